@@ -1,0 +1,57 @@
+# make demo      identify the friction of a measured lead-screw drive and write an HTML report
+# make test      style, types and all tests
+# Both set up .venv themselves. Another interpreter: make test PYTHON=python3.12
+
+PYTHON ?= python3
+WORKERS ?= auto
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+# XLA then compiles a whole simulation loop as one function: several times faster on a CPU.
+XLA_FLAGS ?= --xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000
+export XLA_FLAGS
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench clean
+
+help:
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -3
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "frictax needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || echo missing). Name a newer one: make PYTHON=python3.12 ..."; exit 1; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version 2>&1)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing frictax into $(VENV)"
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	@echo "Installing what the tests need"
+	@$(PIP) -e ".[test]"
+	@touch $@
+
+demo: $(VENV)/.installed
+	@$(BIN)/python identification/screw_drive_1/identify.py
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
+
+test: lint
+	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8
+
+format: $(VENV)/.installed-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed
+	$(BIN)/python experiments/benchmarks/p1.py
+	$(BIN)/python experiments/benchmarks/import_time.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis experiments/benchmarks/build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,149 @@
+"""Machines with dry friction: simulated exactly, differentiated through stick and slip, identified with error bars."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from frictax import parameters as parameters
+    from frictax.contacts import AbstractContact as AbstractContact
+    from frictax.contacts import Brake as Brake
+    from frictax.contacts import MassWithStopAndFriction as MassWithStopAndFriction
+    from frictax.contacts import Mode as Mode
+    from frictax.contacts import SupportFriction as SupportFriction
+    from frictax.engine import Adaptive as Adaptive
+    from frictax.engine import Result as Result
+    from frictax.engine import walk as walk
+    from frictax.fitting import Band as Band
+    from frictax.fitting import ComparedLaw as ComparedLaw
+    from frictax.fitting import Comparison as Comparison
+    from frictax.fitting import Estimate as Estimate
+    from frictax.fitting import Found as Found
+    from frictax.fitting import Huber as Huber
+    from frictax.fitting import Identifiability as Identifiability
+    from frictax.fitting import Knowledge as Knowledge
+    from frictax.fitting import LevenbergMarquardt as LevenbergMarquardt
+    from frictax.fitting import Optax as Optax
+    from frictax.fitting import Replicates as Replicates
+    from frictax.fitting import Squares as Squares
+    from frictax.fitting import SteadyFriction as SteadyFriction
+    from frictax.fitting import Sweep as Sweep
+    from frictax.fitting import compare as compare
+    from frictax.fitting import fit as fit
+    from frictax.fitting import fit_many as fit_many
+    from frictax.fitting import starting_law as starting_law
+    from frictax.laws import AbstractLaw as AbstractLaw
+    from frictax.laws import Coulomb as Coulomb
+    from frictax.laws import Stribeck as Stribeck
+    from frictax.laws import Table as Table
+    from frictax.mechanism import AbstractHybridSystem as AbstractHybridSystem
+    from frictax.mechanism import Damper as Damper
+    from frictax.mechanism import Fixed as Fixed
+    from frictax.mechanism import Force as Force
+    from frictax.mechanism import Mass as Mass
+    from frictax.mechanism import Mechanism as Mechanism
+    from frictax.mechanism import Spring as Spring
+    from frictax.mechanism import SpringDamper as SpringDamper
+    from frictax.parameters import from_unconstrained as from_unconstrained
+    from frictax.parameters import to_unconstrained as to_unconstrained
+    from frictax.signals import AbstractSignal as AbstractSignal
+    from frictax.signals import Constant as Constant
+    from frictax.signals import Function as Function
+    from frictax.signals import Pulse as Pulse
+    from frictax.signals import Ramp as Ramp
+    from frictax.signals import Sampled as Sampled
+    from frictax.signals import Sine as Sine
+    from frictax.signals import Step as Step
+    from frictax.signals import Trapezoid as Trapezoid
+    from frictax.simulation import SimulationError as SimulationError
+    from frictax.simulation import simulate as simulate
+    from frictax.trajectory import Trajectory as Trajectory
+
+# Where each name lives. A name is imported when it is first used, so that `import frictax` costs next to nothing.
+_ROOMS = {
+    "frictax.parameters": (
+        "from_unconstrained",
+        "to_unconstrained",
+    ),
+    "frictax.laws": (
+        "AbstractLaw",
+        "Coulomb",
+        "Stribeck",
+        "Table",
+    ),
+    "frictax.signals": (
+        "AbstractSignal",
+        "Constant",
+        "Function",
+        "Pulse",
+        "Ramp",
+        "Sampled",
+        "Sine",
+        "Step",
+        "Trapezoid",
+    ),
+    "frictax.contacts": (
+        "AbstractContact",
+        "Brake",
+        "MassWithStopAndFriction",
+        "Mode",
+        "SupportFriction",
+    ),
+    "frictax.mechanism": (
+        "AbstractHybridSystem",
+        "Damper",
+        "Fixed",
+        "Force",
+        "Mass",
+        "Mechanism",
+        "Spring",
+        "SpringDamper",
+    ),
+    "frictax.engine": (
+        "Adaptive",
+        "Result",
+        "walk",
+    ),
+    "frictax.trajectory": ("Trajectory",),
+    "frictax.simulation": (
+        "SimulationError",
+        "simulate",
+    ),
+    "frictax.fitting": (
+        "Band",
+        "ComparedLaw",
+        "Comparison",
+        "Estimate",
+        "Found",
+        "Huber",
+        "Identifiability",
+        "Knowledge",
+        "LevenbergMarquardt",
+        "Optax",
+        "Replicates",
+        "Squares",
+        "SteadyFriction",
+        "Sweep",
+        "compare",
+        "fit",
+        "fit_many",
+        "starting_law",
+    ),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOM_OF:
+        value = getattr(importlib.import_module(_ROOM_OF[name]), name)
+    elif name == "parameters":
+        value = importlib.import_module("frictax.parameters")
+    else:
+        raise AttributeError(f"module 'frictax' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ROOM_OF, "parameters"})

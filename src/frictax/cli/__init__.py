@@ -1,0 +1,4 @@
+"""The command line: `frictax fit`, `frictax compare`."""
+
+from frictax.cli.commands import app as app
+from frictax.cli.commands import main as main

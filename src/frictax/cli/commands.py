@@ -1,0 +1,244 @@
+"""The command line: `frictax fit`, `frictax compare`."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from frictax.cli.options import (
+    DATA,
+    FIT,
+    OUT,
+    Breakaway,
+    Decimal,
+    Delimiter,
+    Direction,
+    EachDirection,
+    File,
+    Force,
+    ForceUnit,
+    Json,
+    Law,
+    Overwrite,
+    Robust,
+    Sigma,
+    SigmaKnown,
+    Sign,
+    Velocity,
+    VelocityUnit,
+    Way,
+    Where,
+    inside_0_1,
+    option,
+    positive,
+)
+from frictax.cli.working import (
+    DATA_FAILED,
+    INTERRUPTED,
+    USAGE,
+    check_files,
+    check_usage,
+    compare_laws,
+    end,
+    is_stdout,
+    plain_errors,
+    progress,
+    read,
+    show,
+    start,
+    write_json,
+)
+
+# What costs time to import is imported inside the commands: `frictax --help` is there at once.
+
+app = typer.Typer(
+    name="frictax",
+    help="Find the friction of a machine from measurements, with error bars and a word on what they cannot tell.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    # A name that the terminal cannot show is shown as it can, and does not end the run.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        app(prog_name="frictax", obj=shlex.join(["frictax", *sys.argv[1:]]))
+    except KeyboardInterrupt:  # while modules were still being loaded
+        typer.echo("frictax: Interrupted.", err=True)
+        sys.exit(INTERRUPTED)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        import frictax
+
+        typer.echo(f"frictax {frictax.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _everywhere(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")] = False,
+) -> None:
+    del version
+    # Before anything is computed: a simulation loop compiled as one function, several times faster on a CPU; 64 bit numbers.
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "xla_cpu_small_while_loop_byte_threshold" not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} --xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000".strip()
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+
+
+@app.command(
+    epilog="""**Examples**
+
+`frictax fit sweep.csv --velocity omega --force torque`
+
+`frictax fit sweep.csv --velocity rpm --velocity-unit rpm --force M --force-unit mN.m --each-direction --report report.html`
+
+`frictax fit sweep.csv --law coulomb --where drive=2 --direction positive --json -`
+
+It ends with 0 when all is well, 1 when the data or the fit fail, 2 when the command line is wrong."""
+)
+def fit(
+    context: typer.Context,
+    sweep: File,
+    velocity: Velocity = "velocity",
+    force: Force = "force",
+    velocity_unit: VelocityUnit = "rad/s",
+    force_unit: ForceUnit = "N.m",
+    where: Where = None,
+    direction: Way = Direction.BOTH,
+    sign: Sign = 1,
+    sigma: Sigma = None,
+    sigma_known: SigmaKnown = False,
+    breakaway: Breakaway = None,
+    delimiter: Delimiter = ",",
+    decimal: Decimal = ".",
+    citation: Annotated[str, option(DATA, "--citation", metavar="TEXT", help="Where the data are from, for the report.")] = "",
+    law: Annotated[Law, option(FIT, "--law", help="The law of friction over speed.", show_default=True)] = Law.STRIBECK,
+    exponent: Annotated[
+        float | None, option(FIT, "--exponent", metavar="NUMBER", help="Of the Stribeck law: 1 (the default) or 2.", callback=positive)
+    ] = None,
+    each_direction: EachDirection = False,
+    neg_law: Annotated[Law | None, option(FIT, "--neg-law", help="The law for v < 0; means --each-direction.")] = None,
+    neg_exponent: Annotated[
+        float | None,
+        option(FIT, "--neg-exponent", metavar="NUMBER", help="Its exponent; means --each-direction.", callback=positive),
+    ] = None,
+    offset: Annotated[bool, option(FIT, "--offset", help="Fit a constant force too, such as a payload's weight.")] = False,
+    robust: Robust = False,
+    level: Annotated[
+        float, option(FIT, "--level", metavar="NUMBER", help="Of the intervals.", show_default=True, callback=inside_0_1)
+    ] = 0.95,
+    report: Annotated[Path | None, option(OUT, "--report", metavar="FILE", help="A self-contained HTML report with the picture.")] = None,
+    title: Annotated[str | None, option(OUT, "--title", metavar="TEXT", help="Of the report.")] = None,
+    compare: Annotated[bool, option(OUT, "--compare", help="Compare the usual laws as well (some seconds).")] = False,
+    modelica: Annotated[bool, option(OUT, "--modelica", help="Print the friction as a Modelica modifier.")] = False,
+    json: Json = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Find the friction that explains a measured sweep of steady speeds.
+
+    Prints each parameter with its unit, standard error and interval, and says in words what the data cannot tell.
+    """
+    given = dict(locals())  # all options by name, as typer has converted them
+    each_direction = each_direction or neg_law is not None or neg_exponent is not None
+    neg_law = law if neg_law is None else neg_law
+    if exponent is not None and law is not Law.STRIBECK:
+        end(f"--exponent belongs to the Stribeck law, not to --law {law.value}. Leave it out, or write --law stribeck.", USAGE)
+    if neg_exponent is not None and neg_law is not Law.STRIBECK:
+        end(f"--neg-exponent belongs to the Stribeck law, not to {neg_law.value}. Leave it out, or write --neg-law stribeck.", USAGE)
+    if title is not None and report is None:
+        end("--title is the title of a report: give --report FILE too, or leave it out.", USAGE)
+    exponent = 1.0 if exponent is None else exponent
+    with plain_errors(), progress() as doing:
+        check_usage(given, each_direction=each_direction)
+        check_files(given)
+        doing("Reading")
+        data = read(given)
+        import frictax.fitting as fitting
+        from frictax.report import found_json
+
+        doing("Fitting")
+        arguments: dict[str, Any] = {"level": level, "loss": fitting.Huber() if robust else fitting.Squares()}
+        if each_direction:
+            arguments["f_neg"] = start(neg_law, data.negative(), exponent if neg_exponent is None else neg_exponent)
+        if offset:
+            arguments["offset"] = 0.0
+        found = fitting.fit(start(law, data.positive() if each_direction else data, exponent), data, **arguments)
+        if compare:
+            doing("Comparing")
+        made = compare_laws(data, each_direction, robust) if compare else []
+        doing("Writing")
+        text = None if json is None else found_json(found, made)
+        if report is not None:
+            from frictax.report import write_sweep_report
+
+            command = context.obj if isinstance(context.obj, str) else None
+            write_sweep_report(report, found, made, title=title, command=command, overwrite=overwrite)
+        if json is not None and text is not None:
+            write_json(json, text, overwrite)
+    if not is_stdout(json):
+        from frictax.report import comparison_table, found_table
+
+        show(found_table(found), *map(comparison_table, made), *([found.to_modelica()] if modelica else []), *_written(report, json))
+    if not found.converged:
+        end("The fit did not converge: its numbers are not the answer. Try another law, or look at the data.", DATA_FAILED)
+
+
+@app.command()
+def compare(
+    sweep: File,
+    each_direction: EachDirection = False,
+    robust: Robust = False,
+    velocity: Velocity = "velocity",
+    force: Force = "force",
+    velocity_unit: VelocityUnit = "rad/s",
+    force_unit: ForceUnit = "N.m",
+    where: Where = None,
+    direction: Way = Direction.BOTH,
+    sign: Sign = 1,
+    sigma: Sigma = None,
+    sigma_known: SigmaKnown = False,
+    breakaway: Breakaway = None,
+    delimiter: Delimiter = ",",
+    decimal: Decimal = ".",
+    json: Json = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Fit Coulomb, Stribeck (exponents 1 and 2) and table laws to a sweep and say which one it asks for.
+
+    By the small-sample AIC among laws whose terms are all identifiable, with BIC and the leave-one-out error beside it. Measured
+    machines are rarely symmetric: compare `--each-direction`, or one `--direction`.
+    """
+    given = dict(locals())  # all options by name, as typer has converted them
+    with plain_errors(), progress() as doing:
+        check_usage(given, each_direction=each_direction)
+        check_files(given)
+        doing("Reading")
+        data = read(given)
+        doing("Comparing")
+        made = compare_laws(data, each_direction, robust)
+        from frictax.report import comparison_json, comparison_table
+
+        if json is not None:
+            write_json(json, comparison_json(made), overwrite)
+    if not is_stdout(json):
+        show(*map(comparison_table, made), *_written(json))
+
+
+def _written(*paths: Path | None) -> list[str]:
+    """Where the files are, to be found after all the numbers."""
+    files = [f"Written: {path}" for path in paths if path is not None and not is_stdout(path)]
+    return ["\n".join(files)] if files else []

@@ -1,0 +1,189 @@
+"""What the commands share: checks, reading, progress, and errors in one sentence."""
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from frictax.cli.options import Direction, Law
+
+if TYPE_CHECKING:
+    from frictax.fitting import Comparison, Sweep
+
+DATA_FAILED, USAGE, INTERRUPTED = 1, 2, 130  # exit codes; 130 is the shells' for a keyboard interrupt
+
+
+def end(sentence: str, code: int) -> NoReturn:
+    """Say why on the error stream, and leave with that exit code."""
+    typer.echo(f"frictax: {sentence}", err=True)
+    raise typer.Exit(code)
+
+
+@contextlib.contextmanager
+def plain_errors() -> Iterator[None]:
+    """A user's mistake ends in one sentence, and no traceback."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # the reader of our output went away, which is no mistake
+    except KeyboardInterrupt:
+        end("Interrupted.", INTERRUPTED)
+    except (ValueError, KeyError, OSError) as error:
+        end(as_option_names(_sentence(error)), DATA_FAILED)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'A file'} cannot be used: {error.strerror.lower()}."
+    return str(error.args[0]) if error.args else type(error).__name__
+
+
+_OPTIONS = ("velocity_unit", "force_unit", "breakaway", "sign", "delimiter", "decimal", "direction", "sigma_known", "sigma", "offset")
+
+
+def as_option_names(sentence: str) -> str:
+    """A sentence of the library with its arguments as options.
+
+    >>> as_option_names("Give delimiter=';', or check `velocity_unit`.")
+    "Give --delimiter ';', or check --velocity-unit."
+    """
+    sentence = sentence.replace(", or move fewer through free=[...]", ", or fit a law with fewer")
+    sentence = sentence.replace("`f_neg`", "--each-direction")
+    for name in _OPTIONS:
+        option = "--" + name.replace("_", "-")
+        sentence = re.sub(rf"`{name}`", option, sentence)
+        sentence = re.sub(rf"\b{name}=(\"[^\"]*\"|'[^']*'|<[^>]*>|-?\w+)", rf"{option} \1", sentence)
+    return sentence
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """A spinner with a word on what is being done, on the error stream, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda word: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield lambda word: status.update(f"{word} ...")
+
+
+def check_usage(options: Mapping[str, Any], *, each_direction: bool) -> None:
+    """Options that contradict each other are a wrong command line: exit code 2."""
+    if each_direction and options["direction"] is not Direction.BOTH:
+        way = options["direction"].value
+        end(f"A law for each direction needs both, got --direction {way}. Leave out one of the two.", USAGE)
+    if options["sigma_known"] and options["sigma"] is None:
+        end("--sigma-known says that --sigma is exact: name its column with --sigma COLUMN, or leave it out.", USAGE)
+    if options["sign"] not in (1, -1):
+        end(f"--sign must be 1 or -1, got {options['sign']}. It multiplies the force; units are declared by name.", USAGE)
+    for name, known in (("delimiter", None), ("decimal", (".", ","))):
+        text = options[name]
+        if len(text.replace("\\t", "\t")) != 1 or (known and text not in known):
+            end(f"--{name} must be {'one character' if known is None else 'a point or a comma'}, got {text!r}.", USAGE)
+    if options["delimiter"] == options["decimal"]:
+        end(f"--delimiter and --decimal are both {options['decimal']!r}. Name the sign between the cells: --delimiter ';', say.", USAGE)
+
+
+def check_files(options: Mapping[str, Any]) -> None:
+    """What would be written can be written, and nothing is lost by it: before the work, not after."""
+    sweep, overwrite = options["sweep"], options["overwrite"]
+    outputs = {name: Path(options[name]) for name in ("report", "json") if options.get(name) is not None and not is_stdout(options[name])}
+    for name, path in outputs.items():
+        if path.exists() and sweep.exists() and path.samefile(sweep):
+            end(f"--{name} {path} is the sweep itself, which is never overwritten. Name another file.", USAGE)
+    if len({path.resolve() for path in outputs.values()}) < len(outputs):
+        end(f"--report and --json both name {outputs['json']}. Give each a file of its own.", USAGE)
+    for name, path in outputs.items():
+        if path.is_file() and not overwrite:
+            raise FileExistsError(f"{path} exists. Give --overwrite to replace it, or name another file for --{name}.")
+        if name == "report":
+            from frictax.report import check_report
+
+            check_report(path)
+        else:
+            from frictax.report.files import check_target
+
+            check_target(path, "the JSON")
+
+
+def read(options: Mapping[str, Any]) -> "Sweep":
+    """The sweep that the options describe."""
+    from frictax.fitting import Sweep
+
+    path = options["sweep"]
+    where = _conditions(options["where"] or [])
+    rows = ", ".join(f"{column} = {value}" for column, value in where.items())
+    name = f"{path.stem} ({rows})" if rows else path.stem
+    same = ("velocity", "force", "sigma", "breakaway", "sign", "velocity_unit", "force_unit", "sigma_known", "decimal")
+    return Sweep.from_csv(
+        path,
+        **{option: options[option] for option in same},
+        where=where,
+        direction=options["direction"].value,
+        delimiter=options["delimiter"].replace("\\t", "\t"),
+        name=name,
+        citation=options.get("citation", ""),
+    )
+
+
+def _conditions(texts: list[str]) -> dict[str, str]:
+    where: dict[str, str] = {}
+    for text in texts:
+        column, equals, value = text.partition("=")
+        if not equals or not column.strip():
+            end(f"--where must be COLUMN=VALUE, got {text!r}. Write --where drive=1, say.", USAGE)
+        if column.strip() in where:
+            end(f"--where names column {column.strip()!r} twice. A row has one value there: ask for one.", USAGE)
+        where[column.strip()] = value.strip()
+    return where
+
+
+def start(law: Law, sweep: "Sweep", exponent: float) -> Any:
+    """A law of that kind near the data."""
+    import frictax.laws as laws
+    from frictax.fitting import starting_law
+
+    kind = {Law.COULOMB: laws.Coulomb, Law.STRIBECK: laws.Stribeck, Law.TABLE: laws.Table}[law]
+    return starting_law(kind, sweep, exponent=exponent)
+
+
+def compare_laws(sweep: "Sweep", each_direction: bool, robust: bool) -> "list[Comparison]":
+    """One comparison, or one for each direction."""
+    from frictax.fitting import Huber, Squares, compare
+
+    loss = Huber() if robust else Squares()
+    return [compare(part, loss=loss) for part in ((sweep.positive(), sweep.negative()) if each_direction else (sweep,))]
+
+
+def is_stdout(path: Path | None) -> bool:
+    """Whether JSON goes to the standard output, alone."""
+    return path is not None and str(path) == "-"
+
+
+def write_json(path: Path, text: str, overwrite: bool) -> None:
+    if is_stdout(path):
+        sys.stdout.write(text)
+        return
+    from frictax.report.files import check_target, write_whole
+
+    write_whole(check_target(path, "the JSON"), text, replace=overwrite)
+
+
+def show(*parts: Any) -> None:
+    """Tables and text on the standard output, an empty line between; wide where no terminal sets a width."""
+    from rich.console import Console
+    from rich.text import Text
+
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160
+    console = Console(markup=False, highlight=False, emoji=False, width=width)
+    for i, part in enumerate(parts):
+        if i:
+            console.print()
+        # text that is to be copied, and paths, are not broken at the terminal's edge
+        console.print(Text(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))

@@ -1,0 +1,74 @@
+"""What every friction element offers to the mechanism."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from frictax.laws import AbstractLaw
+
+
+class AbstractContact(eqx.Module):
+    """Dry friction between a body and its support.
+
+    With s [m] and v [m/s] relative to the support, sliding in direction m (+1 or -1) is opposed by
+    f = m * law(m*v) * scale, and a stuck contact holds up to peak * law(0) * scale.
+    """
+
+    @abc.abstractmethod
+    def law(self, direction: int) -> AbstractLaw:
+        """The sliding characteristic of motion forward (+1) or backward (-1)."""
+
+    @abc.abstractmethod
+    def breakaway(self) -> Float[Array, ""]:
+        """Breakaway over sliding friction at rest, f0_max/f0 >= 1."""
+
+    def normal(self, f_normalized: Float[Array, ""]) -> Float[Array, ""] | None:
+        """Normal force [N] when the contact's signal has the value `f_normalized`; None when it is always pressed on."""
+        del f_normalized
+        return None
+
+    def scale(self, normal: Float[Array, ""] | None) -> Float[Array, ""] | float:
+        """The factor on the law, of the normal force."""
+        del normal
+        return 1.0
+
+    def stops(self) -> tuple[Float[Array, ""], Float[Array, ""]] | None:
+        """The lowest and highest position [m] of the body's centre, where hard stops stand; None without stops."""
+        return None
+
+
+def law_value(contact: AbstractContact, direction: Int[Array, ""], v: Float[Array, ""], piece: Int[Array, ""] | None) -> Float[Array, ""]:
+    """The law of `direction` (1, -1, or 0 for neither) at speed v >= 0, on its piece `piece`."""
+    forward, backward = contact.law(1), contact.law(-1)
+    value = _evaluate(forward, v, piece)
+    return value if backward is forward else jnp.where(direction < 0, _evaluate(backward, v, piece), value)
+
+
+def _evaluate(law: AbstractLaw, v: Any, piece: Any) -> Any:
+    return law(v) if piece is None else law.on_piece(v, jnp.minimum(piece, law.breaks.shape[0]))
+
+
+def f0(contact: AbstractContact, direction: int, scale: Any) -> Float[Array, ""]:
+    """Sliding friction at rest in `direction`, >= 0 [N]."""
+    return contact.law(direction).f0 * scale
+
+
+def f0_max(contact: AbstractContact, direction: int, scale: Any) -> Float[Array, ""]:
+    """The force that breaks the contact away in `direction`, >= 0 [N]."""
+    return contact.breakaway() * f0(contact, direction, scale)
+
+
+def has_breaks(contact: AbstractContact) -> bool:
+    """Whether one of the contact's laws has corners."""
+    return any(contact.law(m).breaks.shape[0] > 0 for m in (1, -1))
+
+
+def edges(contact: AbstractContact, direction: Int[Array, ""]) -> Float[Array, " n"]:
+    """The ends of the pieces of the law of `direction`: -inf, the breaks, inf (more inf where the other law has more)."""
+    laws = [contact.law(1), contact.law(-1)]
+    most = max(law.breaks.shape[0] for law in laws)
+    rows = [jnp.concatenate([jnp.full(1, -jnp.inf), law.breaks, jnp.full(most - law.breaks.shape[0] + 1, jnp.inf)]) for law in laws]
+    return jnp.where(direction < 0, rows[1], rows[0])

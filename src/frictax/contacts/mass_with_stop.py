@@ -1,0 +1,91 @@
+"""Modelica.Mechanics.Translational.Components.MassWithStopAndFriction."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from frictax.contacts.contact import AbstractContact
+from frictax.laws import AbstractLaw, Stribeck
+from frictax.parameters import AtLeast, Positive, Real, Scalar, check, is_traced, parameter
+
+_F0_MAX = 1.001  # f0_max/f0, fixed in the Modelica element
+
+
+class MassWithStopAndFriction(AbstractContact):
+    """A sliding mass with Stribeck friction between two hard stops.
+
+    m*dv/dt = sum of the flanges' forces - f; sliding: f = F_Coulomb + F_prop*v + F_Stribeck*exp(-fexp*v), mirrored for v < 0; stuck up
+    to f0_max = 1.001*(F_Coulomb + F_Stribeck). At a stop the velocity drops to 0 and its momentum is lost; `f` then carries the
+    stop's reaction as well.
+
+    **Arguments:**
+
+    - `m` > 0 [kg]; `L` >= 0 [m], length: flange_a at s - L/2, flange_b at s + L/2.
+    - `smin`, `smax` [m]: where the ends of the mass meet the stops.
+    - `F_prop` >= 0 [N.s/m], `F_Coulomb` >= 0 [N], `F_Stribeck` >= 0 [N], `fexp` >= 0 [s/m]: see `Stribeck`. With no friction at all the
+      mass is free between the stops.
+    - `s`, `v`: position of the centre [m] and velocity [m/s] at the start.
+
+    **Raises:** `ValueError` for a value outside its domain, and for a start beyond a stop or moving into it.
+
+    **Source:** Modelica Standard Library 4.1.0.
+
+    >>> import frictax as fx
+    >>> mass = fx.MassWithStopAndFriction(m=1.0, smin=-25, smax=25, F_prop=1.0, F_Coulomb=5.0, F_Stribeck=10.0, fexp=2.0)
+    >>> float(mass.law(1).f0)
+    15.0
+    """
+
+    m: Scalar = parameter(Positive(), "kg")
+    smin: Scalar = parameter(Real(), "m", fit=False)
+    smax: Scalar = parameter(Real(), "m", fit=False)
+    F_prop: Scalar = parameter(AtLeast(0.0), "N.s/m")
+    F_Coulomb: Scalar = parameter(AtLeast(0.0), "N")
+    F_Stribeck: Scalar = parameter(AtLeast(0.0), "N")
+    fexp: Scalar = parameter(AtLeast(0.0), "s/m")
+    L: Scalar = parameter(AtLeast(0.0), "m", fit=False, default=0.0)
+    s: Scalar = parameter(Real(), "m", fit=False, default=0.0)
+    v: Scalar = parameter(Real(), "m/s", fit=False, default=0.0)
+
+    def __check_init__(self) -> None:
+        check(self)
+        self.check_start()
+
+    def check_start(self) -> None:
+        """Raise `ValueError` for a start beyond a stop or moving into it."""
+        low, high = self.stops()
+        if any(is_traced(x) for x in (low, high, self.s, self.v)):
+            return
+        if low > high:
+            raise ValueError(
+                f"`MassWithStopAndFriction.smin` = {float(self.smin):g} m and `smax` = {float(self.smax):g} m must be at least "
+                f"L = {float(self.L):g} m apart. Move a stop or shorten the mass."
+            )
+        for name, beyond, meets, sign, where in (
+            ("smin + L/2", self.s < low, self.s == low, 1, low),
+            ("smax - L/2", self.s > high, self.s == high, -1, high),
+        ):
+            if beyond:
+                side = ">=" if sign > 0 else "<="
+                raise ValueError(
+                    f"`MassWithStopAndFriction.s` must be {side} {name} = {float(where):g} m, got {float(self.s):g} m. "
+                    "Start between the stops."
+                )
+            if meets and sign * self.v < 0:
+                raise ValueError(
+                    f"`MassWithStopAndFriction.v` = {float(self.v):g} m/s moves into the stop at {name} = {float(where):g} m. "
+                    "Start at rest there, or moving away from it."
+                )
+
+    def law(self, direction: int) -> AbstractLaw:
+        del direction
+        return _stribeck(self)
+
+    def breakaway(self) -> Float[Array, ""]:
+        return jnp.asarray(_F0_MAX, dtype=self.F_Coulomb.dtype)
+
+    def stops(self) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        return self.smin + self.L / 2, self.smax - self.L / 2
+
+
+def _stribeck(mass: MassWithStopAndFriction) -> Stribeck:
+    return Stribeck(F_prop=mass.F_prop, F_Coulomb=mass.F_Coulomb, F_Stribeck=mass.F_Stribeck, fexp=mass.fexp)

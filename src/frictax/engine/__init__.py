@@ -1,0 +1,10 @@
+"""The engine: walks a hybrid system from mode to mode. It knows flow, guard and jump, and nothing of friction."""
+
+from frictax.engine.options import Adaptive as Adaptive
+from frictax.engine.result import Result as Result
+from frictax.engine.walk import Path as Path
+from frictax.engine.walk import walk as walk
+from frictax.mechanism.system import CUT as CUT
+from frictax.mechanism.system import DEADLINE as DEADLINE
+from frictax.mechanism.system import END as END
+from frictax.mechanism.system import AbstractHybridSystem as AbstractHybridSystem

@@ -1,0 +1,78 @@
+"""How to walk: typed options of the engine."""
+
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+
+class Adaptive(eqx.Module):
+    """Error-controlled phases, each one `diffrax.diffeqsolve` that a `diffrax.Event` ends at the first guard to fall.
+
+    **Arguments:**
+
+    - `rtol`, `atol`: tolerances of a step. Default 1e-7 and 1e-9; in 32 bits 1e-5 and 1e-6.
+    - `solver`: any diffrax solver with an interpolation; `Tsit5` unless given. Stiff machines: `diffrax.Kvaerno5()`.
+    - `stepsize_controller`: any of diffrax's; replaces `rtol` and `atol`. A controller without error control needs `dt0`.
+    - `dt0`: the first step of every phase [s]. Default: from the phase before.
+    - `dtmax`: the longest step [s]. A guard that falls and rises again within one step is not seen.
+    - `max_events`: how many mode changes and drive switches a run may have.
+    - `max_steps`: how many solver steps a run may take.
+
+    **Raises:** `ValueError` for a budget or tolerance that is not positive; at `simulate` for tolerances below what
+    32-bit numbers can meet.
+    """
+
+    rtol: float | None = None
+    atol: float | None = None
+    solver: diffrax.AbstractSolver = eqx.field(default_factory=diffrax.Tsit5)
+    stepsize_controller: Any = None
+    dt0: float | None = None
+    dtmax: float | None = None
+    max_events: int = eqx.field(static=True, default=1000)
+    max_steps: int = eqx.field(static=True, default=100_000)
+
+    def __check_init__(self) -> None:
+        for name in ("rtol", "atol", "dt0", "dtmax", "max_events", "max_steps"):
+            value = getattr(self, name)
+            if value is not None and isinstance(value, int | float) and not (np.isfinite(value) and value > 0):
+                raise ValueError(f"`Adaptive.{name}` must be > 0, got {value}. Leave it out for the default.")
+        for name in ("max_events", "max_steps"):
+            if not isinstance(getattr(self, name), int):
+                raise ValueError(f"`Adaptive.{name}` must be a whole number, got {getattr(self, name)!r}.")
+        if not isinstance(self.solver, diffrax.AbstractSolver):
+            raise ValueError(f"`Adaptive.solver` must be a diffrax solver such as `diffrax.Tsit5()`, got {self.solver!r}.")
+        control = self.stepsize_controller
+        if control is not None and not isinstance(control, diffrax.AbstractStepSizeController):
+            raise ValueError(
+                f"`Adaptive.stepsize_controller` must be a diffrax controller such as `diffrax.PIDController(...)`, got {control!r}."
+            )
+        if isinstance(control, diffrax.ConstantStepSize) and self.dt0 is None:
+            raise ValueError("`Adaptive.dt0` must be given with `ConstantStepSize`: write `Adaptive(..., dt0=1e-3)`.")
+
+    def controller(self, dtype: Any, dtmax: Any) -> diffrax.AbstractStepSizeController:
+        """The step-size controller for numbers of type `dtype`, with steps no longer than `dtmax` (None: no bound)."""
+        bounds = [b for b in (self.dtmax, dtmax) if b is not None]
+        bound = None if not bounds else bounds[0] if len(bounds) == 1 else jnp.minimum(*bounds)
+        control = self.stepsize_controller
+        if control is None:
+            rtol, atol = self.tolerances(dtype)
+            return diffrax.PIDController(rtol=rtol, atol=atol, dtmax=bound)
+        if bound is not None and isinstance(control, diffrax.PIDController):
+            least = bound if control.dtmax is None else jnp.minimum(bound, control.dtmax)
+            return eqx.tree_at(lambda c: c.dtmax, control, least, is_leaf=lambda x: x is None)
+        return control
+
+    def tolerances(self, dtype: Any) -> tuple[float, float]:
+        """rtol and atol for numbers of type `dtype`; raises `ValueError` where they cannot be met."""
+        double = jnp.finfo(dtype).bits >= 64
+        rtol = (1e-7 if double else 1e-5) if self.rtol is None else self.rtol
+        atol = (1e-9 if double else 1e-6) if self.atol is None else self.atol
+        if not double and isinstance(rtol, float) and rtol < 1e-6:
+            raise ValueError(
+                f"`Adaptive.rtol` must be >= 1e-6 in 32-bit numbers, got {rtol:g}. "
+                'Switch on 64 bits first: `jax.config.update("jax_enable_x64", True)`.'
+            )
+        return rtol, atol

@@ -1,0 +1,218 @@
+"""One phase: from an event to the next, in one mode."""
+
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from frictax.engine.options import Adaptive
+from frictax.engine.root import Bracketed
+from frictax.mechanism.system import CUT, DEADLINE, END, AbstractHybridSystem
+
+STEPS = 4096  # a phase: more, and the next goes on where it stopped
+STEPS_DENSE = 64  # a phase whose steps are kept to read samples from
+WINDOW = 64  # samples read from one phase: with more, the phase is cut there
+
+
+class Start(eqx.Module):
+    """Where a phase begins, and in which mode; `dt` is its first step [s], `sample` the first sample at or after `t`."""
+
+    t: Float[Array, "..."]
+    y: Float[Array, "... n"]
+    mode: Int[Array, "... m"]
+    dt: Float[Array, "..."]
+    sample: Int[Array, "..."]
+
+
+class Stop(eqx.Module):
+    """Where a phase was found to end, before the Newton step on the guard that fired, and why (`fired`)."""
+
+    t: Float[Array, "..."]
+    fired: Int[Array, "..."]
+
+
+class _FirstStep(diffrax.AbstractAdaptiveStepSizeController):
+    """A controller that begins with `dt`. Passed as `dt0=`, a traced step makes diffrax add a host callback."""
+
+    rtol: Any
+    atol: Any
+    norm: Any
+    controller: Any
+    dt: Any
+
+    def wrap(self, direction: Any) -> "_FirstStep":
+        return _FirstStep(self.rtol, self.atol, self.norm, self.controller.wrap(direction), self.dt)
+
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any) -> Any:
+        return self.controller.init(terms, t0, t1, y0, self.dt, args, func, error_order)
+
+    def adapt_step_size(self, *args: Any) -> Any:
+        return self.controller.adapt_step_size(*args)
+
+
+def _begin_with(controller: Any, dt: Any) -> diffrax.AbstractStepSizeController:
+    if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
+        return _FirstStep(controller.rtol, controller.atol, controller.norm, controller, dt)
+    return _FixedStep(controller, dt)
+
+
+class _FixedStep(diffrax.AbstractStepSizeController):
+    """The same for a controller without error control."""
+
+    controller: Any
+    dt: Any
+
+    def wrap(self, direction: Any) -> "_FixedStep":
+        return _FixedStep(self.controller.wrap(direction), self.dt)
+
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any) -> Any:
+        return self.controller.init(terms, t0, t1, y0, self.dt, args, func, error_order)
+
+    def adapt_step_size(self, *args: Any) -> Any:
+        return self.controller.adapt_step_size(*args)
+
+
+def _solve(system: AbstractHybridSystem, args: Any, options: Adaptive, start: Start, t1: Any, span: Any, dense: bool, **kwargs: Any) -> Any:
+    controller = options.controller(start.y.dtype, system.longest_step(start.mode, span, args))
+    return diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, y, a: a[0].flow(t, y, start.mode, a[1])),
+        options.solver,
+        start.t,
+        t1,
+        None,
+        start.y,
+        args=(system, args),
+        stepsize_controller=_begin_with(controller, start.dt),
+        saveat=diffrax.SaveAt(t1=True, dense=dense),
+        throw=False,
+        **kwargs,
+    )
+
+
+def _read(solution: Any, start: Start, ts: Any) -> Any:
+    """The states at the next `WINDOW` sample times; those after the phase's end are overwritten by the next phase."""
+    if ts is None:
+        return None
+    times = jnp.clip(jax.lax.dynamic_slice(ts, (start.sample,), (WINDOW,)), start.t, solution.ts[-1])
+    return jax.vmap(solution.evaluate)(times)
+
+
+def locate(system: AbstractHybridSystem, args: Any, options: Adaptive, start: Start, t1: Any, ts: Any, span: Any) -> Any:
+    """Integrate until the first guard falls, the deadline comes, the run ends or the buffers are full.
+
+    Returns the `Stop` found, the state there, its `Slope`, the samples on the way, and the numbers of steps taken and accepted.
+    """
+    dtype = start.y.dtype
+    deadline = system.deadline(start.mode, args).astype(dtype)
+    last = t1 if ts is None else jnp.minimum(t1, ts[start.sample + WINDOW])
+    expired = jnp.any(system.guard(start.t, start.y, start.mode, args) <= 0)
+    # A deadline that has passed ends the phase at once, as an expired guard does.
+    until = jnp.where(expired, start.t, jnp.maximum(jnp.minimum(deadline, last), start.t))
+    event = diffrax.Event(
+        lambda t, y, args, **_: jnp.min(args[0].guard(t, y, start.mode, args[1])),
+        Bracketed(rtol=1e-6 if jnp.finfo(dtype).bits >= 64 else 1e-3),
+        direction=False,
+    )
+    solution = _solve(
+        system,
+        args,
+        options,
+        start,
+        until,
+        span,
+        ts is not None,
+        event=event,
+        adjoint=diffrax.ForwardMode(),
+        max_steps=STEPS if ts is None else STEPS_DENSE,
+    )
+    t, y = solution.ts[-1], solution.ys[-1]
+    fell = expired | (solution.result == diffrax.RESULTS.event_occurred)
+    reached = solution.result == diffrax.RESULTS.successful
+    kind = jnp.where(~reached, CUT, jnp.where(until >= deadline, DEADLINE, jnp.where(until >= t1, END, CUT)))
+    slope = _slope(system, args, t, y, start.mode)
+    stop = Stop(t, jnp.where(fell, first_to_fall(slope, expired), kind))
+    return stop, y, slope, _read(solution, start, ts), solution.stats["num_steps"], solution.stats["num_accepted_steps"]
+
+
+class Slope(eqx.Module):
+    """Along the motion at one moment: dy/dt, the margins g and their rates dg/dt."""
+
+    speed: Float[Array, " n"]
+    g: Float[Array, " g"]
+    rate: Float[Array, " g"]
+
+
+def _slope(system: AbstractHybridSystem, args: Any, t: Any, y: Any, mode: Any) -> Slope:
+    speed = system.flow(t, y, mode, args)
+    g, rate = jax.jvp(lambda ti, yi: system.guard(ti, yi, mode, args), (t, y), (jnp.ones_like(t), speed))
+    return Slope(speed, g, rate)
+
+
+def first_to_fall(slope: Slope, expired: Bool[Array, ""]) -> Int[Array, ""]:
+    """The falling guard that is nearest to 0 in time; of guards that had expired at the start, the lowest."""
+    falling = slope.rate < 0
+    away = jnp.where(falling, jnp.abs(slope.g / jnp.where(falling, slope.rate, 1.0)), jnp.inf)
+    return jnp.where(expired | jnp.all(jnp.isinf(away)), jnp.argmin(slope.g), jnp.argmin(away))
+
+
+def cross(system: AbstractHybridSystem, args: Any, start: Start, stop: Stop, y: Any, slope: Slope, t1: Any) -> tuple[Any, Any, Any, Any]:
+    """From the located end of a phase over its event: the exact time by one Newton step, then the jump.
+
+    Time and state carry the derivatives of the event: with the guard g along the motion, dt = -g/g', y = y + f*dt.
+    Returns time, state, mode, and 0 or 1 for no consistent mode.
+    """
+    t, fired = stop.t, stop.fired
+    i = jnp.maximum(fired, 0)
+    falling = slope.rate[i] < 0
+    step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
+    # The value of the step is bounded by the accuracy of the root; its derivative is not.
+    most = 1e-2 * (t - start.t) + 1e-5 * start.dt
+    step = step + _hold(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
+    step = jnp.where((fired >= 0) & falling, step, 0.0)
+    # Deadline and end are known times: written as differences, so that their derivatives come along.
+    known = jnp.where(fired == DEADLINE, system.deadline(start.mode, args).astype(t.dtype), t1)
+    at_known = (fired == DEADLINE) | (fired == END)
+    time = jnp.where(at_known, known, t + step)
+    state = y + slope.speed * jnp.where(at_known, known - _hold(known), step)
+    after, mode, status = system.jump(time, state, start.mode, fired, args)
+    jumped = fired >= DEADLINE
+    return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, start.mode), jnp.where(jumped, status, 0)
+
+
+def transport(
+    system: AbstractHybridSystem, args: Any, options: Adaptive, start: Start, stop: Stop, t1: Any, ts: Any, span: Any, adjoint: Any
+) -> Any:
+    """The phase once more, to its known end and over its event: this is what derivatives are taken of.
+
+    Times enter the integration as constants; a late start is a state that has moved less.
+    Returns time and state after the event, and the samples on the way.
+    """
+    t = _hold(start.t)
+    y = start.y + _hold(system.flow(t, start.y, start.mode, args)) * (t - start.t)
+    begin = Start(t, y, start.mode, start.dt, start.sample)
+    solution = _solve(
+        system,
+        args,
+        options,
+        begin,
+        jnp.maximum(stop.t, t),
+        span,
+        ts is not None,
+        adjoint=adjoint,
+        # The last step is cut at the event, which may cost a step or two more than finding it did.
+        max_steps=(STEPS if ts is None else STEPS_DENSE) + 16,
+    )
+    finished = solution.result == diffrax.RESULTS.successful
+    y = jnp.where(finished, solution.ys[-1], jnp.nan)
+    held = _slope(_hold(system), _hold(args), t := stop.t, _hold(y), start.mode)
+    slope = Slope(held.speed, system.guard(t, y, start.mode, args), held.rate)
+    time, state, _, _ = cross(system, args, begin, stop, y, slope, t1)
+    return time, state, _read(solution, begin, ts)
+
+
+def _hold(tree: Any) -> Any:
+    """`tree` with its arrays as constants to differentiation."""
+    return jax.tree_util.tree_map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)

@@ -1,0 +1,26 @@
+"""The ways in which a run can end."""
+
+import equinox as eqx
+
+
+class Result(eqx.Enumeration):
+    """How a run ended. The value is the message, with its remedy; only `successful` lets the numbers be used to the end."""
+
+    successful = "The run reached its end."
+    too_many_events = (
+        "The run has more mode changes and drive switches than `Adaptive(max_events=...)` holds. "
+        "Raise it, shorten the run, or look in `run.events.time` whether the machine chatters."
+    )
+    max_steps_reached = (
+        "The run needs more solver steps than `Adaptive(max_steps=...)` allows. Raise it, loosen `rtol` and `atol`, or, "
+        "if the machine is stiff, give an implicit solver such as `Adaptive(solver=diffrax.Kvaerno5())`."
+    )
+    chatter = (
+        "Modes change again and again at one instant without time passing. Two events feed each other: look at the last entries "
+        "of `run.events` and give the machine a consistent load, or a peak > 1 where stuck and sliding friction are equal."
+    )
+    nonfinite = (
+        "The state or its derivative is not finite. Look for a parameter or a drive that is NaN or infinite, or for a law that "
+        "grows without bound."
+    )
+    inconsistent = "No mode is consistent with the forces at an event. Look at the last entry of `run.events` and the forces there."

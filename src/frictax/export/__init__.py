@@ -1,0 +1,1 @@
+"""Results in the form that other tools read."""

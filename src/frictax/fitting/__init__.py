@@ -1,0 +1,28 @@
+"""The inverse problem: which friction explains a measurement, how well is it known, and what cannot be known.
+
+    sweep = fx.Sweep.from_csv("sweep.csv", velocity="omega", force="torque")
+    found = fx.fit(fx.Stribeck, sweep)
+    print(found)
+
+Read in this order: `sweep` (the measurement), `steady` (what is predicted of it), `losses` and `methods` (what is made
+small, and how), `fit`, `found` (the answer), `identifiability` (what the data cannot tell), `compare`.
+"""
+
+from frictax.fitting.compare import ComparedLaw as ComparedLaw
+from frictax.fitting.compare import Comparison as Comparison
+from frictax.fitting.compare import compare as compare
+from frictax.fitting.fit import fit as fit
+from frictax.fitting.fit import fit_many as fit_many
+from frictax.fitting.found import Band as Band
+from frictax.fitting.found import Estimate as Estimate
+from frictax.fitting.found import Found as Found
+from frictax.fitting.found import Replicates as Replicates
+from frictax.fitting.identifiability import Identifiability as Identifiability
+from frictax.fitting.identifiability import Knowledge as Knowledge
+from frictax.fitting.losses import Huber as Huber
+from frictax.fitting.losses import Squares as Squares
+from frictax.fitting.methods import LevenbergMarquardt as LevenbergMarquardt
+from frictax.fitting.methods import Optax as Optax
+from frictax.fitting.starting import starting_law as starting_law
+from frictax.fitting.steady import SteadyFriction as SteadyFriction
+from frictax.fitting.sweep import Sweep as Sweep

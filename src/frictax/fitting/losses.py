@@ -1,0 +1,102 @@
+"""How a residual counts."""
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class AbstractLoss(eqx.Module):
+    """Weight of residuals, each divided by the noise scale."""
+
+    @abc.abstractmethod
+    def rho(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The loss of each scaled residual, x**2/2 near 0."""
+
+    @abc.abstractmethod
+    def score(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The derivative of `rho`."""
+
+    @abc.abstractmethod
+    def score_slope(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The second derivative of `rho`."""
+
+    @abc.abstractmethod
+    def consistency(self) -> float:
+        """The mean of score**2 over the standard normal distribution, which makes the noise scale consistent."""
+
+    @abc.abstractmethod
+    def root(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        """y with y**2/2 = rho(x) and x's sign: what Levenberg-Marquardt squares."""
+
+    @property
+    @abc.abstractmethod
+    def rounds(self) -> int:
+        """How often the noise scale is estimated anew; 1 where the minimiser does not depend on it."""
+
+
+class Squares(AbstractLoss):
+    """Least squares: right for noise without outliers."""
+
+    def rho(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return 0.5 * x * x
+
+    def score(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return x
+
+    def score_slope(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return jnp.ones_like(x)
+
+    def consistency(self) -> float:
+        return 1.0
+
+    def root(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return x
+
+    @property
+    def rounds(self) -> int:
+        return 1
+
+
+class Huber(AbstractLoss):
+    """Squares up to `delta` noise scales, straight beyond: an outlier pulls no harder than a residual of `delta`.
+
+    The noise scale is Huber's "proposal 2", found together with the parameters and started from the median of the
+    least-squares residuals.
+
+    **Arguments:** `delta` > 0; 1.345 loses 5 % efficiency on clean normal noise.
+
+    **Source:** P. J. Huber, E. M. Ronchetti, *Robust Statistics*, 2nd ed. (2009), sections 6.4, 7.6 to 7.8.
+    """
+
+    delta: float = eqx.field(static=True, default=1.345)
+
+    def __check_init__(self) -> None:
+        if not self.delta > 0:
+            raise ValueError(f"`Huber.delta` must be > 0, got {self.delta}. Write 1.345 for 95 % efficiency, or use `Squares()`.")
+
+    def rho(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        size = jnp.abs(x)
+        return jnp.where(size <= self.delta, 0.5 * x * x, self.delta * (size - 0.5 * self.delta))
+
+    def score(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return jnp.clip(x, -self.delta, self.delta)
+
+    def score_slope(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return jnp.where(jnp.abs(x) <= self.delta, 1.0, 0.0)
+
+    def consistency(self) -> float:
+        from scipy.stats import norm
+
+        d = self.delta
+        return float(2.0 * (norm.cdf(d) - 0.5 - d * norm.pdf(d) + d * d * norm.sf(d)))
+
+    def root(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        outside = jnp.abs(x) > self.delta
+        size = jnp.where(outside, jnp.abs(x), self.delta)  # masked first: the root's slope is infinite at 0
+        return jnp.where(outside, jnp.sign(x) * jnp.sqrt(2.0 * self.delta * size - self.delta**2), x)
+
+    @property
+    def rounds(self) -> int:
+        return 100

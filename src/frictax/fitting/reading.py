@@ -1,0 +1,142 @@
+"""Columns of numbers from a text file, or one sentence on what is wrong with it."""
+
+import csv
+import dataclasses
+import difflib
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """The cells of a file: header, rows of text, and each row's line in the file (for messages)."""
+
+    path: Path
+    header: list[str]
+    rows: list[list[str]]
+    lines: list[int]
+    decimal: str
+
+    def position(self, name: str, role: str) -> int:
+        """Where the column called `name` stands; a `ValueError` names the nearest and all."""
+        if name in self.header:
+            return self.header.index(name)
+        by_lower = {known.lower(): known for known in self.header}
+        near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.5)
+        hint = f" Did you mean {by_lower[near[0]]!r}?" if near else ""
+        raise ValueError(f"{self.path.name} has no column {name!r} for {role}.{hint} It has: {', '.join(self.header)}.")
+
+    def numbers(self, name: str, role: str, *, empty: float | None = None) -> np.ndarray:
+        """The column as finite floats; an empty cell is `empty` if that is given."""
+        j = self.position(name, role)
+        return np.array([self._number(row[j], line, name, empty) for row, line in zip(self.rows, self.lines, strict=True)])
+
+    def flags(self, name: str, role: str) -> np.ndarray:
+        """The column as true or false: 1/0, true/false, yes/no; empty is false."""
+        j = self.position(name, role)
+        words = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
+        out = []
+        for row, line in zip(self.rows, self.lines, strict=True):
+            cell = row[j].strip().lower()
+            cell = cell[:-2] if cell.endswith(".0") else cell
+            if cell not in words:
+                raise ValueError(f"{self.path.name}, line {line}: column {name!r} must hold 1 or 0, true or false, got {row[j]!r}.")
+            out.append(words[cell])
+        return np.array(out, dtype=bool)
+
+    def where(self, conditions: Mapping[str, Any]) -> "Columns":
+        """The rows whose cells equal the given values, as numbers where both are numbers."""
+        keep = np.ones(len(self.rows), dtype=bool)
+        for name, wanted in conditions.items():
+            j = self.position(name, "where")
+            cells = [row[j].strip() for row in self.rows]
+            hit = np.array([_equal(cell, wanted) for cell in cells], dtype=bool)
+            if not hit.any():
+                seen = sorted(set(cells))
+                shown = ", ".join(seen[:8]) + (", ..." if len(seen) > 8 else "")
+                raise ValueError(f"{self.path.name} has no row where {name} = {wanted}. Column {name!r} holds: {shown}.")
+            keep &= hit
+        if not keep.any():
+            asked = " and ".join(f"{name} = {value}" for name, value in conditions.items())
+            raise ValueError(f"{self.path.name} has no row where {asked}, though each holds alone. Ask for fewer at once.")
+        chosen = np.flatnonzero(keep)
+        return dataclasses.replace(self, rows=[self.rows[i] for i in chosen], lines=[self.lines[i] for i in chosen])
+
+    def _number(self, cell: str, line: int, name: str, empty: float | None) -> float:
+        text = cell.strip()
+        if not text and empty is not None:
+            return empty
+        if not text or text.lower() in {"nan", "na", "n/a", "null", "none"}:
+            raise ValueError(f"{self.path.name}, line {line}: column {name!r} has no number ({cell!r}). Delete the row or fill it.")
+        try:
+            value = float(text.replace(self.decimal, ".") if self.decimal != "." else text)
+        except ValueError:
+            hint = ' Write decimal="," for decimal commas.' if "," in text and self.decimal == "." else ""
+            raise ValueError(
+                f"{self.path.name}, line {line}: column {name!r} must hold a number, got {cell!r}.{hint or ' Correct the cell.'}"
+            ) from None
+        if not math.isfinite(value):
+            raise ValueError(f"{self.path.name}, line {line}: column {name!r} must be finite, got {cell!r}. Delete the row.")
+        return value
+
+
+def read_columns(path: str | Path, *, delimiter: str = ",", decimal: str = ".") -> Columns:
+    """The cells of a text file with a header line; lines that begin with ``#`` are comments.
+
+    **Raises:** `FileNotFoundError` or `ValueError` with one sentence on what to do.
+    """
+    path = Path(path)
+    if path.is_dir():
+        files = sorted(p.name for p in path.glob("*.csv"))
+        hint = f" It holds {', '.join(files[:5])}." if files else " It holds no .csv file."
+        raise ValueError(f"{path} is a folder, not a file: name the file.{hint}")
+    if not path.exists():
+        near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else [], n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else " Check the folder you run from."
+        raise FileNotFoundError(f"There is no file {path}.{hint}")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path.name} is not a UTF-8 text file. Save it as CSV (UTF-8).") from None
+    kept = [(i, line) for i, line in enumerate(text.splitlines(), start=1) if line.strip() and not line.lstrip().startswith("#")]
+    if not kept:
+        raise ValueError(f"{path.name} is empty. It must begin with a line of column names.")
+    table = [[cell.strip() for cell in row] for row in csv.reader([line for _, line in kept], delimiter=delimiter)]
+    header, rows, lines = table[0], table[1:], [i for i, _ in kept[1:]]
+    _check_shape(path, header, rows, lines, delimiter)
+    return Columns(path, header, rows, lines, decimal)
+
+
+def _check_shape(path: Path, header: list[str], rows: list[list[str]], lines: list[int], delimiter: str) -> None:
+    if len(header) == 1:
+        for other, name in ((",", ","), (";", ";"), ("\t", r"\t"), ("|", "|")):
+            if other != delimiter and other in header[0]:
+                raise ValueError(f'{path.name} seems to be separated by "{name}", not "{delimiter}". Give delimiter="{name}".')
+    if all(_is_number(cell) for cell in header):
+        raise ValueError(f"{path.name} must begin with a line of column names, got the numbers {', '.join(header[:4])}. Add one.")
+    repeated = sorted({name for name in header if header.count(name) > 1})
+    if repeated:
+        raise ValueError(f"{path.name} has two columns called {repeated[0]!r}. Rename one.")
+    if not rows:
+        raise ValueError(f"{path.name} has column names but no rows. Check how it was exported.")
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != len(header):
+            raise ValueError(f"{path.name}, line {line} has {len(row)} cells where the header names {len(header)}. Correct the line.")
+
+
+def _equal(cell: str, wanted: Any) -> bool:
+    if _is_number(cell) and _is_number(str(wanted)):
+        return float(cell) == float(wanted)
+    return cell == str(wanted).strip()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""What friction predicts of a sweep."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from frictax.laws import AbstractLaw, as_law
+from frictax.parameters import AtLeast, Real, Scalar, check, parameter
+
+
+class SteadyFriction(eqx.Module):
+    """Friction at steady speed, with what a test rig adds to it.
+
+    f = direction*law(|v|) + offset while sliding, f = direction*peak*law.f0 + offset where motion begins;
+    the law is `f_pos` forward and `f_neg` backward.
+
+    **Arguments:**
+
+    - `f_pos`: a law or an M x 2 table, for v > 0.
+    - `f_neg`: the same for v < 0; None mirrors `f_pos`.
+    - `peak` >= 1 [1]: breakaway force over sliding friction at v = 0.
+    - `offset` [N], a constant force such as a payload's weight; None where there is none.
+
+    >>> import frictax as fx
+    >>> friction = fx.SteadyFriction(fx.Coulomb(F_Coulomb=5.0, F_prop=1.0), peak=1.2)
+    >>> friction.predict(jnp.array([2.0, -2.0, 0.0]), breakaway=jnp.array([False, False, True])).tolist()
+    [7.0, -7.0, 6.0]
+    """
+
+    f_pos: AbstractLaw = eqx.field(converter=as_law)
+    f_neg: AbstractLaw | None = eqx.field(converter=as_law, default=None)
+    peak: Scalar = parameter(AtLeast(1.0), "1", default=1.0)
+    offset: Scalar | None = parameter(Real(), "N", default=None)
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    def predict(
+        self,
+        velocity: Float[Array, "..."],
+        breakaway: Bool[Array, "..."] | None = None,
+        direction: Float[Array, "..."] | None = None,
+    ) -> Float[Array, "..."]:
+        """Force [N] at each velocity [m/s].
+
+        A velocity of 0 is the limit of sliding from `direction` (1 unless given), or the breakaway force where
+        `breakaway` is true.
+        """
+        v = jnp.asarray(velocity, dtype=float)
+        way = jnp.where(v < 0, -1.0, 1.0) if direction is None else jnp.asarray(direction)
+        forward = self._one_way(self.f_pos, v * way, breakaway)
+        if self.f_neg is None:
+            f = way * forward
+        else:
+            f = jnp.where(way < 0, -self._one_way(self.f_neg, v * way, breakaway), forward)
+        return f if self.offset is None else f + self.offset
+
+    def _one_way(self, law: AbstractLaw, speed: Array, breakaway: Any) -> Array:
+        sliding = law(speed)
+        return sliding if breakaway is None else jnp.where(jnp.asarray(breakaway), self.peak * law.f0, sliding)
+
+
+def as_steady(model: Any) -> SteadyFriction:
+    """A law as the steady friction of both directions; steady friction as it is."""
+    return model if isinstance(model, SteadyFriction) else SteadyFriction(model)

@@ -1,0 +1,32 @@
+"""Dry friction with a viscous part."""
+
+from jaxtyping import Array, Float
+
+from frictax.laws.law import AbstractLaw
+from frictax.parameters import AtLeast, Scalar, check, parameter
+
+
+class Coulomb(AbstractLaw):
+    """A constant dry friction force, with an optional part in proportion to speed.
+
+    f(v) = F_Coulomb + F_prop*v
+
+    **Arguments:** `F_Coulomb` >= 0 [N]; `F_prop` >= 0 [N.s/m], 0 unless given.
+
+    **Raises:** `ValueError` for a negative value: friction takes energy out, never in.
+
+    **Source:** C. A. de Coulomb, *Théorie des machines simples* (1785); viscous part: A. J. Morin, 1833.
+
+    >>> import frictax as fx
+    >>> float(fx.Coulomb(F_Coulomb=5.0, F_prop=1.0)(2.0))
+    7.0
+    """
+
+    F_Coulomb: Scalar = parameter(AtLeast(0.0), "N")
+    F_prop: Scalar = parameter(AtLeast(0.0), "N.s/m", default=0.0)
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
+        return self.F_Coulomb + self.F_prop * v

@@ -1,0 +1,56 @@
+"""What every sliding characteristic offers."""
+
+import abc
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+
+class AbstractLaw(eqx.Module):
+    """Friction force [N] over the speed v >= 0 [m/s] while sliding (or torque over rad/s, or a coefficient).
+
+    Write the formula for v >= 0 and let it continue smoothly a little to the left of 0: no `abs`, whose derivative at
+    rest would be wrong. The contact mirrors the law for motion backward.
+    """
+
+    @abc.abstractmethod
+    def __call__(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The sliding friction force at speed `v`, of `v`'s shape."""
+
+    @property
+    def f0(self) -> Float[Array, ""]:
+        """Sliding friction at v = 0+."""
+        return self(jnp.zeros(()))
+
+    @property
+    def breaks(self) -> Float[Array, " n"]:
+        """Speeds > 0 at which the law has a corner. The engine locates them, so that each piece is smooth."""
+        return jnp.zeros(0)
+
+    def on_piece(self, v: Float[Array, ""], piece: Int[Array, ""]) -> Float[Array, ""]:
+        """The piece between two breaks, continued smoothly beyond them; a law without breaks has one."""
+        del piece
+        return self(v)
+
+
+# What a field for a law holds; `as_law` makes it one.
+if TYPE_CHECKING:
+    Characteristic = Any
+else:
+    Characteristic = AbstractLaw
+
+
+def as_law(value: Any) -> Any:
+    """A law as it is; an M x 2 table of speeds and forces, as Modelica's `f_pos`, as a `Table`."""
+    from frictax.laws.table import Table
+
+    if value is None or isinstance(value, AbstractLaw):
+        return value
+    if callable(value):
+        raise ValueError(
+            "A friction characteristic must be a law or an M x 2 table, got a plain function. "
+            "Derive a class from `frictax.AbstractLaw`, so that its parameters can be fitted."
+        )
+    return Table(value)

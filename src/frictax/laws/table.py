@@ -1,0 +1,66 @@
+"""A characteristic given by points."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from frictax.laws.law import AbstractLaw
+from frictax.parameters import AtLeast, Increasing, Vector, as_array, check, parameter
+
+
+class Table(AbstractLaw):
+    """A characteristic through given points, straight between them, as Modelica's `f_pos`, `tau_pos` and `mu_pos`.
+
+    Outside the table the line through the first two or the last two points goes on, also to v = 0 when the first
+    speed lies above it; one row is a constant.
+
+    **Arguments:** `rows`, M x 2: speeds [m/s], strictly increasing, and forces [N], >= 0.
+
+    **Raises:** `ValueError` for another shape, repeated or falling speeds, a negative or non-finite value.
+
+    **Source:** Modelica.Blocks.Tables.CombiTable1D (LinearSegments, LastTwoPoints).
+
+    The example of the Modelica documentation, with a value inside and one outside the table:
+
+    >>> import frictax as fx
+    >>> f_pos = fx.Table([[0, 0], [1, 2], [2, 5], [3, 8]])
+    >>> [float(f_pos(v)) for v in (0.0, 0.5, 1.0, 1.5, 3.0, 4.0, -1.0)]
+    [0.0, 1.0, 2.0, 3.5, 8.0, 11.0, -2.0]
+    """
+
+    v: Vector = parameter(Increasing(), "m/s", fit=False)
+    f: Vector = parameter(AtLeast(0.0), "N")
+
+    def __init__(self, rows: Any) -> None:
+        rows = as_array(rows)
+        shape = np.shape(rows) if _is_array(rows) else None
+        if shape is None or len(shape) != 2 or shape[0] < 1 or shape[1] != 2:
+            raise ValueError(
+                f"`Table` must have rows of two numbers, [speed, force], got {'shape ' + str(shape) if shape else repr(rows)}. "
+                "Write one row for a constant: [[0, 5]]."
+            )
+        self.v, self.f = rows[:, 0], rows[:, 1]
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
+        piece = jnp.searchsorted(self.breaks, v, side="right")
+        return self.on_piece(jnp.asarray(v), piece)
+
+    @property
+    def breaks(self) -> Float[Array, " n"]:
+        return self.v[1:-1]
+
+    def on_piece(self, v: Float[Array, "..."], piece: Int[Array, "..."]) -> Float[Array, "..."]:
+        if self.v.shape[0] == 1:
+            return self.f[0] + 0.0 * v
+        slope = (self.f[piece + 1] - self.f[piece]) / (self.v[piece + 1] - self.v[piece])
+        return self.f[piece] + slope * (v - self.v[piece])
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, jax.Array | np.ndarray)

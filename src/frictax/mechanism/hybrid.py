@@ -1,0 +1,251 @@
+"""A mechanism as a hybrid system: smooth motion, margins of its modes, and what happens at an event."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from frictax.contacts import Mode
+from frictax.contacts.contact import edges, f0_max, has_breaks
+from frictax.mechanism import dynamics
+from frictax.mechanism.dynamics import Moment
+from frictax.mechanism.mechanism import Layout, Mechanism, layout, signal_of
+from frictax.mechanism.system import DEADLINE, AbstractHybridSystem
+from frictax.signals.function import longest_step
+
+BACKWARD, STUCK, FORWARD, FREE = (int(m) for m in (Mode.BACKWARD, Mode.STUCK, Mode.FORWARD, Mode.FREE))
+
+
+class MechanicalSystem(AbstractHybridSystem):
+    """The equations of a `Mechanism`.
+
+    State: positions, velocities and, with ``energy=True``, the work of the drives, the losses by friction and by dampers,
+    and the losses at stops [J].
+    Mode: a mode for each contact, then for each stop -1, 0, 1 (at the lower one, at none, at the upper one), then the piece of
+    each law that has corners, then the piece of each signal.
+    """
+
+    mechanism: Mechanism
+    energy: bool = eqx.field(static=True, default=False)
+
+    @property
+    def layout(self) -> Layout:
+        return layout(self.mechanism)
+
+    # -- the contract with the engine ------------------------------------------------------------------------------
+
+    def flow(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " n"]:
+        del args
+        now = self.moment(t, y, mode)
+        rates = [*now.v, *dynamics.accelerations(now)]
+        return jnp.stack(rates + dynamics.powers(now) if self.energy else rates)
+
+    def guard(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " g"]:
+        del args
+        now = self.moment(t, y, mode)
+        margins = [margin for c in range(len(now.layout.contacts)) for margin in self._margins(now, c).values()]
+        return jnp.stack(margins) if margins else jnp.ones(1, y.dtype)
+
+    def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
+        del args
+        ends = self._ends(mode)
+        return ends[jnp.argmin(ends)]  # not the minimum: of two ends at one time, it would take half of each derivative
+
+    def _ends(self, mode: Array) -> Array:
+        """The time at which each signal's piece ends; inf for a mere extremum that matters to no contact."""
+        lay, ends = self.layout, [jnp.asarray(jnp.inf)]
+        for j, place in enumerate(lay.signals):
+            signal, k = signal_of(self.mechanism, place), mode[self._signal(j)]
+            presses = any(c.signal == j for c in lay.contacts)
+            stuck = jnp.any(mode[: len(lay.contacts)] == STUCK) if lay.contacts else jnp.array(False)
+            ends.append(jnp.where(signal.turns(k) & ~(stuck | presses), jnp.inf, signal.end(k)))
+        return jnp.stack(ends)
+
+    def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: Any) -> Any:
+        del args
+        lay = self.layout
+        bounds = [longest_step(signal_of(self.mechanism, place), span) for place in lay.signals]
+        bounds = [b for b in bounds if b is not None]
+        if not bounds or not lay.contacts:
+            return None
+        presses = any(c.signal is not None for c in lay.contacts)
+        stuck = jnp.any(mode[: len(lay.contacts)] == STUCK) | presses
+        return jnp.where(stuck, jnp.min(jnp.stack(bounds)), jnp.inf)
+
+    def jump(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], fired: Int[Array, ""], args: Any
+    ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
+        del args
+        lay = self.layout
+        new = list(mode)
+        # Of several switches at one time, each has a phase of no length and its own derivative.
+        switches = jnp.argmin(self._ends(mode)) - 1
+        for j, place in enumerate(lay.signals):
+            signal, k = signal_of(self.mechanism, place), mode[self._signal(j)]
+            passed = jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)
+            new[self._signal(j)] = jnp.where((fired == DEADLINE) & (switches == j), jnp.maximum(k + 1, passed), passed)
+        before = self.moment(t, y, mode)
+        s, v, impact = list(before.s), list(before.v), jnp.zeros_like(t)
+        events, first = [], 0
+        for c in range(len(lay.contacts)):
+            names = list(self._margins(before, c))
+            events.append({name: fired == first + i for i, name in enumerate(names)})
+            first += len(names)
+            i = lay.contacts[c].body
+            at_low, at_high = (events[c].get(name, jnp.array(False)) for name in ("low", "high"))
+            hit = at_low | at_high
+            rest = hit | (events[c]["forward"] & _slides(mode[c])) | (mode[c] == STUCK)
+            impact = impact + jnp.where(hit, 0.5 * dynamics.masses(before)[i] * v[i] ** 2, 0.0)
+            v[i] = jnp.where(rest, 0.0, v[i])
+            stops = self.mechanism.parts[lay.contacts[c].part].stops()
+            if stops is not None:
+                s[i] = jnp.where(at_low, stops[0], jnp.where(at_high, stops[1], s[i]))
+                k = self._wall(c)
+                new[k] = jnp.where(at_low, -1, jnp.where(at_high, 1, mode[k]))
+        n = len(lay.bodies)
+        y = jnp.concatenate([jnp.stack(s + v), y[2 * n :]]) if self.energy else jnp.stack(s + v)
+        if self.energy:
+            y = y.at[-1].add(impact)
+        after = self.moment(t, y, _whole(new))
+        for c in range(len(lay.contacts)):
+            for k, value in self._switch(before, after, c, events[c], fired).items():
+                new[k] = value
+        return y, _whole(new), jnp.zeros((), jnp.int32)
+
+    def start(self, t: Float[Array, ""]) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+        """State and mode at the time `t` [s] at which the run begins."""
+        lay, parts = self.layout, self.mechanism.parts
+        y = jnp.stack([parts[i].s for i in lay.bodies] + [parts[i].v for i in lay.bodies]).astype(float)
+        y = jnp.concatenate([y, jnp.zeros(4, y.dtype)]) if self.energy else y
+        pieces = [signal_of(self.mechanism, place).piece(t) for place in lay.signals]
+        laws = sum(has_breaks(parts[c.part]) for c in lay.contacts)
+        walls = [c for c in lay.contacts if parts[c.part].stops() is not None]
+        mode = [jnp.asarray(FREE)] * len(lay.contacts) + [jnp.asarray(0)] * (len(walls) + laws) + pieces
+        for c in walls:
+            low, high = parts[c.part].stops()
+            s, v = y[c.body], y[len(lay.bodies) + c.body]
+            mode[self._wall(lay.contacts.index(c))] = jnp.where((s <= low) & (v == 0), -1, jnp.where((s >= high) & (v == 0), 1, 0))
+        now = self.moment(t, y, _whole(mode))
+        for c in range(len(lay.contacts)):
+            nothing = {name: jnp.array(False) for name in self._margins(now, c)}
+            for k, value in self._switch(now, now, c, nothing, jnp.asarray(DEADLINE)).items():
+                mode[k] = value
+            # Stuck means at rest whatever the start value: a small velocity there would come to rest at once.
+            i = len(lay.bodies) + lay.contacts[c].body
+            y = y.at[i].set(jnp.where(mode[c] == STUCK, 0.0, y[i]))
+        return y, _whole(mode)
+
+    # -- one contact -----------------------------------------------------------------------------------------------
+
+    def _margins(self, now: Moment, c: int) -> dict[str, Array]:
+        """The margins of contact `c`, by name. All start a rounding above 0, so that none of a new mode is found at 0."""
+        contact, m = now.layout.contacts[c], now.mode[c]
+        part, i = self.mechanism.parts[contact.part], contact.body
+        eps = 500 * jnp.finfo(now.t.dtype).eps
+        stuck, slides = m == STUCK, _slides(m)
+        v = now.direction[c] * now.v[i]
+        holds = now.load[i]
+        inf = jnp.inf
+        most_f, most_b = (f0_max(part, d, now.scale[c]) for d in (1, -1))
+        rounding = jax.lax.stop_gradient(8 * jnp.finfo(now.t.dtype).eps * (most_f + most_b + jnp.abs(holds))) + jnp.finfo(now.t.dtype).tiny
+        forward, backward = most_f - holds + rounding, most_b + holds + rounding
+        margins = {}
+        if part.stops() is not None:
+            wall = now.mode[self._wall(c)]
+            forward, backward = jnp.where(wall == 1, inf, forward), jnp.where(wall == -1, inf, backward)
+            low, high = part.stops()
+            room_low, room_high = now.s[i] - low + eps, high - now.s[i] + eps
+            margins["low"] = jnp.where((m == BACKWARD) | (m == FREE), room_low, inf)
+            margins["high"] = jnp.where((m == FORWARD) | (m == FREE), room_high, inf)
+        # While sliding, "forward" is the margin of the velocity: the two never matter at once.
+        margins["forward"] = jnp.where(stuck, forward, jnp.where(slides, v + eps, inf))
+        margins["backward"] = jnp.where(stuck, backward, inf)
+        if has_breaks(part):
+            k, ends = now.piece[c], edges(part, now.direction[c])
+            margins["faster"] = jnp.where(slides, ends[k + 1] - v + eps, inf)
+            margins["slower"] = jnp.where(slides, v - ends[k] + eps, inf)
+        if now.normal[c] is not None:
+            margins["normal"] = jnp.where(m == FREE, -now.normal[c], now.normal[c]) + eps * part.fn_max
+        return margins
+
+    def _switch(self, before: Moment, now: Moment, c: int, event: dict[str, Array], fired: Array) -> dict[int, Array]:
+        """The new modes of contact `c` after `event`, in the state and with the loads of `now`."""
+        contact, old = now.layout.contacts[c], before.mode[c]
+        part, i = self.mechanism.parts[contact.part], contact.body
+        free = self._is_free(now, c, old, event, fired)
+        # Another contact's event leaves a sliding one sliding, also at the very start of its motion, at v = 0.
+        came_to_rest = event["forward"] | event.get("low", False) | event.get("high", False)
+        at_rest = jnp.where(_slides(old), came_to_rest, now.v[i] == 0) & ~free
+        most_f, most_b = (f0_max(part, d, now.scale[c]) for d in (1, -1))
+        # A contact that was stuck leaves it by its own margin, located in time, unless a switch of a drive throws it off.
+        slack = jnp.where(old == STUCK, 1 + 1e-9, 1.0)
+        forward, backward = now.load[i] > slack * most_f, now.load[i] < -slack * most_b
+        forward = jnp.where(old == STUCK, event["forward"] | forward, forward)
+        backward = jnp.where(old == STUCK, event["backward"] | backward, backward)
+        changes: dict[int, Array] = {}
+        if part.stops() is not None:
+            k = self._wall(c)
+            wall = now.mode[k]
+            forward, backward = forward & (wall != 1), backward & (wall != -1)
+            changes[k] = jnp.where(at_rest & ~forward & ~backward, wall, 0)
+            free = free | (_is_frictionless(part) & at_rest & (forward | backward))
+        rest = jnp.where(forward, FORWARD, jnp.where(backward, BACKWARD, STUCK))
+        moving = jnp.where(_slides(old), old, jnp.where(now.v[i] > 0, FORWARD, BACKWARD))
+        mode = jnp.where(free, FREE, jnp.where(at_rest, rest, moving))
+        changes[c] = mode
+        if has_breaks(part):
+            k = self._piece(c)
+            direction = jnp.where(_slides(mode), mode, 0)
+            inner = edges(part, direction)[1:-1]
+            begun = jnp.searchsorted(inner, direction * now.v[i], side="right")
+            step = jnp.where(event["faster"], 1, 0) - jnp.where(event["slower"], 1, 0)
+            goes_on = _slides(old) & (mode == old)
+            changes[k] = jnp.where(goes_on, before.mode[k] + step, begun)
+        return changes
+
+    def _is_free(self, now: Moment, c: int, old: Array, event: dict[str, Array], fired: Array) -> Array:
+        contact = now.layout.contacts[c]
+        part = self.mechanism.parts[contact.part]
+        if contact.signal is not None:
+            signal, k = signal_of(self.mechanism, now.layout.signals[contact.signal]), now.mode[self._signal(contact.signal)]
+            value, rate = jax.jvp(lambda t: signal.on_piece(t, k), (now.t,), (jnp.ones_like(now.t),))
+            zero = 500 * jnp.finfo(now.t.dtype).eps  # a switch to 0 may be a rounding off
+            by_value = (value < -zero) | ((value <= zero) & (rate <= 0)) | (part.fn_max <= 0)
+            # A margin that fell is at 0 but for a rounding: the value says nothing then.
+            crossed = jnp.where(event["normal"], old != FREE, old == FREE)
+            return jnp.where(fired == DEADLINE, by_value, crossed)
+        if part.stops() is not None:
+            return _is_frictionless(part) & (now.mode[self._wall(c)] == 0)
+        return jnp.array(False)
+
+    # -- places in the mode vector ---------------------------------------------------------------------------------
+
+    def _wall(self, c: int) -> int:
+        lay = self.layout
+        return len(lay.contacts) + sum(self.mechanism.parts[x.part].stops() is not None for x in lay.contacts[:c])
+
+    def _piece(self, c: int) -> int:
+        lay = self.layout
+        return self._wall(len(lay.contacts)) + sum(has_breaks(self.mechanism.parts[x.part]) for x in lay.contacts[:c])
+
+    def _signal(self, j: int) -> int:
+        return self._piece(len(self.layout.contacts)) + j
+
+    def moment(self, t: Array, y: Array, mode: Array) -> Moment:
+        pieces = [mode[self._piece(c)] if has_breaks(self.mechanism.parts[x.part]) else None for c, x in enumerate(self.layout.contacts)]
+        signals = [mode[self._signal(j)] for j in range(len(self.layout.signals))]
+        return dynamics.moment(self.mechanism, self.layout, t, y, mode, signals, pieces)
+
+
+def _whole(numbers: list[Any]) -> Array:
+    return jnp.stack([jnp.asarray(k, jnp.int32) for k in numbers]) if numbers else jnp.zeros(0, jnp.int32)
+
+
+def _is_frictionless(part: Any) -> Array:
+    return (part.law(1).f0 <= 0) & (part.F_prop <= 0)
+
+
+def _slides(m: Array) -> Array:
+    return (m == FORWARD) | (m == BACKWARD)

@@ -1,0 +1,48 @@
+"""The contract between a hybrid system and the engine."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+# How a phase ended, where no guard fired (a guard is named by its index, >= 0).
+DEADLINE = -1  # at the time that `deadline` names
+END = -2  # at the end of the run
+CUT = -3  # inside a mode: the buffers of one phase are full and the next goes on in the same mode
+
+
+class AbstractHybridSystem(eqx.Module):
+    """Smooth motion inside a mode, guards that end it, and a jump to the next.
+
+    `t` is time [s], `y` the state vector, `mode` a vector of integers, `args` whatever the user passes on.
+    Derive from this class to bring a machine of your own.
+    """
+
+    @abc.abstractmethod
+    def flow(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " n"]:
+        """dy/dt, smooth as long as `mode` lasts. No test of time or state in here: derivatives after it are wrong."""
+
+    @abc.abstractmethod
+    def guard(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " g"]:
+        """Margins, positive while `mode` lasts; the first to fall to 0 ends it."""
+
+    @abc.abstractmethod
+    def jump(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], fired: Int[Array, ""], args: Any
+    ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
+        """State and mode after margin `fired` fell (`DEADLINE`: the deadline came), and 0, or 1 for no consistent mode.
+
+        The margins of the new mode must be positive, or start at 0 and rise.
+        """
+
+    def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
+        """The time [s] at which `mode` ends whatever the state does, such as a switch of a drive; inf for never."""
+        del mode, args
+        return jnp.asarray(jnp.inf)
+
+    def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: Any) -> Any:
+        """The longest step [s] allowed in `mode` of a run of length `span` [s]; None for no bound at all."""
+        del mode, span, args
+        return None

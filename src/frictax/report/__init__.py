@@ -1,0 +1,36 @@
+"""Results as figures, as one HTML file and as JSON."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from frictax.report.figures import draw_sweep as draw_sweep
+    from frictax.report.figures import draw_trajectory as draw_trajectory
+    from frictax.report.json_text import comparison_json as comparison_json
+    from frictax.report.json_text import found_json as found_json
+    from frictax.report.sweep_report import check_report as check_report
+    from frictax.report.sweep_report import write_sweep_report as write_sweep_report
+    from frictax.report.terminal import comparison_table as comparison_table
+    from frictax.report.terminal import found_table as found_table
+
+# matplotlib is costly to import: found when first used.
+_LAZY = {
+    "draw_sweep": "frictax.report.figures",
+    "draw_trajectory": "frictax.report.figures",
+    "comparison_json": "frictax.report.json_text",
+    "found_json": "frictax.report.json_text",
+    "check_report": "frictax.report.sweep_report",
+    "comparison_table": "frictax.report.terminal",
+    "found_table": "frictax.report.terminal",
+    "write_sweep_report": "frictax.report.sweep_report",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'frictax.report' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

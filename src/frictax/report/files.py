@@ -1,0 +1,51 @@
+"""Writing a file whole or not at all."""
+
+import os
+from pathlib import Path
+
+
+def check_target(path: str | Path, what: str) -> Path:
+    """The file to write, links followed, or one sentence why it cannot be written.
+
+    **Arguments:** `what` is to be written there, such as "the report".
+
+    **Raises:** `IsADirectoryError`, `FileNotFoundError`, `NotADirectoryError`, `FileExistsError` or `PermissionError`.
+    """
+    asked, target = Path(path), Path(path).resolve()
+    folder = target.parent
+    if target.is_dir():
+        raise IsADirectoryError(f"{asked} is a folder. Name a file in it for {what}.")
+    if not folder.exists():
+        raise FileNotFoundError(f"There is no folder {asked.parent} for {what}. Make it first, or write to another one.")
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{asked.parent} is a file, so {what} cannot be written into it. Name a folder.")
+    if target.exists() and not target.is_file():
+        raise FileExistsError(f"{asked} is no ordinary file. Name another one for {what}.")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(f"{asked} may not be written to. Name another file for {what}, or change its permissions.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"The folder {asked.parent} may not be written to. Choose another one for {what}.")
+    return target
+
+
+def write_whole(target: Path, text: str, *, replace: bool) -> None:
+    """Write beside `target` first and then put it in its place: a failure leaves what was there.
+
+    **Raises:** `FileExistsError` where something is there and `replace` is false.
+    """
+    part = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
+    try:
+        try:
+            with open(part, "x", encoding="utf-8", errors="xmlcharrefreplace", newline="\n") as file:
+                file.write(text)
+            if not replace and target.exists():
+                raise FileExistsError(f"{target.name} has come into being meanwhile. It was left as it is: name another file.")
+            os.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        if error.strerror is None:
+            raise
+        raise type(error)(
+            f"{target.name} could not be written ({error.strerror}). Nothing was changed: free some space, or write elsewhere."
+        ) from None

@@ -1,0 +1,98 @@
+"""Results for other programs: JSON, all numbers in SI units."""
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import frictax
+from frictax.fitting.compare import Comparison
+from frictax.fitting.found import Estimate, Found
+from frictax.fitting.steady import as_steady
+from frictax.laws import AbstractLaw, Stribeck, Table
+
+FORMAT = 1  # goes up when a key changes its meaning or goes
+
+
+def found_json(found: Found, comparisons: Sequence[Comparison] = ()) -> str:
+    """A fit as JSON: estimates, covariance, residuals, criteria, warnings and the Modelica text.
+
+    What is not known (nan) is null. Units are SI and stand beside each estimate.
+    """
+    return _text({"kind": "fit", **_found(found), "comparisons": [_comparison(c) for c in comparisons]})
+
+
+def comparison_json(comparisons: Sequence[Comparison]) -> str:
+    """One comparison, or one for each direction, as JSON: every law with its fit, and the one chosen with the reason."""
+    return _text({"kind": "comparison", "comparisons": [_comparison(c) for c in comparisons]})
+
+
+def _text(content: dict[str, Any]) -> str:
+    whole = {"format": FORMAT, "frictax": frictax.__version__, **content}
+    return json.dumps(_finite(whole), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _found(found: Found) -> dict[str, Any]:
+    sweep, steady = found.sweep, as_steady(found.model)
+    return {
+        "sweep": {
+            "name": sweep.name,
+            "citation": sweep.citation,
+            "rows": sweep.n,
+            "breakaway_rows": int(sweep.breakaway.sum()),
+            "velocity_unit": sweep.velocity_unit.si_name,
+            "force_unit": sweep.force_unit.si_name,
+            "velocity": sweep.velocity,
+            "force": sweep.force,
+            "sigma": sweep.sigma,
+            "sigma_known": sweep.sigma_known,
+            "breakaway": sweep.breakaway,
+        },
+        "law": {"f_pos": _law(steady.f_pos), "f_neg": None if steady.f_neg is None else _law(steady.f_neg)},
+        "estimates": [_estimate(e) for e in found.estimates],
+        "fixed": [{"name": e.name, "value": e.value, "unit": e.unit} for e in found.fixed],
+        "covariance": found.covariance,
+        "residuals": found.residuals,
+        "rms": found.rms,
+        "noise_scale": found.noise_scale,
+        "degrees_of_freedom": found.dof,
+        "level": found.level,
+        "aicc": found.aicc,
+        "bic": found.bic,
+        "converged": found.converged,
+        "iterations": found.iterations,
+        "method": type(found.method).__name__,
+        "loss": type(found.loss).__name__,
+        "warnings": list(found.warnings),
+        "modelica": found.to_modelica(),
+    }
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    rows = [{"name": row.name, "left_out_rms": row.left_out, "remark": row.remark, **_found(row.found)} for row in comparison.rows]
+    return {"chosen": comparison.best.name, "reason": comparison.reason, "laws": rows}
+
+
+def _estimate(e: Estimate) -> dict[str, Any]:
+    names = ("name", "path", "value", "unit", "standard_error", "lower", "upper")
+    return {name: getattr(e, name) for name in names} | {"knowledge": e.knowledge.value}
+
+
+def _law(law: AbstractLaw) -> dict[str, Any]:
+    more = {"exponent": float(law.exponent)} if isinstance(law, Stribeck) else {"v": np.asarray(law.v)} if isinstance(law, Table) else {}
+    return {"kind": type(law).__name__, **more}
+
+
+def _finite(value: Any) -> Any:
+    """`value` in JSON's types; numbers that JSON has no word for become null."""
+    if isinstance(value, dict):
+        return {key: _finite(v) for key, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return _finite(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

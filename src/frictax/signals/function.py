@@ -1,0 +1,50 @@
+"""A function of the user's as a signal."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from frictax.parameters import Positive, Scalar, check, parameter
+from frictax.signals.signal import AbstractSignal
+
+
+class Function(AbstractSignal):
+    """Any smooth function of time, f(t) [s].
+
+    **Arguments:** `f`, a function or an equinox module (whose arrays are then parameters); `dtmax` > 0 [s], the longest
+    step while a contact driven by it is stuck. A stuck contact does not move, so nothing else tells the solver
+    how fast `f` changes: give the time in which it may rise and fall again. Default: a two-hundredth of the run.
+
+    A jump inside `f` is stepped over: write it with `Step`, `Pulse`, `Trapezoid` or `Sampled` instead.
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> float(fx.Function(lambda t: 2.0 * t, dtmax=0.1)(3.0))
+    6.0
+    """
+
+    f: Callable[[Any], Any]
+    dtmax: Scalar | None = parameter(Positive(), "s", fit=False, default=None)
+
+    def __check_init__(self) -> None:
+        if not callable(self.f):
+            raise ValueError(f"`Function.f` must be a function of time, got {self.f!r}.")
+        check(self)
+
+    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+        del k
+        return jnp.asarray(self.f(t), dtype=t.dtype)
+
+    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+        return jnp.zeros(jnp.shape(t), jnp.int32)
+
+    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+        return jnp.full(jnp.shape(k), jnp.inf)
+
+
+def longest_step(signal: AbstractSignal, span: Float[Array, ""]) -> Any:
+    """The longest step [s] that keeps a stuck contact's drive in view; None where pieces see to that."""
+    if not isinstance(signal, Function):
+        return None
+    return span / 200 if signal.dtmax is None else signal.dtmax

@@ -1,0 +1,65 @@
+"""A measured drive."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from frictax.parameters import Increasing, Real, Vector, check, is_traced, parameter
+from frictax.signals.signal import AbstractSignal
+
+
+class Sampled(AbstractSignal):
+    """Values at given times, joined by straight lines or, with ``hold=True``, each held until the next.
+
+    Before the first and after the last sample the first and the last value hold. Every sample ends a piece.
+
+    **Arguments:** `times` [s], strictly increasing; `values`, as many, in the unit of what is driven; `hold`.
+
+    **Raises:** `ValueError` for unsorted or repeated times, different lengths, non-finite values.
+
+    >>> import frictax as fx
+    >>> [float(fx.Sampled([0.0, 1.0, 3.0], [0.0, 2.0, 0.0])(t)) for t in (-1.0, 0.5, 2.0, 4.0)]
+    [0.0, 1.0, 1.0, 0.0]
+    >>> float(fx.Sampled([0.0, 1.0], [4.0, 2.0], hold=True)(0.9))
+    4.0
+    """
+
+    times: Vector = parameter(Increasing(), "s", fit=False)
+    values: Vector = parameter(Real(), "1", fit=False)
+    hold: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self) -> None:
+        if np.ndim(self.times) != 1 or np.shape(self.times) != np.shape(self.values) or np.size(self.times) < 1:
+            raise ValueError(
+                f"`Sampled.times` and `Sampled.values` must be two lists of one length >= 1, got shapes {np.shape(self.times)} and "
+                f"{np.shape(self.values)}. Drop the rows in which one of the two is missing."
+            )
+        if not is_traced(self.times):
+            steps = np.diff(np.asarray(self.times, dtype=float))
+            if np.any(steps <= 0):
+                i = int(np.argmax(steps <= 0)) + 1
+                raise ValueError(
+                    f"`Sampled.times` must be strictly increasing, got {float(self.times[i]):g} s after "
+                    f"{float(self.times[i - 1]):g} s at sample {i}. Sort the record and drop repeated times."
+                )
+        check(self)
+
+    # Piece 0 lies before the first sample, piece k between samples k - 1 and k, the last after the last sample.
+
+    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+        n = self.times.shape[0]
+        left, right = jnp.maximum(k - 1, 0), jnp.minimum(k, n - 1)
+        if self.hold:
+            return self.values[left] + 0.0 * t
+        inside = (k > 0) & (k < n)
+        length = jnp.where(inside, self.times[right] - self.times[left], 1.0)
+        along = jnp.where(inside, (t - self.times[left]) / length, 0.0)
+        return self.values[left] + along * (self.values[right] - self.values[left])
+
+    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+        return jnp.searchsorted(self.times, t, side="right").astype(jnp.int32)
+
+    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+        n = self.times.shape[0]
+        return jnp.where(k < n, self.times[jnp.minimum(k, n - 1)], jnp.inf)

@@ -1,0 +1,66 @@
+"""What every drive over time offers."""
+
+import abc
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+
+class AbstractSignal(eqx.Module):
+    """A quantity over time that is smooth on numbered pieces 0, 1, 2, ... and right-continuous between them.
+
+    The engine ends a phase at a piece's end instead of stepping over it, and reads the signal through `on_piece`, which
+    does not test the time. So nothing is stepped over and derivatives by the times of switches are right.
+    """
+
+    @abc.abstractmethod
+    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+        """The formula of piece `k` at time `t` [s], continued smoothly beyond its ends."""
+
+    @abc.abstractmethod
+    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+        """The number of the piece that holds time `t` [s]."""
+
+    @abc.abstractmethod
+    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+        """The time [s] at which piece `k` ends; inf for the last."""
+
+    def turns(self, k: Int[Array, ""]) -> Bool[Array, ""]:
+        """Whether piece `k` ends in an extremum of one smooth formula and not in a switch.
+
+        Such ends matter only to a contact that is stuck or whose normal force the signal is: between two of them a
+        limit is crossed at most once, so that no breakaway is missed however long the steps are.
+        """
+        return jnp.zeros(jnp.shape(k), bool)
+
+    def __call__(self, t: Float[Array, "..."] | float) -> Float[Array, "..."]:
+        """The signal at time `t` [s]."""
+        t = jnp.asarray(t, dtype=float)
+        return jnp.vectorize(lambda ti: self.on_piece(ti, self.piece(ti)))(t)
+
+
+# What a field for a drive holds; `as_signal` makes it a signal.
+if TYPE_CHECKING:
+    Drive = Any
+else:
+    Drive = AbstractSignal
+
+
+def as_signal(value: Any) -> Any:
+    """A signal as it is, a number as a `Constant`, a callable of time as a `Function`."""
+    from frictax.signals.function import Function
+    from frictax.signals.step import Constant
+
+    if value is None or isinstance(value, AbstractSignal):
+        return value
+    if callable(value):
+        return Function(value)
+    if not eqx.is_array_like(value) or np.ndim(value) != 0:
+        raise ValueError(
+            f"A signal must be one of frictax's signals, a function of time or one number, got {value!r}. "
+            "Write `Sampled(times, values)` for measured samples."
+        )
+    return Constant(value)

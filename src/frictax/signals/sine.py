@@ -1,0 +1,49 @@
+"""Modelica.Blocks.Sources.Sine."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from frictax.parameters import AtLeast, Real, Scalar, check, parameter
+from frictax.signals.signal import AbstractSignal
+
+
+class Sine(AbstractSignal):
+    """offset + amplitude*sin(2*pi*f*(t - startTime) + phase) from `startTime` on, `offset` before.
+
+    **Arguments:** `amplitude` and `offset` in the unit of what is driven, `f` >= 0 [Hz], `phase` [rad], `startTime` [s].
+
+    >>> import frictax as fx
+    >>> round(float(fx.Sine(amplitude=25.0, f=0.25)(1.0)), 12)
+    25.0
+    """
+
+    amplitude: Scalar = parameter(Real(), "1", default=1.0)
+    f: Scalar = parameter(AtLeast(0.0), "Hz", default=1.0)
+    phase: Scalar = parameter(Real(), "rad", default=0.0)
+    offset: Scalar = parameter(Real(), "1", default=0.0)
+    startTime: Scalar = parameter(Real(), "s", default=0.0)
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    # Piece 0 lies before the start; the pieces after it end at the extrema.
+
+    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+        wave = self.amplitude * jnp.sin(2 * jnp.pi * self.f * (t - self.startTime) + self.phase)
+        return self.offset + jnp.where(k == 0, 0.0, wave)
+
+    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+        passed = jnp.floor(2 * self.f * (t - self._extremum(1))) + 1
+        return jnp.where(t < self.startTime, 0, 1 + jnp.maximum(passed, 0).astype(jnp.int32))
+
+    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+        return jnp.where(k == 0, self.startTime, jnp.where(self.f > 0, self._extremum(k), jnp.inf))
+
+    def turns(self, k: Int[Array, ""]) -> Bool[Array, ""]:
+        return k > 0
+
+    def _extremum(self, k: Int[Array, ""] | int) -> Float[Array, ""]:
+        """The time of the k-th extremum after the start."""
+        half_turns = self.phase / jnp.pi - 0.5
+        # Not `jnp.floor(half_turns)` alone: an extremum at the start itself is not after it.
+        return self.startTime + (jnp.floor(half_turns) + k - half_turns) / (2 * jnp.where(self.f > 0, self.f, 1.0))

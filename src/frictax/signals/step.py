@@ -1,0 +1,83 @@
+"""Modelica.Blocks.Sources.Constant, Step and Ramp."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from frictax.parameters import AtLeast, Real, Scalar, check, parameter
+from frictax.signals.signal import AbstractSignal
+
+
+class Constant(AbstractSignal):
+    """The same value `k` at all times.
+
+    >>> import frictax as fx
+    >>> float(fx.Constant(3.0)(10.0))
+    3.0
+    """
+
+    k: Scalar = parameter(Real(), "1")
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+        return self.k + 0.0 * t
+
+    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+        return jnp.zeros(jnp.shape(t), jnp.int32)
+
+    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+        return jnp.full(jnp.shape(k), jnp.inf)
+
+
+class Step(AbstractSignal):
+    """`offset` before `startTime` [s], offset + height from then on.
+
+    >>> import frictax as fx
+    >>> [float(fx.Step(height=2.0, startTime=0.1)(t)) for t in (0.0, 0.1)]
+    [0.0, 2.0]
+    """
+
+    height: Scalar = parameter(Real(), "1", default=1.0)
+    offset: Scalar = parameter(Real(), "1", default=0.0)
+    startTime: Scalar = parameter(Real(), "s", default=0.0)
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+        return self.offset + jnp.where(k == 0, 0.0, self.height) + 0.0 * t
+
+    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+        return (t >= self.startTime).astype(jnp.int32)
+
+    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+        return jnp.where(k == 0, self.startTime, jnp.inf)
+
+
+class Ramp(AbstractSignal):
+    """From `offset` at `startTime` [s] in a straight line to offset + height, `duration` >= 0 [s] later.
+
+    >>> import frictax as fx
+    >>> [float(fx.Ramp(height=4.0, duration=2.0, startTime=1.0)(t)) for t in (0.0, 2.0, 5.0)]
+    [0.0, 2.0, 4.0]
+    """
+
+    height: Scalar = parameter(Real(), "1", default=1.0)
+    duration: Scalar = parameter(AtLeast(0.0), "s", default=2.0)
+    offset: Scalar = parameter(Real(), "1", default=0.0)
+    startTime: Scalar = parameter(Real(), "s", default=0.0)
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+        slope = self.height / jnp.where(self.duration > 0, self.duration, 1.0)
+        rising = jnp.where(k == 1, slope * (t - self.startTime), 0.0)
+        return self.offset + rising + jnp.where(k == 2, self.height, 0.0)
+
+    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+        return (t >= self.startTime).astype(jnp.int32) + (t >= self.startTime + self.duration)
+
+    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+        return jnp.where(k == 0, self.startTime, jnp.where(k == 1, self.startTime + self.duration, jnp.inf))

@@ -1,0 +1,110 @@
+"""Simulate a mechanism."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.engine.options import Adaptive
+from frictax.engine.result import Result
+from frictax.engine.walk import walk
+from frictax.mechanism.hybrid import MechanicalSystem
+from frictax.mechanism.mechanism import Mechanism
+from frictax.parameters import is_traced
+from frictax.trajectory import Trajectory
+
+
+class SimulationError(RuntimeError):
+    """A run that did not reach its end. The message says why and what to do; `run` holds what was reached."""
+
+    def __init__(self, message: str, run: Trajectory) -> None:
+        super().__init__(message)
+        self.run = run
+
+
+def simulate(mechanism: Mechanism, ts: Any, engine: Adaptive | None = None, *, energy: bool = False) -> Trajectory:
+    """Run `mechanism` from its start values at ts[0] to ts[-1] through all of its mode changes.
+
+    Differentiable, forward and reverse, by every parameter of the mechanism, start values, switching times of drives and `ts`; works
+    under `jax.jit` and `jax.vmap`.
+
+    **Arguments:**
+
+    - `mechanism`: a `Mechanism`.
+    - `ts`: times [s], increasing, at which the trajectory is wanted; the first is the start.
+    - `engine`: how to walk, `Adaptive(rtol=..., atol=..., ...)`.
+    - `energy`: whether to keep energy accounts (`run.energy`); they are integrated with the state and take their share of time.
+
+    **Returns:** a `Trajectory`.
+
+    **Raises:** `ValueError` for parameters outside their domain and for times that do not increase; `SimulationError` when the run does
+    not reach its end. Under `jit`, `vmap` and `grad` nothing can be raised: look at `run.result`.
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0, v=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)),
+    ... )
+    >>> run = fx.simulate(block, ts=jnp.linspace(0.0, 1.0, 5))
+    >>> [round(float(s), 6) for s in run["mass"].s]
+    [0.0, 0.1875, 0.25, 0.25, 0.25]
+    >>> round(float(run.events.time[0]), 6), int(run.events.mode_after[0])
+    (0.5, 0)
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise ValueError(f"`simulate` needs a `Mechanism`, got {type(mechanism).__name__}. For a hybrid system of your own use `walk`.")
+    mechanism.check()
+    engine = Adaptive() if engine is None else engine
+    ts = _times(ts)
+    engine.tolerances(ts.dtype)
+    run = _simulate(mechanism, ts, engine, energy)
+    _raise_if_failed(run)
+    return run
+
+
+@eqx.filter_jit
+def _simulate(mechanism: Mechanism, ts: Float[Array, " T"], engine: Adaptive, energy: bool) -> Trajectory:
+    system = MechanicalSystem(mechanism, energy)
+    y0, mode0 = system.start(ts[0])
+    return Trajectory(system, ts, walk(system, y0, mode0, ts, options=engine))
+
+
+def _times(ts: Any) -> Float[Array, " T"]:
+    if is_traced(ts):
+        return ts.astype(float)
+    try:
+        values = np.asarray(ts, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"`simulate`: `ts` must be a list of times [s], got {ts!r}.") from None
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(
+            f"`simulate`: `ts` must be a list of at least one time [s], got shape {values.shape}. Write `jnp.linspace(0.0, 5.0, 501)`."
+        )
+    bad = ~np.isfinite(values)
+    if np.any(bad):
+        raise ValueError(f"`simulate`: `ts` must be finite, got {values[bad][0]} at index {int(np.argmax(bad))}.")
+    falls = np.diff(values) <= 0
+    if np.any(falls):
+        i = int(np.argmax(falls))
+        raise ValueError(
+            f"`simulate`: `ts` must increase, got {values[i + 1]:g} s after {values[i]:g} s at index {i + 1}. Sort the times and drop repeats."
+        )
+    return jnp.asarray(values)
+
+
+def _raise_if_failed(run: Trajectory) -> None:
+    if any(is_traced(leaf) for leaf in jax.tree_util.tree_leaves((run.path, run.ts))):
+        return
+    if bool(run.result == Result.successful):
+        return
+    times = np.asarray(run.path.times)
+    reached = times[np.isfinite(times)]
+    where = f"The run stopped at {reached[-1] if reached.size else float(run.ts[0]):.9g} s of {float(run.ts[-1]):.9g} s."
+    raise SimulationError(f"{where} {_message(run.result)}", run)
+
+
+def _message(result: Any) -> str:
+    return Result[result]

@@ -1,0 +1,256 @@
+"""What a run returns: states, each part's variables under their Modelica names, events, energy."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from frictax.contacts import AbstractContact, Mode
+from frictax.contacts.contact import f0, f0_max
+from frictax.engine.walk import Path
+from frictax.mechanism import dynamics
+from frictax.mechanism.bodies import Fixed, Mass
+from frictax.mechanism.dynamics import Moment
+from frictax.mechanism.forces import Force
+from frictax.mechanism.hybrid import MechanicalSystem
+
+
+class MassVariables(eqx.Module):
+    """Position of the centre `s` [m], velocity `v` [m/s], acceleration `a` [m/s2]."""
+
+    s: Float[Array, "..."]
+    v: Float[Array, "..."]
+    a: Float[Array, "..."]
+
+
+class FrictionVariables(eqx.Module):
+    """The variables of a friction element.
+
+    - `s`, `v`, `a`: position [m], velocity [m/s], acceleration [m/s2] relative to the support.
+    - `f`: friction force [N], positive against positive velocity; stuck: what holds, with a stop's reaction.
+    - `mode`: a `Mode`; `locked`, `free`: whether it is STUCK, FREE.
+    - `sa`: the curve parameter [1]: f when locked, a + f0_max forward, a - f0_max backward, a when free.
+    - `f0`, `f0_max`: sliding friction at rest and breakaway force [N].
+    - `v_relfric`, `a_relfric`: velocity and acceleration of the sliding faces; `lossPower` = f*v_relfric [W].
+    - `fn`: normal force [N] (brake); `stopped`: -1, 0, 1 at the lower stop, at none, at the upper one (mass with stops).
+    """
+
+    s: Float[Array, "..."]
+    v: Float[Array, "..."]
+    a: Float[Array, "..."]
+    f: Float[Array, "..."]
+    mode: Int[Array, "..."]
+    sa: Float[Array, "..."]
+    locked: Bool[Array, "..."]
+    free: Bool[Array, "..."]
+    f0: Float[Array, "..."]
+    f0_max: Float[Array, "..."]
+    v_relfric: Float[Array, "..."]
+    a_relfric: Float[Array, "..."]
+    lossPower: Float[Array, "..."]
+    fn: Float[Array, "..."] | None
+    stopped: Int[Array, "..."] | None
+
+
+class CompliantVariables(eqx.Module):
+    """Extension `s_rel` [m], its rate `v_rel` [m/s], force `f` [N], power lost in a damper `lossPower` [W]."""
+
+    s_rel: Float[Array, "..."]
+    v_rel: Float[Array, "..."]
+    f: Float[Array, "..."]
+    lossPower: Float[Array, "..."]
+
+
+class ForceVariables(eqx.Module):
+    """Position of the flange `s` [m] and force `f` [N]."""
+
+    s: Float[Array, "..."]
+    f: Float[Array, "..."]
+
+
+class FixedVariables(eqx.Module):
+    """Position `s` [m]."""
+
+    s: Float[Array, "..."]
+
+
+class Events(eqx.Module):
+    """The mode changes of a run, in the order of time, padded with inf, -1 and `Mode.UNKNOWN`.
+
+    - `time` [s], differentiable; `part`: the number of the contact in `names`; `mode_before`, `mode_after`: a `Mode`.
+    - `count`: how many there are.
+    """
+
+    time: Float[Array, " E"]
+    part: Int[Array, " E"]
+    mode_before: Int[Array, " E"]
+    mode_after: Int[Array, " E"]
+    count: Int[Array, ""]
+    names: tuple[str, ...] = eqx.field(static=True)
+
+
+class Energy(eqx.Module):
+    """Where the energy is [J]: drive + what was stored at the start = kinetic + elastic + friction + damper + impact.
+
+    `drive`: work done by the drives since the start; `kinetic`, `elastic`: stored; `friction`, `damper`, `impact`: lost since
+    the start by friction, in dampers, at stops; `balance`: what is missing, 0 but for the error of the integration.
+    """
+
+    drive: Float[Array, " T"]
+    kinetic: Float[Array, " T"]
+    elastic: Float[Array, " T"]
+    friction: Float[Array, " T"]
+    damper: Float[Array, " T"]
+    impact: Float[Array, " T"]
+
+    @property
+    def balance(self) -> Float[Array, " T"]:
+        stored = self.kinetic + self.elastic
+        return self.drive - (stored - stored[0]) - self.friction - self.damper - self.impact
+
+
+class Trajectory(eqx.Module):
+    """A run of a mechanism: ``run["mass"].v``, ``run["friction"].mode``, ``run.events.time``, ``run.plot()``.
+
+    - `ts`: the asked times [s]; `ys`, `modes`: state vector and mode vector there (see `MechanicalSystem`); at the time of an
+      event, those after it; NaN where the run did not get to.
+    - `result`: a `Result`, how the run ended; `steps`: solver steps taken.
+    """
+
+    system: MechanicalSystem
+    ts: Float[Array, " T"]
+    path: Path
+
+    @property
+    def ys(self) -> Float[Array, "T n"]:
+        return self.path.ys
+
+    @property
+    def modes(self) -> Int[Array, "T m"]:
+        return self.path.modes
+
+    @property
+    def result(self) -> PyTree:
+        return self.path.result
+
+    @property
+    def steps(self) -> Int[Array, ""]:
+        return self.path.steps
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.system.mechanism.names
+
+    def __getitem__(self, name: str) -> Any:
+        """The variables of part `name` at the asked times."""
+        mechanism = self.system.mechanism
+        part = mechanism.names.index(name) if mechanism[name] is not None else -1
+        return _variables(self.system, part, self.ts, self.ys, self.modes)
+
+    @property
+    def events(self) -> Events:
+        return _events(self.system, self.path)
+
+    @property
+    def energy(self) -> Energy:
+        """The energy balance; the run must have been made with ``simulate(..., energy=True)``."""
+        if not self.system.energy:
+            raise ValueError("This run has no energy accounts. Ask for them: `simulate(..., energy=True)`.")
+        return _energy(self.system, self.ts, self.ys, self.modes)
+
+    def plot(self, **kwargs: Any) -> Any:
+        """Draw positions, velocities, friction forces and a mode strip; returns the matplotlib figure."""
+        from importlib import import_module
+
+        return import_module("frictax.report.figures").draw_trajectory(self, **kwargs)
+
+    def to_pandas(self) -> Any:
+        """All variables of all parts as a table, columns named ``part.variable``, indexed by time."""
+        import pandas as pd
+
+        return pd.DataFrame(self._columns(), index=pd.Index(jax.device_get(self.ts), name="time"))
+
+    def to_xarray(self) -> Any:
+        """All variables of all parts as an `xarray.Dataset` over the coordinate ``time`` (needs the package xarray)."""
+        try:
+            import xarray as xr  # pyright: ignore[reportMissingImports]
+        except ImportError:
+            raise ImportError("`to_xarray` needs the package xarray: `pip install xarray`, or use `to_pandas()`.") from None
+        return xr.Dataset({k: ("time", v) for k, v in self._columns().items()}, coords={"time": jax.device_get(self.ts)})
+
+    def _columns(self) -> dict[str, Any]:
+        columns = {}
+        for name in self.names:
+            for variable, value in vars(self[name]).items():
+                if value is not None:
+                    columns[f"{name}.{variable}"] = jax.device_get(value)
+        return columns
+
+
+@eqx.filter_jit
+def _variables(system: MechanicalSystem, part: int, ts: Array, ys: Array, modes: Array) -> Any:
+    return jax.vmap(lambda t, y, mode: _at(system.moment(t, y, mode), part))(ts, ys, modes)
+
+
+def _at(now: Moment, part: int) -> Any:
+    lay, element = now.layout, now.mechanism.parts[part]
+    if isinstance(element, Fixed):
+        return FixedVariables(element.s0)
+    if isinstance(element, Mass):
+        i = lay.bodies.index(part)
+        return MassVariables(now.s[i], now.v[i], dynamics.accelerations(now)[i])
+    if isinstance(element, Force):
+        (flange, signal), *_ = [(flange, j) for i, flange, j in lay.forces if i == part]
+        return ForceVariables(dynamics.position(now.mechanism, flange, now.s), now.drive[signal])
+    if isinstance(element, AbstractContact):
+        return _friction_at(now, next(c for c, contact in enumerate(lay.contacts) if contact.part == part))
+    a, b = next((a, b) for i, a, b in lay.compliants if i == part)
+    s_rel = dynamics.position(now.mechanism, b, now.s) - dynamics.position(now.mechanism, a, now.s)
+    v_rel = dynamics.velocity(b, now.v, now.t) - dynamics.velocity(a, now.v, now.t)
+    viscous = element.viscous(v_rel)
+    return CompliantVariables(s_rel, v_rel, element.elastic(s_rel) + viscous, viscous * v_rel)
+
+
+def _friction_at(now: Moment, c: int) -> FrictionVariables:
+    contact, mode = now.layout.contacts[c], now.mode[c]
+    part, i = now.mechanism.parts[contact.part], contact.body
+    v, a, f = now.v[i], dynamics.accelerations(now)[i], dynamics.friction(now, c)
+    locked, free = mode == int(Mode.STUCK), mode == int(Mode.FREE)
+    # Of two laws, the one of the direction of motion, or of the direction about to slide.
+    forward = jnp.where(locked, now.load[i] >= 0, now.direction[c] >= 0)
+    low, most = (jnp.where(forward, g(part, 1, now.scale[c]), g(part, -1, now.scale[c])) for g in (f0, f0_max))
+    sa = jnp.where(locked, f, a + now.direction[c] * most)
+    support = 0.0 if contact.support is None else dynamics.position(now.mechanism, contact.support, now.s)
+    s = dynamics.position(now.mechanism, contact.flange, now.s) - support
+    stopped = None
+    if part.stops() is not None:
+        stopped = now.mode[len(now.layout.contacts) + sum(now.mechanism.parts[x.part].stops() is not None for x in now.layout.contacts[:c])]
+    return FrictionVariables(s, v, a, f, mode, sa, locked, free, low, most, v, a, f * v, now.normal[c], stopped)
+
+
+@eqx.filter_jit
+def _events(system: MechanicalSystem, path: Path) -> Events:
+    lay = system.layout
+    n, size = len(lay.contacts), path.times.shape[0]
+    names = tuple(system.mechanism.names[c.part] for c in lay.contacts)
+    before, after = path.before[:, :n], path.after[:, :n]
+    changed = ((before != after) & (jnp.arange(size) < path.count)[:, None]).reshape(-1)
+    order = jnp.argsort(~changed, stable=True)[:size]
+    kept = changed[order]
+
+    def rows(values: Array, padding: Any) -> Array:
+        return jnp.where(kept, values.reshape(-1)[order], padding)
+
+    times = jnp.broadcast_to(path.times[:, None], (size, n))
+    parts = jnp.broadcast_to(jnp.arange(n), (size, n))
+    unknown = int(Mode.UNKNOWN)
+    return Events(rows(times, jnp.inf), rows(parts, -1), rows(before, unknown), rows(after, unknown), jnp.sum(changed), names)
+
+
+@eqx.filter_jit
+def _energy(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> Energy:
+    kinetic, elastic = jax.vmap(lambda t, y, mode: dynamics.stored(system.moment(t, y, mode)))(ts, ys, modes)
+    drive, friction, damper, impact = ys[:, -4:].T
+    return Energy(drive, kinetic, elastic, friction, damper, impact)

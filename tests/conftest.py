@@ -1,0 +1,49 @@
+"""Set-up for all tests: 64 bit, run-time checks of shapes and types, and where the reference material lies."""
+
+import os
+from pathlib import Path
+
+# Both before jax starts: loops compiled as one function, and no windows.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import hypothesis
+import jax
+import pytest
+from jaxtyping import install_import_hook
+
+jax.config.update("jax_enable_x64", True)
+# Every annotated function of frictax checks its arguments' types and shapes while the tests run.
+install_import_hook("frictax", "beartype.beartype")
+
+# The same examples every time: a test's result depends on the code alone.
+hypothesis.settings.register_profile("frictax", derandomize=True, deadline=None, max_examples=50)
+hypothesis.settings.load_profile("frictax")
+
+
+def _folder(variable: str, holds: str) -> Path:
+    value = os.environ.get(variable)
+    if not value:
+        pytest.skip(f"{variable} is not set: it names the folder with {holds}")
+    folder = Path(value)
+    if not folder.is_dir():
+        pytest.fail(f"{variable} = {value} is not a folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def reference_folder() -> Path:
+    """The folder with the reference trajectories of the Modelica Standard Library's examples."""
+    return _folder("FRICTAX_REFERENCE", "the reference trajectories")
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder with the measured records of others, which are not ours to ship."""
+    return _folder("FRICTAX_DATA", "the measured records")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository's root."""
+    return Path(__file__).resolve().parents[1]

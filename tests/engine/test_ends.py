@@ -1,0 +1,134 @@
+"""How runs end: nothing to do, budgets, chatter, bad numbers, other solvers, 32 bits, a system of the user's own."""
+
+from typing import Any
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from machines import REFERENCE, stick_slip, times
+
+
+def test_a_run_of_no_length_returns_its_start() -> None:
+    run = fx.simulate(stick_slip(), jnp.array([0.3]))
+    assert run.ys.shape == (1, 2)
+    assert int(run.events.count) == 0
+
+
+def test_a_free_mass_keeps_its_velocity_without_events() -> None:
+    run = fx.simulate(fx.Mechanism(mass=fx.Mass(m=2.0, v=3.0)), jnp.linspace(0.0, 1.0, 7))
+    assert jnp.allclose(run["mass"].s, 3.0 * run.ts, atol=1e-12)
+    assert int(run.events.count) == 0
+
+
+def test_too_many_events_is_a_result_with_its_remedy() -> None:
+    with pytest.raises(fx.SimulationError, match="max_events") as failure:
+        fx.simulate(stick_slip(), jnp.array([0.0, 10.0]), fx.Adaptive(max_events=5))
+    assert int(failure.value.run.events.count) == 6
+    quiet = jax.jit(lambda: fx.simulate(stick_slip(), jnp.array([0.0, 10.0]), fx.Adaptive(max_events=5)).result)()
+    assert bool(quiet == fx.Result.too_many_events)
+
+
+def test_too_many_steps_is_a_result_with_its_remedy() -> None:
+    with pytest.raises(fx.SimulationError, match="max_steps"):
+        fx.simulate(stick_slip(), jnp.array([0.0, 10.0]), fx.Adaptive(max_steps=50))
+
+
+def test_a_drive_that_becomes_nan_is_a_result_with_its_remedy() -> None:
+    machine = fx.Mechanism(mass=fx.Mass(m=1.0), drive=fx.Force("mass", fx.Function(lambda t: jnp.sqrt(0.5 - t))))
+    with pytest.raises(fx.SimulationError, match="not finite"):
+        fx.simulate(machine, jnp.linspace(0.0, 1.0, 5))
+
+
+def test_the_samples_reached_before_a_failure_are_kept() -> None:
+    with pytest.raises(fx.SimulationError) as failure:
+        fx.simulate(stick_slip(), jnp.linspace(0.0, 10.0, 101), fx.Adaptive(max_events=5))
+    s = failure.value.run["mass"].s
+    assert jnp.isfinite(s[10])
+    assert jnp.isnan(s[-1])
+
+
+class Bell(fx.AbstractHybridSystem):
+    """Jumps back and forth between two modes without time passing."""
+
+    def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        return jnp.ones_like(y)
+
+    def guard(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        return jnp.where(mode == 0, 0.5 - y, -1.0)
+
+    def jump(self, t: Any, y: Any, mode: Any, fired: Any, args: Any) -> Any:
+        return y, 1 - mode, jnp.array(0)
+
+
+def test_chatter_is_a_result_with_its_remedy() -> None:
+    path = fx.walk(Bell(), jnp.zeros(1), jnp.zeros(1, int), jnp.array([0.0, 1.0]))
+    assert bool(path.result == fx.Result.chatter)
+    assert abs(float(path.times[0]) - 0.5) < 1e-12
+
+
+class Ball(fx.AbstractHybridSystem):
+    """A bouncing ball: a system of a user's own, with its restitution as a parameter."""
+
+    restitution: jax.Array
+
+    def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        return jnp.stack([y[1], -args])
+
+    def guard(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        return y[:1] + 1e-14
+
+    def jump(self, t: Any, y: Any, mode: Any, fired: Any, args: Any) -> Any:
+        return jnp.stack([0.0 * y[0], -self.restitution * y[1]]), mode + 1, jnp.array(0)
+
+
+def test_a_bouncing_ball_of_ones_own_has_its_closed_form_and_derivatives() -> None:
+    def bounces(e: jax.Array, g: jax.Array) -> jax.Array:
+        return fx.walk(Ball(e), jnp.array([1.0, 0.0]), jnp.zeros(1, int), jnp.array([0.0, 2.0]), g, REFERENCE).times[:3]
+
+    def closed(e: jax.Array, g: jax.Array) -> jax.Array:
+        first = jnp.sqrt(2 / g)
+        return first * jnp.stack([1.0 + 0 * e, 1 + 2 * e, 1 + 2 * e + 2 * e * e])
+
+    at = (jnp.array(0.6), jnp.array(9.81))
+    assert jnp.allclose(bounces(*at), closed(*at), atol=1e-11)
+    for which in (0, 1):
+        slope = jax.jacfwd(closed, which)(*at)
+        assert jnp.allclose(jax.jacfwd(bounces, which)(*at), slope, atol=1e-9)
+        assert jnp.allclose(jax.jacrev(bounces, which)(*at), slope, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        fx.Adaptive(solver=diffrax.Dopri5(), rtol=1e-10, atol=1e-12),
+        fx.Adaptive(solver=diffrax.Kvaerno5(), rtol=1e-9, atol=1e-11),
+        fx.Adaptive(stepsize_controller=diffrax.PIDController(rtol=1e-10, atol=1e-12, pcoeff=0.3, icoeff=0.4)),
+        fx.Adaptive(stepsize_controller=diffrax.ConstantStepSize(), dt0=1e-3),
+    ],
+    ids=["Dopri5", "Kvaerno5", "PID", "constant steps"],
+)
+def test_any_diffrax_solver_and_controller_finds_the_same_events(engine: fx.Adaptive) -> None:
+    expected = times(stick_slip(), [0.0, 1.2])
+    assert expected.shape == (5,)
+    assert np.max(np.abs(times(stick_slip(), [0.0, 1.2], engine) - expected)) <= 1e-7
+
+
+def test_two_systems_give_the_same_in_32_bits_to_their_precision() -> None:
+    with jax.enable_x64(False):
+        run = fx.simulate(stick_slip(), jnp.linspace(0.0, 2.0, 21))
+        assert run["mass"].s.dtype == jnp.float32
+        slope = jax.jacfwd(lambda F: fx.simulate(stick_slip(F_Coulomb=F), jnp.array([0.0, 2.0]))["mass"].s[-1])(1.0)
+    exact = fx.simulate(stick_slip(), jnp.linspace(0.0, 2.0, 21), REFERENCE)
+    assert int(run.events.count) == int(exact.events.count)
+    assert np.max(np.abs(np.asarray(run["mass"].s) - np.asarray(exact["mass"].s))) <= 2e-4
+    exact_slope = jax.jacfwd(lambda F: fx.simulate(stick_slip(F_Coulomb=F), jnp.array([0.0, 2.0]), REFERENCE)["mass"].s[-1])(1.0)
+    assert abs(float(slope) - float(exact_slope)) <= 1e-2 * abs(float(exact_slope))
+
+
+def test_tolerances_that_32_bits_cannot_meet_are_refused() -> None:
+    with jax.enable_x64(False), pytest.raises(ValueError, match="32-bit"):
+        fx.simulate(stick_slip(), jnp.array([0.0, 1.0]), fx.Adaptive(rtol=1e-8))

@@ -1,0 +1,56 @@
+"""Intervals hold the truth as often as they say. The seeds were chosen once."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from frictax.fitting import Huber, Squares, Sweep, fit_many
+from frictax.laws import Stribeck
+
+from .conftest import NOISE, SPEEDS, breakaway_case, true_values
+
+
+def coverage(many, truth: np.ndarray) -> np.ndarray:
+    assert many.converged.all()
+    return np.mean((many.lower <= truth) & (truth <= many.upper), axis=0)
+
+
+@pytest.fixture(scope="module")
+def replicates(drive, truth):
+    """2000 sweeps like drive 1 forward, fitted in one compilation."""
+    sweep = drive(1, "positive")
+    clean = np.asarray(truth(jnp.asarray(sweep.velocity)))
+    forces = clean + NOISE * np.random.default_rng(0).standard_normal((2000, sweep.n))
+    start = Stribeck(F_prop=1e-4, F_Coulomb=2e-3, F_Stribeck=1e-3, fexp=0.4, exponent=2.0)
+    return fit_many(start, sweep, forces)
+
+
+def test_95_per_cent_intervals_hold_the_truth_in_93_to_97_per_cent_of_2000_sweeps(replicates, truth) -> None:
+    expected = np.array([float(x) for x in (truth.F_prop, truth.F_Coulomb, truth.F_Stribeck, truth.fexp)])
+    held = coverage(replicates, expected)
+    assert np.all((held >= 0.93) & (held <= 0.97)), held
+
+
+def test_standard_errors_are_the_scatter_of_2000_estimates(replicates) -> None:
+    scatter = np.std(replicates.values, axis=0)
+    np.testing.assert_allclose(np.sqrt(np.mean(replicates.standard_errors**2, axis=0)), scatter, rtol=0.05)
+
+
+@pytest.mark.parametrize("kind", ["Stribeck", "Table"])
+def test_with_ten_breakaway_rows_peak_and_curve_are_covered_in_91_to_98_5_per_cent_of_400_sweeps(truth, kind: str) -> None:
+    true, start = breakaway_case(kind, truth)
+    sweep = Sweep(SPEEDS, np.ones(SPEEDS.size), breakaway=SPEEDS == 0)
+    clean = np.asarray(true.predict(jnp.asarray(SPEEDS), jnp.asarray(SPEEDS == 0)))
+    forces = clean + NOISE * np.random.default_rng(0).standard_normal((400, SPEEDS.size))
+    held = coverage(fit_many(start, sweep, forces), true_values(true))
+    assert np.all((held >= 0.91) & (held <= 0.985)), held
+
+
+@pytest.mark.parametrize("loss", [Squares(), Huber()], ids=["squares", "huber"])
+def test_huber_costs_little_on_clean_noise_and_covers_too(truth, loss) -> None:
+    v = np.linspace(0.2, 20.0, 40)
+    clean = np.asarray(truth(jnp.asarray(v)))
+    forces = clean + NOISE * np.random.default_rng(0).standard_normal((400, v.size))
+    many = fit_many(truth, Sweep(v, clean), forces, loss=loss)
+    held = coverage(many, np.array([float(x) for x in (truth.F_prop, truth.F_Coulomb, truth.F_Stribeck, truth.fexp)]))
+    assert np.all((held >= 0.91) & (held <= 0.985)), held

@@ -1,0 +1,126 @@
+"""The machines of the reference trajectories and of NUMERICS-style problems, as frictax writes them."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+import frictax as fx
+
+TIGHT = fx.Adaptive(rtol=1e-12, atol=1e-13)
+REFERENCE = fx.Adaptive(rtol=1e-10, atol=1e-12)
+
+
+def stick_slip(F_Coulomb: Any = 1.0, F_prop: Any = 0.2, F_Stribeck: Any = 0.4, fexp: Any = 5.0, peak: Any = 1.0) -> fx.Mechanism:
+    """A block of 1 kg driven by 2 sin(2 pi t) N through 39 mode changes in 10 s."""
+    law = fx.Stribeck(F_Coulomb=F_Coulomb, F_prop=F_prop, F_Stribeck=F_Stribeck, fexp=fexp)
+    return fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=law, peak=peak),
+        drive=fx.Force("mass", fx.Sine(amplitude=2.0, f=1.0)),
+    )
+
+
+def stop1() -> fx.Mechanism:
+    return fx.Mechanism(
+        stop1=fx.MassWithStopAndFriction(m=1.0, L=1.0, smin=-25, smax=25, F_prop=1.0, F_Coulomb=5.0, F_Stribeck=10.0, fexp=2.0),
+        drive=fx.Force("stop1.flange_a", fx.Sine(amplitude=25.0, f=0.25)),
+    )
+
+
+def stop2() -> fx.Mechanism:
+    return fx.Mechanism(
+        wall=fx.Fixed(s0=-1.75),
+        spring=fx.Spring("wall", "stop2", c=500.0, s_rel0=1.0),
+        stop2=fx.MassWithStopAndFriction(
+            m=1.0, L=1.0, smin=-0.9, smax=0.9, F_prop=1.0, F_Coulomb=3.0, F_Stribeck=5.0, fexp=2.0, s=0.0, v=-5.0
+        ),
+    )
+
+
+def supported_mass(peak: float = 1.0) -> fx.Mechanism:
+    v = np.linspace(0.0, 12.0, 50)
+    table = np.stack([v, 5.0 + v + 10.0 * np.exp(-2.0 * v)], axis=1)
+    return fx.Mechanism(
+        mass=fx.Mass(m=1.0, L=1.0),
+        supportFriction=fx.SupportFriction("mass", f_pos=table, peak=peak),
+        drive=fx.Force("mass", fx.Sine(amplitude=25.0, f=0.25)),
+    )
+
+
+def translational_friction() -> fx.Mechanism:
+    """The three separate systems of Modelica.Mechanics.Translational.Examples.Friction in one run."""
+    first, second, third = stop1(), stop2(), supported_mass()
+    return fx.Mechanism(
+        stop1=first["stop1"],
+        drive1=first["drive"],
+        wall=second["wall"],
+        spring=second["spring"],
+        stop2=second["stop2"],
+        mass=third["mass"],
+        supportFriction=third["supportFriction"],
+        drive=third["drive"],
+    )
+
+
+def brake(peak: float = 1.0) -> fx.Mechanism:
+    """Modelica.Mechanics.Translational.Examples.Brake: one brake grounded, one on a fixed flange."""
+    step = fx.Step(height=2.0, startTime=0.1)
+    return fx.Mechanism(
+        mass1=fx.Mass(m=1.0, v=1.0),
+        brake=fx.Brake("mass1", fn_max=1.0, f_normalized=step, peak=peak),
+        fixed=fx.Fixed(),
+        mass2=fx.Mass(m=1.0, v=1.0),
+        brake1=fx.Brake("mass2", fn_max=1.0, f_normalized=step, support="fixed", peak=peak),
+    )
+
+
+def spring_pendulum(fricScale: float = 20.0, smax: float = 25.0) -> fx.Mechanism:
+    k = fricScale
+    return fx.Mechanism(
+        wall=fx.Fixed(),
+        mass=fx.MassWithStopAndFriction(
+            m=1.0, L=0.0, smin=-25, smax=smax, F_prop=1 / k, F_Coulomb=5 / k, F_Stribeck=10 / k, fexp=2.0, s=0.5
+        ),
+        spring=fx.Spring("wall", "mass", c=10.0, s_rel0=1.0),
+    )
+
+
+def two_blocks() -> fx.Mechanism:
+    """A driven block that drags another through a spring and a damper, each with its own friction."""
+    return fx.Mechanism(
+        first=fx.Mass(m=1.0),
+        second=fx.Mass(m=0.5),
+        joint=fx.SpringDamper("first", "second", c=40.0, d=0.3),
+        guide1=fx.SupportFriction("first", f_pos=fx.Stribeck(F_prop=0.3, F_Coulomb=1.0, F_Stribeck=0.5, fexp=4.0), peak=1.1),
+        guide2=fx.SupportFriction("second", f_pos=fx.Coulomb(F_Coulomb=0.6, F_prop=0.1), f_neg=fx.Coulomb(F_Coulomb=0.9), peak=1.2),
+        drive=fx.Force("first", fx.Sine(amplitude=4.0, f=0.7)),
+    )
+
+
+def braked_twice() -> fx.Mechanism:
+    """Two masses braked by one step, which stop at different times."""
+    return fx.parameters.replace(brake(peak=1.05), {"mass2.v": 2.0, "brake1.f_normalized.startTime": 0.15})
+
+
+def pulsed_brake() -> fx.Mechanism:
+    """A block on a spring under a constant pull, braked by pulses whose force rises and falls in ramps."""
+    return fx.Mechanism(
+        wall=fx.Fixed(),
+        mass=fx.Mass(m=0.8, s=0.3),
+        spring=fx.Spring("wall", "mass", c=25.0),
+        pull=fx.Force("mass", fx.Constant(1.0)),
+        brake=fx.Brake(
+            "mass",
+            mu_pos=[[0, 0.5], [0.5, 0.4], [1.5, 0.38]],
+            peak=1.15,
+            fn_max=8.0,
+            f_normalized=fx.Trapezoid(amplitude=1.0, rising=0.1, width=0.3, falling=0.1, period=0.9, startTime=0.2),
+        ),
+    )
+
+
+def times(machine: fx.Mechanism, ts: Any, engine: fx.Adaptive = REFERENCE) -> np.ndarray:
+    """The times of the mode changes of a run."""
+    events = fx.simulate(machine, jnp.asarray(ts), engine).events
+    return np.asarray(events.time[: int(events.count)])

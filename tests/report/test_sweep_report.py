@@ -1,0 +1,182 @@
+"""The HTML report: one file, whole, safe, and never in the place of something else."""
+
+import os
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import frictax as fx
+from frictax.fitting import Comparison, Found, Sweep, fit
+from frictax.report import write_sweep_report
+from frictax.trajectory import Trajectory
+
+EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>"
+VOID = {"meta", "source", "img", "br", "link", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, text by section, and whether every tag is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text: dict[str, str] = {}
+        self.section = ""
+        self.feed(text)
+        self.close()
+        assert not self.open, f"left open: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "section":
+            self.section = dict(attrs)["id"] or ""
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.text[self.section] = self.text.get(self.section, "") + data
+
+    @property
+    def addresses(self) -> list[str]:
+        names = ("src", "srcset", "href", "data", "action", "poster", "background")
+        return [value for _, attributes in self.tags for name, value in attributes.items() if name in names and value]
+
+
+@pytest.fixture(scope="module")
+def page(found: Found, comparison: Comparison, run: Trajectory, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    written = write_sweep_report(path, found, comparison, run, title="A drive", notes=["A note."], command="frictax fit sweep.csv")
+    assert written == path
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def test_the_report_has_all_its_sections(page: Page) -> None:
+    sections = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
+    assert sections == ["measured", "picture", "parameters", "comparison", "simulation", "correlation", "modelica", "rows", "again"]
+
+
+def test_the_report_states_each_estimate_with_unit_error_and_interval(page: Page) -> None:
+    text = page.text["parameters"]
+    for words in ("f_pos.F_Coulomb", "2.147", "mN.m", "0.031", "2.083 to 2.211", "95 % interval", "f_neg.fexp"):
+        assert words in text
+    assert "peak cannot be known from sliding rows alone" in text
+
+
+def test_the_report_holds_what_makes_it_again(page: Page, found: Found) -> None:
+    assert "frictax fit sweep.csv" in page.text["again"]
+    assert f"frictax {fx.__version__}" in page.text["again"]
+    assert found.to_modelica() in page.text["modelica"]
+
+
+def test_the_report_loads_nothing_from_elsewhere(page: Page) -> None:
+    assert len(page.addresses) == 4
+    assert all(address.startswith("data:image/svg+xml;base64,") for address in page.addresses)
+    assert not {"script", "link", "iframe", "object"} & {tag for tag, _ in page.tags}
+    policies = [a.get("content") or "" for tag, a in page.tags if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy"]
+    assert policies[0].startswith("default-src 'none'")
+
+
+def test_each_picture_has_a_text_for_those_who_do_not_see_it(page: Page) -> None:
+    assert all(attributes["alt"] for tag, attributes in page.tags if tag == "img")
+
+
+def test_the_report_shows_the_mode_changes_of_the_run(page: Page, run: Trajectory) -> None:
+    text = page.text["simulation"]
+    assert f"{int(run.events.count)} mode changes" in text
+    assert f"{float(run.events.time[0]):.6f}" in text
+
+
+def test_the_same_fit_gives_the_same_file(found: Found, tmp_path: Path) -> None:
+    one, two = (write_sweep_report(tmp_path / name, found) for name in ("one.html", "two.html"))
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_names_and_titles_are_text_and_never_markup(tmp_path: Path) -> None:
+    sweep = Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N", name=EVIL, citation=EVIL)
+    found = fit(fx.Coulomb, sweep)
+    path = found.report(tmp_path / "report.html", title=EVIL, notes=[EVIL], command=EVIL)
+    page = Page(path.read_text(encoding="utf-8"))
+    assert not any(tag == "script" or "onerror" in attributes for tag, attributes in page.tags)
+    assert EVIL in page.text["measured"]
+
+
+def test_a_name_in_another_script_or_with_a_broken_character_is_no_obstacle(tmp_path: Path) -> None:
+    sweep = Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N", name="\u6469\u64e6 $\udcff")
+    path = fit(fx.Coulomb, sweep).report(tmp_path / "report.html")
+    assert "\u6469\u64e6 $" in path.read_text(encoding="utf-8")
+
+
+def test_a_sweep_of_many_rows_has_a_report_of_bounded_size(tmp_path: Path) -> None:
+    v = np.linspace(0.1, 10.0, 3000)
+    sweep = Sweep(v, 2.0 + 0.1 * v + 0.01 * np.sin(40 * v), velocity_unit="m/s", force_unit="N")
+    path = fit(fx.Coulomb, sweep).report(tmp_path / "report.html")
+    assert path.stat().st_size < 3_000_000
+    assert "too many to print" in path.read_text(encoding="utf-8")
+
+
+def test_the_python_of_the_report_makes_the_fit_again(found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
+    from frictax.report.python_text import python_text
+
+    namespace: dict = {}
+    exec(python_text(found), namespace)
+    np.testing.assert_array_equal(namespace["sweep"].force, found.sweep.force)
+    assert float(namespace["model"].f_neg.fexp) == float(found.model.f_neg.fexp)
+    for path, value in found.values.items():
+        assert namespace["found"].values[path] == pytest.approx(value, rel=1e-6)
+
+
+def test_a_former_report_is_replaced_and_another_file_is_not(found: Found, tmp_path: Path) -> None:
+    report, precious = tmp_path / "report.html", tmp_path / "sweep.csv"
+    write_sweep_report(report, found, title="first")
+    write_sweep_report(report, found, title="second")
+    assert "<title>second</title>" in report.read_text(encoding="utf-8")
+    precious.write_text("omega,torque\n1,2\n", encoding="utf-8")
+    with pytest.raises(FileExistsError, match="is not a report of frictax"):
+        write_sweep_report(precious, found)
+    assert precious.read_text(encoding="utf-8") == "omega,torque\n1,2\n"
+    with pytest.raises(FileExistsError, match="exists"):
+        write_sweep_report(report, found, overwrite=False)
+
+
+@pytest.mark.parametrize("fails", ["replace", "draw"])
+def test_a_report_that_was_there_survives_a_failure(fails: str, found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_sweep_report(tmp_path / "report.html", found)
+    before = path.read_bytes()
+
+    def broken(*args: object, **kwargs: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(*{"replace": (os, "replace"), "draw": (fx.report.sweep_report, "draw_sweep")}[fails], broken)  # pyright: ignore
+    with pytest.raises(OSError, match="No space left"):
+        write_sweep_report(path, found, title="new")
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_place_that_cannot_be_written_is_refused_in_one_sentence(found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*missing for the report\. Make it first"):
+        write_sweep_report(tmp_path / "missing" / "report.html", found)
+    with pytest.raises(IsADirectoryError, match="is a folder. Name a file in it"):
+        write_sweep_report(tmp_path, found)
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(NotADirectoryError, match="is a file"):
+        write_sweep_report(tmp_path / "file" / "report.html", found)
+    with pytest.raises(FileExistsError, match="no ordinary file"):
+        write_sweep_report("/dev/null", found)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(PermissionError, match="may not be written to. Choose another one"):
+        write_sweep_report(tmp_path / "report.html", found)
+
+
+def test_a_link_to_a_report_stays_a_link(found: Found, tmp_path: Path) -> None:
+    (tmp_path / "latest.html").symlink_to(tmp_path / "real.html")
+    write_sweep_report(tmp_path / "latest.html", found)
+    assert (tmp_path / "latest.html").is_symlink()
+    assert (tmp_path / "real.html").is_file()
