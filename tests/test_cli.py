@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -163,7 +162,7 @@ WRONG = [
     (["fit", "line.csv", *COLUMNS, "--sigma", "stdd"], 1, ["no column 'stdd' for sigma"]),
     (["fit", "line.csv", *COLUMNS, "--breakaway", "std"], 1, ["'std' must hold 1 or 0"]),
     (["fit", "line.csv", *COLUMNS, "--velocity-unit", "rpn"], 1, ["--velocity-unit must be one of", "Did you mean 'rpm'"]),
-    (["fit", "line.csv", *COLUMNS, "--velocity-unit", "m/s"], 1, ["both of a rotation", "Declare --force-unit 'N'"]),
+    (["fit", "line.csv", *COLUMNS, "--velocity-unit", "m/s"], 1, ["both be of a rotation", "Declare --force-unit 'N'"]),
     (["fit", "line.csv", *COLUMNS, "--direction", "negative"], 1, ["no rows with v < 0"]),
     (["fit", "line.csv", *COLUMNS, "--where", "omega=9"], 1, ["no row where omega = 9"]),
     (["fit", "line.csv", *COLUMNS, "--sign", "-1"], 1, ["100 % of the rows have the other sign", "Give --sign 1"]),
@@ -265,12 +264,12 @@ def test_sentences_of_the_library_name_the_options_of_the_command_line(sentence:
     assert as_option_names(sentence) == expected
 
 
-def _process(*arguments: str, **options) -> subprocess.Popen[str]:
-    code = "from frictax.cli import main; main()"
+def _process(*arguments: str) -> subprocess.Popen[str]:
+    """The command as a process of its own, with the environment of a user who has set nothing."""
+    command = [sys.executable, "-W", "error", "-c", "from frictax.cli import main; main()", *arguments]
     environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "COLUMNS")}
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", code, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **options
-    )  # fmt: skip
+    environment["PYTHONPATH"] = str(Path(fx.__file__).parents[1])
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
 
 
 def test_a_process_of_its_own_fits_with_64_bits_and_writes_nothing_to_the_error_stream(folder: Path) -> None:
@@ -295,10 +294,10 @@ def test_the_version_is_printed() -> None:
     assert (process.returncode, out) == (0, f"frictax {fx.__version__}\n")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="os.mkfifo is missing: named pipes are those of POSIX")
 def test_control_c_ends_a_running_process_with_130_and_one_word(folder: Path) -> None:
-    with _process("compare", "sweep.csv", *COLUMNS, "--where", "drive=1", "--json", "c.json") as process:
-        time.sleep(3.0)
+    os.mkfifo(folder / "slow.csv")  # whoever reads it waits, so that the interrupt meets a run in the middle
+    with _process("fit", "slow.csv", *COLUMNS, "--json", "c.json") as process, open(folder / "slow.csv", "w", encoding="utf-8"):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err) == (130, "", "frictax: Interrupted.\n")

@@ -65,6 +65,7 @@ def frictax() -> list[Contestant]:
     import frictax as fx
 
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # else each call changes threads, 0.03 ms of it
     how = fx.Adaptive(rtol=TOLERANCE, atol=TOLERANCE)
 
     def final(p: jax.Array) -> jax.Array:
@@ -144,6 +145,7 @@ def jaxonomy() -> list[Contestant]:
     import jaxonomy as peer  # pyright: ignore[reportMissingImports]
 
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # else each call changes threads, 0.03 ms of it
     logging.getLogger("jaxonomy").setLevel(logging.WARNING)
     names = ["F_Coulomb", "F_prop", "F_Stribeck", "fexp"]
 

@@ -37,6 +37,10 @@ class AbstractDomain(abc.ABC):
         """The rule in words, as in ``">= 1"``; an error says "must be" before it."""
 
     @abc.abstractmethod
+    def remedy(self) -> str:
+        """What to write instead of a value that breaks the rule, as a sentence; empty where the rule says all."""
+
+    @abc.abstractmethod
     def contains(self, value: np.ndarray) -> bool:
         """Whether every entry of `value` satisfies the rule."""
 
@@ -62,6 +66,9 @@ class Real(AbstractDomain):
     def rule(self) -> str:
         return "finite"
 
+    def remedy(self) -> str:
+        return ""
+
     def contains(self, value: np.ndarray) -> bool:
         return bool(np.all(np.isfinite(value)))
 
@@ -84,6 +91,9 @@ class Positive(AbstractDomain):
 
     def rule(self) -> str:
         return "> 0"
+
+    def remedy(self) -> str:
+        return "Give a positive number."
 
     def contains(self, value: np.ndarray) -> bool:
         return bool(np.all(np.isfinite(value)) and np.all(value > 0))
@@ -113,6 +123,9 @@ class AtLeast(AbstractDomain):
     def rule(self) -> str:
         return f">= {self.lower:g}"
 
+    def remedy(self) -> str:
+        return f"Give {self.lower:g} or more." if self.lower else "Give its size, without a sign."
+
     def contains(self, value: np.ndarray) -> bool:
         return bool(np.all(np.isfinite(value)) and np.all(value >= self.lower))
 
@@ -140,6 +153,9 @@ class Increasing(AbstractDomain):
     def rule(self) -> str:
         return "finite and strictly increasing"
 
+    def remedy(self) -> str:
+        return "Sort the rows and drop repeated ones."
+
     def contains(self, value: np.ndarray) -> bool:
         return bool(np.all(np.isfinite(value)) and np.all(np.diff(value) > 0))
 
@@ -164,11 +180,14 @@ class Declaration:
     - `unit`: SI unit of the translational element (see `rotational_unit`).
     - `fit`: whether a fit that is given the parent's path (``"friction"``) moves this parameter;
       named by its own path, it always may be moved.
+    - `ndim`: 0 for a number, 1 for a vector; `optional`: whether None may stand in its place.
     """
 
     domain: AbstractDomain
     unit: str = "1"
     fit: bool = True
+    ndim: int = 0
+    optional: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +207,7 @@ def is_traced(value: Any) -> bool:
 
 def as_array(value: Any) -> Any:
     """A number or nested list as a float array; a traced value, an array or None as it is."""
-    if value is None or is_traced(value):
+    if value is None or is_traced(value) or isinstance(value, str):
         return value
     if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.floating):
         return value
@@ -198,9 +217,9 @@ def as_array(value: Any) -> Any:
         return value  # `check` names the field and the value
 
 
-def parameter(domain: AbstractDomain | None = None, unit: str = "1", *, fit: bool = True, **kwargs: Any) -> Any:
+def parameter(domain: AbstractDomain | None = None, unit: str = "1", *, fit: bool = True, ndim: int = 0, **kwargs: Any) -> Any:
     """Declare a field that holds a parameter: ``peak: Array = parameter(AtLeast(1.0), "1", default=1.0)``."""
-    declaration = Declaration(Real() if domain is None else domain, unit, fit)
+    declaration = Declaration(Real() if domain is None else domain, unit, fit, ndim, kwargs.get("default", 0) is None)
     return eqx.field(converter=kwargs.pop("converter", as_array), metadata={_KEY: declaration}, **kwargs)
 
 
@@ -239,36 +258,60 @@ def _walk(model: Any, prefix: str) -> Iterator[Parameter]:
 
 
 def check(model: Any) -> None:
-    """Raise `ValueError` for the first parameter outside its domain.
+    """Raise `ValueError` for the first parameter outside its domain, and for values that do not go together.
 
-    `eqx.tree_at` bypasses a class's own checks, so `simulate` and `fit` call this at their entry.
-    Traced values cannot be looked at and are passed over.
+    The latter is what a class says in a method ``check_rules()``. `eqx.tree_at` bypasses a class's own checks, so `simulate`
+    and `fit` call this at their entry. Traced values cannot be looked at and are passed over.
     """
-    for p in parameters(model):
-        check_value(f"{p.owner}.{p.path.rsplit('.', 1)[-1]}", p.value, p.declaration)
+    for name, child, declaration in children(model):
+        if declaration is not None and not isinstance(child, eqx.Module):
+            check_value(f"{type(model).__name__}.{name}", child, declaration)
+        elif isinstance(child, eqx.Module):
+            check(child)
+    getattr(model, "check_rules", lambda: None)()
 
 
 def check_value(name: str, value: Any, declaration: Declaration) -> None:
-    """Raise `ValueError` where `value` is not a number or breaks the rule of its domain."""
-    if is_traced(value):
+    """Raise `ValueError` where `value` is not a number (or a vector of them) or breaks the rule of its domain."""
+    if is_traced(value) or (value is None and declaration.optional):
         return
+    kind = "a number" if declaration.ndim == 0 else "a list of numbers"
     try:
-        array = np.asarray(value, dtype=float)
+        array = np.asarray(value if isinstance(value, str | None) else np.asarray(value, dtype=float))
     except (TypeError, ValueError):
-        raise ValueError(f"`{name}` must be a number, got {value!r}.") from None
+        array = np.asarray(None)
+    if array.dtype != float:
+        raise ValueError(f"`{name}` must be {kind}, got {value!r}. {'Give it a value' if value is None else 'Convert it first'}.")
+    if array.ndim != declaration.ndim:
+        raise ValueError(f"`{name}` must be {kind}, got an array of shape {array.shape}. Many machines at once: `jax.vmap`.")
     if not declaration.domain.contains(array):
-        shown = f"{float(array):g}" if array.ndim == 0 else np.array2string(array, threshold=12)
-        unit = "" if declaration.unit == "1" else f" {declaration.unit}"
-        raise ValueError(f"`{name}` must be {declaration.domain.rule()}, got {shown}{unit}.{_reason(name)}")
+        shown = _shown(array, "" if declaration.unit == "1" else f" {declaration.unit}", declaration.domain)
+        raise ValueError(f"`{name}` must be {declaration.domain.rule()}, got {shown}.{_remedy(name, array, declaration)}")
 
 
-def _reason(name: str) -> str:
-    reasons = {
-        "peak": " Breakaway cannot lie below sliding friction.",
-        "m": " A mass that is not moved by forces is written as `Fixed`.",
-        "fn_max": " A brake cannot pull its linings apart: swap the sign of `f_normalized` instead.",
+def _shown(array: np.ndarray, unit: str, domain: AbstractDomain) -> str:
+    if array.ndim == 0:
+        return f"{float(array):g}{unit}"
+    if array.size <= 12:
+        return np.array2string(array) + unit
+    for i in range(array.size):  # the first that is wrong by itself, or after the one before
+        if not domain.contains(array[i : i + 1]):
+            return f"{array[i]:g}{unit} in row {i}, counted from 0"
+        if not domain.contains(array[i - 1 : i + 1]) and i:
+            return f"{array[i]:g}{unit} after {array[i - 1]:g}{unit} in row {i}, counted from 0"
+    return np.array2string(array, threshold=12) + unit
+
+
+def _remedy(name: str, array: np.ndarray, declaration: Declaration) -> str:
+    if not np.all(np.isfinite(array)):
+        return " Look where it comes from: a missing value, or a division by 0."
+    remedies = {
+        "peak": "Breakaway cannot lie below sliding friction.",
+        "m": "A mass that is not moved by forces is written as `Fixed`.",
+        "fn_max": "A brake cannot pull its linings apart: swap the sign of `f_normalized` instead.",
     }
-    return reasons.get(name.rsplit(".", 1)[-1], "")
+    sentence = remedies.get(name.rsplit(".", 1)[-1], declaration.domain.remedy())
+    return f" {sentence}" if sentence else ""
 
 
 def get(model: Any, path: str) -> Any:
@@ -286,11 +329,11 @@ def _unknown(model: Any, path: str) -> KeyError:
     known = [p.path for p in parameters(model)]
     near = difflib.get_close_matches(path, known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return _PathError(f"There is no parameter {path!r} in this {type(model).__name__}.{hint} It has: {', '.join(known)}.")
+    return UnknownName(f"There is no parameter {path!r} in this {type(model).__name__}.{hint} It has: {', '.join(known)}.")
 
 
-class _PathError(KeyError):
-    """A `KeyError` whose text is printed as written, not quoted."""
+class UnknownName(KeyError):
+    """No part or parameter of that name: a `KeyError` whose text is printed as written, not quoted."""
 
     def __str__(self) -> str:
         return str(self.args[0])

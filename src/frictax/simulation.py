@@ -13,7 +13,7 @@ from frictax.engine.result import Result
 from frictax.engine.walk import walk
 from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.mechanism.mechanism import Mechanism
-from frictax.parameters import is_traced
+from frictax.parameters import check, is_traced
 from frictax.trajectory import Trajectory
 
 
@@ -56,8 +56,10 @@ def simulate(mechanism: Mechanism, ts: Any, engine: Adaptive | None = None, *, e
     """
     if not isinstance(mechanism, Mechanism):
         raise ValueError(f"`simulate` needs a `Mechanism`, got {type(mechanism).__name__}. For a hybrid system of your own use `walk`.")
-    mechanism.check()
+    check(mechanism)
     engine = Adaptive() if engine is None else engine
+    if not isinstance(engine, Adaptive):
+        raise ValueError(f"`simulate`: `engine` must be an `Adaptive`, got {engine!r}. Write `Adaptive(rtol=1e-8)`.")
     ts = _times(ts)
     engine.tolerances(ts.dtype)
     run = _simulate(mechanism, ts, engine, energy)
@@ -78,19 +80,19 @@ def _times(ts: Any) -> Float[Array, " T"]:
     try:
         values = np.asarray(ts, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"`simulate`: `ts` must be a list of times [s], got {ts!r}.") from None
+        raise ValueError(f"`simulate`: `ts` must be a list of times [s], got {ts!r}. Write `jnp.linspace(0.0, 5.0, 501)`.") from None
     if values.ndim != 1 or values.size == 0:
-        raise ValueError(
-            f"`simulate`: `ts` must be a list of at least one time [s], got shape {values.shape}. Write `jnp.linspace(0.0, 5.0, 501)`."
-        )
+        got = f"shape {values.shape}" if values.ndim else repr(ts)
+        raise ValueError(f"`simulate`: `ts` must be a list of at least one time [s], got {got}. Write `jnp.linspace(0.0, 5.0, 501)`.")
     bad = ~np.isfinite(values)
     if np.any(bad):
-        raise ValueError(f"`simulate`: `ts` must be finite, got {values[bad][0]} at index {int(np.argmax(bad))}.")
+        raise ValueError(f"`simulate`: `ts` must be finite, got {values[bad][0]} at index {int(np.argmax(bad))}. Drop it.")
     falls = np.diff(values) <= 0
     if np.any(falls):
         i = int(np.argmax(falls))
         raise ValueError(
-            f"`simulate`: `ts` must increase, got {values[i + 1]:g} s after {values[i]:g} s at index {i + 1}. Sort the times and drop repeats."
+            f"`simulate`: `ts` must increase, got {values[i + 1]:g} s after {values[i]:g} s at index {i + 1}. "
+            "Sort the times and drop repeats."
         )
     return jnp.asarray(values)
 

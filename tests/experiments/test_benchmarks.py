@@ -40,7 +40,7 @@ def test_the_contest_prints_and_writes_a_row_for_each_contestant(contestants, tm
         assert name in printed
 
 
-def test_the_import_benchmark_prints_a_ratio() -> None:
+def test_the_import_benchmark_prints_ratios() -> None:
     command = [sys.executable, str(BENCHMARKS / "import_time.py"), "--rounds", "1"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert printed.splitlines()[-1].startswith("ratio")
+    assert printed.splitlines()[1].endswith("x import jax")

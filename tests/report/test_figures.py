@@ -39,7 +39,7 @@ def test_a_run_is_drawn_as_position_velocity_force_and_a_strip_of_modes(run: Tra
 
 def test_the_bands_of_the_strip_lie_between_the_events(run: Trajectory) -> None:
     strip = draw_trajectory(run).axes[-1]
-    bands = [(box.get_paths()[0].get_extents(), to_hex(box.get_facecolor()[0])) for box in strip.collections]
+    bands = [(box.get_paths()[0].get_extents(), to_hex(np.asarray(box.get_facecolor())[0])) for box in strip.collections]
     edges = np.concatenate([[0.0], np.asarray(run.events.time)[: int(run.events.count)], [8.0]])
     np.testing.assert_allclose([b.x0 for b, _ in bands], edges[:-1])
     np.testing.assert_allclose([b.x1 for b, _ in bands], edges[1:])
@@ -51,7 +51,7 @@ def test_a_thin_line_marks_each_event_in_each_panel(run: Trajectory) -> None:
     times = np.asarray(run.events.time)[: int(run.events.count)]
     for axes in draw_trajectory(run).axes[:3]:
         (lines,) = [c for c in axes.collections if c.get_label() == "_events"]
-        np.testing.assert_allclose(sorted(path.vertices[0, 0] for path in lines.get_paths()), times)
+        np.testing.assert_allclose(sorted(float(np.asarray(path.vertices)[0, 0]) for path in lines.get_paths()), times)
 
 
 def test_the_breakaway_force_is_drawn_for_each_direction(run: Trajectory) -> None:
@@ -100,14 +100,14 @@ def test_a_sweep_is_drawn_with_points_curve_band_and_residuals_in_handy_units(fo
     for axes, rows in ((forward, found.sweep.direction > 0), (backward, found.sweep.direction < 0)):
         (points,) = [c for c in axes.containers if isinstance(c, ErrorbarContainer)]
         x, y = points.lines[0].get_data()
-        np.testing.assert_allclose(x, found.sweep.velocity[rows])
-        np.testing.assert_allclose(y, 1e3 * np.abs(found.sweep.force[rows]))
+        np.testing.assert_allclose(np.asarray(x), found.sweep.velocity[rows])
+        np.testing.assert_allclose(np.asarray(y), 1e3 * np.abs(found.sweep.force[rows]))
         (bars,) = points.lines[2]
         heights = [np.ptp(segment[:, 1]) / 2 for segment in bars.get_segments()]
         np.testing.assert_allclose(heights, 1e3 * found.noise_scale)
         assert axes.collections[0].get_paths(), "the band"
     (points,) = [c for c in below_forward.containers if isinstance(c, ErrorbarContainer)]
-    np.testing.assert_allclose(points.lines[0].get_ydata(), 1e3 * found.residuals[found.sweep.direction > 0])
+    np.testing.assert_allclose(np.asarray(points.lines[0].get_ydata()), 1e3 * found.residuals[found.sweep.direction > 0])
     assert any(np.ptp(np.asarray(li.get_ydata())) == 0 for li in below_forward.lines), "the zero line"
 
 

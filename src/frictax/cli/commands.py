@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,6 +53,8 @@ from frictax.cli.working import (
     write_json,
 )
 
+# As the user typed it, for the report; None where the commands are called from a program.
+command_line: ContextVar[str | None] = ContextVar("command_line", default=None)
 # What costs time to import is imported inside the commands: `frictax --help` is there at once.
 
 app = typer.Typer(
@@ -71,18 +74,20 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue]
     try:
-        app(prog_name="frictax", obj=shlex.join(["frictax", *sys.argv[1:]]))
+        command_line.set(shlex.join(["frictax", *sys.argv[1:]]))
+        app(prog_name="frictax")
     except KeyboardInterrupt:  # while modules were still being loaded
         typer.echo("frictax: Interrupted.", err=True)
         sys.exit(INTERRUPTED)
 
 
-def _show_version(asked: bool) -> None:
+def _show_version(asked: bool) -> bool:
     if asked:
         import frictax
 
         typer.echo(f"frictax {frictax.__version__}")
         raise typer.Exit()
+    return asked
 
 
 @app.callback()
@@ -111,7 +116,6 @@ def _everywhere(
 It ends with 0 when all is well, 1 when the data or the fit fail, 2 when the command line is wrong."""
 )
 def fit(
-    context: typer.Context,
     sweep: File,
     velocity: Velocity = "velocity",
     force: Force = "force",
@@ -185,8 +189,7 @@ def fit(
         if report is not None:
             from frictax.report import write_sweep_report
 
-            command = context.obj if isinstance(context.obj, str) else None
-            write_sweep_report(report, found, made, title=title, command=command, overwrite=overwrite)
+            write_sweep_report(report, found, made, title=title, command=command_line.get(), overwrite=overwrite)
         if json is not None and text is not None:
             write_json(json, text, overwrite)
     if not is_stdout(json):

@@ -5,10 +5,10 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from frictax.contacts.contact import AbstractContact
+from frictax.contacts.contact import AbstractContact, check_laws
 from frictax.laws import AbstractLaw, Characteristic, Table, as_law
 from frictax.parameters import AtLeast, Scalar, check, parameter
-from frictax.signals import Drive, as_signal
+from frictax.signals import Drive, as_signal, check_signal
 
 
 class Brake(AbstractContact):
@@ -47,6 +47,11 @@ class Brake(AbstractContact):
 
     def __check_init__(self) -> None:
         check(self)
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for laws and signals that are none."""
+        check_laws(self, "mu_pos")
+        check_signal(self, "f_normalized")
 
     def law(self, direction: int) -> AbstractLaw:
         return self.mu_pos if direction > 0 or self.mu_neg is None else self.mu_neg

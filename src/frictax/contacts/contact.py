@@ -40,6 +40,17 @@ class AbstractContact(eqx.Module):
         return None
 
 
+def check_laws(contact: AbstractContact, name: str) -> None:
+    """Raise `ValueError` where something else stands in place of the law called `name`, or in that of backward motion."""
+    for direction, which in ((1, name), (-1, name.replace("_pos", "_neg"))):
+        law = contact.law(direction)
+        if not isinstance(law, AbstractLaw):
+            raise ValueError(
+                f"`{type(contact).__name__}.{which}` must be a law such as `Coulomb(F_Coulomb=5.0)` or an M x 2 table, got {law!r}. "
+                f"Leave it out for the default."
+            )
+
+
 def law_value(contact: AbstractContact, direction: Int[Array, ""], v: Float[Array, ""], piece: Int[Array, ""] | None) -> Float[Array, ""]:
     """The law of `direction` (1, -1, or 0 for neither) at speed v >= 0, on its piece `piece`."""
     forward, backward = contact.law(1), contact.law(-1)

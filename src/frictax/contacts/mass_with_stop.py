@@ -48,9 +48,8 @@ class MassWithStopAndFriction(AbstractContact):
 
     def __check_init__(self) -> None:
         check(self)
-        self.check_start()
 
-    def check_start(self) -> None:
+    def check_rules(self) -> None:
         """Raise `ValueError` for a start beyond a stop or moving into it."""
         low, high = self.stops()
         if any(is_traced(x) for x in (low, high, self.s, self.v)):

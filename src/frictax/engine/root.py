@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import optimistix as optx
 
@@ -24,7 +25,7 @@ class Bracketed(optx.AbstractRootFinder):
         low, high = options["lower"], options["upper"]
         # The bracket, the values at its ends, which end was kept, its lengths before the last moves, and its length at the start.
         never = jnp.full_like(high - low, jnp.inf)
-        return low, high, fn(low, args)[0], fn(high, args)[0], jnp.array(0), (never, never, never), high - low
+        return low, high, _value(fn, low, args)[0], _value(fn, high, args)[0], jnp.array(0), (never, never, never), high - low
 
     def step(self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any) -> Any:
         low, high, f_low, f_high, kept, (third, second, first), length = state
@@ -34,15 +35,15 @@ class Bracketed(optx.AbstractRootFinder):
         secant = jnp.clip(secant, low + off, high - off)
         use = jnp.isfinite(secant) & (high - low <= 0.5 * third)
         x = jnp.where(use, secant, 0.5 * (low + high))
-        fx, aux = fn(x, args)
-        positive = fx > 0
+        fx, aux = _value(fn, x, args)
+        before = (fx > 0) != (f_high > 0)
         state = (
-            jnp.where(positive, x, low),
-            jnp.where(positive, high, x),
+            jnp.where(before, x, low),
+            jnp.where(before, high, x),
             # The Illinois rule: an end kept twice counts half.
-            jnp.where(positive, fx, jnp.where(kept == -1, 0.5 * f_low, f_low)),
-            jnp.where(positive, jnp.where(kept == 1, 0.5 * f_high, f_high), fx),
-            jnp.where(positive, 1, -1),
+            jnp.where(before, fx, jnp.where(kept == -1, 0.5 * f_low, f_low)),
+            jnp.where(before, jnp.where(kept == 1, 0.5 * f_high, f_high), fx),
+            jnp.where(before, 1, -1),
             (second, first, high - low),
             length,
         )
@@ -53,4 +54,13 @@ class Bracketed(optx.AbstractRootFinder):
         return high - low <= self.rtol * length, optx.RESULTS.successful
 
     def postprocess(self, fn: Any, y: Any, aux: Any, args: Any, options: Any, state: Any, tags: Any, result: Any) -> Any:
-        return y, aux, {}
+        low, high, f_low, f_high = state[:4]
+        # Of a margin that falls, the end that the secant closed in on. Of a quantity that rises, the end after the crossing: the phase that
+        # begins there has the event behind it.
+        return jnp.where((f_high <= 0) & (jnp.abs(f_low) < jnp.abs(f_high)), low, high), aux, {}
+
+
+def _value(fn: Any, x: Any, args: Any) -> Any:
+    """The condition that was met; diffrax returns all conditions, the others as 0."""
+    conditions, aux = fn(x, args)
+    return sum(jax.tree_util.tree_leaves(conditions)), aux

@@ -19,7 +19,7 @@ _SECOND = (
     "frictax gives first derivatives of a run, exact through its events; a second derivative was asked for. "
     "Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), or central differences of `jax.grad`."
 )
-_CHATTER = 30  # phases of no length in a row
+_CHATTER = 30  # phases of no length in a row, beyond one or two for each part of the machine
 
 
 class Path(eqx.Module):
@@ -97,7 +97,7 @@ def _run_jvp(primals: Any, tangents: Any) -> Any:
     def phase(adjoint: Any) -> Any:
         def run(moved: Any, t: Any, t1: Any, y: Any, start: Start, stop: Stop) -> Any:
             system, args = eqx.combine(moved, rest)
-            begin = Start(t, y, start.mode, start.dt, start.sample)
+            begin = Start(t, y, start.mode, start.dt, start.limit, start.sample)
             return transport(system, args, options, begin, stop, t1, _padded(ts_), ts_[-1] - ts_[0], adjoint)
 
         return run
@@ -197,11 +197,13 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
     span = t1 - t0
     size = options.max_events + 1 + (0 if samples is None else 2 * (ts.shape[0] // WINDOW + 1))
     first = jnp.asarray(span / 100 if options.dt0 is None else options.dt0, dtype)
-    begin = Start(t0, y0, mode0, first, jnp.array(0, jnp.int32))
+    never = jnp.asarray(jnp.inf, dtype)
+    begin = Start(t0, y0, mode0, first, never, jnp.array(0, jnp.int32))
     starts = Start(
         jnp.zeros(size, dtype),
         jnp.zeros((size, n), dtype),
         jnp.zeros((size, m), jnp.int32),
+        jnp.zeros(size, dtype),
         jnp.zeros(size, dtype),
         jnp.zeros(size, jnp.int32),
     )
@@ -215,17 +217,20 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
 
     def body(carry: Any) -> Any:
         start, (starts, stops), (times, after), ys, owner, (k, steps, idle), _, _ = carry
-        stop, y, slope, window, taken, accepted = locate(system, args, options, start, t1, samples, span)
+        stop, y, slope, dipped, window, taken, accepted = locate(system, args, options, start, t1, samples, span)
         t, y, mode, status = cross(system, args, start, stop, y, slope, t1)
-        starts, stops = jax.tree_util.tree_map(lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (start, stop))
+        # The next phase, and this one when it is gone over again, begins with about the steps that this one took. Several events at one
+        # time make phases of a rounding; from those nothing is learnt: steps that short would never move the time on.
+        learnt = (accepted > 0) & (t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t)))
+        dt = start.dt if options.dt0 is not None else jnp.where(learnt, (t - start.t) / jnp.maximum(accepted, 1), start.dt).astype(dtype)
+        again = Start(start.t, start.y, start.mode, dt, start.limit, start.sample)
+        starts, stops = jax.tree_util.tree_map(lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, stop))
         sample = start.sample
         if samples is not None:
             read = jnp.sum(jax.lax.dynamic_slice(samples, (sample,), (WINDOW,)) < t).astype(jnp.int32)
             ys = jax.lax.dynamic_update_slice(ys, window, (sample, jnp.zeros_like(sample)))
             owner = jax.lax.dynamic_update_slice(owner, jnp.full(WINDOW, k, jnp.int32), (sample,))
             sample = sample + read
-        # The next phase begins with about the steps that this one took.
-        dt = start.dt if options.dt0 is not None else jnp.where(accepted > 0, 0.6 * (t - start.t) / jnp.maximum(accepted, 1), start.dt)
         steps = steps + taken.astype(jnp.int32)
         idle = jnp.where(t - start.t <= 1e-12 * span, idle + 1, 0).astype(jnp.int32)
         # A derivative that is not finite lets no step be accepted.
@@ -234,15 +239,18 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
         for failed, how in (
             (k + 1 >= size, Result.too_many_events),
             (steps >= options.max_steps, Result.max_steps_reached),
-            (idle >= _CHATTER, Result.chatter),
+            (idle >= _CHATTER + 2 * m, Result.chatter),
             (status != 0, Result.inconsistent),
             (~sound, Result.nonfinite),
         ):
             result = Result.where(running & failed, how, result)
         running = running & (result == Result.successful)
-        following = Start(t, y, mode, dt.astype(dtype), sample)
+        following = Start(t, y, mode, dt, never, sample)
+        # After a margin that fell and rose again within a step: the same phase once more, up to where it was down.
+        following = jax.tree_util.tree_map(lambda a, b: jnp.where(dipped, a, b), eqx.tree_at(lambda s: s.limit, start, t), following)
         ends = (times.at[k].set(t), after.at[k].set(mode))
-        return following, (starts, stops), ends, ys, owner, (k + 1, steps, idle), running, result
+        counters = (jnp.where(dipped, k, k + 1), steps, idle)
+        return following, (starts, stops), ends, ys, owner, counters, running, result
 
     end, (starts, stops), (times, after), ys, owner, (count, steps, _), _, result = jax.lax.while_loop(lambda c: c[6], body, carry)
     last = jnp.where(result == Result.successful, end.y, jnp.nan)

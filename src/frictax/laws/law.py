@@ -21,7 +21,7 @@ class AbstractLaw(eqx.Module):
 
     @property
     def f0(self) -> Float[Array, ""]:
-        """Sliding friction at v = 0+."""
+        """Sliding friction at v = 0+; a law may say it in a cheaper way."""
         return self(jnp.zeros(()))
 
     @property
@@ -48,6 +48,14 @@ def as_law(value: Any) -> Any:
 
     if value is None or isinstance(value, AbstractLaw):
         return value
+    if isinstance(value, type):
+        name = value.__name__
+        raise ValueError(f"A friction characteristic must be a law, got the class {name}. Give it parameters: {name}(...).")
+    if isinstance(value, int | float):
+        raise ValueError(
+            f"A friction characteristic must be a law or an M x 2 table, got the number {value}. "
+            f"Write `Coulomb(F_Coulomb={value})` or [[0, {value}]]."
+        )
     if callable(value):
         raise ValueError(
             "A friction characteristic must be a law or an M x 2 table, got a plain function. "

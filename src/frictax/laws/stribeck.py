@@ -3,6 +3,7 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -44,12 +45,22 @@ class Stribeck(AbstractLaw):
 
     def __check_init__(self) -> None:
         check(self)
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for an exponent that is no number > 0."""
         e = self.exponent
-        if not is_traced(e) and not (np.ndim(e) == 0 and np.isfinite(e) and e > 0):
-            raise ValueError(f"`Stribeck.exponent` must be > 0, got {e}. Use 1 (Modelica) or 2 (Gaussian).")
+        is_number = isinstance(e, float) or (isinstance(e, jax.Array) and e.ndim == 0)
+        if not is_traced(e) and not (is_number and 0 < float(e) < np.inf):
+            got = e if isinstance(e, float | str | None) else np.asarray(e)
+            raise ValueError(f"`Stribeck.exponent` must be one number > 0, got {got!s}. Use 1 (Modelica) or 2 (Gaussian).")
 
     def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
         return self.F_Coulomb + self.F_prop * v + self.F_Stribeck * jnp.exp(-_power(self.fexp * v, self.exponent))
+
+    @property
+    def f0(self) -> Float[Array, ""]:
+        # Not self(0): margins ask for it at every step, and an exponential is half the cost of one.
+        return self.F_Coulomb + self.F_Stribeck
 
 
 def _power(x: Float[Array, "..."], exponent: Any) -> Float[Array, "..."]:
@@ -60,4 +71,5 @@ def _power(x: Float[Array, "..."], exponent: Any) -> Float[Array, "..."]:
         return x * x
     moving = x > 0
     # log is masked before it is taken: at x = 0 the derivative by the exponent is 0*log(0).
-    return jnp.where(moving, jnp.exp(exponent * jnp.log(jnp.where(moving, x, 1.0))), 0.0)
+    # At x = 0 the slope by x is 0, but 1 for an exponent of 1.
+    return jnp.where(moving, jnp.exp(exponent * jnp.log(jnp.where(moving, x, 1.0))), jnp.where(exponent == 1, x, 0.0))

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from frictax.laws.law import AbstractLaw
-from frictax.parameters import AtLeast, Increasing, Vector, as_array, check, parameter
+from frictax.parameters import AtLeast, Increasing, Vector, as_array, check, is_traced, parameter
 
 
 class Table(AbstractLaw):
@@ -31,8 +31,8 @@ class Table(AbstractLaw):
     [0.0, 1.0, 2.0, 3.5, 8.0, 11.0, -2.0]
     """
 
-    v: Vector = parameter(Increasing(), "m/s", fit=False)
-    f: Vector = parameter(AtLeast(0.0), "N")
+    v: Vector = parameter(Increasing(), "m/s", fit=False, ndim=1)
+    f: Vector = parameter(AtLeast(0.0), "N", ndim=1)
 
     def __init__(self, rows: Any) -> None:
         rows = as_array(rows)
@@ -46,6 +46,17 @@ class Table(AbstractLaw):
 
     def __check_init__(self) -> None:
         check(self)
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for a speed below 0, and where the line through the first two rows leads below 0 at rest."""
+        if is_traced(self.v) or is_traced(self.f):
+            return
+        v, f = np.asarray(self.v), np.asarray(self.f)
+        if v[0] < 0:
+            raise ValueError(f"`Table.v` must be >= 0, got {v[0]:g} m/s. A table holds one direction; give the other its own, as `f_neg`.")
+        f0 = f[0] if v.size == 1 else f[0] - v[0] * (f[1] - f[0]) / (v[1] - v[0])
+        if f0 < 0:
+            raise ValueError(f"`Table` must be >= 0 at rest, but its first two rows lead to {f0:g} N at v = 0. Add a row for speed 0.")
 
     def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
         piece = jnp.searchsorted(self.breaks, v, side="right")

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from frictax.parameters import AtLeast, Real, Scalar, check, parameter
-from frictax.signals import Drive, as_signal
+from frictax.signals import Drive, as_signal, check_signal
 
 
 class AbstractCompliant(eqx.Module):
@@ -89,3 +89,10 @@ class Force(eqx.Module):
 
     body: str = eqx.field(static=True)
     f: Drive = eqx.field(converter=as_signal)
+
+    def __check_init__(self) -> None:
+        self.check_rules()
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for a signal that is none."""
+        check_signal(self, "f")

@@ -45,8 +45,16 @@ class MechanicalSystem(AbstractHybridSystem):
     def guard(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " g"]:
         del args
         now = self.moment(t, y, mode)
-        margins = [margin for c in range(len(now.layout.contacts)) for margin in self._margins(now, c).values()]
+        by_contact = [self._margins(now, c) for c in range(len(now.layout.contacts))]
+        margins = [named[name] for c, named in enumerate(by_contact) for name in self._names(c)]
         return jnp.stack(margins) if margins else jnp.ones(1, y.dtype)
+
+    def turning(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> tuple[Float[Array, ""], ...]:
+        del args
+        now = self.moment(t, y, mode)
+        a = dynamics.accelerations(now)
+        # Where the speed of a sliding contact is least. Stuck ones are seen to by their drives' extrema (`deadline`).
+        return tuple(jnp.where(_slides(now.mode[c]), now.direction[c] * a[x.body], -1.0) for c, x in enumerate(now.layout.contacts))
 
     def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
         del args
@@ -90,7 +98,7 @@ class MechanicalSystem(AbstractHybridSystem):
         s, v, impact = list(before.s), list(before.v), jnp.zeros_like(t)
         events, first = [], 0
         for c in range(len(lay.contacts)):
-            names = list(self._margins(before, c))
+            names = self._names(c)
             events.append({name: fired == first + i for i, name in enumerate(names)})
             first += len(names)
             i = lay.contacts[c].body
@@ -129,7 +137,7 @@ class MechanicalSystem(AbstractHybridSystem):
             mode[self._wall(lay.contacts.index(c))] = jnp.where((s <= low) & (v == 0), -1, jnp.where((s >= high) & (v == 0), 1, 0))
         now = self.moment(t, y, _whole(mode))
         for c in range(len(lay.contacts)):
-            nothing = {name: jnp.array(False) for name in self._margins(now, c)}
+            nothing = {name: jnp.array(False) for name in self._names(c)}
             for k, value in self._switch(now, now, c, nothing, jnp.asarray(DEADLINE)).items():
                 mode[k] = value
             # Stuck means at rest whatever the start value: a small velocity there would come to rest at once.
@@ -144,13 +152,9 @@ class MechanicalSystem(AbstractHybridSystem):
         contact, m = now.layout.contacts[c], now.mode[c]
         part, i = self.mechanism.parts[contact.part], contact.body
         eps = 500 * jnp.finfo(now.t.dtype).eps
-        stuck, slides = m == STUCK, _slides(m)
+        slides, inf = _slides(m), jnp.full_like(now.t, jnp.inf)
         v = now.direction[c] * now.v[i]
-        holds = now.load[i]
-        inf = jnp.inf
-        most_f, most_b = (f0_max(part, d, now.scale[c]) for d in (1, -1))
-        rounding = jax.lax.stop_gradient(8 * jnp.finfo(now.t.dtype).eps * (most_f + most_b + jnp.abs(holds))) + jnp.finfo(now.t.dtype).tiny
-        forward, backward = most_f - holds + rounding, most_b + holds + rounding
+        forward, backward = (jnp.where(m == STUCK, reserve, inf) for reserve in self._reserves(now, c))
         margins = {}
         if part.stops() is not None:
             wall = now.mode[self._wall(c)]
@@ -160,15 +164,31 @@ class MechanicalSystem(AbstractHybridSystem):
             margins["low"] = jnp.where((m == BACKWARD) | (m == FREE), room_low, inf)
             margins["high"] = jnp.where((m == FORWARD) | (m == FREE), room_high, inf)
         # While sliding, "forward" is the margin of the velocity: the two never matter at once.
-        margins["forward"] = jnp.where(stuck, forward, jnp.where(slides, v + eps, inf))
-        margins["backward"] = jnp.where(stuck, backward, inf)
+        margins["forward"] = jnp.where(slides, v + eps, forward)
+        margins["backward"] = backward
         if has_breaks(part):
             k, ends = now.piece[c], edges(part, now.direction[c])
             margins["faster"] = jnp.where(slides, ends[k + 1] - v + eps, inf)
             margins["slower"] = jnp.where(slides, v - ends[k] + eps, inf)
         if now.normal[c] is not None:
-            margins["normal"] = jnp.where(m == FREE, -now.normal[c], now.normal[c]) + eps * part.fn_max
+            margin = jnp.where(m == FREE, -now.normal[c], now.normal[c]) + eps * part.fn_max
+            margins["normal"] = jnp.where(part.fn_max > 0, margin, inf)  # nothing presses it on, ever
         return margins
+
+    def _reserves(self, now: Moment, c: int) -> tuple[Array, Array]:
+        """How much more load a stuck contact holds, forward and backward."""
+        contact = now.layout.contacts[c]
+        part, holds = self.mechanism.parts[contact.part], now.load[contact.body]
+        most_f, most_b = (f0_max(part, d, now.scale[c]) for d in (1, -1))
+        rounding = jax.lax.stop_gradient(8 * jnp.finfo(now.t.dtype).eps * (most_f + most_b + jnp.abs(holds))) + jnp.finfo(now.t.dtype).tiny
+        return most_f - holds + rounding, most_b + holds + rounding
+
+    def _names(self, c: int) -> list[str]:
+        """The names of the margins of contact `c`."""
+        contact = self.layout.contacts[c]
+        part = self.mechanism.parts[contact.part]
+        stops, breaks = part.stops() is not None, has_breaks(part)
+        return ["low", "high"] * stops + ["forward", "backward"] + ["faster", "slower"] * breaks + ["normal"] * (contact.signal is not None)
 
     def _switch(self, before: Moment, now: Moment, c: int, event: dict[str, Array], fired: Array) -> dict[int, Array]:
         """The new modes of contact `c` after `event`, in the state and with the loads of `now`."""

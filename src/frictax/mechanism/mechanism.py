@@ -10,7 +10,7 @@ import equinox as eqx
 from frictax.contacts import AbstractContact, MassWithStopAndFriction
 from frictax.mechanism.bodies import Fixed, Mass
 from frictax.mechanism.forces import AbstractCompliant, Force
-from frictax.parameters import check
+from frictax.parameters import UnknownName
 from frictax.signals import AbstractSignal
 
 _BODIES = (Mass, MassWithStopAndFriction)
@@ -39,12 +39,16 @@ class Mechanism(eqx.Module):
     # Static and in the order written: a dict would come back sorted by name after a flatten.
     names: tuple[str, ...] = eqx.field(static=True)
 
-    def __init__(self, **parts: Any) -> None:
+    def __init__(self, *unnamed: Any, **parts: Any) -> None:
+        if unnamed:
+            raise ValueError(f"`Mechanism`: every part needs a name, got {unnamed[0]!r} without one. Write `mass=Mass(m=1.0)`.")
         self.parts = tuple(parts.values())
         self.names = tuple(parts)
 
     def __check_init__(self) -> None:
         for name, part in zip(self.names, self.parts, strict=True):
+            if not name.isidentifier():
+                raise ValueError(f"`Mechanism`: a part's name must be a Python name, got {name!r}. Paths join names by dots: 'mass.m'.")
             if not isinstance(part, _PARTS):
                 raise ValueError(
                     f"`Mechanism`: {name!r} must be a part such as `Mass`, `Spring`, `Force` or `SupportFriction`, got {part!r}. "
@@ -54,19 +58,14 @@ class Mechanism(eqx.Module):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.names:
-            raise KeyError(f"This mechanism has no part {name!r}; it has {', '.join(self.names)}.")
+            near = difflib.get_close_matches(str(name), self.names, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise UnknownName(f"This mechanism has no part {name!r}.{hint} It has: {', '.join(self.names)}.")
         return self.parts[self.names.index(name)]
 
     def named_parts(self) -> Iterator[tuple[str, Any]]:
         """The parts with their names, in the order written."""
         return zip(self.names, self.parts, strict=True)
-
-    def check(self) -> None:
-        """Raise `ValueError` for a parameter outside its domain or a start beyond a stop."""
-        check(self)
-        for part in self.parts:
-            if isinstance(part, MassWithStopAndFriction):
-                part.check_start()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +113,13 @@ def layout(mechanism: Mechanism) -> Layout:
     compliants, forces, contacts = [], [], []
     for i, part in enumerate(mechanism.parts):
         if isinstance(part, AbstractCompliant):
-            compliants.append((i, _flange(mechanism, i, part.a, 1), _flange(mechanism, i, part.b, -1)))
+            a, b = _flange(mechanism, i, part.a, 1), _flange(mechanism, i, part.b, -1)
+            if a.body is not None and a.body == b.body:
+                raise ValueError(
+                    f"`Mechanism`: {mechanism.names[i]!r} must join two bodies, got {part.a!r} and {part.b!r}. "
+                    "Hold one end with `wall=Fixed()`."
+                )
+            compliants.append((i, a, b))
         elif isinstance(part, Force):
             forces.append((i, _flange(mechanism, i, part.body, 1), signal(i, "f")))
         elif isinstance(part, MassWithStopAndFriction):
@@ -154,7 +159,7 @@ def _contact(mechanism: Mechanism, i: int, part: Any, bodies: tuple[int, ...], s
 def _flange(mechanism: Mechanism, part: int, name: Any, side: int) -> Flange:
     owner = mechanism.names[part]
     if not isinstance(name, str):
-        raise ValueError(f"`Mechanism`: {owner!r} must name the body it is attached to as text, got {name!r}.")
+        raise ValueError(f"`Mechanism`: {owner!r} must name the body it is attached to as text, got {name!r}. Write 'mass'.")
     body, _, end = name.partition(".")
     attachable = [n for n, p in mechanism.named_parts() if isinstance(p, (*_BODIES, Fixed))]
     if body not in attachable:

@@ -193,7 +193,8 @@ def _correlation(found: Found) -> list[dict[str, Any]]:
         if own or not np.isfinite(r):
             return {"text": "1" if own else "", "colour": "transparent"}
         strength = round(0.45 * min(abs(r), 1.0) ** 2, 3)
-        return {"text": f"{r:+.2f}".replace("-", "−"), "colour": f"rgba({'0,114,178' if r > 0 else '213,94,0'},{strength})"}
+        text = "0" if abs(r) < 0.005 else f"{r:+.2f}".replace("-", "−")
+        return {"text": text, "colour": f"rgba({'0,114,178' if r > 0 else '213,94,0'},{strength})"}
 
     return [{"name": name, "cells": [cell(float(c[i, j]), i == j) for j in range(len(c))]} for i, name in enumerate(found.names)]
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
@@ -29,8 +30,15 @@ class Function(AbstractSignal):
 
     def __check_init__(self) -> None:
         if not callable(self.f):
-            raise ValueError(f"`Function.f` must be a function of time, got {self.f!r}.")
+            raise ValueError(f"`Function.f` must be a function of time, got {self.f!r}. Write `Constant` for a number that stays.")
         check(self)
+        try:
+            value = jax.eval_shape(self.f, jnp.zeros(()))
+        except TypeError as error:
+            first = str(error).split("\n", 1)[0]
+            raise ValueError(f"`Function.f` must be a function of one time, written with jax.numpy; it failed with: {first}") from error
+        if not isinstance(value, jax.ShapeDtypeStruct) or value.shape != ():
+            raise ValueError(f"`Function.f` must give one number at a time, got {value!r}. Return a number of jax.numpy.")
 
     def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
         del k

@@ -32,7 +32,10 @@ class Trapezoid(AbstractSignal):
 
     def __check_init__(self) -> None:
         check(self)
-        _check_fits("Trapezoid", "rising + width + falling", self.rising + self.width + self.falling, self.period)
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for parts longer than the period."""
+        _check_fits(self, "rising + width + falling", [self.rising, self.width, self.falling], self.period)
 
     # Piece 0 lies before the start; each period then has four: rise, plateau, fall, rest.
 
@@ -77,7 +80,10 @@ class Pulse(AbstractSignal):
 
     def __check_init__(self) -> None:
         check(self)
-        _check_fits("Pulse", "width", self.width, 100.0)
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for more than 100 per cent."""
+        _check_fits(self, "width", [self.width], 100.0)
 
     # Piece 0 lies before the start; each period then has two: high, low.
 
@@ -104,9 +110,13 @@ def _is_over(n: Int[Array, ""], nperiod: Float[Array, ""]) -> Array:
     return (nperiod >= 0) & (n >= nperiod)
 
 
-def _check_fits(name: str, what: str, value: Float[Array, ""] | float, most: Float[Array, ""] | float) -> None:
-    if is_traced(value) or is_traced(most):
+def _check_fits(signal: Trapezoid | Pulse, what: str, lengths: list[Float[Array, ""]], most: Float[Array, ""] | float) -> None:
+    name, n = type(signal).__name__, signal.nperiod
+    if not is_traced(n) and float(n) != round(float(n)):
+        raise ValueError(f"`{name}.nperiod` must be a whole number, or -1 for ever, got {float(n):g}. Round it.")
+    if any(map(is_traced, [*lengths, most])):
         return
-    if float(value) > float(most) * (1 + 1e-9):
+    value = sum(map(float, lengths))
+    if value > float(most) * (1 + 1e-9):
         limit = "100 per cent" if name == "Pulse" else f"`period` = {float(most):g} s"
-        raise ValueError(f"`{name}`: {what} = {float(value):g} must not exceed {limit}. Shorten it or lengthen the period.")
+        raise ValueError(f"`{name}`: {what} = {value:g} must not exceed {limit}. Shorten it or lengthen the period.")

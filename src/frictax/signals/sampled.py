@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from frictax.parameters import Increasing, Real, Vector, check, is_traced, parameter
+from frictax.parameters import Increasing, Real, Vector, check, parameter
 from frictax.signals.signal import AbstractSignal
 
 
@@ -25,25 +25,20 @@ class Sampled(AbstractSignal):
     4.0
     """
 
-    times: Vector = parameter(Increasing(), "s", fit=False)
-    values: Vector = parameter(Real(), "1", fit=False)
+    times: Vector = parameter(Increasing(), "s", fit=False, ndim=1)
+    values: Vector = parameter(Real(), "1", fit=False, ndim=1)
     hold: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self) -> None:
-        if np.ndim(self.times) != 1 or np.shape(self.times) != np.shape(self.values) or np.size(self.times) < 1:
+        check(self)
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for times and values of different lengths, or none."""
+        if np.shape(self.times) != np.shape(self.values) or np.size(self.times) < 1:
             raise ValueError(
                 f"`Sampled.times` and `Sampled.values` must be two lists of one length >= 1, got shapes {np.shape(self.times)} and "
                 f"{np.shape(self.values)}. Drop the rows in which one of the two is missing."
             )
-        if not is_traced(self.times):
-            steps = np.diff(np.asarray(self.times, dtype=float))
-            if np.any(steps <= 0):
-                i = int(np.argmax(steps <= 0)) + 1
-                raise ValueError(
-                    f"`Sampled.times` must be strictly increasing, got {float(self.times[i]):g} s after "
-                    f"{float(self.times[i - 1]):g} s at sample {i}. Sort the record and drop repeated times."
-                )
-        check(self)
 
     # Piece 0 lies before the first sample, piece k between samples k - 1 and k, the last after the last sample.
 

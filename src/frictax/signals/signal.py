@@ -54,8 +54,11 @@ def as_signal(value: Any) -> Any:
     from frictax.signals.function import Function
     from frictax.signals.step import Constant
 
-    if value is None or isinstance(value, AbstractSignal):
+    if isinstance(value, AbstractSignal):
         return value
+    if isinstance(value, type):
+        name = value.__name__
+        raise ValueError(f"A signal must be one of frictax's signals, got the class {name}. Make one of it: {name}(...).")
     if callable(value):
         return Function(value)
     if not eqx.is_array_like(value) or np.ndim(value) != 0:
@@ -64,3 +67,13 @@ def as_signal(value: Any) -> Any:
             "Write `Sampled(times, values)` for measured samples."
         )
     return Constant(value)
+
+
+def check_signal(part: Any, name: str) -> None:
+    """Raise `ValueError` where something else stands in place of the signal called `name`."""
+    value = getattr(part, name)
+    if not isinstance(value, AbstractSignal):
+        raise ValueError(
+            f"`{type(part).__name__}.{name}` must be one of frictax's signals, got {value!r}. "
+            "Replace a number inside the signal, such as `Constant.k`, or put a whole signal here."
+        )

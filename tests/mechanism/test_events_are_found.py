@@ -1,0 +1,130 @@
+"""No event is lost: while nothing moves, at many events at one time, at drives that only just break a contact away."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from machines import REFERENCE
+
+END = jnp.array([0.0, 200.0])
+BARELY = 11.0 * 1.001  # 0.1 % above the 11 N at which the block breaks away
+RECORD = np.linspace(0.0, 200.0, 2001)
+
+
+def block(drive: Any) -> fx.Mechanism:
+    return fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=10.0), peak=1.1),
+        drive=fx.Force("mass", drive),
+    )
+
+
+def changes(run: fx.Trajectory) -> np.ndarray:
+    """Rows of time and new mode."""
+    n = int(run.events.count)
+    return np.stack([np.asarray(run.events.time[:n]), np.asarray(run.events.mode_after[:n])], axis=1)
+
+
+def expected(first: float) -> list[tuple[float, int]]:
+    """Breakaways of the block in each half wave of 10 s, to and fro."""
+    return [(10.0 * k + first, (-1) ** k) for k in range(20)]
+
+
+DRIVES = {
+    "sine": (fx.Sine(amplitude=BARELY, f=0.05), 1e-7),
+    "function": (fx.Function(lambda t: BARELY * jnp.sin(jnp.pi * t / 10), dtmax=0.25), 1e-7),
+    "function with its default": (fx.Function(lambda t: 1.02 * BARELY * jnp.sin(jnp.pi * t / 10)), 0.3),
+    "record joined by lines": (fx.Sampled(RECORD, BARELY * np.sin(np.pi * RECORD / 10)), 0.06),
+    "record held": (fx.Sampled(RECORD, BARELY * np.sin(np.pi * RECORD / 10), hold=True), 0.15),
+}
+
+
+@pytest.mark.parametrize("name", DRIVES)
+def test_every_breakaway_by_0_1_percent_is_found_over_200_s(name: str) -> None:
+    drive, within = DRIVES[name]
+    run = fx.simulate(block(drive), END, fx.Adaptive(rtol=1e-9, atol=1e-11, max_events=3000))
+    found = changes(run)
+    breakaways = found[found[:, 1] != 0]
+    first = 10 / np.pi * np.arcsin(1 / 1.001)
+    assert len(found) == 40
+    assert np.array_equal(found[1::2, 1], np.zeros(20))
+    if "default" in name:
+        first = 10 / np.pi * np.arcsin(1 / (1.02 * 1.001))
+    assert np.allclose(breakaways, np.array(expected(first)), atol=within)
+
+
+def test_a_block_that_just_does_not_break_away_has_no_event() -> None:
+    run = fx.simulate(block(fx.Sine(amplitude=11.0 * 0.999, f=0.05)), END, fx.Adaptive(rtol=1e-9, atol=1e-11, max_events=3000))
+    assert int(run.events.count) == 0
+    assert float(run["mass"].s[-1]) == 0.0
+
+
+def twins(n: int) -> fx.Mechanism:
+    """Equal machines side by side: whatever happens, happens to all of them at one time."""
+    parts: dict[str, Any] = {}
+    for i in range(n):
+        parts[f"mass{i}"] = fx.Mass(m=1.0)
+        parts[f"friction{i}"] = fx.SupportFriction(f"mass{i}", f_pos=fx.Coulomb(F_Coulomb=5.0), peak=1.1)
+        parts[f"drive{i}"] = fx.Force(f"mass{i}", fx.Pulse(amplitude=8.0, width=50.0, period=0.5, offset=-1.0))
+    return fx.Mechanism(**parts)
+
+
+def test_three_equal_machines_do_the_same_at_the_same_times() -> None:
+    run = fx.simulate(twins(3), jnp.linspace(0.0, 3.0, 7), REFERENCE)
+    # 2 m/s2 for 0.25 s, then -6 m/s2: at rest after another 1/12 s.
+    times = np.sort(np.concatenate([0.5 * np.arange(6) + 1 / 3, 0.5 * np.arange(1, 7)]))
+    assert int(run.events.count) == 36
+    assert np.allclose(run.events.time[:36], np.repeat(times, 3), atol=1e-11)
+    assert np.allclose(run.ys[:, :3], np.asarray(TRAVEL)[:, None], atol=1e-11)
+
+
+TRAVEL = np.arange(7) / 12
+
+
+@pytest.mark.parametrize(
+    "others", [{}, {"brake": fx.Brake("second", fn_max=4.0, f_normalized=fx.Step(height=1.0, startTime=1.0), peak=1.1)}]
+)
+def test_drives_that_switch_at_one_time_all_switch(others: dict[str, Any]) -> None:
+    signals = [
+        fx.Step(height=2.0, startTime=1.0),
+        fx.Ramp(height=1.0, duration=0.0, startTime=1.0),
+        fx.Pulse(amplitude=1.5, width=50.0, period=2.0, startTime=1.0),
+        fx.Trapezoid(amplitude=0.5, width=1.0, period=2.0, startTime=1.0),
+        fx.Sampled([0.0, 1.0], [0.0, 1.0], hold=True),
+        fx.Sine(amplitude=1.0, f=0.0, phase=np.pi / 2, startTime=1.0),
+    ]
+    drives = {f"drive{i}": fx.Force("mass", signal) for i, signal in enumerate(signals)}
+    friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=6.0), peak=1.1)
+    machine = fx.Mechanism(mass=fx.Mass(m=1.0), second=fx.Mass(m=1.0, v=1.0), friction=friction, **drives, **others)
+    run = fx.simulate(machine, jnp.array([0.0, 1.5]), REFERENCE)
+    # 7 N together, against 6.6 N; none of them alone, nor all but the smallest, would do.
+    own = changes(run)[np.asarray(run.events.part[: int(run.events.count)]) == run.events.names.index("friction")]
+    assert np.allclose(own, [[1.0, 1.0]])
+    assert float(run["mass"].s[-1]) == pytest.approx(0.5 * 1.0 * 0.25, rel=1e-10)
+    if others:
+        assert float(run["second"].s[-1]) == pytest.approx(1.0 + 0.25, rel=1e-9)
+
+
+class Curtain(fx.AbstractHybridSystem):
+    """Forty lamps that are switched on by one deadline, one after the other without time passing."""
+
+    def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        return jnp.sum(mode) + 0.0 * y
+
+    def guard(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        return jnp.ones(1)
+
+    def deadline(self, mode: Any, args: Any) -> Any:
+        return jnp.where(jnp.all(mode == 1), jnp.inf, 1.0)
+
+    def jump(self, t: Any, y: Any, mode: Any, fired: Any, args: Any) -> Any:
+        return y, mode.at[jnp.argmin(mode)].set(1), jnp.array(0)
+
+
+def test_forty_switches_at_one_time_are_no_chatter() -> None:
+    path = fx.walk(Curtain(), jnp.zeros(1), jnp.zeros(40, int), jnp.array([0.0, 2.0]))
+    assert bool(path.result == fx.Result.successful)
+    assert float(path.ys[-1, 0]) == pytest.approx(40.0, rel=1e-12)
