@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -24,7 +25,7 @@ def experiment(root: Path) -> Any:
 @pytest.fixture(scope="module")
 def found(experiment: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, list[Any], Path]:
     figure = tmp_path_factory.mktemp("figure") / "answer.svg"
-    return *experiment.main(["--figure", str(figure), "--widths", "0.01", "0.001"]), figure
+    return *experiment.main(["--figure", str(figure), "--widths", "0.03", "0.01"]), figure
 
 
 def test_the_held_block_stands_still_exactly_and_creeps_when_smoothed(experiment: Any, found: Any) -> None:
@@ -34,7 +35,7 @@ def test_the_held_block_stands_still_exactly_and_creeps_when_smoothed(experiment
     for row in rows:
         # The speed at which smoothed friction is as great as the load.
         v = np.linspace(0.0, 2 * row.eps, 200_001)
-        friction = np.asarray(experiment.law()(v)) * np.tanh(v / row.eps)
+        friction = np.asarray(experiment.law()(jnp.asarray(v))) * np.tanh(v / row.eps)
         assert row.creep == pytest.approx(v[np.argmax(friction > experiment.HOLD)], rel=1e-3)
         assert experiment.HOLD < row.breakaway < 1.4
 
@@ -44,16 +45,17 @@ def test_the_errors_of_the_smoothed_block_fall_with_eps_and_those_of_the_exact_o
     end, slope = (lambda row: abs(row.end - truth.end)), (lambda row: abs(row.slope / truth.slope - 1))
     assert truth.end == pytest.approx(0.0010542292515, abs=1e-9)
     assert truth.slope == pytest.approx(-0.01764442038, rel=1e-7)
-    assert end(coarse) > 5 * end(fine) > 1e3 * end(exact)
-    assert slope(coarse) > 5 * slope(fine) > 1e3 * slope(exact)
-    assert slope(fine) > 0.03
+    assert end(coarse) > 2 * end(fine) > 1e3 * end(exact)
+    assert slope(coarse) > 2 * slope(fine) > 1e3 * slope(exact)
+    assert slope(fine) > 0.3
+    assert fine.stiff_slope == pytest.approx(fine.slope, rel=1e-3)
 
 
 def test_the_exact_run_is_cheaper_than_any_smoothed_one(found: Any) -> None:
     _, exact, rows, _ = found
     for row in rows:
-        assert row.steps > 3 * exact.steps
-        assert row.evaluations > 3 * exact.evaluations
+        assert row.steps > 1.5 * exact.steps
+        assert row.evaluations > 1.5 * exact.evaluations
         assert row.stiff_evaluations > 10 * exact.evaluations
 
 

@@ -16,7 +16,7 @@ class AbstractLaw(eqx.Module):
     """
 
     @abc.abstractmethod
-    def __call__(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
+    def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
         """The sliding friction force at speed `v`, of `v`'s shape."""
 
     @property

@@ -13,6 +13,7 @@ from frictax.mechanism import dynamics
 from frictax.mechanism.dynamics import Moment
 from frictax.mechanism.mechanism import Layout, Mechanism, layout, signal_of
 from frictax.mechanism.system import DEADLINE, AbstractHybridSystem
+from frictax.signals import Constant, Function
 from frictax.signals.function import longest_step
 
 BACKWARD, STUCK, FORWARD, FREE = (int(m) for m in (Mode.BACKWARD, Mode.STUCK, Mode.FORWARD, Mode.FREE))
@@ -53,8 +54,15 @@ class MechanicalSystem(AbstractHybridSystem):
         del args
         now = self.moment(t, y, mode)
         a = dynamics.accelerations(now)
-        # Where the speed of a sliding contact is least. Stuck ones are seen to by their drives' extrema (`deadline`).
-        return tuple(jnp.where(_slides(now.mode[c]), now.direction[c] * a[x.body], -1.0) for c, x in enumerate(now.layout.contacts))
+        # Where the speed of a sliding contact is least.
+        turns = [jnp.where(_slides(now.mode[c]), now.direction[c] * a[x.body], -1.0) for c, x in enumerate(now.layout.contacts)]
+        # Where a stuck one holds least. One that a single drive loads is seen to by that drive's extrema (`deadline`).
+        watched = [c for c in range(len(now.layout.contacts)) if self._is_loaded_by_several(c)]
+        if watched:
+            reserves = lambda ti, yi: [self._reserves(self.moment(ti, yi, mode), c) for c in watched]  # noqa: E731
+            _, rates = jax.jvp(reserves, (t, y), (jnp.ones_like(t), self.flow(t, y, mode, None)))
+            turns += [jnp.where(mode[c] == STUCK, rate, -1.0) for c, both in zip(watched, rates, strict=True) for rate in both]
+        return tuple(turns)
 
     def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
         del args
@@ -74,7 +82,8 @@ class MechanicalSystem(AbstractHybridSystem):
     def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: Any) -> Any:
         del args
         lay = self.layout
-        bounds = [longest_step(signal_of(self.mechanism, place), span) for place in lay.signals]
+        summed = {j for c in range(len(lay.contacts)) if self._is_loaded_by_several(c) for j in self._loads(c)}
+        bounds = [longest_step(signal_of(self.mechanism, place), span, j in summed) for j, place in enumerate(lay.signals)]
         bounds = [b for b in bounds if b is not None]
         if not bounds or not lay.contacts:
             return None
@@ -182,6 +191,23 @@ class MechanicalSystem(AbstractHybridSystem):
         most_f, most_b = (f0_max(part, d, now.scale[c]) for d in (1, -1))
         rounding = jax.lax.stop_gradient(8 * jnp.finfo(now.t.dtype).eps * (most_f + most_b + jnp.abs(holds))) + jnp.finfo(now.t.dtype).tiny
         return most_f - holds + rounding, most_b + holds + rounding
+
+    def _is_loaded_by_several(self, c: int) -> bool:
+        """Whether the reserves of contact `c` may turn, while it is stuck, elsewhere than at the extrema of one drive.
+
+        So they may under the sum of two drives, a user's function, or the pull of another body.
+        """
+        body = self.layout.contacts[c].body
+        loads = [signal_of(self.mechanism, self.layout.signals[j]) for j in self._loads(c)]
+        joined = any(body in (a.body, b.body) and None not in (a.body, b.body) for _, a, b in self.layout.compliants)
+        varying = [signal for signal in loads if not isinstance(signal, Constant)]
+        return joined or len(varying) > 1 or any(isinstance(signal, Function) for signal in varying)
+
+    def _loads(self, c: int) -> list[int]:
+        """The signals that load contact `c` directly or press on it."""
+        contact = self.layout.contacts[c]
+        pressing = [] if contact.signal is None else [contact.signal]
+        return [j for _, flange, j in self.layout.forces if flange.body == contact.body] + pressing
 
     def _names(self, c: int) -> list[str]:
         """The names of the margins of contact `c`."""

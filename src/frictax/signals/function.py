@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int
 
 from frictax.parameters import Positive, Scalar, check, parameter
 from frictax.signals.signal import AbstractSignal
+from frictax.signals.sine import Sine
 
 
 class Function(AbstractSignal):
@@ -51,8 +52,13 @@ class Function(AbstractSignal):
         return jnp.full(jnp.shape(k), jnp.inf)
 
 
-def longest_step(signal: AbstractSignal, span: Float[Array, ""]) -> Any:
-    """The longest step [s] that keeps a stuck contact's drive in view; None where pieces see to that."""
-    if not isinstance(signal, Function):
-        return None
-    return span / 200 if signal.dtmax is None else signal.dtmax
+def longest_step(signal: AbstractSignal, span: Float[Array, ""], summed: bool) -> Any:
+    """The longest step [s] that keeps a stuck contact's drive in view; None where pieces see to that.
+
+    `summed`: whether it adds to other loads, whose sum turns elsewhere than the drive itself.
+    """
+    if isinstance(signal, Function):
+        return span / 200 if signal.dtmax is None else signal.dtmax
+    if summed and isinstance(signal, Sine):
+        return 1 / (32 * jnp.maximum(signal.f, jnp.finfo(signal.f.dtype).tiny))
+    return None

@@ -1,0 +1,67 @@
+"""Values outside their domain, said in words."""
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from frictax.parameters.declaration import Declaration, is_traced
+from frictax.parameters.domains import AbstractDomain
+from frictax.parameters.paths import children
+
+
+def check(model: Any) -> None:
+    """Raise `ValueError` for the first parameter outside its domain, and for values that do not go together.
+
+    The latter is what a class says in a method ``check_rules()``. `eqx.tree_at` bypasses a class's own checks, so `simulate`
+    and `fit` call this at their entry. Traced values cannot be looked at and are passed over.
+    """
+    for name, child, declaration in children(model):
+        if declaration is not None and not isinstance(child, eqx.Module):
+            check_value(f"{type(model).__name__}.{name}", child, declaration)
+        elif isinstance(child, eqx.Module):
+            check(child)
+    getattr(model, "check_rules", lambda: None)()
+
+
+def check_value(name: str, value: Any, declaration: Declaration) -> None:
+    """Raise `ValueError` where `value` is not a number (or a vector of them) or breaks the rule of its domain."""
+    if is_traced(value) or (value is None and declaration.optional):
+        return
+    kind = "a number" if declaration.ndim == 0 else "a list of numbers"
+    try:
+        array = np.asarray(value if isinstance(value, str | None) else np.asarray(value, dtype=float))
+    except (TypeError, ValueError):
+        array = np.asarray(None)
+    if array.dtype != float:
+        raise ValueError(f"`{name}` must be {kind}, got {value!r}. {'Give it a value' if value is None else 'Convert it first'}.")
+    if array.ndim != declaration.ndim:
+        raise ValueError(f"`{name}` must be {kind}, got an array of shape {array.shape}. Many machines at once: `jax.vmap`.")
+    if not declaration.domain.contains(array):
+        shown = _shown(array, "" if declaration.unit == "1" else f" {declaration.unit}", declaration.domain)
+        raise ValueError(f"`{name}` must be {declaration.domain.rule()}, got {shown}.{_remedy(name, array, declaration)}")
+
+
+def _shown(array: np.ndarray, unit: str, domain: AbstractDomain) -> str:
+    if array.ndim == 0:
+        return f"{float(array):g}{unit}"
+    if array.size <= 12:
+        return np.array2string(array) + unit
+    for i in range(array.size):  # the first that is wrong by itself, or after the one before
+        if not domain.contains(array[i : i + 1]):
+            return f"{array[i]:g}{unit} in row {i}, counted from 0"
+        if not domain.contains(array[i - 1 : i + 1]) and i:
+            return f"{array[i]:g}{unit} after {array[i - 1]:g}{unit} in row {i}, counted from 0"
+    return np.array2string(array, threshold=12) + unit
+
+
+def _remedy(name: str, array: np.ndarray, declaration: Declaration) -> str:
+    if not np.all(np.isfinite(array)):
+        return " Look where it comes from: a missing value, or a division by 0."
+    remedies = {
+        "peak": "Breakaway cannot lie below sliding friction.",
+        "m": "A mass that is not moved by forces is written as `Fixed`.",
+        "fn_max": "A brake cannot pull its linings apart: swap the sign of `f_normalized` instead.",
+    }
+    sentence = remedies.get(name.rsplit(".", 1)[-1], declaration.domain.remedy())
+    return f" {sentence}" if sentence else ""

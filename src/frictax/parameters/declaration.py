@@ -1,0 +1,74 @@
+"""What a field says of the parameter that it holds."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax
+import jax.core
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from frictax.parameters.domains import AbstractDomain, Real
+
+_KEY = "frictax_parameter"
+
+# What a parameter's field holds. A type checker, which does not run the field's converter, lets numbers and lists pass.
+if TYPE_CHECKING:
+    Scalar = Any
+    Vector = Any
+else:
+    Scalar = Float[Array, ""]
+    Vector = Float[Array, " n"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Declaration:
+    """What a field says of its parameter.
+
+    - `domain`: the values allowed.
+    - `unit`: SI unit of the translational element (see `rotational_unit`).
+    - `fit`: whether a fit that is given the parent's path (``"friction"``) moves this parameter;
+      named by its own path, it always may be moved.
+    - `ndim`: 0 for a number, 1 for a vector; `optional`: whether None may stand in its place.
+    """
+
+    domain: AbstractDomain
+    unit: str = "1"
+    fit: bool = True
+    ndim: int = 0
+    optional: bool = False
+
+
+def parameter(domain: AbstractDomain | None = None, unit: str = "1", *, fit: bool = True, ndim: int = 0, **kwargs: Any) -> Any:
+    """Declare a field that holds a parameter: ``peak: Array = parameter(AtLeast(1.0), "1", default=1.0)``."""
+    declaration = Declaration(Real() if domain is None else domain, unit, fit, ndim, kwargs.get("default", 0) is None)
+    return eqx.field(converter=kwargs.pop("converter", as_array), metadata={_KEY: declaration}, **kwargs)
+
+
+def declared(field: Any) -> Declaration | None:
+    """What a dataclass field says of its parameter; None where it holds none."""
+    return field.metadata.get(_KEY)
+
+
+def as_array(value: Any) -> Any:
+    """A number or nested list as a float array; a traced value, an array or None as it is."""
+    if value is None or is_traced(value) or isinstance(value, str):
+        return value
+    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.floating):
+        return value
+    try:
+        return jnp.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        return value  # `check` names the field and the value
+
+
+def is_traced(value: Any) -> bool:
+    """Whether `value` stands for a number that JAX does not know yet: such values cannot be checked."""
+    return isinstance(value, jax.core.Tracer)
+
+
+def rotational_unit(unit: str) -> str:
+    """The unit of the same parameter in a rotational element: N -> N.m, m -> rad."""
+    special = {"N": "N.m", "N.s/m": "N.m.s/rad", "s/m": "s/rad", "m/s": "rad/s", "m": "rad", "N/m": "N.m/rad", "kg": "kg.m2"}
+    return special.get(unit, unit)

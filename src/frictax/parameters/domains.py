@@ -1,0 +1,152 @@
+"""The sets of values a parameter may take."""
+
+import abc
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+
+class AbstractDomain(abc.ABC):
+    """The set of values a parameter may take, with a smooth map onto it from the whole real line."""
+
+    @abc.abstractmethod
+    def rule(self) -> str:
+        """The rule in words, as in ``">= 1"``; an error says "must be" before it."""
+
+    @abc.abstractmethod
+    def remedy(self) -> str:
+        """What to write instead of a value that breaks the rule, as a sentence; empty where the rule says all."""
+
+    @abc.abstractmethod
+    def contains(self, value: np.ndarray) -> bool:
+        """Whether every entry of `value` satisfies the rule."""
+
+    @abc.abstractmethod
+    def on_edge(self, value: np.ndarray) -> bool:
+        """Whether an entry lies where `to_unconstrained` is infinite, so that a fit could not leave it."""
+
+    @abc.abstractmethod
+    def suggestion(self) -> str:
+        """Where a fit may start instead of on the edge."""
+
+    @abc.abstractmethod
+    def to_unconstrained(self, value: Array) -> Array: ...
+
+    @abc.abstractmethod
+    def from_unconstrained(self, z: Array) -> Array: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Real(AbstractDomain):
+    """Any finite number."""
+
+    def rule(self) -> str:
+        return "finite"
+
+    def remedy(self) -> str:
+        return ""
+
+    def contains(self, value: np.ndarray) -> bool:
+        return bool(np.all(np.isfinite(value)))
+
+    def on_edge(self, value: np.ndarray) -> bool:
+        return False
+
+    def suggestion(self) -> str:
+        return "any finite number"
+
+    def to_unconstrained(self, value: Array) -> Array:
+        return value
+
+    def from_unconstrained(self, z: Array) -> Array:
+        return z
+
+
+@dataclasses.dataclass(frozen=True)
+class Positive(AbstractDomain):
+    """A number > 0, moved on a logarithmic scale."""
+
+    def rule(self) -> str:
+        return "> 0"
+
+    def remedy(self) -> str:
+        return "Give a positive number."
+
+    def contains(self, value: np.ndarray) -> bool:
+        return bool(np.all(np.isfinite(value)) and np.all(value > 0))
+
+    def on_edge(self, value: np.ndarray) -> bool:
+        return bool(np.any(value <= 0))
+
+    def suggestion(self) -> str:
+        return "a positive number"
+
+    def to_unconstrained(self, value: Array) -> Array:
+        return jnp.log(value)
+
+    def from_unconstrained(self, z: Array) -> Array:
+        return jnp.exp(z)
+
+
+@dataclasses.dataclass(frozen=True)
+class AtLeast(AbstractDomain):
+    """A number >= `lower`: lower + log(1 + exp(z)).
+
+    The bound itself is a valid value (`peak = 1`, `F_Stribeck = 0`) but not a place to start a fit.
+    """
+
+    lower: float
+
+    def rule(self) -> str:
+        return f">= {self.lower:g}"
+
+    def remedy(self) -> str:
+        return f"Give {self.lower:g} or more." if self.lower else "Give its size, without a sign."
+
+    def contains(self, value: np.ndarray) -> bool:
+        return bool(np.all(np.isfinite(value)) and np.all(value >= self.lower))
+
+    def on_edge(self, value: np.ndarray) -> bool:
+        return bool(np.any(value <= self.lower))
+
+    def suggestion(self) -> str:
+        if self.lower:
+            return f"{self.lower + 0.05 * abs(self.lower):g}"
+        return "a tenth of the size that you expect"
+
+    def to_unconstrained(self, value: Array) -> Array:
+        x = value - self.lower
+        # log(exp(x) - 1), written so that neither end overflows
+        return x + jnp.log(-jnp.expm1(-x))
+
+    def from_unconstrained(self, z: Array) -> Array:
+        return self.lower + jax.nn.softplus(z)
+
+
+@dataclasses.dataclass(frozen=True)
+class Increasing(AbstractDomain):
+    """A vector whose entries strictly increase: the first, and the logarithms of the gaps."""
+
+    def rule(self) -> str:
+        return "finite and strictly increasing"
+
+    def remedy(self) -> str:
+        return "Sort the rows and drop repeated ones."
+
+    def contains(self, value: np.ndarray) -> bool:
+        return bool(np.all(np.isfinite(value)) and np.all(np.diff(value) > 0))
+
+    def on_edge(self, value: np.ndarray) -> bool:
+        return bool(np.any(np.diff(value) <= 0))
+
+    def suggestion(self) -> str:
+        return "distinct values"
+
+    def to_unconstrained(self, value: Array) -> Array:
+        return jnp.concatenate([value[:1], jnp.log(jnp.diff(value))])
+
+    def from_unconstrained(self, z: Array) -> Array:
+        return jnp.cumsum(jnp.concatenate([z[:1], jnp.exp(z[1:])]))

@@ -1,0 +1,113 @@
+"""The parameters of a model, and the paths that name them."""
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from frictax.parameters.declaration import Declaration, as_array, declared
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """One parameter of a model: where it stands, its value and its declaration."""
+
+    path: str
+    owner: str
+    value: Any
+    declaration: Declaration
+
+
+def parameters(model: Any) -> list[Parameter]:
+    """Every parameter of `model`, in the order written.
+
+    >>> import frictax as fx
+    >>> [p.path for p in fx.parameters.parameters(fx.Coulomb(F_Coulomb=5.0, F_prop=1.0))]
+    ['F_Coulomb', 'F_prop']
+    """
+    return list(_walk(model, ""))
+
+
+def get(model: Any, path: str) -> Any:
+    """The part, law or value that stands at `path`: ``get(block, "friction.peak")``."""
+    node = model
+    for step in path.split("."):
+        known = {name: child for name, child, _ in children(node)}
+        if step not in known:
+            raise _unknown(model, path)
+        node = known[step]
+    return node
+
+
+def select(model: Any, free: str | Iterable[str] | None = None) -> list[Parameter]:
+    """The parameters that a fit may move.
+
+    `free` names them by path; a path that ends at a part or law takes all of its parameters that are declared
+    to be fitted (a table's forces, not its speeds). None takes all of the model's.
+
+    Raises `KeyError` for a path that does not exist, naming the nearest one.
+    """
+    everything = parameters(model)
+    if free is None:
+        return [p for p in everything if p.declaration.fit]
+    chosen: dict[str, Parameter] = {}
+    for path in [free] if isinstance(free, str) else free:
+        exact = [p for p in everything if p.path == path]
+        below = [p for p in everything if p.path.startswith(path + ".") and p.declaration.fit]
+        if not exact and not below:
+            raise _unknown(model, path)
+        chosen.update({p.path: p for p in exact + below})
+    return [p for p in everything if p.path in chosen]
+
+
+def replace(model: Any, values: Mapping[str, Float[Array, "..."] | float]) -> Any:
+    """`model` with the parameters named by path replaced: ``replace(block, {"friction.peak": 1.2})``."""
+    paths = list(values)
+    for path in paths:
+        get(model, path)
+    if not paths:
+        return model
+    return eqx.tree_at(
+        lambda m: [get(m, path) for path in paths], model, [as_array(values[path]) for path in paths], is_leaf=lambda x: x is None
+    )
+
+
+class UnknownName(KeyError):
+    """No part or parameter of that name: a `KeyError` whose text is printed as written, not quoted."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
+    """The named fields below `model` that may hold parameters, with the field's declaration if it has one."""
+    named = getattr(model, "named_parts", None)
+    if named is not None:
+        for name, child in named():
+            yield name, child, None
+    elif isinstance(model, eqx.Module):
+        for field in dataclasses.fields(model):
+            if not field.metadata.get("static", False):
+                yield field.name, getattr(model, field.name, None), declared(field)
+
+
+def _walk(model: Any, prefix: str) -> Iterator[Parameter]:
+    for name, child, declaration in children(model):
+        path = f"{prefix}{name}"
+        if declaration is not None:
+            if eqx.is_array(child) or not isinstance(child, eqx.Module):
+                if child is not None:
+                    yield Parameter(path, type(model).__name__, child, declaration)
+                continue
+        if isinstance(child, eqx.Module):
+            yield from _walk(child, path + ".")
+
+
+def _unknown(model: Any, path: str) -> KeyError:
+    known = [p.path for p in parameters(model)]
+    near = difflib.get_close_matches(path, known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return UnknownName(f"There is no parameter {path!r} in this {type(model).__name__}.{hint} It has: {', '.join(known)}.")

@@ -1,0 +1,44 @@
+"""Between physical values and the unconstrained space of a fit."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from frictax.parameters.checks import check_value
+from frictax.parameters.declaration import is_traced
+from frictax.parameters.paths import replace, select
+
+
+def to_unconstrained(model: Any, free: str | Iterable[str] | None = None) -> dict[str, Array]:
+    """The chosen parameters as unconstrained arrays, by path.
+
+    Raises `ValueError` where a start lies outside its domain or on its edge.
+
+    >>> import frictax as fx
+    >>> fx.to_unconstrained(fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=5.0)), free="peak")
+    Traceback (most recent call last):
+    ...
+    ValueError: `SupportFriction.peak` = 1 lies on the edge of its domain (>= 1), which a fit cannot leave. Start at 1.05, say.
+    """
+    result = {}
+    for p in select(model, free):
+        name = f"{p.owner}.{p.path.rsplit('.', 1)[-1]}"
+        check_value(name, p.value, p.declaration)
+        domain = p.declaration.domain
+        if not is_traced(p.value) and domain.on_edge(np.asarray(p.value)):
+            value = np.array2string(np.asarray(p.value), formatter={"float_kind": lambda x: f"{x:g}"})
+            raise ValueError(
+                f"`{name}` = {value} lies on the edge of its domain ({domain.rule()}), which a fit cannot leave. "
+                f"Start at {domain.suggestion()}, say."
+            )
+        result[p.path] = domain.to_unconstrained(jnp.asarray(p.value))
+    return result
+
+
+def from_unconstrained(model: Any, z: Mapping[str, Array]) -> Any:
+    """`model` with the parameters named by `z` replaced by the physical values of those unconstrained arrays."""
+    chosen = select(model, list(z))
+    return replace(model, {p.path: p.declaration.domain.from_unconstrained(z[p.path]) for p in chosen})
