@@ -225,7 +225,7 @@ def test_a_fit_that_does_not_converge_ends_with_an_error(folder: Path, monkeypat
     import frictax.fitting as fitting
 
     fit = fitting.fit
-    hasty = fitting.Optax(steps=1)
+    hasty = fitting.LevenbergMarquardt(max_steps=1, tolerance=1e-12)
     monkeypatch.setattr(fitting, "fit", lambda *args, **kwargs: fit(*args, **kwargs, method=hasty))
     done = frictax("fit", "sweep.csv", *COLUMNS, "--where", "drive=1", "--direction", "positive")
     assert done.exit_code == 1

@@ -60,6 +60,16 @@ def test_a_frictionless_mass_bounces_between_the_stops_under_a_swinging_force() 
     assert float(jnp.max(jnp.abs(run["mass"].s))) <= 1.0
 
 
+def test_a_frictionless_mass_on_a_spring_that_only_just_reaches_its_stop_meets_it() -> None:
+    machine = fx.Mechanism(
+        wall=fx.Fixed(),
+        mass=fx.MassWithStopAndFriction(m=1.0, smin=-5.0, smax=1 - 1e-4, F_prop=0.0, F_Coulomb=0.0, F_Stribeck=0.0, fexp=0.0, v=1.0),
+        spring=fx.Spring("wall", "mass", c=1.0),
+    )
+    run = fx.simulate(machine, jnp.array([0.0, 4.0]), energy=True)
+    assert float(run.energy.impact[-1]) == pytest.approx(0.5 * (1 - (1 - 1e-4) ** 2), rel=1e-2)
+
+
 def test_a_stop_carries_any_load_that_presses_on_it() -> None:
     run = simulate(stopped(s=1.0, load=50.0))
     assert changes(run) == []

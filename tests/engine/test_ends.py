@@ -129,6 +129,17 @@ def test_two_systems_give_the_same_in_32_bits_to_their_precision() -> None:
     assert abs(float(slope) - float(exact_slope)) <= 1e-2 * abs(float(exact_slope))
 
 
+def test_a_block_that_creeps_sticks_and_slips_in_32_bits_as_a_fast_one_does() -> None:
+    def block(size: float) -> np.ndarray:
+        machine = fx.parameters.replace(
+            stick_slip(F_Coulomb=size, F_prop=0.0, F_Stribeck=0.0), {"mass.v": size, "drive.f.amplitude": 2 * size, "drive.f.f": 0.5}
+        )
+        return times(machine, [0.0, 4.0], fx.Adaptive(atol=1e-6 * size))
+
+    with jax.enable_x64(False):
+        assert np.max(np.abs(block(1e-4) - block(1.0))) <= 1e-4
+
+
 def test_tolerances_that_32_bits_cannot_meet_are_refused() -> None:
     with jax.enable_x64(False), pytest.raises(ValueError, match="32-bit"):
         fx.simulate(stick_slip(), jnp.array([0.0, 1.0]), fx.Adaptive(rtol=1e-8))

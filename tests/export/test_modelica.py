@@ -72,6 +72,19 @@ def test_a_fitted_peak_goes_with_the_table() -> None:
     np.testing.assert_allclose(table(line), [[0, 5], [5, 10]], rtol=1e-6)
 
 
+def test_a_dip_at_a_millionth_of_the_highest_speed_is_in_the_table() -> None:
+    law = Stribeck(F_prop=1.0, F_Coulomb=2.0, F_Stribeck=1.0, fexp=3e5, exponent=2.0)
+    rows, error = sample(law, 1.0)
+    v = np.geomspace(1e-9, 1.0, 20001)
+    assert np.max(np.abs(np.interp(v, *rows.T) - np.asarray(law(jnp.asarray(v))))) <= 1.01 * error <= 1.01e-3 * 3.0
+
+
+def test_the_name_of_a_sweep_stays_inside_its_comment() -> None:
+    text = fit(Coulomb, sweep(Coulomb(5.0, 1.0), [1.0, 2.0, 3.0], name="a\nb();")).to_modelica()
+    assert text.startswith("// a b();: steady")
+    assert len(code(text)) == 1
+
+
 def test_a_second_law_and_an_offset_are_told_in_comments(drive) -> None:
     both = fit(Stribeck, drive, f_neg=Stribeck).to_modelica()
     assert len(code(both)) == 1

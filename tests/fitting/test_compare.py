@@ -30,6 +30,19 @@ def test_drive_2_asks_for_coulomb_and_says_which_terms_it_cannot_identify(drive,
     assert "Coulomb is chosen" in comparison.reason
 
 
+def test_of_two_equal_laws_the_simpler_is_chosen_and_no_criterion_is_named_that_does_not_exist() -> None:
+    v, f = np.arange(1.0, 7.0), np.array([5.6, 6.0, 6.6, 7.0, 7.4, 8.1])
+    assert compare(Sweep(v, f), {"Coulomb": Coulomb(5.0, 0.5), "Table": Table([[0, 5], [6, 8]])}).best.name == "Coulomb"
+    assert compare(Sweep(v[:4], f[:4])).reason == "Coulomb is chosen as the first: 4 rows are too few for the small-sample AIC."
+
+
+def test_laws_are_compared_with_the_constant_force_that_is_asked_for(drive) -> None:
+    law = {"Coulomb": Coulomb(F_Coulomb=2e-3, F_prop=1e-4)}
+    row = compare(drive(1), law, offset=0.0)["Coulomb"]
+    assert row.found.names[-1] == "offset"
+    assert row.found.rms < 0.4 * compare(drive(1), law)["Coulomb"].found.rms
+
+
 def test_the_criteria_of_a_straight_line_are_those_of_the_textbook() -> None:
     v = np.array([1.0, 2.0, 4.0, 7.0, 9.0, 11.0])
     f = np.array([5.1, 5.9, 8.2, 10.8, 13.1, 14.8])

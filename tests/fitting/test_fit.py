@@ -70,6 +70,20 @@ def test_the_scale_of_force_and_speed_does_not_matter(drive, forward) -> None:
     assert found.standard_errors["F_prop"] == pytest.approx(1e10 * forward.standard_errors["F_prop"], rel=1e-6)
 
 
+@pytest.mark.parametrize("kind", [Coulomb, Stribeck])
+def test_a_law_at_its_bounds_is_found_whatever_the_units(kind) -> None:
+    """Friction that falls to the end: F_prop and, with a Stribeck term, F_Coulomb have to end at 0."""
+    v = np.linspace(0.2, 21.0, 16)
+    f = 3.0 - 0.05 * v + 0.02 * np.random.default_rng(5).standard_normal(16)
+    ends = [fit(kind, Sweep(speed * v, force * f)) for speed, force in ((1.0, 1.0), (1e-3, 1e3), (1e-6, 1e-9), (1e4, 1e7))]
+    for end, force in zip(ends, (1.0, 1e3, 1e-9, 1e7), strict=True):
+        assert end.converged
+        assert end.rms / force == pytest.approx(ends[0].rms, rel=1e-7)
+        assert end.aicc - 32 * np.log(force) == pytest.approx(ends[0].aicc, abs=1e-5)
+        assert end.identifiability.knowledge == ends[0].identifiability.knowledge
+        assert end.identifiability.knowledge["F_prop"].value == "at its bound"
+
+
 def test_what_is_not_free_stays(drive) -> None:
     law = Stribeck(F_prop=5e-5, F_Coulomb=2e-3, F_Stribeck=6e-4, fexp=0.25, exponent=2.0)
     found = fit(law, drive(1, "positive"), free=["F_Coulomb", "F_prop", "F_Stribeck"])
@@ -193,6 +207,18 @@ def test_huber_keeps_the_curve_where_two_rows_are_thirty_per_cent_off(truth) -> 
     assert error[0] < NOISE
     assert error[1] > 2 * NOISE
     assert robust.noise_scale == pytest.approx(NOISE, rel=0.35)
+
+
+def test_huber_with_a_known_sigma_takes_it_as_the_scale_and_its_loss_as_the_likelihood() -> None:
+    v, noise = np.arange(1.0, 11.0), 0.05 * np.random.default_rng(0).standard_normal(10)
+    f = 5.0 + 0.5 * v + noise + np.where(v == 4.0, 5.0, 0.0)
+    found = fit(Coulomb, Sweep(v, f, np.full(10, 0.05), sigma_known=True), loss=Huber())
+    e = np.abs(f - found.values["F_Coulomb"] - found.values["F_prop"] * v) / 0.05
+    score = np.clip((f - found.predict(v)) / 0.05, -1.345, 1.345)
+    assert found.noise_scale == 1.0
+    np.testing.assert_allclose([score.sum(), score @ v], 0.0, atol=1e-6)
+    twice_the_loss = np.sum(np.where(e <= 1.345, e**2, 2 * 1.345 * (e - 0.5 * 1.345)))
+    assert found.bic == pytest.approx(twice_the_loss + 10 * np.log(2 * np.pi * 0.05**2) + 2 * np.log(10), rel=1e-9)
 
 
 def test_huber_with_a_wide_delta_is_least_squares(drive, forward) -> None:

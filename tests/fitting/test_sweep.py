@@ -69,6 +69,15 @@ BAD = [
     ("known sigma without sigma", array([1.0, 2.0], [2.0, 2.1], sigma_known=True), ["needs `sigma`"]),
     ("moving breakaway row", array([1.0, 2.0, 3.0], [2.0, 2.1, 2.5], breakaway=[0, 0, 1]), ["must be 0 in a breakaway row"]),
     ("breakaway without force", array([1.0, 2.0, 0.0], [2.0, 2.1, 0.0], breakaway=[0, 0, 1]), ["force at which motion began"]),
+    ("quotation mark alone", csv(GOOD + '2,"5,3,0\n2,6,3,0\n'), ["line 7", "quotation mark"]),
+    ("sign between thousands", csv("omega;torque\n1;2,5\n2;1.003,5\n", delimiter=";", decimal=","), ["line 3", "'1.003,5'", "thousands"]),
+    ("one column for both", csv(velocity="torque"), ["both name column 'torque'"]),
+    ("no force", array([1.0, 2.0], [0.0, 0.0]), ["must not be 0 in every row"]),
+    (
+        "weight above friction",
+        array([1.0, 2.0, -1.0, -2.0, 0.0], [4.0, 4.1, 2.0, 1.9, 4.2], breakaway=[0, 0, 0, 0, 1]),
+        ["v < 0", "Subtract the constant force"],
+    ),
     ("undeclared rest", array([1.0, 2.0, 0.0], [2.0, 2.1, 2.5]), ["row 2", "breakaway"]),
 ]
 

@@ -62,6 +62,30 @@ def test_a_block_that_just_does_not_break_away_has_no_event() -> None:
     assert float(run["mass"].s[-1]) == 0.0
 
 
+SUM = np.linspace(0.0, 5.0, 500001)
+
+
+@pytest.mark.parametrize(
+    ("phase", "rate"),
+    [(0.0, -0.32), (np.pi / 2, 0.32)],  # a hump between two extrema of the sine; a hump and a hollow between them
+)
+def test_a_breakaway_by_the_sum_of_two_drives_is_found_between_the_extrema_of_each(phase: float, rate: float) -> None:
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+        wave=fx.Force("mass", fx.Sine(amplitude=1.6, f=0.1, phase=phase)),
+        ramp=fx.Force("mass", fx.Ramp(height=5 * rate, duration=5.0)),
+    )
+    load = 1.6 * np.sin(0.2 * np.pi * SUM + phase) + rate * SUM
+    hump = np.max(load[:200001])
+    for above in (0.99, 0.9999):
+        held = fx.parameters.replace(machine, {"friction.f_pos.F_Coulomb": above * hump})
+        first = SUM[np.argmax(load > above * hump)]
+        found = changes(fx.simulate(held, jnp.array([0.0, 4.0])))
+        assert np.allclose(found[0], [first, 1], atol=2e-5)
+        assert found[1, 1] == 0
+
+
 def twins(n: int) -> fx.Mechanism:
     """Equal machines side by side: whatever happens, happens to all of them at one time."""
     parts: dict[str, Any] = {}
@@ -84,28 +108,23 @@ def test_three_equal_machines_do_the_same_at_the_same_times() -> None:
 TRAVEL = np.arange(7) / 12
 
 
-@pytest.mark.parametrize(
-    "others", [{}, {"brake": fx.Brake("second", fn_max=4.0, f_normalized=fx.Step(height=1.0, startTime=1.0), peak=1.1)}]
-)
-def test_drives_that_switch_at_one_time_all_switch(others: dict[str, Any]) -> None:
+def test_drives_that_switch_at_one_time_all_switch() -> None:
     signals = [
-        fx.Step(height=2.0, startTime=1.0),
-        fx.Ramp(height=1.0, duration=0.0, startTime=1.0),
+        fx.Step(height=3.0, startTime=1.0),
+        fx.Ramp(height=1.5, duration=0.0, startTime=1.0),
         fx.Pulse(amplitude=1.5, width=50.0, period=2.0, startTime=1.0),
-        fx.Trapezoid(amplitude=0.5, width=1.0, period=2.0, startTime=1.0),
         fx.Sampled([0.0, 1.0], [0.0, 1.0], hold=True),
-        fx.Sine(amplitude=1.0, f=0.0, phase=np.pi / 2, startTime=1.0),
     ]
     drives = {f"drive{i}": fx.Force("mass", signal) for i, signal in enumerate(signals)}
     friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=6.0), peak=1.1)
-    machine = fx.Mechanism(mass=fx.Mass(m=1.0), second=fx.Mass(m=1.0, v=1.0), friction=friction, **drives, **others)
+    brake = fx.Brake("second", fn_max=4.0, f_normalized=fx.Step(height=1.0, startTime=1.0), peak=1.1)
+    machine = fx.Mechanism(mass=fx.Mass(m=1.0), second=fx.Mass(m=1.0, v=1.0), friction=friction, brake=brake, **drives)
     run = fx.simulate(machine, jnp.array([0.0, 1.5]), REFERENCE)
     # 7 N together, against 6.6 N; none of them alone, nor all but the smallest, would do.
     own = changes(run)[np.asarray(run.events.part[: int(run.events.count)]) == run.events.names.index("friction")]
     assert np.allclose(own, [[1.0, 1.0]])
     assert float(run["mass"].s[-1]) == pytest.approx(0.5 * 1.0 * 0.25, rel=1e-10)
-    if others:
-        assert float(run["second"].s[-1]) == pytest.approx(1.0 + 0.25, rel=1e-9)
+    assert float(run["second"].s[-1]) == pytest.approx(1.0 + 0.25, rel=1e-9)
 
 
 class Curtain(fx.AbstractHybridSystem):

@@ -132,6 +132,17 @@ def test_the_python_of_the_report_makes_the_fit_again(found: Found, monkeypatch:
         assert namespace["found"].values[path] == pytest.approx(value, rel=1e-6)
 
 
+def test_the_python_of_a_table_or_a_robust_fit_makes_the_same_fit_again() -> None:
+    from frictax.report.python_text import python_text
+
+    sweep = fx.Sweep([1, 2, 3, 4, 5], [7.1, 7.9, 9.4, 9.9, 11.2])
+    for made in (fx.fit(fx.Table([[0, 6], [4, 10], [5, 11]]), sweep), fx.fit(fx.Coulomb, sweep, loss=fx.Huber(0.7))):
+        namespace: dict = {}
+        exec(python_text(made), namespace)
+        for path, value in made.values.items():
+            np.testing.assert_allclose(namespace["found"].values[path], value, rtol=1e-6)
+
+
 def test_a_former_report_is_replaced_and_another_file_is_not(found: Found, tmp_path: Path) -> None:
     report, precious = tmp_path / "report.html", tmp_path / "sweep.csv"
     write_sweep_report(report, found, title="first")

@@ -23,6 +23,7 @@ from frictax.cli.options import (
     ForceUnit,
     Json,
     Law,
+    Offset,
     Overwrite,
     Robust,
     Sigma,
@@ -140,7 +141,7 @@ def fit(
         float | None,
         option(FIT, "--neg-exponent", metavar="NUMBER", help="Its exponent; means --each-direction.", callback=positive),
     ] = None,
-    offset: Annotated[bool, option(FIT, "--offset", help="Fit a constant force too, such as a payload's weight.")] = False,
+    offset: Offset = False,
     robust: Robust = False,
     level: Annotated[
         float, option(FIT, "--level", metavar="NUMBER", help="Of the intervals.", show_default=True, callback=inside_0_1)
@@ -183,7 +184,7 @@ def fit(
         found = fitting.fit(start(law, data.positive() if each_direction else data, exponent), data, **arguments)
         if compare:
             doing("Comparing")
-        made = compare_laws(data, each_direction, robust) if compare else []
+        made = compare_laws(data, each_direction, robust, offset) if compare else []
         doing("Writing")
         text = None if json is None else found_json(found, made)
         if report is not None:
@@ -204,6 +205,7 @@ def fit(
 def compare(
     sweep: File,
     each_direction: EachDirection = False,
+    offset: Offset = False,
     robust: Robust = False,
     velocity: Velocity = "velocity",
     force: Force = "force",
@@ -232,7 +234,7 @@ def compare(
         doing("Reading")
         data = read(given)
         doing("Comparing")
-        made = compare_laws(data, each_direction, robust)
+        made = compare_laws(data, each_direction, robust, offset)
         from frictax.report import comparison_json, comparison_table
 
         if json is not None:

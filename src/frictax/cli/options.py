@@ -59,6 +59,7 @@ Breakaway = Annotated[
 Delimiter = Annotated[str, option(DATA, "--delimiter", metavar="TEXT", help="What separates the cells; \\t for a tab.", show_default=True)]
 Decimal = Annotated[str, option(DATA, "--decimal", metavar="TEXT", help="The decimal sign.", show_default=True)]
 EachDirection = Annotated[bool, option(FIT, "--each-direction", help="Each direction has a law of its own; else one law is mirrored.")]
+Offset = Annotated[bool, option(FIT, "--offset", help="Fit a constant force too, such as a payload's weight.")]
 Robust = Annotated[bool, option(FIT, "--robust", "--huber", help="Huber's loss: outliers pull less.")]
 Json = Annotated[Path | None, option(OUT, "--json", metavar="FILE", help="Results as JSON, in SI units; - for the standard output.")]
 Overwrite = Annotated[bool, option(OUT, "--overwrite", "-f", help="Replace files that are already there.")]

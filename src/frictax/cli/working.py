@@ -153,12 +153,13 @@ def start(law: Law, sweep: "Sweep", exponent: float) -> Any:
     return starting_law(kind, sweep, exponent=exponent)
 
 
-def compare_laws(sweep: "Sweep", each_direction: bool, robust: bool) -> "list[Comparison]":
+def compare_laws(sweep: "Sweep", each_direction: bool, robust: bool, offset: bool) -> "list[Comparison]":
     """One comparison, or one for each direction."""
     from frictax.fitting import Huber, Squares, compare
 
     loss = Huber() if robust else Squares()
-    return [compare(part, loss=loss) for part in ((sweep.positive(), sweep.negative()) if each_direction else (sweep,))]
+    start = 0.0 if offset else None
+    return [compare(part, loss=loss, offset=start) for part in ((sweep.positive(), sweep.negative()) if each_direction else (sweep,))]
 
 
 def is_stdout(path: Path | None) -> bool:

@@ -233,13 +233,14 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
             sample = sample + read
         steps = steps + taken.astype(jnp.int32)
         idle = jnp.where(t - start.t <= 1e-12 * span, idle + 1, 0).astype(jnp.int32)
-        # A derivative that is not finite lets no step be accepted.
-        sound = jnp.all(jnp.isfinite(y)) & ((stop.fired != CUT) | (accepted > 0))
+        # A derivative that is not finite lets no step be accepted, or ever shorter ones in front of where it begins.
+        stands = idle >= _CHATTER + 2 * m
+        sound = jnp.all(jnp.isfinite(y)) & ((stop.fired != CUT) | ((accepted > 0) & ~stands))
         result, running = Result.successful, stop.fired != END
         for failed, how in (
             (k + 1 >= size, Result.too_many_events),
             (steps >= options.max_steps, Result.max_steps_reached),
-            (idle >= _CHATTER + 2 * m, Result.chatter),
+            (stands, Result.chatter),
             (status != 0, Result.inconsistent),
             (~sound, Result.nonfinite),
         ):

@@ -27,7 +27,8 @@ def sweep_modifier(found: "Found", tolerance: float = 1e-3) -> str:
     friction, sweep = as_steady(found.model), found.sweep
     rotational = sweep.rotational
     v_max = float(np.max(np.abs(sweep.velocity)))
-    lines = [f"// {sweep.name}: steady friction fitted by frictax, valid to {v_max:.6g} {'rad/s' if rotational else 'm/s'}"]
+    name = " ".join(sweep.name.split())  # on one line, or it would leave the comment
+    lines = [f"// {name}: steady friction fitted by frictax, valid to {v_max:.6g} {'rad/s' if rotational else 'm/s'}"]
     if friction.offset is not None:
         lines.append(
             f"// beside it acts a constant {'torque' if rotational else 'force'} of {_number(friction.offset)} {sweep.force_unit.si_name}"
@@ -60,7 +61,7 @@ def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3, most: int = 
         return rows, 0.0
     breaks = np.asarray(law.breaks)
     nodes = [0.0, *breaks[(breaks > 0) & (breaks < v_max)], v_max]
-    fine = np.unique(np.concatenate([np.linspace(0, v_max, 8001), np.geomspace(1e-4 * v_max, v_max, 2000), nodes]))
+    fine = np.unique(np.concatenate([np.linspace(0, v_max, 8001), np.geomspace(1e-9 * v_max, v_max, 4500), nodes]))
     f = np.asarray(law(jnp.asarray(fine)), dtype=float)
     while True:
         at = np.searchsorted(fine, nodes)

@@ -95,7 +95,7 @@ def _criteria(data: Sweep, weighted: np.ndarray, loss: AbstractLoss, scale: floa
     floor = 1e-12 * float(np.sqrt(np.mean((data.force / (1.0 if data.sigma is None else data.sigma)) ** 2)))
     k = p + 1
     if data.sigma_known:
-        k, minus2log = p, float(np.sum(weighted**2)) + n * np.log(2 * np.pi)
+        k, minus2log = p, 2.0 * float(jnp.sum(loss.rho(jnp.asarray(weighted)))) + n * np.log(2 * np.pi)
     elif loss.rounds == 1:
         minus2log = n * (np.log(2 * np.pi * max(float(np.mean(weighted**2)), floor**2)) + 1.0)
     else:

@@ -62,6 +62,7 @@ def compare(
     sweep: Sweep,
     laws: Mapping[str, Any] | None = None,
     *,
+    offset: float | None = None,
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
 ) -> Comparison:
@@ -69,7 +70,7 @@ def compare(
 
     **Arguments:** `sweep`: usually one direction, ``sweep.positive()``, for measured machines are rarely symmetric;
     `laws`: by name, laws or `SteadyFriction` with start values; unless given, Coulomb, Stribeck with exponents 1 and 2,
-    and a table whose speeds are chosen from the data.
+    and a table whose speeds are chosen from the data; `offset` [N or N.m]: start of a constant force beside each, as in `fit`.
 
     **Returns:** a `Comparison`. A given sigma sets relative weights only, unless the sweep says that it is known.
     The likelihoods are those of independent normal noise, so differences of AICc below 2 say little.
@@ -78,13 +79,13 @@ def compare(
     """
     rows = []
     for name, law in (default_laws(sweep) if laws is None else laws).items():
-        found = fit(law, sweep, method=method, loss=loss)
+        found = fit(law, sweep, offset=offset, method=method, loss=loss)
         remark = "not identifiable: " + ", ".join(found.identifiability.unknown) if found.identifiability.unknown else ""
         rows.append(ComparedLaw(name, found, _left_out(found), remark))
     if not rows:
         raise ValueError("`compare` needs at least one law, got none. Leave `laws` out for the usual ones.")
     candidates = [row for row in rows if not row.remark] or rows
-    best = min(candidates, key=lambda row: row.found.aicc)
+    best = min(candidates, key=lambda row: round(row.found.aicc, 6))  # of equals the first, the simplest
     return Comparison(sweep, tuple(rows), best, _reason(rows, best))
 
 
@@ -127,8 +128,10 @@ def _inside(found: Found) -> Any:
 
 
 def _reason(rows: list[ComparedLaw], best: ComparedLaw) -> str:
+    if not np.isfinite(best.found.aicc):
+        return f"{best.name} is chosen as the first: {best.found.n} rows are too few for the small-sample AIC."
     text = f"{best.name} is chosen: it has the least AICc ({best.found.aicc:.1f})"
-    better = [row for row in rows if row is not best and row.found.aicc < best.found.aicc]
+    better = [row for row in rows if row.remark and row.found.aicc < best.found.aicc]
     if better:
         names = " and ".join(row.name for row in better)
         text = f"{best.name} is chosen: {names} fit closer by AICc, but with terms that this sweep cannot identify"

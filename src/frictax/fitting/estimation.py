@@ -39,7 +39,7 @@ class Estimation(eqx.Module):
 
     - `x`: physical values; `covariance`; `jacobian` of the weighted predictions.
     - `active`: false where an entry has reached its bound or no longer acts on the prediction.
-    - `cost`: what tells the better of two minima, the sum of squares or, for another loss, the noise scale.
+    - `cost`: what tells the better of two minima, the sum of squares or, for another loss, the noise scale (the loss where sigma is known).
     - `noise_scale`: of the weighted residuals, from n - p (active) degrees of freedom, or 1 where sigma is known.
     """
 
@@ -84,41 +84,50 @@ def estimate(
     """Minimise the loss over the parameters `paths` of `model`, from its values. May be jitted and vmapped over `data`.
 
     The search runs in unconstrained coordinates, turned and scaled by the singular vectors of the Jacobian so that 1 is
-    about one standard error; a second round starts with the coordinates of the first one's end.
+    about one standard error; each further round starts with the coordinates of the last one's end.
 
     **Source:** covariance of squares: G. A. F. Seber, C. J. Wild, *Nonlinear Regression* (1989), section 2.1; of other
     losses: P. J. Huber, E. M. Ronchetti, *Robust Statistics*, 2nd ed. (2009), equations 7.81 to 7.83 (first form).
     """
     free = select(model, paths)
+    # A bounded value is searched in units of its start's distance from the bound, so that units of force and speed do not matter.
+    start, lower = jnp.concatenate([jnp.ravel(jnp.asarray(p.value)) for p in free]), lower_bounds(free)
+    origin = jnp.asarray(np.where(np.isfinite(lower), lower, 0.0))
+    size = jnp.where(np.isfinite(lower), start - origin, 1.0)
+
+    def mapped(x: Array, way: str) -> Array:
+        parts = _split(free, x)
+        return jnp.concatenate([jnp.ravel(getattr(p.declaration.domain, way)(parts[p.path])) for p in free])
 
     def physical(z: Array) -> Array:
-        parts = _split(free, z)
-        return jnp.concatenate([jnp.ravel(q.declaration.domain.from_unconstrained(parts[q.path])) for q in free])
+        return origin + size * (mapped(z, "from_unconstrained") - origin)
 
     def residuals(x: Array) -> Array:
         return data.weight * (data.predict(replace(model, _split(free, x))) - data.force)
 
-    z0 = jnp.concatenate([jnp.ravel(p.declaration.domain.to_unconstrained(jnp.asarray(p.value))) for p in free])
-    z, scale, settled, steps = _search(data, lambda z: residuals(physical(z)), z0, method, loss)
+    z0 = mapped(origin + (start - origin) / size, "to_unconstrained")
+    z, scale, settled, steps = _search(data, lambda z: residuals(physical(z)), z0, method, loss, sigma_known)
     x = physical(z)
     r, jacobian = residuals(x), jax.jacfwd(residuals)(x)
 
     # An entry whose way to its bound changes the curve by less than a thousandth of the noise is at its bound.
-    rows, norms, bounds = jnp.sum(data.weight > 0), jnp.linalg.norm(jacobian, axis=0), lower_bounds(free)
-    effect = jnp.where(np.isfinite(bounds), x - np.where(np.isfinite(bounds), bounds, 0.0), jnp.inf) * norms / jnp.sqrt(rows)
+    rows, norms = jnp.sum(data.weight > 0), jnp.linalg.norm(jacobian, axis=0)
+    effect = jnp.where(np.isfinite(lower), x - origin, jnp.inf) * norms / jnp.sqrt(rows)
     active = (norms > 0) & (effect > 1e-3 * scale)
     dof = rows - jnp.sum(active)
-    variance = _robust_variance(data, loss, r / scale, dof) * scale**2 if loss.rounds > 1 else jnp.sum(r * r) / jnp.maximum(dof, 1)
-    if sigma_known:
-        variance = jnp.ones_like(variance)
-    noise = scale if loss.rounds > 1 else jnp.sqrt(variance)
-    cost = scale if loss.rounds > 1 else jnp.sum(r * r)
+    if loss.rounds > 1:
+        variance = _robust_variance(data, loss, r / scale, dof, sigma_known) * scale**2
+        noise, cost = scale, jnp.sum(jnp.where(data.weight > 0, loss.rho(r), 0.0)) if sigma_known else scale
+    else:
+        cost = jnp.sum(r * r)
+        variance = jnp.ones_like(cost) if sigma_known else cost / jnp.maximum(dof, 1)
+        noise = jnp.sqrt(variance)
     covariance = variance * _inverse_gram(jacobian, norms, active)
     return Estimation(x, covariance, jacobian, r, cost, noise, dof, active, settled & jnp.all(jnp.isfinite(x)), steps)
 
 
 def _search(
-    data: SweepData, residuals: Residuals, start: Float[Array, " p"], method: AbstractMethod, loss: AbstractLoss
+    data: SweepData, residuals: Residuals, start: Float[Array, " p"], method: AbstractMethod, loss: AbstractLoss, sigma_known: bool
 ) -> tuple[Array, Array, Array, Array]:
     """Unconstrained minimum, noise scale, whether it is settled, steps."""
     rows, p, robust, beta = jnp.sum(data.weight > 0), start.shape[0], loss.rounds > 1, loss.consistency()
@@ -137,26 +146,34 @@ def _search(
         if robust:  # least squares first, then the median, which outliers do not move: the start of Huber's scale
             median = jnp.nanmedian(jnp.where(data.weight > 0, jnp.abs(x), jnp.nan)) * scale / 0.6745
             new = jnp.where(k == 0, median, new)
-        new = jnp.maximum(new, floor)
+        new = jnp.ones_like(new) if sigma_known and robust else jnp.maximum(new, floor)
         return z, new, jnp.abs(new - scale) / scale, k + 1, steps + found.steps, found.converged
 
     wide = jnp.maximum(jnp.sqrt(jnp.sum(residuals(start) ** 2) / rows), floor)
     zero = jnp.zeros((), dtype=int)
     state = (start, wide, jnp.full_like(wide, jnp.inf), zero, zero, jnp.asarray(False))
-    last = max(2, loss.rounds)
-    state = jax.lax.while_loop(lambda s: (s[3] < 2) | ((s[3] < last) & (s[2] > 1e-10)), around, state)
+    last = max(10, loss.rounds)  # coordinates of a start far away, or near a bound, may be too poor for one round
+
+    def going(s: Any) -> Array:
+        return (s[3] < 2) | ((s[3] < last) & ((s[2] > 1e-10) if robust else ~s[5]))
+
+    state = jax.lax.while_loop(going, around, state)
     z, scale, change, _, steps, converged = state
     return z, scale, converged & (change <= 1e-6) if robust else converged, steps
 
 
-def _robust_variance(data: SweepData, loss: AbstractLoss, scaled: Array, dof: Array) -> Array:
-    """What multiplies scale**2 * inv(J^T J): K**2 * sum(score**2)/dof / mean(slope)**2, with Huber's correction K."""
+def _robust_variance(data: SweepData, loss: AbstractLoss, scaled: Array, dof: Array, sigma_known: bool) -> Array:
+    """What multiplies scale**2 * inv(J^T J): K**2 * sum(score**2)/dof / mean(slope)**2, with Huber's correction K.
+
+    Where sigma is known the mean of score**2 is that of normal noise.
+    """
     counted, rows = data.weight > 0, jnp.sum(data.weight > 0)
     slope = jnp.where(counted, loss.score_slope(scaled), 0.0)
     mean = jnp.sum(slope) / rows
     scatter = jnp.sum(jnp.where(counted, (slope - mean) ** 2, 0.0)) / rows
     correction = 1.0 + (rows - dof) / rows * scatter / mean**2
-    return correction**2 * jnp.sum(loss.score(scaled) ** 2) / jnp.maximum(dof, 1) / mean**2
+    square = loss.consistency() if sigma_known else jnp.sum(loss.score(scaled) ** 2) / jnp.maximum(dof, 1)
+    return correction**2 * square / mean**2
 
 
 # Compiled once for each structure of model, set of paths, method, loss and number of rows.

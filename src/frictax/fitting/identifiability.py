@@ -142,7 +142,7 @@ def _stribeck_terms(
             subject = f"terms {_listed(terms)} are" if len(terms) > 1 else f"term {terms[0]} is"
             out.append(
                 f"The Stribeck {subject} not identifiable: "
-                f"noise alone gives a curve without such a dip one as deep in {100 * chance:.0f} of 100 sweeps. "
+                f"where there is no dip at all, noise alone shows one as deep in {100 * chance:.0f} of 100 sweeps. "
                 "Fit a Coulomb law, or measure slower speeds."
             )
     return out
@@ -178,7 +178,7 @@ def _chance_of_a_dip(model: Any, sweep: Sweep, names: list[str], done: Estimatio
     columns = jacobian[:, kept] / np.linalg.norm(jacobian[:, kept], axis=0)
     data = float(law.F_Stribeck) * dip(float(law.fexp)) - residual + jacobian[:, kept] @ np.where(own, x[kept], 0.0)
     if kept:
-        without = lsq_linear(columns, data, bounds=(np.where(own, 0.0, -np.inf), np.inf)).x
+        without = lsq_linear(columns, data / np.max(np.abs(data)), bounds=(np.where(own, 0.0, -np.inf), np.inf)).x
         columns = columns[:, ~own | (without > 1e-6 * np.max(np.abs(without)))]
 
     left, size, _ = np.linalg.svd(columns, full_matrices=False)

@@ -34,7 +34,8 @@ class LevenbergMarquardt(AbstractMethod):
     optimistix's own rejects steps for ever when it is started at an optimum, where rounding hides every improvement
     (500 steps and no success on the shipped sweep); hence this one, which then looks at the gradient.
 
-    **Arguments:** `tolerance` on a step and on the gradient, in standard errors of the parameters; `max_steps`.
+    **Arguments:** `tolerance` on a step and on the gradient, in standard errors of the parameters; `max_steps` of a round.
+    A fit has at least two rounds, each in the coordinates of the last one's end, and ten (`Huber`: 100) at most.
 
     **Source:** K. Madsen, H. B. Nielsen, O. Tingleff, *Methods for Non-Linear Least Squares Problems*, 2nd ed. (2004),
     algorithm 3.16.
@@ -84,7 +85,7 @@ class Optax(AbstractMethod):
     **Arguments:**
 
     - `transformation`: L-BFGS with its line search unless given; ``optax.adam(0.1)`` works too, in some thousand steps.
-    - `steps` at most; `tolerance` on the gradient's norm.
+    - `steps` of a round at most; `tolerance` on the gradient's norm.
 
     >>> import optax
     >>> method = Optax(optax.adam(0.1), steps=5000)

@@ -72,6 +72,11 @@ class Columns:
             return empty
         if not text or text.lower() in {"nan", "na", "n/a", "null", "none"}:
             raise ValueError(f"{self.path.name}, line {line}: column {name!r} has no number ({cell!r}). Delete the row or fill it.")
+        if self.decimal != "." and "." in text:
+            raise ValueError(
+                f"{self.path.name}, line {line}: column {name!r} has a point in {cell!r}, but the decimal sign is {self.decimal!r}. "
+                "Write numbers without a sign between thousands, or correct `decimal`."
+            )
         try:
             value = float(text.replace(self.decimal, ".") if self.decimal != "." else text)
         except ValueError:
@@ -105,10 +110,19 @@ def read_columns(path: str | Path, *, delimiter: str = ",", decimal: str = ".") 
     kept = [(i, line) for i, line in enumerate(text.splitlines(), start=1) if line.strip() and not line.lstrip().startswith("#")]
     if not kept:
         raise ValueError(f"{path.name} is empty. It must begin with a line of column names.")
-    table = [[cell.strip() for cell in row] for row in csv.reader([line for _, line in kept], delimiter=delimiter)]
+    table = [_cells(path, line, number, delimiter) for number, line in kept]
     header, rows, lines = table[0], table[1:], [i for i, _ in kept[1:]]
     _check_shape(path, header, rows, lines, delimiter)
     return Columns(path, header, rows, lines, decimal)
+
+
+def _cells(path: Path, line: str, number: int, delimiter: str) -> list[str]:
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, strict=True))]
+    except csv.Error as error:
+        raise ValueError(
+            f"{path.name}, line {number} cannot be split into cells ({error}). Look for a quotation mark without its partner."
+        ) from None
 
 
 def _check_shape(path: Path, header: list[str], rows: list[list[str]], lines: list[int], delimiter: str) -> None:

@@ -109,6 +109,8 @@ class Sweep:
 
         **Raises:** `FileNotFoundError`, or `ValueError` naming file, line, column and remedy.
         """
+        if velocity == force:
+            raise ValueError(f"`velocity` and `force` both name column {force!r}. Name the column of each.")
         table = read_columns(path, delimiter=delimiter, decimal=decimal)
         if where:
             table = table.where(where)
@@ -209,6 +211,8 @@ def _check_rows(sweep: Sweep, sign: int) -> None:
         raise ValueError(
             f"`Sweep` force must not be 0 in a breakaway row, got 0 in row {without[0]}. Give the force at which motion began."
         )
+    if not np.any(f):
+        raise ValueError("`Sweep` force must not be 0 in every row. Check the column, and the resolution with which it was written.")
     if sweep.sigma is not None and np.any(sweep.sigma <= 0):
         i = int(np.flatnonzero(sweep.sigma <= 0)[0])
         raise ValueError(f"`Sweep` sigma must be > 0, got {sweep.sigma[i]:g} in row {i}. Leave `sigma` out to weigh all rows alike.")
@@ -222,3 +226,10 @@ def _check_rows(sweep: Sweep, sign: int) -> None:
             f"`Sweep` force must oppose the motion, positive for v > 0: {100 * against:.0f} % of the rows have the other sign. "
             f"Give sign={-sign}."
         )
+    for way, text in ((1, "v > 0"), (-1, "v < 0")):
+        own = np.sign(v) == way
+        if b.any() and own.any() and np.mean(f[own]) * way < 0:
+            raise ValueError(
+                f"`Sweep` force has the other sign for {text}: a constant force is greater than friction, so that no breakaway row tells "
+                "its direction. Subtract the constant force first."
+            )

@@ -62,6 +62,9 @@ class MechanicalSystem(AbstractHybridSystem):
             reserves = lambda ti, yi: [self._reserves(self.moment(ti, yi, mode), c) for c in watched]  # noqa: E731
             _, rates = jax.jvp(reserves, (t, y), (jnp.ones_like(t), self.flow(t, y, mode, None)))
             turns += [jnp.where(mode[c] == STUCK, rate, -1.0) for c, both in zip(watched, rates, strict=True) for rate in both]
+        # Where a free body between stops is nearest to one of them; a sliding one comes nearest when it stops.
+        walled = [(c, now.v[x.body]) for c, x in enumerate(now.layout.contacts) if self.mechanism.parts[x.part].stops() is not None]
+        turns += [jnp.where(now.mode[c] == FREE, sign * v, -1.0) for c, v in walled for sign in (1, -1)]
         return tuple(turns)
 
     def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
@@ -172,8 +175,8 @@ class MechanicalSystem(AbstractHybridSystem):
             room_low, room_high = now.s[i] - low + eps, high - now.s[i] + eps
             margins["low"] = jnp.where((m == BACKWARD) | (m == FREE), room_low, inf)
             margins["high"] = jnp.where((m == FORWARD) | (m == FREE), room_high, inf)
-        # While sliding, "forward" is the margin of the velocity: the two never matter at once.
-        margins["forward"] = jnp.where(slides, v + eps, forward)
+        # While sliding, "forward" is the margin of the velocity: the two never matter at once. In 32 bits `eps` is no small velocity.
+        margins["forward"] = jnp.where(slides, v + min(eps, 1e-9), forward)
         margins["backward"] = backward
         if has_breaks(part):
             k, ends = now.piece[c], edges(part, now.direction[c])

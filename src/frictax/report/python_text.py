@@ -72,7 +72,7 @@ def _law(law: AbstractLaw) -> str:
 def _call(found: Found) -> str:
     """The fit from the data's own start: only where nothing but the law's form was the user's."""
     steady, sweep = as_steady(found.model), found.sweep
-    held = {e.path.rpartition(".")[2] for e in found.fixed} - {"peak"}
+    held = {e.path.rpartition(".")[2] for e in found.fixed} - {"peak", "v"}
     laws = [steady.f_pos, *([steady.f_neg] if steady.f_neg is not None else [])]
     if (
         held
@@ -87,12 +87,13 @@ def _call(found: Found) -> str:
     if steady.offset is not None:
         arguments.append("offset=0.0")
     if not isinstance(found.loss, Squares):
-        arguments.append(f"loss=fx.{type(found.loss).__name__}()")
+        arguments.append(f"loss=fx.{found.loss!r}")
     if found.level != 0.95:
         arguments.append(f"level={found.level!r}")
     return f"found = fx.fit({', '.join(arguments)})\nprint(found)"
 
 
 def _start(law: AbstractLaw, rows: str) -> str:
-    more = f", exponent={float(law.exponent)!r}" if isinstance(law, Stribeck) else f", nodes={law.v.size}" if isinstance(law, Table) else ""
+    nodes = f", nodes={law.v.tolist()}" if isinstance(law, Table) else ""
+    more = f", exponent={float(law.exponent)!r}" if isinstance(law, Stribeck) else nodes
     return f"fx.starting_law(fx.{type(law).__name__}, {rows}{more})"
