@@ -143,3 +143,15 @@ def test_a_block_that_creeps_sticks_and_slips_in_32_bits_as_a_fast_one_does() ->
 def test_tolerances_that_32_bits_cannot_meet_are_refused() -> None:
     with jax.enable_x64(False), pytest.raises(ValueError, match="32-bit"):
         fx.simulate(stick_slip(), jnp.array([0.0, 1.0]), fx.Adaptive(rtol=1e-8))
+
+
+def test_least_speeds_that_are_no_stops_take_nothing_of_the_event_budget() -> None:
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0, v=5.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+        drive=fx.Force("mass", fx.Sine(amplitude=3.0, f=2.0, offset=1.0)),
+    )
+    # It speeds up and slows down 100 times and never stops.
+    run = fx.simulate(machine, jnp.array([0.0, 50.0]), fx.Adaptive(max_events=5))
+    assert int(run.events.count) == 0
+    assert abs(float(run["mass"].v[-1]) - 5.0) <= 1e-4

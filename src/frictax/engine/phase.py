@@ -222,8 +222,9 @@ def transport(
         span,
         ts is not None,
         adjoint=adjoint,
-        # The last step is cut at the event, which may cost a step or two more than finding it did.
-        max_steps=(STEPS if ts is None else STEPS_DENSE) + 16,
+        # The last step is cut at the event, which may cost a step or two more than finding it did; without samples a record may hold
+        # several cuts of a phase.
+        max_steps=(2 * STEPS if ts is None else STEPS_DENSE) + 16,
     )
     finished = solution.result == diffrax.RESULTS.successful
     y = jnp.where(finished, solution.ys[-1], jnp.nan)

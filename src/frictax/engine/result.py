@@ -8,8 +8,8 @@ class Result(eqx.Enumeration):
 
     successful = "The run reached its end."
     too_many_events = (
-        "The run has more phases than `Adaptive(max_events=...)` holds: mode changes, drive switches, least speeds and loads that were "
-        "looked at. Raise it, shorten the run, or look in `run.events.time` whether the machine chatters."
+        "The run has more mode changes and drive switches than `Adaptive(max_events=...)` holds. "
+        "Raise it, shorten the run, or look in `run.events.time` whether the machine chatters."
     )
     max_steps_reached = (
         "The run needs more solver steps than `Adaptive(max_steps=...)` allows. Raise it, loosen `rtol` and `atol`, or, "

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.engine.options import Adaptive
-from frictax.engine.phase import WINDOW, Start, Stop, cross, locate, transport
+from frictax.engine.phase import STEPS, STEPS_DENSE, WINDOW, Start, Stop, cross, locate, transport
 from frictax.engine.result import Result
 from frictax.mechanism.system import CUT, END, AbstractHybridSystem
 from frictax.parameters import is_traced
@@ -195,7 +195,9 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
     options.tolerances(dtype)
     samples = _padded(ts)
     span = t1 - t0
-    size = options.max_events + 1 + (0 if samples is None else 2 * (ts.shape[0] // WINDOW + 1))
+    size = options.max_events + 1
+    if samples is not None:  # phases that end because their windows and buffers are full
+        size += 2 * (ts.shape[0] // WINDOW + 1) + options.max_steps // (2 * STEPS_DENSE)
     first = jnp.asarray(span / 100 if options.dt0 is None else options.dt0, dtype)
     never = jnp.asarray(jnp.inf, dtype)
     begin = Start(t0, y0, mode0, first, never, jnp.array(0, jnp.int32))
@@ -212,18 +214,19 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
     owner = None if samples is None else jnp.zeros(samples.shape[0], jnp.int32)
     ends = (jnp.full(size, jnp.inf, dtype), jnp.zeros((size, m), jnp.int32))
     zero = jnp.array(0, jnp.int32)
-    # Counters: phases, solver steps, phases of no length in a row.
-    carry = (begin, (starts, stops), ends, samples_at, owner, (zero, zero, zero), jnp.array(True), Result.successful)
+    # Counters: phases on record, solver steps, those of the phase on record, phases of no length in a row.
+    counters = (zero, zero, zero, zero)
+    carry = (begin, begin, (starts, stops), ends, samples_at, owner, counters, jnp.array(True), Result.successful)
 
     def body(carry: Any) -> Any:
-        start, (starts, stops), (times, after), ys, owner, (k, steps, idle), _, _ = carry
+        start, origin, (starts, stops), (times, after), ys, owner, (k, steps, held, idle), _, _ = carry
         stop, y, slope, dipped, window, taken, accepted = locate(system, args, options, start, t1, samples, span)
         t, y, mode, status = cross(system, args, start, stop, y, slope, t1)
         # The next phase, and this one when it is gone over again, begins with about the steps that this one took. Several events at one
         # time make phases of a rounding; from those nothing is learnt: steps that short would never move the time on.
         learnt = (accepted > 0) & (t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t)))
         dt = start.dt if options.dt0 is not None else jnp.where(learnt, (t - start.t) / jnp.maximum(accepted, 1), start.dt).astype(dtype)
-        again = Start(start.t, start.y, start.mode, dt, start.limit, start.sample)
+        again = Start(origin.t, origin.y, origin.mode, dt, origin.limit, origin.sample)
         starts, stops = jax.tree_util.tree_map(lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, stop))
         sample = start.sample
         if samples is not None:
@@ -250,10 +253,14 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
         # After a margin that fell and rose again within a step: the same phase once more, up to where it was down.
         following = jax.tree_util.tree_map(lambda a, b: jnp.where(dipped, a, b), eqx.tree_at(lambda s: s.limit, start, t), following)
         ends = (times.at[k].set(t), after.at[k].set(mode))
-        counters = (jnp.where(dipped, k, k + 1), steps, idle)
-        return following, (starts, stops), ends, ys, owner, counters, running, result
+        # A phase that was cut inside its mode goes on in the same record, as far as going over it again in one piece allows.
+        held = held + accepted.astype(jnp.int32)
+        goes_on = dipped | ((stop.fired == CUT) & (held < STEPS) & (samples is None))
+        origin = jax.tree_util.tree_map(lambda a, b: jnp.where(goes_on, a, b), origin, following)
+        counters = (jnp.where(goes_on, k, k + 1), steps, jnp.where(goes_on, held, 0), idle)
+        return following, origin, (starts, stops), ends, ys, owner, counters, running, result
 
-    end, (starts, stops), (times, after), ys, owner, (count, steps, _), _, result = jax.lax.while_loop(lambda c: c[6], body, carry)
+    end, _, (starts, stops), (times, after), ys, owner, (count, steps, _, _), _, result = jax.lax.while_loop(lambda c: c[7], body, carry)
     last = jnp.where(result == Result.successful, end.y, jnp.nan)
     if samples is None:
         ys = jnp.stack([y0, last][: ts.shape[0]])
