@@ -266,7 +266,9 @@ def test_sentences_of_the_library_name_the_options_of_the_command_line(sentence:
 
 def _process(*arguments: str) -> subprocess.Popen[str]:
     """The command as a process of its own, with the environment of a user who has set nothing."""
-    command = [sys.executable, "-W", "error", "-c", "from frictax.cli import main; main()", *arguments]
+    # A shell that starts the tests in the background has them ignore the interrupt, and a process inherits that.
+    interruptible = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = [sys.executable, "-W", "error", "-c", f"{interruptible}; from frictax.cli import main; main()", *arguments]
     environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "COLUMNS")}
     environment["PYTHONPATH"] = str(Path(fx.__file__).parents[1])
     return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)

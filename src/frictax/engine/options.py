@@ -18,8 +18,7 @@ class Adaptive(eqx.Module):
     - `stepsize_controller`: any of diffrax's; replaces `rtol` and `atol`. A controller without error control needs `dt0`.
     - `dt0`: the first step of every phase [s]. Default: from the phase before.
     - `dtmax`: the longest step [s]. A guard that falls and rises again within one step is not seen.
-    - `max_events`: how many mode changes and drive switches a run may have. In a run with samples, the least speeds of sliding contacts,
-      at which the engine looks for a stop, count too.
+    - `max_events`: how many mode changes and drive switches a run may have.
     - `max_steps`: how many solver steps a run may take.
 
     **Raises:** `ValueError` for a budget or tolerance that is not positive; at `simulate` for tolerances below what

@@ -214,12 +214,13 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
     owner = None if samples is None else jnp.zeros(samples.shape[0], jnp.int32)
     ends = (jnp.full(size, jnp.inf, dtype), jnp.zeros((size, m), jnp.int32))
     zero = jnp.array(0, jnp.int32)
-    # Counters: phases on record, solver steps, those of the phase on record, phases of no length in a row.
-    counters = (zero, zero, zero, zero)
+    # Counters: phases on record, those of them that an event ended, solver steps, those of the phase on record, phases of no length
+    # in a row.
+    counters = (zero, zero, zero, zero, zero)
     carry = (begin, begin, (starts, stops), ends, samples_at, owner, counters, jnp.array(True), Result.successful)
 
     def body(carry: Any) -> Any:
-        start, origin, (starts, stops), (times, after), ys, owner, (k, steps, held, idle), _, _ = carry
+        start, origin, (starts, stops), (times, after), ys, owner, (k, events, steps, held, idle), _, _ = carry
         stop, y, slope, dipped, window, taken, accepted = locate(system, args, options, start, t1, samples, span)
         t, y, mode, status = cross(system, args, start, stop, y, slope, t1)
         # The next phase, and this one when it is gone over again, begins with about the steps that this one took. Several events at one
@@ -234,6 +235,7 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
             ys = jax.lax.dynamic_update_slice(ys, window, (sample, jnp.zeros_like(sample)))
             owner = jax.lax.dynamic_update_slice(owner, jnp.full(WINDOW, k, jnp.int32), (sample,))
             sample = sample + read
+        events = events + (stop.fired != CUT)
         steps = steps + taken.astype(jnp.int32)
         idle = jnp.where(t - start.t <= 1e-12 * span, idle + 1, 0).astype(jnp.int32)
         # A derivative that is not finite lets no step be accepted, or ever shorter ones in front of where it begins.
@@ -241,7 +243,7 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
         sound = jnp.all(jnp.isfinite(y)) & ((stop.fired != CUT) | ((accepted > 0) & ~stands))
         result, running = Result.successful, stop.fired != END
         for failed, how in (
-            (k + 1 >= size, Result.too_many_events),
+            ((events > options.max_events) | (k + 1 >= size), Result.too_many_events),
             (steps >= options.max_steps, Result.max_steps_reached),
             (stands, Result.chatter),
             (status != 0, Result.inconsistent),
@@ -257,10 +259,10 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
         held = held + accepted.astype(jnp.int32)
         goes_on = dipped | ((stop.fired == CUT) & (held < STEPS) & (samples is None))
         origin = jax.tree_util.tree_map(lambda a, b: jnp.where(goes_on, a, b), origin, following)
-        counters = (jnp.where(goes_on, k, k + 1), steps, jnp.where(goes_on, held, 0), idle)
+        counters = (jnp.where(goes_on, k, k + 1), events, steps, jnp.where(goes_on, held, 0), idle)
         return following, origin, (starts, stops), ends, ys, owner, counters, running, result
 
-    end, _, (starts, stops), (times, after), ys, owner, (count, steps, _, _), _, result = jax.lax.while_loop(lambda c: c[7], body, carry)
+    end, _, (starts, stops), (times, after), ys, owner, (count, _, steps, _, _), _, result = jax.lax.while_loop(lambda c: c[7], body, carry)
     last = jnp.where(result == Result.successful, end.y, jnp.nan)
     if samples is None:
         ys = jnp.stack([y0, last][: ts.shape[0]])

@@ -152,7 +152,7 @@ class MechanicalSystem(AbstractHybridSystem):
             nothing = {name: jnp.array(False) for name in self._names(c)}
             for k, value in self._switch(now, now, c, nothing, jnp.asarray(DEADLINE)).items():
                 mode[k] = value
-            # Stuck means at rest whatever the start value: a small velocity there would come to rest at once.
+            # The value is 0 already; this makes it one that no start velocity moves: a small one would come to rest at once.
             i = len(lay.bodies) + lay.contacts[c].body
             y = y.at[i].set(jnp.where(mode[c] == STUCK, 0.0, y[i]))
         return y, _whole(mode)
