@@ -142,3 +142,16 @@ def test_start_values_are_free_between_the_stops() -> None:
     assert changes(run) == [(pytest.approx(1.0, rel=1e-12), STUCK)]
     assert float(run["mass"].s[-1]) == pytest.approx(0.0, abs=1e-11)
     assert int(run["mass"].mode[0]) == FORWARD
+
+
+def test_a_law_of_its_own_for_motion_backward_holds_and_brakes_there_only() -> None:
+    machine = lambda v: fx.Mechanism(  # noqa: E731
+        mass=fx.MassWithStopAndFriction(
+            m=1.0, smin=-9, smax=9, F_prop=0.0, F_Coulomb=1.0, F_Stribeck=0.0, fexp=1.0, v=v, f_neg=fx.Coulomb(F_Coulomb=4.0)
+        )
+    )
+    forward, backward = (simulate(machine(v)) for v in (1.0, -1.0))
+    # v^2/(2 a): friction of 1 N one way, of 4 N the other.
+    assert float(forward["mass"].s[-1]) == pytest.approx(0.5)
+    assert float(backward["mass"].s[-1]) == pytest.approx(-0.125)
+    assert float(backward["mass"].f0_max[0]) == pytest.approx(4.004)

@@ -1,10 +1,11 @@
 """Modelica.Mechanics.Translational.Components.MassWithStopAndFriction."""
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from frictax.contacts.contact import AbstractContact
-from frictax.laws import AbstractLaw, Stribeck
+from frictax.contacts.contact import AbstractContact, check_laws
+from frictax.laws import AbstractLaw, Characteristic, Stribeck, as_law
 from frictax.parameters import AtLeast, Positive, Real, Scalar, check, is_traced, parameter
 
 _F0_MAX = 1.001  # f0_max/f0, fixed in the Modelica element
@@ -24,6 +25,7 @@ class MassWithStopAndFriction(AbstractContact):
     - `F_prop` >= 0 [N.s/m], `F_Coulomb` >= 0 [N], `F_Stribeck` >= 0 [N], `fexp` >= 0 [s/m]: see `Stribeck`. With no friction at all the
       mass is free between the stops.
     - `s`, `v`: position of the centre [m] and velocity [m/s] at the start.
+    - `f_neg`: the law of motion backward, over speed >= 0, where it differs (Modelica's element has none).
 
     **Raises:** `ValueError` for a value outside its domain, and for a start beyond a stop or moving into it.
 
@@ -45,12 +47,15 @@ class MassWithStopAndFriction(AbstractContact):
     L: Scalar = parameter(AtLeast(0.0), "m", fit=False, default=0.0)
     s: Scalar = parameter(Real(), "m", fit=False, default=0.0)
     v: Scalar = parameter(Real(), "m/s", fit=False, default=0.0)
+    f_neg: Characteristic | None = eqx.field(converter=as_law, default=None)
 
     def __check_init__(self) -> None:
         check(self)
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for a start beyond a stop or moving into it."""
+        """Raise `ValueError` for a law that is none, for a start beyond a stop or moving into it."""
+        if self.f_neg is not None:
+            check_laws(self, "f_pos")
         low, high = self.stops()
         if any(is_traced(x) for x in (low, high, self.s, self.v)):
             return
@@ -76,8 +81,7 @@ class MassWithStopAndFriction(AbstractContact):
                 )
 
     def law(self, direction: int) -> AbstractLaw:
-        del direction
-        return _stribeck(self)
+        return _stribeck(self) if direction > 0 or self.f_neg is None else self.f_neg
 
     def breakaway(self) -> Float[Array, ""]:
         return jnp.asarray(_F0_MAX, dtype=self.F_Coulomb.dtype)

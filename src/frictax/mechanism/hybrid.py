@@ -293,7 +293,7 @@ def _whole(numbers: list[Any]) -> Array:
 
 
 def _is_frictionless(part: Any) -> Array:
-    return (part.law(1).f0 <= 0) & (part.F_prop <= 0)
+    return (part.law(1).f0 <= 0) & (part.F_prop <= 0) & (part.f_neg is None)
 
 
 def _slides(m: Array) -> Array:
