@@ -42,9 +42,32 @@ class Path(eqx.Module):
 
 
 def walk(system: AbstractHybridSystem, y0: Any, mode0: Any, ts: Any, args: Any = None, options: Adaptive | None = None) -> Path:
-    """Walk `system` from state `y0` and mode `mode0` at ts[0] to ts[-1]; states and modes at all of the increasing times `ts`.
+    """Walk a hybrid system of one's own from mode to mode; `simulate` does it for a `Mechanism`.
 
     Differentiable, forward and reverse, by everything that is a float array in `system`, `args`, `y0` and `ts`.
+
+    **Arguments:**
+
+    - `system`: flow, guard and jump, see `AbstractHybridSystem`.
+    - `y0`, shape (n,), and `mode0`, shape (m,), whole numbers: state and mode at ts[0].
+    - `ts`, shape (T,): increasing times [s] at which state and mode are wanted; the first is the start, the last the end.
+    - `args`: what flow, guard and jump are handed on. `options`: an `Adaptive`.
+
+    **Returns:** a `Path`. Nothing is raised for a run that ends early: look at its `result`.
+
+    A mass point that falls from 1 m and bounces with half of its speed:
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> class Ball(fx.AbstractHybridSystem):
+    ...     def flow(self, t, y, mode, g):
+    ...         return jnp.stack([y[1], -g])
+    ...     def guard(self, t, y, mode, g):
+    ...         return y[:1] + 1e-14  # a little above 0 when it leaves the floor
+    ...     def jump(self, t, y, mode, fired, g):
+    ...         return jnp.stack([0.0 * y[0], -0.5 * y[1]]), mode + 1, jnp.array(0)
+    >>> path = fx.walk(Ball(), jnp.array([1.0, 0.0]), jnp.array([0]), jnp.array([0.0, 0.8]), args=9.81)
+    >>> round(float(path.times[0]), 6), int(path.modes[-1, 0])
+    (0.451524, 1)
     """
     options = Adaptive() if options is None else options
     y0 = jnp.asarray(y0)
