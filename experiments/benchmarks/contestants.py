@@ -1,16 +1,11 @@
 """The ways to solve problem P1 that `p1.py` compares."""
 
 import ctypes
-import dataclasses
-import shutil
-import subprocess
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
+from contest import Contestant, built, timed
 
-HERE = Path(__file__).resolve().parent
 PARAMETERS = np.array([1.0, 0.2, 0.4, 5.0])  # F_Coulomb [N], F_prop [N.s/m], F_Stribeck [N], fexp [s/m]
 END = 10.0  # s
 TOLERANCE = 1e-7
@@ -19,26 +14,9 @@ STATE = np.array([0.0010542292515, -0.0560716932638])
 DERIVATIVES = np.array([-0.01764442038, -0.001165522403, -0.01297444391, 2.953553867e-4])
 
 
-@dataclasses.dataclass(frozen=True)
-class Contestant:
-    """One way to solve P1: its answer, and the mean time of `calls` calls [s]."""
-
-    name: str
-    task: str
-    answer: Callable[[], np.ndarray]
-    seconds: Callable[[], float]
-
-
 def c_floor() -> list[Contestant]:
     """The hand-written C, built here."""
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        raise SystemExit("The C floor needs gcc, which is not on the PATH: install it, then run again.")
-    library = HERE / "build" / "p1.so"
-    library.parent.mkdir(exist_ok=True)
-    options = ["-O3", "-march=native", "-fno-math-errno", "-std=c11", "-shared", "-fPIC"]
-    subprocess.run([compiler, *options, str(HERE / "p1.c"), "-o", str(library), "-lm"], check=True)
-    c = ctypes.CDLL(str(library))
+    c = built("p1")
     c.p1_time.restype = ctypes.c_double
     parameters = PARAMETERS.ctypes.data_as(ctypes.c_void_p)
 
@@ -209,11 +187,3 @@ def jaxonomy() -> list[Contestant]:
     else:
         contestants.append(Contestant("jaxonomy", "jacobian", lambda: np.asarray(jacobian(changed[0])), lambda: seconds(jacobian)))
     return contestants
-
-
-def timed(call: Callable[[int], object], calls: int) -> float:
-    """Mean time of a call [s]."""
-    begin = time.perf_counter()
-    for i in range(calls):
-        call(i)
-    return (time.perf_counter() - begin) / calls

@@ -10,16 +10,11 @@
    depends on t alone, so its values at the five stage times are taken before the stages and overlap with them. */
 
 #define _POSIX_C_SOURCE 199309L
-#include <math.h>
+#include "friction.h"
+
 #include <time.h>
 
 #define TWO_PI 6.283185307179586476925
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
-typedef double v4 __attribute__((vector_size(32))); /* one entry a parameter: F_Coulomb, F_prop, F_Stribeck, fexp */
-
-typedef struct { double F_Coulomb, F_prop, F_Stribeck, fexp; } Law;
-typedef struct { double x, v; v4 dx, dv; } State;
 /* Speed and acceleration at the stages, with their derivatives; the seventh is the first of the next step. */
 typedef struct { double v[7], a[7]; v4 dv[7], da[7]; } Stages;
 
@@ -124,23 +119,6 @@ static double breakaway(double t, double t1, double f0)
         }
     } while (hi < t1);
     return t1;
-}
-
-/* Where in the step the speed is 0: the root of the cubic through speeds and accelerations at both ends, as a share of h. */
-ALWAYS_INLINE double stop_guess(double h, double v0, double a0, double v1, double a1)
-{
-    const double c1 = h * a0, c2 = 3 * (v1 - v0) - h * (2 * a0 + a1), c3 = h * (a0 + a1) - 2 * (v1 - v0);
-    double lo = 0, hi = 1, s = v0 / (v0 - v1);
-    for (int i = 0; i < 8; i++) {
-        const double value = v0 + s * (c1 + s * (c2 + s * c3)), slope = c1 + s * (2 * c2 + s * 3 * c3);
-        if ((value > 0) == (v0 > 0)) lo = s; else hi = s;
-        double next = s - value / slope;
-        if (!(next > lo && next < hi)) next = 0.5 * (lo + hi);
-        const double moved = fabs(next - s);
-        s = next;
-        if (moved < 1e-9) break;
-    }
-    return s;
 }
 
 /* From 0 to t1; out = x, v, then dx and dv by the four parameters. Returns the number of mode changes. */

@@ -14,55 +14,24 @@ import os
 # Before jax starts: a loop compiled as one function instead of operation by operation.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000")
 
-import argparse
-import csv
 import importlib.util
-import statistics
-from pathlib import Path
 
 import contestants
 import numpy as np
+from contest import Contestant, hold
 
 
-def contest(rounds: int) -> list[dict[str, str]]:
-    """A row for each contestant and task: median time, its ratio to C's, the largest relative error of the answer."""
-    field = [*contestants.c_floor(), *contestants.frictax(), *contestants.scipy()]
-    if importlib.util.find_spec("jaxonomy"):
-        field += contestants.jaxonomy()
+def field() -> list[Contestant]:
+    """Everybody who takes part."""
+    others = contestants.jaxonomy() if importlib.util.find_spec("jaxonomy") else []
+    return [*contestants.c_floor(), *contestants.frictax(), *contestants.scipy(), *others]
+
+
+def error(c: Contestant) -> float:
+    """The largest relative error of an answer."""
     truth = {"forward": contestants.STATE, "jacobian": contestants.DERIVATIVES}
-    errors = [float(np.max(np.abs(c.answer() / truth[c.task] - 1))) for c in field]  # compiles, too
-    times: list[list[float]] = [[] for _ in field]
-    for _ in range(rounds):
-        for c, seconds in zip(field, times, strict=True):
-            seconds.append(c.seconds())
-    medians = [statistics.median(seconds) for seconds in times]
-    floor = {c.task: m for c, m in zip(field, medians, strict=True) if c.name == "C"}
-    return [
-        {
-            "task": c.task,
-            "solver": c.name,
-            "microseconds": f"{1e6 * m:.1f}",
-            "times_C": f"{m / floor[c.task]:.2f}",
-            "relative_error": f"{e:.1e}",
-        }
-        for c, m, e in sorted(zip(field, medians, errors, strict=True), key=lambda row: (row[0].task, row[1]))
-    ]
-
-
-def main() -> None:
-    """Run the contest, print the table and write it."""
-    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("--rounds", type=int, default=9)
-    options.add_argument("--csv", type=Path, default=Path(__file__).with_name("p1.csv"), help="where the table goes")
-    chosen = options.parse_args()
-    rows = contest(chosen.rounds)
-    with chosen.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    for row in [{name: name for name in rows[0]}, *rows]:
-        print("{task:<10}{solver:<10}{microseconds:>14}{times_C:>10}{relative_error:>16}".format(**row))
+    return float(np.max(np.abs(c.answer() / truth[c.task] - 1)))
 
 
 if __name__ == "__main__":
-    main()
+    hold(__doc__, "p1.csv", field, error)

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from frictax.contacts import Mode as Mode
     from frictax.contacts import SupportFriction as SupportFriction
     from frictax.engine import Adaptive as Adaptive
+    from frictax.engine import OnSamples as OnSamples
     from frictax.engine import Result as Result
     from frictax.engine import walk as walk
     from frictax.fitting import Band as Band
+    from frictax.fitting import Column as Column
     from frictax.fitting import ComparedLaw as ComparedLaw
     from frictax.fitting import Comparison as Comparison
     from frictax.fitting import Estimate as Estimate
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from frictax.fitting import Knowledge as Knowledge
     from frictax.fitting import LevenbergMarquardt as LevenbergMarquardt
     from frictax.fitting import Optax as Optax
+    from frictax.fitting import Record as Record
     from frictax.fitting import Replicates as Replicates
     from frictax.fitting import Squares as Squares
     from frictax.fitting import SteadyFriction as SteadyFriction
@@ -37,10 +40,13 @@ if TYPE_CHECKING:
     from frictax.laws import Table as Table
     from frictax.mechanism import AbstractHybridSystem as AbstractHybridSystem
     from frictax.mechanism import Damper as Damper
+    from frictax.mechanism import Driven as Driven
     from frictax.mechanism import Fixed as Fixed
     from frictax.mechanism import Force as Force
+    from frictax.mechanism import LinearPositionDependentForce as LinearPositionDependentForce
     from frictax.mechanism import Mass as Mass
     from frictax.mechanism import Mechanism as Mechanism
+    from frictax.mechanism import PositionController as PositionController
     from frictax.mechanism import Spring as Spring
     from frictax.mechanism import SpringDamper as SpringDamper
     from frictax.parameters import from_unconstrained as from_unconstrained
@@ -91,15 +97,19 @@ _ROOMS = {
     "frictax.mechanism": (
         "AbstractHybridSystem",
         "Damper",
+        "Driven",
         "Fixed",
         "Force",
+        "LinearPositionDependentForce",
         "Mass",
         "Mechanism",
+        "PositionController",
         "Spring",
         "SpringDamper",
     ),
     "frictax.engine": (
         "Adaptive",
+        "OnSamples",
         "Result",
         "walk",
     ),
@@ -110,6 +120,7 @@ _ROOMS = {
     ),
     "frictax.fitting": (
         "Band",
+        "Column",
         "ComparedLaw",
         "Comparison",
         "Estimate",
@@ -119,6 +130,7 @@ _ROOMS = {
         "Knowledge",
         "LevenbergMarquardt",
         "Optax",
+        "Record",
         "Replicates",
         "Squares",
         "SteadyFriction",

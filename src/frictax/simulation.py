@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.engine.options import Adaptive
+from frictax.engine.options import Adaptive, OnSamples
 from frictax.engine.result import Result
 from frictax.engine.walk import walk
 from frictax.mechanism.hybrid import MechanicalSystem
@@ -25,7 +25,7 @@ class SimulationError(RuntimeError):
         self.run = run
 
 
-def simulate(mechanism: Mechanism, ts: Any, engine: Adaptive | None = None, *, energy: bool = False) -> Trajectory:
+def simulate(mechanism: Mechanism, ts: Any, engine: Adaptive | OnSamples | None = None, *, energy: bool = False) -> Trajectory:
     """Run `mechanism` from its start values at ts[0] to ts[-1] through all of its mode changes.
 
     Differentiable, forward and reverse, by every parameter of the mechanism, start values, switching times of drives and `ts`; works
@@ -58,17 +58,18 @@ def simulate(mechanism: Mechanism, ts: Any, engine: Adaptive | None = None, *, e
         raise ValueError(f"`simulate` needs a `Mechanism`, got {type(mechanism).__name__}. For a hybrid system of your own use `walk`.")
     check(mechanism)
     engine = Adaptive() if engine is None else engine
-    if not isinstance(engine, Adaptive):
-        raise ValueError(f"`simulate`: `engine` must be an `Adaptive`, got {engine!r}. Write `Adaptive(rtol=1e-8)`.")
+    if not isinstance(engine, Adaptive | OnSamples):
+        raise ValueError(f"`simulate`: `engine` must be an `Adaptive` or an `OnSamples`, got {engine!r}. Write `Adaptive(rtol=1e-8)`.")
     ts = _times(ts)
-    engine.tolerances(ts.dtype)
+    if isinstance(engine, Adaptive):
+        engine.tolerances(ts.dtype)
     run = _simulate(mechanism, ts, engine, energy)
     _raise_if_failed(run)
     return run
 
 
 @eqx.filter_jit
-def _simulate(mechanism: Mechanism, ts: Float[Array, " T"], engine: Adaptive, energy: bool) -> Trajectory:
+def _simulate(mechanism: Mechanism, ts: Float[Array, " T"], engine: Adaptive | OnSamples, energy: bool) -> Trajectory:
     system = MechanicalSystem(mechanism, energy)
     y0, mode0 = system.start(ts[0])
     return Trajectory(system, ts, walk(system, y0, mode0, ts, options=engine))

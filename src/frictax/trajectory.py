@@ -5,75 +5,13 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
-from frictax.contacts import AbstractContact, Mode
-from frictax.contacts.contact import f0, f0_max
+from frictax.contacts import Mode
 from frictax.engine.walk import Path
 from frictax.mechanism import dynamics
-from frictax.mechanism.bodies import Fixed, Mass
-from frictax.mechanism.dynamics import Moment
-from frictax.mechanism.forces import Force
 from frictax.mechanism.hybrid import MechanicalSystem
-
-
-class MassVariables(eqx.Module):
-    """Position of the centre `s` [m], velocity `v` [m/s], acceleration `a` [m/s2]."""
-
-    s: Float[Array, "..."]
-    v: Float[Array, "..."]
-    a: Float[Array, "..."]
-
-
-class FrictionVariables(eqx.Module):
-    """The variables of a friction element.
-
-    - `s`, `v`, `a`: position [m], velocity [m/s], acceleration [m/s2] relative to the support.
-    - `f`: friction force [N], positive against positive velocity; stuck: what holds, with a stop's reaction.
-    - `mode`: a `Mode`; `locked`, `free`: whether it is STUCK, FREE.
-    - `sa`: the curve parameter [1]: f when locked, a + f0_max forward, a - f0_max backward, a when free.
-    - `f0`, `f0_max`: sliding friction at rest and breakaway force [N].
-    - `v_relfric`, `a_relfric`: velocity and acceleration of the sliding faces; `lossPower` = f*v_relfric [W].
-    - `fn`: normal force [N] (brake); `stopped`: -1, 0, 1 at the lower stop, at none, at the upper one (mass with stops).
-    """
-
-    s: Float[Array, "..."]
-    v: Float[Array, "..."]
-    a: Float[Array, "..."]
-    f: Float[Array, "..."]
-    mode: Int[Array, "..."]
-    sa: Float[Array, "..."]
-    locked: Bool[Array, "..."]
-    free: Bool[Array, "..."]
-    f0: Float[Array, "..."]
-    f0_max: Float[Array, "..."]
-    v_relfric: Float[Array, "..."]
-    a_relfric: Float[Array, "..."]
-    lossPower: Float[Array, "..."]
-    fn: Float[Array, "..."] | None
-    stopped: Int[Array, "..."] | None
-
-
-class CompliantVariables(eqx.Module):
-    """Extension `s_rel` [m], its rate `v_rel` [m/s], force `f` [N], power lost in a damper `lossPower` [W]."""
-
-    s_rel: Float[Array, "..."]
-    v_rel: Float[Array, "..."]
-    f: Float[Array, "..."]
-    lossPower: Float[Array, "..."]
-
-
-class ForceVariables(eqx.Module):
-    """Position of the flange `s` [m] and force `f` [N]."""
-
-    s: Float[Array, "..."]
-    f: Float[Array, "..."]
-
-
-class FixedVariables(eqx.Module):
-    """Position `s` [m]."""
-
-    s: Float[Array, "..."]
+from frictax.mechanism.variables import variables_at
 
 
 class Events(eqx.Module):
@@ -94,7 +32,8 @@ class Events(eqx.Module):
 class Energy(eqx.Module):
     """Where the energy is [J]: drive + what was stored at the start = kinetic + elastic + friction + damper + impact.
 
-    `drive`: work done by the drives since the start; `kinetic`, `elastic`: stored; `friction`, `damper`, `impact`: lost since
+    `drive`: work done by the drives since the start; `kinetic`, `elastic`: stored (elastic is of either sign where a
+    `LinearPositionDependentForce` acts, and 0 at its `s0`); `friction`, `damper`, `impact`: lost since
     the start by friction, in dampers, at stops; `balance`: what is missing, 0 but for the error of the integration.
     """
 
@@ -191,43 +130,7 @@ class Trajectory(eqx.Module):
 
 @eqx.filter_jit
 def _variables(system: MechanicalSystem, part: int, ts: Array, ys: Array, modes: Array) -> Any:
-    return jax.vmap(lambda t, y, mode: _at(system.moment(t, y, mode), part))(ts, ys, modes)
-
-
-def _at(now: Moment, part: int) -> Any:
-    lay, element = now.layout, now.mechanism.parts[part]
-    if isinstance(element, Fixed):
-        return FixedVariables(element.s0)
-    if isinstance(element, Mass):
-        i = lay.bodies.index(part)
-        return MassVariables(now.s[i], now.v[i], dynamics.accelerations(now)[i])
-    if isinstance(element, Force):
-        (flange, signal), *_ = [(flange, j) for i, flange, j in lay.forces if i == part]
-        return ForceVariables(dynamics.position(now.mechanism, flange, now.s), now.drive[signal])
-    if isinstance(element, AbstractContact):
-        return _friction_at(now, next(c for c, contact in enumerate(lay.contacts) if contact.part == part))
-    a, b = next((a, b) for i, a, b in lay.compliants if i == part)
-    s_rel = dynamics.position(now.mechanism, b, now.s) - dynamics.position(now.mechanism, a, now.s)
-    v_rel = dynamics.velocity(b, now.v, now.t) - dynamics.velocity(a, now.v, now.t)
-    viscous = element.viscous(v_rel)
-    return CompliantVariables(s_rel, v_rel, element.elastic(s_rel) + viscous, viscous * v_rel)
-
-
-def _friction_at(now: Moment, c: int) -> FrictionVariables:
-    contact, mode = now.layout.contacts[c], now.mode[c]
-    part, i = now.mechanism.parts[contact.part], contact.body
-    v, a, f = now.v[i], dynamics.accelerations(now)[i], dynamics.friction(now, c)
-    locked, free = mode == int(Mode.STUCK), mode == int(Mode.FREE)
-    # Of two laws, the one of the direction of motion, or of the direction about to slide.
-    forward = jnp.where(locked, now.load[i] >= 0, now.direction[c] >= 0)
-    low, most = (jnp.where(forward, g(part, 1, now.scale[c]), g(part, -1, now.scale[c])) for g in (f0, f0_max))
-    sa = jnp.where(locked, f, a + now.direction[c] * most)
-    support = 0.0 if contact.support is None else dynamics.position(now.mechanism, contact.support, now.s)
-    s = dynamics.position(now.mechanism, contact.flange, now.s) - support
-    stopped = None
-    if part.stops() is not None:
-        stopped = now.mode[len(now.layout.contacts) + sum(now.mechanism.parts[x.part].stops() is not None for x in now.layout.contacts[:c])]
-    return FrictionVariables(s, v, a, f, mode, sa, locked, free, low, most, v, a, f * v, now.normal[c], stopped)
+    return jax.vmap(lambda t, y, mode: variables_at(system.moment(t, y, mode), part))(ts, ys, modes)
 
 
 @eqx.filter_jit

@@ -1,5 +1,7 @@
 """The benchmarks run, and what they compare gives the same answer."""
 
+import importlib
+import math
 import shutil
 import subprocess
 import sys
@@ -12,35 +14,125 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "experiments" / "benchmarks"
 
 
 @pytest.fixture
-def contestants(monkeypatch: pytest.MonkeyPatch):
+def benchmark(monkeypatch: pytest.MonkeyPatch):
+    """Imports a module of the benchmarks."""
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not on the PATH: the benchmark's C floor needs it")
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import contestants  # pyright: ignore[reportMissingImports]
-
-    return contestants
+    return importlib.import_module
 
 
 @pytest.mark.parametrize("who", ["c_floor", "frictax", "scipy"])
-def test_every_contestant_solves_p1_at_tolerance_1e_7(contestants, who: str) -> None:
+def test_every_contestant_solves_p1_at_tolerance_1e_7(benchmark, who: str) -> None:
+    contestants = benchmark("contestants")
     truth = {"forward": contestants.STATE, "jacobian": contestants.DERIVATIVES}
     for contestant in getattr(contestants, who)():
         tolerance = 1e-4 if (who, contestant.task) == ("scipy", "jacobian") else 1e-5
         np.testing.assert_allclose(contestant.answer(), truth[contestant.task], rtol=tolerance)
 
 
-def test_the_contest_prints_and_writes_a_row_for_each_contestant(contestants, tmp_path: Path) -> None:
-    table = tmp_path / "p1.csv"
-    command = [sys.executable, str(BENCHMARKS / "p1.py"), "--rounds", "1", "--csv", str(table)]
+@pytest.mark.parametrize("options", [(), ("-DLIBRARY_EXP",)])
+def test_c_solves_p2_to_1e_9_of_a_run_at_tolerance_1e_13(benchmark, options: tuple[str, ...]) -> None:
+    p2, records = benchmark("p2"), benchmark("records")
+    exact = sample_by_sample(p2.PARAMETERS, p2.FORCE, p2.TIMES[1])
+    np.testing.assert_allclose(records.Floor.build(*options).forward(p2.PARAMETERS, p2.FORCE), exact, rtol=0, atol=1e-12)
+
+
+def test_the_derivatives_of_c_are_central_differences(benchmark) -> None:
+    p2, records = benchmark("p2"), benchmark("records")
+    floor = records.Floor.build()
+    jacobian = floor.jacobian(p2.PARAMETERS, p2.FORCE)
+    for i, value in enumerate(p2.PARAMETERS):
+        step = 1e-6 * value * np.eye(4)[i]
+        difference = (floor.forward(p2.PARAMETERS + step, p2.FORCE) - floor.forward(p2.PARAMETERS - step, p2.FORCE)) / (2e-6 * value)
+        np.testing.assert_allclose(jacobian[..., i], difference, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("who", "tolerances"),
+    [("frictax", {"forward": 1e-6, "jacobian": 1e-5}), ("scipy", {"forward": 1e-4})],
+)
+def test_every_contestant_solves_p2(benchmark, who: str, tolerances: dict[str, float]) -> None:
+    p2 = benchmark("p2")
+    for contestant in getattr(p2, who)():
+        if contestant.task in tolerances:
+            assert p2.error(contestant) < tolerances[contestant.task]
+
+
+def test_the_floor_and_frictax_find_the_optimum_of_p4(benchmark) -> None:
+    p4 = benchmark("p4")
+    for contestant in [*p4.c_floor("C"), *p4.c_floor("C", "-DLIBRARY_EXP"), *p4.frictax()]:
+        assert p4.error(contestant) < 1e-5
+
+
+def test_scipy_with_default_differences_does_not_leave_the_start_of_p4(benchmark) -> None:
+    p4 = benchmark("p4")
+    answer = {c.name: c.answer for c in p4.scipy()}
+    np.testing.assert_allclose(answer["scipy with default step"](), p4.START, rtol=1e-3)
+    np.testing.assert_allclose(answer["scipy on C with step 1e-3"](), p4.optimum(), rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("script", "solvers", "tasks"),
+    [
+        ("p1", ["C", "frictax", "scipy"], 2),
+        ("p2", ["C", "C with library exp", "frictax", "scipy"], 2),
+        ("p4", ["C", "C with library exp", "frictax", "scipy with step 1e-3", "scipy on C with step 1e-3"], 1),
+    ],
+)
+def test_a_contest_prints_and_writes_a_row_for_each_contestant(
+    benchmark, tmp_path: Path, script: str, solvers: list[str], tasks: int
+) -> None:
+    table = tmp_path / "table.csv"
+    command = [sys.executable, str(BENCHMARKS / f"{script}.py"), "--rounds", "1", "--csv", str(table)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     rows = table.read_text(encoding="utf-8").splitlines()
     assert rows[0] == "task,solver,microseconds,times_C,relative_error"
-    for name in ("C", "frictax", "scipy"):
-        assert sum(f",{name}," in row for row in rows) == 2
+    for name in solvers:
+        assert sum(f",{name}," in row for row in rows) == tasks
         assert name in printed
+
+
+def test_the_process_benchmark_prints_times_without_and_with_a_cache(benchmark) -> None:
+    command = [sys.executable, str(BENCHMARKS / "p4_process.py"), "--rounds", "1"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.split("  ")[0] for line in lines[-2:]] == ["empty cache", "filled cache"]
 
 
 def test_the_import_benchmark_prints_ratios() -> None:
     command = [sys.executable, str(BENCHMARKS / "import_time.py"), "--rounds", "1"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert printed.splitlines()[1].endswith("x import jax")
+
+
+def sample_by_sample(p: np.ndarray, u: np.ndarray, h: float) -> np.ndarray:
+    """Positions and speeds of the block, with a call of DOP853 for each sample, so that no step meets a kink of the force."""
+    from scipy.integrate import solve_ivp
+
+    F_Coulomb, F_prop, F_Stribeck, fexp = p
+    f0, y, sign = F_Coulomb + F_Stribeck, np.zeros(2), 0.0
+
+    def flow(t, y, sign, a, b):
+        w = sign * y[1]
+        return [y[1], a + b * t - sign * (F_Coulomb + F_prop * w + F_Stribeck * math.exp(-fexp * w))]
+
+    def guard(t, y, sign, a, b):  # positive while it slides
+        return sign * y[1]
+
+    guard.terminal, guard.direction = True, -1  # type: ignore[attr-defined]
+    out = np.zeros((len(u), 2))
+    for i in range(len(u) - 1):
+        t, a, b = 0.0, u[i], (u[i + 1] - u[i]) / h
+        while t < h:
+            if sign == 0:
+                if abs(u[i + 1]) <= f0:
+                    break
+                sign = math.copysign(1.0, u[i + 1])
+                t = max(t, (sign * f0 - a) / b)
+            part = solve_ivp(flow, (t, h), y, args=(sign, a, b), events=guard, method="DOP853", rtol=1e-13, atol=1e-16)
+            t, y = part.t[-1], part.y[:, -1].copy()
+            if part.status == 1:
+                y[1] = 0.0
+                sign = math.copysign(1.0, a + b * t) if abs(a + b * t) > f0 else 0.0
+        out[i + 1] = y
+    return out

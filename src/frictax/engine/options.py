@@ -91,3 +91,43 @@ class Adaptive(eqx.Module):
                 'Switch on 64 bits first: `jax.config.update("jax_enable_x64", True)`.'
             )
         return rtol, atol
+
+
+class OnSamples(eqx.Module):
+    """One step from each sample of a record to the next, events located inside the step: for measured drives.
+
+    The record's grid is that of `ts`, which may be uneven; drives change their formula there (`Sampled` with the same times, straight
+    between samples or held), and smooth ones may go on in between. A run costs a step a sample however many kinks its drives have,
+    where `Adaptive` would end a phase at each.
+
+    **Arguments:**
+
+    - `solver`: any diffrax Runge-Kutta solver; `diffrax.Bosh3()` unless given, the cheapest whose error on a record at 2.5 kHz stays below
+      1e-9 (experiments/benchmarks/p2.py). Its error estimate is not used: halve the steps to see what they cost.
+    - `substeps`: steps from one sample to the next, for records whose sampling is slow beside the machine's motion.
+    - `max_events`: how many mode changes, and switches of drives between samples, a run may have.
+    - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for forward mode alone, which then takes value
+      and derivatives in one pass and compiles in a third of the time. `fit` uses it.
+
+    **Raises:** `ValueError` for a solver that is none, or a count that is not a whole number >= 1.
+    """
+
+    solver: diffrax.AbstractSolver = eqx.field(default_factory=diffrax.Bosh3)
+    substeps: int = eqx.field(static=True, default=1)
+    max_events: int = eqx.field(static=True, default=1000)
+    adjoint: diffrax.ForwardMode | None = None
+
+    def __check_init__(self) -> None:
+        for name in ("substeps", "max_events"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"`OnSamples.{name}` must be a whole number >= 1, got {value!r}. Leave it out for the default.")
+        if not isinstance(self.solver, diffrax.AbstractSolver) or self.solver.term_structure is not diffrax.AbstractTerm:
+            raise ValueError(
+                f"`OnSamples.solver` must be a diffrax Runge-Kutta solver such as `diffrax.Bosh3()`, got {self.solver!r}. "
+                "Leave it out for the default."
+            )
+        if self.adjoint is not None and not isinstance(self.adjoint, diffrax.ForwardMode):
+            raise ValueError(
+                f"`OnSamples.adjoint` must be None or `diffrax.ForwardMode()`, got {self.adjoint!r}. None serves forward and reverse mode."
+            )

@@ -150,7 +150,7 @@ def locate(system: AbstractHybridSystem, args: Any, options: Adaptive, start: St
     fell = expired | solution.event_mask[0]
     reached = solution.result == diffrax.RESULTS.successful
     kind = jnp.where(~reached, CUT, jnp.where(until >= deadline, DEADLINE, jnp.where(until >= t1, END, CUT)))
-    slope = _slope(system, args, t, y, start.mode)
+    slope = slope_of(system, args, t, y, start.mode)
     stop = Stop(t, jnp.where(fell, first_to_fall(slope, expired), kind))
     dipped = ~fell & ~reached & jnp.any(slope.g <= 0)
     taken, accepted = solution.stats["num_steps"], solution.stats["num_accepted_steps"]
@@ -165,7 +165,7 @@ class Slope(eqx.Module):
     rate: Float[Array, " g"]
 
 
-def _slope(system: AbstractHybridSystem, args: Any, t: Any, y: Any, mode: Any) -> Slope:
+def slope_of(system: AbstractHybridSystem, args: Any, t: Any, y: Any, mode: Any) -> Slope:
     speed = system.flow(t, y, mode, args)
     g, rate = jax.jvp(lambda ti, yi: system.guard(ti, yi, mode, args), (t, y), (jnp.ones_like(t), speed))
     return Slope(speed, g, rate)
@@ -190,13 +190,13 @@ def cross(system: AbstractHybridSystem, args: Any, start: Start, stop: Stop, y: 
     step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
     # The value of the step is bounded by the accuracy of the root; its derivative is not.
     most = 1e-2 * (t - start.t) + 1e-5 * start.dt
-    step = step + _hold(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
+    step = step + hold(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
     step = jnp.where((fired >= 0) & falling, step, 0.0)
     # Deadline and end are known times: written as differences, so that their derivatives come along.
     known = jnp.where(fired == DEADLINE, system.deadline(start.mode, args).astype(t.dtype), t1)
     at_known = (fired == DEADLINE) | (fired == END)
     time = jnp.where(at_known, known, t + step)
-    state = y + slope.speed * jnp.where(at_known, known - _hold(known), step)
+    state = y + slope.speed * jnp.where(at_known, known - hold(known), step)
     after, mode, status = system.jump(time, state, start.mode, fired, args)
     jumped = fired >= DEADLINE
     return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, start.mode), jnp.where(jumped, status, 0)
@@ -210,8 +210,8 @@ def transport(
     Times enter the integration as constants; a late start is a state that has moved less.
     Returns time and state after the event, and the samples on the way.
     """
-    t = _hold(start.t)
-    y = start.y + _hold(system.flow(t, start.y, start.mode, args)) * (t - start.t)
+    t = hold(start.t)
+    y = start.y + hold(system.flow(t, start.y, start.mode, args)) * (t - start.t)
     begin = Start(t, y, start.mode, start.dt, start.limit, start.sample)
     solution = _solve(
         system,
@@ -228,12 +228,12 @@ def transport(
     )
     finished = solution.result == diffrax.RESULTS.successful
     y = jnp.where(finished, solution.ys[-1], jnp.nan)
-    held = _slope(_hold(system), _hold(args), t := stop.t, _hold(y), start.mode)
+    held = slope_of(hold(system), hold(args), t := stop.t, hold(y), start.mode)
     slope = Slope(held.speed, system.guard(t, y, start.mode, args), held.rate)
     time, state, _, _ = cross(system, args, begin, stop, y, slope, t1)
     return time, state, _read(solution, begin, ts)
 
 
-def _hold(tree: Any) -> Any:
+def hold(tree: Any) -> Any:
     """`tree` with its arrays as constants to differentiation."""
     return jax.tree_util.tree_map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)

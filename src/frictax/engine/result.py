@@ -2,13 +2,19 @@
 
 import equinox as eqx
 
+CHATTER = 30  # phases of no length in a row, beyond one or two for each part of the machine: more are chatter
+SECOND = (
+    "frictax gives first derivatives of a run, exact through its events; a second derivative was asked for. "
+    "Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), or central differences of `jax.grad`."
+)
+
 
 class Result(eqx.Enumeration):
     """How a run ended. The value is the message, with its remedy; only `successful` lets the numbers be used to the end."""
 
     successful = "The run reached its end."
     too_many_events = (
-        "The run has more mode changes and drive switches than `Adaptive(max_events=...)` holds. "
+        "The run has more mode changes and drive switches than `max_events=...` of `Adaptive` or `OnSamples` holds. "
         "Raise it, shorten the run, or look in `run.events.time` whether the machine chatters."
     )
     max_steps_reached = (

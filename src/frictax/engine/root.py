@@ -2,19 +2,74 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optimistix as optx
+from jaxtyping import Array, Bool, Float, Int
+
+
+class Bracket(eqx.Module):
+    """Two points between which a function changes its sign, and how it got there.
+
+    The secant (Illinois rule) narrows it, and bisection whenever three moves did not halve it.
+
+    **Source:** after T. J. Dekker, in B. Dejon, P. Henrici (eds.), Constructive Aspects of the Fundamental Theorem of Algebra, 1969.
+    """
+
+    low: Float[Array, ""]
+    high: Float[Array, ""]
+    f_low: Float[Array, ""]
+    f_high: Float[Array, ""]
+    kept: Int[Array, ""]  # which end was kept at the last move
+    before: tuple[Array, Array, Array]  # the lengths before the last three moves
+    length: Float[Array, ""]  # at the start
+
+    @classmethod
+    def start(cls, low: Any, high: Any, f_low: Any, f_high: Any) -> "Bracket":
+        never = jnp.full_like(high - low, jnp.inf)
+        return cls(low, high, f_low, f_high, jnp.array(0), (never, never, never), high - low)
+
+    def is_shorter_than(self, rtol: float) -> Bool[Array, ""]:
+        return self.high - self.low <= rtol * self.length
+
+    def guess(self, rtol: float) -> Float[Array, ""]:
+        """Where to look next."""
+        secant = (self.low * self.f_high - self.high * self.f_low) / (self.f_high - self.f_low)
+        # Kept off the ends, the secant closes the bracket also when it comes from one side only.
+        off = 0.4 * rtol * self.length
+        secant = jnp.clip(secant, self.low + off, self.high - off)
+        use = jnp.isfinite(secant) & (self.high - self.low <= 0.5 * self.before[0])
+        return jnp.where(use, secant, 0.5 * (self.low + self.high))
+
+    def narrowed(self, x: Any, fx: Any) -> "Bracket":
+        """The part that holds the change of sign, with f(x) = `fx` known."""
+        first = (fx > 0) != (self.f_high > 0)
+        return Bracket(
+            jnp.where(first, x, self.low),
+            jnp.where(first, self.high, x),
+            # The Illinois rule: an end kept twice counts half.
+            jnp.where(first, fx, jnp.where(self.kept == -1, 0.5 * self.f_low, self.f_low)),
+            jnp.where(first, jnp.where(self.kept == 1, 0.5 * self.f_high, self.f_high), fx),
+            jnp.where(first, 1, -1),
+            (*self.before[1:], self.high - self.low),
+            self.length,
+        )
+
+    def end(self) -> Float[Array, ""]:
+        """The event: of a margin that falls, the end that the secant closed in on; of a quantity that rises, the end after the crossing.
+
+        The phase that begins after a rise has the event behind it.
+        """
+        return jnp.where((self.f_high <= 0) & (jnp.abs(self.f_low) < jnp.abs(self.f_high)), self.low, self.high)
 
 
 class Bracketed(optx.AbstractRootFinder):
-    """The secant inside a bracket (Illinois rule), with bisection whenever three moves did not halve the bracket.
+    """`Bracket` as a root finder for a `diffrax.Event`.
 
     It stops when the bracket is shorter than `rtol` times the step; the engine's Newton step then squares that error.
     Closeness to 0 is no criterion here: a margin that has just begun, such as the velocity after a breakaway, is close to 0 too.
     Optimistix's `Bisection` takes as long as a whole step of the solver, and its `Newton` may leave the bracket.
-
-    **Source:** after T. J. Dekker, in B. Dejon, P. Henrici (eds.), Constructive Aspects of the Fundamental Theorem of Algebra, 1969.
     """
 
     rtol: float
@@ -23,41 +78,18 @@ class Bracketed(optx.AbstractRootFinder):
 
     def init(self, fn: Any, y: Any, args: Any, options: Any, f_struct: Any, aux_struct: Any, tags: Any) -> Any:
         low, high = options["lower"], options["upper"]
-        # The bracket, the values at its ends, which end was kept, its lengths before the last moves, and its length at the start.
-        never = jnp.full_like(high - low, jnp.inf)
-        return low, high, _value(fn, low, args)[0], _value(fn, high, args)[0], jnp.array(0), (never, never, never), high - low
+        return Bracket.start(low, high, _value(fn, low, args)[0], _value(fn, high, args)[0])
 
     def step(self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any) -> Any:
-        low, high, f_low, f_high, kept, (third, second, first), length = state
-        secant = (low * f_high - high * f_low) / (f_high - f_low)
-        # Kept off the ends, the secant closes the bracket also when it comes from one side only.
-        off = 0.4 * self.rtol * length
-        secant = jnp.clip(secant, low + off, high - off)
-        use = jnp.isfinite(secant) & (high - low <= 0.5 * third)
-        x = jnp.where(use, secant, 0.5 * (low + high))
+        x = state.guess(self.rtol)
         fx, aux = _value(fn, x, args)
-        before = (fx > 0) != (f_high > 0)
-        state = (
-            jnp.where(before, x, low),
-            jnp.where(before, high, x),
-            # The Illinois rule: an end kept twice counts half.
-            jnp.where(before, fx, jnp.where(kept == -1, 0.5 * f_low, f_low)),
-            jnp.where(before, jnp.where(kept == 1, 0.5 * f_high, f_high), fx),
-            jnp.where(before, 1, -1),
-            (second, first, high - low),
-            length,
-        )
-        return x, state, aux
+        return x, state.narrowed(x, fx), aux
 
     def terminate(self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any) -> Any:
-        low, high, _, _, _, _, length = state
-        return high - low <= self.rtol * length, optx.RESULTS.successful
+        return state.is_shorter_than(self.rtol), optx.RESULTS.successful
 
     def postprocess(self, fn: Any, y: Any, aux: Any, args: Any, options: Any, state: Any, tags: Any, result: Any) -> Any:
-        low, high, f_low, f_high = state[:4]
-        # Of a margin that falls, the end that the secant closed in on. Of a quantity that rises, the end after the crossing: the phase that
-        # begins there has the event behind it.
-        return jnp.where((f_high <= 0) & (jnp.abs(f_low) < jnp.abs(f_high)), low, high), aux, {}
+        return state.end(), aux, {}
 
 
 def _value(fn: Any, x: Any, args: Any) -> Any:

@@ -1,25 +1,17 @@
-"""The loop over phases, and its derivatives in forward and reverse mode."""
+"""Walk a hybrid system from mode to mode."""
 
 from typing import Any
 
-import diffrax
 import equinox as eqx
-import equinox.internal as eqxi  # nondifferentiable: there is no public way to refuse a derivative
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from frictax.engine.options import Adaptive
-from frictax.engine.phase import STEPS, STEPS_DENSE, WINDOW, Start, Stop, cross, locate, transport
-from frictax.engine.result import Result
-from frictax.mechanism.system import CUT, END, AbstractHybridSystem
+from frictax.engine.options import Adaptive, OnSamples
+from frictax.engine.phases import run_phases
+from frictax.engine.samples_run import run_samples
+from frictax.mechanism.system import AbstractHybridSystem
 from frictax.parameters import is_traced
-
-_SECOND = (
-    "frictax gives first derivatives of a run, exact through its events; a second derivative was asked for. "
-    "Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), or central differences of `jax.grad`."
-)
-_CHATTER = 30  # phases of no length in a row, beyond one or two for each part of the machine
 
 
 class Path(eqx.Module):
@@ -41,7 +33,7 @@ class Path(eqx.Module):
     steps: Int[Array, ""]
 
 
-def walk(system: AbstractHybridSystem, y0: Any, mode0: Any, ts: Any, args: Any = None, options: Adaptive | None = None) -> Path:
+def walk(system: AbstractHybridSystem, y0: Any, mode0: Any, ts: Any, args: Any = None, options: Adaptive | OnSamples | None = None) -> Path:
     """Walk a hybrid system of one's own from mode to mode; `simulate` does it for a `Mechanism`.
 
     Differentiable, forward and reverse, by everything that is a float array in `system`, `args`, `y0` and `ts`.
@@ -51,7 +43,7 @@ def walk(system: AbstractHybridSystem, y0: Any, mode0: Any, ts: Any, args: Any =
     - `system`: flow, guard and jump, see `AbstractHybridSystem`.
     - `y0`, shape (n,), and `mode0`, shape (m,), whole numbers: state and mode at ts[0].
     - `ts`, shape (T,): increasing times [s] at which state and mode are wanted; the first is the start, the last the end.
-    - `args`: what flow, guard and jump are handed on. `options`: an `Adaptive`.
+    - `args`: what flow, guard and jump are handed on. `options`: an `Adaptive` or an `OnSamples`.
 
     **Returns:** a `Path`. Nothing is raised for a run that ends early: look at its `result`.
 
@@ -73,227 +65,12 @@ def walk(system: AbstractHybridSystem, y0: Any, mode0: Any, ts: Any, args: Any =
     y0 = jnp.asarray(y0)
     ts = jnp.asarray(ts, dtype=y0.dtype)
     mode0 = jnp.asarray(mode0, dtype=jnp.int32)
-    floats, whole = _run((system, args), ts[0], ts[-1], y0, mode0, jax.lax.stop_gradient(ts), options)
+    run = run_samples if isinstance(options, OnSamples) else run_phases
+    floats, whole = run((system, args), ts[0], ts[-1], y0, mode0, jax.lax.stop_gradient(ts), options)
     (ys, times), (modes, fired, before, after, count, result, steps) = floats, whole
-    if is_traced(ts) and ts.shape[0] > 2:
-        # A sample read later is a state that has moved on.
-        speed = jax.vmap(lambda t, y, mode: system.flow(t, y, mode, args))(ts[1:-1], ys[1:-1], modes[1:-1])
-        ys = ys.at[1:-1].add(jax.lax.stop_gradient(speed) * (ts - jax.lax.stop_gradient(ts))[1:-1, None])
+    if is_traced(ts) and ts.shape[0] > 1:
+        # A sample read later is a state that has moved on. The last sample of `Adaptive` is the run's end.
+        read = slice(1, None if isinstance(options, OnSamples) else -1)
+        speed = jax.vmap(lambda t, y, mode: system.flow(t, y, mode, args))(ts[read], ys[read], modes[read])
+        ys = ys.at[read].add(jax.lax.stop_gradient(speed) * (ts - jax.lax.stop_gradient(ts))[read, None])
     return Path(ys, modes, times, fired, before, after, count, result, steps)
-
-
-class _Record(eqx.Module):
-    """Starts and stops of all phases: what forward and reverse mode go over again."""
-
-    start: Start
-    stop: Stop
-    count: Int[Array, ""]
-
-
-@eqx.filter_custom_jvp
-def _run(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options: Adaptive) -> Any:
-    floats, whole, _ = _forward(model, t0, t1, y0, mode0, ts, options)
-    return floats, whole
-
-
-@_run.def_jvp
-def _run_jvp(primals: Any, tangents: Any) -> Any:
-    model, t0, t1, y0, mode0, ts, options = primals
-    d_model, d_t0, d_t1, d_y0, _, _, d_options = tangents
-    if jax.tree_util.tree_leaves(d_options):
-        raise ValueError("A run cannot be differentiated by its tolerances. Pass `Adaptive` by closure, not as a differentiated argument.")
-    floats, whole, record = _forward(model, t0, t1, y0, mode0, ts, options)
-    # What is held here is first-order exact only; a second derivative of it would be silently wrong.
-    fixed = eqxi.nondifferentiable((model, t1, ts, record), msg=_SECOND)
-
-    model_, t1_, ts_, record_ = fixed
-    moved = jax.tree_util.tree_map(lambda x, d: None if d is None else x, model_, d_model, is_leaf=lambda x: x is None)
-    moved, _ = eqx.partition(moved, eqx.is_inexact_array)
-    rest = jax.tree_util.tree_map(lambda x, m: x if m is None else None, model_, moved, is_leaf=lambda x: x is None)
-    d_moved = eqx.filter(d_model, jax.tree_util.tree_map(lambda m: m is not None, moved, is_leaf=lambda x: x is None))
-    # Transposition asks that every entry depend linearly on some tangent, also the zeros.
-    nought = 0.0 * jnp.sum(jax.tree_util.tree_leaves((d_model, d_t0, d_t1, d_y0))[0])
-    zero = lambda like, d=None: jnp.zeros_like(like) + nought if d is None else d  # noqa: E731
-    inputs = (d_moved, zero(t0, d_t0), zero(t1, d_t1), zero(y0, d_y0))
-    nothing = jax.tree_util.tree_map(zero, floats)
-
-    def phase(adjoint: Any) -> Any:
-        def run(moved: Any, t: Any, t1: Any, y: Any, start: Start, stop: Stop) -> Any:
-            system, args = eqx.combine(moved, rest)
-            begin = Start(t, y, start.mode, start.dt, start.limit, start.sample)
-            return transport(system, args, options, begin, stop, t1, _padded(ts_), ts_[-1] - ts_[0], adjoint)
-
-        return run
-
-    push = _push(phase(diffrax.ForwardMode()), moved, t1_, record_, floats)
-    pull = _pull(phase(diffrax.RecursiveCheckpointAdjoint()), moved, t1_, record_, floats)
-    return (floats, whole), (_linear(push, pull, inputs, nothing), jax.tree_util.tree_map(lambda _: None, whole))
-
-
-def _linear(push: Any, pull: Any, inputs: Any, nothing: Any) -> Any:
-    """push(inputs), a linear map whose transpose is `pull`.
-
-    JAX lets a user name the transpose of a linear *solve* only, so the map J is posed as one: [[1, 0], [-J, 1]] (x, z) = (inputs, 0).
-    """
-
-    def solve(_: Any, b: Any) -> Any:
-        return b[0], jax.tree_util.tree_map(jnp.add, b[1], push(b[0]))
-
-    def transpose(_: Any, c: Any) -> Any:
-        return jax.tree_util.tree_map(jnp.add, c[0], pull(c[1])), c[1]
-
-    # The operator itself would be needed for second derivatives only, which are refused.
-    return jax.lax.custom_linear_solve(lambda x: x, (inputs, nothing), solve, transpose)[1]
-
-
-def _padded(ts: Any) -> Any:
-    """The sample times with room for a window after the last; None when only the two ends are asked for."""
-    return None if ts.shape[0] <= 2 else jnp.concatenate([ts[:-1], jnp.full(WINDOW + 1, jnp.inf, ts.dtype)])
-
-
-def _push(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
-    """Tangents of all outputs from tangents of the inputs: over the phases from first to last."""
-
-    def push(inputs: Any) -> Any:
-        d_moved, d_t0, d_t1, d_y0 = inputs
-        d_ys, d_times = jax.tree_util.tree_map(jnp.zeros_like, like)
-        d_ys = jnp.concatenate([d_ys, jnp.zeros((WINDOW, d_ys.shape[1]), d_ys.dtype)]) if d_ys.shape[0] > 2 else d_ys
-
-        def body(k: Any, carry: Any) -> Any:
-            d_t, d_y, d_ys, d_times = carry
-            start, stop = jax.tree_util.tree_map(lambda a: a[k], (record.start, record.stop))
-            primals = (moved, start.t, t1, start.y)
-            _, (d_t, d_y, d_window) = jax.jvp(lambda *p: phase(*p, start, stop), primals, (d_moved, d_t, d_t1, d_y))
-            if d_window is not None:
-                d_ys = jax.lax.dynamic_update_slice(d_ys, d_window, (start.sample, jnp.zeros_like(start.sample)))
-            return d_t, d_y, d_ys, d_times.at[k].set(d_t)
-
-        _, d_y, d_ys, d_times = jax.lax.fori_loop(0, record.count, body, (d_t0, d_y0, d_ys, d_times))
-        size = like[0].shape[0]
-        if size <= 2:
-            return jnp.stack([d_y0, d_y][:size]), d_times
-        return jnp.concatenate([d_ys[: size - 1], d_y[None]]), d_times
-
-    return push
-
-
-def _pull(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
-    """Cotangents of the inputs from cotangents of all outputs: over the phases from last to first."""
-
-    def pull(cotangents: Any) -> Any:
-        c_ys, c_times = cotangents
-        size = like[0].shape[0]
-        c_end = c_ys[-1] if size > 1 else jnp.zeros_like(c_ys[0])
-        inside = jnp.concatenate([c_ys[:-1], jnp.zeros((WINDOW + 1, c_ys.shape[1]), c_ys.dtype)])
-        zero = jax.tree_util.tree_map(jnp.zeros_like, (moved, t1))
-
-        def body(i: Any, carry: Any) -> Any:
-            c_t, c_y, c_moved, c_t1 = carry
-            k = record.count - 1 - i
-            start, stop = jax.tree_util.tree_map(lambda a: a[k], (record.start, record.stop))
-            following = jnp.where(k + 1 < record.count, record.start.sample[jnp.minimum(k + 1, record.start.sample.shape[0] - 1)], size - 1)
-            (_, _, window), back = jax.vjp(lambda *p: phase(*p, start, stop), moved, start.t, t1, start.y)
-            c_window = None
-            if window is not None:
-                own = start.sample + jnp.arange(WINDOW) < following
-                c_window = jnp.where(
-                    own[:, None], jax.lax.dynamic_slice(inside, (start.sample, jnp.zeros_like(start.sample)), window.shape), 0.0
-                )
-            d_moved, c_t, d_t1, c_y = back((c_t + c_times[k], c_y, c_window))
-            add = jax.tree_util.tree_map(jnp.add, (c_moved, c_t1), (d_moved, d_t1))
-            return c_t, c_y, *add
-
-        c_t, c_y, c_moved, c_t1 = jax.lax.fori_loop(0, record.count, body, (jnp.zeros_like(t1), c_end, *zero))
-        if size <= 2:  # the first of two samples is the start itself
-            c_y = c_y + c_ys[0]
-        return c_moved, c_t, c_t1, c_y
-
-    return pull
-
-
-def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options: Adaptive) -> Any:
-    """The whole run without derivatives, with a record of its phases."""
-    system, args = model
-    dtype, n, m = y0.dtype, y0.shape[0], mode0.shape[0]
-    options.tolerances(dtype)
-    samples = _padded(ts)
-    span = t1 - t0
-    size = options.max_events + 1
-    if samples is not None:  # phases that end because their windows and buffers are full
-        size += 2 * (ts.shape[0] // WINDOW + 1) + options.max_steps // (2 * STEPS_DENSE)
-    first = jnp.asarray(span / 100 if options.dt0 is None else options.dt0, dtype)
-    never = jnp.asarray(jnp.inf, dtype)
-    begin = Start(t0, y0, mode0, first, never, jnp.array(0, jnp.int32))
-    starts = Start(
-        jnp.zeros(size, dtype),
-        jnp.zeros((size, n), dtype),
-        jnp.zeros((size, m), jnp.int32),
-        jnp.zeros(size, dtype),
-        jnp.zeros(size, dtype),
-        jnp.zeros(size, jnp.int32),
-    )
-    stops = Stop(jnp.zeros(size, dtype), jnp.zeros(size, jnp.int32))
-    samples_at = None if samples is None else jnp.full((samples.shape[0], n), jnp.nan, dtype)
-    owner = None if samples is None else jnp.zeros(samples.shape[0], jnp.int32)
-    ends = (jnp.full(size, jnp.inf, dtype), jnp.zeros((size, m), jnp.int32))
-    zero = jnp.array(0, jnp.int32)
-    # Counters: phases on record, those of them that an event ended, solver steps, those of the phase on record, phases of no length
-    # in a row.
-    counters = (zero, zero, zero, zero, zero)
-    carry = (begin, begin, (starts, stops), ends, samples_at, owner, counters, jnp.array(True), Result.successful)
-
-    def body(carry: Any) -> Any:
-        start, origin, (starts, stops), (times, after), ys, owner, (k, events, steps, held, idle), _, _ = carry
-        stop, y, slope, dipped, window, taken, accepted = locate(system, args, options, start, t1, samples, span)
-        t, y, mode, status = cross(system, args, start, stop, y, slope, t1)
-        # The next phase, and this one when it is gone over again, begins with about the steps that this one took. Several events at one
-        # time make phases of a rounding; from those nothing is learnt: steps that short would never move the time on.
-        learnt = (accepted > 0) & (t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t)))
-        dt = start.dt if options.dt0 is not None else jnp.where(learnt, (t - start.t) / jnp.maximum(accepted, 1), start.dt).astype(dtype)
-        again = Start(origin.t, origin.y, origin.mode, dt, origin.limit, origin.sample)
-        starts, stops = jax.tree_util.tree_map(lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, stop))
-        sample = start.sample
-        if samples is not None:
-            read = jnp.sum(jax.lax.dynamic_slice(samples, (sample,), (WINDOW,)) < t).astype(jnp.int32)
-            ys = jax.lax.dynamic_update_slice(ys, window, (sample, jnp.zeros_like(sample)))
-            owner = jax.lax.dynamic_update_slice(owner, jnp.full(WINDOW, k, jnp.int32), (sample,))
-            sample = sample + read
-        events = events + (stop.fired != CUT)
-        steps = steps + taken.astype(jnp.int32)
-        idle = jnp.where(t - start.t <= 1e-12 * span, idle + 1, 0).astype(jnp.int32)
-        # A derivative that is not finite lets no step be accepted, or ever shorter ones in front of where it begins.
-        stands = idle >= _CHATTER + 2 * m
-        sound = jnp.all(jnp.isfinite(y)) & ((stop.fired != CUT) | ((accepted > 0) & ~stands))
-        result, running = Result.successful, stop.fired != END
-        for failed, how in (
-            ((events > options.max_events) | (k + 1 >= size), Result.too_many_events),
-            (steps >= options.max_steps, Result.max_steps_reached),
-            (stands, Result.chatter),
-            (status != 0, Result.inconsistent),
-            (~sound, Result.nonfinite),
-        ):
-            result = Result.where(running & failed, how, result)
-        running = running & (result == Result.successful)
-        following = Start(t, y, mode, dt, never, sample)
-        # After a margin that fell and rose again within a step: the same phase once more, up to where it was down.
-        following = jax.tree_util.tree_map(lambda a, b: jnp.where(dipped, a, b), eqx.tree_at(lambda s: s.limit, start, t), following)
-        ends = (times.at[k].set(t), after.at[k].set(mode))
-        # A phase that was cut inside its mode goes on in the same record, as far as going over it again in one piece allows.
-        held = held + accepted.astype(jnp.int32)
-        goes_on = dipped | ((stop.fired == CUT) & (held < STEPS) & (samples is None))
-        origin = jax.tree_util.tree_map(lambda a, b: jnp.where(goes_on, a, b), origin, following)
-        counters = (jnp.where(goes_on, k, k + 1), events, steps, jnp.where(goes_on, held, 0), idle)
-        return following, origin, (starts, stops), ends, ys, owner, counters, running, result
-
-    end, _, (starts, stops), (times, after), ys, owner, (count, _, steps, _, _), _, result = jax.lax.while_loop(lambda c: c[7], body, carry)
-    last = jnp.where(result == Result.successful, end.y, jnp.nan)
-    if samples is None:
-        ys = jnp.stack([y0, last][: ts.shape[0]])
-        modes = jnp.stack([mode0, end.mode][: ts.shape[0]])
-    else:
-        size = ts.shape[0] - 1
-        reached = jnp.arange(size) < end.sample
-        ys = jnp.concatenate([jnp.where(reached[:, None], ys[:size], jnp.nan), last[None]])
-        modes = jnp.concatenate([starts.mode[owner[:size]], end.mode[None]])
-    whole = (modes, stops.fired, starts.mode, after, count, result, steps)
-    return (ys, times), whole, _Record(starts, stops, count)

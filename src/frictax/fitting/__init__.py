@@ -23,6 +23,8 @@ from frictax.fitting.losses import Huber as Huber
 from frictax.fitting.losses import Squares as Squares
 from frictax.fitting.methods import LevenbergMarquardt as LevenbergMarquardt
 from frictax.fitting.methods import Optax as Optax
+from frictax.fitting.record import Record as Record
+from frictax.fitting.record_reading import Column as Column
 from frictax.fitting.starting import starting_law as starting_law
 from frictax.fitting.steady import SteadyFriction as SteadyFriction
 from frictax.fitting.sweep import Sweep as Sweep

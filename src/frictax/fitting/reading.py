@@ -4,11 +4,14 @@ import csv
 import dataclasses
 import difflib
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+_DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d|\d:\d\d")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,10 +28,7 @@ class Columns:
         """Where the column called `name` stands; a `ValueError` names the nearest and all."""
         if name in self.header:
             return self.header.index(name)
-        by_lower = {known.lower(): known for known in self.header}
-        near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.5)
-        hint = f" Did you mean {by_lower[near[0]]!r}?" if near else ""
-        raise ValueError(f"{self.path.name} has no column {name!r} for {role}.{hint} It has: {', '.join(self.header)}.")
+        raise missing_column(self.path.name, name, role, self.header)
 
     def numbers(self, name: str, role: str, *, empty: float | None = None) -> np.ndarray:
         """The column as finite floats; an empty cell is `empty` if that is given."""
@@ -80,7 +80,13 @@ class Columns:
         try:
             value = float(text.replace(self.decimal, ".") if self.decimal != "." else text)
         except ValueError:
-            hint = ' Write decimal="," for decimal commas.' if "," in text and self.decimal == "." else ""
+            hint = ""
+            if "," in text and self.decimal == ".":
+                hint = ' Write decimal="," for decimal commas.'
+            elif _DATE.search(text):
+                hint = " Read dates with `pandas.read_csv(..., parse_dates=[...])` and hand over the table."
+            elif line == self.lines[0] and not any(map(_is_number, self.rows[0])):
+                hint = " If this line holds units, begin it with # and declare them where you name the column."
             raise ValueError(
                 f"{self.path.name}, line {line}: column {name!r} must hold a number, got {cell!r}.{hint or ' Correct the cell.'}"
             ) from None
@@ -94,15 +100,7 @@ def read_columns(path: str | Path, *, delimiter: str = ",", decimal: str = ".") 
 
     **Raises:** `FileNotFoundError` or `ValueError` with one sentence on what to do.
     """
-    path = Path(path)
-    if path.is_dir():
-        files = sorted(p.name for p in path.glob("*.csv"))
-        hint = f" It holds {', '.join(files[:5])}." if files else " It holds no .csv file."
-        raise ValueError(f"{path} is a folder, not a file: name the file.{hint}")
-    if not path.exists():
-        near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else [], n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else " Check the folder you run from."
-        raise FileNotFoundError(f"There is no file {path}.{hint}")
+    path = existing_file(path, ".csv")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -114,6 +112,28 @@ def read_columns(path: str | Path, *, delimiter: str = ",", decimal: str = ".") 
     header, rows, lines = table[0], table[1:], [i for i, _ in kept[1:]]
     _check_shape(path, header, rows, lines, delimiter)
     return Columns(path, header, rows, lines, decimal)
+
+
+def existing_file(path: str | Path, suffix: str) -> Path:
+    """The file at `path`; where there is none, a sentence with the nearest name, or the files of a folder that end in `suffix`."""
+    path = Path(path)
+    if path.is_dir():
+        files = sorted(p.name for p in path.glob(f"*{suffix}"))
+        hint = f" It holds {', '.join(files[:5])}." if files else f" It holds no {suffix} file."
+        raise ValueError(f"{path} is a folder, not a file: name the file.{hint}")
+    if not path.exists():
+        near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else [], n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else " Check the folder you run from."
+        raise FileNotFoundError(f"There is no file {path}.{hint}")
+    return path
+
+
+def missing_column(source: str, name: Any, role: str, header: Sequence[str]) -> ValueError:
+    """The error for a column that `source` does not have: it names the nearest and all."""
+    by_lower = {known.lower(): known for known in header}
+    near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.5)
+    hint = f" Did you mean {by_lower[near[0]]!r}?" if near else ""
+    return ValueError(f"{source} has no column {name!r} for {role}.{hint} It has: {', '.join(header)}.")
 
 
 def _cells(path: Path, line: str, number: int, delimiter: str) -> list[str]:

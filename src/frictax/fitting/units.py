@@ -1,13 +1,15 @@
-"""Units of a measured sweep: what a file declares, what is stored (SI), what a table shows."""
+"""Units of measurements: what a file declares, what is stored (SI), what a table shows."""
 
 import dataclasses
 import difflib
 import math
+from collections.abc import Sequence
 
 _TURN = 2.0 * math.pi
 _POUND = 4.4482216152605  # N, international pound-force (exact)
 _INCH = 0.0254  # m (exact)
 _KILOPOND = 9.80665  # N (exact)
+_GRAVITY = 9.80665  # m/s2, standard gravity (exact)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,9 +35,41 @@ FORCE = {
     **_units("N.m", True, {"N.m": 1.0, "mN.m": 1e-3, "uN.m": 1e-6, "kN.m": 1e3, "N.cm": 1e-2, "N.mm": 1e-3}),
     **_units("N.m", True, {"lbf.in": _POUND * _INCH, "lbf.ft": 12 * _POUND * _INCH, "ozf.in": _POUND * _INCH / 16}),
 }
+POSITION = {
+    **_units("m", False, {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "um": 1e-6, "nm": 1e-9, "in": _INCH}),
+    **_units("rad", True, {"rad": 1.0, "mrad": 1e-3, "deg": math.pi / 180, "rev": _TURN}),
+}
+ACCELERATION = {
+    **_units("m/s2", False, {"m/s2": 1.0, "mm/s2": 1e-3, "cm/s2": 1e-2, "g": _GRAVITY}),
+    **_units("rad/s2", True, {"rad/s2": 1.0, "deg/s2": math.pi / 180, "rev/s2": _TURN}),
+}
+TIME = _units("s", False, {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0})
+_POWER = _units("W", False, {"W": 1.0, "mW": 1e-3, "kW": 1e3})
+_RATIO = _units("1", False, {"1": 1.0, "%": 1e-2})
+_MECHANICAL = {**POSITION, **VELOCITY, **ACCELERATION, **FORCE, **TIME, **_POWER, **_RATIO}
+_QUANTITY = {
+    "m": "position", "rad": "angle", "m/s": "velocity", "rad/s": "angular velocity", "m/s2": "acceleration",
+    "rad/s2": "angular acceleration", "N": "force", "N.m": "torque", "s": "time", "W": "power", "1": "fraction",
+}  # fmt: skip
+# What a variable may be measured in. A rotation reuses the names s, v, a, f: radians for "positions" are welcome.
+VARIABLES = {
+    **dict.fromkeys(("s", "s_rel"), ("m", "rad")),
+    **dict.fromkeys(("v", "v_rel", "v_relfric"), ("m/s", "rad/s")),
+    **dict.fromkeys(("a", "a_rel", "a_relfric"), ("m/s2", "rad/s2")),
+    **dict.fromkeys(("f", "fn", "f0", "f0_max"), ("N", "N.m")),
+    **dict.fromkeys(("phi", "phi_rel"), ("rad",)),
+    **dict.fromkeys(("w", "w_rel", "w_relfric"), ("rad/s",)),
+    "tau": ("N.m",),
+    "lossPower": ("W",),
+}
+# What sensors and amplifiers give: no unit of mechanics, a gain converts it.
+ELECTRIC = ("V", "mV", "A", "mA", "count", "counts", "tick", "ticks")
+# What may drive a part: a force, a prescribed motion, a normalised normal force.
+DRIVEN = ("N", "N.m", "m", "rad", "m/s", "rad/s", "m/s2", "rad/s2", "1")
 _ALIASES = {
     "Nm": "N.m", "mNm": "mN.m", "uNm": "uN.m", "kNm": "kN.m", "Ncm": "N.cm", "Nmm": "N.mm", "r/min": "rpm", "rev/min": "rpm",
     "1/min": "rpm", "min-1": "rpm", "rps": "rev/s", "°/s": "deg/s", "degree/s": "deg/s", "lb": "lbf", "kp": "kgf", "lbf.inch": "lbf.in",
+    "°": "deg", "degree": "deg", "degrees": "deg", "turn": "rev", "turns": "rev", "sec": "s", "rad/sec": "rad/s", "°/s2": "deg/s2",
 }  # fmt: skip
 
 
@@ -55,6 +89,59 @@ def force_unit(name: str) -> Unit:
     0.001
     """
     return _look_up("force_unit", name, FORCE)
+
+
+def quantity(unit: Unit) -> str:
+    """What is measured in `unit`.
+
+    >>> quantity(force_unit("kN"))
+    'force'
+    """
+    return _QUANTITY[unit.si_name]
+
+
+def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
+    """The unit called `name`, which must belong to one of the quantities with these SI units.
+
+    **Arguments:** `what` is the beginning of the sentence that a wrong unit gives.
+
+    >>> channel_unit("`Record` output 'mass.s'", "mm", VARIABLES["s"]).si
+    0.001
+    >>> channel_unit("`Record` output 'mass.s'", "N", VARIABLES["s"])
+    Traceback (most recent call last):
+    ...
+    ValueError: `Record` output 'mass.s' must be in a unit of position or angle (m, mm, cm, um, nm, in, rad, mrad, deg, rev), got 'N', ...
+    """
+    plain = _plain(name)
+    if plain in _MECHANICAL and _MECHANICAL[plain].si_name in si_names:
+        return _MECHANICAL[plain]
+    known = [unit.name for unit in _MECHANICAL.values() if unit.si_name in si_names]
+    listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+    words = [_QUANTITY[si] for si in si_names]
+    kinds = (", ".join(words[:-1]) + " or " if len(words) > 1 else "") + words[-1]
+    if plain in _MECHANICAL:
+        hint = f", a unit of {quantity(_MECHANICAL[plain])}. Correct the unit, or name the variable that the column measures."
+    elif near := difflib.get_close_matches(plain, known, n=1, cutoff=0.5):
+        hint = f". Did you mean {near[0]!r}?"
+    elif si_names == ("s",):
+        hint = ". Name one of these."
+    else:
+        hint = f'. Convert it: gain=<{si_names[0]} per {name}>, to="{si_names[0]}" in its `Column`.'
+    raise ValueError(f"{what} must be in a unit of {kinds} ({listed}), got {name!r}{hint}")
+
+
+def named_in(header: str) -> str | None:
+    """The unit that a column's name carries in brackets at its end, if that is a unit known here.
+
+    >>> named_in("Position [mm]"), named_in("angle (°)"), named_in("q")
+    ('mm', 'deg', None)
+    """
+    text = header.strip()
+    for opening, closing in ("[]", "()"):
+        if text.endswith(closing) and opening in text:
+            inside = _plain(text[text.rindex(opening) + 1 : -1])
+            return inside if inside in _MECHANICAL or inside in ELECTRIC else None
+    return None
 
 
 def same_kind(velocity: Unit, force: Unit) -> None:
@@ -93,10 +180,15 @@ def shown(si_unit: str, force: Unit) -> tuple[str, float]:
 
 
 def _look_up(argument: str, name: str, known: dict[str, Unit]) -> Unit:
-    plain = str(name).strip().replace("·", ".").replace("*", ".").replace(" ", "").replace("µ", "u")
-    plain = _ALIASES.get(plain, plain)
+    plain = _plain(name)
     if plain not in known:
         near = difflib.get_close_matches(plain, known, n=1, cutoff=0.5)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"`{argument}` must be one of {', '.join(known)}, got {name!r}.{hint}")
     return known[plain]
+
+
+def _plain(name: str) -> str:
+    plain = str(name).strip().replace("·", ".").replace("*", ".").replace(" ", "").replace("µ", "u")
+    plain = plain.replace("^2", "2").replace("²", "2")
+    return _ALIASES.get(plain, plain)

@@ -2,8 +2,11 @@
 
 from frictax.mechanism.bodies import Fixed as Fixed
 from frictax.mechanism.bodies import Mass as Mass
+from frictax.mechanism.driven import Driven as Driven
 from frictax.mechanism.forces import Damper as Damper
 from frictax.mechanism.forces import Force as Force
+from frictax.mechanism.forces import LinearPositionDependentForce as LinearPositionDependentForce
+from frictax.mechanism.forces import PositionController as PositionController
 from frictax.mechanism.forces import Spring as Spring
 from frictax.mechanism.forces import SpringDamper as SpringDamper
 from frictax.mechanism.hybrid import MechanicalSystem as MechanicalSystem

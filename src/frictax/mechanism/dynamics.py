@@ -13,10 +13,10 @@ from frictax.mechanism.mechanism import Flange, Layout, Mechanism, signal_of
 
 @dataclasses.dataclass(frozen=True)
 class Moment:
-    """A mechanism at one time: lists over its bodies (`s`, `v`, `load`), contacts and signals, all scalars.
+    """A mechanism at one time: lists over its bodies (`s`, `v`, `load`), signals (`drive`), sources (`driven`) and contacts, all scalars.
 
-    `load` is the sum of the forces on a body but for its friction [N]; `direction` is 1, -1, or 0 for a contact that does not
-    slide; `normal` the normal force [N] or None; `scale` the factor on the law.
+    `driven` is the part of a source's force whose work a drive does, `load` the sum of the forces on a body but for its friction [N];
+    `direction` is 1, -1, or 0 for a contact that does not slide; `normal` the normal force [N] or None; `scale` the factor on the law.
     """
 
     mechanism: Mechanism
@@ -26,6 +26,7 @@ class Moment:
     s: list[Array]
     v: list[Array]
     drive: list[Array]
+    driven: list[Array]
     load: list[Array]
     direction: list[Array]
     piece: list[Any]
@@ -45,9 +46,12 @@ def moment(mechanism: Mechanism, layout: Layout, t: Array, y: Array, mode: Array
         for flange, sign in ((a, 1.0), (b, -1.0)):
             if flange.body is not None:
                 load[flange.body] = load[flange.body] + sign * f
-    for _, flange, signal in layout.forces:
+    driven = []
+    for part, flange, signal in layout.forces:
+        source, at = mechanism.parts[part], position(mechanism, flange, s)
+        driven.append(source.driven(None if signal is None else drive[signal], at, velocity(flange, v, t)))
         if flange.body is not None:
-            load[flange.body] = load[flange.body] + drive[signal]
+            load[flange.body] = load[flange.body] + driven[-1] + source.elastic(at)
     directions, normals, scales = [], [], []
     for c, contact in enumerate(layout.contacts):
         part = mechanism.parts[contact.part]
@@ -55,7 +59,7 @@ def moment(mechanism: Mechanism, layout: Layout, t: Array, y: Array, mode: Array
         directions.append(jnp.where(mode[c] == int(Mode.FREE), 0, mode[c]))
         normals.append(normal)
         scales.append(part.scale(normal))
-    return Moment(mechanism, layout, t, mode, s, v, drive, load, directions, pieces, normals, scales)
+    return Moment(mechanism, layout, t, mode, s, v, drive, driven, load, directions, pieces, normals, scales)
 
 
 def position(mechanism: Mechanism, flange: Flange, s: list[Array]) -> Array:
@@ -97,7 +101,7 @@ def accelerations(now: Moment) -> list[Array]:
 def powers(now: Moment) -> list[Array]:
     """Power [W] of the drives, lost by friction, lost in dampers, and lost at stops (which lose it at once: 0 here)."""
     zero = jnp.zeros_like(now.t)
-    drives = sum((now.drive[j] * velocity(flange, now.v, now.t) for _, flange, j in now.layout.forces), zero)
+    drives = sum((f * velocity(flange, now.v, now.t) for f, (_, flange, _) in zip(now.driven, now.layout.forces, strict=True)), zero)
     losses = sum((friction(now, c) * now.v[contact.body] for c, contact in enumerate(now.layout.contacts)), zero)
     dampers = zero
     for part, a, b in now.layout.compliants:
@@ -107,11 +111,13 @@ def powers(now: Moment) -> list[Array]:
 
 
 def stored(now: Moment) -> tuple[Array, Array]:
-    """Kinetic and elastic energy [J]."""
+    """Kinetic energy, and that of springs and of forces given by position [J]."""
     zero = jnp.zeros_like(now.t)
     kinetic = sum((0.5 * m * v**2 for m, v in zip(masses(now), now.v, strict=True)), zero)
     elastic = zero
     for part, a, b in now.layout.compliants:
         s_rel = position(now.mechanism, b, now.s) - position(now.mechanism, a, now.s)
         elastic = elastic + now.mechanism.parts[part].energy(s_rel)
+    for part, flange, _ in now.layout.forces:
+        elastic = elastic + now.mechanism.parts[part].energy(position(now.mechanism, flange, now.s))
     return kinetic, elastic

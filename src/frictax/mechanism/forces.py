@@ -1,4 +1,4 @@
-"""What acts between two flanges, or on one."""
+"""What acts between two flanges, or from outside on one."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -84,7 +84,33 @@ class SpringDamper(AbstractCompliant):
         return self.d * v_rel
 
 
-class Force(eqx.Module):
+class AbstractSource(eqx.Module):
+    """A force f [N] from outside on the flange `body`, positive in the direction of s; f = driven + elastic.
+
+    s [m] and v [m/s] are the position and velocity of that flange: of a body's flange_b where its name alone is given.
+    """
+
+    body: eqx.AbstractVar[str]
+
+    def signal_name(self) -> str | None:
+        """The field that holds the signal; None for a source without one."""
+        return None
+
+    def driven(self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
+        """The part of f whose work is done by a drive; `value` is the signal's."""
+        del value, v
+        return jnp.zeros_like(s)
+
+    def elastic(self, s: Float[Array, ""]) -> Float[Array, ""]:
+        """The part of f that has a potential."""
+        return jnp.zeros_like(s)
+
+    def energy(self, s: Float[Array, ""]) -> Float[Array, ""]:
+        """That potential [J]: elastic = -d(energy)/ds."""
+        return jnp.zeros_like(s)
+
+
+class Force(AbstractSource):
     """An external force on a flange: `f` [N] is a signal, a function of time or a number, positive in the direction of s."""
 
     body: str = eqx.field(static=True)
@@ -96,3 +122,98 @@ class Force(eqx.Module):
     def check_rules(self) -> None:
         """Raise `ValueError` for a signal that is none."""
         check_signal(self, "f")
+
+    def signal_name(self) -> str | None:
+        return "f"
+
+    def driven(self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
+        del s, v
+        return jnp.asarray(value)
+
+
+class LinearPositionDependentForce(AbstractSource):
+    """An external force that changes in a straight line with position: f = f_nominal + slope*(s - s0), positive in the direction of s.
+
+    Measured guides and screw axes have one, from a cable chain, a counterweight or a guide out of level; with slope = 0 it is a machine's
+    constant offset. A slope < 0 pulls back to where f is 0, one > 0 drives away from there.
+
+    Its energy is the potential -(f_nominal*(s - s0) + slope/2*(s - s0)^2), 0 at s0 and of either sign; it counts in
+    `run.energy.elastic`, so that no work of it goes into `run.energy.drive`.
+
+    **Arguments:** `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b; `f_nominal` [N], the force at `s0` [m], and
+    `slope` [N/m], any numbers. `s0` is not fitted unless asked for: f_nominal - slope*s0 is all that shows.
+
+    **Raises:** `ValueError` for a value that is not finite.
+
+    **Source:** the position's counterpart of Modelica.Mechanics.Translational.Sources.LinearSpeedDependentForce.
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> axis = fx.Mechanism(mass=fx.Mass(m=2.0), offset=fx.LinearPositionDependentForce("mass", f_nominal=-4.0))
+    >>> round(float(fx.simulate(axis, ts=jnp.array([0.0, 1.0]))["mass"].s[-1]), 6)
+    -1.0
+    """
+
+    body: str = eqx.field(static=True)
+    f_nominal: Scalar = parameter(Real(), "N", default=0.0)
+    slope: Scalar = parameter(Real(), "N/m", default=0.0)
+    s0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    def elastic(self, s: Float[Array, ""]) -> Float[Array, ""]:
+        return self.f_nominal + self.slope * (s - self.s0)
+
+    def energy(self, s: Float[Array, ""]) -> Float[Array, ""]:
+        return -(self.f_nominal + 0.5 * self.slope * (s - self.s0)) * (s - self.s0)
+
+
+class PositionController(AbstractSource):
+    """A drive under position control, a speed loop inside a position loop: f = k*kv*(kp*(s_ref(t) - s) - v).
+
+    The controller itself is not identified but known, so none of its gains is fitted unless named. Its work counts in
+    `run.energy.drive`. A body that friction holds does not move: there f follows s_ref alone.
+
+    A controller on a computer works at sampling times, holds its output between them and takes the speed from differences of position.
+    This one acts at all times on the speed itself. What is lost by that is the delay: a speed that is T [s] old pushes with k*kv*T*a
+    more, so that the real machine responds as if it were lighter by k*kv*T [kg]. Give a recorded reference as `Sampled` joined by lines:
+    with ``hold=True`` the force would jump at every sample.
+
+    **Arguments:**
+
+    - `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b; s and v are that flange's.
+    - `s_ref`: position that is asked for [m]: a signal, a function of time or a number.
+    - `kp` >= 0 [1/s]: gain of the position loop, the speed asked for over the error of position.
+    - `kv` >= 0: gain of the speed loop, the controller's output over the error of speed; [N.s/m] where that output is a force.
+    - `k` >= 0: the drive's force over the controller's output, such as N/V; 1 unless given.
+
+    **Raises:** `ValueError` for a value outside its domain and for a reference that is no signal.
+
+    **Source:** A. Janot, M. Gautier, M. Brunot, Data set and reference models of EMPS, Workshop on Nonlinear System Identification
+    Benchmarks, 2019. Its controller has kp = 160.18 1/s, kv = 243.45 V.s/m, k = 35.15 N/V, no feed-forward, and T = 1 ms: its
+    speed is (s[n] - s[n-2])/2 over a sampling time of 1 ms.
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> axis = fx.Mechanism(mass=fx.Mass(m=1.0), drive=fx.PositionController("mass", s_ref=0.5, kp=5.0, kv=20.0))
+    >>> round(float(fx.simulate(axis, ts=jnp.array([0.0, 9.0]))["mass"].s[-1]), 6)
+    0.5
+    """
+
+    body: str = eqx.field(static=True)
+    s_ref: Drive = eqx.field(converter=as_signal)
+    kp: Scalar = parameter(AtLeast(0.0), "1/s", fit=False)
+    kv: Scalar = parameter(AtLeast(0.0), "N.s/m", fit=False)
+    k: Scalar = parameter(AtLeast(0.0), "1", fit=False, default=1.0)
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for a reference that is no signal."""
+        check_signal(self, "s_ref")
+
+    def signal_name(self) -> str | None:
+        return "s_ref"
+
+    def driven(self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
+        return self.k * self.kv * (self.kp * (jnp.asarray(value) - s) - v)

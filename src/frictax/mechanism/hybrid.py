@@ -69,10 +69,12 @@ class MechanicalSystem(AbstractHybridSystem):
 
     def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
         del args
-        ends = self._ends(mode)
-        return ends[jnp.argmin(ends)]  # not the minimum: of two ends at one time, it would take half of each derivative
+        least, *others = self._ends(mode)
+        for end in others:
+            least = jnp.where(end < least, end, least)  # not the minimum: of two ends at one time, it would take half of each derivative
+        return least
 
-    def _ends(self, mode: Array) -> Array:
+    def _ends(self, mode: Array) -> list[Array]:
         """The time at which each signal's piece ends; inf for a mere extremum that matters to no contact."""
         lay, ends = self.layout, [jnp.asarray(jnp.inf)]
         for j, place in enumerate(lay.signals):
@@ -80,7 +82,18 @@ class MechanicalSystem(AbstractHybridSystem):
             presses = any(c.signal == j for c in lay.contacts)
             stuck = jnp.any(mode[: len(lay.contacts)] == STUCK) if lay.contacts else jnp.array(False)
             ends.append(jnp.where(signal.turns(k) & ~(stuck | presses), jnp.inf, signal.end(k)))
-        return jnp.stack(ends)
+        return ends
+
+    def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: Any) -> Int[Array, " m"]:
+        del args
+        new = list(mode)
+        for j, place in enumerate(self.layout.signals):
+            if any(c.signal == j for c in self.layout.contacts):
+                continue  # what presses a contact on may set it free: that is for `jump`
+            signal, k = signal_of(self.mechanism, place), mode[self._signal(j)]
+            passed = jnp.where(signal.turns(k), jnp.maximum(k + 1, signal.piece(t)), k + 1)
+            new[self._signal(j)] = jnp.where(signal.end(k) <= t, passed, k)
+        return _whole(new)
 
     def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: Any) -> Any:
         del args
@@ -101,7 +114,7 @@ class MechanicalSystem(AbstractHybridSystem):
         lay = self.layout
         new = list(mode)
         # Of several switches at one time, each has a phase of no length and its own derivative.
-        switches = jnp.argmin(self._ends(mode)) - 1
+        switches = jnp.argmin(jnp.stack(self._ends(mode))) - 1
         for j, place in enumerate(lay.signals):
             signal, k = signal_of(self.mechanism, place), mode[self._signal(j)]
             passed = jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)
@@ -210,7 +223,7 @@ class MechanicalSystem(AbstractHybridSystem):
         """The signals that load contact `c` directly or press on it."""
         contact = self.layout.contacts[c]
         pressing = [] if contact.signal is None else [contact.signal]
-        return [j for _, flange, j in self.layout.forces if flange.body == contact.body] + pressing
+        return [j for _, flange, j in self.layout.forces if flange.body == contact.body and j is not None] + pressing
 
     def _names(self, c: int) -> list[str]:
         """The names of the margins of contact `c`."""

@@ -9,12 +9,12 @@ import equinox as eqx
 
 from frictax.contacts import AbstractContact, MassWithStopAndFriction
 from frictax.mechanism.bodies import Fixed, Mass
-from frictax.mechanism.forces import AbstractCompliant, Force
+from frictax.mechanism.forces import AbstractCompliant, AbstractSource
 from frictax.parameters import UnknownName
 from frictax.signals import AbstractSignal
 
 _BODIES = (Mass, MassWithStopAndFriction)
-_PARTS = (*_BODIES, Fixed, AbstractCompliant, Force, AbstractContact)
+_PARTS = (*_BODIES, Fixed, AbstractCompliant, AbstractSource, AbstractContact)
 
 
 class Mechanism(eqx.Module):
@@ -95,7 +95,7 @@ class Layout:
     bodies: tuple[int, ...]
     contacts: tuple[Contact, ...]
     compliants: tuple[tuple[int, Flange, Flange], ...]
-    forces: tuple[tuple[int, Flange, int], ...]
+    forces: tuple[tuple[int, Flange, int | None], ...]
     signals: tuple[tuple[int, str], ...]
 
 
@@ -120,8 +120,9 @@ def layout(mechanism: Mechanism) -> Layout:
                     "Hold one end with `wall=Fixed()`."
                 )
             compliants.append((i, a, b))
-        elif isinstance(part, Force):
-            forces.append((i, _flange(mechanism, i, part.body, 1), signal(i, "f")))
+        elif isinstance(part, AbstractSource):
+            field = part.signal_name()
+            forces.append((i, _flange(mechanism, i, part.body, 1), None if field is None else signal(i, field)))
         elif isinstance(part, MassWithStopAndFriction):
             own = Flange(bodies.index(i), i, 0)
             contacts.append(Contact(i, bodies.index(i), own, None, None))

@@ -54,3 +54,30 @@ class AbstractHybridSystem(eqx.Module):
         """The longest step [s] allowed in `mode` of a run of length `span` [s]; None for no bound at all."""
         del mode, span, args
         return None
+
+    def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: Any) -> Int[Array, " m"]:
+        """`mode` with the clocks of its drives set to time `t` [s], for `OnSamples`, which does so at every sample.
+
+        Only what `jump` after a `DEADLINE` would do where nothing but a drive's formula changes; the default leaves all to `jump`.
+        """
+        del t, args
+        return mode
+
+    # What a fit asks for beside the motion.
+
+    def start(self, t: Float[Array, ""]) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+        """State and mode at the time `t` [s] at which a run begins; needed by a fit to records."""
+        raise NotImplementedError(f"`{type(self).__name__}` must say how it starts before it can be fitted: write `start(self, t)`.")
+
+    def variables(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> dict[str, Float[Array, ""]]:
+        """What a sensor may measure, by name, such as ``{"phi": y[0], "w": y[1]}``; needed by a fit to records."""
+        raise NotImplementedError(
+            f"`{type(self).__name__}` must name what can be measured before it can be fitted: write `variables(self, t, y, mode, args)`."
+        )
+
+    def states(self) -> tuple[str, ...]:
+        """The names in `variables` of the entries of the state vector, in their order; empty where an entry has none.
+
+        A fit on windows takes the start of each from the measurement by them.
+        """
+        return ()

@@ -1,4 +1,5 @@
-"""The two pictures: a measured sweep with its fit, a motion with its modes."""
+"""The pictures: a measured motion, a measured sweep with its fit, a simulated motion with its modes."""
 
+from frictax.report.record_figure import draw_record as draw_record
 from frictax.report.sweep_figure import draw_sweep as draw_sweep
 from frictax.report.trajectory_figure import draw_trajectory as draw_trajectory

@@ -12,15 +12,17 @@ from matplotlib.patches import Patch
 
 from frictax.contacts import AbstractContact, Mode
 from frictax.contacts.contact import f0_max
+from frictax.mechanism.variables import ControllerVariables, ForceVariables, FrictionVariables
 from frictax.report.style import CYCLE, FAINT, MODES, plain, prefixed, style, zero_line
-from frictax.trajectory import ForceVariables, FrictionVariables, Trajectory
+from frictax.trajectory import Trajectory
 
 
 def draw_trajectory(run: Trajectory, parts: Iterable[str] | str | None = None, *, rotational: bool = False, width: float = 7.5) -> Figure:
     """Draw positions, velocities and friction forces over one time axis, and below them a strip of each contact's mode.
 
-    Friction is drawn with its breakaway force +-f0_max (dashed) and the drives (thin); thin upright lines are the events. The bands
-    of the strip begin and end at the events' own times, not at the asked ones.
+    Friction is drawn with its breakaway force +-f0_max (dashed) and the drives (thin); beside the positions stands what a controller
+    asks for (dashed); thin upright lines are the events. The bands of the strip begin and end at the events' own times, not at the
+    asked ones.
 
     **Arguments:**
 
@@ -45,6 +47,7 @@ def draw_trajectory(run: Trajectory, parts: Iterable[str] | str | None = None, *
     drawn = {name: run[name] for name in _names(run, parts)}
     moving = {name: v for name, v in drawn.items() if hasattr(v, "v") and (parts is not None or _is_body(run, name))}
     forces = {name: v for name, v in drawn.items() if hasattr(v, "f")}
+    asked = {name: v.s_ref for name, v in drawn.items() if isinstance(v, ControllerVariables)}
     contacts = [name for name, v in drawn.items() if isinstance(v, FrictionVariables)]
     heights = ([1.45, 1.45] if moving else []) + ([1.9] if forces else []) + ([0.1 + 0.22 * len(contacts)] if contacts else [])
     if not heights:
@@ -55,8 +58,8 @@ def draw_trajectory(run: Trajectory, parts: Iterable[str] | str | None = None, *
         panels = list(np.ravel(figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)))
         t, rest = np.asarray(run.ts), list(panels)
         if moving:
-            _motion(rest.pop(0), t, run, moving, "s", "position", "rad" if rotational else "m")
-            _motion(rest.pop(0), t, run, moving, "v", "velocity", "rad/s" if rotational else "m/s")
+            _motion(rest.pop(0), t, run, moving, asked, "s", "position", "rad" if rotational else "m")
+            _motion(rest.pop(0), t, run, moving, {}, "v", "velocity", "rad/s" if rotational else "m/s")
         if forces:
             _forces(rest.pop(0), t, run, forces, rotational)
         _event_lines([axes for axes in panels if axes not in rest], run)
@@ -81,9 +84,11 @@ def _is_body(run: Trajectory, name: str) -> bool:
     return run.names.index(name) in run.system.layout.bodies
 
 
-def _motion(axes: Axes, t: np.ndarray, run: Trajectory, moving: dict[str, Any], variable: str, label: str, unit: str) -> None:
+def _motion(
+    axes: Axes, t: np.ndarray, run: Trajectory, moving: dict[str, Any], asked: dict[str, Any], variable: str, label: str, unit: str
+) -> None:
     values = {name: np.asarray(getattr(v, variable)) for name, v in moving.items()}
-    unit, size = prefixed(unit, *values.values())
+    unit, size = prefixed(unit, *values.values(), *asked.values())
     zero_line(axes)
     for (name, y), colour in zip(values.items(), _colours(), strict=False):
         axes.plot(t, y / size, color=colour, lw=1.5, label=plain(name))
@@ -94,8 +99,10 @@ def _motion(axes: Axes, t: np.ndarray, run: Trajectory, moving: dict[str, Any], 
             reach = np.nanmax(y) - np.nanmin(y)
             if np.nanmin(y) - 0.5 * reach <= stop <= np.nanmax(y) + 0.5 * reach:
                 axes.axhline(stop / size, color=colour, lw=0.9, ls=(0, (1, 1.5)))
+    for name, s_ref in asked.items():
+        axes.plot(t, np.asarray(s_ref) / size, color=FAINT, lw=1.0, ls="--", label=plain(f"{name}.s_ref"))
     axes.set_ylabel(f"{label} [{unit}]")
-    if len(values) > 1 and variable == "s":
+    if len(values) + len(asked) > 1 and variable == "s":
         _legend(axes)
 
 
@@ -106,7 +113,7 @@ def _forces(axes: Axes, t: np.ndarray, run: Trajectory, forces: dict[str, Any], 
     colours, dashes = _colours(), itertools.cycle(("-", "--", ":", "-."))
     for name, v in forces.items():
         f = np.asarray(v.f) / size
-        if isinstance(v, ForceVariables):
+        if isinstance(v, ForceVariables | ControllerVariables):
             axes.plot(t, f, color=FAINT, lw=1.0, ls=next(dashes), label=plain(name))
             continue
         colour = next(colours)

@@ -1,6 +1,7 @@
 """A measured drive."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -46,15 +47,20 @@ class Sampled(AbstractSignal):
         n = self.times.shape[0]
         left, right = jnp.maximum(k - 1, 0), jnp.minimum(k, n - 1)
         if self.hold:
-            return self.values[left] + 0.0 * t
-        inside = (k > 0) & (k < n)
-        length = jnp.where(inside, self.times[right] - self.times[left], 1.0)
-        along = jnp.where(inside, (t - self.times[left]) / length, 0.0)
-        return self.values[left] + along * (self.values[right] - self.values[left])
+            return _at(self.values, left) + 0.0 * t
+        inside, begin = (k > 0) & (k < n), _at(self.times, left)
+        length = jnp.where(inside, _at(self.times, right) - begin, 1.0)
+        along = jnp.where(inside, (t - begin) / length, 0.0)
+        return _at(self.values, left) + along * (_at(self.values, right) - _at(self.values, left))
 
     def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
         return jnp.searchsorted(self.times, t, side="right").astype(jnp.int32)
 
     def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
         n = self.times.shape[0]
-        return jnp.where(k < n, self.times[jnp.minimum(k, n - 1)], jnp.inf)
+        return jnp.where(k < n, _at(self.times, jnp.minimum(k, n - 1)), jnp.inf)
+
+
+def _at(values: Array, i: Int[Array, ""]) -> Float[Array, ""]:
+    """values[i] for an index that is known to lie inside."""
+    return jax.lax.dynamic_index_in_dim(values, i, keepdims=False, allow_negative_indices=False)

@@ -1,0 +1,128 @@
+"""What does it cost to identify friction from a motion, with every stick and slip of it simulated?
+
+Problem P4: the four parameters of the friction 1 + 0.2 |v| + 0.4 exp(-5 |v|) N on a mass of 1 kg, from 2000 speeds measured
+over 10 s with a noise of 0.002 m/s. The force, 3 sin(2 pi t) + 3 sin(2 pi 0.37 t) N, is known at the same instants and linear
+between them. The start is 30 % off: 1.3, 0.7, 0.7 and 1.3 times the truth.
+
+Timed is a whole fit, until no parameter moves by more than 1e-6 of itself (scipy: its own rule). The error is the largest
+relative distance of a parameter from where the sum of squares is least.
+
+    python experiments/benchmarks/p4.py [--rounds 9] [--csv FILE]
+"""
+
+import os
+
+# Before jax starts: a loop compiled as one function instead of operation by operation.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000")
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+from contest import Contestant, hold, timed
+from records import PARAMETERS, Floor, by_scipy, refined, times
+
+TIMES = times(2000)
+FORCE = 3.0 * np.sin(2.0 * np.pi * TIMES) + 3.0 * np.sin(2.0 * np.pi * 0.37 * TIMES)
+START = PARAMETERS * np.array([1.3, 0.7, 0.7, 1.3])
+TOLERANCE = 1e-7  # of scipy's simulations
+
+
+@functools.cache
+def speeds() -> np.ndarray:
+    """What was measured: nothing at t = 0, where the mass rests, then 2000 noisy speeds."""
+    v = Floor.build().forward(PARAMETERS, refined(FORCE))[::8, 1].copy()
+    v[1:] += 0.002 * np.random.default_rng(0).standard_normal(len(v) - 1)
+    return v
+
+
+def c_floor(name: str, *options: str) -> list[Contestant]:
+    """Levenberg-Marquardt in C."""
+    floor, v = Floor.build(*options), speeds()
+    return [
+        Contestant(name, "fit", lambda: floor.fit(START, FORCE, v), lambda: timed(lambda i: floor.fit(changed(i), FORCE, v), 20)),
+    ]
+
+
+def frictax() -> list[Contestant]:
+    """The public interface. The first fit compiles and is not timed: `p4_process.py` does that."""
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # else each call changes threads
+
+    import frictax as fx
+
+    us, v = jnp.asarray(FORCE), jnp.asarray(speeds())
+    record = fx.Record(jnp.asarray(TIMES), inputs={"drive": us}, outputs={"mass.v": v})
+
+    def fit(start: np.ndarray) -> np.ndarray:
+        F_Coulomb, F_prop, F_Stribeck, fexp = start.tolist()
+        law = fx.Stribeck(F_Coulomb=F_Coulomb, F_prop=F_prop, F_Stribeck=F_Stribeck, fexp=fexp)
+        block = fx.Mechanism(
+            mass=fx.Mass(m=1.0),
+            friction=fx.SupportFriction("mass", f_pos=law, peak=1.0),
+            drive=fx.Force("mass", fx.Sampled(jnp.asarray(TIMES), us)),
+        )
+        found = fx.fit(block, record, free=["friction.f_pos"], objective=fx.FreeRun())
+        return np.array([found.values[f"friction.f_pos.{name}"] for name in ("F_Coulomb", "F_prop", "F_Stribeck", "fexp")])
+
+    return [Contestant("frictax", "fit", lambda: fit(START), lambda: timed(lambda i: fit(changed(i)), 3))]
+
+
+def scipy() -> list[Contestant]:
+    """`least_squares` on simulations with `solve_ivp` and events; once on simulations in C; once with its default differences.
+
+    The default differences are smaller than the simulation's own errors: it stops where it starts, and calls that a success.
+    """
+    from scipy.optimize import least_squares
+
+    floor, v = Floor.build(), speeds()
+
+    def contestant(name: str, simulate: Callable[[np.ndarray], np.ndarray], diff_step: float | None) -> Contestant:
+        def fit() -> np.ndarray:
+            return least_squares(lambda p: simulate(p)[:, 1] - v, START, diff_step=diff_step).x
+
+        return Contestant(name, "fit", fit, lambda: timed(lambda i: fit(), 1))
+
+    return [
+        contestant("scipy with step 1e-3", lambda p: by_scipy(p, FORCE, TOLERANCE), 1e-3),
+        contestant("scipy with default step", lambda p: by_scipy(p, FORCE, TOLERANCE), None),
+        contestant("scipy on C with step 1e-3", lambda p: floor.forward(p, FORCE), 1e-3),
+    ]
+
+
+def changed(i: int) -> np.ndarray:
+    """A start that differs a little from call to call."""
+    return START * (1.0 + 1e-9 * i)
+
+
+@functools.cache
+def optimum() -> np.ndarray:
+    """Where the sum of squares is least, with eight steps a sample: by scipy's MINPACK, with the derivatives of C."""
+    from scipy.optimize import least_squares
+
+    floor, u, v = Floor.build(), refined(FORCE), speeds()
+
+    def residuals(p: np.ndarray) -> np.ndarray:
+        return floor.forward(p, u)[::8, 1] - v
+
+    def jacobian(p: np.ndarray) -> np.ndarray:
+        return floor.jacobian(p, u)[::8, 1]
+
+    return least_squares(residuals, START, jac=jacobian, method="lm", x_scale="jac", xtol=1e-15, ftol=1e-15, gtol=1e-15).x
+
+
+def error(c: Contestant) -> float:
+    """The largest relative distance of a parameter from the optimum."""
+    return float(np.max(np.abs(c.answer() / optimum() - 1)))
+
+
+def field() -> list[Contestant]:
+    """Everybody who takes part."""
+    return [*c_floor("C"), *c_floor("C with library exp", "-DLIBRARY_EXP"), *frictax(), *scipy()]
+
+
+if __name__ == "__main__":
+    hold(__doc__, "p4.csv", field, error)

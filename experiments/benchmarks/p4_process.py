@@ -1,0 +1,84 @@
+"""How long does a person wait who fits a record from the shell?
+
+Whole processes: Python starts, imports frictax, reads 2001 rows of time, force and speed from a CSV file (problem P4, see
+p4.py), fits four friction parameters and prints them. Each round does it first with an empty compilation cache, then again
+with what the first has left there (JAX's own persistent cache). Medians over the rounds.
+
+    python experiments/benchmarks/p4_process.py [--rounds 5]
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import p4
+
+# What a person would write. It prints the parameters, then how long the imports took and how long the rest [s].
+SCRIPT = """
+import sys
+import time
+
+begin = time.perf_counter()
+import jax
+
+jax.config.update("jax_enable_x64", True)
+
+import numpy as np
+
+import frictax as fx
+
+law = fx.Stribeck(F_Coulomb=1.3, F_prop=0.14, F_Stribeck=0.28, fexp=6.5)
+imported = time.perf_counter()
+ts, u, v = np.loadtxt(sys.argv[1], delimiter=",", skiprows=1, unpack=True)
+block = fx.Mechanism(
+    mass=fx.Mass(m=1.0),
+    friction=fx.SupportFriction("mass", f_pos=law, peak=1.0),
+    drive=fx.Force("mass", fx.Sampled(ts, u)),
+)
+record = fx.Record(ts, inputs={"drive": u}, outputs={"mass.v": v})
+found = fx.fit(block, record, free=["friction.f_pos"], objective=fx.FreeRun())
+print(*found.values.values())
+print(imported - begin, time.perf_counter() - imported)
+"""
+
+
+def process(record: Path, cache: Path) -> tuple[np.ndarray, tuple[float, float, float]]:
+    """The parameters that one process finds; the seconds it takes in all, to import, and to do the rest."""
+    environment = os.environ | {
+        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    begin = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", SCRIPT, str(record)], env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    total = time.perf_counter() - begin
+    parameters, (imports, rest) = (np.array(line.split(), float) for line in done.stdout.splitlines())
+    return parameters, (total, float(imports), float(rest))
+
+
+def main() -> None:
+    """Take turns, print medians."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--rounds", type=int, default=5)
+    taken: dict[str, list[tuple[float, float, float]]] = {"empty cache": [], "filled cache": []}
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "record.csv"
+        np.savetxt(record, np.stack([p4.TIMES, p4.FORCE, p4.speeds()], 1), "%.12g", ",", header="time,u,v", comments="")
+        for i in range(options.parse_args().rounds):
+            for seconds in taken.values():  # in this order
+                parameters, times = process(record, Path(folder) / f"cache{i}")
+                seconds.append(times)
+    print(f"F_Coulomb, F_prop, F_Stribeck, fexp: {parameters}; from the optimum: {np.max(np.abs(parameters / p4.optimum() - 1)):.1e}")
+    print(f"{'':<16}{'in all':>10}{'imports':>10}{'the rest':>10}")
+    for name, seconds in taken.items():
+        print(f"{name:<16}" + "".join(f"{statistics.median(column):>8.2f} s" for column in zip(*seconds, strict=True)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""A linear map that JAX may transpose, given as two programs."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+def linear(push: Any, pull: Any, inputs: Any, nothing: Any) -> Any:
+    """push(inputs), a linear map whose transpose is `pull`; `nothing` is an output of zeros.
+
+    JAX lets a user name the transpose of a linear *solve* only, so the map J is posed as one: [[1, 0], [-J, 1]] (x, z) = (inputs, 0).
+    """
+
+    def solve(_: Any, b: Any) -> Any:
+        return b[0], jax.tree_util.tree_map(jnp.add, b[1], push(b[0]))
+
+    def transpose(_: Any, c: Any) -> Any:
+        return jax.tree_util.tree_map(jnp.add, c[0], pull(c[1])), c[1]
+
+    # The operator itself would be needed for second derivatives only, which are refused.
+    return jax.lax.custom_linear_solve(lambda x: x, (inputs, nothing), solve, transpose)[1]

@@ -1,0 +1,102 @@
+"""Derivatives of a run on samples, in forward and reverse mode."""
+
+from typing import Any
+
+import equinox as eqx
+import equinox.internal as eqxi  # nondifferentiable: there is no public way to refuse a derivative
+import jax
+import jax.numpy as jnp
+
+from frictax.engine.linear import linear
+from frictax.engine.options import OnSamples
+from frictax.engine.result import SECOND
+from frictax.engine.samples import Piece, cross_inside, fine_grid, march, slack_of
+from frictax.engine.stepping import advance
+
+
+@eqx.filter_custom_jvp
+def run_samples(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples) -> Any:
+    floats, whole, _ = march(model, t0, y0, mode0, ts, options)
+    return floats, whole
+
+
+@run_samples.def_jvp
+def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
+    model, t0, _, y0, mode0, ts, options = primals
+    d_model, d_t0, _, d_y0, *_ = tangents
+    # What is held in an event is first-order exact only; a second derivative of it would be silently wrong.
+    model_, t0_, y0_, ts_ = eqxi.nondifferentiable((model, t0, y0, ts), msg=SECOND)
+    moved = jax.tree_util.tree_map(lambda x, d: None if d is None else x, model_, d_model, is_leaf=lambda x: x is None)
+    moved, _ = eqx.partition(moved, eqx.is_inexact_array)
+    rest = jax.tree_util.tree_map(lambda x, m: x if m is None else None, model_, moved, is_leaf=lambda x: x is None)
+    d_moved = eqx.filter(d_model, jax.tree_util.tree_map(lambda m: m is not None, moved, is_leaf=lambda x: x is None))
+    zero = lambda like, d=None: jnp.zeros_like(like) if d is None else d  # noqa: E731
+
+    def run(moved: Any, t0: Any, y0: Any) -> Any:
+        floats, whole, log = march(eqx.combine(moved, rest), t0, y0, mode0, ts_, options)
+        return floats, (whole, log)
+
+    at, along = (moved, t0_, y0_), (d_moved, zero(t0, d_t0), zero(y0, d_y0))
+    if options.adjoint is not None:
+        floats, d_floats, (whole, _) = jax.jvp(run, at, along, has_aux=True)
+        return (floats, whole), (d_floats, jax.tree_util.tree_map(lambda _: None, whole))
+    floats, (whole, log) = run(*at)
+    # Transposition asks that every entry depend linearly on some tangent, also the zeros.
+    nought = 0.0 * jnp.sum(jax.tree_util.tree_leaves((d_model, d_t0, d_y0))[0])
+    along = (d_moved, along[1] + nought, along[2] + nought)
+    nothing = jax.tree_util.tree_map(lambda x: jnp.zeros_like(x) + nought, floats)
+    # Forward mode goes the whole way once more instead of along the log: where the values are not asked for, this is all that is done.
+    push = lambda along: jax.jvp(run, at, along, has_aux=True)[1]  # noqa: E731
+    pull = _pull(moved, rest, fine_grid(t0_, ts_, options.substeps), log, options)
+    return (floats, whole), (linear(push, pull, along, nothing), jax.tree_util.tree_map(lambda _: None, whole))
+
+
+def _pull(moved: Any, rest: Any, grid: Any, record: Any, options: OnSamples) -> Any:
+    """Cotangents of the inputs from cotangents of all outputs: over the steps from last to first."""
+    ys, modes, log, count = record
+    steps = grid.shape[0] - 1
+
+    def complete(j: Any, moved: Any, t: Any, y: Any) -> Any:
+        """The last piece of step j, which no event ends."""
+        system, args = eqx.combine(moved, rest)
+        return advance(options.solver, lambda t, y: system.flow(t, y, modes[j + 1], args), t, grid[j + 1], y)
+
+    def over(e: Any, j: Any, moved: Any, t: Any, y: Any) -> Any:
+        """The piece that event e ends."""
+        system, args = eqx.combine(moved, rest)
+        end = grid[j + 1]
+        piece = Piece(t, y, log.before[e])
+        return cross_inside(system, args, options, piece, log.found[e], log.fired[e], end, slack_of(grid[j], end))[:2]
+
+    def pull(cotangents: Any) -> Any:
+        c_ys, c_times = cotangents
+        c_all = jnp.zeros_like(ys).at[:: options.substeps].set(c_ys)
+        nothing = jax.tree_util.tree_map(jnp.zeros_like, moved)
+        add = lambda a, b: jax.tree_util.tree_map(jnp.add, a, b)  # noqa: E731
+
+        def body(i: Any, carry: Any) -> Any:
+            _, c_y, c_moved, e = carry
+            j = steps - 1 - i
+            last = jnp.maximum(e, 0)
+            here = (e >= 0) & (log.step[last] == j)
+            t, y = jnp.where(here, log.t1[last], grid[j]), jnp.where(here, log.y1[last], ys[j])
+            _, back = jax.vjp(lambda *p: complete(j, *p), moved, t, y)
+            d_moved, c_t, c_y = back(c_y + c_all[j + 1])
+
+            def event(carry: Any) -> Any:
+                c_t, c_y, c_moved, e, here = carry
+                last = jnp.maximum(e, 0)
+                _, back = jax.vjp(lambda *p: over(last, j, *p), moved, log.t0[last], log.y0[last])
+                d_moved, d_t, d_y = back((c_t + c_times[last], c_y))
+                kept = jax.tree_util.tree_map(lambda a, b: jnp.where(here, a, b), (d_t, d_y, add(c_moved, d_moved)), (c_t, c_y, c_moved))
+                e = jnp.where(here, e - 1, e)
+                return *kept, e, (e >= 0) & (log.step[jnp.maximum(e, 0)] == j)
+
+            c_t, c_y, c_moved, e, _ = jax.lax.while_loop(lambda c: eqxi.unvmap_any(c[4]), event, (c_t, c_y, add(c_moved, d_moved), e, here))
+            return c_t, c_y, c_moved, e
+
+        first = (jnp.zeros_like(grid[0]), jnp.zeros_like(ys[0]), nothing, count - 1)
+        c_t, c_y, c_moved, _ = jax.lax.fori_loop(0, steps, body, first)
+        return c_moved, c_t, c_y + c_all[0]
+
+    return pull

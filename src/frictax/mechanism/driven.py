@@ -1,0 +1,100 @@
+"""A system of the user's own under drives."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from frictax.mechanism.system import DEADLINE, AbstractHybridSystem
+from frictax.signals import AbstractSignal
+from frictax.signals.signal import as_signal
+
+
+class Driven(AbstractHybridSystem):
+    """A hybrid system of the user's own, with signals: its `args` are the signals' values by name, ``args["motor"]``.
+
+    The engine stops at the signals' switches by itself; the system need not know of them. Where a drive may break a contact away at a
+    switch, the margin is down when the mode goes on, and `jump` is called for it.
+
+    **Arguments:** `system`; then each signal under its name: signals, functions of time or numbers.
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> class Rotor(fx.AbstractHybridSystem):
+    ...     def flow(self, t, y, mode, args):
+    ...         return args["motor"][None] / 2.0
+    ...     def guard(self, t, y, mode, args):
+    ...         return jnp.ones(1)
+    ...     def jump(self, t, y, mode, fired, args):
+    ...         return y, mode, jnp.array(0)
+    >>> rotor = fx.Driven(Rotor(), motor=fx.Step(height=4.0, startTime=1.0))
+    >>> y, mode = rotor.with_pieces(jnp.zeros(1), jnp.zeros(1, int), jnp.array(0.0))
+    >>> float(fx.walk(rotor, y, mode, jnp.array([0.0, 3.0])).ys[-1, 0].round(9))
+    4.0
+    """
+
+    system: AbstractHybridSystem
+    signals: tuple[AbstractSignal, ...]
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def __init__(self, system: AbstractHybridSystem, **signals: Any) -> None:
+        self.system = system
+        self.signals = tuple(as_signal(s) for s in signals.values())
+        self.names = tuple(signals)
+
+    def with_pieces(self, y: Array, mode: Array, t: Array) -> tuple[Array, Array]:
+        """`y` and the system's mode followed by the signals' pieces at time `t`, as a run begins."""
+        return y, jnp.concatenate([jnp.asarray(mode, jnp.int32), jnp.stack([s.piece(t) for s in self.signals]).astype(jnp.int32)])
+
+    def flow(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " n"]:
+        return self.system.flow(t, y, self._own(mode), self._values(t, mode))
+
+    def guard(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " g"]:
+        return self.system.guard(t, y, self._own(mode), self._values(t, mode))
+
+    def turning(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> tuple[Float[Array, ""], ...]:
+        return self.system.turning(t, y, self._own(mode), self._values(t, mode))
+
+    def jump(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], fired: Int[Array, ""], args: Any
+    ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
+        pieces = list(mode[mode.shape[0] - len(self.signals) :])
+        switch = jnp.argmin(jnp.stack([s.end(k) for s, k in zip(self.signals, pieces, strict=True)]))
+        for j, (signal, k) in enumerate(zip(self.signals, pieces, strict=True)):
+            pieces[j] = jnp.where((fired == DEADLINE) & (switch == j), jnp.maximum(k + 1, _passed(signal, k, t)), _passed(signal, k, t))
+        after = jnp.concatenate([self._own(mode), jnp.stack(pieces).astype(jnp.int32)])
+        y, own, status = self.system.jump(t, y, self._own(mode), fired, self._values(t, after))
+        return y, jnp.concatenate([jnp.asarray(own, jnp.int32), after[own.shape[0] :]]), status
+
+    def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
+        least = jnp.asarray(jnp.inf)
+        for signal, k in zip(self.signals, mode[mode.shape[0] - len(self.signals) :], strict=True):
+            least = jnp.where(signal.end(k) < least, signal.end(k), least)
+        return least
+
+    def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: Any) -> Int[Array, " m"]:
+        pieces = mode[mode.shape[0] - len(self.signals) :]
+        after = [jnp.where(s.end(k) <= t, jnp.maximum(k + 1, _passed(s, k, t)), k) for s, k in zip(self.signals, pieces, strict=True)]
+        return jnp.concatenate([self._own(mode), jnp.stack(after).astype(jnp.int32)])
+
+    def start(self, t: Float[Array, ""]) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+        return self.with_pieces(*self.system.start(t), t)
+
+    def variables(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> dict[str, Float[Array, ""]]:
+        values = self._values(t, mode)
+        return {**values, **self.system.variables(t, y, self._own(mode), values)}
+
+    def states(self) -> tuple[str, ...]:
+        return self.system.states()
+
+    def _own(self, mode: Array) -> Array:
+        return mode[: mode.shape[0] - len(self.signals)]
+
+    def _values(self, t: Array, mode: Array) -> dict[str, Array]:
+        pieces = mode[mode.shape[0] - len(self.signals) :]
+        return {name: s.on_piece(t, k) for name, s, k in zip(self.names, self.signals, pieces, strict=True)}
+
+
+def _passed(signal: AbstractSignal, k: Array, t: Array) -> Array:
+    """The piece of a smooth signal that has gone over extrema unnoticed."""
+    return jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)
