@@ -15,21 +15,29 @@ if TYPE_CHECKING:
     from frictax.engine import Result as Result
     from frictax.engine import walk as walk
     from frictax.fitting import Band as Band
+    from frictax.fitting import ClosedLoop as ClosedLoop
     from frictax.fitting import Column as Column
     from frictax.fitting import ComparedLaw as ComparedLaw
     from frictax.fitting import Comparison as Comparison
     from frictax.fitting import Estimate as Estimate
     from frictax.fitting import Found as Found
+    from frictax.fitting import FoundMachine as FoundMachine
+    from frictax.fitting import FreeRun as FreeRun
     from frictax.fitting import Huber as Huber
     from frictax.fitting import Identifiability as Identifiability
+    from frictax.fitting import Instrument as Instrument
+    from frictax.fitting import InverseDynamics as InverseDynamics
     from frictax.fitting import Knowledge as Knowledge
     from frictax.fitting import LevenbergMarquardt as LevenbergMarquardt
+    from frictax.fitting import Normal as Normal
     from frictax.fitting import Optax as Optax
     from frictax.fitting import Record as Record
     from frictax.fitting import Replicates as Replicates
+    from frictax.fitting import Smooth as Smooth
     from frictax.fitting import Squares as Squares
     from frictax.fitting import SteadyFriction as SteadyFriction
     from frictax.fitting import Sweep as Sweep
+    from frictax.fitting import Windows as Windows
     from frictax.fitting import compare as compare
     from frictax.fitting import fit as fit
     from frictax.fitting import fit_many as fit_many
@@ -136,6 +144,14 @@ _ROOMS = {
         "SteadyFriction",
         "Sweep",
         "compare",
+        "ClosedLoop",
+        "FoundMachine",
+        "FreeRun",
+        "Instrument",
+        "InverseDynamics",
+        "Normal",
+        "Smooth",
+        "Windows",
         "fit",
         "fit_many",
         "starting_law",

@@ -19,19 +19,24 @@ _LOCATED = 1e-7  # of a step: how near an event is found before the Newton step
 _LOOKS = 8  # places in a step at which a dip is looked for
 
 
-class Log(eqx.Module):
-    """What happened inside steps: where each event's piece began (`t0`, `y0`, `before`), where its end was found (`found`), why (`fired`),
-    and what came after; `step` is the number of the step."""
+class Retrace(eqx.Module):
+    """What reverse mode needs of an event beside the `Log`: where its piece began, where its end was found, and the state after it."""
 
     t0: Float[Array, "..."]
     y0: Float[Array, "... n"]
-    before: Int[Array, "... m"]
     found: Float[Array, "..."]
-    fired: Int[Array, "..."]
-    t1: Float[Array, "..."]
     y1: Float[Array, "... n"]
-    after: Int[Array, "... m"]
     step: Int[Array, "..."]
+
+
+class Log(eqx.Module):
+    """What happened inside steps: time, cause and modes of each event; `retrace` is None where only forward mode is asked for."""
+
+    t1: Float[Array, "..."]
+    fired: Int[Array, "..."]
+    before: Int[Array, "... m"]
+    after: Int[Array, "... m"]
+    retrace: Retrace | None
 
 
 class Piece(eqx.Module):
@@ -53,7 +58,7 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     ys = jnp.zeros((steps + 1, n), y0.dtype).at[0].set(y0)
     modes = jnp.zeros((steps + 1, m), jnp.int32).at[0].set(mode0)
-    log = _empty(options.max_events, y0, mode0)
+    log = _empty(options, y0, mode0)
 
     def quiet(carry: Any) -> Any:
         j, y, mode, _, alive, ys, modes = carry
@@ -118,7 +123,7 @@ def _eventful(
             (~jnp.all(jnp.isfinite(y1)), Result.nonfinite),
         ):
             result = Result.where(active & failed & (result == Result.successful), how, result)
-        entry = Log(t, y, mode, found, fired, t1, y1, after, j)
+        entry = Log(t1, fired, mode, after, None if log.retrace is None else Retrace(t, y, found, y1, j))
         row = jnp.where(active & ~done & (result == Result.successful), count, size)
         log = jax.tree_util.tree_map(lambda a, v: a.at[row].set(v.astype(a.dtype), mode="drop"), log, entry)
         count = jnp.where(row < size, count + 1, count)
@@ -259,7 +264,9 @@ def slack_of(t: Any, end: Any) -> Any:
     return hold(1e-9 * (end - t))
 
 
-def _empty(size: int, y: Any, mode: Any) -> Log:
+def _empty(options: OnSamples, y: Any, mode: Any) -> Log:
+    size = options.max_events
     number, whole = jnp.zeros(size, y.dtype), jnp.zeros(size, jnp.int32)
     states, modes = jnp.zeros((size, *y.shape), y.dtype), jnp.zeros((size, *mode.shape), jnp.int32)
-    return Log(number, states, modes, number, whole, jnp.full_like(number, jnp.inf), states, modes, whole - 1)
+    retrace = Retrace(number, states, number, states, whole - 1) if options.adjoint is None else None
+    return Log(jnp.full_like(number, jnp.inf), whole, modes, modes, retrace)

@@ -54,7 +54,7 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
 def _pull(moved: Any, rest: Any, grid: Any, record: Any, options: OnSamples) -> Any:
     """Cotangents of the inputs from cotangents of all outputs: over the steps from last to first."""
     ys, modes, log, count = record
-    steps = grid.shape[0] - 1
+    steps, trace = grid.shape[0] - 1, log.retrace
 
     def complete(j: Any, moved: Any, t: Any, y: Any) -> Any:
         """The last piece of step j, which no event ends."""
@@ -66,7 +66,7 @@ def _pull(moved: Any, rest: Any, grid: Any, record: Any, options: OnSamples) -> 
         system, args = eqx.combine(moved, rest)
         end = grid[j + 1]
         piece = Piece(t, y, log.before[e])
-        return cross_inside(system, args, options, piece, log.found[e], log.fired[e], end, slack_of(grid[j], end))[:2]
+        return cross_inside(system, args, options, piece, trace.found[e], log.fired[e], end, slack_of(grid[j], end))[:2]
 
     def pull(cotangents: Any) -> Any:
         c_ys, c_times = cotangents
@@ -78,19 +78,19 @@ def _pull(moved: Any, rest: Any, grid: Any, record: Any, options: OnSamples) -> 
             _, c_y, c_moved, e = carry
             j = steps - 1 - i
             last = jnp.maximum(e, 0)
-            here = (e >= 0) & (log.step[last] == j)
-            t, y = jnp.where(here, log.t1[last], grid[j]), jnp.where(here, log.y1[last], ys[j])
+            here = (e >= 0) & (trace.step[last] == j)
+            t, y = jnp.where(here, log.t1[last], grid[j]), jnp.where(here, trace.y1[last], ys[j])
             _, back = jax.vjp(lambda *p: complete(j, *p), moved, t, y)
             d_moved, c_t, c_y = back(c_y + c_all[j + 1])
 
             def event(carry: Any) -> Any:
                 c_t, c_y, c_moved, e, here = carry
                 last = jnp.maximum(e, 0)
-                _, back = jax.vjp(lambda *p: over(last, j, *p), moved, log.t0[last], log.y0[last])
+                _, back = jax.vjp(lambda *p: over(last, j, *p), moved, trace.t0[last], trace.y0[last])
                 d_moved, d_t, d_y = back((c_t + c_times[last], c_y))
                 kept = jax.tree_util.tree_map(lambda a, b: jnp.where(here, a, b), (d_t, d_y, add(c_moved, d_moved)), (c_t, c_y, c_moved))
                 e = jnp.where(here, e - 1, e)
-                return *kept, e, (e >= 0) & (log.step[jnp.maximum(e, 0)] == j)
+                return *kept, e, (e >= 0) & (trace.step[jnp.maximum(e, 0)] == j)
 
             c_t, c_y, c_moved, e, _ = jax.lax.while_loop(lambda c: eqxi.unvmap_any(c[4]), event, (c_t, c_y, add(c_moved, d_moved), e, here))
             return c_t, c_y, c_moved, e

@@ -116,13 +116,13 @@ def estimate(
     active = (norms > 0) & (effect > 1e-3 * scale)
     dof = rows - jnp.sum(active)
     if loss.rounds > 1:
-        variance = _robust_variance(data, loss, r / scale, dof, sigma_known) * scale**2
+        variance = robust_variance(loss, r / scale, data.weight > 0, dof, sigma_known) * scale**2
         noise, cost = scale, jnp.sum(jnp.where(data.weight > 0, loss.rho(r), 0.0)) if sigma_known else scale
     else:
         cost = jnp.sum(r * r)
         variance = jnp.ones_like(cost) if sigma_known else cost / jnp.maximum(dof, 1)
         noise = jnp.sqrt(variance)
-    covariance = variance * _inverse_gram(jacobian, norms, active)
+    covariance = variance * inverse_gram(jacobian, norms, active)
     return Estimation(x, covariance, jacobian, r, cost, noise, dof, active, settled & jnp.all(jnp.isfinite(x)), steps)
 
 
@@ -162,12 +162,12 @@ def _search(
     return z, scale, converged & (change <= 1e-6) if robust else converged, steps
 
 
-def _robust_variance(data: SweepData, loss: AbstractLoss, scaled: Array, dof: Array, sigma_known: bool) -> Array:
+def robust_variance(loss: AbstractLoss, scaled: Array, counted: Array, dof: Array, sigma_known: bool) -> Array:
     """What multiplies scale**2 * inv(J^T J): K**2 * sum(score**2)/dof / mean(slope)**2, with Huber's correction K.
 
-    Where sigma is known the mean of score**2 is that of normal noise.
+    Of the `scaled` residuals those `counted` enter. Where sigma is known the mean of score**2 is that of normal noise.
     """
-    counted, rows = data.weight > 0, jnp.sum(data.weight > 0)
+    rows = jnp.sum(counted)
     slope = jnp.where(counted, loss.score_slope(scaled), 0.0)
     mean = jnp.sum(slope) / rows
     scatter = jnp.sum(jnp.where(counted, (slope - mean) ** 2, 0.0)) / rows
@@ -205,7 +205,7 @@ def _split(free: list[Parameter], flat: Array) -> dict[str, Array]:
     return parts
 
 
-def _inverse_gram(jacobian: Array, norms: Array, active: Array) -> Array:
+def inverse_gram(jacobian: Array, norms: Array, active: Array) -> Array:
     """inv(J^T J) over the active columns, zero elsewhere; enormous along a direction that the data do not see."""
     scaled = jnp.where(active, jacobian / jnp.where(norms > 0, norms, 1.0), 0.0)
     padded = jnp.concatenate([scaled, jnp.diag(jnp.where(active, 0.0, 1.0))])

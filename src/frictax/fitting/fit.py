@@ -17,7 +17,7 @@ from frictax.fitting.estimation import (
     lower_bounds,
     with_values,
 )
-from frictax.fitting.found import Found, Replicates, quantile
+from frictax.fitting.found import Replicates, quantile
 from frictax.fitting.identifiability import null_directions, peak_sentence
 from frictax.fitting.losses import AbstractLoss, Squares
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
@@ -25,12 +25,18 @@ from frictax.fitting.starting import near_law, starting_law
 from frictax.fitting.steady import SteadyFriction, as_steady
 from frictax.fitting.sweep import Sweep
 from frictax.laws import AbstractLaw, as_law
+from frictax.mechanism import AbstractHybridSystem, Mechanism
 from frictax.parameters import Parameter, as_array, check, parameters, replace, select, to_unconstrained
+
+_OF_RECORDS: dict[str, Any] = {
+    "own": (), "objective": None, "start": None, "priors": (), "instruments": {}, "engine": None, "starts": 1, "spread": 0.5, "seed": 0,
+    "progress": False,
+}  # fmt: skip
 
 
 def fit(
     model: Any,
-    data: Sweep,
+    data: Any,
     *,
     f_neg: Any = None,
     peak: float | None = None,
@@ -39,8 +45,9 @@ def fit(
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
     level: float = 0.95,
-) -> Found:
-    """Find the parameters with which a friction law explains a measured sweep, with error bars.
+    **of_records: Any,
+) -> Any:
+    """Find the parameters with which a friction law explains a measured sweep, or a machine its records, with error bars.
 
     **Arguments:**
 
@@ -68,8 +75,13 @@ def fit(
     >>> round(float(found.law.F_Coulomb), 3), round(found.standard_errors["F_Coulomb"], 3)
     (6.1, 0.155)
     """
-    method = LevenbergMarquardt() if method is None else method
     loss = Squares() if loss is None else loss
+    if not isinstance(data, Sweep) or isinstance(model, Mechanism | AbstractHybridSystem):
+        from frictax.fitting.record_fit import fit_records
+
+        settings = {**_OF_RECORDS, **of_records}
+        return fit_records(model, data, free=free, method=method, loss=loss, level=level, **settings)
+    method = LevenbergMarquardt() if method is None else method
     _check_arguments(data, method, loss)
     start = _assemble(model, data, f_neg, peak, offset)
     chosen, notes = _free(start, data, free)

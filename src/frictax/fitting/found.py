@@ -1,7 +1,7 @@
 """The answer of a fit."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -126,16 +126,16 @@ class Found:
     @property
     def values(self) -> Mapping[str, Any]:
         """Fitted values by path: a number, or an array for a table's forces."""
-        return self._by_path(lambda e: e.value)
+        return by_path(self.estimates, lambda e: e.value)
 
     @property
     def standard_errors(self) -> Mapping[str, Any]:
-        return self._by_path(lambda e: e.standard_error)
+        return by_path(self.estimates, lambda e: e.standard_error)
 
     @property
     def intervals(self) -> Mapping[str, Any]:
         """(lower, upper) by path; arrays (M, 2) for a table."""
-        return self._by_path(lambda e: (e.lower, e.upper))
+        return by_path(self.estimates, lambda e: (e.lower, e.upper))
 
     @property
     def correlation(self) -> Float[np.ndarray, "p p"]:
@@ -191,14 +191,16 @@ class Found:
 
     __repr__ = __str__
 
-    def _by_path(self, pick: Any) -> dict[str, Any]:
-        out: dict[str, Any] = {}
-        for e in self.estimates:
-            out.setdefault(e.path, []).append((e.name, pick(e)))
-        return {
-            path: cells[0][1] if len(cells) == 1 and cells[0][0] == path else np.array([value for _, value in cells])
-            for path, cells in out.items()
-        }
+
+def by_path(estimates: Iterable[Estimate], pick: Any) -> dict[str, Any]:
+    """What `pick` takes of each estimate, by path: one thing, or an array for a table's forces."""
+    out: dict[str, Any] = {}
+    for e in estimates:
+        out.setdefault(e.path, []).append((e.name, pick(e)))
+    return {
+        path: cells[0][1] if len(cells) == 1 and cells[0][0] == path else np.array([value for _, value in cells])
+        for path, cells in out.items()
+    }
 
 
 def quantile(level: float, dof: Any, known: bool) -> Any:

@@ -57,7 +57,7 @@ def null_directions(jacobian: np.ndarray, names: list[str], active: np.ndarray) 
     kept = [name for name, on in zip(names, active, strict=True) if on]
     if not kept:
         return np.zeros(0), []
-    _, s, vt = np.linalg.svd(columns / np.linalg.norm(columns, axis=0), full_matrices=True)
+    _, s, vt = np.linalg.svd(columns / np.linalg.norm(columns, axis=0), full_matrices=columns.shape[0] < columns.shape[1])
     s = np.concatenate([s, np.zeros(len(kept) - s.size)])
     null = [v for v, size in zip(vt, s, strict=True) if size < 1e-7 * s[0]]
     return s, [{n: float(c) for n, c in zip(kept, v, strict=True) if abs(c) > 0.05} for v in null]
@@ -87,8 +87,8 @@ def judge(
     for direction in null:
         knowledge.update(dict.fromkeys(direction, Knowledge.UNKNOWN))
         sentences.append(
-            f"{_listed(direction)} cannot be told apart: the data fix only a combination of them "
-            f"(null direction {_combination(direction)}). Fix all but one of them through free=[...]."
+            f"{listed(direction)} cannot be told apart: the data fix only a combination of them "
+            f"(null direction {combination(direction)}). Fix all but one of them through free=[...]."
         )
     sentences += _stribeck_terms(model, sweep, names, done, loss, knowledge)
     for name, what in knowledge.items():
@@ -139,7 +139,7 @@ def _stribeck_terms(
         chance = _chance_of_a_dip(model, sweep, names, done, loss, terms)
         if knowledge[terms[0]] is Knowledge.AT_BOUND or chance > 0.05:
             knowledge.update(dict.fromkeys(terms, Knowledge.UNKNOWN))
-            subject = f"terms {_listed(terms)} are" if len(terms) > 1 else f"term {terms[0]} is"
+            subject = f"terms {listed(terms)} are" if len(terms) > 1 else f"term {terms[0]} is"
             out.append(
                 f"The Stribeck {subject} not identifiable: "
                 f"where there is no dip at all, noise alone shows one as deep in {100 * chance:.0f} of 100 sweeps. "
@@ -199,10 +199,12 @@ def _chance_of_a_dip(model: Any, sweep: Sweep, names: list[str], done: Estimatio
     return float(np.mean(gain >= gain[0]))
 
 
-def _listed(names: Any) -> str:
+def listed(names: Any) -> str:
+    """Names as in a sentence."""
     names = list(names)
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
-def _combination(direction: Mapping[str, float]) -> str:
+def combination(direction: Mapping[str, float]) -> str:
+    """A direction as a sum."""
     return " ".join(f"{value:+.2f} {name}" for name, value in direction.items())

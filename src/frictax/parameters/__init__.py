@@ -26,5 +26,6 @@ from frictax.parameters.paths import get as get
 from frictax.parameters.paths import parameters as parameters
 from frictax.parameters.paths import replace as replace
 from frictax.parameters.paths import select as select
+from frictax.parameters.unconstrained import check_not_on_edge as check_not_on_edge
 from frictax.parameters.unconstrained import from_unconstrained as from_unconstrained
 from frictax.parameters.unconstrained import to_unconstrained as to_unconstrained

@@ -84,8 +84,11 @@ class UnknownName(KeyError):
 
 def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
     """The named fields below `model` that may hold parameters, with the field's declaration if it has one."""
+    own = getattr(model, "parameter_children", None)
     named = getattr(model, "named_parts", None)
-    if named is not None:
+    if own is not None:
+        yield from own()
+    elif named is not None:
         for name, child in named():
             yield name, child, None
     elif isinstance(model, eqx.Module):

@@ -9,6 +9,7 @@ from jaxtyping import Array
 
 from frictax.parameters.checks import check_value
 from frictax.parameters.declaration import is_traced
+from frictax.parameters.domains import AbstractDomain
 from frictax.parameters.paths import replace, select
 
 
@@ -27,15 +28,19 @@ def to_unconstrained(model: Any, free: str | Iterable[str] | None = None) -> dic
     for p in select(model, free):
         name = f"{p.owner}.{p.path.rsplit('.', 1)[-1]}"
         check_value(name, p.value, p.declaration)
-        domain = p.declaration.domain
-        if not is_traced(p.value) and domain.on_edge(np.asarray(p.value)):
-            value = np.array2string(np.asarray(p.value), formatter={"float_kind": lambda x: f"{x:g}"})
-            raise ValueError(
-                f"`{name}` = {value} lies on the edge of its domain ({domain.rule()}), which a fit cannot leave. "
-                f"Start at {domain.suggestion()}, say."
-            )
-        result[p.path] = domain.to_unconstrained(jnp.asarray(p.value))
+        check_not_on_edge(name, p.value, p.declaration.domain)
+        result[p.path] = p.declaration.domain.to_unconstrained(jnp.asarray(p.value))
     return result
+
+
+def check_not_on_edge(name: str, value: Any, domain: AbstractDomain) -> None:
+    """Raise `ValueError` for a start from which a fit could not move."""
+    if not is_traced(value) and domain.on_edge(np.asarray(value)):
+        shown = np.array2string(np.asarray(value), formatter={"float_kind": lambda x: f"{x:g}"})
+        raise ValueError(
+            f"`{name}` = {shown} lies on the edge of its domain ({domain.rule()}), which a fit cannot leave. "
+            f"Start at {domain.suggestion()}, say."
+        )
 
 
 def from_unconstrained(model: Any, z: Mapping[str, Array]) -> Any:

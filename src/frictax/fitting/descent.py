@@ -1,0 +1,87 @@
+"""Levenberg-Marquardt as one compiled loop that can be stopped and gone on with."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+# From coordinates to residuals and their Jacobian.
+Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array, "n p"]]]
+
+
+class Descent(eqx.Module):
+    """Where the search stands.
+
+    - `z`: the best point so far; `residuals`, `jacobian`, `cost` = half the sum of squares there.
+    - `move`: the step that is tried next, `promised`: how much less cost a linear model expects of it.
+    - `scale` of each coordinate (the largest length of its column so far), `damping` relative to it, and its `growth`.
+    - `distance` to the minimum of the linear model, in standard errors; `steps`; `done`; `settled`: done because it met its tolerance.
+    """
+
+    z: Float[Array, "*s p"]
+    residuals: Float[Array, "*s n"]
+    jacobian: Float[Array, "*s n p"]
+    cost: Float[Array, "*s"]
+    move: Float[Array, "*s p"]
+    promised: Float[Array, "*s"]
+    scale: Float[Array, "*s p"]
+    damping: Float[Array, "*s"]
+    growth: Float[Array, "*s"]
+    distance: Float[Array, "*s"]
+    steps: Int[Array, "*s"]
+    done: Bool[Array, "*s"]
+    settled: Bool[Array, "*s"]
+
+
+def begin(z: Float[Array, " p"], rows: int) -> Descent:
+    """The state before anything was evaluated: the first `descend` evaluates `z` itself."""
+    p, one = z.shape[0], jnp.ones(())
+    never = jnp.array(False)
+    return Descent(
+        z, jnp.zeros(rows), jnp.zeros((rows, p)), one * jnp.inf, jnp.zeros(p), one, jnp.zeros(p), 1e-3 * one, 2.0 * one, one * jnp.inf,
+        jnp.zeros((), jnp.int32), never, never,
+    )  # fmt: skip
+
+
+def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: float, dof: Any, floor: Any) -> Descent:
+    """Go on until `until` steps are done or the next one would move less than `tolerance` standard errors.
+
+    The residuals stand in the program once: a step is evaluated together with its Jacobian. A point where a simulation fails is a step
+    that is not taken. `floor`: cost that is rounding.
+
+    **Source:** K. Madsen, H. B. Nielsen, O. Tingleff, *Methods for Non-Linear Least Squares Problems*, 2nd ed. (2004), algorithm 3.16,
+    with the scaling of J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
+    """
+
+    def step(s: Descent) -> Descent:
+        z = s.z + s.move
+        r, jacobian = evaluate(z)
+        cost = 0.5 * r @ r
+        ratio = (s.cost - cost) / jnp.maximum(s.promised, jnp.finfo(cost.dtype).tiny)
+        first = s.steps == 0
+        better = jnp.isfinite(cost) & jnp.all(jnp.isfinite(jacobian)) & (first | (ratio > 0))
+        z, r, jacobian, cost = (
+            jnp.where(better, a, b) for a, b in zip((z, r, jacobian, cost), (s.z, s.residuals, s.jacobian, s.cost), strict=True)
+        )
+        damping = jnp.where(better, jnp.maximum(1 / 3, 1 - (2 * jnp.where(first, 0.5, ratio) - 1) ** 3), s.growth) * s.damping
+        growth = jnp.where(better, 2.0, 2.0 * s.growth)
+        gram, gradient = jacobian.T @ jacobian, jacobian.T @ r
+        scale = jnp.maximum(s.scale, jnp.sqrt(jnp.diagonal(gram)))
+        unit = jnp.where(scale > 0, scale, 1.0)
+        gram, gradient = gram / unit[:, None] / unit, gradient / unit
+        eye = jnp.eye(unit.size)
+        both = jax.vmap(lambda d: jnp.linalg.solve(gram + d * eye, -gradient))(jnp.stack([damping, 1e-12 * jnp.ones_like(damping)]))
+        move, newton = both[0], both[1]
+        promised = -gradient @ move - 0.5 * move @ gram @ move
+        variance = jnp.maximum(2 * cost, floor) / dof
+        distance = jnp.sqrt(jnp.maximum(-gradient @ newton, 0.0) / variance)
+        settled = jnp.isfinite(cost) & (distance <= tolerance)
+        # Rejected until nothing moves any more: rounding hides every improvement.
+        stuck = ~better & (damping > 1e10)
+        done = settled | stuck | (first & ~better)
+        return Descent(z, r, jacobian, cost, move / unit, promised, scale, damping, growth, distance, s.steps + 1, done, settled)
+
+    return jax.lax.while_loop(lambda s: ~s.done & (s.steps < until), step, state)

@@ -1,0 +1,218 @@
+"""The answer of a fit to records."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from frictax.fitting.descent import Descent
+from frictax.fitting.estimation import inverse_gram, robust_variance
+from frictax.fitting.found import Estimate, by_path, quantile
+from frictax.fitting.identifiability import Identifiability, Knowledge, combination, listed, null_directions
+from frictax.fitting.methods import AbstractMethod
+from frictax.fitting.problem import Problem, SteadyPlan, predictions, residuals_and_jacobian, values_and_slopes
+from frictax.parameters import AtLeast, Positive, replace
+
+_inverse_gram = jax.jit(inverse_gram)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class FoundMachine:
+    """What a fit to records found, how well it is known, and what it cannot know. Print it.
+
+    - `model`: the machine with the values that all records share; `model_for(label)` has those of one record's own, too.
+    - `estimates`: one for each fitted number, in SI units; ``mass.v@run2`` belongs to record run2 alone.
+    - `covariance` (p, p), in their order; `level` of the intervals, which use Student's t with `dof` degrees of freedom. They hold for
+      white residuals; the residuals of a real record rarely are.
+    - `rms`: record -> output -> root mean square of what the objective compares [SI]; `noise_scale` of the weighted residuals.
+    - `converged`, `iterations`, `seconds`; `costs` of all starts; `identifiability`; `warnings`.
+    """
+
+    model: Any
+    records: Mapping[str, Any]
+    estimates: tuple[Estimate, ...]
+    covariance: Float[np.ndarray, "p p"]
+    jacobian: Float[np.ndarray, "n p"]
+    residuals: Float[np.ndarray, " n"]
+    rms: Mapping[str, Mapping[str, float]]
+    noise_scale: float
+    dof: int
+    level: float
+    converged: bool
+    iterations: int
+    seconds: float
+    costs: np.ndarray
+    identifiability: Identifiability
+    warnings: tuple[str, ...]
+    problem: Problem
+    method: AbstractMethod
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(e.name for e in self.estimates)
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """Fitted values by path: a number, or an array for a table's forces."""
+        return by_path(self.estimates, lambda e: e.value)
+
+    @property
+    def standard_errors(self) -> Mapping[str, Any]:
+        return by_path(self.estimates, lambda e: e.standard_error)
+
+    @property
+    def intervals(self) -> Mapping[str, Any]:
+        """(lower, upper) by path."""
+        return by_path(self.estimates, lambda e: (e.lower, e.upper))
+
+    @property
+    def correlation(self) -> Float[np.ndarray, "p p"]:
+        """Correlation of the estimates; nan for entries at their bound."""
+        sd = np.sqrt(np.diag(self.covariance))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.covariance / sd[:, None] / sd[None, :]
+
+    def model_for(self, label: str) -> Any:
+        """The machine with all values that belong to the record called `label`."""
+        if label not in self.records:
+            raise KeyError(f"There is no record {label!r} in this fit. It has: {', '.join(self.records)}.")
+        x = jnp.asarray([e.value for e in self.estimates])
+        return self.problem.bench_at(x, list(self.records).index(label)).machine
+
+    def predicted(self, label: str) -> Float[np.ndarray, "*w n c"]:
+        """What the objective sets against the measurement of record `label`."""
+        x = jnp.asarray([e.value for e in self.estimates])
+        return np.asarray(predictions(self.problem, x, list(self.records).index(label)))
+
+    def __str__(self) -> str:
+        from frictax.fitting.machine_text import machine_text
+
+        return machine_text(self)
+
+    __repr__ = __str__
+
+
+def found_machine(
+    model: Any,
+    problem: Problem,
+    records: Mapping[str, Any],
+    state: Descent,
+    costs: np.ndarray,
+    noise: float,
+    method: AbstractMethod,
+    level: float,
+    notes: list[str],
+    seconds: float,
+) -> FoundMachine:
+    """The answer at the end of a search."""
+    names = [name for u in problem.unknowns for name in u.names]
+    x, slope = (np.array(a) for a in values_and_slopes(problem, state.z))
+    if problem.loss.rounds == 1 and not problem.priors:
+        r, jacobian = np.asarray(state.residuals), np.asarray(state.jacobian) / np.where(slope == 0, 1.0, slope)
+    else:
+        r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, jnp.asarray(x)))
+    weights = [np.ravel(np.asarray(p.weight)) for p in problem.plans]
+    data = sum(w.size for w in weights)
+    counted = np.concatenate([w > 0 for w in weights])
+    jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])  # data in their unit, priors in units of the noise
+    bounds = np.concatenate([np.full(u.size, _bound(u)) for u in problem.unknowns])
+    norms = np.linalg.norm(jacobian, axis=0)
+    rows = int(counted.sum())
+    scale = max(float(np.sqrt(np.sum(r[:data] ** 2) / max(rows - x.size, 1))), 1e-300)
+    effect = np.where(np.isfinite(bounds), x - bounds, np.inf) * norms / np.sqrt(rows)
+    active = (norms > 0) & (effect > 1e-3 * scale)
+    dof = max(rows - int(active.sum()), 1)
+    if problem.loss.rounds > 1:
+        scaled = jnp.asarray(r[:data][counted] / noise)
+        variance = float(robust_variance(problem.loss, scaled, jnp.ones(rows, bool), jnp.asarray(dof), False)) * noise**2
+        scale = noise
+    else:
+        variance = float(np.sum(r[:data] ** 2)) / dof
+        scale = float(np.sqrt(variance))
+    covariance = variance * np.asarray(_inverse_gram(jnp.asarray(jacobian), jnp.asarray(norms), jnp.asarray(active)))
+    error = np.sqrt(np.where(active, np.diag(covariance), np.nan))
+    half = float(quantile(level, dof, False)) * error
+    known = _identifiability(jacobian, names, active, x, bounds, half)
+    owners = [u for u in problem.unknowns for _ in u.names]
+    estimates = tuple(
+        Estimate(
+            n, n if "@" in n else u.path, float(x[i]), float(error[i]), float(max(x[i] - half[i], bounds[i])), float(x[i] + half[i]),
+            u.declaration.unit, known.knowledge[n],
+        )
+        for i, (n, u) in enumerate(zip(names, owners, strict=True))
+    )  # fmt: skip
+    shared = {u.path: jnp.reshape(jnp.asarray(x[u.first : u.first + u.size]), u.shape) for u in problem.unknowns if u.record is None}
+    mine = {path: value for path, value in shared.items() if path.partition(".")[0] not in ("inputs", "outputs")}
+    warnings = [] if bool(state.settled) else [_not_settled(method, int(state.steps))]
+    if known.condition > 100 and not known.null_directions:
+        warnings.append(
+            f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations of the parameters are told far worse than others. "
+            "Fit fewer of them, on `Windows` or `ClosedLoop`, or record a richer motion."
+        )
+    return FoundMachine(
+        _with(model, mine), records, estimates, covariance, jacobian, r[:data], _rms(problem, records, r), scale, dof, level,
+        bool(state.settled), int(state.steps), seconds, costs, known, (*warnings, *known.sentences, *notes), problem, method,
+    )  # fmt: skip
+
+
+def _with(model: Any, values: Mapping[str, Any]) -> Any:
+    from frictax.parameters import parameters
+
+    here = {p.path for p in parameters(model)}
+    return replace(model, {path: value for path, value in values.items() if path in here})
+
+
+def _rms(problem: Problem, records: Mapping[str, Any], r: np.ndarray) -> dict[str, dict[str, float]]:
+    out, first = {}, 0
+    for label, plan in zip(records, problem.plans, strict=True):
+        w = np.asarray(plan.weight)
+        mine = r[first : first + w.size].reshape(w.shape)
+        first += w.size
+        plain = np.divide(mine, w, out=np.zeros_like(mine), where=w > 0)
+        if isinstance(plan, SteadyPlan):
+            out[label] = {"f": float(np.sqrt(np.sum(plain**2) / np.sum(w > 0)))}
+            continue
+        names = plan.names if len(plan.names) == w.shape[-1] else tuple(f"force {i}" for i in range(w.shape[-1]))
+        counts = [max(int(np.sum(w[..., c] > 0)), 1) for c in range(w.shape[-1])]
+        out[label] = {n: float(np.sqrt(np.sum(plain[..., c] ** 2) / counts[c])) for c, n in enumerate(names)}
+    return out
+
+
+def _identifiability(jacobian: Any, names: list[str], active: Any, x: Any, bounds: Any, half: Any) -> Identifiability:
+    s, null = null_directions(jacobian, names, active)
+    knowledge, sentences = {}, []
+    for i, name in enumerate(names):
+        if not active[i]:
+            at_bound = np.isfinite(bounds[i]) and np.linalg.norm(jacobian[:, i]) > 0
+            knowledge[name] = Knowledge.AT_BOUND if at_bound else Knowledge.UNKNOWN
+            sentences.append(
+                f"{name} lies on its bound {bounds[i]:g}: the data ask for no more of it. No symmetric interval applies."
+                if at_bound
+                else f"{name} has no effect on what was measured and is not identifiable."
+            )
+        else:
+            weak = np.isfinite(bounds[i]) and x[i] - half[i] <= bounds[i]
+            knowledge[name] = Knowledge.WEAK if weak else Knowledge.KNOWN
+            if weak:
+                sentences.append(f"{name} cannot be told from {bounds[i]:g}: its interval reaches that bound.")
+    for direction in null:
+        knowledge.update(dict.fromkeys(direction, Knowledge.UNKNOWN))
+        sentences.append(
+            f"{listed(direction)} cannot be told apart: the data fix only a combination of them "
+            f"(null direction {combination(direction)}). Fix all but one of them through free=[...]."
+        )
+    condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
+    return Identifiability(knowledge, tuple(sentences), s, condition, tuple(null))
+
+
+def _bound(u: Any) -> float:
+    d = u.declaration.domain
+    return d.lower if isinstance(d, AtLeast) else 0.0 if isinstance(d, Positive) else -np.inf
+
+
+def _not_settled(method: AbstractMethod, steps: int) -> str:
+    return f"{type(method).__name__} stopped after {steps} steps without meeting its tolerance: allow more, or give a better start."

@@ -1,0 +1,75 @@
+"""Friction from forces and smoothed motion, without a simulation: the start of every other fit."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.fitting.bench import Bench, driven, moved_to
+from frictax.fitting.objectives import AbstractObjective, Plan, _check_positive, _given, _plan
+from frictax.fitting.record import Record
+from frictax.fitting.smoothing import smooth
+from frictax.mechanism import MechanicalSystem, Mechanism, dynamics
+
+
+class InverseDynamics(AbstractObjective):
+    """Newton's law at every sample: the force that the smoothed motion asks for against the force that acts, m*a - sum of forces [N].
+
+    Positions pass a Butterworth low-pass of order 4 forward and backward (no phase shift) and are differenced for v and a. Linear in
+    masses, Coulomb and viscous coefficients, so that it takes milliseconds from any start. Noise of v and a biases it, and it says nothing
+    of breakaway; so it is where a fit starts.
+
+    **Arguments:** `cutoff` [Hz] of the filter; `v_min`, as a share of the highest speed: slower samples are left out, for their direction
+    is not known.
+
+    **Source:** A. Janot, P.-O. Vandanjon, M. Gautier, IEEE Trans. Control Systems Technology 22(1), 2014 (inverse dynamic identification
+    model with least squares).
+    """
+
+    cutoff: float = eqx.field(static=True, default=50.0)
+    v_min: float = eqx.field(static=True, default=0.01)
+
+    def __check_init__(self) -> None:
+        _check_positive(self, "cutoff", "Hz")
+        if not 0 <= self.v_min < 1:
+            raise ValueError(f"`InverseDynamics.v_min` must be a share >= 0 and < 1 of the highest speed, got {self.v_min!r}.")
+
+    def plan(self, machine: Any, record: Record) -> Plan:
+        if not isinstance(machine, Mechanism):
+            raise ValueError(
+                "`InverseDynamics` needs a `Mechanism`, whose masses it knows. Take `Windows` or `FreeRun` for a machine of your own."
+            )
+        lay = MechanicalSystem(machine).layout
+        bodies = [machine.names[i] for i in lay.bodies]
+        missing = [f"{b}.s" for b in bodies if f"{b}.s" not in record.outputs]
+        if missing:
+            raise ValueError(
+                f"Record {record.name!r} must measure the position of every body for `InverseDynamics`; {', '.join(missing)} is missing. "
+                "Take `FreeRun()` or `Windows()`."
+            )
+        cutoff = min(self.cutoff, 0.45 * record.rate)
+        known, keep = {}, np.ones(record.n, bool)
+        edge = int(np.ceil(record.rate / cutoff))  # the filter does not know what lies beyond the ends
+        keep[:edge] = keep[record.n - edge :] = False
+        for b in bodies:
+            found = smooth(record.t, record.outputs[f"{b}.s"], cutoff)
+            known |= {f"{b}.s": found.x, f"{b}.v": found.v, f"{b}.a": found.a}
+            keep &= np.abs(found.v) >= self.v_min * np.max(np.abs(found.v))
+        nothing = np.zeros((record.n, len(bodies)))
+        return _plan(record, nothing, np.where(keep[:, None], 1.0, nothing), {}, known=known)
+
+    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+        system = driven(bench.machine, plan.t, _given(bench, plan, delayed), plan.hold)
+        assert isinstance(system, MechanicalSystem)
+        bodies = [bench.machine.names[i] for i in system.layout.bodies]
+
+        def one(t: Array, now: dict[str, Array]) -> Array:
+            here = moved_to(system, {name: x for name, x in now.items() if not name.endswith(".a")})
+            moment = system.moment(t, *here.start(t))
+            a, m = dynamics.accelerations(moment), dynamics.masses(moment)
+            return jnp.stack([m[i] * (a[i] - now[f"{b}.a"]) for i, b in enumerate(bodies)])
+
+        return jax.vmap(one)(plan.t, plan.known)

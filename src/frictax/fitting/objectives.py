@@ -1,0 +1,226 @@
+"""What a fit compares with a record, and from where."""
+
+import abc
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from frictax.fitting.bench import Bench, driven, simulated, state_names
+from frictax.fitting.record import Record
+from frictax.fitting.smoothing import smooth
+from frictax.mechanism import Mechanism, PositionController
+
+
+class Plan(eqx.Module):
+    """A record as arrays, ready for its objective.
+
+    - `t` (n,), `inputs`; `rows`: numbers of the samples of each window (w, k), or None for the record in one piece.
+    - `measured`, `weight` (..., c): what the predictions are compared with, and 1/sd; 0 leaves a value out.
+    - `start`: states known at the start of the run or of each window; `known`: channels that the objective needs besides.
+    """
+
+    t: Float[Array, " n"]
+    inputs: dict[str, Array]
+    measured: Float[Array, "*w k c"]
+    weight: Float[Array, "*w k c"]
+    start: dict[str, Array]
+    known: dict[str, Array]
+    rows: Int[Array, "w k"] | None
+    names: tuple[str, ...] = eqx.field(static=True)
+    hold: bool = eqx.field(static=True)
+
+
+class AbstractObjective(eqx.Module):
+    """How the parameters of a machine are judged by a record."""
+
+    @abc.abstractmethod
+    def plan(self, machine: Any, record: Record) -> Plan:
+        """What can be made ready before the search; raises `ValueError` where the record does not hold what is needed."""
+
+    @abc.abstractmethod
+    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+        """What stands against `plan.measured`; not finite where a run failed. To be compiled and differentiated."""
+
+    def machine(self, model: Any) -> Any:
+        """The machine that is simulated in place of `model`."""
+        return model
+
+
+class FreeRun(AbstractObjective):
+    """The whole record in one run under its inputs: nothing measured is fed back.
+
+    The severest judge and, as a criterion to fit on, the worst conditioned: errors of force add up to errors of position. Fit few
+    parameters on it, or take `Windows` and use the free run as a score.
+
+    **Arguments:** `measured_start`: whether bodies start where the record says, after smoothing at `cutoff` [Hz]; else, as the model says
+    (then positions and speeds at the start can be fitted: ``free=["mass.s", "mass.v"]``).
+    """
+
+    measured_start: bool = eqx.field(static=True, default=False)
+    cutoff: float = eqx.field(static=True, default=50.0)
+
+    def __check_init__(self) -> None:
+        _check_positive(self, "cutoff", "Hz")
+
+    def plan(self, machine: Any, record: Record) -> Plan:
+        measured, weight = _channels(record)
+        start = {name: x[0] for name, x in _states(machine, record, self.cutoff).items()} if self.measured_start else {}
+        return _plan(record, measured, weight, start)
+
+    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+        system = driven(bench.machine, plan.t, _given(bench, plan, delayed), plan.hold)
+        values, result = simulated(system, plan.t, plan.names, engine, plan.start)
+        return _recorded(bench, plan.names, plan.t, values, plan.t[0], delayed)
+
+
+class ClosedLoop(AbstractObjective):
+    """A free run with known controllers in the place of drives: the record's input under a drive's name is then its reference.
+
+    The controller holds the machine near the measured motion, so that errors do not add up.
+
+    **Arguments:** `controllers`: drive -> `PositionController`; `measured_start`, `cutoff` as for `FreeRun`.
+    """
+
+    controllers: dict[str, PositionController]
+    measured_start: bool = eqx.field(static=True, default=True)
+    cutoff: float = eqx.field(static=True, default=50.0)
+
+    def __check_init__(self) -> None:
+        _check_positive(self, "cutoff", "Hz")
+        for name, part in self.controllers.items():
+            if not isinstance(part, PositionController):
+                raise ValueError(
+                    f"`ClosedLoop.controllers` must hold controllers, got {part!r} for {name!r}. Write PositionController(...)."
+                )
+
+    def machine(self, model: Any) -> Any:
+        if not isinstance(model, Mechanism):
+            raise ValueError("`ClosedLoop` needs a `Mechanism`. Write the controller into a machine of your own, and use `FreeRun`.")
+        for name in self.controllers:
+            model[name]  # raises for a name that no part has
+        return Mechanism(**{**dict(model.named_parts()), **self.controllers})
+
+    def plan(self, machine: Any, record: Record) -> Plan:
+        return FreeRun(self.measured_start, self.cutoff).plan(machine, record)
+
+    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+        return FreeRun(self.measured_start, self.cutoff).predict(bench, plan, engine, delayed)
+
+
+class Windows(AbstractObjective):
+    """The record cut in windows, each a run of its own from the smoothed measurement; all are simulated at once (multiple shooting).
+
+    Well conditioned where a free run is not, and what is fitted is friction and not the sum of all errors since the start. Of each window
+    the first sample is not counted, since the run starts there.
+
+    **Arguments:** `length` of a window [s]; `cutoff` [Hz] of the zero-phase filter that the starts are read from.
+
+    **Source:** H. G. Bock, "Recent advances in parameter identification techniques for O.D.E.", 1983 (multiple shooting).
+    """
+
+    length: float = eqx.field(static=True, default=0.5)
+    cutoff: float = eqx.field(static=True, default=50.0)
+
+    def __check_init__(self) -> None:
+        _check_positive(self, "length", "s")
+        _check_positive(self, "cutoff", "Hz")
+
+    def plan(self, machine: Any, record: Record) -> Plan:
+        size = int(round(self.length * record.rate)) + 1
+        count = (record.n - 1) // max(size - 1, 1)
+        if size < 3 or count < 1:
+            raise ValueError(
+                f"`Windows.length` must hold at least 2 steps and fit in record {record.name!r} ({record.duration:g} s at "
+                f"{record.rate:g} Hz), got {self.length:g} s. Give a length between {2 / record.rate:g} and {record.duration:g} s."
+            )
+        rows = (size - 1) * np.arange(count)[:, None] + np.arange(size)
+        measured, weight = (x[rows] for x in _channels(record))
+        weight[:, 0] = 0.0
+        start = {name: x[rows[:, 0]] for name, x in _states(machine, record, self.cutoff).items()}
+        return _plan(record, measured, weight, start, rows)
+
+    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+        given = _given(bench, plan, delayed)
+
+        def window(rows: Array, start: dict[str, Array]) -> Array:
+            t = plan.t[rows]
+            system = driven(bench.machine, t, {name: x[rows] for name, x in given.items()}, plan.hold)
+            values, _ = simulated(system, t, plan.names, engine, start)
+            return _recorded(bench, plan.names, t, values, plan.t[0], delayed)
+
+        return jax.vmap(window)(plan.rows, plan.start)
+
+
+def _given(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
+    """The inputs as they act on the machine."""
+    return {name: bench.inputs.at(name)(plan.t, x, plan.t[0], f"inputs.{name}" in delayed) for name, x in plan.inputs.items()}
+
+
+def _recorded(bench: Bench, names: tuple[str, ...], t: Array, values: Array, t0: Array, delayed: frozenset[str]) -> Array:
+    """The outputs as the sensors record them."""
+    columns = [bench.outputs.at(name)(t, values[:, i], t0, f"outputs.{name}" in delayed) for i, name in enumerate(names)]
+    return jnp.stack(columns, axis=1)
+
+
+def _plan(record: Record, measured: Any, weight: Any, start: Mapping[str, Any], rows: Any = None, known: Any = None) -> Plan:
+    array = lambda x: jnp.asarray(x, dtype=float)  # noqa: E731
+    inputs = {name: array(x) for name, x in record.inputs.items()}
+    known = {name: array(x) for name, x in (known or {}).items()}
+    start = {name: array(x) for name, x in start.items()}
+    rows = None if rows is None else jnp.asarray(rows)
+    return Plan(array(record.t), inputs, array(measured), array(weight), start, known, rows, tuple(record.outputs), record.hold)
+
+
+def _channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
+    """Measured values and their weights, a column a channel."""
+    measured = np.stack(list(record.outputs.values()), axis=1)
+    sd = [record.sd.get(name) for name in record.outputs]
+    return measured, np.stack([np.full(record.n, 1.0 if s is None else 1.0 / s) if np.ndim(s) == 0 else 1.0 / s for s in sd], axis=1)
+
+
+def _states(machine: Any, record: Record, cutoff: float) -> dict[str, np.ndarray]:
+    """The states of the machine over the record, from the smoothed measurement."""
+    names, out = state_names(machine), {}
+    cutoff = min(cutoff, 0.45 * record.rate)
+    for name in names:
+        body, _, variable = name.rpartition(".")
+        position = {"v": "s", "w": "phi"}.get(variable)
+        of = (body + "." if body else "") + (position or "")
+        if name in record.outputs:
+            out[name] = smooth(record.t, record.outputs[name], cutoff).x
+        elif position is not None and of in record.outputs:
+            out[name] = smooth(record.t, record.outputs[of], cutoff).v
+        else:
+            raise ValueError(
+                f"Record {record.name!r} must measure {name!r}{f' or {of!r}' if position else ''}, from which the runs start; it measures "
+                f"{', '.join(record.outputs)}. Take `FreeRun()`, which starts from the model's own values."
+            )
+    if not names:
+        raise ValueError(
+            f"`{type(machine).__name__}` must say which variables its states are before runs can start from a measurement: "
+            "write `states(self)`."
+        )
+    return out
+
+
+def starting_state(machine: Any, record: Record, name: str, cutoff: float = 50.0) -> float | None:
+    """The state `name` at the start of the record, where the record measures it or its position."""
+    variable = name.rpartition(".")[2]
+    of = name[: len(name) - len(variable)] + {"v": "s", "w": "phi"}.get(variable, variable)
+    if not {name, of} & set(record.outputs) or name not in state_names(machine):
+        return None
+    cutoff = min(cutoff, 0.45 * record.rate)
+    if name in record.outputs:
+        return float(smooth(record.t, record.outputs[name], cutoff).x[0])
+    return float(smooth(record.t, record.outputs[of], cutoff).v[0])
+
+
+def _check_positive(objective: Any, field: str, unit: str) -> None:
+    value = getattr(objective, field)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not (np.isfinite(value) and value > 0):
+        raise ValueError(f"`{type(objective).__name__}.{field}` must be a number > 0 [{unit}], got {value!r}.")

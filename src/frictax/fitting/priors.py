@@ -1,0 +1,65 @@
+"""What is known before the measurement, as residuals beside those of the data."""
+
+import abc
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+
+class AbstractPrior(eqx.Module):
+    """Knowledge of one parameter, in units of its own uncertainty."""
+
+    path: eqx.AbstractVar[str]
+
+    @abc.abstractmethod
+    def residuals(self, values: Mapping[str, Array]) -> Float[Array, " r"]:
+        """Residuals that are about normal with standard deviation 1, of the physical values by path."""
+
+
+class Normal(AbstractPrior):
+    """The parameter `path` is `mean` with standard deviation `sd` > 0, in its own unit: a weighed mass, a data sheet's inertia.
+
+    >>> import frictax as fx
+    >>> fx.Normal("mass.m", mean=95.0, sd=0.5).residuals({"mass.m": 96.0}).tolist()
+    [2.0]
+    """
+
+    path: str = eqx.field(static=True)
+    mean: float = eqx.field(static=True)
+    sd: float = eqx.field(static=True)
+
+    def __check_init__(self) -> None:
+        _check_sd(self, self.sd)
+        if not np.isfinite(self.mean):
+            raise ValueError(f"`Normal.mean` of {self.path!r} must be finite, got {self.mean!r}.")
+
+    def residuals(self, values: Mapping[str, Array]) -> Float[Array, " r"]:
+        return jnp.ravel((jnp.asarray(values[self.path]) - self.mean) / self.sd)
+
+
+class Smooth(AbstractPrior):
+    """Neighbouring values of a table, `path` such as ``"friction.f_pos.f"``, bend little: their second differences are 0 with `sd` [N].
+
+    Without it a table with many nodes stores the speeds at which the record dwells as steps of its force. Nodes are taken as evenly
+    spaced; give such.
+    """
+
+    path: str = eqx.field(static=True)
+    sd: float = eqx.field(static=True)
+
+    def __check_init__(self) -> None:
+        _check_sd(self, self.sd)
+
+    def residuals(self, values: Mapping[str, Array]) -> Float[Array, " r"]:
+        f = jnp.ravel(jnp.asarray(values[self.path]))
+        return (f[2:] - 2.0 * f[1:-1] + f[:-2]) / self.sd
+
+
+def _check_sd(prior: AbstractPrior, sd: float) -> None:
+    if not (np.isfinite(sd) and sd > 0):
+        raise ValueError(
+            f"`{type(prior).__name__}.sd` of {prior.path!r} must be > 0, got {sd!r}. Leave the prior out where nothing is known."
+        )

@@ -1,0 +1,169 @@
+"""Records, machine, objective and priors as one vector of residuals."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.fitting.bench import Bench
+from frictax.fitting.losses import AbstractLoss
+from frictax.fitting.objectives import AbstractObjective, Plan
+from frictax.fitting.priors import AbstractPrior
+from frictax.fitting.steady import SteadyFriction
+from frictax.parameters import Declaration, replace
+
+
+@dataclasses.dataclass(frozen=True)
+class Unknown:
+    """A parameter to be found: its path, the number of the record that it belongs to (None: shared), its place among the coordinates."""
+
+    path: str
+    record: int | None
+    label: str
+    declaration: Declaration
+    shape: tuple[int, ...]
+    first: int
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name for each entry, such as ``mass.v@kp100`` or ``friction.f_pos.f[2]``."""
+        at = f"@{self.label}" if self.record is not None else ""
+        return (f"{self.path}{at}",) if self.shape == () else tuple(f"{self.path}[{i}]{at}" for i in range(self.size))
+
+
+class SteadyPlan(eqx.Module):
+    """A sweep as arrays, and the contact whose friction it is."""
+
+    velocity: Float[Array, " n"]
+    force: Float[Array, " n"]
+    weight: Float[Array, " n"]
+    breakaway: Array
+    direction: Float[Array, " n"]
+    contact: str = eqx.field(static=True)
+
+    def predict(self, bench: Bench) -> Float[Array, " n"]:
+        part = bench.machine[self.contact]
+        steady = SteadyFriction(part.law(1), None if part.law(-1) is part.law(1) else part.law(-1), part.breakaway(), None)
+        return steady.predict(self.velocity, self.breakaway, self.direction)
+
+
+class Problem(eqx.Module):
+    """What is minimised. Coordinates `z` are unconstrained; those of bounded values count in distances of their start from the bound."""
+
+    bench: Bench
+    plans: tuple[Plan | SteadyPlan, ...]
+    priors: tuple[AbstractPrior, ...]
+    objective: AbstractObjective
+    engine: Any
+    loss: AbstractLoss
+    origin: Float[Array, " p"]
+    size: Float[Array, " p"]
+    unknowns: tuple[Unknown, ...] = eqx.field(static=True)
+    delayed: frozenset[str] = eqx.field(static=True)
+
+    def rows(self) -> int:
+        """How many residuals there are."""
+        values = {u.path: jnp.zeros(u.shape) for u in self.unknowns}
+        return sum(int(np.prod(np.shape(p.weight))) for p in self.plans) + sum(p.residuals(values).shape[0] for p in self.priors)
+
+    def physical(self, z: Float[Array, " p"]) -> Float[Array, " p"]:
+        """Values from coordinates."""
+        return self.origin + self.size * (self._mapped(z, "from_unconstrained") - self.origin)
+
+    def coordinates(self, x: Float[Array, " p"]) -> Float[Array, " p"]:
+        """Coordinates from values."""
+        return self._mapped(self.origin + (x - self.origin) / self.size, "to_unconstrained")
+
+    def bench_at(self, x: Float[Array, " p"], record: int | None) -> Bench:
+        """The bench of one record with the values `x`."""
+        values = {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in self.unknowns if u.record in (None, record)}
+        return replace(self.bench, values)
+
+    def predicted(self, x: Float[Array, " p"], i: int) -> Array:
+        """What stands against the measurement of plan i."""
+        bench, plan = self.bench_at(x, i), self.plans[i]
+        if isinstance(plan, SteadyPlan):
+            return plan.predict(bench)
+        return self.objective.predict(bench, plan, self.engine, self.delayed)
+
+    def residuals_of(self, x: Float[Array, " p"], i: int) -> Float[Array, " r"]:
+        """Weighted residuals of plan i, 0 where the weight is 0."""
+        plan = self.plans[i]
+        measured = plan.force if isinstance(plan, SteadyPlan) else plan.measured
+        # A weight of 0 leaves a sample out; a failed run is still to be seen.
+        return jnp.ravel(plan.weight * (self.predicted(x, i) - measured))
+
+    def residuals(self, x: Float[Array, " p"]) -> Float[Array, " n"]:
+        """All of them, those of the priors last."""
+        return jnp.concatenate([*(self.residuals_of(x, i) for i in range(len(self.plans))), self._prior(x)])
+
+    def evaluate(self, z: Float[Array, " p"], noise: Any) -> tuple[Float[Array, " n"], Float[Array, "n p"]]:
+        """Residuals and their Jacobian by the coordinates, after the loss at the noise scale `noise`."""
+        x = self.physical(z)
+        slope = jax.jvp(self.physical, (z,), (jnp.ones_like(z),))[1]
+        parts, p = [], z.shape[0]
+        for i in range(len(self.plans)):
+            # Only what this record depends on is differentiated.
+            own = np.concatenate([np.arange(u.first, u.first + u.size) for u in self.unknowns if u.record in (None, i)])
+
+            def of(values: Array, i: int = i, own: np.ndarray = own) -> tuple[Array, Array]:
+                r = self.residuals_of(x.at[own].set(values), i)
+                return r, r
+
+            jacobian, r = jax.jacfwd(of, has_aux=True)(x[own])
+            full = jacobian if own.size == p else jnp.zeros((r.shape[0], p)).at[:, own].set(jacobian)
+            if self.loss.rounds > 1:
+                root, bend = jax.jvp(self.loss.root, (r / noise,), (jnp.ones_like(r),))
+                r, full = root * noise, full * bend[:, None]
+            parts.append((r, full))
+        if self.priors:
+            # Data residuals count in units of the noise, priors in their own.
+            parts.append((noise * self._prior(x), noise * jax.jacfwd(self._prior)(x)))
+        r, jacobian = (jnp.concatenate(a) for a in zip(*parts, strict=True))
+        return r, jacobian * slope
+
+    def _prior(self, x: Array) -> Array:
+        values = {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in self.unknowns}
+        return jnp.concatenate([p.residuals(values) for p in self.priors]) if self.priors else jnp.zeros(0)
+
+    def _mapped(self, x: Array, way: str) -> Array:
+        out = [getattr(u.declaration.domain, way)(jnp.reshape(x[u.first : u.first + u.size], u.shape)) for u in self.unknowns]
+        return jnp.concatenate([jnp.ravel(a) for a in out])
+
+
+@eqx.filter_jit
+def coordinates(problem: Problem, x: Array) -> Array:
+    """`Problem.coordinates`, compiled."""
+    return problem.coordinates(x)
+
+
+@eqx.filter_jit
+def values_and_slopes(problem: Problem, z: Array) -> tuple[Array, Array]:
+    """Values, and their derivatives by the coordinates."""
+    return jax.jvp(problem.physical, (z,), (jnp.ones_like(z),))
+
+
+@eqx.filter_jit
+def residuals_and_jacobian(problem: Problem, x: Array) -> tuple[Array, Array]:
+    """Plain residuals, no loss applied, and their Jacobian by the values."""
+
+    def twice(x: Array) -> tuple[Array, Array]:
+        r = problem.residuals(x)
+        return r, r
+
+    jacobian, r = jax.jacfwd(twice, has_aux=True)(x)
+    return r, jacobian
+
+
+@eqx.filter_jit
+def predictions(problem: Problem, x: Array, i: int) -> Array:
+    """`Problem.predicted`, compiled."""
+    return problem.predicted(x, i)

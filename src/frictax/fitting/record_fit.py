@@ -1,0 +1,371 @@
+"""Which parameters of a machine explain its records."""
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.engine import OnSamples
+from frictax.engine.result import Result
+from frictax.fitting.bench import Bench, Named, check_outputs, driven, simulated, state_names
+from frictax.fitting.descent import Descent, begin, descend
+from frictax.fitting.found_machine import FoundMachine, found_machine
+from frictax.fitting.instruments import Instrument
+from frictax.fitting.losses import AbstractLoss
+from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
+from frictax.fitting.objectives import AbstractObjective, FreeRun, starting_state
+from frictax.fitting.priors import AbstractPrior
+from frictax.fitting.problem import Problem, SteadyPlan, Unknown, coordinates, residuals_and_jacobian, values_and_slopes
+from frictax.fitting.record import Record
+from frictax.fitting.sweep import Sweep
+from frictax.mechanism import AbstractHybridSystem, Mechanism
+from frictax.parameters import AtLeast, Parameter, Positive, check, check_not_on_edge, check_value, select
+
+Progress = Callable[[str], None]
+
+
+def fit_records(
+    model: Any,
+    data: Any,
+    *,
+    free: str | Iterable[str] | None,
+    own: Mapping[str, Sequence[float]] | Iterable[str],
+    objective: AbstractObjective | None,
+    start: AbstractObjective | None,
+    priors: Sequence[AbstractPrior],
+    instruments: Mapping[str, Instrument],
+    engine: Any,
+    method: AbstractMethod | None,
+    loss: AbstractLoss,
+    level: float,
+    starts: int,
+    spread: float,
+    seed: int,
+    progress: bool | Progress,
+) -> FoundMachine:
+    """`fit` of a machine to records; see there."""
+    records = labelled(data)
+    _check_arguments(model, records, objective, start, priors, engine, method, starts)
+    objective = FreeRun() if objective is None else objective
+    method = LevenbergMarquardt(tolerance=1e-4, max_steps=200) if method is None else method
+    say = _speaker(progress)
+    if start is not None:
+        settings = {"free": free, "own": (), "priors": (), "instruments": instruments, "engine": engine, "loss": loss, "level": level}
+        found = fit_records(model, data, objective=start, start=None, method=None, starts=1, spread=0.0, seed=0, progress=False, **settings)
+        model = found.model
+    problem, x0, notes = pose(model, records, free, own, objective, priors, instruments, _engine(engine, method), loss)
+    began = time.perf_counter()
+    states, noise, interrupted = _search(problem, x0, method, starts, spread, seed, say)
+    _raise_if_failed(problem, states, x0, records)
+    best = int(np.nanargmin(np.where(np.isfinite(states.cost), states.cost, np.inf)))
+    state = jax.tree_util.tree_map(lambda a: a[best], states)
+    if interrupted:
+        notes.append(
+            f"Interrupted after {int(state.steps)} steps: these are the best values so far, their errors those of an unfinished search."
+        )
+    return found_machine(model, problem, records, state, np.asarray(states.cost), noise, method, level, notes, time.perf_counter() - began)
+
+
+def labelled(data: Any) -> dict[str, Any]:
+    """The data by label: a record's name, or a contact's name for a sweep."""
+    if isinstance(data, Record | Sweep):
+        data = [data]
+    if isinstance(data, Mapping):
+        return dict(data)
+    out: dict[str, Any] = {}
+    for item in data:
+        label = item.name if getattr(item, "name", "") else "record"
+        if label in out:
+            raise ValueError(f"`fit`: two records are called {label!r}. Give each a name of its own: Record(..., name='...').")
+        out[label] = item
+    return out
+
+
+def pose(
+    model: Any,
+    records: Mapping[str, Any],
+    free: Any,
+    own: Any,
+    objective: AbstractObjective,
+    priors: Sequence[AbstractPrior],
+    instruments: Mapping[str, Instrument],
+    engine: Any,
+    loss: AbstractLoss,
+) -> tuple[Problem, np.ndarray, list[str]]:
+    """The problem, its start in physical values, and sentences on what was not fitted."""
+    machine = _wide(objective.machine(model))
+    check(machine)
+    motions = [r for r in records.values() if isinstance(r, Record)]
+    inputs = list(dict.fromkeys(name for r in motions for name in r.inputs))
+    outputs = list(dict.fromkeys(name for r in motions for name in r.outputs))
+    unknown = [name for name in instruments if name not in {f"inputs.{n}" for n in inputs} | {f"outputs.{n}" for n in outputs}]
+    if unknown:
+        channels = ", ".join([f"inputs.{n}" for n in inputs] + [f"outputs.{n}" for n in outputs])
+        raise ValueError(f"`instruments` names {unknown[0]!r}, which no record has. Channels are: {channels}.")
+    sensor = lambda kind, names: Named.of({n: instruments.get(f"{kind}.{n}", Instrument()) for n in names})  # noqa: E731
+    bench = _wide(Bench(machine, sensor("inputs", inputs), sensor("outputs", outputs)))
+    shared, each, notes = _chosen(bench, free, own)
+    for r in motions:
+        system = driven(machine, jnp.asarray(r.t[:2]), {n: jnp.asarray(x[:2]) for n, x in r.inputs.items()}, r.hold)
+        check_outputs(system, r.outputs)
+        if len(r.outputs) > 1 and any(r.sd.get(n) is None for n in r.outputs):
+            missing = next(n for n in r.outputs if r.sd.get(n) is None)
+            raise ValueError(
+                f"Record {r.name!r} has several outputs, so each needs a standard deviation: {missing!r} has none. "
+                f"Give sd={{{missing!r}: ...}}."
+            )
+    unknowns, values, first = [], [], 0
+    for i, label in [(None, ""), *enumerate(records)]:
+        for p in shared if i is None else each:
+            value = np.asarray(p.value, dtype=float) if i is None else _own_start(bench, p, own, i, list(records.values())[i])
+            _check_start(p, value)
+            unknowns.append(Unknown(p.path, i, label, p.declaration, np.shape(p.value), first))
+            values.append(np.ravel(value))
+            first += values[-1].size
+    plans = tuple(objective.plan(machine, r) if isinstance(r, Record) else _steady_plan(machine, label, r) for label, r in records.items())
+    for prior in priors:
+        if prior.path not in {u.path for u in unknowns if u.record is None}:
+            raise ValueError(f"`priors` names {prior.path!r}, which is not fitted. Free are: {', '.join(u.path for u in unknowns)}.")
+    x0 = np.concatenate(values) if values else np.zeros(0)
+    lower = _lower(unknowns)
+    origin = np.where(np.isfinite(lower), lower, 0.0)
+    size = np.where(np.isfinite(lower), x0 - origin, 1.0)
+    delayed = frozenset(u.path.removesuffix(".delay") for u in unknowns if u.path.endswith(".delay")) | frozenset(
+        name for name, instrument in instruments.items() if float(instrument.delay) != 0
+    )
+    problem = Problem(
+        bench, plans, tuple(priors), objective, engine, loss, jnp.asarray(origin), jnp.asarray(size), tuple(unknowns), delayed
+    )
+    return problem, x0, notes
+
+
+def _chosen(bench: Bench, free: Any, own: Any) -> tuple[list[Parameter], list[Parameter], list[str]]:
+    own_paths = [own] if isinstance(own, str) else list(own)
+    each = select(bench, own_paths) if own_paths else []
+    mine = {p.path for p in each}
+    shared, notes = [p for p in select(bench, free) if p.path not in mine], []
+    if free is None:
+        edge = [p for p in shared if p.declaration.domain.on_edge(np.asarray(p.value))]
+        shared = [p for p in shared if p not in edge]
+        notes = [f"{p.path} stays at its bound {np.asarray(p.value):g}: start it elsewhere, or name it in `free`, to fit it." for p in edge]
+    if not shared and not each:
+        raise ValueError("`fit` has nothing to move: name parameters in `free`, such as free=['mass.m', 'friction.f_pos'].")
+    return shared, each, notes
+
+
+def _own_start(bench: Bench, p: Parameter, own: Any, i: int, record: Any) -> np.ndarray:
+    if isinstance(own, Mapping):
+        values = list(own[p.path]) if p.path in own and own[p.path] is not None else None
+        if values is not None:
+            if len(values) <= i:
+                raise ValueError(f"`own` gives {len(values)} starts for {p.path!r}, fewer than there are records. Give one for each.")
+            return np.asarray(values[i], dtype=float)
+    if isinstance(record, Record) and p.path in state_names(bench.machine):
+        measured = starting_state(bench.machine, record, p.path)
+        if measured is not None:
+            return np.asarray(measured)
+    return np.asarray(p.value, dtype=float)
+
+
+def _check_start(p: Parameter, value: np.ndarray) -> None:
+    name = f"{p.owner}.{p.path.rsplit('.', 1)[-1]}"
+    check_value(name, value, p.declaration)
+    check_not_on_edge(name, value, p.declaration.domain)
+
+
+def _steady_plan(machine: Any, label: str, sweep: Sweep) -> SteadyPlan:
+    contacts = [n for n, part in machine.named_parts() if hasattr(part, "breakaway")] if isinstance(machine, Mechanism) else []
+    if label not in contacts and len(contacts) != 1:
+        raise ValueError(
+            f"A sweep must name the contact whose friction it measures: got {label!r}, contacts are {', '.join(contacts) or 'none'}. "
+            "Give the data as {'friction': sweep, 'run': record}."
+        )
+    arrays = (sweep.velocity, sweep.force, np.ones(sweep.n) if sweep.sigma is None else 1 / sweep.sigma, sweep.breakaway, sweep.direction)
+    return SteadyPlan(*(jnp.asarray(a) for a in arrays), label if label in contacts else contacts[0])
+
+
+def _search(problem: Problem, x0: np.ndarray, method: Any, starts: int, spread: float, seed: int, say: Any) -> tuple[Descent, Any, bool]:
+    """The descents from all starts, the noise scale, and whether a key stopped them."""
+    z0 = np.asarray(coordinates(problem, jnp.asarray(x0)))
+    draws = np.random.default_rng(seed).standard_normal((starts, z0.size))
+    draws[0] = 0.0
+    weights = [np.asarray(p.weight) for p in problem.plans]
+    measured = [np.asarray(p.force if isinstance(p, SteadyPlan) else p.measured) for p in problem.plans]
+    dof = max(sum(int(np.sum(w > 0)) for w in weights) - z0.size, 1)
+    floor = 1e-20 * sum(float(np.sum((w * m) ** 2)) for w, m in zip(weights, measured, strict=True)) + 1e-300
+    rounds = problem.loss.rounds > 1 or problem.priors
+    z, noise, interrupted, states = z0 + spread * draws, 1.0, False, None
+    for k in range(20 if rounds else 1):
+        states, interrupted = _descent(problem, z, noise, method, dof, floor, say)
+        if not rounds or interrupted:
+            break
+        new = _noise(problem, states, dof, first=k == 0)
+        settled, noise, z = k > 0 and abs(new - noise) <= 1e-4 * noise, new, np.asarray(states.z)
+        if settled:
+            break
+    return states, noise, interrupted
+
+
+def _descent(problem: Problem, z: np.ndarray, noise: float, method: Any, dof: int, floor: float, say: Any) -> tuple[Descent, bool]:
+    """One search for given noise, in calls short enough to be interrupted and to tell how far it is."""
+    if not isinstance(method, LevenbergMarquardt):
+        return _by_gradients(problem, jnp.asarray(z), jnp.asarray(noise), method, jnp.asarray(float(dof)), jnp.asarray(floor)), False
+    states = _begin(jnp.asarray(z), problem.rows())
+    chunk, began, last = (3 if say else 1000), time.perf_counter(), np.inf
+    until = 0
+    try:
+        while until < method.max_steps:
+            until = min(until + chunk, method.max_steps)
+            new = _go_on(
+                problem, states, jnp.asarray(until), jnp.asarray(noise), method.tolerance, jnp.asarray(float(dof)), jnp.asarray(floor)
+            )
+            done = np.asarray(new.done)  # waits
+            states = new
+            if say:
+                last = _tell(say, states, method, last, time.perf_counter() - began)
+            if done.all():
+                break
+            taken = (time.perf_counter() - began) / max(until, 1)
+            chunk = int(np.clip(0.5 / max(taken, 1e-6), 1, 1000)) if not say else int(np.clip(0.2 / max(taken, 1e-6), 1, 20))
+    except KeyboardInterrupt:
+        return states, True
+    return states, False
+
+
+def _tell(say: Any, states: Descent, method: Any, last: float, seconds: float) -> float:
+    """One line of progress; the time left is what the distance's fall so far promises."""
+    cost, distance = np.asarray(states.cost), np.asarray(states.distance)
+    i, steps = int(np.nanargmin(cost)), int(np.max(np.asarray(states.steps)))
+    now = float(distance[i])
+    fall = np.log(last / now) if np.isfinite(last) and 0 < now < last else 0.0
+    left = f", about {seconds / max(steps, 1) * np.log(max(now / method.tolerance, 1.0)) / fall:.1f} s left" if fall > 0 else ""
+    done = f", {int(np.sum(np.asarray(states.done)))} of {cost.size} starts done" if cost.size > 1 else ""
+    say(f"step {steps}: cost {cost[i]:.6g}, {now:.2g} standard errors to go, {seconds:.1f} s{left}{done}")
+    return now
+
+
+@eqx.filter_jit
+def _begin(z: Any, rows: int) -> Descent:
+    return jax.vmap(lambda z: begin(z, rows))(z)
+
+
+@eqx.filter_jit
+def _go_on(problem: Problem, states: Descent, until: Any, noise: Any, tolerance: float, dof: Any, floor: Any) -> Descent:
+    one = lambda s: descend(lambda z: problem.evaluate(z, noise), s, until, tolerance, dof, floor)  # noqa: E731
+    if states.z.shape[0] == 1:  # a lane of its own would be carried through every loop
+        return jax.tree_util.tree_map(lambda a: a[None], one(jax.tree_util.tree_map(lambda a: a[0], states)))
+    return jax.vmap(one)(states)
+
+
+@eqx.filter_jit
+def _by_gradients(problem: Problem, z: Any, noise: Any, method: Any, dof: Any, floor: Any) -> Descent:
+    """The same by an optax transformation, on coordinates scaled by the Jacobian at the start."""
+
+    def one(z: Any) -> Descent:
+        _, jacobian = problem.evaluate(z, noise)
+        scale = jnp.linalg.norm(jacobian, axis=0)
+        scale = jnp.where(scale > 0, scale, 1.0)
+
+        def residuals(u: Any) -> Any:
+            x = problem.physical(z + u / scale)
+            r = problem.residuals(x)
+            return noise * problem.loss.root(r / noise) if problem.loss.rounds > 1 else r
+
+        found = method.minimise(residuals, jnp.zeros_like(z))
+        end = begin(z + found.at / scale, problem.rows())
+        end = descend(lambda z: problem.evaluate(z, noise), end, 1, 1e-3, dof, floor)
+        return eqx.tree_at(lambda s: (s.steps, s.settled), end, (found.steps.astype(jnp.int32), found.converged | end.settled))
+
+    return jax.lax.map(one, z)
+
+
+def _noise(problem: Problem, states: Descent, dof: int, first: bool) -> float:
+    """The noise scale of the best end: from squares, or Huber's proposal 2 begun at the median."""
+    i = int(np.nanargmin(np.asarray(states.cost)))
+    r = np.asarray(residuals_and_jacobian(problem, values_and_slopes(problem, states.z[i])[0])[0])
+    counted = np.concatenate([np.ravel(np.asarray(p.weight)) > 0 for p in problem.plans])
+    r = r[: counted.size][counted]
+    if problem.loss.rounds == 1:
+        return float(np.sqrt(r @ r / dof))
+    scale = float(np.median(np.abs(r)) / 0.6745)
+    for _ in range(1 if first else 50):
+        score = np.asarray(problem.loss.score(jnp.asarray(r / scale)))
+        new = scale * float(np.sqrt(score @ score / (dof * problem.loss.consistency())))
+        if abs(new - scale) < 1e-8 * scale:
+            break
+        scale = scale if first else new
+    return scale
+
+
+def _raise_if_failed(problem: Problem, states: Descent, x0: np.ndarray, records: Mapping[str, Any]) -> None:
+    if np.isfinite(np.asarray(states.cost)).any():
+        return
+    for i, (label, record) in enumerate(records.items()):
+        if isinstance(record, Record):
+            bench = problem.bench_at(jnp.asarray(x0), i)
+            system = driven(bench.machine, jnp.asarray(record.t), {n: jnp.asarray(x) for n, x in record.inputs.items()}, record.hold)
+            _, result = simulated(system, jnp.asarray(record.t), tuple(record.outputs), problem.engine, {})
+            if not bool(result == Result.successful):
+                raise ValueError(f"`fit` cannot start: with the start values the run of record {label!r} fails. {Result[result]}")
+    raise ValueError("`fit` cannot start: the residuals at the start values are not finite. Give other start values.")
+
+
+def _check_arguments(
+    model: Any, records: Mapping[str, Any], objective: Any, start: Any, priors: Any, engine: Any, method: Any, starts: Any
+) -> None:
+    if jnp.zeros(()).dtype != jnp.float64:
+        raise ValueError(
+            '`fit` needs 64 bit numbers, got 32. Write jax.config.update("jax_enable_x64", True) before the first computation.'
+        )
+    if not isinstance(model, Mechanism | AbstractHybridSystem):
+        raise ValueError(
+            f"A record is fitted by a `Mechanism` or a hybrid system of your own, got {model!r}. A law alone is fitted to a `Sweep`."
+        )
+    if not records or not any(isinstance(r, Record) for r in records.values()):
+        raise ValueError("`fit` needs at least one `Record`. Read one with Record.from_csv(path, time=..., inputs=..., outputs=...).")
+    for label, r in records.items():
+        if not isinstance(r, Record | Sweep):
+            raise ValueError(f"`fit` takes records and sweeps, got {r!r} under {label!r}. Read one with Record.from_csv(...).")
+    for name, value in (("objective", objective), ("start", start)):
+        if value is not None and not isinstance(value, AbstractObjective):
+            raise ValueError(f"`{name}` must be FreeRun(), Windows(), ClosedLoop(...) or InverseDynamics(), got {value!r}.")
+    for prior in priors:
+        if not isinstance(prior, AbstractPrior):
+            raise ValueError(f"`priors` must hold Normal(...) or Smooth(...), got {prior!r}.")
+    if method is not None and not isinstance(method, AbstractMethod):
+        raise ValueError(f"`method` must be LevenbergMarquardt() or Optax(...), got {method!r}. Write Optax({method!r}) for an optax rule.")
+    if engine is not None and not isinstance(engine, OnSamples):
+        raise ValueError(f"`engine` of a fit must be `OnSamples(...)`, got {engine!r}.")
+    if not isinstance(starts, int) or isinstance(starts, bool) or starts < 1:
+        raise ValueError(f"`starts` must be a whole number >= 1, got {starts!r}.")
+
+
+def _engine(engine: Any, method: Any) -> OnSamples:
+    """Forward mode alone where nobody asks for the reverse: value and Jacobian then come from one pass."""
+    engine = OnSamples() if engine is None else engine
+    mode = diffrax.ForwardMode() if isinstance(method, LevenbergMarquardt) else None
+    return OnSamples(engine.solver, engine.substeps, engine.max_events, mode)
+
+
+def _lower(unknowns: list[Unknown]) -> np.ndarray:
+    known = []
+    for u in unknowns:
+        d = u.declaration.domain
+        known.append(np.full(u.size, d.lower if isinstance(d, AtLeast) else 0.0 if isinstance(d, Positive) else -np.inf))
+    return np.concatenate(known) if known else np.zeros(0)
+
+
+def _wide(model: Any) -> Any:
+    return jax.tree.map(lambda a: a.astype(jnp.float64) if eqx.is_inexact_array(a) else a, model)
+
+
+def _speaker(progress: bool | Progress) -> Any:
+    if callable(progress):
+        return progress
+    return (lambda line: print(line, file=sys.stderr, flush=True)) if progress else None  # noqa: T201
