@@ -6,11 +6,12 @@ import equinox as eqx
 import equinox.internal as eqxi  # unvmap_any: a loop must go on while any lane of a vmap needs it, and its counter stays one number
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from frictax.engine.options import OnSamples
-from frictax.engine.phase import Slope, first_to_fall, hold, slope_of
+from frictax.engine.phase import Slope, first_to_fall, hold
 from frictax.engine.result import CHATTER, Result
+from frictax.engine.reused import Reused
 from frictax.engine.root import Bracket
 from frictax.engine.stepping import advance, every
 from frictax.mechanism.system import DEADLINE, END
@@ -53,7 +54,7 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples)
     All lanes of a `jax.vmap` march together from sample to sample. A step without event is a few lines of one tight loop; the first lane
     with an event takes all of them through `_eventful`.
     """
-    system, args = model
+    system = Reused(model)
     grid = fine_grid(t0, ts, options.substeps)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     ys = jnp.zeros((steps + 1, n), y0.dtype).at[0].set(y0)
@@ -64,15 +65,15 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples)
         j, y, mode, _, alive, ys, modes = carry
         t, end = _read(grid, j), _read(grid, j + 1)
         h, slack = end - t, slack_of(t, end)
-        mode1 = system.tick(t + slack, mode, args)
-        y1 = advance(options.solver, lambda t, y: system.flow(t, y, mode1, args), t, end, y)
-        margins = lambda t, y: system.guard(t, y, mode1, args)  # noqa: E731
-        g, g1 = margins(t, y), margins(end, y1)
+        mode1 = system.tick(t + slack, mode)
+        y1 = advance(options.solver, lambda t, y: system.flow(t, y, mode1), t, end, y)
+        g, g1 = system.guard(t, y, mode1), system.guard(end, y1, mode1)
         # Of a margin that is convex over the step, the tangent at its start lies below. Half a step of Euler's tells the tangent and, as
         # the second stage of most solvers, costs next to nothing.
-        tangent = g + 2.5 * (margins(t + 0.5 * h, y + 0.5 * h * system.flow(t, y, mode1, args)) - g)
+        middle = system.guard(t + 0.5 * h, y + 0.5 * h * system.flow(t, y, mode1), mode1)
+        tangent = g + 2.5 * (middle - g)
         calm = every((g > 0) & (g1 > 0) & ~((tangent < g) & (tangent <= 0))) & every(jnp.isfinite(y1))
-        calm = calm & (system.deadline(mode1, args) >= end - slack)
+        calm = calm & (system.deadline(mode1) >= end - slack)
         stop = eqxi.unvmap_any(alive & ~calm)
         ys, modes = _written(ys, j + 1, y1), _written(modes, j + 1, mode1)
         return jnp.where(stop, j, j + 1), jnp.where(stop, y, y1), jnp.where(stop, mode, mode1), stop, alive, ys, modes
@@ -83,7 +84,7 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples)
         j, y, mode, stop, _, ys, modes = jax.lax.while_loop(lambda c: (c[0] < steps) & ~c[3], quiet, first)
 
         def eventful(state: Any) -> Any:
-            return _eventful(system, args, options, grid, j, alive, *state)
+            return _eventful(system, options, grid, j, alive, *state)
 
         y, mode, log, count, result = jax.lax.cond(stop, eventful, lambda state: state, (y, mode, log, count, result))
         k = jnp.minimum(j + 1, steps)
@@ -94,12 +95,12 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples)
     zero = jnp.array(0, jnp.int32)
     carry = (zero, y0, mode0, jnp.array(True), ys, modes, log, zero, Result.successful)
     _, _, _, _, ys, modes, log, count, result = jax.lax.while_loop(lambda c: c[0] < steps, body, carry)
-    floats = (ys[:: options.substeps], log.t1)
-    return floats, (modes[:: options.substeps], log.fired, log.before, log.after, count, result, jnp.array(steps)), (ys, modes, log, count)
+    whole = (modes[:: options.substeps], log.fired, log.before, log.after, count, result, jnp.array(steps))
+    return (ys[:: options.substeps], log.t1), whole, (ys, modes, log, count)
 
 
 def _eventful(
-    system: Any, args: Any, options: OnSamples, grid: Any, j: Any, alive: Any, y: Any, mode: Any, log: Log, count: Any, result: Any
+    system: Reused, options: OnSamples, grid: Any, j: Any, alive: Any, y: Any, mode: Any, log: Log, count: Any, result: Any
 ) -> Any:
     """The step from sample j to the next, piece by piece between its events."""
     t, end = grid[j], grid[j + 1]
@@ -109,10 +110,10 @@ def _eventful(
     def body(carry: Any) -> Any:
         piece, active, idle, log, count, result = carry
         t, y = piece.t, piece.y
-        mode = system.tick(t + slack, piece.mode, args)
+        mode = system.tick(t + slack, piece.mode)
         now = Piece(t, y, mode)
-        found, fired = _search(system, args, options, now, end, slack, active)
-        t1, y1, after, status = cross_inside(system, args, options, now, found, fired, end, slack)
+        found, cause = _search(system, options, now, end, slack, active)
+        t1, y1, after, fired, status = cross_inside(system, options, now, found, cause, None, end)
         done = fired == END
         following = Piece(t1, y1, jnp.where(done, mode, after))
         idle = jnp.where(hold(t1 - t) <= slack, idle + 1, 0)
@@ -135,109 +136,99 @@ def _eventful(
     return jnp.where(result == Result.successful, piece.y, jnp.nan), piece.mode, log, count, result
 
 
-def _search(system: Any, args: Any, options: OnSamples, now: Piece, end: Any, slack: Any, active: Any) -> tuple[Any, Any]:
-    """Where the piece ends and why: a margin's number, `DEADLINE`, or `END` at the end of the step. Nothing here is differentiated."""
-    system, args, now, end = hold((system, args, now, end))
-    t = now.t
-    deadline = system.deadline(now.mode, args).astype(t.dtype)
+class _Look(eqx.Module):
+    """A search inside a piece: the least margin at places already looked at (0 the start, `_LOOKS` the end), and the bracket of a fall."""
+
+    place: Int[Array, ""]
+    values: Float[Array, " k"]
+    bracket: Bracket
+    fell: Bool[Array, ""]
+    done: Bool[Array, ""]
+
+
+def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any, active: Any) -> tuple[Any, Any]:
+    """Where the piece ends, and whether at a margin (1), at a deadline (`DEADLINE`) or at the end of the step (`END`).
+
+    Looked at is the end first, then the places between, then where the parabola through the lowest three is least: a margin may fall and
+    rise again inside a piece. Nothing here is differentiated.
+    """
+    model, now, end = hold((system.model, now, end))
+    system, t = Reused(model), now.t
+    deadline = system.deadline(now.mode).astype(t.dtype)
     stop = jnp.where(deadline < end - slack, jnp.maximum(deadline, t), end)
     passed = deadline <= t + slack
-    slope = slope_of(system, args, t, now.y, now.mode)
-    expired = jnp.any(slope.g <= 0)
+    f0 = jnp.min(system.guard(t, now.y, now.mode))
+    expired = f0 <= 0
+    width = (stop - t) / _LOOKS
 
-    def margins(s: Any) -> Any:
-        return system.guard(s, _state(system, args, options, now, s), now.mode, args)
+    def look(s: _Look) -> _Look:
+        low = jnp.clip(jnp.argmin(s.values[1:-1]) + 1, 1, _LOOKS - 1)
+        left, middle, right = s.values[low - 1], s.values[low], s.values[low + 1]
+        bend = left - 2 * middle + right
+        turn = low + jnp.where(bend > 0, jnp.clip(0.5 * (left - right) / jnp.where(bend > 0, bend, 1.0), -0.99, 0.99), 0.0)
+        at = jnp.where(s.place == 0, 1.0 * _LOOKS, jnp.where(s.place < _LOOKS, s.place, turn))
+        x = jnp.where(s.fell, s.bracket.guess(_LOCATED), jnp.where(s.place == 0, stop, t + at * width))
+        f = jnp.min(system.guard(x, _state(system, options, now, x), now.mode))
+        down = ~s.fell & (f <= 0)
+        before = jnp.where(s.place == 0, 0, jnp.where(s.place < _LOOKS, s.place - 1, jnp.floor(turn).astype(s.place.dtype)))
+        begun = Bracket.start(t + before * width, x, s.values[before], f)
+        choose = lambda a, b, c: jnp.where(s.fell, a, jnp.where(down, b, c))  # noqa: E731
+        bracket = jax.tree_util.tree_map(choose, s.bracket.narrowed(x, f), begun, s.bracket)
+        row = jnp.where(s.place == 0, _LOOKS, s.place)
+        values = s.values.at[jnp.where(s.fell, _LOOKS + 1, row)].set(f, mode="drop")
+        fell = s.fell | down
+        done = jnp.where(fell, bracket.is_shorter_than(_LOCATED), s.place >= _LOOKS)
+        return _Look(s.place + 1, values, bracket, fell, done | (s.place > 100))
 
-    least = lambda s: jnp.min(margins(s))  # noqa: E731
-    last = margins(stop)
-    fell = jnp.any(last <= 0)
-    looked = active & ~passed & ~expired
-    dips = looked & ~fell & jnp.any((slope.rate < 0) & (slope.g + 1.25 * (stop - t) * slope.rate <= 0))
-    whole = (t, stop, jnp.min(slope.g), jnp.min(last), fell)
-    look = lambda _: _look_for_dips(margins, t, stop, slope.g, last, fell, dips)  # noqa: E731
-    low, high, f_low, f_high, fell = jax.lax.cond(eqxi.unvmap_any(dips), look, lambda _: whole, None)
-    fell = fell & looked
-
-    def narrow(carry: Any) -> Any:
-        bracket, i = carry
-        x = bracket.guess(_LOCATED)
-        return bracket.narrowed(x, least(x)), i + 1
-
-    going = lambda c: eqxi.unvmap_any(fell & ~c[0].is_shorter_than(_LOCATED)) & (c[1] < 80)  # noqa: E731
-    bracket, _ = jax.lax.while_loop(going, narrow, (Bracket.start(low, high, f_low, f_high), jnp.array(0)))
-    found = jnp.where(passed | expired, t, jnp.where(fell, bracket.end(), stop))
-    there = _along(system, args, options, now, found)
-    guard = first_to_fall(there, expired)
-    fired = jnp.where((fell | expired) & ~passed, guard, jnp.where(passed | (stop < end), DEADLINE, END))
-    return found, fired
-
-
-def _look_for_dips(margins: Any, t: Any, stop: Any, g: Any, last: Any, fell: Any, dips: Any) -> Any:
-    """A bracket of the first fall of a margin that may have fallen and risen again inside the piece."""
-    share = jnp.arange(1, _LOOKS) / _LOOKS
-    inner = jax.vmap(lambda a: margins(t + a * (stop - t)))(share.astype(t.dtype))
-    values = jnp.concatenate([g[None], inner, last[None]])
-    left, middle, right = values[:-2], values[1:-1], values[2:]
-    bend = left - 2 * middle + right
-    turns = jnp.isfinite(bend) & (bend > 0) & (middle <= left) & (middle <= right)
-    bend = jnp.where(turns, bend, 1.0)
-    lowest = jnp.where(turns, middle - (right - left) ** 2 / (8 * bend), middle)  # of the parabola through three values
-    at = jnp.where(turns, jnp.clip(0.5 * (left - right) / bend, -1.0, 1.0), 0.0)
-    deep = lowest <= 0
-    row = jnp.argmax(jnp.any(deep, axis=1))
-    column = jnp.argmax(deep[row])
-    places = t + (stop - t) * (1 + row + jnp.stack([jnp.zeros_like(t), at[row, column]])) / _LOOKS
-    low = t + (stop - t) * row / _LOOKS
-    seen = jax.vmap(lambda s: jnp.min(margins(s)))(places)
-    best = jnp.argmin(seen)
-    dipped = dips & jnp.any(deep) & (seen[best] <= 0) & (jnp.min(values[row]) > 0)
-    whole = (t, stop, jnp.min(g), jnp.min(last), fell)
-    dip = (low, places[best], jnp.min(values[row]), seen[best], jnp.array(True))
-    return jax.tree_util.tree_map(lambda a, b: jnp.where(dipped, a, b), dip, whole)
+    never = jnp.full_like(t, jnp.inf)
+    values = jnp.full(_LOOKS + 1, jnp.inf, t.dtype).at[0].set(f0)
+    idle = ~active | passed | expired
+    first = _Look(jnp.array(0), values, Bracket.start(t, stop, never, never), jnp.array(False), idle)
+    keep = lambda s: jax.tree_util.tree_map(lambda a, b: jnp.where(s.done, a, b), s, look(s))  # noqa: E731
+    end_ = jax.lax.while_loop(lambda s: eqxi.unvmap_any(~s.done), keep, first)
+    fell = end_.fell & ~idle
+    found = jnp.where(passed | expired, t, jnp.where(fell, end_.bracket.end(), stop))
+    return found, jnp.where(passed, DEADLINE, jnp.where(fell | expired, 1, jnp.where(stop < end, DEADLINE, END)))
 
 
-def cross_inside(system: Any, args: Any, options: OnSamples, now: Piece, found: Any, fired: Any, end: Any, slack: Any) -> Any:
+def cross_inside(system: Reused, options: OnSamples, now: Piece, found: Any, cause: Any, fired: Any, end: Any) -> Any:
     """From the start of a piece over its end: the exact time by one Newton step, the state there, the jump. This is differentiated.
 
     Of the step's end as a function of its length, both value and derivative are the solver's own, so that derivatives are those of the
-    samples that are computed, whatever the step size.
-    Returns time, state, mode, and 0 or 1 for no consistent mode.
+    samples that are computed, whatever the step size. `cause` is `_search`'s, or None where the margin that `fired` is known.
+    Returns time, state, mode, what fired, and 0 or 1 for no consistent mode.
     """
-    t = now.t
-    i = jnp.maximum(fired, 0)
-    along = _along(system, args, options, now, hold(found))
-    rate = hold(along.rate[i])
-    falling = rate < 0
-    step = -along.g[i] / jnp.where(falling, rate, 1.0)
-    # The value of the step is bounded by the accuracy of the root; its derivative is not.
-    most = 1e3 * _LOCATED * (end - t)
-    low, high = jnp.maximum(-most, t - found), jnp.minimum(most, end - found)
-    step = step + hold(jnp.clip(step, low, high) - step)
-    deadline = system.deadline(now.mode, args).astype(t.dtype)
-    known = jnp.where(fired == DEADLINE, hold(found) + deadline - hold(deadline), end)
-    # A margin that was down before the piece began ends it where it began.
-    moved = jnp.where(falling, step, jnp.where(found <= t, t - hold(t), 0.0))
-    time = jnp.where(fired >= 0, hold(found) + moved, known)
-    state = _state(system, args, options, now, time)
-    after, mode, status = system.jump(time, state, now.mode, fired, args)
-    jumped = fired >= DEADLINE
-    return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, now.mode), jnp.where(jumped, status, 0)
-
-
-def _state(system: Any, args: Any, options: OnSamples, now: Piece, s: Any) -> Any:
-    """The state at time `s` of the piece."""
-    return advance(options.solver, lambda t, y: system.flow(t, y, now.mode, args), now.t, s, now.y)
-
-
-def _along(system: Any, args: Any, options: OnSamples, now: Piece, s: Any) -> Any:
-    """Margins and their rates at time `s` of the piece, along the solver's steps of every length."""
+    t, found = now.t, hold(found)
 
     def margins(s: Any) -> Any:
-        y = _state(system, args, options, now, s)
-        return system.guard(s, y, now.mode, args), y
+        y = _state(system, options, now, s)
+        return system.guard(s, y, now.mode), y
 
-    (g, _), (rate, speed) = jax.jvp(margins, (s,), (jnp.ones_like(s),))
-    return Slope(speed, g, rate)
+    (g, _), (slopes, speed) = jax.jvp(margins, (found,), (jnp.ones_like(found),))
+    if fired is None:
+        first = first_to_fall(hold(Slope(speed, g, slopes)), hold(found) <= hold(t))
+        fired = jnp.where(cause > 0, first, cause)
+    i = jnp.maximum(fired, 0)
+    rate = hold(slopes[i])
+    falling = rate < 0
+    step = -g[i] / jnp.where(falling, rate, 1.0)
+    # The value of the step is bounded by the accuracy of the root; its derivative is not.
+    most = 1e3 * _LOCATED * (end - t)
+    step = step + hold(jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, end - found)) - step)
+    deadline = system.deadline(now.mode).astype(t.dtype)
+    known = jnp.where(fired == DEADLINE, found + deadline - hold(deadline), end)
+    # A margin that was down before the piece began ends it where it began.
+    moved = jnp.where(falling, step, jnp.where(found <= t, t - hold(t), 0.0))
+    time = jnp.where(fired >= 0, found + moved, known)
+    state = _state(system, options, now, time)
+    after, mode, status = system.jump(time, state, now.mode, fired)
+    jumped = fired >= DEADLINE
+    return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, now.mode), fired, jnp.where(jumped, status, 0)
+
+
+def _state(system: Reused, options: OnSamples, now: Piece, s: Any) -> Any:
+    """The state at time `s` of the piece."""
+    return advance(options.solver, lambda t, y: system.flow(t, y, now.mode), now.t, s, now.y)
 
 
 def _read(rows: Array, j: Any) -> Array:
@@ -250,18 +241,19 @@ def _written(rows: Array, j: Any, row: Array) -> Array:
     return jax.lax.dynamic_update_index_in_dim(rows, row, j, 0, allow_negative_indices=False)
 
 
-def fine_grid(t0: Any, ts: Any, substeps: int) -> Any:
+def fine_grid(t0: Any, ts: Any, substeps: int) -> Array:
     """The times at which steps begin and end: the samples, with `substeps` - 1 more between each two."""
     times = jax.lax.stop_gradient(ts).at[0].set(t0)
     if substeps == 1 or ts.shape[0] == 1:
         return times
-    share = jnp.arange(substeps) / substeps
+    share = (jnp.arange(substeps) / substeps).astype(times.dtype)
     return jnp.concatenate([(times[:-1, None] + jnp.diff(times)[:, None] * share).reshape(-1), times[-1:]])
 
 
 def slack_of(t: Any, end: Any) -> Any:
     """Times nearer than this [s] are one: a drive's samples may miss the record's by a rounding."""
-    return hold(1e-9 * (end - t))
+    t, end = hold((t, end))
+    return jnp.minimum(1e-9 * (end - t) + 4 * jnp.finfo(end.dtype).eps * jnp.abs(end), 0.1 * (end - t))
 
 
 def _empty(options: OnSamples, y: Any, mode: Any) -> Log:

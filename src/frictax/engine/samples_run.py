@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from frictax.engine.linear import linear
 from frictax.engine.options import OnSamples
 from frictax.engine.result import SECOND
-from frictax.engine.samples import Piece, cross_inside, fine_grid, march, slack_of
+from frictax.engine.reused import Reused
+from frictax.engine.samples import Piece, cross_inside, fine_grid, march
 from frictax.engine.stepping import advance
 
 
@@ -58,15 +59,13 @@ def _pull(moved: Any, rest: Any, grid: Any, record: Any, options: OnSamples) -> 
 
     def complete(j: Any, moved: Any, t: Any, y: Any) -> Any:
         """The last piece of step j, which no event ends."""
-        system, args = eqx.combine(moved, rest)
-        return advance(options.solver, lambda t, y: system.flow(t, y, modes[j + 1], args), t, grid[j + 1], y)
+        system = Reused(eqx.combine(moved, rest))
+        return advance(options.solver, lambda t, y: system.flow(t, y, modes[j + 1]), t, grid[j + 1], y)
 
     def over(e: Any, j: Any, moved: Any, t: Any, y: Any) -> Any:
         """The piece that event e ends."""
-        system, args = eqx.combine(moved, rest)
-        end = grid[j + 1]
         piece = Piece(t, y, log.before[e])
-        return cross_inside(system, args, options, piece, trace.found[e], log.fired[e], end, slack_of(grid[j], end))[:2]
+        return cross_inside(Reused(eqx.combine(moved, rest)), options, piece, trace.found[e], None, log.fired[e], grid[j + 1])[:2]
 
     def pull(cotangents: Any) -> Any:
         c_ys, c_times = cotangents
