@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from frictax.engine.linear import linear
+from frictax.engine.linear import linear, read_later
 from frictax.engine.options import Adaptive
 from frictax.engine.phase import STEPS, STEPS_DENSE, WINDOW, Start, Stop, cross, locate, transport
 from frictax.engine.result import CHATTER, SECOND, Result
@@ -33,7 +33,7 @@ def run_phases(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, optio
 @run_phases.def_jvp
 def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
     model, t0, t1, y0, mode0, ts, options = primals
-    d_model, d_t0, d_t1, d_y0, _, _, d_options = tangents
+    d_model, d_t0, d_t1, d_y0, _, d_ts, d_options = tangents
     if jax.tree_util.tree_leaves(d_options):
         raise ValueError("A run cannot be differentiated by its tolerances. Pass `Adaptive` by closure, not as a differentiated argument.")
     floats, whole, record = _forward(model, t0, t1, y0, mode0, ts, options)
@@ -46,7 +46,7 @@ def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
     rest = jax.tree_util.tree_map(lambda x, m: x if m is None else None, model_, moved, is_leaf=lambda x: x is None)
     d_moved = eqx.filter(d_model, jax.tree_util.tree_map(lambda m: m is not None, moved, is_leaf=lambda x: x is None))
     # Transposition asks that every entry depend linearly on some tangent, also the zeros.
-    nought = 0.0 * jnp.sum(jax.tree_util.tree_leaves((d_model, d_t0, d_t1, d_y0))[0])
+    nought = 0.0 * jnp.sum(jax.tree_util.tree_leaves((d_model, d_t0, d_t1, d_y0, d_ts))[0])
     zero = lambda like, d=None: jnp.zeros_like(like) + nought if d is None else d  # noqa: E731
     inputs = (d_moved, zero(t0, d_t0), zero(t1, d_t1), zero(y0, d_y0))
     nothing = jax.tree_util.tree_map(zero, floats)
@@ -61,7 +61,10 @@ def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
 
     push = _push(phase(diffrax.ForwardMode()), moved, t1_, record_, floats)
     pull = _pull(phase(diffrax.RecursiveCheckpointAdjoint()), moved, t1_, record_, floats)
-    return (floats, whole), (linear(push, pull, inputs, nothing), jax.tree_util.tree_map(lambda _: None, whole))
+    d_ys, d_times = linear(push, pull, inputs, nothing)
+    # The ends are times of the run itself.
+    d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, -1))
+    return (floats, whole), ((d_ys, d_times), jax.tree_util.tree_map(lambda _: None, whole))
 
 
 def _padded(ts: Any) -> Any:

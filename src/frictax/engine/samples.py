@@ -48,8 +48,10 @@ class Piece(eqx.Module):
     mode: Int[Array, " m"]
 
 
-def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples) -> Any:
+def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples, nought: Any = 0.0) -> Any:
     """The whole run: floats that may be differentiated forward, whole numbers, and what reverse mode goes over again.
+
+    `nought` is 0 with some derivative: added to all that will have one, it spares JAX tracing each loop until it has found out.
 
     All lanes of a `jax.vmap` march together from sample to sample. A step without event is a few lines of one tight loop; the first lane
     with an event takes all of them through `_eventful`.
@@ -57,9 +59,10 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples)
     system = Reused(model)
     grid = fine_grid(t0, ts, options.substeps)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
-    ys = jnp.zeros((steps + 1, n), y0.dtype).at[0].set(y0)
+    y0 = y0 + nought
+    ys = (jnp.zeros((steps + 1, n), y0.dtype) + nought).at[0].set(y0)
     modes = jnp.zeros((steps + 1, m), jnp.int32).at[0].set(mode0)
-    log = _empty(options, y0, mode0)
+    log = jax.tree_util.tree_map(lambda a: a + nought if jnp.issubdtype(a.dtype, jnp.floating) else a, _empty(options, y0, mode0))
 
     def quiet(carry: Any) -> Any:
         j, y, mode, _, alive, ys, modes = carry
@@ -84,7 +87,7 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples)
         j, y, mode, stop, _, ys, modes = jax.lax.while_loop(lambda c: (c[0] < steps) & ~c[3], quiet, first)
 
         def eventful(state: Any) -> Any:
-            return _eventful(system, options, grid, j, alive, *state)
+            return _eventful(system, options, grid, j, alive, nought, *state)
 
         y, mode, log, count, result = jax.lax.cond(stop, eventful, lambda state: state, (y, mode, log, count, result))
         k = jnp.minimum(j + 1, steps)
@@ -100,7 +103,17 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples)
 
 
 def _eventful(
-    system: Reused, options: OnSamples, grid: Any, j: Any, alive: Any, y: Any, mode: Any, log: Log, count: Any, result: Any
+    system: Reused,
+    options: OnSamples,
+    grid: Any,
+    j: Any,
+    alive: Any,
+    nought: Any,
+    y: Any,
+    mode: Any,
+    log: Log,
+    count: Any,
+    result: Any,
 ) -> Any:
     """The step from sample j to the next, piece by piece between its events."""
     t, end = grid[j], grid[j + 1]
@@ -131,7 +144,7 @@ def _eventful(
         piece = jax.tree_util.tree_map(lambda a, b: jnp.where(active, a, b), following, piece)
         return piece, active & ~done & (result == Result.successful), idle, log, count, result
 
-    first = (Piece(t, y, mode), alive, jnp.array(0), log, count, result)
+    first = (Piece(t + nought, y, mode), alive, jnp.array(0), log, count, result)
     piece, _, _, log, count, result = jax.lax.while_loop(lambda c: eqxi.unvmap_any(c[1]), body, first)
     return jnp.where(result == Result.successful, piece.y, jnp.nan), piece.mode, log, count, result
 

@@ -7,7 +7,7 @@ import equinox.internal as eqxi  # nondifferentiable: there is no public way to 
 import jax
 import jax.numpy as jnp
 
-from frictax.engine.linear import linear
+from frictax.engine.linear import linear, read_later
 from frictax.engine.options import OnSamples
 from frictax.engine.result import SECOND
 from frictax.engine.reused import Reused
@@ -24,7 +24,7 @@ def run_samples(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, opti
 @run_samples.def_jvp
 def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     model, t0, _, y0, mode0, ts, options = primals
-    d_model, d_t0, _, d_y0, *_ = tangents
+    d_model, d_t0, _, d_y0, _, d_ts, _ = tangents
     # What is held in an event is first-order exact only; a second derivative of it would be silently wrong.
     model_, t0_, y0_, ts_ = eqxi.nondifferentiable((model, t0, y0, ts), msg=SECOND)
     moved = jax.tree_util.tree_map(lambda x, d: None if d is None else x, model_, d_model, is_leaf=lambda x: x is None)
@@ -34,22 +34,27 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     zero = lambda like, d=None: jnp.zeros_like(like) if d is None else d  # noqa: E731
 
     def run(moved: Any, t0: Any, y0: Any) -> Any:
-        floats, whole, log = march(eqx.combine(moved, rest), t0, y0, mode0, ts_, options)
+        first = jax.tree_util.tree_leaves((moved, t0, y0))[0]
+        nought = 0.0 * jnp.ravel(first)[0].astype(y0.dtype)
+        floats, whole, log = march(eqx.combine(moved, rest), t0, y0, mode0, ts_, options, nought)
         return floats, (whole, log)
 
     at, along = (moved, t0_, y0_), (d_moved, zero(t0, d_t0), zero(y0, d_y0))
     if options.adjoint is not None:
         floats, d_floats, (whole, _) = jax.jvp(run, at, along, has_aux=True)
-        return (floats, whole), (d_floats, jax.tree_util.tree_map(lambda _: None, whole))
+        d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_floats[0], slice(1, None))
+        return (floats, whole), ((d_ys, d_floats[1]), jax.tree_util.tree_map(lambda _: None, whole))
     floats, (whole, log) = run(*at)
     # Transposition asks that every entry depend linearly on some tangent, also the zeros.
-    nought = 0.0 * jnp.sum(jax.tree_util.tree_leaves((d_model, d_t0, d_y0))[0])
+    nought = 0.0 * jnp.sum(jax.tree_util.tree_leaves((d_model, d_t0, d_y0, d_ts))[0])
     along = (d_moved, along[1] + nought, along[2] + nought)
     nothing = jax.tree_util.tree_map(lambda x: jnp.zeros_like(x) + nought, floats)
     # Forward mode goes the whole way once more instead of along the log: where the values are not asked for, this is all that is done.
     push = lambda along: jax.jvp(run, at, along, has_aux=True)[1]  # noqa: E731
     pull = _pull(moved, rest, fine_grid(t0_, ts_, options.substeps), log, options)
-    return (floats, whole), (linear(push, pull, along, nothing), jax.tree_util.tree_map(lambda _: None, whole))
+    d_ys, d_times = linear(push, pull, along, nothing)
+    d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
+    return (floats, whole), ((d_ys, d_times), jax.tree_util.tree_map(lambda _: None, whole))
 
 
 def _pull(moved: Any, rest: Any, grid: Any, record: Any, options: OnSamples) -> Any:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
@@ -11,7 +10,6 @@ from frictax.engine.options import Adaptive, OnSamples
 from frictax.engine.phases import run_phases
 from frictax.engine.samples_run import run_samples
 from frictax.mechanism.system import AbstractHybridSystem
-from frictax.parameters import is_traced
 
 
 class Path(eqx.Module):
@@ -66,11 +64,6 @@ def walk(system: AbstractHybridSystem, y0: Any, mode0: Any, ts: Any, args: Any =
     ts = jnp.asarray(ts, dtype=y0.dtype)
     mode0 = jnp.asarray(mode0, dtype=jnp.int32)
     run = run_samples if isinstance(options, OnSamples) else run_phases
-    floats, whole = run((system, args), ts[0], ts[-1], y0, mode0, jax.lax.stop_gradient(ts), options)
+    floats, whole = run((system, args), ts[0], ts[-1], y0, mode0, ts, options)
     (ys, times), (modes, fired, before, after, count, result, steps) = floats, whole
-    if is_traced(ts) and ts.shape[0] > 1:
-        # A sample read later is a state that has moved on. The last sample of `Adaptive` is the run's end.
-        read = slice(1, None if isinstance(options, OnSamples) else -1)
-        speed = jax.vmap(lambda t, y, mode: system.flow(t, y, mode, args))(ts[read], ys[read], modes[read])
-        ys = ys.at[read].add(jax.lax.stop_gradient(speed) * (ts - jax.lax.stop_gradient(ts))[read, None])
     return Path(ys, modes, times, fired, before, after, count, result, steps)
