@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from frictax.laws import Coulomb as Coulomb
     from frictax.laws import Stribeck as Stribeck
     from frictax.laws import Table as Table
+    from frictax.mechanism import AbstractAxis as AbstractAxis
     from frictax.mechanism import AbstractHybridSystem as AbstractHybridSystem
     from frictax.mechanism import Damper as Damper
     from frictax.mechanism import Driven as Driven
@@ -103,6 +104,7 @@ _ROOMS = {
         "SupportFriction",
     ),
     "frictax.mechanism": (
+        "AbstractAxis",
         "AbstractHybridSystem",
         "Damper",
         "Driven",

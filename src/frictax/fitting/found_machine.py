@@ -151,7 +151,7 @@ def found_machine(
     if known.condition > 100 and not known.null_directions:
         warnings.append(
             f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations of the parameters are told far worse than others. "
-            "Fit fewer of them, on `Windows` or `ClosedLoop`, or record a richer motion."
+            "Fit fewer, on `Windows` or `ClosedLoop`, or record a richer motion."
         )
     return FoundMachine(
         _with(model, mine), records, estimates, covariance, jacobian, r[:data], _rms(problem, records, r), scale, dof, level,

@@ -1,6 +1,7 @@
 """How a residual counts."""
 
 import abc
+import math
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -87,10 +88,9 @@ class Huber(AbstractLoss):
         return jnp.where(jnp.abs(x) <= self.delta, 1.0, 0.0)
 
     def consistency(self) -> float:
-        from scipy.stats import norm
-
         d = self.delta
-        return float(2.0 * (norm.cdf(d) - 0.5 - d * norm.pdf(d) + d * d * norm.sf(d)))
+        density, beyond = math.exp(-0.5 * d * d) / math.sqrt(2 * math.pi), 0.5 * math.erfc(d / math.sqrt(2))
+        return 2.0 * (0.5 - beyond - d * density + d * d * beyond)
 
     def root(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
         outside = jnp.abs(x) > self.delta

@@ -94,9 +94,9 @@ def named(what: str, given: Any) -> dict[str, Any]:
 
 
 def variable(name: str) -> str:
-    """The variable that an output measures: the last word of its name."""
+    """The variable that an output measures: the last word of its name; a machine of one body has no parts to name before it."""
     part, _, last = name.rpartition(".")
-    if not part.strip():
+    if not part.strip() and (name != last or last not in units.VARIABLES):
         raise ValueError(f'`Record` output {name!r} must name a part and its variable. Write outputs={{"mass.s": ...}}, say.')
     if last not in units.VARIABLES:
         near = [_ELSEWHERE[last.lower()]] if last.lower() in _ELSEWHERE else difflib.get_close_matches(last.lower(), units.VARIABLES, n=1)

@@ -14,15 +14,15 @@ import numpy as np
 from frictax.engine import OnSamples
 from frictax.engine.result import Result
 from frictax.fitting.bench import Bench, Named, check_outputs, driven, simulated, state_names
-from frictax.fitting.descent import Descent, begin, descend
 from frictax.fitting.found_machine import FoundMachine, found_machine
 from frictax.fitting.instruments import Instrument
 from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.objectives import AbstractObjective, FreeRun, starting_state
 from frictax.fitting.priors import AbstractPrior
-from frictax.fitting.problem import Problem, SteadyPlan, Unknown, coordinates, residuals_and_jacobian, values_and_slopes
+from frictax.fitting.problem import Problem, SteadyPlan, Unknown
 from frictax.fitting.record import Record
+from frictax.fitting.search import search
 from frictax.fitting.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 from frictax.parameters import AtLeast, Parameter, Positive, check, check_not_on_edge, check_value, select
@@ -61,15 +61,13 @@ def fit_records(
         model = found.model
     problem, x0, notes = pose(model, records, free, own, objective, priors, instruments, _engine(engine, method), loss)
     began = time.perf_counter()
-    states, noise, interrupted = _search(problem, x0, method, starts, spread, seed, say)
-    _raise_if_failed(problem, states, x0, records)
-    best = int(np.nanargmin(np.where(np.isfinite(states.cost), states.cost, np.inf)))
-    state = jax.tree_util.tree_map(lambda a: a[best], states)
+    state, costs, noise, interrupted = search(problem, x0, method, starts, spread, seed, say)
+    _raise_if_failed(problem, costs, x0, records)
     if interrupted:
         notes.append(
             f"Interrupted after {int(state.steps)} steps: these are the best values so far, their errors those of an unfinished search."
         )
-    return found_machine(model, problem, records, state, np.asarray(states.cost), noise, method, level, notes, time.perf_counter() - began)
+    return found_machine(model, problem, records, state, costs, noise, method, level, notes, time.perf_counter() - began)
 
 
 def labelled(data: Any) -> dict[str, Any]:
@@ -190,121 +188,8 @@ def _steady_plan(machine: Any, label: str, sweep: Sweep) -> SteadyPlan:
     return SteadyPlan(*(jnp.asarray(a) for a in arrays), label if label in contacts else contacts[0])
 
 
-def _search(problem: Problem, x0: np.ndarray, method: Any, starts: int, spread: float, seed: int, say: Any) -> tuple[Descent, Any, bool]:
-    """The descents from all starts, the noise scale, and whether a key stopped them."""
-    z0 = np.asarray(coordinates(problem, jnp.asarray(x0)))
-    draws = np.random.default_rng(seed).standard_normal((starts, z0.size))
-    draws[0] = 0.0
-    weights = [np.asarray(p.weight) for p in problem.plans]
-    measured = [np.asarray(p.force if isinstance(p, SteadyPlan) else p.measured) for p in problem.plans]
-    dof = max(sum(int(np.sum(w > 0)) for w in weights) - z0.size, 1)
-    floor = 1e-20 * sum(float(np.sum((w * m) ** 2)) for w, m in zip(weights, measured, strict=True)) + 1e-300
-    rounds = problem.loss.rounds > 1 or problem.priors
-    z, noise, interrupted, states = z0 + spread * draws, 1.0, False, None
-    for k in range(20 if rounds else 1):
-        states, interrupted = _descent(problem, z, noise, method, dof, floor, say)
-        if not rounds or interrupted:
-            break
-        new = _noise(problem, states, dof, first=k == 0)
-        settled, noise, z = k > 0 and abs(new - noise) <= 1e-4 * noise, new, np.asarray(states.z)
-        if settled:
-            break
-    return states, noise, interrupted
-
-
-def _descent(problem: Problem, z: np.ndarray, noise: float, method: Any, dof: int, floor: float, say: Any) -> tuple[Descent, bool]:
-    """One search for given noise, in calls short enough to be interrupted and to tell how far it is."""
-    if not isinstance(method, LevenbergMarquardt):
-        return _by_gradients(problem, jnp.asarray(z), jnp.asarray(noise), method, jnp.asarray(float(dof)), jnp.asarray(floor)), False
-    states = _begin(jnp.asarray(z), problem.rows())
-    chunk, began, last = (3 if say else 1000), time.perf_counter(), np.inf
-    until = 0
-    try:
-        while until < method.max_steps:
-            until = min(until + chunk, method.max_steps)
-            new = _go_on(
-                problem, states, jnp.asarray(until), jnp.asarray(noise), method.tolerance, jnp.asarray(float(dof)), jnp.asarray(floor)
-            )
-            done = np.asarray(new.done)  # waits
-            states = new
-            if say:
-                last = _tell(say, states, method, last, time.perf_counter() - began)
-            if done.all():
-                break
-            taken = (time.perf_counter() - began) / max(until, 1)
-            chunk = int(np.clip(0.5 / max(taken, 1e-6), 1, 1000)) if not say else int(np.clip(0.2 / max(taken, 1e-6), 1, 20))
-    except KeyboardInterrupt:
-        return states, True
-    return states, False
-
-
-def _tell(say: Any, states: Descent, method: Any, last: float, seconds: float) -> float:
-    """One line of progress; the time left is what the distance's fall so far promises."""
-    cost, distance = np.asarray(states.cost), np.asarray(states.distance)
-    i, steps = int(np.nanargmin(cost)), int(np.max(np.asarray(states.steps)))
-    now = float(distance[i])
-    fall = np.log(last / now) if np.isfinite(last) and 0 < now < last else 0.0
-    left = f", about {seconds / max(steps, 1) * np.log(max(now / method.tolerance, 1.0)) / fall:.1f} s left" if fall > 0 else ""
-    done = f", {int(np.sum(np.asarray(states.done)))} of {cost.size} starts done" if cost.size > 1 else ""
-    say(f"step {steps}: cost {cost[i]:.6g}, {now:.2g} standard errors to go, {seconds:.1f} s{left}{done}")
-    return now
-
-
-@eqx.filter_jit
-def _begin(z: Any, rows: int) -> Descent:
-    return jax.vmap(lambda z: begin(z, rows))(z)
-
-
-@eqx.filter_jit
-def _go_on(problem: Problem, states: Descent, until: Any, noise: Any, tolerance: float, dof: Any, floor: Any) -> Descent:
-    one = lambda s: descend(lambda z: problem.evaluate(z, noise), s, until, tolerance, dof, floor)  # noqa: E731
-    if states.z.shape[0] == 1:  # a lane of its own would be carried through every loop
-        return jax.tree_util.tree_map(lambda a: a[None], one(jax.tree_util.tree_map(lambda a: a[0], states)))
-    return jax.vmap(one)(states)
-
-
-@eqx.filter_jit
-def _by_gradients(problem: Problem, z: Any, noise: Any, method: Any, dof: Any, floor: Any) -> Descent:
-    """The same by an optax transformation, on coordinates scaled by the Jacobian at the start."""
-
-    def one(z: Any) -> Descent:
-        _, jacobian = problem.evaluate(z, noise)
-        scale = jnp.linalg.norm(jacobian, axis=0)
-        scale = jnp.where(scale > 0, scale, 1.0)
-
-        def residuals(u: Any) -> Any:
-            x = problem.physical(z + u / scale)
-            r = problem.residuals(x)
-            return noise * problem.loss.root(r / noise) if problem.loss.rounds > 1 else r
-
-        found = method.minimise(residuals, jnp.zeros_like(z))
-        end = begin(z + found.at / scale, problem.rows())
-        end = descend(lambda z: problem.evaluate(z, noise), end, 1, 1e-3, dof, floor)
-        return eqx.tree_at(lambda s: (s.steps, s.settled), end, (found.steps.astype(jnp.int32), found.converged | end.settled))
-
-    return jax.lax.map(one, z)
-
-
-def _noise(problem: Problem, states: Descent, dof: int, first: bool) -> float:
-    """The noise scale of the best end: from squares, or Huber's proposal 2 begun at the median."""
-    i = int(np.nanargmin(np.asarray(states.cost)))
-    r = np.asarray(residuals_and_jacobian(problem, values_and_slopes(problem, states.z[i])[0])[0])
-    counted = np.concatenate([np.ravel(np.asarray(p.weight)) > 0 for p in problem.plans])
-    r = r[: counted.size][counted]
-    if problem.loss.rounds == 1:
-        return float(np.sqrt(r @ r / dof))
-    scale = float(np.median(np.abs(r)) / 0.6745)
-    for _ in range(1 if first else 50):
-        score = np.asarray(problem.loss.score(jnp.asarray(r / scale)))
-        new = scale * float(np.sqrt(score @ score / (dof * problem.loss.consistency())))
-        if abs(new - scale) < 1e-8 * scale:
-            break
-        scale = scale if first else new
-    return scale
-
-
-def _raise_if_failed(problem: Problem, states: Descent, x0: np.ndarray, records: Mapping[str, Any]) -> None:
-    if np.isfinite(np.asarray(states.cost)).any():
+def _raise_if_failed(problem: Problem, costs: np.ndarray, x0: np.ndarray, records: Mapping[str, Any]) -> None:
+    if np.isfinite(costs).any():
         return
     for i, (label, record) in enumerate(records.items()):
         if isinstance(record, Record):

@@ -1,5 +1,6 @@
 """Bodies, what acts between them, and their assembly to a hybrid system."""
 
+from frictax.mechanism.axis import AbstractAxis as AbstractAxis
 from frictax.mechanism.bodies import Fixed as Fixed
 from frictax.mechanism.bodies import Mass as Mass
 from frictax.mechanism.driven import Driven as Driven

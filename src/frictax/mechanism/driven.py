@@ -3,6 +3,7 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
@@ -12,7 +13,8 @@ from frictax.signals.signal import as_signal
 
 
 class Driven(AbstractHybridSystem):
-    """A hybrid system of the user's own, with signals: its `args` are the signals' values by name, ``args["motor"]``.
+    """A hybrid system of the user's own, with signals: its `args` are the signals' values by name, ``args["motor"]``, and their rates as
+    ``args["der(motor)"]``.
 
     The engine stops at the signals' switches by itself; the system need not know of them. Where a drive may break a contact away at a
     switch, the margin is down when the mode goes on, and `jump` is called for it.
@@ -80,9 +82,12 @@ class Driven(AbstractHybridSystem):
     def start(self, t: Float[Array, ""]) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
         return self.with_pieces(*self.system.start(t), t)
 
+    def begin(self, t: Any, y: Any) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+        return self.with_pieces(*self.system.begin(t, y), jnp.asarray(t))
+
     def variables(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> dict[str, Float[Array, ""]]:
         values = self._values(t, mode)
-        return {**values, **self.system.variables(t, y, self._own(mode), values)}
+        return {**{name: values[name] for name in self.names}, **self.system.variables(t, y, self._own(mode), values)}
 
     def states(self) -> tuple[str, ...]:
         return self.system.states()
@@ -92,7 +97,10 @@ class Driven(AbstractHybridSystem):
 
     def _values(self, t: Array, mode: Array) -> dict[str, Array]:
         pieces = mode[mode.shape[0] - len(self.signals) :]
-        return {name: s.on_piece(t, k) for name, s, k in zip(self.names, self.signals, pieces, strict=True)}
+        now: dict[str, Array] = {}
+        for name, signal, k in zip(self.names, self.signals, pieces, strict=True):
+            now[name], now[f"der({name})"] = jax.jvp(lambda t, s=signal, k=k: s.on_piece(t, k), (t,), (jnp.ones_like(t),))
+        return now
 
 
 def _passed(signal: AbstractSignal, k: Array, t: Array) -> Array:

@@ -69,6 +69,10 @@ class AbstractHybridSystem(eqx.Module):
         """State and mode at the time `t` [s] at which a run begins; needed by a fit to records."""
         raise NotImplementedError(f"`{type(self).__name__}` must say how it starts before it can be fitted: write `start(self, t)`.")
 
+    def begin(self, t: Any, y: Any) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+        """State and mode of a run from the state `y` at time `t` [s]; the mode that `start` says, unless written anew."""
+        return y, self.start(t)[1]
+
     def variables(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> dict[str, Float[Array, ""]]:
         """What a sensor may measure, by name, such as ``{"phi": y[0], "w": y[1]}``; needed by a fit to records."""
         raise NotImplementedError(

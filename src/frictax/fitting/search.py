@@ -1,0 +1,167 @@
+"""The search for the least sum of squares of a `Problem`: from one start or many, interruptible, telling how far it is."""
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.fitting.descent import Descent, begin, descend
+from frictax.fitting.methods import LevenbergMarquardt
+from frictax.fitting.problem import Problem, SteadyPlan, coordinates, residuals_and_jacobian, values_and_slopes
+
+_TRIAL = 30  # steps that each of many starts is given before the hopeless are left
+
+
+def search(
+    problem: Problem, x0: np.ndarray, method: Any, starts: int, spread: float, seed: int, say: Any
+) -> tuple[Descent, np.ndarray, float, bool]:
+    """The best descent, the costs at the ends of all, the noise scale, and whether a key stopped the search."""
+    z0 = np.asarray(coordinates(problem, jnp.asarray(x0)))
+    draws = np.random.default_rng(seed).standard_normal((starts, z0.size))
+    draws[0] = 0.0
+    weights = [np.asarray(p.weight) for p in problem.plans]
+    measured = [np.asarray(p.force if isinstance(p, SteadyPlan) else p.measured) for p in problem.plans]
+    dof = max(sum(int(np.sum(w > 0)) for w in weights) - z0.size, 1)
+    floor = 1e-20 * sum(float(np.sum((w * m) ** 2)) for w, m in zip(weights, measured, strict=True)) + 1e-300
+    run = _Run(problem, method, dof, floor, say)
+    state, costs, interrupted = run.many(z0 + spread * draws, 1.0) if starts > 1 else run.one(z0, 1.0)
+    noise = 1.0
+    if problem.loss.rounds > 1 or problem.priors:  # both depend on the noise, which depends on the fit
+        for k in range(20):
+            if interrupted or not np.isfinite(costs).any():
+                break
+            before, noise = noise, _noise(problem, state, dof, first=k == 0)
+            if k > 0 and abs(noise - before) <= 1e-4 * noise:
+                break
+            state, _, interrupted = run.one(np.asarray(state.z), noise)
+    return state, costs, noise, interrupted
+
+
+class _Run:
+    """Searches of one problem, compiled once."""
+
+    def __init__(self, problem: Problem, method: Any, dof: int, floor: float, say: Any) -> None:
+        self.problem, self.method, self.say = problem, method, say
+        self.dof, self.floor = jnp.asarray(float(dof)), jnp.asarray(floor)
+
+    def one(self, z: np.ndarray, noise: float) -> tuple[Descent, np.ndarray, bool]:
+        """From one start, in calls short enough to be interrupted and to tell how far it is."""
+        state, began, last, until = self._begin(z), time.perf_counter(), np.inf, 0
+        chunk = 3 if self.say else 1000
+        try:
+            while until < self._most():
+                until = min(until + chunk, self._most())
+                state = self._advanced(state, until, noise)
+                if self.say:
+                    last = self._tell(state, last, time.perf_counter() - began)
+                if bool(state.done):
+                    break
+                each = max((time.perf_counter() - began) / until, 1e-6)
+                chunk = int(np.clip((0.2 if self.say else 0.5) / each, 1, 1000))
+        except KeyboardInterrupt:
+            return state, np.asarray([state.cost]), True
+        return state, np.asarray([state.cost]), False
+
+    def many(self, zs: np.ndarray, noise: float) -> tuple[Descent, np.ndarray, bool]:
+        """From many starts, as many at a time as there are processors; those far behind after `_TRIAL` steps are left.
+
+        One after the other and not in one `vmap`: the starts need 6 to 100 steps each, and in step all would take the most.
+        """
+        states = [self._begin(z) for z in zs]
+        trial = min(_TRIAL, self._most())
+        interrupted = False
+        # The first by itself: it compiles.
+        states[0] = self._advanced(states[0], trial, noise)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for pending, until in (range(1, len(zs)), trial), (range(len(zs)), self._most()):
+                least = min((float(s.cost) for s in states), default=np.inf)
+                hopeful = [i for i in pending if not bool(states[i].done) and (until == trial or float(states[i].cost) <= 2.0 * least)]
+                jobs = {i: pool.submit(self._advanced, states[i], until, noise) for i in hopeful}
+                try:
+                    for k, (i, job) in enumerate(jobs.items()):
+                        states[i] = job.result()
+                        if self.say:
+                            self.say(f"{k + 1} of {len(jobs)} starts: least cost {min(float(s.cost) for s in states):.6g}")
+                except KeyboardInterrupt:
+                    interrupted = True
+                    for job in jobs.values():
+                        job.cancel()
+                    break
+        costs = np.asarray([float(s.cost) for s in states])
+        return states[int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))], costs, interrupted
+
+    def _most(self) -> int:
+        return self.method.max_steps if isinstance(self.method, LevenbergMarquardt) else 1
+
+    def _begin(self, z: np.ndarray) -> Descent:
+        return _begun(jnp.asarray(z), self.problem.rows())
+
+    def _advanced(self, state: Descent, until: int, noise: float) -> Descent:
+        scale = jnp.asarray(noise)
+        if not isinstance(self.method, LevenbergMarquardt):
+            return jax.block_until_ready(_by_gradients(self.problem, state.z, scale, self.method, self.dof, self.floor))
+        return jax.block_until_ready(
+            _by_newton(self.problem, state, jnp.asarray(until), scale, self.method.tolerance, self.dof, self.floor)
+        )
+
+    def _tell(self, state: Descent, last: float, seconds: float) -> float:
+        """One line of progress; the time left is what the distance's fall so far promises."""
+        now, steps = float(state.distance), int(state.steps)
+        left = ""
+        if np.isfinite(last) and 0 < now < last:
+            rate = seconds / max(steps, 1) / np.log(last / now)
+            left = f", about {rate * np.log(max(now / self._tolerance(), 1.0)):.1f} s left"
+        self.say(f"step {steps}: cost {float(state.cost):.6g}, {now:.2g} standard errors to go, {seconds:.1f} s{left}")
+        return now
+
+    def _tolerance(self) -> float:
+        return self.method.tolerance
+
+
+@eqx.filter_jit
+def _begun(z: Any, rows: int) -> Descent:
+    return begin(z, rows)
+
+
+@eqx.filter_jit
+def _by_newton(problem: Problem, state: Descent, until: Any, noise: Any, tolerance: float, dof: Any, floor: Any) -> Descent:
+    return descend(lambda z: problem.evaluate(z, noise), state, until, tolerance, dof, floor)
+
+
+@eqx.filter_jit
+def _by_gradients(problem: Problem, z: Any, noise: Any, method: Any, dof: Any, floor: Any) -> Descent:
+    """By an optax transformation, on coordinates scaled by the Jacobian at the start."""
+    _, jacobian = problem.evaluate(z, noise)
+    scale = jnp.linalg.norm(jacobian, axis=0)
+    scale = jnp.where(scale > 0, scale, 1.0)
+
+    def residuals(u: Any) -> Any:
+        r = problem.residuals(problem.physical(z + u / scale))
+        return noise * problem.loss.root(r / noise) if problem.loss.rounds > 1 else r
+
+    found = method.minimise(residuals, jnp.zeros_like(z))
+    end = begin(z + found.at / scale, problem.rows())
+    end = descend(lambda z: problem.evaluate(z, noise), end, 1, 1e-3, dof, floor)
+    return eqx.tree_at(lambda s: (s.steps, s.settled), end, (found.steps.astype(jnp.int32), found.converged | end.settled))
+
+
+def _noise(problem: Problem, state: Descent, dof: int, first: bool) -> float:
+    """The noise scale at the end of a search: from squares, or Huber's proposal 2 begun at the median."""
+    r = np.asarray(residuals_and_jacobian(problem, values_and_slopes(problem, state.z)[0])[0])
+    counted = np.concatenate([np.ravel(np.asarray(p.weight)) > 0 for p in problem.plans])
+    r = r[: counted.size][counted]
+    if problem.loss.rounds == 1:
+        return float(np.sqrt(r @ r / dof))
+    scale = float(np.median(np.abs(r)) / 0.6745)
+    for _ in range(1 if first else 50):
+        score = np.asarray(problem.loss.score(jnp.asarray(r / scale)))
+        new = scale * float(np.sqrt(score @ score / (dof * problem.loss.consistency())))
+        if abs(new - scale) < 1e-8 * scale:
+            break
+        scale = scale if first else new
+    return scale
