@@ -50,6 +50,9 @@ format: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed
 	$(BIN)/python experiments/benchmarks/p1.py
+	$(BIN)/python experiments/benchmarks/p2.py
+	$(BIN)/python experiments/benchmarks/p4.py
+	$(BIN)/python experiments/benchmarks/p4_process.py
 	$(BIN)/python experiments/benchmarks/import_time.py
 
 clean:

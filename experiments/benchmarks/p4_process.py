@@ -43,7 +43,7 @@ block = fx.Mechanism(
 )
 record = fx.Record(ts, inputs={"drive": u}, outputs={"mass.v": v})
 found = fx.fit(block, record, free=["friction.f_pos"], objective=fx.FreeRun())
-print(*found.values.values())
+print(*(found.values[f"friction.f_pos.{name}"] for name in ("F_Coulomb", "F_prop", "F_Stribeck", "fexp")))
 print(imported - begin, time.perf_counter() - imported)
 """
 

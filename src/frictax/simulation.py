@@ -14,6 +14,7 @@ from frictax.engine.walk import walk
 from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.mechanism.mechanism import Mechanism
 from frictax.parameters import check, is_traced
+from frictax.signals import Sampled
 from frictax.trajectory import Trajectory
 
 
@@ -35,7 +36,8 @@ def simulate(mechanism: Mechanism, ts: Any, engine: Adaptive | OnSamples | None 
 
     - `mechanism`: a `Mechanism`.
     - `ts`: times [s], increasing, at which the trajectory is wanted; the first is the start.
-    - `engine`: how to walk, `Adaptive(rtol=..., atol=..., ...)`.
+    - `engine`: how to walk, `Adaptive(rtol=..., atol=..., ...)` or `OnSamples(...)`. Unless given, `OnSamples()` where a drive is a
+      `Sampled` with as many samples as there are `ts`, as in the simulation of a record, and `Adaptive()` elsewhere.
     - `energy`: whether to keep energy accounts (`run.energy`); they are integrated with the state and take their share of time.
 
     **Returns:** a `Trajectory`.
@@ -57,10 +59,10 @@ def simulate(mechanism: Mechanism, ts: Any, engine: Adaptive | OnSamples | None 
     if not isinstance(mechanism, Mechanism):
         raise ValueError(f"`simulate` needs a `Mechanism`, got {type(mechanism).__name__}. For a hybrid system of your own use `walk`.")
     check(mechanism)
-    engine = Adaptive() if engine is None else engine
+    ts = _times(ts)
+    engine = _default(mechanism, ts) if engine is None else engine
     if not isinstance(engine, Adaptive | OnSamples):
         raise ValueError(f"`simulate`: `engine` must be an `Adaptive` or an `OnSamples`, got {engine!r}. Write `Adaptive(rtol=1e-8)`.")
-    ts = _times(ts)
     if isinstance(engine, Adaptive):
         engine.tolerances(ts.dtype)
     run = _simulate(mechanism, ts, engine, energy)
@@ -73,6 +75,12 @@ def _simulate(mechanism: Mechanism, ts: Float[Array, " T"], engine: Adaptive | O
     system = MechanicalSystem(mechanism, energy)
     y0, mode0 = system.start(ts[0])
     return Trajectory(system, ts, walk(system, y0, mode0, ts, options=engine))
+
+
+def _default(mechanism: Mechanism, ts: Float[Array, " T"]) -> Adaptive | OnSamples:
+    """`OnSamples` for a record on its own grid. Only the count is looked at, so that the choice is the same under `jit`."""
+    signals = [value for part in mechanism.parts for value in vars(part).values() if isinstance(value, Sampled)]
+    return OnSamples() if any(s.times.shape == ts.shape and ts.shape[0] > 2 for s in signals) else Adaptive()
 
 
 def _times(ts: Any) -> Float[Array, " T"]:

@@ -29,6 +29,7 @@ class FoundMachine:
     - `covariance` (p, p), in their order; `level` of the intervals, which use Student's t with `dof` degrees of freedom. They hold for
       white residuals; the residuals of a real record rarely are.
     - `rms`: record -> output -> root mean square of what the objective compares [SI]; `noise_scale` of the weighted residuals.
+    - `x`: all fitted numbers, with the starts of windows where those were free, which are no estimates.
     - `converged`, `iterations`, `seconds`; `costs` of all starts; `identifiability`; `warnings`.
     """
 
@@ -50,6 +51,7 @@ class FoundMachine:
     warnings: tuple[str, ...]
     problem: Problem
     method: AbstractMethod
+    x: Float[np.ndarray, " q"]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,13 +82,17 @@ class FoundMachine:
         """The machine with all values that belong to the record called `label`."""
         if label not in self.records:
             raise KeyError(f"There is no record {label!r} in this fit. It has: {', '.join(self.records)}.")
-        x = jnp.asarray([e.value for e in self.estimates])
-        return self.problem.bench_at(x, list(self.records).index(label)).machine
+        return self.problem.bench_at(jnp.asarray(self.x), list(self.records).index(label)).machine
 
     def predicted(self, label: str) -> Float[np.ndarray, "*w n c"]:
         """What the objective sets against the measurement of record `label`."""
-        x = jnp.asarray([e.value for e in self.estimates])
-        return np.asarray(predictions(self.problem, x, list(self.records).index(label)))
+        return np.asarray(predictions(self.problem, jnp.asarray(self.x), list(self.records).index(label)))
+
+    def plot(self, label: str | None = None, **kwargs: Any) -> Any:
+        """Draw the record `label`, the first unless given, with what the fitted machine gives; returns the matplotlib figure."""
+        from frictax.report import draw_fit
+
+        return draw_fit(self, label, **kwargs)
 
     def __str__(self) -> str:
         from frictax.fitting.machine_text import machine_text
@@ -110,6 +116,7 @@ def found_machine(
 ) -> FoundMachine:
     """The answer at the end of a search."""
     names = [name for u in problem.unknowns for name in u.names]
+    shown = np.asarray([not u.hidden for u in problem.unknowns for _ in u.names])
     x, slope = (np.array(a) for a in values_and_slopes(problem, state.z))
     if problem.loss.rounds == 1 and not problem.priors:
         r, jacobian = np.asarray(state.residuals), np.asarray(state.jacobian) / np.where(slope == 0, 1.0, slope)
@@ -136,7 +143,11 @@ def found_machine(
     covariance = variance * np.asarray(_inverse_gram(jnp.asarray(jacobian), jnp.asarray(norms), jnp.asarray(active)))
     error = np.sqrt(np.where(active, np.diag(covariance), np.nan))
     half = float(quantile(level, dof, False)) * error
-    known = _identifiability(jacobian, names, active, x, bounds, half)
+    # What the starts of windows could explain as well says nothing of a parameter.
+    told = jacobian[:, shown] - jacobian[:, ~shown] @ np.linalg.lstsq(jacobian[:, ~shown], jacobian[:, shown], rcond=None)[0]
+    known = _identifiability(
+        told, [n for n, on in zip(names, shown, strict=True) if on], active[shown], x[shown], bounds[shown], half[shown]
+    )
     owners = [u for u in problem.unknowns for _ in u.names]
     estimates = tuple(
         Estimate(
@@ -144,18 +155,20 @@ def found_machine(
             u.declaration.unit, known.knowledge[n],
         )
         for i, (n, u) in enumerate(zip(names, owners, strict=True))
+        if shown[i]
     )  # fmt: skip
     shared = {u.path: jnp.reshape(jnp.asarray(x[u.first : u.first + u.size]), u.shape) for u in problem.unknowns if u.record is None}
     mine = {path: value for path, value in shared.items() if path.partition(".")[0] not in ("inputs", "outputs")}
     warnings = [] if bool(state.settled) else [_not_settled(method, int(state.steps))]
     if known.condition > 100 and not known.null_directions:
         warnings.append(
-            f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations of the parameters are told far worse than others. "
-            "Fit fewer, on `Windows` or `ClosedLoop`, or record a richer motion."
+            f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations of the parameters are told far worse than "
+            "others. Fit fewer, on `Windows` or `ClosedLoop`, or record a richer motion."
         )
     return FoundMachine(
-        _with(model, mine), records, estimates, covariance, jacobian, r[:data], _rms(problem, records, r), scale, dof, level,
-        bool(state.settled), int(state.steps), seconds, costs, known, (*warnings, *known.sentences, *notes), problem, method,
+        _with(model, mine), records, estimates, covariance[np.ix_(shown, shown)], jacobian[:, shown], r[:data],
+        _rms(problem, records, r), scale, dof, level,
+        bool(state.settled), int(state.steps), seconds, costs, known, (*warnings, *known.sentences, *notes), problem, method, x,
     )  # fmt: skip
 
 
@@ -176,9 +189,8 @@ def _rms(problem: Problem, records: Mapping[str, Any], r: np.ndarray) -> dict[st
         if isinstance(plan, SteadyPlan):
             out[label] = {"f": float(np.sqrt(np.sum(plain**2) / np.sum(w > 0)))}
             continue
-        names = plan.names if len(plan.names) == w.shape[-1] else tuple(f"force {i}" for i in range(w.shape[-1]))
         counts = [max(int(np.sum(w[..., c] > 0)), 1) for c in range(w.shape[-1])]
-        out[label] = {n: float(np.sqrt(np.sum(plain[..., c] ** 2) / counts[c])) for c, n in enumerate(names)}
+        out[label] = {n: float(np.sqrt(np.sum(plain[..., c] ** 2) / counts[c])) for c, n in enumerate(plan.names)}
     return out
 
 

@@ -59,7 +59,7 @@ class InverseDynamics(AbstractObjective):
             known |= {f"{b}.s": found.x, f"{b}.v": found.v, f"{b}.a": found.a}
             keep &= np.abs(found.v) >= self.v_min * np.max(np.abs(found.v))
         nothing = np.zeros((record.n, len(bodies)))
-        return _plan(record, nothing, np.where(keep[:, None], 1.0, nothing), {}, known=known)
+        return _plan(record, nothing, np.where(keep[:, None], 1.0, nothing), {}, known=known, names=[f"force on {b}" for b in bodies])
 
     def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
         system = driven(bench.machine, plan.t, _given(bench, plan, delayed), plan.hold)

@@ -50,6 +50,10 @@ class AbstractObjective(eqx.Module):
         """The machine that is simulated in place of `model`."""
         return model
 
+    def fits_starts(self) -> bool:
+        """Whether the search moves what `Plan.start` holds, an entry for each window."""
+        return False
+
 
 class FreeRun(AbstractObjective):
     """The whole record in one run under its inputs: nothing measured is fed back.
@@ -116,15 +120,17 @@ class Windows(AbstractObjective):
     """The record cut in windows, each a run of its own from the smoothed measurement; all are simulated at once (multiple shooting).
 
     Well conditioned where a free run is not, and what is fitted is friction and not the sum of all errors since the start. Of each window
-    the first sample is not counted, since the run starts there.
+    the first sample is not counted, since the run starts there. That the starts are measured too, the intervals do not know.
 
-    **Arguments:** `length` of a window [s]; `cutoff` [Hz] of the zero-phase filter that the starts are read from.
+    **Arguments:** `length` of a window [s]; `cutoff` [Hz] of the zero-phase filter that the starts are read from; `free_starts`: whether
+    the starts are found with the parameters, each from its own window, instead of being trusted. Then the first samples count too.
 
     **Source:** H. G. Bock, "Recent advances in parameter identification techniques for O.D.E.", 1983 (multiple shooting).
     """
 
     length: float = eqx.field(static=True, default=0.5)
     cutoff: float = eqx.field(static=True, default=50.0)
+    free_starts: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self) -> None:
         _check_positive(self, "length", "s")
@@ -140,7 +146,8 @@ class Windows(AbstractObjective):
             )
         rows = (size - 1) * np.arange(count)[:, None] + np.arange(size)
         measured, weight = (x[rows] for x in _channels(record))
-        weight[:, 0] = 0.0
+        if not self.free_starts:
+            weight[:, 0] = 0.0
         start = {name: x[rows[:, 0]] for name, x in _states(machine, record, self.cutoff).items()}
         return _plan(record, measured, weight, start, rows)
 
@@ -155,6 +162,9 @@ class Windows(AbstractObjective):
 
         return jax.vmap(window)(plan.rows, plan.start)
 
+    def fits_starts(self) -> bool:
+        return self.free_starts
+
 
 def _given(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
     """The inputs as they act on the machine."""
@@ -167,13 +177,15 @@ def _recorded(bench: Bench, names: tuple[str, ...], t: Array, values: Array, t0:
     return jnp.stack(columns, axis=1)
 
 
-def _plan(record: Record, measured: Any, weight: Any, start: Mapping[str, Any], rows: Any = None, known: Any = None) -> Plan:
+def _plan(
+    record: Record, measured: Any, weight: Any, start: Mapping[str, Any], rows: Any = None, known: Any = None, names: Any = None
+) -> Plan:
     array = lambda x: jnp.asarray(x, dtype=float)  # noqa: E731
     inputs = {name: array(x) for name, x in record.inputs.items()}
     known = {name: array(x) for name, x in (known or {}).items()}
     start = {name: array(x) for name, x in start.items()}
     rows = None if rows is None else jnp.asarray(rows)
-    return Plan(array(record.t), inputs, array(measured), array(weight), start, known, rows, tuple(record.outputs), record.hold)
+    return Plan(array(record.t), inputs, array(measured), array(weight), start, known, rows, tuple(names or record.outputs), record.hold)
 
 
 def _channels(record: Record) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.objectives import AbstractObjective, Plan
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.steady import SteadyFriction
-from frictax.parameters import Declaration, replace
+from frictax.parameters import Declaration, Real, replace
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +31,11 @@ class Unknown:
     @property
     def size(self) -> int:
         return int(np.prod(self.shape))
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it is the starts of windows: needed by the search, and no parameter of the machine."""
+        return self.path.startswith("windows.")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,6 +79,12 @@ class Problem(eqx.Module):
         values = {u.path: jnp.zeros(u.shape) for u in self.unknowns}
         return sum(int(np.prod(np.shape(p.weight))) for p in self.plans) + sum(p.residuals(values).shape[0] for p in self.priors)
 
+    def spans(self, z: np.ndarray) -> np.ndarray:
+        """How far apart starts are drawn: bounded values by their own distance from the bound, others by their size."""
+        bounded = np.concatenate([np.full(u.size, not isinstance(u.declaration.domain, Real)) for u in self.unknowns])
+        hidden = np.concatenate([np.full(u.size, u.hidden) for u in self.unknowns])
+        return np.where(hidden, 0.0, np.where(bounded, 1.0, np.abs(z)))
+
     def physical(self, z: Float[Array, " p"]) -> Float[Array, " p"]:
         """Values from coordinates."""
         return self.origin + self.size * (self._mapped(z, "from_unconstrained") - self.origin)
@@ -84,15 +95,21 @@ class Problem(eqx.Module):
 
     def bench_at(self, x: Float[Array, " p"], record: int | None) -> Bench:
         """The bench of one record with the values `x`."""
-        values = {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in self.unknowns if u.record in (None, record)}
-        return replace(self.bench, values)
+        mine = [u for u in self.unknowns if u.record in (None, record) and not u.hidden]
+        return replace(self.bench, {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in mine})
 
     def predicted(self, x: Float[Array, " p"], i: int) -> Array:
         """What stands against the measurement of plan i."""
         bench, plan = self.bench_at(x, i), self.plans[i]
         if isinstance(plan, SteadyPlan):
             return plan.predict(bench)
+        starts = {u.path.removeprefix("windows."): x[u.first : u.first + u.size] for u in self._starts(i)}
+        if starts:
+            plan = eqx.tree_at(lambda p: p.start, plan, {**plan.start, **starts})
         return self.objective.predict(bench, plan, self.engine, self.delayed)
+
+    def _starts(self, i: int) -> list[Unknown]:
+        return [u for u in self.unknowns if u.hidden and u.record == i]
 
     def residuals_of(self, x: Float[Array, " p"], i: int) -> Float[Array, " r"]:
         """Weighted residuals of plan i, 0 where the weight is 0."""
@@ -111,15 +128,22 @@ class Problem(eqx.Module):
         slope = jax.jvp(self.physical, (z,), (jnp.ones_like(z),))[1]
         parts, p = [], z.shape[0]
         for i in range(len(self.plans)):
-            # Only what this record depends on is differentiated.
-            own = np.concatenate([np.arange(u.first, u.first + u.size) for u in self.unknowns if u.record in (None, i)])
+            # Only what this record depends on is differentiated; the starts of all windows at once, for each acts on its own rows.
+            mine, starts = [u for u in self.unknowns if u.record in (None, i) and not u.hidden], self._starts(i)
+            own = np.concatenate([np.arange(u.first, u.first + u.size) for u in mine])
 
-            def of(values: Array, i: int = i, own: np.ndarray = own) -> tuple[Array, Array]:
-                r = self.residuals_of(x.at[own].set(values), i)
+            def of(values: Array, i: int = i, own: np.ndarray = own, starts: list[Unknown] = starts) -> tuple[Array, Array]:
+                at = x.at[own].set(values[: own.size])
+                for k, u in enumerate(starts):
+                    at = at.at[u.first : u.first + u.size].add(values[own.size + k])
+                r = self.residuals_of(at, i)
                 return r, r
 
-            jacobian, r = jax.jacfwd(of, has_aux=True)(x[own])
-            full = jacobian if own.size == p else jnp.zeros((r.shape[0], p)).at[:, own].set(jacobian)
+            jacobian, r = jax.jacfwd(of, has_aux=True)(jnp.concatenate([x[own], jnp.zeros(len(starts))]))
+            full = jacobian if own.size == p else jnp.zeros((r.shape[0], p)).at[:, own].set(jacobian[:, : own.size])
+            for k, u in enumerate(starts):
+                rows = np.arange(r.shape[0])
+                full = full.at[rows, u.first + rows // (r.shape[0] // u.size)].set(jacobian[:, own.size + k])
             if self.loss.rounds > 1:
                 root, bend = jax.jvp(self.loss.root, (r / noise,), (jnp.ones_like(r),))
                 r, full = root * noise, full * bend[:, None]

@@ -18,14 +18,14 @@ from frictax.fitting.found_machine import FoundMachine, found_machine
 from frictax.fitting.instruments import Instrument
 from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
-from frictax.fitting.objectives import AbstractObjective, FreeRun, starting_state
+from frictax.fitting.objectives import AbstractObjective, FreeRun, Plan, starting_state
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.problem import Problem, SteadyPlan, Unknown
 from frictax.fitting.record import Record
 from frictax.fitting.search import search
 from frictax.fitting.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
-from frictax.parameters import AtLeast, Parameter, Positive, check, check_not_on_edge, check_value, select
+from frictax.parameters import AtLeast, Declaration, Parameter, Positive, Real, check, check_not_on_edge, check_value, select
 
 Progress = Callable[[str], None]
 
@@ -118,6 +118,7 @@ def pose(
                 f"Record {r.name!r} has several outputs, so each needs a standard deviation: {missing!r} has none. "
                 f"Give sd={{{missing!r}: ...}}."
             )
+    plans = tuple(objective.plan(machine, r) if isinstance(r, Record) else _steady_plan(machine, label, r) for label, r in records.items())
     unknowns, values, first = [], [], 0
     for i, label in [(None, ""), *enumerate(records)]:
         for p in shared if i is None else each:
@@ -126,7 +127,11 @@ def pose(
             unknowns.append(Unknown(p.path, i, label, p.declaration, np.shape(p.value), first))
             values.append(np.ravel(value))
             first += values[-1].size
-    plans = tuple(objective.plan(machine, r) if isinstance(r, Record) else _steady_plan(machine, label, r) for label, r in records.items())
+    for i, (label, plan) in enumerate(zip(records, plans, strict=True)):
+        for name, value in plan.start.items() if objective.fits_starts() and isinstance(plan, Plan) else ():
+            unknowns.append(Unknown(f"windows.{name}", i, label, Declaration(Real()), value.shape, first))
+            values.append(np.asarray(value))
+            first += value.size
     for prior in priors:
         if prior.path not in {u.path for u in unknowns if u.record is None}:
             raise ValueError(f"`priors` names {prior.path!r}, which is not fitted. Free are: {', '.join(u.path for u in unknowns)}.")

@@ -24,6 +24,7 @@ def search(
     z0 = np.asarray(coordinates(problem, jnp.asarray(x0)))
     draws = np.random.default_rng(seed).standard_normal((starts, z0.size))
     draws[0] = 0.0
+    draws *= problem.spans(z0)
     weights = [np.asarray(p.weight) for p in problem.plans]
     measured = [np.asarray(p.force if isinstance(p, SteadyPlan) else p.measured) for p in problem.plans]
     dof = max(sum(int(np.sum(w > 0)) for w in weights) - z0.size, 1)

@@ -51,7 +51,7 @@ class AbstractAxis(AbstractHybridSystem):
     def __check_init__(self) -> None:
         if not isinstance(self.friction, SupportFriction):
             raise ValueError(
-                f"`{type(self).__name__}.friction` must be a `SupportFriction`, got {self.friction!r}. "
+                f"`{type(self).__name__}.friction` must be a `SupportFriction`, got a {type(self.friction).__name__}. "
                 'Write fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=5.0)), say.'
             )
 

@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from frictax.report.figures import draw_fit as draw_fit
     from frictax.report.figures import draw_record as draw_record
     from frictax.report.figures import draw_sweep as draw_sweep
     from frictax.report.figures import draw_trajectory as draw_trajectory
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 # matplotlib is costly to import: found when first used.
 _LAZY = {
+    "draw_fit": "frictax.report.figures",
     "draw_record": "frictax.report.figures",
     "draw_sweep": "frictax.report.figures",
     "draw_trajectory": "frictax.report.figures",
