@@ -172,12 +172,12 @@ def answer(rows: Sequence[Row]) -> str:
     still = min(pid, key=lambda r: r.peak)
     approach = ", ".join(f"{1e3 * abs(e):.2g}" for e in np.abs(still.rests[:, 2]))
     return (
-        f"Answer: without integral action it stops, {1e3 * pd[0].error:.1f} mrad below the target whatever `peak` is: it comes to rest from "
-        f"sliding, and `peak` acts only when it leaves rest. What grows with `peak` is the band in which it would stay: {1e3 * low1:.0f} to "
-        f"{1e3 * high1:.0f} mrad at peak = {pd[0].peak:g}, {1e3 * low:.0f} to {1e3 * high:.0f} mrad at {pd[-1].peak:g}. With integral action "
-        f"gravity leaves no error, and `peak` decides: at peak = 1 each rest is nearer to the target than the one before ({approach} mrad) "
-        f"and longer; above 1 it hunts for ever, by {1e3 * per:.2f} mrad*(peak - 1) to either side, which is also what the exact derivative "
-        f"through all {2 * len(hunting[-1].rests)} events says ({1e3 * abs(hunting[-1].slope):.2f} mrad)."
+        f"Answer: without integral action it stops, {1e3 * pd[0].error:.1f} mrad below the target whatever `peak` is: it comes to rest "
+        f"from sliding, and `peak` acts only when it leaves rest. What grows with `peak` is the band in which it would stay: "
+        f"{1e3 * low1:.0f} to {1e3 * high1:.0f} mrad at peak = {pd[0].peak:g}, {1e3 * low:.0f} to {1e3 * high:.0f} mrad at {pd[-1].peak:g}"
+        f". With integral action gravity leaves no error, and `peak` decides: at peak = 1 each rest is nearer to the target than the one "
+        f"before ({approach} mrad) and longer; above 1 it hunts for ever, by {1e3 * per:.2f} mrad*(peak - 1) to either side, which is also "
+        f"what the exact derivative through all {2 * len(hunting[-1].rests)} events says ({1e3 * abs(hunting[-1].slope):.2f} mrad)."
     )
 
 
@@ -197,9 +197,7 @@ def draw(rows: Sequence[Row]) -> Figure:
     for row, colour in zip(pid, COLOURS, strict=False):
         hunt.plot(TIMES, 1e3 * (TARGET - row.phi), color=colour, lw=1.4, label=f"peak = {row.peak:g}")
     most = 1.6e3 * max(abs(r.error) for r in pid)
-    hunt.set(
-        ylabel="error [mrad]", xlabel="time [s]", title="PID, held: it hunts where peak > 1", ylim=(-1.3 * most, most), xlim=(0.0, END / 3)
-    )
+    hunt.set(ylabel="error [mrad]", xlabel="time [s]", title="PID: it hunts where peak > 1", ylim=(-1.3 * most, most), xlim=(0.0, END / 3))
     peaks = [r.peak for r in pd]
     edges = np.array([stick_band(p) for p in peaks])
     band.fill_between(peaks, 1e3 * edges[:, 0], 1e3 * edges[:, 1], color="#f0d9c3", lw=0, label="where it would stay")

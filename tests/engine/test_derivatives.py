@@ -1,5 +1,7 @@
 """The derivatives of runs through breakaway, sticking, stops and switches: forward = reverse = central differences."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -129,3 +131,29 @@ def test_two_independent_machines_that_break_away_together_do_not_share_the_deri
     # v(2) = (4 - 1.21 F^2)/2 - F (2 - 1.1 F), so dv/dF = -1.21 F - 2 + 2.2 F
     assert jnp.allclose(jacobian[2:4], jnp.diag(jnp.array([-1.01, -1.01])), atol=1e-8)
     assert jnp.allclose(jnp.sum(jacobian[4:6], axis=1), 1.1, atol=1e-8)
+
+
+class _Falling(fx.AbstractHybridSystem):
+    """A mass point that bounces, with a plain number as its parameter."""
+
+    g: Any
+
+    def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        return jnp.stack([y[1], -self.g * jnp.ones_like(t)])
+
+    def guard(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        return y[:1] + 1e-14
+
+    def jump(self, t: Any, y: Any, mode: Any, fired: Any, args: Any) -> Any:
+        return jnp.stack([0.0 * y[0], -0.5 * y[1]]), mode + 1, jnp.array(0)
+
+
+@pytest.mark.parametrize("engine", [fx.Adaptive(rtol=1e-10, atol=1e-12), fx.OnSamples()], ids=["adaptive", "on samples"])
+def test_a_plain_number_differentiated_without_jit_has_the_derivative_that_it_has_with_it(engine: Any) -> None:
+    def height(g: Any) -> Any:
+        return fx.walk(_Falling(g), jnp.array([1.0, 0.0]), jnp.array([0]), jnp.linspace(0.0, 0.8, 9), options=engine).ys[-1, 0]
+
+    difference = (height(9.81 + 1e-4) - height(9.81 - 1e-4)) / 2e-4
+    assert float(jax.grad(height)(9.81)) == pytest.approx(float(difference), rel=1e-7)
+    assert float(jax.jvp(height, (9.81,), (1.0,))[1]) == pytest.approx(float(difference), rel=1e-7)
+    assert float(jax.jit(jax.grad(height))(9.81)) == pytest.approx(float(difference), rel=1e-7)

@@ -276,7 +276,7 @@ BAD = [
     ("delta", lambda s: fit(Coulomb, s, loss=Huber(-1.0)), ["`Huber.delta`", "1.345"]),
     ("nodes", lambda s: starting_law(Table, s, nodes=90), ["2 to 31 nodes"]),
     ("law without a start", lambda s: fit(SteadyFriction, s), ["law"]),
-    ("shape of many forces", lambda s: fit_many(Coulomb(F_Coulomb=1.0, F_prop=1.0), s, np.ones(3)), ["(k, 32)"]),
+    ("shape of many measurements", lambda s: fit_many(Coulomb(F_Coulomb=1.0, F_prop=1.0), s, np.ones(3)), ["(k, 32)"]),
 ]
 
 

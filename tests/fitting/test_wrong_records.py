@@ -110,7 +110,7 @@ CASES: dict[str, tuple[Case, list[str]]] = {
     "no outputs": (arrays(outputs={}), ["at least one measured variable", "none", 'outputs={"mass.s": ...}']),
     "a number for a name": (arrays(inputs={1: F}), ["inputs must be named by texts", "got 1", '{"drive": F}']),
     "an empty name": (arrays(inputs={"": F}), ["inputs must be named by texts", "''", '{"drive": F}']),
-    "an output without a part": (arrays(outputs={"s": Q}), ["output 's'", "a part and its variable", "mass.s"]),
+    "an output without a part": (arrays(outputs={".s": Q}), ["output '.s'", "a part and its variable", "mass.s"]),
     "an output in other words": (arrays(outputs={"mass.position": Q}), ["'mass.position'", "'position'", "Did you mean 'mass.s'?"]),
     "an output that nobody knows": (
         arrays(outputs={"mass.temperature": Q}),

@@ -41,7 +41,8 @@ def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
     fixed = eqxi.nondifferentiable((model, t1, ts, record), msg=SECOND)
 
     model_, t1_, ts_, record_ = fixed
-    moved = jax.tree_util.tree_map(lambda x, d: None if d is None else x, model_, d_model, is_leaf=lambda x: x is None)
+    # A Python number that is differentiated eagerly comes as one.
+    moved = jax.tree_util.tree_map(lambda x, d: None if d is None else jnp.asarray(x), model_, d_model, is_leaf=lambda x: x is None)
     moved, _ = eqx.partition(moved, eqx.is_inexact_array)
     rest = jax.tree_util.tree_map(lambda x, m: x if m is None else None, model_, moved, is_leaf=lambda x: x is None)
     d_moved = eqx.filter(d_model, jax.tree_util.tree_map(lambda m: m is not None, moved, is_leaf=lambda x: x is None))

@@ -27,7 +27,8 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     d_model, d_t0, _, d_y0, _, d_ts, _ = tangents
     # What is held in an event is first-order exact only; a second derivative of it would be silently wrong.
     model_, t0_, y0_, ts_ = eqxi.nondifferentiable((model, t0, y0, ts), msg=SECOND)
-    moved = jax.tree_util.tree_map(lambda x, d: None if d is None else x, model_, d_model, is_leaf=lambda x: x is None)
+    # A Python number that is differentiated eagerly comes as one.
+    moved = jax.tree_util.tree_map(lambda x, d: None if d is None else jnp.asarray(x), model_, d_model, is_leaf=lambda x: x is None)
     moved, _ = eqx.partition(moved, eqx.is_inexact_array)
     rest = jax.tree_util.tree_map(lambda x, m: x if m is None else None, model_, moved, is_leaf=lambda x: x is None)
     d_moved = eqx.filter(d_model, jax.tree_util.tree_map(lambda m: m is not None, moved, is_leaf=lambda x: x is None))

@@ -66,4 +66,4 @@ def walk(system: AbstractHybridSystem, y0: Any, mode0: Any, ts: Any, args: Any =
     run = run_samples if isinstance(options, OnSamples) else run_phases
     floats, whole = run((system, args), ts[0], ts[-1], y0, mode0, ts, options)
     (ys, times), (modes, fired, before, after, count, result, steps) = floats, whole
-    return Path(ys, modes, times, fired, before, after, count, result, steps)
+    return Path(ys, modes, times, fired, before, after, count, result, jnp.asarray(steps))

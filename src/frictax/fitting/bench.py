@@ -104,8 +104,7 @@ def simulated(
     system = moved_to(system, start)
     y0, mode0 = system.start(ts[0])
     if start and not isinstance(system, MechanicalSystem):
-        states = system.states()
-        y0 = jnp.stack([start.get(name, y0[i]) for i, name in enumerate(states)])
+        y0, mode0 = system.begin(ts[0], jnp.stack([start.get(name, y0[i]) for i, name in enumerate(system.states())]))
     path = walk(system, y0, mode0, ts, options=engine)
     return jnp.stack([_read(system, name, ts, path) for name in names], axis=1), path.result
 

@@ -1,5 +1,6 @@
 """Which parameters of a friction law explain a sweep."""
 
+import difflib
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,6 +22,7 @@ from frictax.fitting.found import Replicates, quantile
 from frictax.fitting.identifiability import null_directions, peak_sentence
 from frictax.fitting.losses import AbstractLoss, Squares
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
+from frictax.fitting.record import Record
 from frictax.fitting.starting import near_law, starting_law
 from frictax.fitting.steady import SteadyFriction, as_steady
 from frictax.fitting.sweep import Sweep
@@ -76,11 +78,19 @@ def fit(
     (6.1, 0.155)
     """
     loss = Squares() if loss is None else loss
+    unknown = [name for name in of_records if name not in _OF_RECORDS]
+    if unknown:
+        known = ["f_neg", "peak", "offset", "free", "method", "loss", "level", *_OF_RECORDS]
+        near = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise TypeError(f"`fit` has no option {unknown[0]!r}.{hint} It has: {', '.join(known)}.")
     if not isinstance(data, Sweep) or isinstance(model, Mechanism | AbstractHybridSystem):
         from frictax.fitting.record_fit import fit_records
 
+        _refuse({"f_neg": f_neg, "peak": peak, "offset": offset}, "a law's sweep", "a machine, which holds its own")
         settings = {**_OF_RECORDS, **of_records}
         return fit_records(model, data, free=free, method=method, loss=loss, level=level, **settings)
+    _refuse(of_records, "the records of a machine", "a law's sweep")
     method = LevenbergMarquardt() if method is None else method
     _check_arguments(data, method, loss)
     start = _assemble(model, data, f_neg, peak, offset)
@@ -95,26 +105,41 @@ def fit(
 
 def fit_many(
     model: Any,
-    data: Sweep,
-    forces: Any,
+    data: Sweep | Record,
+    measured: Any,
     *,
     free: str | Iterable[str] | None = None,
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
     level: float = 0.95,
+    objective: Any = None,
+    engine: Any = None,
 ) -> Replicates:
-    """Fit one model to many force vectors measured (or drawn) at the rows of one sweep, in one compilation.
+    """Fit one model to many measurements (or draws) at the rows of one sweep, or under the inputs of one record, in one compilation.
 
-    **Arguments:** `model`: a law or `SteadyFriction` whose values are every fit's start; `forces` (k, n) [N or N.m].
+    **Arguments:**
+
+    - `model`: a law or `SteadyFriction`, for a record a machine, whose values are every fit's start.
+    - `data`: the sweep or the record; its own forces or outputs are not looked at.
+    - `measured`: for a sweep forces (k, n) [N or N.m]; for a record output -> (k, n) in SI, or (k, n) where it has one output.
+    - `objective`, `engine`: for records only, as in `fit`.
 
     **Returns:** `Replicates`: values and intervals of all k fits, as `fit` would give them, for bootstrap and coverage.
+
+    **Raises:** `ValueError` for measurements of another shape; for a record, a loss or method other than the default kind.
     """
-    method = LevenbergMarquardt() if method is None else method
     loss = Squares() if loss is None else loss
+    if isinstance(data, Record):
+        from frictax.fitting.record_replicates import fit_records_many
+
+        settings = {"free": free, "objective": objective, "engine": engine, "method": method, "loss": loss, "level": level}
+        return fit_records_many(model, data, measured, **settings)
+    _refuse({"objective": objective, "engine": engine}, "a record", "a sweep")
+    method = LevenbergMarquardt() if method is None else method
     _check_arguments(data, method, loss)
-    f = jnp.asarray(forces, dtype=float)
+    f = jnp.asarray(measured, dtype=float)
     if f.ndim != 2 or f.shape[1] != data.n:
-        raise ValueError(f"`forces` must have shape (k, {data.n}), one column for each row of the sweep, got {f.shape}.")
+        raise ValueError(f"`measured` must have shape (k, {data.n}), one column for each row of the sweep, got {f.shape}.")
     start = _assemble(model, data, None, None, None)
     chosen, _ = _free(start, data, free)
     _check_determined(start, data, chosen)
@@ -125,6 +150,13 @@ def fit_many(
     low = np.maximum(x - half, np.where(np.isnan(half), np.nan, lower_bounds(chosen)))
     names = tuple(name for _, name in entries(chosen))
     return Replicates(names, x, error, low, x + half, np.asarray(done.converged), level)
+
+
+def _refuse(given: dict[str, Any], of: str, here: str) -> None:
+    """Options that would be passed over in silence."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"`{name}` is an option for {of} and means nothing for {here}, got {value!r}. Leave it out.")
 
 
 def _check_arguments(data: Any, method: Any, loss: Any) -> None:

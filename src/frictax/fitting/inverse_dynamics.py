@@ -61,6 +61,9 @@ class InverseDynamics(AbstractObjective):
         nothing = np.zeros((record.n, len(bodies)))
         return _plan(record, nothing, np.where(keep[:, None], 1.0, nothing), {}, known=known, names=[f"force on {b}" for b in bodies])
 
+    def in_units_of_outputs(self) -> bool:
+        return False
+
     def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
         system = driven(bench.machine, plan.t, _given(bench, plan, delayed), plan.hold)
         assert isinstance(system, MechanicalSystem)

@@ -54,6 +54,10 @@ class AbstractObjective(eqx.Module):
         """Whether the search moves what `Plan.start` holds, an entry for each window."""
         return False
 
+    def in_units_of_outputs(self) -> bool:
+        """Whether residuals are those of the record's outputs, weighed by their standard deviations."""
+        return True
+
 
 class FreeRun(AbstractObjective):
     """The whole record in one run under its inputs: nothing measured is fed back.

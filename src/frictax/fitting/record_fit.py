@@ -18,7 +18,7 @@ from frictax.fitting.found_machine import FoundMachine, found_machine
 from frictax.fitting.instruments import Instrument
 from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
-from frictax.fitting.objectives import AbstractObjective, FreeRun, Plan, starting_state
+from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun, Plan, starting_state
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.problem import Problem, SteadyPlan, Unknown
 from frictax.fitting.record import Record
@@ -51,7 +51,8 @@ def fit_records(
 ) -> FoundMachine:
     """`fit` of a machine to records; see there."""
     records = labelled(data)
-    _check_arguments(model, records, objective, start, priors, engine, method, starts)
+    check_arguments(model, records, objective, start, priors, engine, method, starts)
+    _check_settings(instruments, loss, level, spread, progress)
     objective = FreeRun() if objective is None else objective
     method = LevenbergMarquardt(tolerance=1e-4, max_steps=200) if method is None else method
     say = _speaker(progress)
@@ -59,7 +60,7 @@ def fit_records(
         settings = {"free": free, "own": (), "priors": (), "instruments": instruments, "engine": engine, "loss": loss, "level": level}
         found = fit_records(model, data, objective=start, start=None, method=None, starts=1, spread=0.0, seed=0, progress=False, **settings)
         model = found.model
-    problem, x0, notes = pose(model, records, free, own, objective, priors, instruments, _engine(engine, method), loss)
+    problem, x0, notes = pose(model, records, free, own, objective, priors, instruments, fit_engine(engine, method), loss)
     began = time.perf_counter()
     state, costs, noise, interrupted = search(problem, x0, method, starts, spread, seed, say)
     _raise_if_failed(problem, costs, x0, records)
@@ -76,6 +77,8 @@ def labelled(data: Any) -> dict[str, Any]:
         data = [data]
     if isinstance(data, Mapping):
         return dict(data)
+    if isinstance(data, str) or not isinstance(data, Iterable):
+        raise ValueError(f"`fit` takes a record, a list or a dict of records and sweeps, got {data!r}. Read one with Record.from_csv(...).")
     out: dict[str, Any] = {}
     for item in data:
         label = item.name if getattr(item, "name", "") else "record"
@@ -112,12 +115,8 @@ def pose(
     for r in motions:
         system = driven(machine, jnp.asarray(r.t[:2]), {n: jnp.asarray(x[:2]) for n, x in r.inputs.items()}, r.hold)
         check_outputs(system, r.outputs)
-        if len(r.outputs) > 1 and any(r.sd.get(n) is None for n in r.outputs):
-            missing = next(n for n in r.outputs if r.sd.get(n) is None)
-            raise ValueError(
-                f"Record {r.name!r} has several outputs, so each needs a standard deviation: {missing!r} has none. "
-                f"Give sd={{{missing!r}: ...}}."
-            )
+    if objective.in_units_of_outputs():
+        _check_deviations(records)
     plans = tuple(objective.plan(machine, r) if isinstance(r, Record) else _steady_plan(machine, label, r) for label, r in records.items())
     unknowns, values, first = [], [], 0
     for i, label in [(None, ""), *enumerate(records)]:
@@ -136,7 +135,7 @@ def pose(
         if prior.path not in {u.path for u in unknowns if u.record is None}:
             raise ValueError(f"`priors` names {prior.path!r}, which is not fitted. Free are: {', '.join(u.path for u in unknowns)}.")
     x0 = np.concatenate(values) if values else np.zeros(0)
-    lower = _lower(unknowns)
+    lower = lower_bounds(unknowns)
     origin = np.where(np.isfinite(lower), lower, 0.0)
     size = np.where(np.isfinite(lower), x0 - origin, 1.0)
     delayed = frozenset(u.path.removesuffix(".delay") for u in unknowns if u.path.endswith(".delay")) | frozenset(
@@ -145,12 +144,15 @@ def pose(
     problem = Problem(
         bench, plans, tuple(priors), objective, engine, loss, jnp.asarray(origin), jnp.asarray(size), tuple(unknowns), delayed
     )
-    return problem, x0, notes
+    return problem, x0, notes + _far_starts(machine, records, objective, unknowns)
 
 
 def _chosen(bench: Bench, free: Any, own: Any) -> tuple[list[Parameter], list[Parameter], list[str]]:
     own_paths = [own] if isinstance(own, str) else list(own)
     each = select(bench, own_paths) if own_paths else []
+    both = [path for path in own_paths if free is not None and path in ([free] if isinstance(free, str) else list(free))]
+    if both:
+        raise ValueError(f"{both[0]!r} stands in `free` and in `own`: it is shared by all records, or each has its own. Name it in one.")
     mine = {p.path for p in each}
     shared, notes = [p for p in select(bench, free) if p.path not in mine], []
     if free is None:
@@ -182,6 +184,40 @@ def _check_start(p: Parameter, value: np.ndarray) -> None:
     check_not_on_edge(name, value, p.declaration.domain)
 
 
+def _check_deviations(records: Mapping[str, Any]) -> None:
+    """Raise `ValueError` where residuals of different units would be added up unweighted."""
+    motions = {label: r for label, r in records.items() if isinstance(r, Record)}
+    kinds = {name.rpartition(".")[2] for r in motions.values() for name in r.outputs}
+    many = len(kinds) > 1 or any(len(r.outputs) > 1 for r in motions.values()) or len(motions) < len(records)
+    for label, r in records.items() if many else ():
+        name = next((n for n in r.outputs if r.sd.get(n) is None), None) if isinstance(r, Record) else None
+        if name is not None:
+            raise ValueError(
+                f"Record {label!r} is compared together with other outputs or sweeps, so each needs a standard deviation: {name!r} has "
+                f"none. Give sd={{{name!r}: ...}}."
+            )
+        if isinstance(r, Sweep) and r.sigma is None:
+            raise ValueError(f"Sweep {label!r} is fitted together with records, so it needs a standard deviation. Give sigma=... [N].")
+
+
+def _far_starts(machine: Any, records: Mapping[str, Any], objective: AbstractObjective, unknowns: list[Unknown]) -> list[str]:
+    """Sentences on runs that begin elsewhere than their records do."""
+    out = []
+    for label, r in records.items():
+        if not isinstance(r, Record) or not isinstance(objective, FreeRun | ClosedLoop) or objective.measured_start:
+            continue
+        system = driven(machine, jnp.asarray(r.t[:2]), {n: jnp.asarray(x[:2]) for n, x in r.inputs.items()}, r.hold)
+        y0 = np.asarray(system.start(jnp.asarray(r.t[0]))[0])
+        for name, value in zip(state_names(machine), y0, strict=False):
+            measured, moved = r.outputs.get(name), any(u.path in (name, f"outputs.{name}.offset") for u in unknowns)
+            if measured is not None and not moved and abs(measured[0] - value) > 0.1 * np.std(measured) + 5 * np.mean(r.sd.get(name) or 0):
+                out.append(
+                    f"{name} starts at {value:.4g}, record {label!r} at {measured[0]:.4g}: the run begins elsewhere than the measurement. "
+                    f"Write {type(objective).__name__}(..., measured_start=True), or fit the start by own=[{name!r}]."
+                )
+    return out
+
+
 def _steady_plan(machine: Any, label: str, sweep: Sweep) -> SteadyPlan:
     contacts = [n for n, part in machine.named_parts() if hasattr(part, "breakaway")] if isinstance(machine, Mechanism) else []
     if label not in contacts and len(contacts) != 1:
@@ -206,7 +242,7 @@ def _raise_if_failed(problem: Problem, costs: np.ndarray, x0: np.ndarray, record
     raise ValueError("`fit` cannot start: the residuals at the start values are not finite. Give other start values.")
 
 
-def _check_arguments(
+def check_arguments(
     model: Any, records: Mapping[str, Any], objective: Any, start: Any, priors: Any, engine: Any, method: Any, starts: Any
 ) -> None:
     if jnp.zeros(()).dtype != jnp.float64:
@@ -225,9 +261,9 @@ def _check_arguments(
     for name, value in (("objective", objective), ("start", start)):
         if value is not None and not isinstance(value, AbstractObjective):
             raise ValueError(f"`{name}` must be FreeRun(), Windows(), ClosedLoop(...) or InverseDynamics(), got {value!r}.")
-    for prior in priors:
-        if not isinstance(prior, AbstractPrior):
-            raise ValueError(f"`priors` must hold Normal(...) or Smooth(...), got {prior!r}.")
+    for prior in priors if isinstance(priors, Sequence) else [priors]:
+        if not isinstance(prior, AbstractPrior) or not isinstance(priors, Sequence):
+            raise ValueError(f"`priors` must be a list of Normal(...) or Smooth(...), got {prior!r}.")
     if method is not None and not isinstance(method, AbstractMethod):
         raise ValueError(f"`method` must be LevenbergMarquardt() or Optax(...), got {method!r}. Write Optax({method!r}) for an optax rule.")
     if engine is not None and not isinstance(engine, OnSamples):
@@ -236,14 +272,27 @@ def _check_arguments(
         raise ValueError(f"`starts` must be a whole number >= 1, got {starts!r}.")
 
 
-def _engine(engine: Any, method: Any) -> OnSamples:
+def _check_settings(instruments: Any, loss: Any, level: Any, spread: Any, progress: Any) -> None:
+    if not isinstance(instruments, Mapping) or not all(isinstance(i, Instrument) for i in instruments.values()):
+        raise ValueError(f"`instruments` must be a dict of channel -> Instrument(...), got {instruments!r}. Its keys are like 'inputs.drive'.")
+    if not isinstance(loss, AbstractLoss):
+        raise ValueError(f"`loss` must be Squares() or Huber(), got {loss!r}.")
+    if not isinstance(level, int | float) or not 0 < level < 1:
+        raise ValueError(f"`level` must be a number between 0 and 1, got {level!r}. 0.95 is usual.")
+    if not isinstance(spread, int | float) or isinstance(spread, bool) or not (np.isfinite(spread) and spread >= 0):
+        raise ValueError(f"`spread` must be a number >= 0, got {spread!r}. 0.5 draws starts about half their size apart.")
+    if not isinstance(progress, bool) and not callable(progress):
+        raise ValueError(f"`progress` must be True, False or a function of a line of text, got {progress!r}.")
+
+
+def fit_engine(engine: Any, method: Any) -> OnSamples:
     """Forward mode alone where nobody asks for the reverse: value and Jacobian then come from one pass."""
     engine = OnSamples() if engine is None else engine
     mode = diffrax.ForwardMode() if isinstance(method, LevenbergMarquardt) else None
     return OnSamples(engine.solver, engine.substeps, engine.max_events, mode)
 
 
-def _lower(unknowns: list[Unknown]) -> np.ndarray:
+def lower_bounds(unknowns: list[Unknown]) -> np.ndarray:
     known = []
     for u in unknowns:
         d = u.declaration.domain

@@ -68,7 +68,7 @@ class AbstractAxis(AbstractHybridSystem):
         """The names of the states: ``("phi", "w")`` where it turns, ``("s", "v")`` where it slides, then those of `others`."""
 
     def pressing(self, t: Float[Array, ""], y: Float[Array, " n"], args: Any) -> Any:
-        """A force or torque, signed and smooth, whose size adds to the friction: what a load adds in gears and bearings. None by default."""
+        """A force or torque, signed and smooth, whose size adds to the friction, as a load does in gears; none by default."""
         del t, y, args
 
     def others(self, t: Float[Array, ""], y: Float[Array, " n"], args: Any) -> Float[Array, " k"]:

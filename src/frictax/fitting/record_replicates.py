@@ -1,0 +1,101 @@
+"""Many fits of one machine to as many measurements of one experiment, in one compilation."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from frictax.fitting.descent import begin, descend
+from frictax.fitting.estimation import inverse_gram
+from frictax.fitting.found import Replicates, quantile
+from frictax.fitting.losses import AbstractLoss, Squares
+from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
+from frictax.fitting.objectives import AbstractObjective, FreeRun
+from frictax.fitting.problem import Problem, coordinates
+from frictax.fitting.record import Record
+from frictax.fitting.record_fit import check_arguments, fit_engine, lower_bounds, pose
+
+
+def fit_records_many(
+    model: Any,
+    record: Record,
+    outputs: Any,
+    *,
+    free: str | Iterable[str] | None,
+    objective: AbstractObjective | None,
+    engine: Any,
+    method: AbstractMethod | None,
+    loss: AbstractLoss,
+    level: float,
+) -> Replicates:
+    """`fit_many` of a machine to outputs measured, or drawn, under the inputs of one record; see there."""
+    objective = FreeRun() if objective is None else objective
+    method = LevenbergMarquardt(tolerance=1e-4, max_steps=200) if method is None else method
+    check_arguments(model, {record.name: record}, objective, None, (), engine, method, 1)
+    if not isinstance(method, LevenbergMarquardt) or not isinstance(loss, Squares):
+        raise ValueError("`fit_many` of records knows `LevenbergMarquardt()` and `Squares()` only. Call `fit` for each record instead.")
+    problem, x0, _ = pose(model, {record.name: record}, free, (), objective, (), {}, fit_engine(engine, method), loss)
+    if objective.fits_starts():
+        raise ValueError("`fit_many` cannot find the starts of windows. Write Windows(...) without free_starts, or call `fit`.")
+    machine = objective.machine(model)
+    plans = [objective.plan(machine, _with_outputs(record, values)) for values in _each(record, outputs)]
+    _, static = eqx.partition(plans[0], eqx.is_array)
+    stacked = jax.tree_util.tree_map(lambda *x: jnp.stack(x), *(eqx.filter(p, eqx.is_array) for p in plans))
+    weights, measured = np.asarray(plans[0].weight), np.asarray(plans[0].measured)
+    dof = max(int(np.sum(weights > 0)) - x0.size, 1)
+    floor = 1e-20 * float(np.sum((weights * measured) ** 2)) + 1e-300
+    bounds = lower_bounds(list(problem.unknowns))
+    z0 = coordinates(problem, jnp.asarray(x0))
+    x, sd, ok = (np.asarray(a) for a in _all(problem, stacked, static, z0, jnp.asarray(bounds), method, dof, floor))
+    half = float(quantile(level, dof, False)) * sd
+    low = np.maximum(x - half, np.where(np.isnan(half), np.nan, bounds))
+    return Replicates(tuple(name for u in problem.unknowns for name in u.names), x, sd, low, x + half, ok, level)
+
+
+@eqx.filter_jit
+def _all(
+    problem: Problem, plans: Any, static: Any, z0: Array, bounds: Array, method: LevenbergMarquardt, dof: int, floor: float
+) -> tuple[Array, Array, Array]:
+    """Values, standard errors, and whether the tolerance was met. One after the other: in step, all would take the most steps of any."""
+
+    def one(plan: Any) -> tuple[Array, Array, Array]:
+        mine = eqx.tree_at(lambda p: p.plans, problem, (eqx.combine(plan, static),))
+        end = descend(lambda z: mine.evaluate(z, 1.0), begin(z0, mine.rows()), method.max_steps, method.tolerance, dof, floor)
+        x, slope = jax.jvp(mine.physical, (end.z,), (jnp.ones_like(end.z),))
+        jacobian = end.jacobian / jnp.where(slope == 0, 1.0, slope)
+        norms, scale = jnp.linalg.norm(jacobian, axis=0), jnp.sqrt(2.0 * end.cost / dof)
+        effect = jnp.where(jnp.isfinite(bounds), x - bounds, jnp.inf) * norms / np.sqrt(dof)
+        active = (norms > 0) & (effect > 1e-3 * scale)
+        covariance = scale**2 * inverse_gram(jacobian, norms, active)
+        return x, jnp.where(active, jnp.sqrt(jnp.diagonal(covariance)), jnp.nan), end.settled
+
+    return jax.lax.map(one, plans)
+
+
+def _each(record: Record, outputs: Any) -> list[dict[str, np.ndarray]]:
+    """The measurements one by one: output -> (n,)."""
+    names = list(record.outputs)
+    given = outputs if isinstance(outputs, Mapping) else {names[0]: outputs} if len(names) == 1 else None
+    if given is None or set(given) != set(names):
+        raise ValueError(
+            f"`measured` must hold every output of record {record.name!r}: write {{{', '.join(f'{n!r}: ...' for n in names)}}}, "
+            f"each of shape (k, {record.n})."
+        )
+    arrays = {name: np.asarray(given[name], dtype=float) for name in names}
+    for name, x in arrays.items():
+        if x.ndim != 2 or x.shape[1] != record.n or x.shape[0] != len(arrays[names[0]]):
+            raise ValueError(f"`measured` must have shape (k, {record.n}) for {name!r}, a row a measurement, got {x.shape}.")
+    return [{name: x[i] for name, x in arrays.items()} for i in range(len(arrays[names[0]]))]
+
+
+def _with_outputs(record: Record, outputs: dict[str, np.ndarray]) -> Record:
+    fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(Record)} | {"outputs": outputs}
+    new = object.__new__(Record)
+    for name, value in fields.items():
+        object.__setattr__(new, name, value)
+    return new

@@ -1,0 +1,176 @@
+"""Fits to synthetic records find what the records were made with."""
+
+import numpy as np
+import pytest
+
+import frictax as fx
+from frictax.fitting.descent import begin, descend
+
+from .rigs import AWAY_LAW, FINE, LAW, NOISE, TRUE, TRUE_LAW, T, U, assert_recovered, block, record
+
+
+@pytest.fixture(scope="module")
+def run() -> fx.Record:
+    return record(block())
+
+
+@pytest.fixture(scope="module")
+def found(run) -> fx.FoundMachine:
+    return fx.fit(block(**AWAY_LAW), run, free=LAW)
+
+
+def test_a_free_run_from_inverse_dynamics_finds_mass_law_and_peak() -> None:
+    seen = record(block(), {"mass.s": 1e-4})
+    start = block(m=2.0, peak=1.05, F_prop=0.1, F_Coulomb=2.0, F_Stribeck=0.2, fexp=8.0)
+    free = ["mass.m", "friction.f_pos", "friction.peak"]
+    found = fx.fit(start, seen, free=free, start=fx.InverseDynamics(cutoff=15.0))
+    assert_recovered(found, {**TRUE, "mass.m": 1.0, "friction.peak": 1.2})
+    assert all(e.standard_error < 0.03 * e.value for e in found.estimates), found
+    assert found.rms["run"]["mass.s"] == pytest.approx(1e-4, rel=0.1)
+
+
+def test_four_law_parameters_come_back_from_a_start_10_to_20_per_cent_off(found) -> None:
+    assert_recovered(found, TRUE)
+    assert found.noise_scale == pytest.approx(1.0, abs=0.1)  # in units of the sd that was given
+
+
+def test_a_friction_level_started_near_nothing_does_not_stall(run, found) -> None:
+    low = fx.fit(block(F_prop=1e-6, F_Coulomb=1.2, F_Stribeck=0.3, fexp=4.0), run, free=LAW)
+    lower = fx.fit(block(F_prop=0.1, F_Coulomb=1.2, F_Stribeck=1e-6, fexp=4.0), run, free=LAW)
+    for end in (low, lower):
+        assert end.converged
+        for path, value in found.values.items():
+            assert end.values[path] == pytest.approx(value, rel=1e-4)
+
+
+def test_two_runs_of_a_fit_are_equal_bit_for_bit(run, found) -> None:
+    again = fx.fit(block(**AWAY_LAW), run, free=LAW)
+    assert again.values == found.values
+    assert np.array_equal(again.covariance, found.covariance)
+
+
+BAD_START = {"F_prop": 1.0, "F_Coulomb": 0.2, "F_Stribeck": 3.0, "fexp": 40.0}
+
+
+def test_many_starts_leave_the_local_minimum_of_a_single_one_and_are_reproducible(run, found) -> None:
+    alone = fx.fit(block(**BAD_START), run, free=LAW)
+    assert alone.rms["run"]["mass.v"] > 3 * NOISE
+    many = fx.fit(block(**BAD_START), run, free=LAW, starts=12, seed=1)
+    again = fx.fit(block(**BAD_START), run, free=LAW, starts=12, seed=1)
+    for path, value in found.values.items():
+        assert many.values[path] == pytest.approx(value, rel=1e-3)
+    assert many.values == again.values
+    assert np.array_equal(many.costs, again.costs)
+    assert many.costs.shape == (12,)
+
+
+def test_records_share_the_law_and_have_speeds_and_offsets_of_their_own() -> None:
+    offsets, speeds = (0.1, -0.05), (0.3, -0.2)
+    runs = [
+        record(block(v=v), u=U + offset, seed=i, name=name)
+        for i, (name, v, offset) in enumerate(zip(("first", "second"), speeds, offsets, strict=True))
+    ]
+    runs = [fx.Record(r.t, {"drive": U}, r.outputs, r.sd, name=r.name) for r in runs]
+    own = ["mass.v", "inputs.drive.offset"]
+    found = fx.fit(block(**AWAY_LAW), runs, free=LAW, own=own)
+    truth = {f"mass.v@{n}": v for n, v in zip(("first", "second"), speeds, strict=True)}
+    truth |= {f"inputs.drive.offset@{n}": o for n, o in zip(("first", "second"), offsets, strict=True)}
+    assert_recovered(found, {**TRUE, **truth})
+    assert set(found.intervals) == {*TRUE, *truth}
+    assert float(found.model_for("second")["mass"].v) == found.values["mass.v@second"]
+    assert all(found.standard_errors[f"mass.v@{n}"] < NOISE for n in ("first", "second"))
+
+
+def test_a_sweep_and_a_record_in_one_fit_tell_more_than_either() -> None:
+    v = np.linspace(0.05, 2.0, 20)
+    clean = np.asarray(fx.Stribeck(**TRUE_LAW)(v))
+    sweep = fx.Sweep(v, clean + 0.01 * np.random.default_rng(3).standard_normal(20), np.full(20, 0.01), velocity_unit="m/s", force_unit="N")
+    coarse = record(block(), {"mass.v": 0.02})
+    both = fx.fit(block(**AWAY_LAW), {"friction": sweep, "run": coarse}, free=LAW)
+    assert_recovered(both, TRUE)
+    alone = fx.fit(block(**AWAY_LAW), coarse, free=LAW)
+    assert all(both.standard_errors[p] < 0.9 * alone.standard_errors[p] for p in TRUE)
+    assert set(both.rms) == {"friction", "run"}
+    assert both.rms["friction"]["f"] == pytest.approx(0.01, rel=0.5)
+
+
+def test_gain_offset_drift_and_delay_of_a_sensor_and_gain_and_offset_of_the_drive_are_found() -> None:
+    truth = {"gain": 1.1, "offset": 0.05, "drift": 0.01, "delay": 0.013}
+    v = np.asarray(record(block(), {"mass.v": 0.0 + 1e-300}, u=0.95 * U + 0.1).outputs["mass.v"])
+    late = np.interp(T - truth["delay"], T, v)
+    seen = truth["gain"] * late + truth["offset"] + truth["drift"] * T + NOISE * np.random.default_rng(4).standard_normal(T.size)
+    sensor = [f"outputs.mass.v.{name}" for name in truth]
+    drive = ["inputs.drive.gain", "inputs.drive.offset"]
+    found = fx.fit(block(), fx.Record(T, {"drive": U}, {"mass.v": seen}, name="run"), free=sensor + drive)
+    expected = {**dict(zip(sensor, truth.values(), strict=True)), **dict(zip(drive, (0.95, 0.1), strict=True))}
+    assert_recovered(found, expected)
+
+
+def test_a_law_of_its_own_for_motion_backward_and_a_force_that_grows_with_position_are_found() -> None:
+    cable = fx.LinearPositionDependentForce("mass", slope=-0.8)
+    machine = block(f_neg=fx.Coulomb(F_Coulomb=1.3, F_prop=0.3), parts={"cable": cable})
+    start = block(f_neg=fx.Coulomb(F_Coulomb=1.0, F_prop=0.2), parts={"cable": fx.LinearPositionDependentForce("mass")})
+    free = ["friction.f_neg", "friction.f_pos.F_Coulomb", "cable.slope"]
+    found = fx.fit(start, record(machine), free=free)
+    assert_recovered(
+        found,
+        {"friction.f_neg.F_Coulomb": 1.3, "friction.f_neg.F_prop": 0.3, "friction.f_pos.F_Coulomb": 1.0, "cable.slope": -0.8},
+    )
+
+
+def test_huber_keeps_the_law_where_one_sample_in_twenty_is_an_outlier(run, found) -> None:
+    rng = np.random.default_rng(5)
+    v = run.outputs["mass.v"].copy()
+    v[rng.choice(v.size, v.size // 20, replace=False)] += rng.choice([0.2, 0.3], v.size // 20)
+    dirty = fx.Record(T, {"drive": U}, {"mass.v": v}, name="run")
+    robust = fx.fit(block(**AWAY_LAW), dirty, free=LAW, loss=fx.Huber())
+    plain = fx.fit(block(**AWAY_LAW), dirty, free=LAW)
+    off = [max(abs(f.values[p] / true - 1) for p, true in TRUE.items()) for f in (robust, plain)]
+    assert_recovered(robust, TRUE)
+    assert off[0] < 0.05 < off[1]
+    assert robust.noise_scale == pytest.approx(NOISE, rel=0.25)
+
+
+def test_uneven_sampling_costs_nothing(found) -> None:
+    rng = np.random.default_rng(6)
+    t = T + np.concatenate([[0.0], 0.003 * rng.uniform(-1, 1, T.size - 2), [0.0]])
+    uneven = fx.fit(block(**AWAY_LAW), record(block(), t=t), free=LAW)
+    assert_recovered(uneven, TRUE)
+    for path, error in found.standard_errors.items():
+        assert uneven.standard_errors[path] == pytest.approx(error, rel=0.1)
+
+
+def test_a_held_input_is_not_a_joined_one() -> None:
+    seen = record(block(), hold=True)
+    held = fx.fit(block(**AWAY_LAW), seen, free=LAW)
+    assert_recovered(held, TRUE)
+    joined = fx.fit(block(**AWAY_LAW), fx.Record(T, {"drive": U}, seen.outputs, seen.sd, name="run"), free=LAW)
+    assert joined.rms["run"]["mass.v"] > 3 * held.rms["run"]["mass.v"]
+
+
+def test_a_trial_that_fails_is_a_step_that_is_not_taken() -> None:
+    """Beyond 1 the simulation fails; the minimum lies at 0.9, and the first full step goes to 1.6."""
+    import jax.numpy as jnp
+
+    def evaluate(z):
+        r, slope = jnp.exp(2 * z) - np.exp(1.8), 2 * jnp.exp(2 * z)
+        return jnp.where(z > 1.0, jnp.nan, r), jnp.where(z > 1.0, jnp.nan, slope)[:, None]
+
+    end = descend(evaluate, begin(jnp.array([0.0]), 1), 100, 1e-4, 1.0, 1e-20)
+    assert float(end.z[0]) == pytest.approx(0.9, abs=1e-6)
+    assert bool(end.settled)
+
+
+def test_a_search_goes_around_starts_whose_runs_exceed_the_events(run, found) -> None:
+    events = 12
+    engine = fx.OnSamples(max_events=events)
+    with pytest.raises(ValueError, match="`fit` cannot start: .* record 'run' fails.*max_events"):
+        fx.fit(block(**AWAY_LAW), run, free=LAW, engine=fx.OnSamples(max_events=3))
+    many = fx.fit(block(**AWAY_LAW), run, free=LAW, engine=engine, starts=6, spread=2.0)
+    assert many.values["friction.f_pos.fexp"] == pytest.approx(found.values["friction.f_pos.fexp"], rel=1e-3)
+
+
+def test_half_the_step_moves_no_estimate_by_a_tenth_of_its_error(run, found) -> None:
+    fine = fx.fit(block(**AWAY_LAW), run, free=LAW, engine=FINE)
+    for path, error in found.standard_errors.items():
+        assert abs(fine.values[path] - found.values[path]) < 0.1 * error
