@@ -9,8 +9,8 @@ import numpy as np
 
 import frictax as fx
 
-TS = jnp.linspace(0.0, 3.0, 301)
-PULL = 3.0 * jnp.sin(2 * jnp.pi * 0.7 * TS + 0.3) + 1.5 * jnp.sin(2 * jnp.pi * 1.9 * TS + 1.1)
+TS = jnp.linspace(0.0, 2.0, 201)
+PULL = 3.0 * jnp.sin(2 * jnp.pi * 1.3 * TS + 0.3) + 1.5 * jnp.sin(2 * jnp.pi * 2.9 * TS + 1.1)
 
 
 def drive(hold: bool = False, size: float = 1.0, times: Any = TS, values: Any = PULL) -> fx.Sampled:
@@ -24,7 +24,7 @@ def law(F_Coulomb: float = 1.0) -> fx.Stribeck:
 def block(hold: bool = False) -> fx.Mechanism:
     return fx.Mechanism(
         mass=fx.Mass(m=1.0, s=0.1, v=0.3),
-        friction=fx.SupportFriction("mass", f_pos=law(), peak=1.1),
+        friction=fx.SupportFriction("mass", f_pos=law(1.7), peak=1.1),
         drive=fx.Force("mass", drive(hold)),
     )
 
@@ -44,7 +44,7 @@ def dragged(hold: bool = False) -> fx.Mechanism:
 def stopped(hold: bool = False) -> fx.Mechanism:
     """A mass that meets both of its stops."""
     return fx.Mechanism(
-        mass=fx.MassWithStopAndFriction(m=0.8, smin=-0.25, smax=0.3, F_prop=0.3, F_Coulomb=0.7, F_Stribeck=0.4, fexp=3.0, v=0.4),
+        mass=fx.MassWithStopAndFriction(m=0.8, smin=-0.03, smax=0.05, F_prop=0.3, F_Coulomb=0.7, F_Stribeck=0.4, fexp=3.0, v=0.1),
         drive=fx.Force("mass", drive(hold)),
     )
 
@@ -65,9 +65,9 @@ def controlled(hold: bool = False) -> fx.Mechanism:
     """An axis that follows a recorded reference, with friction that is larger backward and a guide out of level."""
     return fx.Mechanism(
         mass=fx.Mass(m=1.2),
-        friction=fx.SupportFriction("mass", f_pos=law(), f_neg=law(1.3), peak=1.05),
+        friction=fx.SupportFriction("mass", f_pos=law(5.0), f_neg=law(6.0), peak=1.05),
         guide=fx.LinearPositionDependentForce("mass", f_nominal=0.3, slope=-2.0, s0=0.01),
-        drive=fx.PositionController("mass", s_ref=drive(hold, size=0.1), kp=8.0, kv=10.0, k=2.0),
+        drive=fx.PositionController("mass", s_ref=drive(hold, size=0.02), kp=8.0, kv=10.0, k=2.0),
     )
 
 

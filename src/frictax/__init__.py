@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from frictax.simulation import SimulationError as SimulationError
     from frictax.simulation import simulate as simulate
     from frictax.trajectory import Trajectory as Trajectory
+    from frictax.xla import fast_loops as fast_loops
 
 # Where each name lives. A name is imported when it is first used, so that `import frictax` costs next to nothing.
 _ROOMS = {
@@ -123,6 +124,7 @@ _ROOMS = {
         "Result",
         "walk",
     ),
+    "frictax.xla": ("fast_loops",),
     "frictax.trajectory": ("Trajectory",),
     "frictax.simulation": (
         "SimulationError",

@@ -1,6 +1,5 @@
 """The command line: `frictax fit`, `frictax compare`."""
 
-import os
 import shlex
 import sys
 from contextvars import ContextVar
@@ -97,9 +96,10 @@ def _everywhere(
 ) -> None:
     del version
     # Before anything is computed: a simulation loop compiled as one function, several times faster on a CPU; 64 bit numbers.
-    flags = os.environ.get("XLA_FLAGS", "")
-    if "xla_cpu_small_while_loop_byte_threshold" not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} --xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000".strip()
+    from frictax.xla import fast_loops, has_started
+
+    if not has_started():  # called from a program, the commands take its setting
+        fast_loops()
     import jax
 
     jax.config.update("jax_enable_x64", True)

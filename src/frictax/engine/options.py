@@ -102,8 +102,8 @@ class OnSamples(eqx.Module):
 
     **Arguments:**
 
-    - `solver`: any diffrax Runge-Kutta solver; `diffrax.Bosh3()` unless given, the cheapest whose error on a record at 2.5 kHz stays below
-      1e-9 (experiments/benchmarks/p2.py). Its error estimate is not used: halve the steps to see what they cost.
+    - `solver`: any explicit diffrax Runge-Kutta solver; `diffrax.Bosh3()` unless given, the cheapest whose error on a record at 2.5 kHz
+      stays below 1e-9 (experiments/benchmarks/p2.py). Its error estimate is not used: halve the steps to see what they cost.
     - `substeps`: steps from one sample to the next, for records whose sampling is slow beside the machine's motion.
     - `max_events`: how many mode changes, and switches of drives between samples, a run may have.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for forward mode alone, which then takes value
@@ -122,9 +122,10 @@ class OnSamples(eqx.Module):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"`OnSamples.{name}` must be a whole number >= 1, got {value!r}. Leave it out for the default.")
-        if not isinstance(self.solver, diffrax.AbstractSolver) or self.solver.term_structure is not diffrax.AbstractTerm:
+        explicit = isinstance(self.solver, diffrax.AbstractSolver) and not isinstance(self.solver, diffrax.AbstractImplicitSolver)
+        if not explicit or self.solver.term_structure is not diffrax.AbstractTerm:
             raise ValueError(
-                f"`OnSamples.solver` must be a diffrax Runge-Kutta solver such as `diffrax.Bosh3()`, got {self.solver!r}. "
+                f"`OnSamples.solver` must be an explicit diffrax Runge-Kutta solver such as `diffrax.Bosh3()`, got {self.solver!r}. "
                 "Leave it out for the default."
             )
         if self.adjoint is not None and not isinstance(self.adjoint, diffrax.ForwardMode):

@@ -57,7 +57,7 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
     with an event takes all of them through `_eventful`.
     """
     system = Reused(model)
-    grid = fine_grid(t0, ts, options.substeps)
+    grid, slacks = fine_grid(t0, ts, options.substeps)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
     ys = (jnp.zeros((steps + 1, n), y0.dtype) + nought).at[0].set(y0)
@@ -67,7 +67,7 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
     def quiet(carry: Any) -> Any:
         j, y, mode, _, alive, ys, modes = carry
         t, end = _read(grid, j), _read(grid, j + 1)
-        h, slack = end - t, slack_of(t, end)
+        h, slack = end - t, _read(slacks, j)
         mode1 = system.tick(t + slack, mode)
         y1 = advance(options.solver, lambda t, y: system.flow(t, y, mode1), t, end, y)
         g, g1 = system.guard(t, y, mode1), system.guard(end, y1, mode1)
@@ -78,7 +78,7 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
         calm = every((g > 0) & (g1 > 0) & ~((tangent < g) & (tangent <= 0))) & every(jnp.isfinite(y1))
         calm = calm & (system.deadline(mode1) >= end - slack)
         stop = eqxi.unvmap_any(alive & ~calm)
-        ys, modes = _written(ys, j + 1, y1), _written(modes, j + 1, mode1)
+        ys, modes = _written(ys, j + 1, y1), _written(modes, j, mode1)
         return jnp.where(stop, j, j + 1), jnp.where(stop, y, y1), jnp.where(stop, mode, mode1), stop, alive, ys, modes
 
     def body(carry: Any) -> Any:
@@ -87,43 +87,38 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
         j, y, mode, stop, _, ys, modes = jax.lax.while_loop(lambda c: (c[0] < steps) & ~c[3], quiet, first)
 
         def eventful(state: Any) -> Any:
-            return _eventful(system, options, grid, j, alive, nought, *state)
+            return _eventful(system, options, (grid[j], grid[j + 1], slacks[j], j), alive, nought, *state[2:])
 
-        y, mode, log, count, result = jax.lax.cond(stop, eventful, lambda state: state, (y, mode, log, count, result))
-        k = jnp.minimum(j + 1, steps)
-        ys = ys.at[k].set(jnp.where(stop, y, ys[k]))
-        modes = modes.at[k].set(jnp.where(stop, mode, modes[k]))
+        now = (y, mode, y, mode, log, count, result)
+        y_now, mode_now, y, mode, log, count, result = jax.lax.cond(stop, eventful, lambda state: state, now)
+        # At the end of the run nothing has stopped it: the rows are written as they are.
+        i = jnp.minimum(j, steps - 1)
+        both = jax.lax.dynamic_slice_in_dim(ys, i, 2)
+        ys = jax.lax.dynamic_update_slice_in_dim(ys, jnp.where(stop, jnp.stack([y_now, y]), both), i, 0)
+        modes = _written(modes, i, jnp.where(stop, mode_now, _read(modes, i)))
         return jnp.where(stop, j + 1, j), y, mode, result == Result.successful, ys, modes, log, count, result
 
     zero = jnp.array(0, jnp.int32)
     carry = (zero, y0, mode0, jnp.array(True), ys, modes, log, zero, Result.successful)
     _, _, _, _, ys, modes, log, count, result = jax.lax.while_loop(lambda c: c[0] < steps, body, carry)
-    whole = (modes[:: options.substeps], log.fired, log.before, log.after, count, result, jnp.array(steps))
-    return (ys[:: options.substeps], log.t1), whole, (ys, modes, log, count)
+    kept = slice(0, steps, options.substeps)
+    whole = (modes[kept], log.fired, log.before, log.after, count, result, 0 * count + (steps - 1))
+    return (ys[kept], log.t1), whole, (ys, modes, log, count)
 
 
 def _eventful(
-    system: Reused,
-    options: OnSamples,
-    grid: Any,
-    j: Any,
-    alive: Any,
-    nought: Any,
-    y: Any,
-    mode: Any,
-    log: Log,
-    count: Any,
-    result: Any,
+    system: Reused, options: OnSamples, step: Any, alive: Any, nought: Any, y: Any, mode: Any, log: Log, count: Any, result: Any
 ) -> Any:
-    """The step from sample j to the next, piece by piece between its events."""
-    t, end = grid[j], grid[j + 1]
+    """The step from a sample to the next, piece by piece between its events: state and mode after those at the sample, and at the end."""
+    t, end, slack, j = step
+    begin = t
     size, m = options.max_events, mode.shape[0]
-    slack = slack_of(t, end)
 
     def body(carry: Any) -> Any:
-        piece, active, idle, log, count, result = carry
+        piece, (y_now, mode_now), active, idle, log, count, result = carry
         t, y = piece.t, piece.y
         mode = system.tick(t + slack, piece.mode)
+        mode_now = jnp.where(active & (hold(t) <= begin + slack), mode, mode_now)
         now = Piece(t, y, mode)
         found, cause = _search(system, options, now, end, slack, active)
         t1, y1, after, fired, status = cross_inside(system, options, now, found, cause, None, end)
@@ -141,12 +136,19 @@ def _eventful(
         row = jnp.where(active & ~done & (result == Result.successful), count, size)
         log = jax.tree_util.tree_map(lambda a, v: a.at[row].set(v.astype(a.dtype), mode="drop"), log, entry)
         count = jnp.where(row < size, count + 1, count)
+        at_sample = active & ~done & (hold(t1) <= begin + slack) & (result == Result.successful)
+        y_now = jnp.where(at_sample, as_of(system, t1, y1, system.tick(t1 + slack, after)), y_now)
         piece = jax.tree_util.tree_map(lambda a, b: jnp.where(active, a, b), following, piece)
-        return piece, active & ~done & (result == Result.successful), idle, log, count, result
+        return piece, (y_now, mode_now), active & ~done & (result == Result.successful), idle, log, count, result
 
-    first = (Piece(t + nought, y, mode), alive, jnp.array(0), log, count, result)
-    piece, _, _, log, count, result = jax.lax.while_loop(lambda c: eqxi.unvmap_any(c[1]), body, first)
-    return jnp.where(result == Result.successful, piece.y, jnp.nan), piece.mode, log, count, result
+    first = (Piece(t + nought, y, mode), (y, mode), alive, jnp.array(0), log, count, result)
+    piece, now, _, _, log, count, result = jax.lax.while_loop(lambda c: eqxi.unvmap_any(c[2]), body, first)
+    return *now, jnp.where(result == Result.successful, piece.y, jnp.nan), piece.mode, log, count, result
+
+
+def as_of(system: Reused, t: Any, y: Any, mode: Any) -> Any:
+    """The state at the time that `t` is, whichever way derivatives move the event at `t` that led to `y` and `mode`."""
+    return y + hold(system.flow(t, y, mode)) * (hold(t) - t)
 
 
 class _Look(eqx.Module):
@@ -173,6 +175,7 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
     f0 = jnp.min(system.guard(t, now.y, now.mode))
     expired = f0 <= 0
     width = (stop - t) / _LOOKS
+    finest = 4 * jnp.finfo(t.dtype).eps * jnp.abs(end)
 
     def look(s: _Look) -> _Look:
         low = jnp.clip(jnp.argmin(s.values[1:-1]) + 1, 1, _LOOKS - 1)
@@ -190,7 +193,7 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
         row = jnp.where(s.place == 0, _LOOKS, s.place)
         values = s.values.at[jnp.where(s.fell, _LOOKS + 1, row)].set(f, mode="drop")
         fell = s.fell | down
-        done = jnp.where(fell, bracket.is_shorter_than(_LOCATED), s.place >= _LOOKS)
+        done = jnp.where(fell, bracket.is_shorter_than(_LOCATED) | (bracket.high - bracket.low <= finest), s.place >= _LOOKS)
         return _Look(s.place + 1, values, bracket, fell, done | (s.place > 100))
 
     never = jnp.full_like(t, jnp.inf)
@@ -227,11 +230,12 @@ def cross_inside(system: Reused, options: OnSamples, now: Piece, found: Any, cau
     step = -g[i] / jnp.where(falling, rate, 1.0)
     # The value of the step is bounded by the accuracy of the root; its derivative is not.
     most = 1e3 * _LOCATED * (end - t)
+    # A margin that was down before the piece began, by a switch or another event, ends it where it began.
+    within = falling & (hold(step) >= jnp.where(found <= t, -most, -jnp.inf))
     step = step + hold(jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, end - found)) - step)
     deadline = system.deadline(now.mode).astype(t.dtype)
     known = jnp.where(fired == DEADLINE, found + deadline - hold(deadline), end)
-    # A margin that was down before the piece began ends it where it began.
-    moved = jnp.where(falling, step, jnp.where(found <= t, t - hold(t), 0.0))
+    moved = jnp.where(within, step, jnp.where(found <= t, t - hold(t), 0.0))
     time = jnp.where(fired >= 0, found + moved, known)
     state = _state(system, options, now, time)
     after, mode, status = system.jump(time, state, now.mode, fired)
@@ -254,19 +258,18 @@ def _written(rows: Array, j: Any, row: Array) -> Array:
     return jax.lax.dynamic_update_index_in_dim(rows, row, j, 0, allow_negative_indices=False)
 
 
-def fine_grid(t0: Any, ts: Any, substeps: int) -> Array:
-    """The times at which steps begin and end: the samples, with `substeps` - 1 more between each two."""
+def fine_grid(t0: Any, ts: Any, substeps: int) -> tuple[Array, Array]:
+    """The times at which steps begin and end, and for each step the time [s] within which two times are one: drives may miss samples by
+    a rounding. The steps are those between samples, `substeps` for each, and a last one of no length, for what happens at the run's end.
+    """
     times = jax.lax.stop_gradient(ts).at[0].set(t0)
-    if substeps == 1 or ts.shape[0] == 1:
-        return times
-    share = (jnp.arange(substeps) / substeps).astype(times.dtype)
-    return jnp.concatenate([(times[:-1, None] + jnp.diff(times)[:, None] * share).reshape(-1), times[-1:]])
-
-
-def slack_of(t: Any, end: Any) -> Any:
-    """Times nearer than this [s] are one: a drive's samples may miss the record's by a rounding."""
-    t, end = hold((t, end))
-    return jnp.minimum(1e-9 * (end - t) + 4 * jnp.finfo(end.dtype).eps * jnp.abs(end), 0.1 * (end - t))
+    if substeps > 1 and ts.shape[0] > 1:
+        share = (jnp.arange(substeps) / substeps).astype(times.dtype)
+        times = jnp.concatenate([(times[:-1, None] + jnp.diff(times)[:, None] * share).reshape(-1), times[-1:]])
+    lengths = hold(jnp.diff(times))
+    slacks = jnp.minimum(1e-9 * lengths + 4 * jnp.finfo(times.dtype).eps * jnp.abs(hold(times[1:])), 0.1 * lengths)
+    last = slacks[-1:] if ts.shape[0] > 1 else jnp.zeros_like(times)
+    return jnp.concatenate([times, times[-1:]]), jnp.concatenate([slacks, last])
 
 
 def _empty(options: OnSamples, y: Any, mode: Any) -> Log:

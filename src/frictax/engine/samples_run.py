@@ -11,7 +11,7 @@ from frictax.engine.linear import linear, read_later
 from frictax.engine.options import OnSamples
 from frictax.engine.result import SECOND
 from frictax.engine.reused import Reused
-from frictax.engine.samples import Piece, cross_inside, fine_grid, march
+from frictax.engine.samples import Piece, as_of, cross_inside, fine_grid, march
 from frictax.engine.stepping import advance
 
 
@@ -52,30 +52,32 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     nothing = jax.tree_util.tree_map(lambda x: jnp.zeros_like(x) + nought, floats)
     # Forward mode goes the whole way once more instead of along the log: where the values are not asked for, this is all that is done.
     push = lambda along: jax.jvp(run, at, along, has_aux=True)[1]  # noqa: E731
-    pull = _pull(moved, rest, fine_grid(t0_, ts_, options.substeps), log, options)
+    pull = _pull(moved, rest, *fine_grid(t0_, ts_, options.substeps), log, options)
     d_ys, d_times = linear(push, pull, along, nothing)
     d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
     return (floats, whole), ((d_ys, d_times), jax.tree_util.tree_map(lambda _: None, whole))
 
 
-def _pull(moved: Any, rest: Any, grid: Any, record: Any, options: OnSamples) -> Any:
+def _pull(moved: Any, rest: Any, grid: Any, slacks: Any, record: Any, options: OnSamples) -> Any:
     """Cotangents of the inputs from cotangents of all outputs: over the steps from last to first."""
     ys, modes, log, count = record
     steps, trace = grid.shape[0] - 1, log.retrace
 
-    def complete(j: Any, moved: Any, t: Any, y: Any) -> Any:
+    def complete(j: Any, mode: Any, moved: Any, t: Any, y: Any) -> Any:
         """The last piece of step j, which no event ends."""
         system = Reused(eqx.combine(moved, rest))
-        return advance(options.solver, lambda t, y: system.flow(t, y, modes[j + 1]), t, grid[j + 1], y)
+        mode = system.tick(t + slacks[j], mode)
+        return advance(options.solver, lambda t, y: system.flow(t, y, mode), t, grid[j + 1], y)
 
     def over(e: Any, j: Any, moved: Any, t: Any, y: Any) -> Any:
-        """The piece that event e ends."""
-        piece = Piece(t, y, log.before[e])
-        return cross_inside(Reused(eqx.combine(moved, rest)), options, piece, trace.found[e], None, log.fired[e], grid[j + 1])[:2]
+        """The piece that event e ends, and the state after it at the sample that it may lie at."""
+        system, piece = Reused(eqx.combine(moved, rest)), Piece(t, y, log.before[e])
+        time, state = cross_inside(system, options, piece, trace.found[e], None, log.fired[e], grid[j + 1])[:2]
+        return time, state, as_of(system, time, state, system.tick(time + slacks[j], log.after[e]))
 
     def pull(cotangents: Any) -> Any:
         c_ys, c_times = cotangents
-        c_all = jnp.zeros_like(ys).at[:: options.substeps].set(c_ys)
+        c_all = jnp.zeros_like(ys).at[: steps : options.substeps].set(c_ys)
         nothing = jax.tree_util.tree_map(jnp.zeros_like, moved)
         add = lambda a, b: jax.tree_util.tree_map(jnp.add, a, b)  # noqa: E731
 
@@ -85,23 +87,29 @@ def _pull(moved: Any, rest: Any, grid: Any, record: Any, options: OnSamples) -> 
             last = jnp.maximum(e, 0)
             here = (e >= 0) & (trace.step[last] == j)
             t, y = jnp.where(here, log.t1[last], grid[j]), jnp.where(here, trace.y1[last], ys[j])
-            _, back = jax.vjp(lambda *p: complete(j, *p), moved, t, y)
-            d_moved, c_t, c_y = back(c_y + c_all[j + 1])
+            mode = jnp.where(here, log.after[last], modes[j])
+            _, back = jax.vjp(lambda *p: complete(j, mode, *p), moved, t, y)
+            d_moved, c_t, c_y = back(c_y)
 
             def event(carry: Any) -> Any:
-                c_t, c_y, c_moved, e, here = carry
+                c_t, c_y, c_moved, c_now, e, here = carry
                 last = jnp.maximum(e, 0)
                 _, back = jax.vjp(lambda *p: over(last, j, *p), moved, trace.t0[last], trace.y0[last])
-                d_moved, d_t, d_y = back((c_t + c_times[last], c_y))
-                kept = jax.tree_util.tree_map(lambda a, b: jnp.where(here, a, b), (d_t, d_y, add(c_moved, d_moved)), (c_t, c_y, c_moved))
+                # The sample shows the state after the last event at it.
+                at_sample = log.t1[last] <= grid[j] + slacks[j]
+                d_moved, d_t, d_y = back((c_t + c_times[last], c_y, jnp.where(at_sample, c_now, 0.0)))
+                c_after = jnp.where(at_sample, 0.0, c_now)
+                new, old = (d_t, d_y, add(c_moved, d_moved), c_after), (c_t, c_y, c_moved, c_now)
+                kept = jax.tree_util.tree_map(lambda a, b: jnp.where(here, a, b), new, old)
                 e = jnp.where(here, e - 1, e)
                 return *kept, e, (e >= 0) & (trace.step[jnp.maximum(e, 0)] == j)
 
-            c_t, c_y, c_moved, e, _ = jax.lax.while_loop(lambda c: eqxi.unvmap_any(c[4]), event, (c_t, c_y, add(c_moved, d_moved), e, here))
-            return c_t, c_y, c_moved, e
+            first = (c_t, c_y, add(c_moved, d_moved), c_all[j], e, here)
+            c_t, c_y, c_moved, c_now, e, _ = jax.lax.while_loop(lambda c: eqxi.unvmap_any(c[5]), event, first)
+            return c_t, c_y + c_now, c_moved, e
 
         first = (jnp.zeros_like(grid[0]), jnp.zeros_like(ys[0]), nothing, count - 1)
         c_t, c_y, c_moved, _ = jax.lax.fori_loop(0, steps, body, first)
-        return c_moved, c_t, c_y + c_all[0]
+        return c_moved, c_t, c_y
 
     return pull

@@ -47,6 +47,14 @@ class Named(eqx.Module):
         thing = self.things[self.names.index(first)]
         return thing.at(rest) if rest else thing
 
+    def has(self, name: str) -> bool:
+        """Whether there is a thing called `name`."""
+        first, _, rest = name.partition(".")
+        if first not in self.names:
+            return False
+        thing = self.things[self.names.index(first)]
+        return thing.has(rest) if isinstance(thing, Named) and rest else not rest
+
 
 class Bench(eqx.Module):
     """A machine with an `Instrument` for each input and each output. Paths into the machine are those of the machine itself."""

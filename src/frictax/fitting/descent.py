@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+_IDLE = 12  # steps in a row without gain: enough
+
 # From coordinates to residuals and their Jacobian.
 Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array, "n p"]]]
 
@@ -18,6 +20,7 @@ class Descent(eqx.Module):
     - `z`: the best point so far; `residuals`, `jacobian`, `cost` = half the sum of squares there.
     - `move`: the step that is tried next, `promised`: how much less cost a linear model expects of it.
     - `scale` of each coordinate (the largest length of its column so far), `damping` relative to it, and its `growth`.
+    - `idle`: steps in a row that gained next to nothing.
     - `distance` to the minimum of the linear model, in standard errors; `steps`; `done`; `settled`: done because it met its tolerance.
     """
 
@@ -30,6 +33,7 @@ class Descent(eqx.Module):
     scale: Float[Array, "*s p"]
     damping: Float[Array, "*s"]
     growth: Float[Array, "*s"]
+    idle: Int[Array, "*s"]
     distance: Float[Array, "*s"]
     steps: Int[Array, "*s"]
     done: Bool[Array, "*s"]
@@ -41,7 +45,8 @@ def begin(z: Float[Array, " p"], rows: int) -> Descent:
     p, one = z.shape[0], jnp.ones(())
     never = jnp.array(False)
     return Descent(
-        z, jnp.zeros(rows), jnp.zeros((rows, p)), one * jnp.inf, jnp.zeros(p), one, jnp.zeros(p), 1e-3 * one, 2.0 * one, one * jnp.inf,
+        z, jnp.zeros(rows), jnp.zeros((rows, p)), one * jnp.inf, jnp.zeros(p), one, jnp.zeros(p), 1e-3 * one, 2.0 * one,
+        jnp.zeros((), jnp.int32), one * jnp.inf,
         jnp.zeros((), jnp.int32), never, never,
     )  # fmt: skip
 
@@ -50,7 +55,8 @@ def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: float, do
     """Go on until `until` steps are done or the next one would move less than `tolerance` standard errors.
 
     The residuals stand in the program once: a step is evaluated together with its Jacobian. A point where a simulation fails is a step
-    that is not taken. `floor`: cost that is rounding.
+    that is not taken, and so is one where nothing moves what was measured, for there is no way on from it. `floor`: cost that is
+    rounding.
 
     **Source:** K. Madsen, H. B. Nielsen, O. Tingleff, *Methods for Non-Linear Least Squares Problems*, 2nd ed. (2004), algorithm 3.16,
     with the scaling of J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
@@ -62,7 +68,8 @@ def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: float, do
         cost = 0.5 * r @ r
         ratio = (s.cost - cost) / jnp.maximum(s.promised, jnp.finfo(cost.dtype).tiny)
         first = s.steps == 0
-        better = jnp.isfinite(cost) & jnp.all(jnp.isfinite(jacobian)) & (first | (ratio > 0))
+        leads = jnp.any(jacobian != 0)
+        better = jnp.isfinite(cost) & jnp.all(jnp.isfinite(jacobian)) & (first | ((ratio > 0) & leads))
         z, r, jacobian, cost = (
             jnp.where(better, a, b) for a, b in zip((z, r, jacobian, cost), (s.z, s.residuals, s.jacobian, s.cost), strict=True)
         )
@@ -78,10 +85,11 @@ def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: float, do
         promised = -gradient @ move - 0.5 * move @ gram @ move
         variance = jnp.maximum(2 * cost, floor) / dof
         distance = jnp.sqrt(jnp.maximum(-gradient @ newton, 0.0) / variance)
-        settled = jnp.isfinite(cost) & (distance <= tolerance)
-        # Rejected until nothing moves any more: rounding hides every improvement.
-        stuck = ~better & (damping > 1e10)
-        done = settled | stuck | (first & ~better)
-        return Descent(z, r, jacobian, cost, move / unit, promised, scale, damping, growth, distance, s.steps + 1, done, settled)
+        settled = jnp.isfinite(cost) & (distance <= tolerance) & jnp.any(jacobian != 0)
+        # At a kink no step gains what its slope promises; at rounding none gains anything.
+        idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
+        stuck = (idle >= _IDLE) | (~better & (damping > 1e10))
+        done = settled | stuck | (first & ~(better & leads))
+        return Descent(z, r, jacobian, cost, move / unit, promised, scale, damping, growth, idle, distance, s.steps + 1, done, settled)
 
     return jax.lax.while_loop(lambda s: ~s.done & (s.steps < until), step, state)

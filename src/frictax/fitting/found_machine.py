@@ -4,18 +4,23 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from frictax.fitting.bench import Bench, Named
 from frictax.fitting.descent import Descent
 from frictax.fitting.estimation import inverse_gram, robust_variance
 from frictax.fitting.found import Estimate, by_path, quantile
 from frictax.fitting.identifiability import Identifiability, Knowledge, combination, listed, null_directions
-from frictax.fitting.methods import AbstractMethod
+from frictax.fitting.instruments import Instrument
+from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
+from frictax.fitting.objectives import AbstractObjective
 from frictax.fitting.problem import Problem, SteadyPlan, predictions, residuals_and_jacobian, values_and_slopes
-from frictax.parameters import AtLeast, Positive, replace
+from frictax.fitting.record import Record
+from frictax.parameters import AtLeast, Positive, replace, rotational_unit
 
 _inverse_gram = jax.jit(inverse_gram)
 
@@ -37,7 +42,7 @@ class FoundMachine:
     records: Mapping[str, Any]
     estimates: tuple[Estimate, ...]
     covariance: Float[np.ndarray, "p p"]
-    jacobian: Float[np.ndarray, "n p"]
+    jacobian: Float[np.ndarray, "m p"]
     residuals: Float[np.ndarray, " n"]
     rms: Mapping[str, Mapping[str, float]]
     noise_scale: float
@@ -87,6 +92,19 @@ class FoundMachine:
     def predicted(self, label: str) -> Float[np.ndarray, "*w n c"]:
         """What the objective sets against the measurement of record `label`."""
         return np.asarray(predictions(self.problem, jnp.asarray(self.x), list(self.records).index(label)))
+
+    def score(self, record: Any, objective: AbstractObjective) -> Mapping[str, float]:
+        """How well the fitted machine explains a record by another objective: output -> root mean square of what is left [SI].
+
+        `record`: a label of this fit, whose own values count then, or a `Record` that was not fitted. A free run of a validation record
+        is ``found.score(validation, fx.FreeRun(measured_start=True))``.
+        """
+        if isinstance(record, str):
+            self.model_for(record)  # raises for a label that there is not
+            return _score(self, record, self.records[record], objective)
+        if not isinstance(record, Record):
+            raise ValueError(f"`score` takes a `Record` or the label of one that was fitted, got {record!r}.")
+        return _score(self, None, record, objective)
 
     def plot(self, label: str | None = None, **kwargs: Any) -> Any:
         """Draw the record `label`, the first unless given, with what the fitted machine gives; returns the matplotlib figure."""
@@ -148,11 +166,11 @@ def found_machine(
     known = _identifiability(
         told, [n for n, on in zip(names, shown, strict=True) if on], active[shown], x[shown], bounds[shown], half[shown]
     )
-    owners = [u for u in problem.unknowns for _ in u.names]
+    owners, unit = [u for u in problem.unknowns for _ in u.names], _units(records)
     estimates = tuple(
         Estimate(
             n, n if "@" in n else u.path, float(x[i]), float(error[i]), float(max(x[i] - half[i], bounds[i])), float(x[i] + half[i]),
-            u.declaration.unit, known.knowledge[n],
+            unit(u), known.knowledge[n],
         )
         for i, (n, u) in enumerate(zip(names, owners, strict=True))
         if shown[i]
@@ -160,6 +178,11 @@ def found_machine(
     shared = {u.path: jnp.reshape(jnp.asarray(x[u.first : u.first + u.size]), u.shape) for u in problem.unknowns if u.record is None}
     mine = {path: value for path, value in shared.items() if path.partition(".")[0] not in ("inputs", "outputs")}
     warnings = [] if bool(state.settled) else [_not_settled(method, int(state.steps))]
+    if not np.any(norms > 0):
+        warnings = [
+            "Nothing that may move changes what was measured, so the start values stay: does the machine stand still with them? "
+            "Start from less friction, or from `start=InverseDynamics()`."
+        ]
     if known.condition > 100 and not known.null_directions:
         warnings.append(
             f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations of the parameters are told far worse than "
@@ -172,11 +195,45 @@ def found_machine(
     )  # fmt: skip
 
 
+def _units(records: Mapping[str, Any]) -> Any:
+    """The unit of an unknown: of a channel's offset and drift the channel's, of a machine whose angle is measured that of a rotation."""
+    motions = [r for r in records.values() if isinstance(r, Record)]
+    channels = {f"{kind}.{name}": r.units[name] for r in motions for kind in ("inputs", "outputs") for name in getattr(r, kind)}
+    turns = any(r.units[name].rotational for r in motions for name in r.outputs)
+
+    def unit(u: Any) -> str:
+        channel, _, last = u.path.rpartition(".")
+        if channel in channels and last in ("offset", "drift"):
+            return channels[channel].si_name + ("/s" if last == "drift" else "")
+        return rotational_unit(u.declaration.unit) if turns else u.declaration.unit
+
+    return unit
+
+
 def _with(model: Any, values: Mapping[str, Any]) -> Any:
     from frictax.parameters import parameters
 
     here = {p.path for p in parameters(model)}
     return replace(model, {path: value for path, value in values.items() if path in here})
+
+
+def _score(found: FoundMachine, label: str | None, data: Record, objective: AbstractObjective) -> dict[str, float]:
+    machine = objective.machine(found.model if label is None else found.model_for(label))
+    bench = found.problem.bench_at(jnp.asarray(found.x), None if label is None else list(found.records).index(label))
+    pick = lambda known, names: Named.of({n: known.at(n) if known.has(n) else Instrument() for n in names})  # noqa: E731
+    here = Bench(machine, pick(bench.inputs, data.inputs), pick(bench.outputs, data.outputs))
+    plan = objective.plan(machine, data)
+    predicted = np.asarray(_predict(objective, here, plan, found.problem.engine))
+    counted = np.asarray(plan.weight) > 0
+    left = np.where(counted, np.asarray(plan.measured) - predicted, 0.0)
+    axes = tuple(range(left.ndim - 1))
+    return dict(zip(plan.names, np.sqrt(np.sum(left**2, axis=axes) / np.sum(counted, axis=axes)).tolist(), strict=True))
+
+
+@eqx.filter_jit
+def _predict(objective: AbstractObjective, bench: Bench, plan: Any, engine: Any) -> Any:
+    delayed = frozenset([f"inputs.{n}" for n in plan.inputs] + [f"outputs.{n}" for n in plan.names])
+    return objective.predict(bench, plan, engine, delayed)
 
 
 def _rms(problem: Problem, records: Mapping[str, Any], r: np.ndarray) -> dict[str, dict[str, float]]:
@@ -209,13 +266,13 @@ def _identifiability(jacobian: Any, names: list[str], active: Any, x: Any, bound
         else:
             weak = np.isfinite(bounds[i]) and x[i] - half[i] <= bounds[i]
             knowledge[name] = Knowledge.WEAK if weak else Knowledge.KNOWN
-            if weak:
+            if weak and not any(name in direction for direction in null):
                 sentences.append(f"{name} cannot be told from {bounds[i]:g}: its interval reaches that bound.")
     for direction in null:
         knowledge.update(dict.fromkeys(direction, Knowledge.UNKNOWN))
         sentences.append(
             f"{listed(direction)} cannot be told apart: the data fix only a combination of them "
-            f"(null direction {combination(direction)}). Fix all but one of them through free=[...]."
+            f"(null direction {combination(direction)}). Leave one of them out of `free`."
         )
     condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
     return Identifiability(knowledge, tuple(sentences), s, condition, tuple(null))
@@ -227,4 +284,9 @@ def _bound(u: Any) -> float:
 
 
 def _not_settled(method: AbstractMethod, steps: int) -> str:
+    if isinstance(method, LevenbergMarquardt) and steps < method.max_steps:
+        return (
+            f"The search ended after {steps} steps at a kink: no step makes the misfit less although its slope says so, for a stop or a "
+            "breakaway appears or vanishes there. Compare other starts, starts=16 say; the errors hold on one side of the kink only."
+        )
     return f"{type(method).__name__} stopped after {steps} steps without meeting its tolerance: allow more, or give a better start."

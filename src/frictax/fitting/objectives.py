@@ -114,6 +114,11 @@ class ClosedLoop(AbstractObjective):
         return Mechanism(**{**dict(model.named_parts()), **self.controllers})
 
     def plan(self, machine: Any, record: Record) -> Plan:
+        if record.hold:
+            raise ValueError(
+                f"Record {record.name!r} holds its inputs between samples, and a reference that moves in steps makes a controller without "
+                "delay jerk. Read it with hold=False for `ClosedLoop`."
+            )
         return FreeRun(self.measured_start, self.cutoff).plan(machine, record)
 
     def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:

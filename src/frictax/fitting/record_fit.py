@@ -274,7 +274,9 @@ def check_arguments(
 
 def _check_settings(instruments: Any, loss: Any, level: Any, spread: Any, progress: Any) -> None:
     if not isinstance(instruments, Mapping) or not all(isinstance(i, Instrument) for i in instruments.values()):
-        raise ValueError(f"`instruments` must be a dict of channel -> Instrument(...), got {instruments!r}. Its keys are like 'inputs.drive'.")
+        raise ValueError(
+            f"`instruments` must be a dict of channel -> Instrument(...), got {instruments!r}. Its keys are like 'inputs.drive'."
+        )
     if not isinstance(loss, AbstractLoss):
         raise ValueError(f"`loss` must be Squares() or Huber(), got {loss!r}.")
     if not isinstance(level, int | float) or not 0 < level < 1:

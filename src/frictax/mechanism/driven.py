@@ -76,7 +76,7 @@ class Driven(AbstractHybridSystem):
 
     def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: Any) -> Int[Array, " m"]:
         pieces = mode[mode.shape[0] - len(self.signals) :]
-        after = [jnp.where(s.end(k) <= t, jnp.maximum(k + 1, _passed(s, k, t)), k) for s, k in zip(self.signals, pieces, strict=True)]
+        after = [s.passed(t, k) for s, k in zip(self.signals, pieces, strict=True)]
         return jnp.concatenate([self._own(mode), jnp.stack(after).astype(jnp.int32)])
 
     def start(self, t: Float[Array, ""]) -> tuple[Float[Array, " n"], Int[Array, " m"]]:

@@ -88,11 +88,12 @@ class MechanicalSystem(AbstractHybridSystem):
         del args
         new = list(mode)
         for j, place in enumerate(self.layout.signals):
-            if any(c.signal == j for c in self.layout.contacts):
-                continue  # what presses a contact on may set it free: that is for `jump`
             signal, k = signal_of(self.mechanism, place), mode[self._signal(j)]
-            passed = jnp.where(signal.turns(k), jnp.maximum(k + 1, signal.piece(t)), k + 1)
-            new[self._signal(j)] = jnp.where(signal.end(k) <= t, passed, k)
+            new[self._signal(j)] = after = signal.passed(t, k)
+            for c, contact in enumerate(self.layout.contacts):
+                if contact.signal == j:  # what presses a contact on may set it free: that is for `jump`
+                    goes_on = self._is_off(t, c, after) == (mode[c] == FREE)
+                    new[self._signal(j)] = jnp.where(goes_on, after, k)
         return _whole(new)
 
     def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: Any) -> Any:
@@ -271,16 +272,21 @@ class MechanicalSystem(AbstractHybridSystem):
         contact = now.layout.contacts[c]
         part = self.mechanism.parts[contact.part]
         if contact.signal is not None:
-            signal, k = signal_of(self.mechanism, now.layout.signals[contact.signal]), now.mode[self._signal(contact.signal)]
-            value, rate = jax.jvp(lambda t: signal.on_piece(t, k), (now.t,), (jnp.ones_like(now.t),))
-            zero = 500 * jnp.finfo(now.t.dtype).eps  # a switch to 0 may be a rounding off
-            by_value = (value < -zero) | ((value <= zero) & (rate <= 0)) | (part.fn_max <= 0)
+            by_value = self._is_off(now.t, c, now.mode[self._signal(contact.signal)])
             # A margin that fell is at 0 but for a rounding: the value says nothing then.
             crossed = jnp.where(event["normal"], old != FREE, old == FREE)
             return jnp.where(fired == DEADLINE, by_value, crossed)
         if part.stops() is not None:
             return _is_frictionless(part) & (now.mode[self._wall(c)] == 0)
         return jnp.array(False)
+
+    def _is_off(self, t: Array, c: int, k: Array) -> Array:
+        """Whether piece `k` of its signal presses contact `c` on no more, from time `t` on."""
+        contact = self.layout.contacts[c]
+        signal = signal_of(self.mechanism, self.layout.signals[contact.signal])
+        value, rate = jax.jvp(lambda t: signal.on_piece(t, k), (t,), (jnp.ones_like(t),))
+        zero = 500 * jnp.finfo(t.dtype).eps  # a switch to 0 may be a rounding off
+        return (value < -zero) | ((value <= zero) & (rate <= 0)) | (self.mechanism.parts[contact.part].fn_max <= 0)
 
     # -- places in the mode vector ---------------------------------------------------------------------------------
 

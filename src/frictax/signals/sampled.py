@@ -4,10 +4,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from equinox.internal import nondifferentiable  # there is no public way to refuse a derivative
 from jaxtyping import Array, Float, Int
 
 from frictax.parameters import Increasing, Real, Vector, check, parameter
 from frictax.signals.signal import AbstractSignal
+
+_HELD = (
+    "A run on samples (`OnSamples`) has no derivative by the `times` of a `Sampled` drive with hold=True, at which the drive jumps. "
+    "Take `Adaptive()`, or differentiate by everything else: by the drive's `values`, by the parameters, but not by the whole mechanism."
+)
 
 
 class Sampled(AbstractSignal):
@@ -55,6 +61,12 @@ class Sampled(AbstractSignal):
 
     def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
         return jnp.searchsorted(self.times, t, side="right").astype(jnp.int32)
+
+    def passed(self, t: Float[Array, ""], k: Int[Array, ""]) -> Int[Array, ""]:
+        end = self.end(k)
+        # The jump of the held value would not move with its time.
+        end = nondifferentiable(end, msg=_HELD) if self.hold else end
+        return jnp.where(end <= t, k + 1, k)
 
     def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
         n = self.times.shape[0]

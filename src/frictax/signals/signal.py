@@ -36,6 +36,13 @@ class AbstractSignal(eqx.Module):
         """
         return jnp.zeros(jnp.shape(k), bool)
 
+    def passed(self, t: Float[Array, ""], k: Int[Array, ""]) -> Int[Array, ""]:
+        """The piece at time `t` [s] after piece `k`, by switches that a walk on samples may take at a sample without an event; else `k`.
+
+        Those are extrema of one smooth formula, and what a drive's own samples are.
+        """
+        return jnp.where(self.turns(k) & (self.end(k) <= t), jnp.maximum(k + 1, self.piece(t)), k)
+
     def __call__(self, t: Float[Array, "..."] | float) -> Float[Array, "..."]:
         """The signal at time `t` [s]."""
         t = jnp.asarray(t, dtype=float)

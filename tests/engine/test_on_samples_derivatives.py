@@ -1,0 +1,104 @@
+"""The derivatives of a walk on samples: forward = reverse = central differences, at all samples, by everything."""
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from checks import assert_derivatives_agree, central_differences, flat, rebuilt
+from sampled import TS, block, controlled, dragged, stopped
+
+LAW = ("F_prop", "F_Coulomb", "F_Stribeck", "fexp")
+FEW = TS[::5]  # 41 samples
+HOW = fx.OnSamples()
+
+CASES = {
+    "block": (block, ["mass.m", "mass.s", "mass.v", *[f"friction.f_pos.{p}" for p in LAW], "friction.peak"]),
+    "stopped": (stopped, [*[f"mass.{p}" for p in ("m", "s", "v", "smin", "smax", *LAW)]]),
+    "dragged": (dragged, ["first.m", "joint.c", "joint.d", "guide1.peak", "guide2.f_pos.F_Coulomb", "guide2.peak", "second.s"]),
+    "controlled": (controlled, ["drive.kp", "drive.k", "friction.f_neg.F_Coulomb", "friction.peak", "guide.f_nominal", "guide.slope"]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives_at_all_samples_and_of_event_times_equal_central_differences(name: str) -> None:
+    build, paths = CASES[name]
+    machine = build()
+    count = int(fx.simulate(machine, FEW, HOW).events.count)
+    assert count >= 3
+
+    def outputs(vector: jax.Array, engine: fx.OnSamples = HOW) -> jax.Array:
+        run = fx.simulate(rebuilt(machine, paths, vector), FEW, engine)
+        return jnp.concatenate([jnp.ravel(run.ys), run.events.time[:count]])
+
+    x = flat(machine, paths)
+    forward = assert_derivatives_agree(outputs, x, step=1e-5)
+    alone = fx.OnSamples(adjoint=diffrax.ForwardMode())
+    assert jnp.array_equal(outputs(x, alone), outputs(x))
+    assert np.max(np.abs(jax.jit(jax.jacfwd(lambda v: outputs(v, alone)))(x) - forward)) <= 1e-12
+
+
+def test_derivatives_by_the_values_of_the_drive_equal_central_differences() -> None:
+    machine = block()
+    states = lambda values: fx.simulate(fx.parameters.replace(machine, {"drive.f.values": values}), FEW, HOW).ys  # noqa: E731
+    values = machine["drive"].f.values
+    forward = np.asarray(jax.jit(jax.jacfwd(states))(values))
+    # Samples that the block is stuck through have no influence: the scale is the largest of all.
+    scale = np.max(np.abs(forward))
+    assert np.max(np.abs(forward - central_differences(states, values, 1e-5))) <= 1e-6 * scale
+    assert np.max(np.abs(forward - np.asarray(jax.jit(jax.jacrev(states))(values)))) <= 1e-9 * scale
+
+
+@pytest.mark.parametrize("start", [0.5, 0.503])
+def test_the_derivative_by_a_switching_time_is_right_on_a_sample_and_between_two(start: float) -> None:
+    ts = jnp.linspace(0.0, 1.0, 101)
+
+    def end(startTime: jax.Array) -> jax.Array:
+        friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0))
+        drive = fx.Force("mass", fx.Step(height=5.0, startTime=startTime))
+        return fx.simulate(fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=drive), ts, HOW).ys[-1]
+
+    expected = np.array([-3.0 * (1 - start), -3.0])  # s = 3 (1 - start)^2/2, v = 3 (1 - start)
+    assert np.allclose(jax.jit(jax.jacfwd(end))(start), expected, atol=1e-12)
+    assert np.allclose(jax.jit(jax.jacrev(end))(start), expected, atol=1e-12)
+
+
+def _held_and_rising(F: jax.Array) -> jax.Array:
+    """A jump of a held drive breaks the block away while another drive rises."""
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=F)),
+        held=fx.Force("mass", fx.Sampled([0.0, 0.5], [0.0, 5.0], hold=True)),
+        ramp=fx.Force("mass", fx.Ramp(height=1.0, duration=1.0)),
+    )
+    return fx.simulate(machine, jnp.linspace(0.0, 1.0, 101), HOW).ys[-1]
+
+
+def test_a_breakaway_by_a_jump_of_a_held_drive_does_not_move_with_the_friction() -> None:
+    # dv/dF = -0.5 and ds/dF = -0.5^2/2, for the 0.5 s since the jump.
+    assert np.allclose(jax.jacfwd(_held_and_rising)(2.0), [-0.125, -0.5], atol=1e-12)
+    assert np.allclose(jax.jacrev(_held_and_rising)(2.0), [-0.125, -0.5], atol=1e-12)
+
+
+def test_a_derivative_by_the_times_of_a_held_drive_is_refused_and_those_by_all_else_are_not() -> None:
+    last = lambda machine: fx.simulate(machine, FEW, HOW).ys[-1, 0]  # noqa: E731
+    with pytest.raises(RuntimeError, match="hold=True.*Adaptive"):
+        eqx.filter_grad(last)(block(hold=True))
+    by_values = jax.grad(lambda v: last(fx.parameters.replace(block(hold=True), {"drive.f.values": v})))(block()["drive"].f.values)
+    assert jnp.all(jnp.isfinite(by_values))
+    whole = eqx.filter_grad(last)(block())
+    assert jnp.max(jnp.abs(whole["drive"].f.times)) > 0
+
+
+def test_the_derivative_by_the_sample_times_is_the_velocity() -> None:
+    run = fx.simulate(block(), FEW, HOW)
+    slope = jax.jacfwd(lambda ts: fx.simulate(block(), ts, HOW)["mass"].s)(FEW)
+    assert jnp.allclose(jnp.diag(slope)[1:], run["mass"].v[1:], atol=1e-12)
+
+
+def test_a_second_derivative_is_refused_and_not_wrong() -> None:
+    with pytest.raises(RuntimeError, match="first derivatives"):
+        jax.hessian(lambda m: fx.simulate(fx.parameters.replace(block(), {"mass.m": m}), FEW, HOW).ys[-1, 0])(1.0)

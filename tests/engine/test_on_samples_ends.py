@@ -1,0 +1,115 @@
+"""How walks on samples end; lanes of a vmap do not disturb each other; 32 bits; what is in the compiled program; wrong options."""
+
+from typing import Any
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from sampled import PULL, TS, block
+
+HOW = fx.OnSamples()
+
+
+def pulled(values: Any, engine: fx.OnSamples = HOW) -> fx.Trajectory:
+    return fx.simulate(fx.parameters.replace(block(), {"drive.f.values": values}), TS, engine)
+
+
+def test_too_many_events_is_a_result_with_its_remedy_and_the_samples_before_are_kept() -> None:
+    with pytest.raises(fx.SimulationError, match="max_events") as failure:
+        fx.simulate(block(), TS, fx.OnSamples(max_events=2))
+    run = failure.value.run
+    assert int(run.events.count) == 2
+    reached = np.isfinite(np.asarray(run["mass"].s))
+    assert reached[0]
+    assert not reached[-1]
+    assert not np.any(np.diff(reached.astype(int)) > 0)
+
+
+def test_a_lane_that_fails_leaves_the_others_as_they_are() -> None:
+    values = jnp.stack([PULL, PULL.at[60].set(jnp.nan), 1.2 * PULL])
+    run = jax.jit(jax.vmap(lambda v: (lambda r: (r.ys, r.result == fx.Result.successful, r.result == fx.Result.nonfinite))(pulled(v))))
+    ys, fine, nonfinite = run(values)
+    assert fine.tolist() == [True, False, True]
+    assert nonfinite.tolist() == [False, True, False]
+    for lane in (0, 2):
+        assert jnp.max(jnp.abs(ys[lane] - pulled(values[lane]).ys)) <= 1e-13
+    assert jnp.all(jnp.isfinite(ys[1, :60]))
+
+
+class Bell(fx.AbstractHybridSystem):
+    """Jumps back and forth between two modes without time passing."""
+
+    def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        return jnp.ones_like(y)
+
+    def guard(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+        return jnp.where(mode == 0, 0.5 - y, -1.0)
+
+    def jump(self, t: Any, y: Any, mode: Any, fired: Any, args: Any) -> Any:
+        return y, 1 - mode, jnp.array(0)
+
+
+def test_chatter_is_a_result() -> None:
+    path = fx.walk(Bell(), jnp.zeros(1), jnp.zeros(1, int), jnp.linspace(0.0, 1.0, 8), options=HOW)
+    assert bool(path.result == fx.Result.chatter)
+    assert abs(float(path.times[0]) - 0.5) < 1e-12
+
+
+def _vector(x: jax.Array) -> fx.Mechanism:
+    paths = ("mass.m", "friction.f_pos.F_Coulomb", "friction.peak", "mass.v")
+    return fx.parameters.replace(block(), dict(zip(paths, x, strict=True)))
+
+
+def test_vmap_equals_a_loop_in_states_jacobians_and_gradients() -> None:
+    lanes = jnp.array([[1.0, 1.0, 1.1, 0.3], [0.7, 2.5, 1.3, -0.5], [1.3, 0.4, 1.0, 0.0]])
+    states = lambda x: fx.simulate(_vector(x), TS, HOW).ys  # noqa: E731
+    counts = jax.vmap(lambda x: fx.simulate(_vector(x), TS, HOW).events.count)(lanes)
+    assert len(set(counts.tolist())) >= 2
+    for f in (states, jax.jacfwd(states), jax.grad(lambda x: jnp.sum(states(x) ** 2))):
+        one = jax.jit(f)
+        assert jnp.max(jnp.abs(jax.jit(jax.vmap(f))(lanes) - jnp.stack([one(x) for x in lanes]))) <= 1e-11
+
+
+def test_in_32_bits_it_gives_the_same_to_their_precision() -> None:
+    with jax.enable_x64(False):
+        ts, pull = (np.asarray(a, np.float32) for a in (TS, PULL))
+        law = fx.Stribeck(F_prop=0.2, F_Coulomb=1.7, F_Stribeck=0.4, fexp=5.0)
+
+        def single(m: Any) -> fx.Trajectory:
+            friction = fx.SupportFriction("mass", f_pos=law, peak=1.1)
+            drive = fx.Force("mass", fx.Sampled(ts, pull))
+            return fx.simulate(fx.Mechanism(mass=fx.Mass(m=m, s=0.1, v=0.3), friction=friction, drive=drive), ts, HOW)
+
+        run = single(1.0)
+        assert run.ys.dtype == jnp.float32
+        slope = jax.jacfwd(lambda m: single(m).ys[-1, 0])(1.0)
+    exact = fx.simulate(block(), TS, HOW)
+    assert int(run.events.count) == int(exact.events.count)
+    assert np.max(np.abs(np.asarray(run.ys) - np.asarray(exact.ys))) <= 1e-4
+    exact_slope = jax.jacfwd(lambda m: fx.simulate(fx.parameters.replace(block(), {"mass.m": m}), TS, HOW).ys[-1, 0])(1.0)
+    assert abs(float(slope) - float(exact_slope)) <= 1e-3 * max(abs(float(exact_slope)), 0.1)
+
+
+def test_no_host_callback_is_in_the_compiled_program() -> None:
+    last = lambda x: fx.simulate(_vector(x), TS, HOW).ys[-1, 0]  # noqa: E731
+    for f in (last, jax.jacfwd(last), jax.grad(last)):
+        assert "callback" not in jax.jit(f).lower(jnp.array([1.0, 1.0, 1.1, 0.3])).as_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"substeps": 0}, "`OnSamples.substeps` must be a whole number >= 1, got 0"),
+        ({"max_events": -1}, "`OnSamples.max_events` must be a whole number >= 1, got -1"),
+        ({"substeps": True}, "whole number >= 1, got True"),
+        ({"solver": diffrax.Kvaerno5()}, "explicit diffrax Runge-Kutta solver"),
+        ({"solver": diffrax.SemiImplicitEuler()}, "explicit diffrax Runge-Kutta solver"),
+    ],
+)
+def test_a_wrong_option_is_named_with_its_remedy(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        fx.OnSamples(**options)

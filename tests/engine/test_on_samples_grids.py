@@ -1,0 +1,97 @@
+"""Records of any grid: coarse, uneven, finer or coarser than their drive, a rounding beside it, with switches between samples."""
+
+import math
+from typing import Any
+
+import diffrax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from machines import stick_slip
+from sampled import PULL, TS, block
+
+EXACT = fx.Adaptive(rtol=1e-10, atol=1e-12, max_events=900)
+FINE = fx.OnSamples(solver=diffrax.Tsit5())
+
+
+def agree(machine: fx.Mechanism, ts: Any, engine: fx.OnSamples = FINE, within: float = 1e-7) -> fx.Trajectory:
+    exact, run = fx.simulate(machine, ts, EXACT), fx.simulate(machine, ts, engine)
+    n = int(exact.events.count)
+    assert int(run.events.count) == n
+    assert jnp.array_equal(run.events.mode_after[:n], exact.events.mode_after[:n])
+    assert jnp.max(jnp.abs(run.events.time[:n] - exact.events.time[:n])) <= within
+    assert jnp.max(jnp.abs(run.ys - exact.ys)) <= within
+    return run
+
+
+def driven_by(signal: Any) -> fx.Mechanism:
+    return fx.Mechanism(mass=block()["mass"], friction=block()["friction"], drive=fx.Force("mass", signal))
+
+
+def test_several_mode_changes_within_one_sample_are_all_found() -> None:
+    # Samples 0.3 s apart, in which the block stops, stays and goes back.
+    ts = jnp.linspace(0.0, 2.4, 9)
+    run = agree(stick_slip(peak=1.05), ts, fx.OnSamples(solver=diffrax.Dopri8()), within=1e-3)
+    assert np.max(np.histogram(np.asarray(run.events.time[: int(run.events.count)]), np.asarray(ts))[0]) >= 2
+
+
+@pytest.mark.parametrize("depth", [1e-1, 1e-2, 1e-3])
+def test_a_dip_of_the_velocity_below_0_inside_one_sample_is_a_stop(depth: float) -> None:
+    A = 3.0
+    # v = v0 - A/(2 pi) (1 - cos 2 pi t) would be -depth at 0.5 s and rise again: the block sticks until then.
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0, v=A / math.pi - depth),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+        drive=fx.Force("mass", fx.Sine(amplitude=A, f=1.0, phase=jnp.pi, offset=1.0)),
+    )
+    run = fx.simulate(machine, jnp.array([0.0, 0.3, 0.9]), fx.OnSamples(solver=diffrax.Dopri8()))
+    assert [int(m) for m in run.events.mode_after[:2]] == [0, 1]
+    sticks = math.acos(1 - 2 * math.pi * (A / math.pi - depth) / A) / (2 * math.pi)
+    assert abs(float(run.events.time[0]) - sticks) <= 1e-6 / math.sqrt(depth)
+    assert abs(float(run.events.time[1]) - 0.5) <= 1e-9
+
+
+BESIDE = np.concatenate([[0.0], np.cumsum(np.full(200, 0.01))])
+GRIDS = {
+    "uneven": np.sort(np.concatenate([np.asarray(TS)[::3], np.asarray(TS)[1::17], [0.0123, 1.2345678]])),
+    "finer than the drive": np.linspace(0.0, 2.0, 601),
+    "coarser than the drive": np.linspace(0.0, 2.0, 81),
+    "a rounding beside the drive": BESIDE,
+}
+
+
+@pytest.mark.parametrize("hold", [False, True])
+@pytest.mark.parametrize("name", GRIDS)
+def test_the_grid_of_the_record_need_not_be_that_of_the_drive(name: str, hold: bool) -> None:
+    agree(block(hold), jnp.asarray(np.unique(GRIDS[name])))
+
+
+def test_a_grid_a_rounding_beside_the_drive_takes_nothing_of_the_event_budget() -> None:
+    ts = jnp.asarray(BESIDE)
+    assert not jnp.array_equal(ts, TS)
+    count = int(fx.simulate(block(), TS, FINE).events.count)
+    assert int(fx.simulate(block(), ts, fx.OnSamples(max_events=count)).events.count) == count
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        fx.Step(height=3.0, startTime=0.2345),
+        fx.Pulse(amplitude=3.0, width=40.0, period=0.317, startTime=0.05),
+        fx.Trapezoid(amplitude=4.0, rising=0.1, width=0.2, falling=0.1, period=0.7, startTime=0.111),
+        fx.Sine(amplitude=4.0, f=1.3),
+    ],
+    ids=lambda s: type(s).__name__,
+)
+def test_drives_that_switch_between_samples_switch_where_they_do(signal: Any) -> None:
+    agree(driven_by(signal), TS)
+
+
+def test_a_record_of_a_brake_that_is_off_half_of_the_time_takes_two_events_a_cycle() -> None:
+    press = jnp.where(jnp.sin(2 * jnp.pi * TS) > 0, 1.0, 0.0)
+    brake = fx.Brake("mass", mu_pos=fx.Coulomb(F_Coulomb=0.5), fn_max=4.0, f_normalized=fx.Sampled(TS, press, hold=True))
+    machine = fx.Mechanism(mass=fx.Mass(m=1.0, v=1.0), brake=brake, drive=fx.Force("mass", fx.Sampled(TS, PULL)))
+    run = agree(machine, TS, fx.OnSamples(solver=diffrax.Tsit5(), max_events=20))
+    assert np.array_equal(run["brake"].free, np.asarray(press) == 0)

@@ -1,0 +1,178 @@
+"""Objectives, priors and methods of fits to records."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import frictax as fx
+
+from .rigs import AWAY_LAW, FINE, LAW, NOISE, TRUE, T, U, assert_recovered, block, record
+
+FREE = ["mass.m", "friction.f_pos"]
+BOTH = {**TRUE, "mass.m": 1.0}
+
+
+@pytest.fixture(scope="module")
+def seen() -> fx.Record:
+    return record(block(), {"mass.s": 1e-4})
+
+
+def test_inverse_dynamics_finds_mass_and_level_to_two_per_cent_from_a_start_twice_and_thrice_off(seen) -> None:
+    found = fx.fit(block(m=2.0, F_Coulomb=3.0), seen, free=["mass.m", "friction.f_pos.F_Coulomb"], objective=fx.InverseDynamics(15.0))
+    assert found.converged
+    assert found.values["mass.m"] == pytest.approx(1.0, rel=0.02)
+    assert found.values["friction.f_pos.F_Coulomb"] == pytest.approx(1.0, rel=0.02)
+    assert list(found.rms["run"]) == ["force on mass"]
+
+
+def test_windows_from_measured_starts_find_mass_and_law_to_a_few_per_cent(seen) -> None:
+    found = fx.fit(block(m=1.2, **AWAY_LAW), seen, free=FREE, objective=fx.Windows(0.7, cutoff=15.0))
+    assert found.converged
+    for path, true in BOTH.items():
+        assert found.values[path] == pytest.approx(true, rel=0.15 if path.endswith("fexp") else 0.05), found
+    assert found.predicted("run").shape == (8, 71, 1)
+
+
+def test_windows_with_free_starts_are_as_honest_as_a_free_run(seen) -> None:
+    found = fx.fit(block(m=1.2, **AWAY_LAW), seen, free=FREE, objective=fx.Windows(0.7, cutoff=15.0, free_starts=True))
+    assert_recovered(found, BOTH)
+    assert found.rms["run"]["mass.s"] == pytest.approx(1e-4, rel=0.15)
+
+
+def test_a_closed_loop_finds_mass_and_law_under_its_known_controller() -> None:
+    controller = fx.PositionController("mass", s_ref=0.0, kp=8.0, kv=20.0)
+    reference = 0.3 * np.sin(2 * np.pi * 0.5 * T) + 0.2 * np.sin(2 * np.pi * 0.37 * T)
+    parts = {**dict(block().named_parts()), "drive": fx.PositionController("mass", s_ref=fx.Sampled(T, reference), kp=8.0, kv=20.0)}
+    s = np.asarray(fx.simulate(fx.Mechanism(**parts), T, FINE)["mass"].s) + 1e-5 * np.random.default_rng(0).standard_normal(T.size)
+    run = fx.Record(T, {"drive": reference}, {"mass.s": s}, {"mass.s": 1e-5}, name="run")
+    loop = fx.ClosedLoop({"drive": controller}, measured_start=False)
+    found = fx.fit(block(m=1.2, **AWAY_LAW), run, free=FREE, objective=loop)
+    assert_recovered(found, BOTH)
+    assert isinstance(found.model["drive"], fx.Force)
+
+
+def test_a_run_that_begins_elsewhere_than_its_record_is_told_to_start_from_the_measurement() -> None:
+    seen = record(block(s=0.1, v=0.5), {"mass.s": 1e-4, "mass.v": NOISE})
+    free = ["friction.f_pos.F_Coulomb"]
+    far = fx.fit(block(), seen, free=free)
+    assert any("mass.s starts at 0, record 'run' at 0.1" in w and "measured_start=True" in w for w in far.warnings), far.warnings
+    near = fx.fit(block(F_Coulomb=1.1), seen, free=free, objective=fx.FreeRun(measured_start=True, cutoff=20.0))
+    assert not any("measured_start" in w for w in near.warnings)
+    assert near.values["friction.f_pos.F_Coulomb"] == pytest.approx(1.0, rel=0.01)
+
+
+class Pendulum(fx.AbstractHybridSystem):
+    """A driven pendulum with friction in its hinge, written without any part of the library: mode -1, 0, 1."""
+
+    level: fx.parameters.Scalar = fx.parameters.parameter(fx.parameters.Positive(), "N.m")
+    inertia: fx.parameters.Scalar = fx.parameters.parameter(fx.parameters.Positive(), "kg.m2")
+    phi: fx.parameters.Scalar = fx.parameters.parameter(fx.parameters.Real(), "rad", fit=False, default=0.0)
+
+    def _torque(self, y, args):
+        return args["motor"] - 2.0 * jnp.sin(y[0])
+
+    def flow(self, t, y, mode, args):
+        torque = self._torque(y, args) - mode[0] * self.level
+        return jnp.where(mode[0] == 0, jnp.zeros(2), jnp.stack([y[1], torque / self.inertia]))
+
+    def guard(self, t, y, mode, args):
+        return jnp.where(mode[0] == 0, self.level - jnp.abs(self._torque(y, args)), mode[0] * y[1])[None]
+
+    def jump(self, t, y, mode, fired, args):
+        torque = self._torque(y, args)
+        after = jnp.where(jnp.abs(torque) > self.level, jnp.sign(torque), 0).astype(jnp.int32)
+        turned = jnp.where(mode[0] == 0, jnp.sign(torque).astype(jnp.int32), after)
+        now = jnp.where(fired == 0, turned, mode[0])
+        return y.at[1].set(jnp.where(fired == 0, 0.0, y[1])), now[None], jnp.array(0)
+
+    def start(self, t):
+        return jnp.stack([jnp.asarray(self.phi), jnp.zeros(())]), jnp.zeros(1, jnp.int32)
+
+    def states(self):
+        return ("phi", "w")
+
+    def variables(self, t, y, mode, args):
+        return {"phi": y[0], "w": y[1], "lift": -jnp.cos(y[0])}
+
+
+def test_a_pendulum_of_the_users_own_gives_back_its_friction_and_inertia() -> None:
+    motor = 1.5 * np.sin(2 * np.pi * 0.4 * T)
+    true = Pendulum(jnp.asarray(0.6), jnp.asarray(0.5), jnp.asarray(0.0))
+    system = fx.Driven(true, motor=fx.Sampled(T, motor))
+    path = fx.walk(system, *system.start(jnp.asarray(0.0)), jnp.asarray(T), options=FINE)
+    assert int(jnp.sum(path.modes[:, 0] == 0)) > 10
+    rng = np.random.default_rng(0)
+    outputs = {"phi": path.ys[:, 0] + 1e-3 * rng.standard_normal(T.size), "w": path.ys[:, 1] + 1e-2 * rng.standard_normal(T.size)}
+    run = fx.Record(T, {"motor": motor}, outputs, {"phi": 1e-3, "w": 1e-2}, name="run")
+    found = fx.fit(Pendulum(jnp.asarray(0.5), jnp.asarray(0.7), jnp.asarray(0.0)), run)
+    assert found.names == ("level", "inertia")
+    assert_recovered(found, {"level": 0.6, "inertia": 0.5})
+
+
+def test_a_smooth_prior_keeps_a_table_from_storing_the_speeds_at_which_the_record_dwells() -> None:
+    speeds = 0.9 * np.sin(2 * np.pi * T / 6.0) * (1 + 0.2 * np.sin(2 * np.pi * 3.1 * T))
+    force = np.interp(np.abs(speeds), [0, 1.2], [1.0, 1.6]) * np.sign(speeds)
+    s = np.concatenate([[0.0], np.cumsum(0.5 * (speeds[1:] + speeds[:-1]) * np.diff(T))])
+    u = force + np.gradient(speeds, T) + 0.2 * np.random.default_rng(0).standard_normal(T.size)
+    run = fx.Record(T, {"drive": u}, {"mass.s": s}, name="run")
+    nodes = np.linspace(0, 1.2, 13)
+    rough = fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=np.stack([nodes, np.full(13, 1.3)], axis=1)),
+        drive=fx.Force("mass", 0.0),
+    )
+    free, objective = ["friction.f_pos"], fx.InverseDynamics(20.0)
+    found = [
+        fx.fit(rough, run, free=free, objective=objective, priors=priors) for priors in ([], [fx.Smooth("friction.f_pos.f", sd=0.002)])
+    ]
+    error = [np.max(np.abs(f.values["friction.f_pos.f"] - np.interp(nodes, [0, 1.2], [1.0, 1.6]))) for f in found]
+    assert error[1] < 0.01
+    assert error[0] > 0.1
+
+
+def test_a_normal_prior_gives_the_weighted_mean_of_prior_and_data() -> None:
+    clean = np.asarray(record(block(), {"mass.v": 1e-300}).outputs["mass.v"])
+    noisy = clean + 0.05 + 0.02 * np.random.default_rng(0).standard_normal(T.size)
+    run = fx.Record(T, {"drive": U}, {"mass.v": noisy}, name="run")
+    prior, path = fx.Normal("outputs.mass.v.offset", mean=0.048, sd=1e-3), "outputs.mass.v.offset"
+    plain, found = fx.fit(block(), run, free=[path]), fx.fit(block(), run, free=[path], priors=[prior])
+    of_data, of_prior = plain.standard_errors[path] ** -2, prior.sd**-2
+    expected = (plain.values[path] * of_data + prior.mean * of_prior) / (of_data + of_prior)
+    assert found.values[path] == pytest.approx(expected, rel=1e-5)
+    assert found.standard_errors[path] == pytest.approx((of_data + of_prior) ** -0.5, rel=1e-2)
+
+
+def test_l_bfgs_and_levenberg_marquardt_end_alike_on_a_run(seen) -> None:
+    free, short = ["mass.m", "friction.f_pos.F_Coulomb"], seen.trim(0.0, 1.0)
+    newton = fx.fit(block(m=1.2, F_Coulomb=1.1), short, free=free)
+    gradients = fx.fit(block(m=1.2, F_Coulomb=1.1), short, free=free, method=fx.Optax(steps=25, tolerance=1e-3))
+    for path, error in newton.standard_errors.items():
+        assert gradients.values[path] == pytest.approx(newton.values[path], rel=1e-3)
+        assert gradients.standard_errors[path] == pytest.approx(error, rel=1e-2)
+
+
+@pytest.mark.parametrize("rule", [None, optax.adam(optax.cosine_decay_schedule(0.3, 3000))], ids=["lbfgs", "adam"])
+def test_optax_and_levenberg_marquardt_end_alike_on_forces(seen, rule) -> None:
+    free, objective = ["mass.m", "friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"], fx.InverseDynamics(15.0)
+    newton = fx.fit(block(m=2.0), seen, free=free, objective=objective)
+    other = fx.fit(block(m=2.0), seen, free=free, objective=objective, method=fx.Optax(rule, steps=3000))
+    assert other.converged
+    for path, value in newton.values.items():
+        assert other.values[path] == pytest.approx(value, rel=1e-3)
+
+
+def test_a_compiled_search_calls_back_to_no_host(seen) -> None:
+    from frictax.fitting.descent import begin
+    from frictax.fitting.losses import Squares
+    from frictax.fitting.record_fit import fit_engine, pose
+    from frictax.fitting.search import _by_newton
+
+    method = fx.LevenbergMarquardt(tolerance=1e-4)
+    problem, x0, _ = pose(block(), {"run": seen}, LAW, (), fx.FreeRun(), (), {}, fit_engine(None, method), Squares())
+    state = jax.eval_shape(lambda z: begin(z, problem.rows()), jnp.asarray(x0))
+    state = jax.tree_util.tree_map(lambda a: jnp.zeros(a.shape, a.dtype), state)
+    one = jnp.asarray(1.0)
+    lowered = _by_newton.lower(problem, state, jnp.asarray(5), one, 1e-4, one, one)
+    assert "callback" not in lowered.as_text()

@@ -1,0 +1,43 @@
+"""`fast_loops`, each time in a process of its own."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+OPTION = "xla_cpu_small_while_loop_byte_threshold"
+
+
+def _python(code: str, flags: str | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"} | ({} if flags is None else {"XLA_FLAGS": flags})
+    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=environment)
+
+
+SHOW = "import os, frictax as fx; fx.fast_loops(); fx.fast_loops(); print(os.environ['XLA_FLAGS'])"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, f"--xla_backend_extra_options={OPTION}=1000000"),
+        (
+            "--xla_force_host_platform_device_count=2",
+            f"--xla_force_host_platform_device_count=2 --xla_backend_extra_options={OPTION}=1000000",
+        ),
+        (f"--xla_backend_extra_options={OPTION}=5", f"--xla_backend_extra_options={OPTION}=5"),
+    ],
+)
+def test_it_adds_the_setting_once_and_keeps_what_is_there(before: str | None, after: str) -> None:
+    assert _python(SHOW, before).stdout.strip() == after
+
+
+def test_jax_accepts_it_and_importing_frictax_alone_sets_nothing() -> None:
+    code = "import os, jax, frictax as fx; assert 'XLA_FLAGS' not in os.environ; fx.fast_loops(); print(float(jax.numpy.ones(2).sum()))"
+    done = _python(code)
+    assert (done.returncode, done.stdout.strip()) == (0, "2.0"), done.stderr
+
+
+def test_it_is_refused_when_jax_has_computed_already() -> None:
+    done = _python("import jax, frictax as fx; jax.numpy.ones(2); fx.fast_loops()")
+    assert "RuntimeError: `fast_loops` must be called before jax computes" in done.stderr
