@@ -158,6 +158,7 @@ def test_a_held_input_is_not_a_joined_one() -> None:
 
 def test_a_trial_that_fails_is_a_step_that_is_not_taken() -> None:
     """Beyond 1 the simulation fails; the minimum lies at 0.9, and the first full step goes to 1.6."""
+
     def evaluate(z):
         r, slope = jnp.exp(2 * z) - np.exp(1.8), 2 * jnp.exp(2 * z)
         return jnp.where(z > 1.0, jnp.nan, r), jnp.where(z > 1.0, jnp.nan, slope)[:, None]

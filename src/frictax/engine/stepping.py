@@ -24,6 +24,7 @@ def advance(
         term = diffrax.ODETerm(lambda t, y, _: flow(t, y))
         return solver.step(term, t0, t1, y0, None, solver.init(term, t0, t1, y0, None), False)[0]
     table, h = solver.tableau, t1 - t0
+    assert isinstance(table, diffrax.ButcherTableau)
     used = max(i for i, b in enumerate(table.b_sol) if b != 0) + 1  # the stages after are for the error
     rates = [flow(t0, y0)]
     for c, row in zip(table.c[: used - 1], table.a_lower, strict=False):

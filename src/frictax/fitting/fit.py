@@ -56,7 +56,7 @@ def fit(
     - `model`: a law (`Stribeck(...)`), whose values are the start, beside one found from the data (the better end is
       taken, for a Stribeck curve has more than one minimum); a kind of law (`Stribeck`), whose start is the data's alone;
       or a `SteadyFriction`. One law serves both directions, mirrored.
-    - `data`: the sweep.
+    - `data`: the sweep; for a machine a `Record`, several in a list, or records and sweeps under labels.
     - `f_neg`: a law or kind of law of its own for v < 0. Paths are then ``"f_pos.F_Coulomb"``, ``"f_neg.F_Coulomb"``.
     - `peak` > 1: start of the ratio of breakaway to sliding force; found from the data unless given. It is fitted
       where the sweep has breakaway rows, and cannot be otherwise.
@@ -65,8 +65,17 @@ def fit(
     - `free`: paths of what may move; all that the data can see unless given.
     - `method`: `LevenbergMarquardt()` or `Optax(...)`; `loss`: `Squares()` or `Huber()`; `level` of the intervals.
 
-    **Returns:** a `Found`. Intervals are the linearised ones, +- t standard errors: over 2000 synthetic sweeps like the
-    measured one of a screw drive they hold the truth in 95 % (see tests/fitting/test_coverage.py).
+    For a machine (a `Mechanism` or a hybrid system of your own) in the place of `f_neg`, `peak` and `offset`:
+
+    - `free` takes sensors and drives too, such as ``"outputs.mass.s.delay"``; `own`: paths of which each record has a value of its own
+      (``"mass.v@run2"``), or path -> a start for each record; `instruments`: channel -> `Instrument`.
+    - `objective`: `FreeRun()` unless given, `Windows`, `ClosedLoop`, `InverseDynamics`; `start`: the objective of a fit before, whose end
+      is the start; `priors`: `Normal`, `Smooth`; `engine`: `OnSamples(...)`.
+    - `starts`, `spread`, `seed`: how many starts to search from, how far apart, and which; `progress`: True, or a function of a line.
+
+    **Returns:** a `Found`, for a machine a `FoundMachine`. Intervals are the linearised ones, +- t standard errors: over 2000 synthetic
+    sweeps like the measured one of a screw drive, and over 400 synthetic records, they hold the truth in 95 % (see
+    tests/fitting/test_coverage.py and test_record_coverage.py).
 
     **Raises:** `ValueError` for a start on the edge of its domain, too few rows, terms that no data of this kind can
     tell apart; `KeyError` for a path that does not exist.
@@ -76,6 +85,21 @@ def fit(
     >>> found = fx.fit(fx.Coulomb, sweep)
     >>> round(float(found.law.F_Coulomb), 3), round(found.standard_errors["F_Coulomb"], 3)
     (6.1, 0.155)
+
+    A mass that 2 N move, and that the record shows to be slower than it would be with 1 N of friction:
+
+    >>> import jax.numpy as jnp, numpy as np
+    >>> t = jnp.linspace(0.0, 2.0, 41)
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 2.0)
+    ... )
+    >>> record = fx.Record(t, outputs={"mass.v": 0.75 * np.asarray(t) + 0.01 * np.sin(40 * np.asarray(t))}, name="pull")
+    >>> print(fx.fit(block, record, free=["friction.f_pos.F_Coulomb"]))
+    Mechanism fitted to pull by FreeRun
+    parameter                 value    unit  std. error  95 % interval
+    friction.f_pos.F_Coulomb  1.25017  N     0.00096     1.24823 to 1.25211
+    pull: rms mass.v 0.007072
+    40 degrees of freedom, condition 1, ... steps, ... s
     """
     loss = Squares() if loss is None else loss
     unknown = [name for name in of_records if name not in _OF_RECORDS]

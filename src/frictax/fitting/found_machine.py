@@ -148,7 +148,7 @@ def found_machine(
     norms = np.linalg.norm(jacobian, axis=0)
     rows = int(counted.sum())
     scale = max(float(np.sqrt(np.sum(r[:data] ** 2) / max(rows - x.size, 1))), 1e-300)
-    effect = np.where(np.isfinite(bounds), x - bounds, np.inf) * norms / np.sqrt(rows)
+    effect = np.where(np.isfinite(bounds), (x - np.where(np.isfinite(bounds), bounds, 0.0)) * norms, np.inf) / np.sqrt(rows)
     active = (norms > 0) & (effect > 1e-3 * scale)
     dof = max(rows - int(active.sum()), 1)
     if problem.loss.rounds > 1:

@@ -169,6 +169,8 @@ class Windows(AbstractObjective):
             values, _ = simulated(system, t, plan.names, engine, start)
             return _recorded(bench, plan.names, t, values, plan.t[0], delayed)
 
+        assert plan.rows is not None
+        assert plan.rows is not None
         return jax.vmap(window)(plan.rows, plan.start)
 
     def fits_starts(self) -> bool:
@@ -200,8 +202,8 @@ def _plan(
 def _channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
     """Measured values and their weights, a column a channel."""
     measured = np.stack(list(record.outputs.values()), axis=1)
-    sd = [record.sd.get(name) for name in record.outputs]
-    return measured, np.stack([np.full(record.n, 1.0 if s is None else 1.0 / s) if np.ndim(s) == 0 else 1.0 / s for s in sd], axis=1)
+    sd: list[Any] = [record.sd.get(name) for name in record.outputs]
+    return measured, np.stack([np.broadcast_to(1.0 / np.asarray(1.0 if s is None else s), record.n) for s in sd], axis=1)
 
 
 def _states(machine: Any, record: Record, cutoff: float) -> dict[str, np.ndarray]:

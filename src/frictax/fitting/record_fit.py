@@ -225,8 +225,9 @@ def _steady_plan(machine: Any, label: str, sweep: Sweep) -> SteadyPlan:
             f"A sweep must name the contact whose friction it measures: got {label!r}, contacts are {', '.join(contacts) or 'none'}. "
             "Give the data as {'friction': sweep, 'run': record}."
         )
-    arrays = (sweep.velocity, sweep.force, np.ones(sweep.n) if sweep.sigma is None else 1 / sweep.sigma, sweep.breakaway, sweep.direction)
-    return SteadyPlan(*(jnp.asarray(a) for a in arrays), label if label in contacts else contacts[0])
+    weight = jnp.asarray(np.ones(sweep.n) if sweep.sigma is None else 1 / sweep.sigma)
+    v, f, breakaway, way = (jnp.asarray(a) for a in (sweep.velocity, sweep.force, sweep.breakaway, sweep.direction))
+    return SteadyPlan(v, f, weight, breakaway, way, label if label in contacts else contacts[0])
 
 
 def _raise_if_failed(problem: Problem, costs: np.ndarray, x0: np.ndarray, records: Mapping[str, Any]) -> None:

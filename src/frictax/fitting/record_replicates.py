@@ -69,7 +69,7 @@ def _all(
         x, slope = jax.jvp(mine.physical, (end.z,), (jnp.ones_like(end.z),))
         jacobian = end.jacobian / jnp.where(slope == 0, 1.0, slope)
         norms, scale = jnp.linalg.norm(jacobian, axis=0), jnp.sqrt(2.0 * end.cost / dof)
-        effect = jnp.where(jnp.isfinite(bounds), x - bounds, jnp.inf) * norms / np.sqrt(dof)
+        effect = jnp.where(jnp.isfinite(bounds), (x - bounds) * norms, jnp.inf) / np.sqrt(dof)
         active = (norms > 0) & (effect > 1e-3 * scale)
         covariance = scale**2 * inverse_gram(jacobian, norms, active)
         return x, jnp.where(active, jnp.sqrt(jnp.diagonal(covariance)), jnp.nan), end.settled

@@ -283,6 +283,7 @@ class MechanicalSystem(AbstractHybridSystem):
     def _is_off(self, t: Array, c: int, k: Array) -> Array:
         """Whether piece `k` of its signal presses contact `c` on no more, from time `t` on."""
         contact = self.layout.contacts[c]
+        assert contact.signal is not None
         signal = signal_of(self.mechanism, self.layout.signals[contact.signal])
         value, rate = jax.jvp(lambda t: signal.on_piece(t, k), (t,), (jnp.ones_like(t),))
         zero = 500 * jnp.finfo(t.dtype).eps  # a switch to 0 may be a rounding off
