@@ -31,7 +31,7 @@ def runs(machine: fx.Mechanism, engine: Any) -> list[np.ndarray]:
     return found
 
 
-CASES = [(name, False) for name in STRUCTURES] + [("block", True), ("stopped", True)]
+CASES = [(name, False) for name in STRUCTURES] + [("block", True)]
 
 
 @pytest.mark.parametrize(("name", "hold"), CASES)

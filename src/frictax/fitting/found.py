@@ -64,8 +64,40 @@ class Replicates:
     level: float
 
 
+class Estimated:
+    """What every answer of a fit offers of its `estimates` and their `covariance`."""
+
+    estimates: tuple[Estimate, ...]
+    covariance: Float[np.ndarray, "p p"]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(e.name for e in self.estimates)
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """Fitted values by path: a number, or an array for a table's forces."""
+        return by_path(self.estimates, lambda e: e.value)
+
+    @property
+    def standard_errors(self) -> Mapping[str, Any]:
+        return by_path(self.estimates, lambda e: e.standard_error)
+
+    @property
+    def intervals(self) -> Mapping[str, Any]:
+        """(lower, upper) by path; arrays (M, 2) for a table."""
+        return by_path(self.estimates, lambda e: (e.lower, e.upper))
+
+    @property
+    def correlation(self) -> Float[np.ndarray, "p p"]:
+        """Correlation of the estimates; nan for entries at their bound."""
+        sd = np.sqrt(np.diag(self.covariance))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.covariance / sd[:, None] / sd[None, :]
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Found:
+class Found(Estimated):
     """What a fit found, how well it is known, and what it cannot know. Print it.
 
     - `model`: with the fitted values; `law` is its forward law; `sweep`: the data.
@@ -106,10 +138,6 @@ class Found:
         return as_steady(self.model).f_pos
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(e.name for e in self.estimates)
-
-    @property
     def units(self) -> tuple[str, ...]:
         """SI units, in the order of `names`."""
         return tuple(e.unit for e in self.estimates)
@@ -122,27 +150,6 @@ class Found:
     def rms(self) -> float:
         """Root mean square of the residuals [N or N.m], unweighted."""
         return float(np.sqrt(np.mean(self.residuals**2)))
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """Fitted values by path: a number, or an array for a table's forces."""
-        return by_path(self.estimates, lambda e: e.value)
-
-    @property
-    def standard_errors(self) -> Mapping[str, Any]:
-        return by_path(self.estimates, lambda e: e.standard_error)
-
-    @property
-    def intervals(self) -> Mapping[str, Any]:
-        """(lower, upper) by path; arrays (M, 2) for a table."""
-        return by_path(self.estimates, lambda e: (e.lower, e.upper))
-
-    @property
-    def correlation(self) -> Float[np.ndarray, "p p"]:
-        """Correlation of the estimates; nan for entries at their bound."""
-        sd = np.sqrt(np.diag(self.covariance))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return self.covariance / sd[:, None] / sd[None, :]
 
     @property
     def shown_force(self) -> unit_names.Unit:

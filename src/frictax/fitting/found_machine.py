@@ -13,7 +13,7 @@ from jaxtyping import Float
 from frictax.fitting.bench import Bench, Named
 from frictax.fitting.descent import Descent
 from frictax.fitting.estimation import inverse_gram, robust_variance
-from frictax.fitting.found import Estimate, by_path, quantile
+from frictax.fitting.found import Estimate, Estimated, quantile
 from frictax.fitting.identifiability import Identifiability, Knowledge, combination, listed, null_directions
 from frictax.fitting.instruments import Instrument
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
@@ -26,7 +26,7 @@ _inverse_gram = jax.jit(inverse_gram)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class FoundMachine:
+class FoundMachine(Estimated):
     """What a fit to records found, how well it is known, and what it cannot know. Print it.
 
     - `model`: the machine with the values that all records share; `model_for(label)` has those of one record's own, too.
@@ -57,31 +57,6 @@ class FoundMachine:
     problem: Problem
     method: AbstractMethod
     x: Float[np.ndarray, " q"]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(e.name for e in self.estimates)
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """Fitted values by path: a number, or an array for a table's forces."""
-        return by_path(self.estimates, lambda e: e.value)
-
-    @property
-    def standard_errors(self) -> Mapping[str, Any]:
-        return by_path(self.estimates, lambda e: e.standard_error)
-
-    @property
-    def intervals(self) -> Mapping[str, Any]:
-        """(lower, upper) by path."""
-        return by_path(self.estimates, lambda e: (e.lower, e.upper))
-
-    @property
-    def correlation(self) -> Float[np.ndarray, "p p"]:
-        """Correlation of the estimates; nan for entries at their bound."""
-        sd = np.sqrt(np.diag(self.covariance))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return self.covariance / sd[:, None] / sd[None, :]
 
     def model_for(self, label: str) -> Any:
         """The machine with all values that belong to the record called `label`."""

@@ -54,6 +54,10 @@ class AbstractObjective(eqx.Module):
         """Whether the search moves what `Plan.start` holds, an entry for each window."""
         return False
 
+    def drives(self) -> tuple[str, ...]:
+        """The drives in whose place it puts controllers, so that the record's inputs under their names are references."""
+        return ()
+
     def in_units_of_outputs(self) -> bool:
         """Whether residuals are those of the record's outputs, weighed by their standard deviations."""
         return True
@@ -105,6 +109,9 @@ class ClosedLoop(AbstractObjective):
                 raise ValueError(
                     f"`ClosedLoop.controllers` must hold controllers, got {part!r} for {name!r}. Write PositionController(...)."
                 )
+
+    def drives(self) -> tuple[str, ...]:
+        return tuple(self.controllers)
 
     def machine(self, model: Any) -> Any:
         if not isinstance(model, Mechanism):

@@ -55,6 +55,11 @@ def fit_records(
     _check_settings(instruments, loss, level, spread, progress)
     objective = FreeRun() if objective is None else objective
     method = LevenbergMarquardt(tolerance=1e-4, max_steps=200) if method is None else method
+    if start is not None and objective.drives() != start.drives():
+        raise ValueError(
+            f"`start` {type(start).__name__} and `objective` {type(objective).__name__} take the record's inputs for different things, "
+            "a force and a controller's reference. Leave `start` out, or let both be `ClosedLoop`."
+        )
     say = _speaker(progress)
     if start is not None:
         settings = {"free": free, "own": (), "priors": (), "instruments": instruments, "engine": engine, "loss": loss, "level": level}
