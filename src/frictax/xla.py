@@ -4,10 +4,15 @@ import os
 import sys
 
 _OPTION = "xla_cpu_small_while_loop_byte_threshold"
+# Compiles a simulation in two thirds of the time, and runs it as fast. XLA ends a process that asks for a flag that it does not know,
+# so it is asked for only where it is known to be.
+_QUICKER, _KNOWN_TO = "--xla_cpu_use_fusion_emitters=false", (0, 10)
 
 
 def fast_loops() -> None:
     """Let XLA compile each simulation loop as one function, in this process: small simulations then run several times faster on a CPU.
+
+    With jaxlib 0.10 they are also compiled in two thirds of the time, by XLA's older code for fused operations.
 
     Call it before jax computes anything. It adds ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000`` to the
     environment variable `XLA_FLAGS` and keeps what stands there, also another threshold. Processes started from this one inherit it.
@@ -29,7 +34,12 @@ def fast_loops() -> None:
             "`fast_loops` must be called before jax computes anything in this process, which it has done already. "
             "Call it right after `import frictax`, before the first array is made."
         )
-    os.environ["XLA_FLAGS"] = " ".join([*flags, f"--xla_backend_extra_options={_OPTION}=1000000"])
+    import jaxlib.version
+
+    quicker = (
+        [_QUICKER] if jaxlib.version.__version_info__[:2] == _KNOWN_TO and "xla_cpu_use_fusion_emitters" not in " ".join(flags) else []
+    )
+    os.environ["XLA_FLAGS"] = " ".join([*flags, f"--xla_backend_extra_options={_OPTION}=1000000", *quicker])
 
 
 def has_started() -> bool:

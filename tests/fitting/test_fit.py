@@ -292,3 +292,14 @@ def test_a_bad_request_gives_one_clear_sentence(drive, call, words: list[str]) -
 def test_32_bits_are_refused_with_the_remedy(drive) -> None:
     with jax.enable_x64(False), pytest.raises(ValueError, match="jax_enable_x64"):
         fit(Coulomb, drive(1))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+def test_quantiles_are_students_and_the_normal_ones(level: float) -> None:
+    from scipy.stats import norm, t
+
+    from frictax.fitting.found import quantile
+
+    for dof in (3, 99, 100, 1997):
+        assert float(quantile(level, dof, False)) == pytest.approx(float(t.ppf(0.5 + level / 2, dof)), abs=1e-8)
+    assert float(quantile(level, 5, True)) == pytest.approx(float(norm.ppf(0.5 + level / 2)), abs=1e-12)

@@ -1,7 +1,7 @@
 """The machine on its test bench: what a fit moves the parameters of."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from frictax.contacts import MassWithStopAndFriction
 from frictax.engine import Adaptive, OnSamples, walk
+from frictax.fitting.record import Record
 from frictax.mechanism import AbstractHybridSystem, Driven, MechanicalSystem, Mechanism
 from frictax.mechanism.bodies import Mass
 from frictax.mechanism.variables import variables_at
@@ -125,12 +126,15 @@ def state_names(machine: Any) -> tuple[str, ...]:
     return machine.states()
 
 
-def check_outputs(system: AbstractHybridSystem, names: Iterable[str]) -> None:
-    """Raise `ValueError` for an output that the machine does not have."""
-    states = state_names(system.mechanism if isinstance(system, MechanicalSystem) else system)
-    if set(names) <= set(states):
+def check_channels(machine: Any, record: Record) -> None:
+    """Raise `ValueError` for an input that no part takes, or an output that the machine does not have."""
+    if isinstance(machine, Mechanism):
+        for name in record.inputs:
+            signal_field(machine, name)
+    if set(record.outputs) <= set(state_names(machine)):
         return
     t = jnp.zeros(())
+    system = driven(machine, jnp.asarray(record.t[:2]), {n: jnp.asarray(x[:2]) for n, x in record.inputs.items()}, record.hold)
     if isinstance(system, MechanicalSystem):
         known = []
         for part in system.mechanism.names:
@@ -138,7 +142,7 @@ def check_outputs(system: AbstractHybridSystem, names: Iterable[str]) -> None:
             known += [f"{part}.{v}" for v, value in vars(shape).items() if value is not None]
     else:
         known = list(jax.eval_shape(lambda: system.variables(t, *system.start(t), None)))
-    for name in names:
+    for name in record.outputs:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""

@@ -205,13 +205,13 @@ def _split(free: list[Parameter], flat: Array) -> dict[str, Array]:
     return parts
 
 
-def inverse_gram(jacobian: Array, norms: Array, active: Array) -> Array:
-    """inv(J^T J) over the active columns, zero elsewhere; enormous along a direction that the data do not see."""
-    scaled = jnp.where(active, jacobian / jnp.where(norms > 0, norms, 1.0), 0.0)
-    padded = jnp.concatenate([scaled, jnp.diag(jnp.where(active, 0.0, 1.0))])
-    _, s, vt = jnp.linalg.svd(padded, full_matrices=False)
-    root = vt.T / jnp.maximum(s, 1e-12)
+def inverse_gram(jacobian: Any, norms: Any, active: Any, xp: Any = jnp) -> Any:
+    """inv(J^T J) over the active columns, zero elsewhere; enormous along a direction that the data do not see. `xp`: jnp or np."""
+    scaled = xp.where(active, jacobian / xp.where(norms > 0, norms, 1.0), 0.0)
+    padded = xp.concatenate([scaled, xp.diag(xp.where(active, 0.0, 1.0))])
+    _, s, vt = xp.linalg.svd(padded, full_matrices=False)
+    root = vt.T / xp.maximum(s, 1e-12)
     inverse = root @ root.T
     keep = active[:, None] & active[None, :]
-    size = jnp.where(active, norms, 1.0)
-    return jnp.where(keep, inverse / size[:, None] / size[None, :], 0.0)
+    size = xp.where(active, norms, 1.0)
+    return xp.where(keep, inverse / size[:, None] / size[None, :], 0.0)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -21,8 +20,6 @@ from frictax.fitting.objectives import AbstractObjective
 from frictax.fitting.problem import Problem, SteadyPlan, predictions, residuals_and_jacobian, values_and_slopes
 from frictax.fitting.record import Record
 from frictax.parameters import AtLeast, Positive, replace, rotational_unit
-
-_inverse_gram = jax.jit(inverse_gram)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -133,7 +130,7 @@ def found_machine(
     else:
         variance = float(np.sum(r[:data] ** 2)) / dof
         scale = float(np.sqrt(variance))
-    covariance = variance * np.asarray(_inverse_gram(jnp.asarray(jacobian), jnp.asarray(norms), jnp.asarray(active)))
+    covariance = variance * inverse_gram(jacobian, norms, active, np)
     error = np.sqrt(np.where(active, np.diag(covariance), np.nan))
     half = float(quantile(level, dof, False)) * error
     # What the starts of windows could explain as well says nothing of a parameter.

@@ -79,11 +79,11 @@ class Problem(eqx.Module):
         values = {u.path: jnp.zeros(u.shape) for u in self.unknowns}
         return sum(int(np.prod(np.shape(p.weight))) for p in self.plans) + sum(p.residuals(values).shape[0] for p in self.priors)
 
-    def spans(self, z: np.ndarray) -> np.ndarray:
-        """How far apart starts are drawn: bounded values by their own distance from the bound, others by their size."""
+    def spans(self, x: np.ndarray) -> np.ndarray:
+        """How far apart starts are drawn, in coordinates: bounded values by their own distance from the bound, others by their size."""
         bounded = np.concatenate([np.full(u.size, not isinstance(u.declaration.domain, Real)) for u in self.unknowns])
         hidden = np.concatenate([np.full(u.size, u.hidden) for u in self.unknowns])
-        return np.where(hidden, 0.0, np.where(bounded, 1.0, np.abs(z)))
+        return np.where(hidden, 0.0, np.where(bounded, 1.0, np.abs(x)))
 
     def physical(self, z: Float[Array, " p"]) -> Float[Array, " p"]:
         """Values from coordinates."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from frictax.engine import OnSamples
 from frictax.engine.result import Result
-from frictax.fitting.bench import Bench, Named, check_outputs, driven, simulated, state_names
+from frictax.fitting.bench import Bench, Named, check_channels, driven, simulated, state_names
 from frictax.fitting.found_machine import FoundMachine, found_machine
 from frictax.fitting.instruments import Instrument
 from frictax.fitting.losses import AbstractLoss
@@ -25,7 +25,7 @@ from frictax.fitting.record import Record
 from frictax.fitting.search import search
 from frictax.fitting.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
-from frictax.parameters import AtLeast, Declaration, Parameter, Positive, Real, check, check_not_on_edge, check_value, select
+from frictax.parameters import AtLeast, Declaration, Parameter, Positive, Real, check, check_not_on_edge, check_value, get, select
 
 Progress = Callable[[str], None]
 
@@ -118,8 +118,7 @@ def pose(
     bench = _wide(Bench(machine, sensor("inputs", inputs), sensor("outputs", outputs)))
     shared, each, notes = _chosen(bench, free, own)
     for r in motions:
-        system = driven(machine, jnp.asarray(r.t[:2]), {n: jnp.asarray(x[:2]) for n, x in r.inputs.items()}, r.hold)
-        check_outputs(system, r.outputs)
+        check_channels(machine, r)
     if objective.in_units_of_outputs():
         _check_deviations(records)
     plans = tuple(objective.plan(machine, r) if isinstance(r, Record) else _steady_plan(machine, label, r) for label, r in records.items())
@@ -149,7 +148,7 @@ def pose(
     problem = Problem(
         bench, plans, tuple(priors), objective, engine, loss, jnp.asarray(origin), jnp.asarray(size), tuple(unknowns), delayed
     )
-    return problem, x0, notes + _far_starts(machine, records, objective, unknowns)
+    return problem, x0, notes + _far_starts(problem, x0, records)
 
 
 def _chosen(bench: Bench, free: Any, own: Any) -> tuple[list[Parameter], list[Parameter], list[str]]:
@@ -205,20 +204,27 @@ def _check_deviations(records: Mapping[str, Any]) -> None:
             raise ValueError(f"Sweep {label!r} is fitted together with records, so it needs a standard deviation. Give sigma=... [N].")
 
 
-def _far_starts(machine: Any, records: Mapping[str, Any], objective: AbstractObjective, unknowns: list[Unknown]) -> list[str]:
+def _far_starts(problem: Problem, x0: np.ndarray, records: Mapping[str, Any]) -> list[str]:
     """Sentences on runs that begin elsewhere than their records do."""
-    out = []
-    for label, r in records.items():
+    objective, machine, out = problem.objective, problem.bench.machine, []
+    for i, (label, r) in enumerate(records.items()):
         if not isinstance(r, Record) or not isinstance(objective, FreeRun | ClosedLoop) or objective.measured_start:
             continue
-        system = driven(machine, jnp.asarray(r.t[:2]), {n: jnp.asarray(x[:2]) for n, x in r.inputs.items()}, r.hold)
-        y0 = np.asarray(system.start(jnp.asarray(r.t[0]))[0])
-        for name, value in zip(state_names(machine), y0, strict=False):
-            measured, moved = r.outputs.get(name), any(u.path in (name, f"outputs.{name}.offset") for u in unknowns)
-            if measured is not None and not moved and abs(measured[0] - value) > 0.1 * np.std(measured) + 5 * np.mean(r.sd.get(name) or 0):
+        moved = {u.path for u in problem.unknowns}
+        names = [n for n in state_names(machine) if n in r.outputs and not {n, f"outputs.{n}.offset"} & moved]
+        if not names:
+            continue
+        if isinstance(machine, Mechanism):
+            start = {n: float(get(machine, n)) for n in names}
+        else:
+            y0 = np.asarray(problem.bench_at(jnp.asarray(x0), i).machine.start(jnp.asarray(r.t[0]))[0])
+            start = dict(zip(state_names(machine), y0, strict=False))
+        for n in names:
+            first, spread = float(r.outputs[n][0]), np.std(r.outputs[n])
+            if abs(first - start[n]) > 0.1 * spread + 5 * np.mean(r.sd.get(n) or 0):
                 out.append(
-                    f"{name} starts at {value:.4g}, record {label!r} at {measured[0]:.4g}: the run begins elsewhere than the measurement. "
-                    f"Write {type(objective).__name__}(..., measured_start=True), or fit the start by own=[{name!r}]."
+                    f"{n} starts at {start[n]:.4g}, record {label!r} at {first:.4g}: the run begins elsewhere than the measurement. "
+                    f"Write {type(objective).__name__}(..., measured_start=True), or fit the start by own=[{n!r}]."
                 )
     return out
 

@@ -51,7 +51,7 @@ def fit_records_many(
     floor = 1e-20 * float(np.sum((weights * measured) ** 2)) + 1e-300
     bounds = lower_bounds(list(problem.unknowns))
     z0 = coordinates(problem, jnp.asarray(x0))
-    x, sd, ok = (np.asarray(a) for a in _all(problem, stacked, static, z0, jnp.asarray(bounds), method, dof, floor))
+    x, sd, ok = (np.asarray(a) for a in _all(problem, stacked, static, z0, jnp.asarray(bounds), method, dof, jnp.asarray(floor)))
     half = float(quantile(level, dof, False)) * sd
     low = np.maximum(x - half, np.where(np.isnan(half), np.nan, bounds))
     return Replicates(tuple(name for u in problem.unknowns for name in u.names), x, sd, low, x + half, ok, level)
@@ -59,7 +59,7 @@ def fit_records_many(
 
 @eqx.filter_jit
 def _all(
-    problem: Problem, plans: Any, static: Any, z0: Array, bounds: Array, method: LevenbergMarquardt, dof: int, floor: float
+    problem: Problem, plans: Any, static: Any, z0: Array, bounds: Array, method: LevenbergMarquardt, dof: int, floor: Array
 ) -> tuple[Array, Array, Array]:
     """Values, standard errors, and whether the tolerance was met. One after the other: in step, all would take the most steps of any."""
 

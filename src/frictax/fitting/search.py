@@ -12,7 +12,7 @@ import numpy as np
 
 from frictax.fitting.descent import Descent, begin, descend
 from frictax.fitting.methods import LevenbergMarquardt
-from frictax.fitting.problem import Problem, SteadyPlan, coordinates, residuals_and_jacobian, values_and_slopes
+from frictax.fitting.problem import Problem, SteadyPlan, residuals_and_jacobian, values_and_slopes
 
 _TRIAL = 30  # steps that each of many starts is given before the hopeless are left
 
@@ -21,16 +21,15 @@ def search(
     problem: Problem, x0: np.ndarray, method: Any, starts: int, spread: float, seed: int, say: Any
 ) -> tuple[Descent, np.ndarray, float, bool]:
     """The best descent, the costs at the ends of all, the noise scale, and whether a key stopped the search."""
-    z0 = np.asarray(coordinates(problem, jnp.asarray(x0)))
-    draws = np.random.default_rng(seed).standard_normal((starts, z0.size))
+    draws = np.random.default_rng(seed).standard_normal((starts, x0.size)) * problem.spans(x0)
     draws[0] = 0.0
-    draws *= problem.spans(z0)
     weights = [np.asarray(p.weight) for p in problem.plans]
     measured = [np.asarray(p.force if isinstance(p, SteadyPlan) else p.measured) for p in problem.plans]
-    dof = max(sum(int(np.sum(w > 0)) for w in weights) - z0.size, 1)
+    dof = max(sum(int(np.sum(w > 0)) for w in weights) - x0.size, 1)
     floor = 1e-20 * sum(float(np.sum((w * m) ** 2)) for w, m in zip(weights, measured, strict=True)) + 1e-300
     run = _Run(problem, method, dof, floor, say)
-    state, costs, interrupted = run.many(z0 + spread * draws, 1.0) if starts > 1 else run.one(z0, 1.0)
+    states = [_begun(problem, jnp.asarray(x0), jnp.asarray(spread * draw)) for draw in draws]
+    state, costs, interrupted = run.many(states, 1.0) if starts > 1 else run.one(states[0], 1.0)
     noise = 1.0
     if problem.loss.rounds > 1 or problem.priors:  # both depend on the noise, which depends on the fit
         for k in range(20):
@@ -39,7 +38,7 @@ def search(
             before, noise = noise, _noise(problem, state, dof, first=k == 0)
             if k > 0 and abs(noise - before) <= 1e-4 * noise:
                 break
-            state, _, interrupted = run.one(np.asarray(state.z), noise)
+            state, _, interrupted = run.one(_again(state), noise)
     return state, costs, noise, interrupted
 
 
@@ -50,9 +49,9 @@ class _Run:
         self.problem, self.method, self.say = problem, method, say
         self.dof, self.floor = jnp.asarray(float(dof)), jnp.asarray(floor)
 
-    def one(self, z: np.ndarray, noise: float) -> tuple[Descent, np.ndarray, bool]:
+    def one(self, state: Descent, noise: float) -> tuple[Descent, np.ndarray, bool]:
         """From one start, in calls short enough to be interrupted and to tell how far it is."""
-        state, began, last, until = self._begin(z), time.perf_counter(), np.inf, 0
+        began, last, until = time.perf_counter(), np.inf, 0
         chunk = 3 if self.say else 1000
         try:
             while until < self._most():
@@ -68,18 +67,17 @@ class _Run:
             return state, np.asarray([state.cost]), True
         return state, np.asarray([state.cost]), False
 
-    def many(self, zs: np.ndarray, noise: float) -> tuple[Descent, np.ndarray, bool]:
+    def many(self, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray, bool]:
         """From many starts, as many at a time as there are processors; those far behind after `_TRIAL` steps are left.
 
         One after the other and not in one `vmap`: the starts need 6 to 100 steps each, and in step all would take the most.
         """
-        states = [self._begin(z) for z in zs]
         trial = min(_TRIAL, self._most())
         interrupted = False
         # The first by itself: it compiles.
         states[0] = self._advanced(states[0], trial, noise)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for pending, until in (range(1, len(zs)), trial), (range(len(zs)), self._most()):
+            for pending, until in (range(1, len(states)), trial), (range(len(states)), self._most()):
                 least = min((float(s.cost) for s in states), default=np.inf)
                 hopeful = [i for i in pending if not bool(states[i].done) and (until == trial or float(states[i].cost) <= 2.0 * least)]
                 jobs = {i: pool.submit(self._advanced, states[i], until, noise) for i in hopeful}
@@ -98,9 +96,6 @@ class _Run:
 
     def _most(self) -> int:
         return self.method.max_steps if isinstance(self.method, LevenbergMarquardt) else 1
-
-    def _begin(self, z: np.ndarray) -> Descent:
-        return _begun(jnp.asarray(z), self.problem.rows())
 
     def _advanced(self, state: Descent, until: int, noise: float) -> Descent:
         scale = jnp.asarray(noise)
@@ -125,8 +120,15 @@ class _Run:
 
 
 @eqx.filter_jit
-def _begun(z: Any, rows: int) -> Descent:
-    return begin(z, rows)
+def _begun(problem: Problem, x: Any, draw: Any) -> Descent:
+    """Before the first step, from values `x` moved by `draw` in coordinates."""
+    return begin(problem.coordinates(x) + draw, problem.rows())
+
+
+@eqx.filter_jit
+def _again(state: Descent) -> Descent:
+    """A new search from where another ended."""
+    return begin(state.z, state.residuals.shape[0])
 
 
 @eqx.filter_jit
