@@ -36,10 +36,8 @@ def fast_loops() -> None:
         )
     import jaxlib.version
 
-    quicker = (
-        [_QUICKER] if jaxlib.version.__version_info__[:2] == _KNOWN_TO and "xla_cpu_use_fusion_emitters" not in " ".join(flags) else []
-    )
-    os.environ["XLA_FLAGS"] = " ".join([*flags, f"--xla_backend_extra_options={_OPTION}=1000000", *quicker])
+    known = jaxlib.version.__version_info__[:2] == _KNOWN_TO and not any("xla_cpu_use_fusion_emitters" in flag for flag in flags)
+    os.environ["XLA_FLAGS"] = " ".join([*flags, f"--xla_backend_extra_options={_OPTION}=1000000", *[_QUICKER] * known])
 
 
 def has_started() -> bool:
