@@ -26,6 +26,7 @@ TIMES = times(2000)
 FORCE = 3.0 * np.sin(2.0 * np.pi * TIMES) + 3.0 * np.sin(2.0 * np.pi * 0.37 * TIMES)
 START = PARAMETERS * np.array([1.3, 0.7, 0.7, 1.3])
 TOLERANCE = 1e-7  # of scipy's simulations
+MANY = 100  # records that `fit_many` fits in one call
 
 
 @functools.cache
@@ -57,18 +58,28 @@ def frictax() -> list[Contestant]:
     us, v = jnp.asarray(FORCE), jnp.asarray(speeds())
     record = fx.Record(jnp.asarray(TIMES), inputs={"drive": us}, outputs={"mass.v": v})
 
-    def fit(start: np.ndarray) -> np.ndarray:
-        F_Coulomb, F_prop, F_Stribeck, fexp = start.tolist()
-        law = fx.Stribeck(F_Coulomb=F_Coulomb, F_prop=F_prop, F_Stribeck=F_Stribeck, fexp=fexp)
-        block = fx.Mechanism(
+    names = ("F_Coulomb", "F_prop", "F_Stribeck", "fexp")
+
+    def block(start: np.ndarray) -> fx.Mechanism:
+        law = fx.Stribeck(**dict(zip(names, start.tolist(), strict=True)))
+        return fx.Mechanism(
             mass=fx.Mass(m=1.0),
             friction=fx.SupportFriction("mass", f_pos=law, peak=1.0),
             drive=fx.Force("mass", fx.Sampled(jnp.asarray(TIMES), us)),
         )
-        found = fx.fit(block, record, free=["friction.f_pos"], objective=fx.FreeRun())
-        return np.array([found.values[f"friction.f_pos.{name}"] for name in ("F_Coulomb", "F_prop", "F_Stribeck", "fexp")])
 
-    return [Contestant("frictax", "fit", lambda: fit(START), lambda: timed(lambda i: fit(changed(i)), 3))]
+    def fit(start: np.ndarray) -> np.ndarray:
+        found = fx.fit(block(start), record, free=["friction.f_pos"], objective=fx.FreeRun())
+        return np.array([found.values[f"friction.f_pos.{name}"] for name in names])
+
+    def many(start: np.ndarray) -> np.ndarray:
+        found = fx.fit_many(block(start), record, np.tile(speeds(), (MANY, 1)), free=["friction.f_pos"])
+        return found.values[0, [found.names.index(f"friction.f_pos.{name}") for name in names]]
+
+    return [
+        Contestant("frictax fit", "fit", lambda: fit(START), lambda: timed(lambda i: fit(changed(i)), 3)),
+        Contestant("frictax fit_many", "fit", lambda: many(START), lambda: timed(lambda i: many(changed(i)), 1) / MANY),
+    ]
 
 
 def scipy() -> list[Contestant]:

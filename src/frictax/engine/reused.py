@@ -1,5 +1,6 @@
 """A hybrid system whose methods are traced once."""
 
+import copy
 from typing import Any
 
 import equinox as eqx
@@ -16,7 +17,7 @@ class Reused:
     """
 
     def __init__(self, model: Any) -> None:
-        arrays, static = eqx.partition(model, eqx.is_array)
+        self._arrays, static = eqx.partition(model, eqx.is_array)
 
         def method(name: str) -> Any:
             @jax.jit
@@ -24,7 +25,27 @@ class Reused:
                 system, args = eqx.combine(arrays, static)
                 return getattr(system, name)(*at, args)
 
-            return lambda *at: traced(arrays, *at)
+            return traced
 
-        self.flow, self.guard, self.jump, self.deadline, self.tick = (method(name) for name in _METHODS)
-        self.model = model
+        self._traced = {name: method(name) for name in _METHODS}
+
+    def held(self) -> "Reused":
+        """The same functions with the system's numbers as constants to differentiation."""
+        other = copy.copy(self)
+        other._arrays = jax.lax.stop_gradient(self._arrays)
+        return other
+
+    def flow(self, t: Any, y: Any, mode: Any) -> Any:
+        return self._traced["flow"](self._arrays, t, y, mode)
+
+    def guard(self, t: Any, y: Any, mode: Any) -> Any:
+        return self._traced["guard"](self._arrays, t, y, mode)
+
+    def jump(self, t: Any, y: Any, mode: Any, fired: Any) -> Any:
+        return self._traced["jump"](self._arrays, t, y, mode, fired)
+
+    def deadline(self, mode: Any) -> Any:
+        return self._traced["deadline"](self._arrays, mode)
+
+    def tick(self, t: Any, mode: Any) -> Any:
+        return self._traced["tick"](self._arrays, t, mode)

@@ -167,8 +167,8 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
     Looked at is the end first, then the places between, then where the parabola through the lowest three is least: a margin may fall and
     rise again inside a piece. Nothing here is differentiated.
     """
-    model, now, end = hold((system.model, now, end))
-    system, t = Reused(model), now.t
+    now, end = hold((now, end))
+    system, t = system.held(), now.t
     deadline = system.deadline(now.mode).astype(t.dtype)
     stop = jnp.where(deadline < end - slack, jnp.maximum(deadline, t), end)
     passed = deadline <= t + slack
