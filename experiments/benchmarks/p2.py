@@ -18,7 +18,7 @@ import functools
 
 import numpy as np
 from contest import Contestant, hold, timed
-from records import PARAMETERS, Floor, by_scipy, refined, times
+from sampled_problem import PARAMETERS, Floor, by_scipy, refined, times
 
 TIMES = times(25000)
 FORCE = 2.0 * np.sin(2.0 * np.pi * TIMES)

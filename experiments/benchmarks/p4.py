@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 from contest import Contestant, hold, timed
-from records import PARAMETERS, Floor, by_scipy, refined, times
+from sampled_problem import PARAMETERS, Floor, by_scipy, refined, times
 
 TIMES = times(2000)
 FORCE = 3.0 * np.sin(2.0 * np.pi * TIMES) + 3.0 * np.sin(2.0 * np.pi * 0.37 * TIMES)

@@ -33,13 +33,13 @@ def test_every_contestant_solves_p1_at_tolerance_1e_7(benchmark, who: str) -> No
 
 @pytest.mark.parametrize("options", [(), ("-DLIBRARY_EXP",)])
 def test_c_solves_p2_to_1e_9_of_a_run_at_tolerance_1e_13(benchmark, options: tuple[str, ...]) -> None:
-    p2, records = benchmark("p2"), benchmark("records")
+    p2, records = benchmark("p2"), benchmark("sampled_problem")
     exact = sample_by_sample(p2.PARAMETERS, p2.FORCE, p2.TIMES[1])
     np.testing.assert_allclose(records.Floor.build(*options).forward(p2.PARAMETERS, p2.FORCE), exact, rtol=0, atol=1e-12)
 
 
 def test_the_derivatives_of_c_are_central_differences(benchmark) -> None:
-    p2, records = benchmark("p2"), benchmark("records")
+    p2, records = benchmark("p2"), benchmark("sampled_problem")
     floor = records.Floor.build()
     jacobian = floor.jacobian(p2.PARAMETERS, p2.FORCE)
     for i, value in enumerate(p2.PARAMETERS):
