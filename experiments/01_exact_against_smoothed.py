@@ -98,9 +98,6 @@ class Counted(fx.AbstractHybridSystem):
     def guard(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
         return self.system.guard(t, y, mode, args)
 
-    def turning(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
-        return self.system.turning(t, y, mode, args)
-
     def jump(self, t: Any, y: Any, mode: Any, fired: Any, args: Any) -> Any:
         return self.system.jump(t, y, mode, fired, args)
 

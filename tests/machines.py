@@ -124,3 +124,54 @@ def times(machine: fx.Mechanism, ts: Any, engine: fx.Adaptive = REFERENCE) -> np
     """The times of the mode changes of a run."""
     events = fx.simulate(machine, jnp.asarray(ts), engine).events
     return np.asarray(events.time[: int(events.count)])
+
+
+def coupled_clutches(mu: Any = 0.5, peak: Any = 1.1, fn_max: Any = 20.0) -> fx.Mechanism:
+    """Modelica.Mechanics.Rotational.Examples.CoupledClutches."""
+
+    def clutch(a: str, b: str, f_normalized: Any) -> fx.Clutch:
+        return fx.Clutch(a, b, mu_pos=jnp.array([[0.0, mu]]), peak=peak, fn_max=fn_max, f_normalized=f_normalized)
+
+    return fx.Mechanism(
+        J1=fx.Inertia(J=1.0, w=10.0),
+        J2=fx.Inertia(J=1.0),
+        J3=fx.Inertia(J=1.0),
+        J4=fx.Inertia(J=1.0),
+        clutch1=clutch("J1", "J2", fx.Sine(1.0, f=0.2, phase=jnp.pi / 2)),
+        clutch2=clutch("J2", "J3", fx.Step(1.0, startTime=0.4)),
+        clutch3=clutch("J3", "J4", fx.Step(1.0, startTime=0.9)),
+        torque=fx.Torque("J1", fx.Sine(10.0, f=5.0)),
+    )
+
+
+def rotational_friction() -> fx.Mechanism:
+    """Modelica.Mechanics.Rotational.Examples.Friction."""
+    return fx.Mechanism(
+        inertia3=fx.Inertia(J=1.0, w=100.0),
+        inertia2=fx.Inertia(J=0.05, w=90.0),
+        inertia1=fx.Inertia(J=1.0, w=90.0),
+        clutch=fx.Clutch("inertia3", "inertia2", fn_max=160.0, f_normalized=1.0),
+        spring=fx.RotationalSpringDamper("inertia2", "inertia1", c=160.0, d=1.0),
+        brake=fx.Brake("inertia1", fn_max=1600.0, f_normalized=fx.Step(1.0, startTime=0.5)),
+        # 200*sin(100 t) until 0.5 s: from there on a second torque takes it back.
+        torque=fx.Torque("inertia3", fx.Sine(200.0, f=50 / jnp.pi)),
+        until=fx.Torque("inertia3", fx.Sine(-200.0, f=50 / jnp.pi, phase=50.0, startTime=0.5)),
+    )
+
+
+def four_rotational_elements() -> fx.Mechanism:
+    """The first three of the four set-ups of ModelicaTest.Rotational.TestFriction in one run."""
+    torque = fx.Sine(10.0, f=1.0)
+    press = fx.Step(100.0, startTime=0.5)
+    return fx.Mechanism(
+        inertia=fx.Inertia(J=1.0),
+        bearingFriction=fx.BearingFriction("inertia"),
+        torque=fx.Torque("inertia", torque),
+        inertia1=fx.Inertia(J=1.0),
+        brake=fx.Brake("inertia1", fn_max=1.0, f_normalized=press),
+        torque1=fx.Torque("inertia1", torque),
+        inertia2=fx.Inertia(J=1.0),
+        inertia3=fx.Inertia(J=1.0),
+        clutch=fx.Clutch("inertia2", "inertia3", fn_max=1.0, f_normalized=press),
+        torque2=fx.Torque("inertia2", torque),
+    )

@@ -175,16 +175,6 @@ def free_run(machine: fx.Mechanism, record: fx.Record, more: Any = 0.0, engine: 
     return np.asarray(path) - record.outputs["mass.s"]
 
 
-def windows(machine: fx.Mechanism, record: fx.Record, length: float) -> np.ndarray:
-    """Errors of position [m] (windows, samples after the first) of runs of `length` [s] from the smoothed measurement."""
-    size = round(length * record.rate)
-    rows = size * np.arange((record.n - 1) // size)[:, None] + np.arange(size + 1)
-    start, s = smooth(record.t, record.outputs["mass.s"], 50.0), record.outputs["mass.s"]
-    arrays = (record.t[rows], record.inputs["drive"][rows], start.x[rows[:, 0]], start.v[rows[:, 0]])
-    run = jax.vmap(lambda t, f, s, v: _positions(machine, t, f, s, v, record.hold, fx.OnSamples()))
-    return (np.asarray(run(*map(jnp.asarray, arrays))) - s[rows])[:, 1:]
-
-
 def rms(error: np.ndarray) -> float:
     """In mm."""
     return 1e3 * float(np.sqrt(np.mean(np.square(error))))
@@ -308,10 +298,10 @@ def main() -> None:
 
     repeats, (force, friction) = spread(default, first, second), sensitivities(default.model, second)
     print("\n== validation record, never fitted: windows of 0.5 s")
-    print(f"free run {rms(free_run(default.model, second)):.2f} mm")
+    print(f"free run {1e3 * default.score(second, fx.FreeRun(measured_start=True))['mass.s']:.2f} mm")
     print(f"0.1 N of force moves it by {force:.2f} mm, 1 % of friction by {friction:.2f} mm")
     print("parameters that differ as the four cycles do: {:.1f} / {:.1f} / {:.1f} mm at 10 / 50 / 90 %".format(*repeats.range))
-    print(f"predicted over 1 s from the measured state: {rms(windows(default.model, second, 1.0)):.3f} mm")
+    print(f"predicted over 1 s from the measured state: {1e3 * default.score(second, fx.Windows(1.0))['mass.s']:.3f} mm")
     for name, of_quarters, error in zip(repeats.names, repeats.values.T, repeats.error_of_mean, strict=True):
         stated = default.standard_errors[name]
         print(f"{name:26}quarters {np.round(of_quarters, 2)}, error of their mean {error:.2g}, of white residuals {stated:.2g}")

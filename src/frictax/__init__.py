@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from frictax import parameters as parameters
     from frictax.contacts import AbstractContact as AbstractContact
+    from frictax.contacts import BearingFriction as BearingFriction
     from frictax.contacts import Brake as Brake
+    from frictax.contacts import Clutch as Clutch
     from frictax.contacts import MassWithStopAndFriction as MassWithStopAndFriction
     from frictax.contacts import Mode as Mode
+    from frictax.contacts import OneWayClutch as OneWayClutch
     from frictax.contacts import SupportFriction as SupportFriction
+    from frictax.contacts import clutch_geometry as clutch_geometry
     from frictax.engine import Adaptive as Adaptive
     from frictax.engine import OnSamples as OnSamples
     from frictax.engine import Result as Result
@@ -52,12 +56,20 @@ if TYPE_CHECKING:
     from frictax.mechanism import Driven as Driven
     from frictax.mechanism import Fixed as Fixed
     from frictax.mechanism import Force as Force
+    from frictax.mechanism import IdealGear as IdealGear
+    from frictax.mechanism import IdealPlanetary as IdealPlanetary
+    from frictax.mechanism import Inertia as Inertia
     from frictax.mechanism import LinearPositionDependentForce as LinearPositionDependentForce
     from frictax.mechanism import Mass as Mass
     from frictax.mechanism import Mechanism as Mechanism
+    from frictax.mechanism import Position as Position
     from frictax.mechanism import PositionController as PositionController
+    from frictax.mechanism import RotationalDamper as RotationalDamper
+    from frictax.mechanism import RotationalSpring as RotationalSpring
+    from frictax.mechanism import RotationalSpringDamper as RotationalSpringDamper
     from frictax.mechanism import Spring as Spring
     from frictax.mechanism import SpringDamper as SpringDamper
+    from frictax.mechanism import Torque as Torque
     from frictax.parameters import from_unconstrained as from_unconstrained
     from frictax.parameters import to_unconstrained as to_unconstrained
     from frictax.signals import AbstractSignal as AbstractSignal
@@ -99,10 +111,14 @@ _ROOMS = {
     ),
     "frictax.contacts": (
         "AbstractContact",
+        "BearingFriction",
         "Brake",
+        "Clutch",
         "MassWithStopAndFriction",
         "Mode",
+        "OneWayClutch",
         "SupportFriction",
+        "clutch_geometry",
     ),
     "frictax.mechanism": (
         "AbstractAxis",
@@ -111,12 +127,20 @@ _ROOMS = {
         "Driven",
         "Fixed",
         "Force",
+        "IdealGear",
+        "IdealPlanetary",
+        "Inertia",
         "LinearPositionDependentForce",
         "Mass",
         "Mechanism",
+        "Position",
         "PositionController",
+        "RotationalDamper",
+        "RotationalSpring",
+        "RotationalSpringDamper",
         "Spring",
         "SpringDamper",
+        "Torque",
     ),
     "frictax.engine": (
         "Adaptive",

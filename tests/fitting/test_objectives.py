@@ -156,3 +156,12 @@ def test_a_compiled_search_calls_back_to_no_host(seen) -> None:
     one = jnp.asarray(1.0)
     lowered = _by_newton.lower(problem, state, jnp.asarray(5), one, 1e-4, one, one)
     assert "callback" not in lowered.as_text()
+
+
+def test_a_start_whose_windows_fail_is_refused_with_the_reason_though_a_free_run_would_not_fail() -> None:
+    """From the model's own start the spring is relaxed and nothing moves; from the measured starts it swings."""
+    parts = {"wall": fx.Fixed(), "spring": fx.Spring("wall", "mass", c=400.0)}
+    quiet = np.zeros_like(T)
+    seen = record(block(s=0.1, parts=parts), {"mass.s": 1e-5}, u=quiet)
+    with pytest.raises(ValueError, match="`fit` cannot start: .* record 'run' fails.*max_events"):
+        fx.fit(block(parts=parts), seen, free=["friction.f_pos"], objective=fx.Windows(2.0), engine=fx.OnSamples(max_events=1))

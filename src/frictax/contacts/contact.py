@@ -8,14 +8,20 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from frictax.laws import AbstractLaw
+from frictax.parameters import check
+from frictax.signals import check_signal
 
 
 class AbstractContact(eqx.Module):
-    """Dry friction between a body and its support.
+    """Dry friction between two bodies, or a body and the housing.
 
-    With s [m] and v [m/s] relative to the support, sliding in direction m (+1 or -1) is opposed by
+    With s [m] and v [m/s] of the first relative to the second, sliding in direction m (+1 or -1) is opposed by
     f = m * law(m*v) * scale, and a stuck contact holds up to peak * law(0) * scale.
     """
+
+    @abc.abstractmethod
+    def between(self) -> tuple[str, str | None]:
+        """The names of the body whose motion it is and of that which the motion is relative to; None: the housing."""
 
     @abc.abstractmethod
     def law(self, direction: int) -> AbstractLaw:
@@ -34,6 +40,15 @@ class AbstractContact(eqx.Module):
         """The factor on the law, of the normal force."""
         del normal
         return 1.0
+
+    def holds(self, direction: int, scale: Any) -> Float[Array, ""]:
+        """The force that breaks the contact away in `direction`, >= 0 [N]; inf where it never does."""
+        return self.breakaway() * f0(self, direction, scale)
+
+    @property
+    def blocks_backward(self) -> bool:
+        """Whether it is a freewheel, which never slides backward."""
+        return False
 
     def stops(self) -> tuple[Float[Array, ""], Float[Array, ""]] | None:
         """The lowest and highest position [m] of the body's centre, where hard stops stand; None without stops."""
@@ -62,14 +77,40 @@ def _evaluate(law: AbstractLaw, v: Any, piece: Any) -> Any:
     return law(v) if piece is None else law.on_piece(v, jnp.minimum(piece, law.breaks.shape[0]))
 
 
+class AbstractPressed(AbstractContact):
+    """A contact that a normal force over time presses on: fn = fn_max*f_normalized(t), free while fn <= 0."""
+
+    # Fields of the classes made of this one: mu_pos, peak, cgeo, fn_max, f_normalized, mu_neg.
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for laws and signals that are none."""
+        check_laws(self, "mu_pos")
+        check_signal(self, "f_normalized")
+
+    def law(self: Any, direction: int) -> AbstractLaw:
+        return self.mu_pos if direction > 0 or self.mu_neg is None else self.mu_neg
+
+    def breakaway(self: Any) -> Float[Array, ""]:
+        return self.peak
+
+    def normal(self: Any, f_normalized: Float[Array, ""]) -> Float[Array, ""]:
+        return self.fn_max * f_normalized
+
+    def scale(self: Any, normal: Any) -> Float[Array, ""]:
+        return self.cgeo * normal
+
+
 def f0(contact: AbstractContact, direction: int, scale: Any) -> Float[Array, ""]:
     """Sliding friction at rest in `direction`, >= 0 [N]."""
     return contact.law(direction).f0 * scale
 
 
 def f0_max(contact: AbstractContact, direction: int, scale: Any) -> Float[Array, ""]:
-    """The force that breaks the contact away in `direction`, >= 0 [N]."""
-    return contact.breakaway() * f0(contact, direction, scale)
+    """The force that breaks the contact away in `direction`, >= 0 [N]; inf where it never does."""
+    return contact.holds(direction, scale)
 
 
 def has_breaks(contact: AbstractContact) -> bool:

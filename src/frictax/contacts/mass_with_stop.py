@@ -1,5 +1,7 @@
 """Modelica.Mechanics.Translational.Components.MassWithStopAndFriction."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -37,6 +39,7 @@ class MassWithStopAndFriction(AbstractContact):
     15.0
     """
 
+    rotational: ClassVar[bool] = False
     m: Scalar = parameter(Positive(), "kg")
     smin: Scalar = parameter(Real(), "m", fit=False)
     smax: Scalar = parameter(Real(), "m", fit=False)
@@ -79,6 +82,17 @@ class MassWithStopAndFriction(AbstractContact):
                     f"`MassWithStopAndFriction.v` = {float(self.v):g} m/s moves into the stop at {name} = {float(where):g} m. "
                     "Start at rest there, or moving away from it."
                 )
+
+    def between(self) -> tuple[str, str | None]:
+        raise NotImplementedError("It is its own body.")
+
+    def inertia(self) -> Scalar:
+        """Its mass [kg]."""
+        return self.m
+
+    def at_start(self) -> tuple[Scalar, Scalar]:
+        """Position [m] and velocity [m/s] at the start."""
+        return self.s, self.v
 
     def law(self, direction: int) -> AbstractLaw:
         return _stribeck(self) if direction > 0 or self.f_neg is None else self.f_neg

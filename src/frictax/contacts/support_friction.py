@@ -1,5 +1,7 @@
 """Modelica.Mechanics.Translational.Components.SupportFriction."""
 
+from typing import ClassVar
+
 import equinox as eqx
 from jaxtyping import Array, Float
 
@@ -19,7 +21,8 @@ class SupportFriction(AbstractContact):
     - `f_pos`: law or M x 2 table of force [N] over speed v >= 0 [m/s]; default [[0, 1]].
     - `peak` >= 1: breakaway over sliding friction at rest.
     - `f_neg`: the law of motion backward, also over speed >= 0; default `f_pos`.
-    - `support`: name of the `Fixed` that `s` is measured from (Modelica's useSupport); default: grounded at 0.
+    - `support`: name of the `Fixed` or of the body that `s` is measured from and that bears the friction (Modelica's useSupport);
+      default: grounded at 0.
 
     **Raises:** `ValueError` for a value outside its domain.
 
@@ -31,6 +34,7 @@ class SupportFriction(AbstractContact):
     15.0
     """
 
+    rotational: ClassVar[bool] = False
     body: str = eqx.field(static=True)
     f_pos: Characteristic = eqx.field(converter=as_law, default_factory=lambda: Table([[0, 1]]))
     peak: Scalar = parameter(AtLeast(1.0), "1", default=1.0)
@@ -49,3 +53,6 @@ class SupportFriction(AbstractContact):
 
     def breakaway(self) -> Float[Array, ""]:
         return self.peak
+
+    def between(self) -> tuple[str, str | None]:
+        return self.body, self.support

@@ -1,11 +1,22 @@
 """How to walk: typed options of the engine."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import diffrax
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+
+if TYPE_CHECKING:
+    import diffrax
+
+# diffrax is imported where it is used: a run on samples with the usual steps needs none of it, and it takes longer to import than all of
+# frictax.
+
+
+def _tsit5() -> Any:
+    import diffrax
+
+    return diffrax.Tsit5()
 
 
 class Adaptive(eqx.Module):
@@ -27,7 +38,7 @@ class Adaptive(eqx.Module):
 
     rtol: float | None = None
     atol: float | None = None
-    solver: diffrax.AbstractSolver = eqx.field(default_factory=diffrax.Tsit5)
+    solver: Any = eqx.field(default_factory=_tsit5)
     stepsize_controller: Any = None
     dt0: float | None = None
     dtmax: float | None = None
@@ -35,6 +46,8 @@ class Adaptive(eqx.Module):
     max_steps: int = eqx.field(static=True, default=100_000)
 
     def __check_init__(self) -> None:
+        import diffrax
+
         for name in ("rtol", "atol", "dt0", "dtmax", "max_events", "max_steps"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) or np.ndim(value) == 0 and hasattr(value, "dtype")):
@@ -66,8 +79,10 @@ class Adaptive(eqx.Module):
         if isinstance(control, diffrax.ConstantStepSize) and self.dt0 is None:
             raise ValueError("`Adaptive.dt0` must be given with `ConstantStepSize`: write `Adaptive(..., dt0=1e-3)`.")
 
-    def controller(self, dtype: Any, dtmax: Any) -> diffrax.AbstractStepSizeController:
+    def controller(self, dtype: Any, dtmax: Any) -> "diffrax.AbstractStepSizeController":
         """The step-size controller for numbers of type `dtype`, with steps no longer than `dtmax` (None: no bound)."""
+        import diffrax
+
         bounds = [b for b in (self.dtmax, dtmax) if b is not None]
         bound = None if not bounds else bounds[0] if len(bounds) == 1 else jnp.minimum(*bounds)
         control = self.stepsize_controller
@@ -93,6 +108,10 @@ class Adaptive(eqx.Module):
         return rtol, atol
 
 
+class ForwardAlone(eqx.Module):
+    """`diffrax.ForwardMode()` in one word, which diffrax need not be imported for."""
+
+
 class OnSamples(eqx.Module):
     """One step from each sample of a record to the next, events located inside the step: for measured drives.
 
@@ -102,8 +121,8 @@ class OnSamples(eqx.Module):
 
     **Arguments:**
 
-    - `solver`: any explicit diffrax Runge-Kutta solver; `diffrax.Bosh3()` unless given, the cheapest whose error on a record at 2.5 kHz
-      stays below 1e-9 (experiments/benchmarks/p2.py). Its error estimate is not used: halve the steps to see what they cost.
+    - `solver`: any explicit diffrax Runge-Kutta solver; None for the steps of `diffrax.Bosh3()`, the cheapest whose error on a record at
+      2.5 kHz stays below 1e-9 (experiments/benchmarks/p2.py). Its error estimate is not used: halve the steps to see what they cost.
     - `substeps`: steps from one sample to the next, for records whose sampling is slow beside the machine's motion.
     - `max_events`: how many mode changes, and switches of drives between samples, a run may have.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for forward mode alone, which then takes value
@@ -112,23 +131,31 @@ class OnSamples(eqx.Module):
     **Raises:** `ValueError` for a solver that is none, or a count that is not a whole number >= 1.
     """
 
-    solver: diffrax.AbstractSolver = eqx.field(default_factory=diffrax.Bosh3)
+    solver: Any = None
     substeps: int = eqx.field(static=True, default=1)
     max_events: int = eqx.field(static=True, default=1000)
-    adjoint: diffrax.ForwardMode | None = None
+    adjoint: Any = None
 
     def __check_init__(self) -> None:
         for name in ("substeps", "max_events"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"`OnSamples.{name}` must be a whole number >= 1, got {value!r}. Leave it out for the default.")
-        explicit = isinstance(self.solver, diffrax.AbstractSolver) and not isinstance(self.solver, diffrax.AbstractImplicitSolver)
-        if not explicit or self.solver.term_structure is not diffrax.AbstractTerm:
+        if self.solver is None and isinstance(self.adjoint, ForwardAlone | None):
+            return  # nothing of diffrax to look at
+        import diffrax
+
+        explicit = (
+            self.solver is None
+            or isinstance(self.solver, diffrax.AbstractSolver)
+            and not isinstance(self.solver, diffrax.AbstractImplicitSolver)
+        )
+        if not explicit or (self.solver is not None and self.solver.term_structure is not diffrax.AbstractTerm):
             raise ValueError(
                 f"`OnSamples.solver` must be an explicit diffrax Runge-Kutta solver such as `diffrax.Bosh3()`, got {self.solver!r}. "
                 "Leave it out for the default."
             )
-        if self.adjoint is not None and not isinstance(self.adjoint, diffrax.ForwardMode):
+        if not isinstance(self.adjoint, diffrax.ForwardMode | ForwardAlone | None):
             raise ValueError(
                 f"`OnSamples.adjoint` must be None or `diffrax.ForwardMode()`, got {self.adjoint!r}. None serves forward and reverse mode."
             )

@@ -6,28 +6,26 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
+from frictax.engine.margins import Slope, first_to_fall, hold, slope_of
 from frictax.engine.options import Adaptive
 from frictax.engine.root import Bracketed
 from frictax.mechanism.system import CUT, DEADLINE, END, AbstractHybridSystem
 
 STEPS = 4096  # a phase: more, and the next goes on where it stopped
 STEPS_DENSE = 64  # a phase whose steps are kept to read samples from
+_TRIES = 5  # steps in a row that are cut short to look for a dip
 WINDOW = 64  # samples read from one phase: with more, the phase is cut there
 
 
 class Start(eqx.Module):
-    """Where a phase begins, and in which mode; `dt` is its first step [s], `sample` the first sample at or after `t`.
-
-    `limit`: a time [s] by which a margin is known to have fallen, inf for none.
-    """
+    """Where a phase begins, and in which mode; `dt` is its first step [s], `sample` the first sample at or after `t`."""
 
     t: Float[Array, "..."]
     y: Float[Array, "... n"]
     mode: Int[Array, "... m"]
     dt: Float[Array, "..."]
-    limit: Float[Array, "..."]
     sample: Int[Array, "..."]
 
 
@@ -38,33 +36,65 @@ class Stop(eqx.Module):
     fired: Int[Array, "..."]
 
 
-class _FirstStep(diffrax.AbstractAdaptiveStepSizeController):
-    """A controller that begins with `dt`. Passed as `dt0=`, a traced step makes diffrax add a host callback."""
+class _Steps(diffrax.AbstractAdaptiveStepSizeController):
+    """A controller that begins with `dt` and does not step over a dip of a margin, see `_dip`.
+
+    `slope`: margins and their rates at a time and state; None where no dip is looked for. Passed as `dt0=`, a traced step would make
+    diffrax add a host callback.
+    """
 
     rtol: Any
     atol: Any
     norm: Any
     controller: Any
     dt: Any
+    slope: Any
 
-    def wrap(self, direction: Any) -> "_FirstStep":
-        return _FirstStep(self.rtol, self.atol, self.norm, self.controller.wrap(direction), self.dt)
+    def wrap(self, direction: Any) -> "_Steps":
+        return _Steps(self.rtol, self.atol, self.norm, self.controller.wrap(direction), self.dt, self.slope)
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any) -> Any:
-        return self.controller.init(terms, t0, t1, y0, self.dt, args, func, error_order)
+        t1, state = self.controller.init(terms, t0, t1, y0, self.dt, args, func, error_order)
+        return t1, (state, None if self.slope is None else (self.slope(t0, y0), jnp.array(0)))
 
-    def adapt_step_size(self, *args: Any) -> Any:
-        return self.controller.adapt_step_size(*args)
+    def adapt_step_size(self, t0: Any, t1: Any, y0: Any, y1: Any, args: Any, error: Any, order: Any, state: Any) -> Any:
+        inner, watch = state
+        keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(t0, t1, y0, y1, args, error, order, inner)
+        if watch is None:
+            return keep, next_t0, next_t1, jumped, (after, None), result
+        before, tries = watch
+        here = self.slope(t1, y1)
+        share, dips = _dip(before, here, t1 - t0)
+        again = keep & dips & (tries < _TRIES)
+        next_t0, next_t1 = jnp.where(again, t0, next_t0), jnp.where(again, t0 + share * (t1 - t0), next_t1)
+        after = jax.tree_util.tree_map(lambda a, b: jnp.where(again, a, b), inner, after)
+        moves = keep & ~again
+        before = jax.tree_util.tree_map(lambda a, b: jnp.where(moves, a, b), here, before)
+        return moves, next_t0, next_t1, jumped, (after, (before, jnp.where(again, tries + 1, 0))), result
 
 
-def _begin_with(controller: Any, dt: Any) -> diffrax.AbstractStepSizeController:
-    if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
-        return _FirstStep(controller.rtol, controller.atol, controller.norm, controller, dt)
-    return _FixedStep(controller, dt)
+def _dip(before: Any, after: Any, dt: Any) -> tuple[Any, Any]:
+    """Where in a step the first margin may have fallen to 0 and risen again, as a share of the step, and whether one may.
+
+    The cubic through the margin and its rate at both ends tells. It need not be at 0 by it: less than half of what it is at the ends
+    will do, for a step that ends there shows.
+    """
+    (g0, r0), (g1, r1) = before, after
+    whole = jnp.isfinite(g0) & jnp.isfinite(g1)
+    g0, g1 = jnp.where(whole, g0, 1.0), jnp.where(whole, g1, 1.0)
+    r0, r1 = (jnp.where(whole, r, 0.0) * dt for r in (r0, r1))
+    # g = g0 + r0*x + b*x^2 + a*x^3; its least value is at the larger root of the derivative.
+    a, b = r0 + r1 - 2 * (g1 - g0), 3 * (g1 - g0) - 2 * r0 - r1
+    root = jnp.sqrt(jnp.maximum(b * b - 3 * a * r0, 0.0))
+    x = jnp.clip(jnp.where(b > 0, -r0 / jnp.where(b > 0, b + root, 1.0), (root - b) / jnp.where(a == 0, 1.0, 3 * a)), 0.01, 0.99)
+    least = g0 + x * (r0 + x * (b + x * a))
+    turns = whole & (r0 < -1e-6 * (jnp.abs(g0) + jnp.abs(g1))) & (r1 > 0) & (g0 > 0) & (g1 > 0)
+    dips = turns & (least < 0.5 * jnp.minimum(g0, g1))
+    return jnp.min(jnp.where(dips, x, 1.0)), jnp.any(dips)
 
 
 class _FixedStep(diffrax.AbstractStepSizeController):
-    """The same for a controller without error control."""
+    """A controller without error control that begins with `dt`."""
 
     controller: Any
     dt: Any
@@ -79,7 +109,23 @@ class _FixedStep(diffrax.AbstractStepSizeController):
         return self.controller.adapt_step_size(*args)
 
 
-def _solve(system: AbstractHybridSystem, args: Any, options: Adaptive, start: Start, t1: Any, span: Any, dense: bool, **kwargs: Any) -> Any:
+def _begin_with(controller: Any, dt: Any, slope: Any) -> diffrax.AbstractStepSizeController:
+    if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
+        return _Steps(controller.rtol, controller.atol, controller.norm, controller, dt, slope)
+    return _FixedStep(controller, dt)
+
+
+def _solve(
+    system: AbstractHybridSystem,
+    args: Any,
+    options: Adaptive,
+    start: Start,
+    t1: Any,
+    span: Any,
+    dense: bool,
+    margins: Any = None,
+    **kwargs: Any,
+) -> Any:
     controller = options.controller(start.y.dtype, system.longest_step(start.mode, span, args))
     return diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, y, a: a[0].flow(t, y, start.mode, a[1])),
@@ -89,7 +135,7 @@ def _solve(system: AbstractHybridSystem, args: Any, options: Adaptive, start: St
         None,
         start.y,
         args=(system, args),
-        stepsize_controller=_begin_with(controller, start.dt),
+        stepsize_controller=_begin_with(controller, start.dt, margins),
         saveat=diffrax.SaveAt(t1=True, dense=dense),
         throw=False,
         **kwargs,
@@ -115,24 +161,24 @@ def _read(solution: Any, start: Start, ts: Any, speed: Any = None) -> Any:
 def locate(system: AbstractHybridSystem, args: Any, options: Adaptive, start: Start, t1: Any, ts: Any, span: Any) -> Any:
     """Integrate until the first guard falls, the deadline comes, the run ends or the buffers are full.
 
-    Returns the `Stop` found, the state there, its `Slope`, whether a margin fell and rose again before it (then the phase must be run
-    anew up to there), the samples on the way, and the numbers of steps taken and accepted.
+    Returns the `Stop` found, the state there, its `Slope`, the samples on the way, and the numbers of steps taken and accepted.
     """
     dtype = start.y.dtype
     deadline = system.deadline(start.mode, args).astype(dtype)
-    last = jnp.minimum(t1 if ts is None else jnp.minimum(t1, ts[start.sample + WINDOW]), start.limit)
+    last = t1 if ts is None else jnp.minimum(t1, ts[start.sample + WINDOW])
     expired = jnp.any(system.guard(start.t, start.y, start.mode, args) <= 0)
     # A deadline that has passed ends the phase at once, as an expired guard does.
     until = jnp.where(expired, start.t, jnp.maximum(jnp.minimum(deadline, last), start.t))
-    turns = len(system.turning(start.t, start.y, start.mode, args))
-    falls = lambda t, y, args, **_: jnp.min(args[0].guard(t, y, start.mode, args[1]))  # noqa: E731
-    turn = lambda i: lambda t, y, args, **_: args[0].turning(t, y, start.mode, args[1])[i]  # noqa: E731
     event = diffrax.Event(
-        # Of two events in one step diffrax takes the first in the list.
-        [falls, *(turn(i) for i in range(turns))],
+        lambda t, y, args, **_: jnp.min(args[0].guard(t, y, start.mode, args[1])),
         Bracketed(rtol=1e-6 if jnp.finfo(dtype).bits >= 64 else 1e-3),
-        direction=[False] + [True] * turns,
+        direction=False,
     )
+
+    def margins(t: Any, y: Any) -> tuple[Any, Any]:
+        slope = slope_of(system, args, t, y, start.mode)
+        return slope.g, slope.rate
+
     solution = _solve(
         system,
         args,
@@ -141,41 +187,20 @@ def locate(system: AbstractHybridSystem, args: Any, options: Adaptive, start: St
         until,
         span,
         ts is not None,
+        margins,
         event=event,
         adjoint=diffrax.ForwardMode(),
         max_steps=STEPS if ts is None else STEPS_DENSE,
     )
     t, y = solution.ts[-1], solution.ys[-1]
     assert solution.event_mask is not None
-    fell = expired | solution.event_mask[0]
+    fell = expired | solution.event_mask
     reached = solution.result == diffrax.RESULTS.successful
     kind = jnp.where(~reached, CUT, jnp.where(until >= deadline, DEADLINE, jnp.where(until >= t1, END, CUT)))
     slope = slope_of(system, args, t, y, start.mode)
     stop = Stop(t, jnp.where(fell, first_to_fall(slope, expired), kind))
-    dipped = ~fell & ~reached & jnp.any(slope.g <= 0)
     taken, accepted = solution.stats["num_steps"], solution.stats["num_accepted_steps"]
-    return stop, y, slope, dipped, _read(solution, start, ts, slope.speed), taken, accepted
-
-
-class Slope(eqx.Module):
-    """Along the motion at one moment: dy/dt, the margins g and their rates dg/dt."""
-
-    speed: Float[Array, " n"]
-    g: Float[Array, " g"]
-    rate: Float[Array, " g"]
-
-
-def slope_of(system: AbstractHybridSystem, args: Any, t: Any, y: Any, mode: Any) -> Slope:
-    speed = system.flow(t, y, mode, args)
-    g, rate = jax.jvp(lambda ti, yi: system.guard(ti, yi, mode, args), (t, y), (jnp.ones_like(t), speed))
-    return Slope(speed, g, rate)
-
-
-def first_to_fall(slope: Slope, expired: Bool[Array, ""]) -> Int[Array, ""]:
-    """The falling guard that is nearest to 0 in time; of guards that had expired at the start, the lowest."""
-    falling = slope.rate < 0
-    away = jnp.where(falling, jnp.abs(slope.g / jnp.where(falling, slope.rate, 1.0)), jnp.inf)
-    return jnp.where(expired | jnp.all(jnp.isinf(away)), jnp.argmin(slope.g), jnp.argmin(away))
+    return stop, y, slope, _read(solution, start, ts, slope.speed), taken, accepted
 
 
 def cross(system: AbstractHybridSystem, args: Any, start: Start, stop: Stop, y: Any, slope: Slope, t1: Any) -> tuple[Any, Any, Any, Any]:
@@ -212,7 +237,7 @@ def transport(
     """
     t = hold(start.t)
     y = start.y + hold(system.flow(t, start.y, start.mode, args)) * (t - start.t)
-    begin = Start(t, y, start.mode, start.dt, start.limit, start.sample)
+    begin = Start(t, y, start.mode, start.dt, start.sample)
     solution = _solve(
         system,
         args,
@@ -232,8 +257,3 @@ def transport(
     slope = Slope(held.speed, system.guard(t, y, start.mode, args), held.rate)
     time, state, _, _ = cross(system, args, begin, stop, y, slope, t1)
     return time, state, _read(solution, begin, ts)
-
-
-def hold(tree: Any) -> Any:
-    """`tree` with its arrays as constants to differentiation."""
-    return jax.tree_util.tree_map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)

@@ -55,7 +55,7 @@ def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
     def phase(adjoint: Any) -> Any:
         def run(moved: Any, t: Any, t1: Any, y: Any, start: Start, stop: Stop) -> Any:
             system, args = eqx.combine(moved, rest)
-            begin = Start(t, y, start.mode, start.dt, start.limit, start.sample)
+            begin = Start(t, y, start.mode, start.dt, start.sample)
             return transport(system, args, options, begin, stop, t1, _padded(ts_), ts_[-1] - ts_[0], adjoint)
 
         return run
@@ -144,13 +144,11 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
     if samples is not None:  # phases that end because their windows and buffers are full
         size += 2 * (ts.shape[0] // WINDOW + 1) + options.max_steps // (2 * STEPS_DENSE)
     first = jnp.asarray(span / 100 if options.dt0 is None else options.dt0, dtype)
-    never = jnp.asarray(jnp.inf, dtype)
-    begin = Start(t0, y0, mode0, first, never, jnp.array(0, jnp.int32))
+    begin = Start(t0, y0, mode0, first, jnp.array(0, jnp.int32))
     starts = Start(
         jnp.zeros(size, dtype),
         jnp.zeros((size, n), dtype),
         jnp.zeros((size, m), jnp.int32),
-        jnp.zeros(size, dtype),
         jnp.zeros(size, dtype),
         jnp.zeros(size, jnp.int32),
     )
@@ -166,13 +164,13 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
 
     def body(carry: Any) -> Any:
         start, origin, (starts, stops), (times, after), ys, owner, (k, events, steps, held, idle), _, _ = carry
-        stop, y, slope, dipped, window, taken, accepted = locate(system, args, options, start, t1, samples, span)
+        stop, y, slope, window, taken, accepted = locate(system, args, options, start, t1, samples, span)
         t, y, mode, status = cross(system, args, start, stop, y, slope, t1)
         # The next phase, and this one when it is gone over again, begins with about the steps that this one took. Several events at one
         # time make phases of a rounding; from those nothing is learnt: steps that short would never move the time on.
         learnt = (accepted > 0) & (t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t)))
         dt = start.dt if options.dt0 is not None else jnp.where(learnt, (t - start.t) / jnp.maximum(accepted, 1), start.dt).astype(dtype)
-        again = Start(origin.t, origin.y, origin.mode, dt, origin.limit, origin.sample)
+        again = Start(origin.t, origin.y, origin.mode, dt, origin.sample)
         starts, stops = jax.tree_util.tree_map(lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, stop))
         sample = start.sample
         if samples is not None:
@@ -196,13 +194,11 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
         ):
             result = Result.where(running & failed, how, result)
         running = running & (result == Result.successful)
-        following = Start(t, y, mode, dt, never, sample)
-        # After a margin that fell and rose again within a step: the same phase once more, up to where it was down.
-        following = jax.tree_util.tree_map(lambda a, b: jnp.where(dipped, a, b), eqx.tree_at(lambda s: s.limit, start, t), following)
+        following = Start(t, y, mode, dt, sample)
         ends = (times.at[k].set(t), after.at[k].set(mode))
         # A phase that was cut inside its mode goes on in the same record, as far as going over it again in one piece allows.
         held = held + accepted.astype(jnp.int32)
-        goes_on = dipped | ((stop.fired == CUT) & (held < STEPS) & (samples is None))
+        goes_on = (stop.fired == CUT) & (held < STEPS) & (samples is None)
         origin = jax.tree_util.tree_map(lambda a, b: jnp.where(goes_on, a, b), origin, following)
         counters = (jnp.where(goes_on, k, k + 1), events, steps, jnp.where(goes_on, held, 0), idle)
         return following, origin, (starts, stops), ends, ys, owner, counters, running, result

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from frictax.engine.bracket import Bracket
+from frictax.engine.margins import Slope, first_to_fall, hold
 from frictax.engine.options import OnSamples
-from frictax.engine.phase import Slope, first_to_fall, hold
 from frictax.engine.result import CHATTER, Result
 from frictax.engine.reused import Reused
-from frictax.engine.root import Bracket
 from frictax.engine.stepping import advance, every
 from frictax.mechanism.system import DEADLINE, END
 

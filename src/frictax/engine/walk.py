@@ -7,7 +7,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.engine.options import Adaptive, OnSamples
-from frictax.engine.phases import run_phases
 from frictax.engine.samples_run import run_samples
 from frictax.mechanism.system import AbstractHybridSystem
 
@@ -63,7 +62,10 @@ def walk(system: AbstractHybridSystem, y0: Any, mode0: Any, ts: Any, args: Any =
     y0 = jnp.asarray(y0)
     ts = jnp.asarray(ts, dtype=y0.dtype)
     mode0 = jnp.asarray(mode0, dtype=jnp.int32)
-    run = run_samples if isinstance(options, OnSamples) else run_phases
+    if isinstance(options, OnSamples):
+        run = run_samples
+    else:
+        from frictax.engine.phases import run_phases as run  # with diffrax, which takes longer to import than all of frictax
     floats, whole = run((system, args), ts[0], ts[-1], y0, mode0, ts, options)
     (ys, times), (modes, fired, before, after, count, result, steps) = floats, whole
     return Path(ys, modes, times, fired, before, after, count, result, jnp.asarray(steps))

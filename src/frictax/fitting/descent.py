@@ -6,9 +6,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 _IDLE = 12  # steps in a row without gain: enough
+
+Numbers = Array | np.ndarray  # numpy's before the search: it compiles nothing
 
 # From coordinates to residuals and their Jacobian.
 Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array, "n p"]]]
@@ -18,36 +21,37 @@ class Descent(eqx.Module):
     """Where the search stands.
 
     - `z`: the best point so far; `residuals`, `jacobian`, `cost` = half the sum of squares there.
+    - `x`: the physical values at `z`, and `slope`, theirs by `z`; `descend` knows neither and leaves them as they are.
     - `move`: the step that is tried next, `promised`: how much less cost a linear model expects of it.
     - `scale` of each coordinate (the largest length of its column so far), `damping` relative to it, and its `growth`.
     - `idle`: steps in a row that gained next to nothing.
     - `distance` to the minimum of the linear model, in standard errors; `steps`; `done`; `settled`: done because it met its tolerance.
     """
 
-    z: Float[Array, "*s p"]
-    residuals: Float[Array, "*s n"]
-    jacobian: Float[Array, "*s n p"]
-    cost: Float[Array, "*s"]
-    move: Float[Array, "*s p"]
-    promised: Float[Array, "*s"]
-    scale: Float[Array, "*s p"]
-    damping: Float[Array, "*s"]
-    growth: Float[Array, "*s"]
-    idle: Int[Array, "*s"]
-    distance: Float[Array, "*s"]
-    steps: Int[Array, "*s"]
-    done: Bool[Array, "*s"]
-    settled: Bool[Array, "*s"]
+    z: Float[Numbers, "*s p"]
+    residuals: Float[Numbers, "*s n"]
+    jacobian: Float[Numbers, "*s n p"]
+    cost: Float[Numbers, "*s"]
+    move: Float[Numbers, "*s p"]
+    promised: Float[Numbers, "*s"]
+    scale: Float[Numbers, "*s p"]
+    damping: Float[Numbers, "*s"]
+    growth: Float[Numbers, "*s"]
+    idle: Int[Numbers, "*s"]
+    distance: Float[Numbers, "*s"]
+    x: Float[Numbers, "*s p"]
+    slope: Float[Numbers, "*s p"]
+    steps: Int[Numbers, "*s"]
+    done: Bool[Numbers, "*s"]
+    settled: Bool[Numbers, "*s"]
 
 
-def begin(z: Float[Array, " p"], rows: int) -> Descent:
+def begin(z: Any, rows: int) -> Descent:
     """The state before anything was evaluated: the first `descend` evaluates `z` itself."""
-    p, one = z.shape[0], jnp.ones(())
-    never = jnp.array(False)
+    p, count, never = z.shape[0], np.array(0, np.int32), np.array(False)
     return Descent(
-        z, jnp.zeros(rows), jnp.zeros((rows, p)), one * jnp.inf, jnp.zeros(p), one, jnp.zeros(p), 1e-3 * one, 2.0 * one,
-        jnp.zeros((), jnp.int32), one * jnp.inf,
-        jnp.zeros((), jnp.int32), never, never,
+        z, np.zeros(rows), np.zeros((rows, p)), np.array(np.inf), np.zeros(p), np.array(1.0), np.zeros(p), np.array(1e-3), np.array(2.0),
+        count, np.array(np.inf), np.zeros(p), np.zeros(p), count, never, never,
     )  # fmt: skip
 
 
@@ -90,7 +94,9 @@ def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: float, do
         idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
         stuck = (idle >= _IDLE) | (~better & (damping > 1e10))
         done = settled | stuck | (first & ~(better & leads))
-        return Descent(z, r, jacobian, cost, move / unit, promised, scale, damping, growth, idle, distance, s.steps + 1, done, settled)
+        return Descent(
+            z, r, jacobian, cost, move / unit, promised, scale, damping, growth, idle, distance, s.x, s.slope, s.steps + 1, done, settled
+        )
 
     return jax.lax.while_loop(lambda s: ~s.done & (s.steps < until), step, state)
 

@@ -12,7 +12,7 @@ from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.methods import AbstractMethod, Residuals
 from frictax.fitting.steady import as_steady
 from frictax.fitting.sweep import Sweep
-from frictax.parameters import AtLeast, Parameter, Positive, replace, select
+from frictax.parameters import Parameter, replace, select
 
 
 class SweepData(eqx.Module):
@@ -66,11 +66,7 @@ def entries(parameters: list[Parameter]) -> list[tuple[Parameter, str]]:
 
 def lower_bounds(parameters: list[Parameter]) -> np.ndarray:
     """The bound of each entry, -inf where there is none."""
-    known = []
-    for p in parameters:
-        d = p.declaration.domain
-        known.append(np.full(np.size(p.value), d.lower if isinstance(d, AtLeast) else 0.0 if isinstance(d, Positive) else -np.inf))
-    return np.concatenate(known)
+    return np.concatenate([np.full(np.size(p.value), p.declaration.domain.bound()) for p in parameters])
 
 
 def with_values(model: Any, paths: tuple[str, ...], x: Float[Array, " p"]) -> Any:

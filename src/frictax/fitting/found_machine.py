@@ -1,6 +1,7 @@
 """The answer of a fit to records."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,16 +18,17 @@ from frictax.fitting.identifiability import Identifiability, Knowledge, combinat
 from frictax.fitting.instruments import Instrument
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.objectives import AbstractObjective
-from frictax.fitting.problem import Problem, SteadyPlan, predictions, residuals_and_jacobian, values_and_slopes
+from frictax.fitting.problem import Problem, SteadyPlan, bounds, predictions, residuals_and_jacobian
 from frictax.fitting.record import Record
-from frictax.parameters import AtLeast, Positive, replace, rotational_unit
+from frictax.parameters import parameters, replace, rotational_unit
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FoundMachine(Estimated):
     """What a fit to records found, how well it is known, and what it cannot know. Print it.
 
-    - `model`: the machine with the values that all records share; `model_for(label)` has those of one record's own, too.
+    - `start`: the machine that was fitted, with the values that it had before; `model`: with those that all records share now, and
+      `model_for(label)` with those of one record's own, too.
     - `estimates`: one for each fitted number, in SI units; ``mass.v@run2`` belongs to record run2 alone.
     - `covariance` (p, p), in their order; `level` of the intervals, which use Student's t with `dof` degrees of freedom. They hold for
       white residuals; the residuals of a real record rarely are.
@@ -35,7 +37,7 @@ class FoundMachine(Estimated):
     - `converged`, `iterations`, `seconds`; `costs` of all starts; `identifiability`; `warnings`.
     """
 
-    model: Any
+    start: Any
     records: Mapping[str, Any]
     estimates: tuple[Estimate, ...]
     covariance: Float[np.ndarray, "p p"]
@@ -54,6 +56,13 @@ class FoundMachine(Estimated):
     problem: Problem
     method: AbstractMethod
     x: Float[np.ndarray, " q"]
+
+    @functools.cached_property
+    def model(self) -> Any:
+        """The machine with the fitted values that all records share."""
+        here = {p.path for p in parameters(self.start)}
+        shared = [u for u in self.problem.unknowns if u.record is None and u.path in here]
+        return replace(self.start, {u.path: np.reshape(self.x[u.first : u.first + u.size], u.shape) for u in shared})
 
     def model_for(self, label: str) -> Any:
         """The machine with all values that belong to the record called `label`."""
@@ -107,20 +116,22 @@ def found_machine(
     """The answer at the end of a search."""
     names = [name for u in problem.unknowns for name in u.names]
     shown = np.asarray([not u.hidden for u in problem.unknowns for _ in u.names])
-    x, slope = (np.array(a) for a in values_and_slopes(problem, state.z))
+    x, slope = np.array(state.x), np.asarray(state.slope)
     if problem.loss.rounds == 1 and not problem.priors:
         r, jacobian = np.asarray(state.residuals), np.asarray(state.jacobian) / np.where(slope == 0, 1.0, slope)
     else:
-        r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, jnp.asarray(x)))
+        r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, x))
     weights = [np.ravel(np.asarray(p.weight)) for p in problem.plans]
     data = sum(w.size for w in weights)
     counted = np.concatenate([w > 0 for w in weights])
     jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])  # data in their unit, priors in units of the noise
-    bounds = np.concatenate([np.full(u.size, _bound(u)) for u in problem.unknowns])
-    norms = np.linalg.norm(jacobian, axis=0)
+    lower = bounds(problem.unknowns)
+    # What follows asks for lengths of columns and angles between them only, and this has the same.
+    triangle = np.linalg.qr(jacobian, mode="r")
+    norms = np.linalg.norm(triangle, axis=0)
     rows = int(counted.sum())
     scale = max(float(np.sqrt(np.sum(r[:data] ** 2) / max(rows - x.size, 1))), 1e-300)
-    effect = np.where(np.isfinite(bounds), (x - np.where(np.isfinite(bounds), bounds, 0.0)) * norms, np.inf) / np.sqrt(rows)
+    effect = np.where(np.isfinite(lower), (x - np.where(np.isfinite(lower), lower, 0.0)) * norms, np.inf) / np.sqrt(rows)
     active = (norms > 0) & (effect > 1e-3 * scale)
     dof = max(rows - int(active.sum()), 1)
     if problem.loss.rounds > 1:
@@ -130,25 +141,23 @@ def found_machine(
     else:
         variance = float(np.sum(r[:data] ** 2)) / dof
         scale = float(np.sqrt(variance))
-    covariance = variance * inverse_gram(jacobian, norms, active, np)
+    covariance = variance * inverse_gram(triangle, norms, active, np)
     error = np.sqrt(np.where(active, np.diag(covariance), np.nan))
     half = float(quantile(level, dof, False)) * error
     # What the starts of windows could explain as well says nothing of a parameter.
-    told = jacobian[:, shown] - jacobian[:, ~shown] @ np.linalg.lstsq(jacobian[:, ~shown], jacobian[:, shown], rcond=None)[0]
+    told = triangle[:, shown] - triangle[:, ~shown] @ np.linalg.lstsq(triangle[:, ~shown], triangle[:, shown], rcond=None)[0]
     known = _identifiability(
-        told, [n for n, on in zip(names, shown, strict=True) if on], active[shown], x[shown], bounds[shown], half[shown]
+        told, [n for n, on in zip(names, shown, strict=True) if on], active[shown], x[shown], lower[shown], half[shown]
     )
     owners, unit = [u for u in problem.unknowns for _ in u.names], _units(records)
     estimates = tuple(
         Estimate(
-            n, n if "@" in n else u.path, float(x[i]), float(error[i]), float(max(x[i] - half[i], bounds[i])), float(x[i] + half[i]),
+            n, n if "@" in n else u.path, float(x[i]), float(error[i]), float(max(x[i] - half[i], lower[i])), float(x[i] + half[i]),
             unit(u), known.knowledge[n],
         )
         for i, (n, u) in enumerate(zip(names, owners, strict=True))
         if shown[i]
     )  # fmt: skip
-    shared = {u.path: jnp.reshape(jnp.asarray(x[u.first : u.first + u.size]), u.shape) for u in problem.unknowns if u.record is None}
-    mine = {path: value for path, value in shared.items() if path.partition(".")[0] not in ("inputs", "outputs")}
     warnings = [] if bool(state.settled) else [_not_settled(method, int(state.steps))]
     if not np.any(norms > 0):
         warnings = [
@@ -161,7 +170,7 @@ def found_machine(
             "others. Fit fewer, on `Windows` or `ClosedLoop`, or record a richer motion."
         )
     return FoundMachine(
-        _with(model, mine), records, estimates, covariance[np.ix_(shown, shown)], jacobian[:, shown], r[:data],
+        model, records, estimates, covariance[np.ix_(shown, shown)], jacobian[:, shown], r[:data],
         _rms(problem, records, r), scale, dof, level,
         bool(state.settled), int(state.steps), seconds, costs, known, (*warnings, *known.sentences, *notes), problem, method, x,
     )  # fmt: skip
@@ -180,13 +189,6 @@ def _units(records: Mapping[str, Any]) -> Any:
         return rotational_unit(u.declaration.unit) if turns else u.declaration.unit
 
     return unit
-
-
-def _with(model: Any, values: Mapping[str, Any]) -> Any:
-    from frictax.parameters import parameters
-
-    here = {p.path for p in parameters(model)}
-    return replace(model, {path: value for path, value in values.items() if path in here})
 
 
 def _score(found: FoundMachine, label: str | None, data: Record, objective: AbstractObjective) -> dict[str, float]:
@@ -248,11 +250,6 @@ def _identifiability(jacobian: Any, names: list[str], active: Any, x: Any, bound
         )
     condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
     return Identifiability(knowledge, tuple(sentences), s, condition, tuple(null))
-
-
-def _bound(u: Any) -> float:
-    d = u.declaration.domain
-    return d.lower if isinstance(d, AtLeast) else 0.0 if isinstance(d, Positive) else -np.inf
 
 
 def _not_settled(method: AbstractMethod, steps: int) -> str:

@@ -1,5 +1,6 @@
 """What lies between the machine and the record: sensors and actuators that are not perfect."""
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -7,6 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from frictax.parameters import Positive, Real, Scalar, check, parameter
+
+
+@functools.cache
+def perfect() -> "Instrument":
+    """The instrument of a channel of which nothing else is said."""
+    return Instrument()
 
 
 class Instrument(eqx.Module):

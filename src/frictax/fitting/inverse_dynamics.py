@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.fitting.bench import Bench, driven, moved_to
-from frictax.fitting.objectives import AbstractObjective, Plan, _check_positive, _given, _plan
+from frictax.fitting.objectives import AbstractObjective, Plan, acting, check_positive, plan_of
 from frictax.fitting.record import Record
 from frictax.fitting.smoothing import smooth
-from frictax.mechanism import MechanicalSystem, Mechanism, dynamics
+from frictax.mechanism import MechanicalSystem, Mechanism
 
 
 class InverseDynamics(AbstractObjective):
@@ -33,7 +33,7 @@ class InverseDynamics(AbstractObjective):
     v_min: float = eqx.field(static=True, default=0.01)
 
     def __check_init__(self) -> None:
-        _check_positive(self, "cutoff", "Hz")
+        check_positive(self, "cutoff", "Hz")
         if not 0 <= self.v_min < 1:
             raise ValueError(f"`InverseDynamics.v_min` must be a share >= 0 and < 1 of the highest speed, got {self.v_min!r}.")
 
@@ -59,20 +59,20 @@ class InverseDynamics(AbstractObjective):
             known |= {f"{b}.s": found.x, f"{b}.v": found.v, f"{b}.a": found.a}
             keep &= np.abs(found.v) >= self.v_min * np.max(np.abs(found.v))
         nothing = np.zeros((record.n, len(bodies)))
-        return _plan(record, nothing, np.where(keep[:, None], 1.0, nothing), {}, known=known, names=[f"force on {b}" for b in bodies])
+        return plan_of(record, nothing, np.where(keep[:, None], 1.0, nothing), {}, known=known, names=[f"force on {b}" for b in bodies])
 
     def in_units_of_outputs(self) -> bool:
         return False
 
     def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
-        system = driven(bench.machine, plan.t, _given(bench, plan, delayed), plan.hold)
+        system = driven(bench.machine, plan.t, acting(bench, plan, delayed), plan.hold)
         assert isinstance(system, MechanicalSystem)
         bodies = [bench.machine.names[i] for i in system.layout.bodies]
 
         def one(t: Array, now: dict[str, Array]) -> Array:
             here = moved_to(system, {name: x for name, x in now.items() if not name.endswith(".a")})
             moment = system.moment(t, *here.start(t))
-            a, m = dynamics.accelerations(moment), dynamics.masses(moment)
+            a, m = moment.accelerations, moment.inertias
             return jnp.stack([m[i] * (a[i] - now[f"{b}.a"]) for i, b in enumerate(bodies)])
 
         return jax.vmap(one)(plan.t, plan.known)

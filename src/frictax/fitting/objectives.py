@@ -10,10 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from frictax.engine import Result
 from frictax.fitting.bench import Bench, driven, simulated, state_names
 from frictax.fitting.record import Record
 from frictax.fitting.smoothing import smooth
 from frictax.mechanism import Mechanism, PositionController
+
+Numbers = Array | np.ndarray
 
 
 class Plan(eqx.Module):
@@ -24,13 +27,13 @@ class Plan(eqx.Module):
     - `start`: states known at the start of the run or of each window; `known`: channels that the objective needs besides.
     """
 
-    t: Float[Array, " n"]
-    inputs: dict[str, Array]
-    measured: Float[Array, "*w k c"]
-    weight: Float[Array, "*w k c"]
-    start: dict[str, Array]
-    known: dict[str, Array]
-    rows: Int[Array, "w k"] | None
+    t: Float[Numbers, " n"]
+    inputs: dict[str, Numbers]
+    measured: Float[Numbers, "*w k c"]
+    weight: Float[Numbers, "*w k c"]
+    start: dict[str, Numbers]
+    known: dict[str, Numbers]
+    rows: Int[Numbers, "w k"] | None
     names: tuple[str, ...] = eqx.field(static=True)
     hold: bool = eqx.field(static=True)
 
@@ -45,6 +48,11 @@ class AbstractObjective(eqx.Module):
     @abc.abstractmethod
     def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
         """What stands against `plan.measured`; not finite where a run failed. To be compiled and differentiated."""
+
+    def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
+        """How the run of `predict` ends; of several, the first that fails."""
+        del bench, plan, engine, delayed
+        return Result.successful
 
     def machine(self, model: Any) -> Any:
         """The machine that is simulated in place of `model`."""
@@ -77,17 +85,23 @@ class FreeRun(AbstractObjective):
     cutoff: float = eqx.field(static=True, default=50.0)
 
     def __check_init__(self) -> None:
-        _check_positive(self, "cutoff", "Hz")
+        check_positive(self, "cutoff", "Hz")
 
     def plan(self, machine: Any, record: Record) -> Plan:
         measured, weight = _channels(record)
         start = {name: x[0] for name, x in _states(machine, record, self.cutoff).items()} if self.measured_start else {}
-        return _plan(record, measured, weight, start)
+        return plan_of(record, measured, weight, start)
 
     def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
-        system = driven(bench.machine, plan.t, _given(bench, plan, delayed), plan.hold)
+        return self._run(bench, plan, engine, delayed)[0]
+
+    def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
+        return self._run(bench, plan, engine, delayed)[1]
+
+    def _run(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> tuple[Array, Any]:
+        system = driven(bench.machine, plan.t, acting(bench, plan, delayed), plan.hold)
         values, result = simulated(system, plan.t, plan.names, engine, plan.start)
-        return _recorded(bench, plan.names, plan.t, values, plan.t[0], delayed)
+        return _recorded(bench, plan.names, plan.t, values, plan.t[0], delayed), result
 
 
 class ClosedLoop(AbstractObjective):
@@ -103,7 +117,7 @@ class ClosedLoop(AbstractObjective):
     cutoff: float = eqx.field(static=True, default=50.0)
 
     def __check_init__(self) -> None:
-        _check_positive(self, "cutoff", "Hz")
+        check_positive(self, "cutoff", "Hz")
         for name, part in self.controllers.items():
             if not isinstance(part, PositionController):
                 raise ValueError(
@@ -131,6 +145,9 @@ class ClosedLoop(AbstractObjective):
     def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
         return FreeRun(self.measured_start, self.cutoff).predict(bench, plan, engine, delayed)
 
+    def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
+        return FreeRun(self.measured_start, self.cutoff).result(bench, plan, engine, delayed)
+
 
 class Windows(AbstractObjective):
     """The record cut in windows, each a run of its own from the smoothed measurement; all are simulated at once (multiple shooting).
@@ -149,8 +166,8 @@ class Windows(AbstractObjective):
     free_starts: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self) -> None:
-        _check_positive(self, "length", "s")
-        _check_positive(self, "cutoff", "Hz")
+        check_positive(self, "length", "s")
+        check_positive(self, "cutoff", "Hz")
 
     def plan(self, machine: Any, record: Record) -> Plan:
         size = int(round(self.length * record.rate)) + 1
@@ -165,18 +182,25 @@ class Windows(AbstractObjective):
         if not self.free_starts:
             weight[:, 0] = 0.0
         start = {name: x[rows[:, 0]] for name, x in _states(machine, record, self.cutoff).items()}
-        return _plan(record, measured, weight, start, rows)
+        return plan_of(record, measured, weight, start, rows)
 
     def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
-        given = _given(bench, plan, delayed)
+        return self._runs(bench, plan, engine, delayed)[0]
 
-        def window(rows: Array, start: dict[str, Array]) -> Array:
-            t = plan.t[rows]
+    def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
+        results = self._runs(bench, plan, engine, delayed)[1]
+        first = jnp.argmax(results != Result.successful)
+        return jax.tree_util.tree_map(lambda a: a[first], results)
+
+    def _runs(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> tuple[Array, Any]:
+        given, times = acting(bench, plan, delayed), jnp.asarray(plan.t)
+
+        def window(rows: Array, start: dict[str, Array]) -> tuple[Array, Any]:
+            t = times[rows]
             system = driven(bench.machine, t, {name: x[rows] for name, x in given.items()}, plan.hold)
-            values, _ = simulated(system, t, plan.names, engine, start)
-            return _recorded(bench, plan.names, t, values, plan.t[0], delayed)
+            values, result = simulated(system, t, plan.names, engine, start)
+            return _recorded(bench, plan.names, t, values, times[0], delayed), result
 
-        assert plan.rows is not None
         assert plan.rows is not None
         return jax.vmap(window)(plan.rows, plan.start)
 
@@ -184,7 +208,7 @@ class Windows(AbstractObjective):
         return self.free_starts
 
 
-def _given(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
+def acting(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
     """The inputs as they act on the machine."""
     return {name: bench.inputs.at(name)(plan.t, x, plan.t[0], f"inputs.{name}" in delayed) for name, x in plan.inputs.items()}
 
@@ -195,14 +219,13 @@ def _recorded(bench: Bench, names: tuple[str, ...], t: Array, values: Array, t0:
     return jnp.stack(columns, axis=1)
 
 
-def _plan(
+def plan_of(
     record: Record, measured: Any, weight: Any, start: Mapping[str, Any], rows: Any = None, known: Any = None, names: Any = None
 ) -> Plan:
-    array = lambda x: jnp.asarray(x, dtype=float)  # noqa: E731
+    array = lambda x: np.asarray(x, dtype=float)  # noqa: E731
     inputs = {name: array(x) for name, x in record.inputs.items()}
     known = {name: array(x) for name, x in (known or {}).items()}
     start = {name: array(x) for name, x in start.items()}
-    rows = None if rows is None else jnp.asarray(rows)
     return Plan(array(record.t), inputs, array(measured), array(weight), start, known, rows, tuple(names or record.outputs), record.hold)
 
 
@@ -250,7 +273,7 @@ def starting_state(machine: Any, record: Record, name: str, cutoff: float = 50.0
     return float(smooth(record.t, record.outputs[of], cutoff).v[0])
 
 
-def _check_positive(objective: Any, field: str, unit: str) -> None:
+def check_positive(objective: Any, field: str, unit: str) -> None:
     value = getattr(objective, field)
     if not isinstance(value, int | float) or isinstance(value, bool) or not (np.isfinite(value) and value > 0):
         raise ValueError(f"`{type(objective).__name__}.{field}` must be a number > 0 [{unit}], got {value!r}.")

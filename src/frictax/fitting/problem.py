@@ -1,6 +1,7 @@
 """Records, machine, objective and priors as one vector of residuals."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -44,6 +45,11 @@ class Unknown:
         return (f"{self.path}{at}",) if self.shape == () else tuple(f"{self.path}[{i}]{at}" for i in range(self.size))
 
 
+def bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
+    """The lower bound of each entry, -inf where there is none."""
+    return np.concatenate([np.full(u.size, u.declaration.domain.bound()) for u in unknowns])
+
+
 class SteadyPlan(eqx.Module):
     """A sweep as arrays, and the contact whose friction it is."""
 
@@ -61,7 +67,10 @@ class SteadyPlan(eqx.Module):
 
 
 class Problem(eqx.Module):
-    """What is minimised. Coordinates `z` are unconstrained; those of bounded values count in distances of their start from the bound."""
+    """What is minimised.
+
+    Coordinates `z` are unconstrained and 0 at the start `x0`; those of bounded values count in distances of their start from the bound.
+    """
 
     bench: Bench
     plans: tuple[Plan | SteadyPlan, ...]
@@ -69,14 +78,15 @@ class Problem(eqx.Module):
     objective: AbstractObjective
     engine: Any
     loss: AbstractLoss
-    origin: Float[Array, " p"]
-    size: Float[Array, " p"]
+    x0: Float[np.ndarray, " p"]
+    origin: Float[np.ndarray, " p"]
+    size: Float[np.ndarray, " p"]
     unknowns: tuple[Unknown, ...] = eqx.field(static=True)
     delayed: frozenset[str] = eqx.field(static=True)
 
     def rows(self) -> int:
         """How many residuals there are."""
-        values = {u.path: jnp.zeros(u.shape) for u in self.unknowns}
+        values = {u.path: np.zeros(u.shape) for u in self.unknowns}
         return sum(int(np.prod(np.shape(p.weight))) for p in self.plans) + sum(p.residuals(values).shape[0] for p in self.priors)
 
     def spans(self, x: np.ndarray) -> np.ndarray:
@@ -87,11 +97,12 @@ class Problem(eqx.Module):
 
     def physical(self, z: Float[Array, " p"]) -> Float[Array, " p"]:
         """Values from coordinates."""
-        return self.origin + self.size * (self._mapped(z, "from_unconstrained") - self.origin)
+        start = self._mapped(self.origin + (self.x0 - self.origin) / self.size, "to_unconstrained")
+        return self.origin + self.size * (self._mapped(start + z, "from_unconstrained") - self.origin)
 
-    def coordinates(self, x: Float[Array, " p"]) -> Float[Array, " p"]:
-        """Coordinates from values."""
-        return self._mapped(self.origin + (x - self.origin) / self.size, "to_unconstrained")
+    def values_and_slopes(self, z: Float[Array, " p"]) -> tuple[Float[Array, " p"], Float[Array, " p"]]:
+        """Values, and their derivatives by the coordinates."""
+        return jax.jvp(self.physical, (z,), (jnp.ones_like(z),))
 
     def bench_at(self, x: Float[Array, " p"], record: int | None) -> Bench:
         """The bench of one record with the values `x`."""
@@ -124,8 +135,7 @@ class Problem(eqx.Module):
 
     def evaluate(self, z: Float[Array, " p"], noise: Any) -> tuple[Float[Array, " n"], Float[Array, "n p"]]:
         """Residuals and their Jacobian by the coordinates, after the loss at the noise scale `noise`."""
-        x = self.physical(z)
-        slope = jax.jvp(self.physical, (z,), (jnp.ones_like(z),))[1]
+        x, slope = self.values_and_slopes(z)
         parts, p = [], z.shape[0]
         for i in range(len(self.plans)):
             # Only what this record depends on is differentiated; the starts of all windows at once, for each acts on its own rows.
@@ -161,18 +171,6 @@ class Problem(eqx.Module):
     def _mapped(self, x: Array, way: str) -> Array:
         out = [getattr(u.declaration.domain, way)(jnp.reshape(x[u.first : u.first + u.size], u.shape)) for u in self.unknowns]
         return jnp.concatenate([jnp.ravel(a) for a in out])
-
-
-@eqx.filter_jit
-def coordinates(problem: Problem, x: Array) -> Array:
-    """`Problem.coordinates`, compiled."""
-    return problem.coordinates(x)
-
-
-@eqx.filter_jit
-def values_and_slopes(problem: Problem, z: Array) -> tuple[Array, Array]:
-    """Values, and their derivatives by the coordinates."""
-    return jax.jvp(problem.physical, (z,), (jnp.ones_like(z),))
 
 
 @eqx.filter_jit

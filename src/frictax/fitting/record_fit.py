@@ -5,27 +5,27 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from frictax.engine import OnSamples
+from frictax.engine.options import ForwardAlone
 from frictax.engine.result import Result
-from frictax.fitting.bench import Bench, Named, check_channels, driven, simulated, state_names
+from frictax.fitting.bench import Bench, Named, check_channels, state_names
 from frictax.fitting.found_machine import FoundMachine, found_machine
-from frictax.fitting.instruments import Instrument
+from frictax.fitting.instruments import Instrument, perfect
 from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun, Plan, starting_state
 from frictax.fitting.priors import AbstractPrior
-from frictax.fitting.problem import Problem, SteadyPlan, Unknown
+from frictax.fitting.problem import Problem, SteadyPlan, Unknown, bounds
 from frictax.fitting.record import Record
 from frictax.fitting.search import search
 from frictax.fitting.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
-from frictax.parameters import AtLeast, Declaration, Parameter, Positive, Real, check, check_not_on_edge, check_value, get, select
+from frictax.parameters import Declaration, Parameter, Real, check, check_not_on_edge, check_value, get, select
 
 Progress = Callable[[str], None]
 
@@ -65,10 +65,10 @@ def fit_records(
         settings = {"free": free, "own": (), "priors": (), "instruments": instruments, "engine": engine, "loss": loss, "level": level}
         found = fit_records(model, data, objective=start, start=None, method=None, starts=1, spread=0.0, seed=0, progress=False, **settings)
         model = found.model
-    problem, x0, notes = pose(model, records, free, own, objective, priors, instruments, fit_engine(engine, method), loss)
+    problem, notes = pose(model, records, free, own, objective, priors, instruments, fit_engine(engine, method), loss)
     began = time.perf_counter()
-    state, costs, noise, interrupted = search(problem, x0, method, starts, spread, seed, say)
-    _raise_if_failed(problem, costs, x0, records)
+    state, costs, noise, interrupted = search(problem, method, starts, spread, seed, say)
+    _raise_if_failed(problem, costs, records)
     if interrupted:
         notes.append(
             f"Interrupted after {int(state.steps)} steps: these are the best values so far, their errors those of an unfinished search."
@@ -103,8 +103,8 @@ def pose(
     instruments: Mapping[str, Instrument],
     engine: Any,
     loss: AbstractLoss,
-) -> tuple[Problem, np.ndarray, list[str]]:
-    """The problem, its start in physical values, and sentences on what was not fitted."""
+) -> tuple[Problem, list[str]]:
+    """The problem, and sentences on what was not fitted."""
     machine = _wide(objective.machine(model))
     check(machine)
     motions = [r for r in records.values() if isinstance(r, Record)]
@@ -114,8 +114,8 @@ def pose(
     if unknown:
         channels = ", ".join([f"inputs.{n}" for n in inputs] + [f"outputs.{n}" for n in outputs])
         raise ValueError(f"`instruments` names {unknown[0]!r}, which no record has. Channels are: {channels}.")
-    sensor = lambda kind, names: Named.of({n: instruments.get(f"{kind}.{n}", Instrument()) for n in names})  # noqa: E731
-    bench = _wide(Bench(machine, sensor("inputs", inputs), sensor("outputs", outputs)))
+    sensor = lambda kind, names: Named.of({n: instruments.get(f"{kind}.{n}", perfect()) for n in names})  # noqa: E731
+    bench = Bench(machine, _wide(sensor("inputs", inputs)), _wide(sensor("outputs", outputs)))
     shared, each, notes = _chosen(bench, free, own)
     for r in motions:
         check_channels(machine, r)
@@ -138,17 +138,15 @@ def pose(
     for prior in priors:
         if prior.path not in {u.path for u in unknowns if u.record is None}:
             raise ValueError(f"`priors` names {prior.path!r}, which is not fitted. Free are: {', '.join(u.path for u in unknowns)}.")
-    x0 = np.concatenate(values) if values else np.zeros(0)
-    lower = lower_bounds(unknowns)
+    x0 = np.concatenate(values)
+    lower = bounds(unknowns)
     origin = np.where(np.isfinite(lower), lower, 0.0)
     size = np.where(np.isfinite(lower), x0 - origin, 1.0)
     delayed = frozenset(u.path.removesuffix(".delay") for u in unknowns if u.path.endswith(".delay")) | frozenset(
         name for name, instrument in instruments.items() if float(instrument.delay) != 0
     )
-    problem = Problem(
-        bench, plans, tuple(priors), objective, engine, loss, jnp.asarray(origin), jnp.asarray(size), tuple(unknowns), delayed
-    )
-    return problem, x0, notes + _far_starts(problem, x0, records)
+    problem = Problem(bench, plans, tuple(priors), objective, engine, loss, x0, origin, size, tuple(unknowns), delayed)
+    return problem, notes + _far_starts(problem, records)
 
 
 def _chosen(bench: Bench, free: Any, own: Any) -> tuple[list[Parameter], list[Parameter], list[str]]:
@@ -204,7 +202,7 @@ def _check_deviations(records: Mapping[str, Any]) -> None:
             raise ValueError(f"Sweep {label!r} is fitted together with records, so it needs a standard deviation. Give sigma=... [N].")
 
 
-def _far_starts(problem: Problem, x0: np.ndarray, records: Mapping[str, Any]) -> list[str]:
+def _far_starts(problem: Problem, records: Mapping[str, Any]) -> list[str]:
     """Sentences on runs that begin elsewhere than their records do."""
     objective, machine, out = problem.objective, problem.bench.machine, []
     for i, (label, r) in enumerate(records.items()):
@@ -217,7 +215,7 @@ def _far_starts(problem: Problem, x0: np.ndarray, records: Mapping[str, Any]) ->
         if isinstance(machine, Mechanism):
             start = {n: float(get(machine, n)) for n in names}
         else:
-            y0 = np.asarray(problem.bench_at(jnp.asarray(x0), i).machine.start(jnp.asarray(r.t[0]))[0])
+            y0 = np.asarray(problem.bench_at(problem.x0, i).machine.start(jnp.asarray(r.t[0]))[0])
             start = dict(zip(state_names(machine), y0, strict=False))
         for n in names:
             first, spread = float(r.outputs[n][0]), np.std(r.outputs[n])
@@ -241,23 +239,27 @@ def _steady_plan(machine: Any, label: str, sweep: Sweep) -> SteadyPlan:
     return SteadyPlan(v, f, weight, breakaway, way, label if label in contacts else contacts[0])
 
 
-def _raise_if_failed(problem: Problem, costs: np.ndarray, x0: np.ndarray, records: Mapping[str, Any]) -> None:
+def _raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, Any]) -> None:
     if np.isfinite(costs).any():
         return
-    for i, (label, record) in enumerate(records.items()):
-        if isinstance(record, Record):
-            bench = problem.bench_at(jnp.asarray(x0), i)
-            system = driven(bench.machine, jnp.asarray(record.t), {n: jnp.asarray(x) for n, x in record.inputs.items()}, record.hold)
-            _, result = simulated(system, jnp.asarray(record.t), tuple(record.outputs), problem.engine, {})
+    for i, label in enumerate(records):
+        if isinstance(problem.plans[i], Plan):
+            result = _ending(problem, i)
             if not bool(result == Result.successful):
                 raise ValueError(f"`fit` cannot start: with the start values the run of record {label!r} fails. {Result[result]}")
     raise ValueError("`fit` cannot start: the residuals at the start values are not finite. Give other start values.")
 
 
+@eqx.filter_jit
+def _ending(problem: Problem, i: int) -> Any:
+    """How the run of plan i ends at the start values."""
+    return problem.objective.result(problem.bench_at(problem.x0, i), problem.plans[i], problem.engine, problem.delayed)
+
+
 def check_arguments(
     model: Any, records: Mapping[str, Any], objective: Any, start: Any, priors: Any, engine: Any, method: Any, starts: Any
 ) -> None:
-    if jnp.zeros(()).dtype != jnp.float64:
+    if jax.dtypes.canonicalize_dtype(float) != np.float64:
         raise ValueError(
             '`fit` needs 64 bit numbers, got 32. Write jax.config.update("jax_enable_x64", True) before the first computation.'
         )
@@ -301,21 +303,13 @@ def _check_settings(instruments: Any, loss: Any, level: Any, spread: Any, progre
 
 def fit_engine(engine: Any, method: Any) -> OnSamples:
     """Forward mode alone where nobody asks for the reverse: value and Jacobian then come from one pass."""
-    engine = OnSamples() if engine is None else engine
-    mode = diffrax.ForwardMode() if isinstance(method, LevenbergMarquardt) else None
-    return OnSamples(engine.solver, engine.substeps, engine.max_events, mode)
-
-
-def lower_bounds(unknowns: list[Unknown]) -> np.ndarray:
-    known = []
-    for u in unknowns:
-        d = u.declaration.domain
-        known.append(np.full(u.size, d.lower if isinstance(d, AtLeast) else 0.0 if isinstance(d, Positive) else -np.inf))
-    return np.concatenate(known) if known else np.zeros(0)
+    mode = ForwardAlone() if isinstance(method, LevenbergMarquardt) else None
+    return OnSamples(adjoint=mode) if engine is None else OnSamples(engine.solver, engine.substeps, engine.max_events, mode)
 
 
 def _wide(model: Any) -> Any:
-    return jax.tree.map(lambda a: a.astype(jnp.float64) if eqx.is_inexact_array(a) else a, model)
+    """`model` in 64 bits."""
+    return jax.tree.map(lambda a: a.astype(np.float64) if eqx.is_inexact_array(a) and a.dtype != np.float64 else a, model)
 
 
 def _speaker(progress: bool | Progress) -> Any:

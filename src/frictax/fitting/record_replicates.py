@@ -16,9 +16,9 @@ from frictax.fitting.found import Replicates, quantile
 from frictax.fitting.losses import AbstractLoss, Squares
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.objectives import AbstractObjective, FreeRun
-from frictax.fitting.problem import Problem, coordinates
+from frictax.fitting.problem import Problem, bounds
 from frictax.fitting.record import Record
-from frictax.fitting.record_fit import check_arguments, fit_engine, lower_bounds, pose
+from frictax.fitting.record_fit import check_arguments, fit_engine, pose
 
 
 def fit_records_many(
@@ -39,37 +39,37 @@ def fit_records_many(
     check_arguments(model, {record.name: record}, objective, None, (), engine, method, 1)
     if not isinstance(method, LevenbergMarquardt) or not isinstance(loss, Squares):
         raise ValueError("`fit_many` of records knows `LevenbergMarquardt()` and `Squares()` only. Call `fit` for each record instead.")
-    problem, x0, _ = pose(model, {record.name: record}, free, (), objective, (), {}, fit_engine(engine, method), loss)
+    problem, _ = pose(model, {record.name: record}, free, (), objective, (), {}, fit_engine(engine, method), loss)
     if objective.fits_starts():
         raise ValueError("`fit_many` cannot find the starts of windows. Write Windows(...) without free_starts, or call `fit`.")
     machine = objective.machine(model)
     plans = [objective.plan(machine, _with_outputs(record, values)) for values in _each(record, outputs)]
     _, static = eqx.partition(plans[0], eqx.is_array)
-    stacked = jax.tree_util.tree_map(lambda *x: jnp.stack(x), *(eqx.filter(p, eqx.is_array) for p in plans))
+    stacked = jax.tree_util.tree_map(lambda *x: np.stack(x), *(eqx.filter(p, eqx.is_array) for p in plans))
+    lower = bounds(problem.unknowns)
     weights, measured = np.asarray(plans[0].weight), np.asarray(plans[0].measured)
-    dof = max(int(np.sum(weights > 0)) - x0.size, 1)
-    floor = 1e-20 * float(np.sum((weights * measured) ** 2)) + 1e-300
-    bounds = lower_bounds(list(problem.unknowns))
-    z0 = coordinates(problem, jnp.asarray(x0))
-    x, sd, ok = (np.asarray(a) for a in _all(problem, stacked, static, z0, jnp.asarray(bounds), method, dof, jnp.asarray(floor)))
+    dof = max(int(np.sum(weights > 0)) - lower.size, 1)
+    floor = np.float64(1e-20 * np.sum((weights * measured) ** 2) + 1e-300)
+    x, sd, ok = (np.asarray(a) for a in _all(problem, stacked, static, lower, method, dof, floor))
     half = float(quantile(level, dof, False)) * sd
-    low = np.maximum(x - half, np.where(np.isnan(half), np.nan, bounds))
+    low = np.maximum(x - half, np.where(np.isnan(half), np.nan, lower))
     return Replicates(tuple(name for u in problem.unknowns for name in u.names), x, sd, low, x + half, ok, level)
 
 
 @eqx.filter_jit
 def _all(
-    problem: Problem, plans: Any, static: Any, z0: Array, bounds: Array, method: LevenbergMarquardt, dof: int, floor: Array
+    problem: Problem, plans: Any, static: Any, lower: Any, method: LevenbergMarquardt, dof: int, floor: Any
 ) -> tuple[Array, Array, Array]:
     """Values, standard errors, and whether the tolerance was met. One after the other: in step, all would take the most steps of any."""
 
     def one(plan: Any) -> tuple[Array, Array, Array]:
         mine = eqx.tree_at(lambda p: p.plans, problem, (eqx.combine(plan, static),))
-        end = descend(lambda z: mine.evaluate(z, 1.0), begin(z0, mine.rows()), method.max_steps, method.tolerance, dof, floor)
-        x, slope = jax.jvp(mine.physical, (end.z,), (jnp.ones_like(end.z),))
+        start = begin(np.zeros(lower.size), mine.rows())
+        end = descend(lambda z: mine.evaluate(z, 1.0), start, method.max_steps, method.tolerance, dof, floor)
+        x, slope = mine.values_and_slopes(end.z)
         jacobian = end.jacobian / jnp.where(slope == 0, 1.0, slope)
         norms, scale = jnp.linalg.norm(jacobian, axis=0), jnp.sqrt(2.0 * end.cost / dof)
-        effect = jnp.where(jnp.isfinite(bounds), (x - bounds) * norms, jnp.inf) / np.sqrt(dof)
+        effect = jnp.where(jnp.isfinite(lower), (x - lower) * norms, jnp.inf) / np.sqrt(dof)
         active = (norms > 0) & (effect > 1e-3 * scale)
         covariance = scale**2 * inverse_gram(jacobian, norms, active)
         return x, jnp.where(active, jnp.sqrt(jnp.diagonal(covariance)), jnp.nan), end.settled

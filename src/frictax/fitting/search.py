@@ -12,15 +12,14 @@ import numpy as np
 
 from frictax.fitting.descent import Descent, begin, descend
 from frictax.fitting.methods import LevenbergMarquardt
-from frictax.fitting.problem import Problem, SteadyPlan, residuals_and_jacobian, values_and_slopes
+from frictax.fitting.problem import Problem, SteadyPlan, residuals_and_jacobian
 
 _TRIAL = 30  # steps that each of many starts is given before the hopeless are left
 
 
-def search(
-    problem: Problem, x0: np.ndarray, method: Any, starts: int, spread: float, seed: int, say: Any
-) -> tuple[Descent, np.ndarray, float, bool]:
+def search(problem: Problem, method: Any, starts: int, spread: float, seed: int, say: Any) -> tuple[Descent, np.ndarray, float, bool]:
     """The best descent, the costs at the ends of all, the noise scale, and whether a key stopped the search."""
+    x0 = np.asarray(problem.x0)
     draws = np.random.default_rng(seed).standard_normal((starts, x0.size)) * problem.spans(x0)
     draws[0] = 0.0
     weights = [np.asarray(p.weight) for p in problem.plans]
@@ -28,7 +27,7 @@ def search(
     dof = max(sum(int(np.sum(w > 0)) for w in weights) - x0.size, 1)
     floor = 1e-20 * sum(float(np.sum((w * m) ** 2)) for w, m in zip(weights, measured, strict=True)) + 1e-300
     run = _Run(problem, method, dof, floor, say)
-    states = [_begun(problem, jnp.asarray(x0), jnp.asarray(spread * draw)) for draw in draws]
+    states = [begin(spread * draw, problem.rows()) for draw in draws]
     state, costs, interrupted = run.many(states, 1.0) if starts > 1 else run.one(states[0], 1.0)
     noise = 1.0
     if problem.loss.rounds > 1 or problem.priors:  # both depend on the noise, which depends on the fit
@@ -38,7 +37,7 @@ def search(
             before, noise = noise, _noise(problem, state, dof, first=k == 0)
             if k > 0 and abs(noise - before) <= 1e-4 * noise:
                 break
-            state, _, interrupted = run.one(_again(state), noise)
+            state, _, interrupted = run.one(begin(np.asarray(state.z), problem.rows()), noise)
     return state, costs, noise, interrupted
 
 
@@ -47,7 +46,7 @@ class _Run:
 
     def __init__(self, problem: Problem, method: Any, dof: int, floor: float, say: Any) -> None:
         self.problem, self.method, self.say = problem, method, say
-        self.dof, self.floor = jnp.asarray(float(dof)), jnp.asarray(floor)
+        self.dof, self.floor = np.float64(dof), np.float64(floor)
 
     def one(self, state: Descent, noise: float) -> tuple[Descent, np.ndarray, bool]:
         """From one start, in calls short enough to be interrupted and to tell how far it is."""
@@ -98,12 +97,10 @@ class _Run:
         return self.method.max_steps if isinstance(self.method, LevenbergMarquardt) else 1
 
     def _advanced(self, state: Descent, until: int, noise: float) -> Descent:
-        scale = jnp.asarray(noise)
+        scale = np.float64(noise)
         if not isinstance(self.method, LevenbergMarquardt):
             return jax.block_until_ready(_by_gradients(self.problem, state.z, scale, self.method, self.dof, self.floor))
-        return jax.block_until_ready(
-            _by_newton(self.problem, state, jnp.asarray(until), scale, self.method.tolerance, self.dof, self.floor)
-        )
+        return jax.block_until_ready(_by_newton(self.problem, state, np.int32(until), scale, self.method.tolerance, self.dof, self.floor))
 
     def _tell(self, state: Descent, last: float, seconds: float) -> float:
         """One line of progress; the time left is what the distance's fall so far promises."""
@@ -120,20 +117,9 @@ class _Run:
 
 
 @eqx.filter_jit
-def _begun(problem: Problem, x: Any, draw: Any) -> Descent:
-    """Before the first step, from values `x` moved by `draw` in coordinates."""
-    return begin(problem.coordinates(x) + draw, problem.rows())
-
-
-@eqx.filter_jit
-def _again(state: Descent) -> Descent:
-    """A new search from where another ended."""
-    return begin(state.z, state.residuals.shape[0])
-
-
-@eqx.filter_jit
 def _by_newton(problem: Problem, state: Descent, until: Any, noise: Any, tolerance: float, dof: Any, floor: Any) -> Descent:
-    return descend(lambda z: problem.evaluate(z, noise), state, until, tolerance, dof, floor)
+    end = descend(lambda z: problem.evaluate(z, noise), state, until, tolerance, dof, floor)
+    return _with_values(problem, end)
 
 
 @eqx.filter_jit
@@ -150,12 +136,17 @@ def _by_gradients(problem: Problem, z: Any, noise: Any, method: Any, dof: Any, f
     found = method.minimise(residuals, jnp.zeros_like(z))
     end = begin(z + found.at / scale, problem.rows())
     end = descend(lambda z: problem.evaluate(z, noise), end, 1, 1e-3, dof, floor)
-    return eqx.tree_at(lambda s: (s.steps, s.settled), end, (found.steps.astype(jnp.int32), found.converged | end.settled))
+    end = eqx.tree_at(lambda s: (s.steps, s.settled), end, (found.steps.astype(jnp.int32), found.converged | end.settled))
+    return _with_values(problem, end)
+
+
+def _with_values(problem: Problem, end: Descent) -> Descent:
+    return eqx.tree_at(lambda s: (s.x, s.slope), end, problem.values_and_slopes(end.z))
 
 
 def _noise(problem: Problem, state: Descent, dof: int, first: bool) -> float:
     """The noise scale at the end of a search: from squares, or Huber's proposal 2 begun at the median."""
-    r = np.asarray(residuals_and_jacobian(problem, values_and_slopes(problem, state.z)[0])[0])
+    r = np.asarray(residuals_and_jacobian(problem, state.x)[0])
     counted = np.concatenate([np.ravel(np.asarray(p.weight)) > 0 for p in problem.plans])
     r = r[: counted.size][counted]
     if problem.loss.rounds == 1:

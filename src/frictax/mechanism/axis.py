@@ -118,18 +118,6 @@ class AbstractAxis(AbstractHybridSystem):
             margins += [jnp.where(m == STUCK, inf, ends[k + 1] - v + eps), jnp.where(m == STUCK, inf, v - ends[k] + eps)]
         return jnp.stack(margins)
 
-    def turning(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> tuple[Float[Array, ""], ...]:
-        m = mode[0]
-
-        def least(t: Any, y: Any, dt: Any) -> tuple[Any, ...]:
-            now = _after(args, dt)
-            return (*self._reserves(t, y, mode, now), *[self._added(t, y, mode, now)] * self._is_pressed)
-
-        one = jnp.ones_like(y[1])
-        _, (forward, backward, *added) = jax.jvp(least, (t, y, 0.0 * one), (jnp.ones_like(t), self.flow(t, y, mode, args), one))
-        slowest = jnp.where(m == STUCK, -1.0, m * self._acceleration(t, y, mode, args))
-        return (slowest, *(jnp.where(m == STUCK, rate, -1.0) for rate in (forward, backward)), *added)
-
     def jump(
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], fired: Int[Array, ""], args: Any
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
@@ -178,13 +166,6 @@ class AbstractAxis(AbstractHybridSystem):
         forward, backward = self._reserves(t, y, mode, args)
         size = jnp.abs(forward) + jnp.abs(backward) + jnp.abs(self._added(t, y, mode, args))
         return 500 * jnp.finfo(y.dtype).eps * jax.lax.stop_gradient(size) + jnp.finfo(y.dtype).tiny
-
-
-def _after(args: Any, dt: Any) -> Any:
-    """The values of the drives of a `Driven` after a short time, by their rates; anything else as it is."""
-    if not isinstance(args, dict):
-        return args
-    return {name: value + dt * args[f"der({name})"] if f"der({name})" in args else value for name, value in args.items()}
 
 
 def _whole(numbers: list[Any]) -> Array:

@@ -1,11 +1,28 @@
-"""Modelica.Mechanics.Translational.Components.Mass and Fixed."""
+"""Bodies: what has inertia, and what is fixed."""
+
+import abc
+from typing import ClassVar
 
 import equinox as eqx
 
 from frictax.parameters import AtLeast, Positive, Real, Scalar, check, parameter
 
 
-class Mass(eqx.Module):
+class AbstractBody(eqx.Module):
+    """A rigid body with one degree of freedom: it slides or, where `rotational`, turns."""
+
+    rotational: ClassVar[bool]
+
+    @abc.abstractmethod
+    def inertia(self) -> Scalar:
+        """Mass [kg] or moment of inertia [kg.m2]."""
+
+    @abc.abstractmethod
+    def at_start(self) -> tuple[Scalar, Scalar]:
+        """Position and velocity at the start."""
+
+
+class Mass(AbstractBody):
     """A sliding mass: m*dv/dt = sum of the forces at its flanges.
 
     **Arguments:** `m` > 0 [kg]; `L` >= 0 [m], length, flange_a at s - L/2 and flange_b at s + L/2; `s` [m] and `v` [m/s], position of the
@@ -18,6 +35,7 @@ class Mass(eqx.Module):
     1.0
     """
 
+    rotational: ClassVar[bool] = False
     m: Scalar = parameter(Positive(), "kg")
     s: Scalar = parameter(Real(), "m", fit=False, default=0.0)
     v: Scalar = parameter(Real(), "m/s", fit=False, default=0.0)
@@ -26,9 +44,44 @@ class Mass(eqx.Module):
     def __check_init__(self) -> None:
         check(self)
 
+    def inertia(self) -> Scalar:
+        return self.m
+
+    def at_start(self) -> tuple[Scalar, Scalar]:
+        return self.s, self.v
+
+
+class Inertia(AbstractBody):
+    """A turning body: J*dw/dt = sum of the torques at its flanges.
+
+    **Arguments:** `J` > 0 [kg.m2]; `phi` [rad] and `w` [rad/s], angle and angular velocity at the start.
+
+    **Raises:** `ValueError` for a value outside its domain.
+
+    **Source:** Modelica.Mechanics.Rotational.Components.Inertia.
+
+    >>> import frictax as fx
+    >>> float(fx.Inertia(J=0.5, w=10.0).w)
+    10.0
+    """
+
+    rotational: ClassVar[bool] = True
+    J: Scalar = parameter(Positive(), "kg.m2")
+    phi: Scalar = parameter(Real(), "rad", fit=False, default=0.0)
+    w: Scalar = parameter(Real(), "rad/s", fit=False, default=0.0)
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    def inertia(self) -> Scalar:
+        return self.J
+
+    def at_start(self) -> tuple[Scalar, Scalar]:
+        return self.phi, self.w
+
 
 class Fixed(eqx.Module):
-    """A flange fixed in the housing at position `s0` [m]."""
+    """A flange fixed in the housing at position `s0` [m], or at that angle [rad] where what it holds turns."""
 
     s0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
 

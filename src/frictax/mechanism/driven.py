@@ -54,9 +54,6 @@ class Driven(AbstractHybridSystem):
     def guard(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " g"]:
         return self.system.guard(t, y, self._own(mode), self._values(t, mode))
 
-    def turning(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> tuple[Float[Array, ""], ...]:
-        return self.system.turning(t, y, self._own(mode), self._values(t, mode))
-
     def jump(
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], fired: Int[Array, ""], args: Any
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:

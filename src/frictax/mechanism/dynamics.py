@@ -1,45 +1,235 @@
 """The forces and accelerations of a mechanism at one moment, in given modes."""
 
 import dataclasses
+from functools import cached_property
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from frictax.contacts import Mode
-from frictax.contacts.contact import law_value
-from frictax.mechanism.mechanism import Flange, Layout, Mechanism, signal_of
+from frictax.contacts.contact import f0_max, law_value
+from frictax.mechanism.elimination import Sparse, product, scaled, solved
+from frictax.mechanism.layout import Flange, Form, Layout, forms, row_of, signal_of
+
+STUCK, FREE = int(Mode.STUCK), int(Mode.FREE)
+_SHARING = 1e-6  # of the diagonal: how stiff contacts are that hold the same motion
 
 
 @dataclasses.dataclass(frozen=True)
 class Moment:
-    """A mechanism at one time: lists over its bodies (`s`, `v`, `load`), signals (`drive`), sources (`driven`) and contacts, all scalars.
+    """A mechanism at one time: lists over its coordinates, bodies, signals, sources and contacts, all scalars.
 
-    `driven` is the part of a source's force whose work a drive does, `load` the sum of the forces on a body but for its friction [N];
-    `direction` is 1, -1, or 0 for a contact that does not slide; `normal` the normal force [N] or None; `scale` the factor on the law.
+    - `q`, `u`: coordinates and their rates. `s`, `v`: of all bodies; `forms`: these as linear forms in the coordinates;
+      `given`: acceleration of a body that motions give it, None where there is none.
+    - `drive`: values of the signals; `driven`: the part of a source's force whose work a drive does.
+    - `load`: the sum of the forces on a body but for friction [N].
+    - `rows`: the motions of the contacts as linear forms; `v_rel`: their velocities; `direction`: 1, -1, or 0 for one that does not slide;
+      `piece` of the law; `normal`: normal force [N] or None; `scale`: the factor on the law.
     """
 
-    mechanism: Mechanism
+    mechanism: Any
     layout: Layout
     t: Array
     mode: Array
+    q: list[Array]
+    u: list[Array]
     s: list[Array]
     v: list[Array]
+    forms: list[Form]
+    given: list[Any]
     drive: list[Array]
     driven: list[Array]
     load: list[Array]
+    rows: list[Form]
+    v_rel: list[Array]
     direction: list[Array]
     piece: list[Any]
     normal: list[Any]
     scale: list[Any]
 
+    # -- bodies ----------------------------------------------------------------------------------------------------
 
-def moment(mechanism: Mechanism, layout: Layout, t: Array, y: Array, mode: Array, signals: list[Array], pieces: list[Any]) -> Moment:
+    @cached_property
+    def inertias(self) -> list[Array]:
+        """Masses [kg] and moments of inertia [kg.m2] of the bodies."""
+        return [self.mechanism.parts[i].inertia() for i in self.layout.bodies]
+
+    @cached_property
+    def mass_matrix(self) -> dict[int, Sparse]:
+        """The inertia that each coordinate feels."""
+        rows: dict[int, Sparse] = {i: {} for i in range(len(self.q))}
+        for m, form in zip(self.inertias, self.forms, strict=True):
+            for i, x in form.items():
+                for j, y in form.items():
+                    term = scaled(scaled(x, y), m)
+                    rows[i][j] = rows[i][j] + term if j in rows[i] else term
+        return rows
+
+    def accelerated(self, force: Sparse) -> Sparse:
+        """The accelerations of the coordinates by forces along them."""
+        if all(len(row) == 1 for row in self.mass_matrix.values()):
+            return {i: f / self.mass_matrix[i][i] for i, f in force.items()}
+        return solved(self.mass_matrix, [force])[0]
+
+    @cached_property
+    def pull(self) -> list[Array]:
+        """The force along each coordinate but for friction."""
+        total: Sparse = {}
+        for m, load, form, given in zip(self.inertias, self.load, self.forms, self.given, strict=True):
+            force = load if given is None else load - m * given
+            for i, x in form.items():
+                total[i] = total[i] + scaled(x, force) if i in total else scaled(x, force)
+        return [total[i] for i in range(len(self.q))]
+
+    @cached_property
+    def unheld(self) -> Sparse:
+        """The accelerations of the coordinates were there no friction."""
+        return self.accelerated(dict(enumerate(self.pull)))
+
+    # -- contacts --------------------------------------------------------------------------------------------------
+
+    def capacity(self, c: int, direction: int) -> Array:
+        """The force that breaks contact c away in `direction` [N]."""
+        return f0_max(self.mechanism.parts[self.layout.contacts[c].part], direction, self.scale[c])
+
+    def share(self, c: int) -> Array:
+        """In proportion to what contact c bears part of a load that others bear as well [N]."""
+        part = self.mechanism.parts[self.layout.contacts[c].part]
+        return self.capacity(c, 1) if part.blocks_backward else self.capacity(c, 1) + self.capacity(c, -1)
+
+    def sliding(self, c: int) -> Array:
+        """The friction of contact c while it slides; 0 where it is stuck or free."""
+        m, part = self.direction[c], self.mechanism.parts[self.layout.contacts[c].part]
+        return m * law_value(part, m, m * self.v_rel[c], self.piece[c]) * self.scale[c]
+
+    def drift(self, c: int) -> Any:
+        """The relative acceleration that motions give contact c; None where there is none."""
+        contact = self.layout.contacts[c]
+        ends = [(flange, sign) for flange, sign in ((contact.flange, 1.0), (contact.support, -1.0)) if flange is not None]
+        terms = [scaled(sign, self.given[f.body]) for f, sign in ends if f.body is not None and self.given[f.body] is not None]
+        return sum(terms[1:], terms[0]) if terms else None
+
+    def slip(self, c: int, a: Sparse) -> Array:
+        """The relative acceleration of contact c where the coordinates have the accelerations `a`."""
+        along, drift = product(self.rows[c], a), self.drift(c)
+        along = jnp.zeros_like(self.t) if along is None else along
+        return along if drift is None else along + drift
+
+    @cached_property
+    def compliance(self) -> dict[int, Sparse]:
+        """Relative accelerations of the contacts by forces at the contacts, as far as one reaches the other."""
+        rows: dict[int, Sparse] = {}
+        for c, row in enumerate(self.rows):
+            by = self.accelerated(row)
+            rows[c] = {d: g for d in self.layout.contacts[c].group if (g := product(self.rows[d], by)) is not None}
+        return rows
+
+    def held(self, group: tuple[int, ...], which: list[Any], aims: list[Array], others: list[Array]) -> list[Array]:
+        """Forces at the contacts of `group`: where `which`, those of which the relative accelerations by all sum to `aims`; else `others`.
+
+        Contacts that hold the same motion share it in proportion to their capacity.
+        """
+        rows = {}
+        for c, hold in zip(group, which, strict=True):
+            rows[c] = {d: jnp.where(hold, g, 1.0 if c == d else 0.0) for d, g in self.compliance[c].items()}
+        right = {c: jnp.where(hold, aim, other) for c, hold, aim, other in zip(group, which, aims, others, strict=True)}
+        if not self.layout.contacts[group[0]].redundant:
+            return list(solved(rows, [right])[0].values())
+        # Of all solutions, the one of least sum(force^2/capacity): springs in proportion to capacity, made stiffer round by round.
+        shares = [self.share(c) for c in group]
+        most = jnp.max(jnp.stack(shares)) + jnp.finfo(self.t.dtype).tiny
+        give = {}
+        for c, hold, share in zip(group, which, shares, strict=True):
+            slack = _SHARING * self.compliance[c][c] * most / jnp.maximum(share, 1e-3 * most)
+            give[c] = jnp.where(hold, slack, 0.0)
+            rows[c][c] = rows[c][c] + give[c]
+        force = {c: jnp.zeros_like(self.t) for c in group}
+        for _ in range(4):
+            force = solved(rows, [{c: right[c] + give[c] * force[c] for c in group}])[0]
+        return [force[c] for c in group]
+
+    @cached_property
+    def friction(self) -> list[Array]:
+        """Force [N] of each contact, positive against positive velocity; while stuck, what holds."""
+        found: list[Any] = [None] * len(self.rows)
+        for group in self.layout.groups:
+            stuck, sliding = [self.mode[c] == STUCK for c in group], [self.sliding(c) for c in group]
+            if self.layout.contacts[group[0]].alone:
+                found[group[0]] = jnp.where(stuck[0], self._lone_load(group[0]), sliding[0])
+                continue
+            aims = [self.slip(c, self.unheld) for c in group]
+            for c, force in zip(group, self.held(group, stuck, aims, sliding), strict=True):
+                found[c] = force
+        return found
+
+    def _lone_load(self, c: int) -> Array:
+        """What would hold a contact that alone holds its coordinate."""
+        (i,), drift = self.rows[c], self.drift(c)
+        return self.pull[i] if drift is None else self.pull[i] + self.mass_matrix[i][i] * drift
+
+    @cached_property
+    def rates(self) -> list[Array]:
+        """The accelerations of the coordinates; of one that a contact holds by itself exactly what that asks for."""
+        total: Sparse = dict(enumerate(self.pull))
+        for row, f in zip(self.rows, self.friction, strict=True):
+            for i, x in row.items():
+                total[i] = total[i] - scaled(x, f)
+        a = self.accelerated(total)
+        for c, contact in enumerate(self.layout.contacts):
+            if contact.alone:
+                (i,), drift = self.rows[c], self.drift(c)
+                a[i] = jnp.where(self.mode[c] == STUCK, 0.0 if drift is None else -drift, a[i])
+        return [a[i] for i in range(len(self.q))]
+
+    def stopped(self, which: dict[int, Array]) -> list[Array]:
+        """The rates of the coordinates after the contacts that `which` names were brought to rest at once, with no loss elsewhere."""
+        u = dict(enumerate(self.u))
+        for group in self.layout.groups:
+            here = [which.get(c, jnp.array(False)) for c in group]
+            if not any(c in which for c in group):
+                continue
+            if self.layout.contacts[group[0]].alone:
+                (i,) = self.rows[group[0]]
+                u[i] = jnp.where(here[0], self.u[i] - self.v_rel[group[0]] if self.drift(group[0]) is not None else 0.0, u[i])
+                continue
+            zeros = [jnp.zeros_like(self.t)] * len(group)
+            impulses = self.held(group, here, [self.v_rel[c] for c in group], zeros)
+            along: Sparse = {}
+            for c, p in zip(group, impulses, strict=True):
+                for i, x in self.rows[c].items():
+                    along[i] = along[i] - scaled(x, p) if i in along else -scaled(x, p)
+            for i, change in self.accelerated(along).items():
+                u[i] = u[i] + change
+        return [u[i] for i in range(len(self.u))]
+
+    @cached_property
+    def accelerations(self) -> list[Array]:
+        """Those of the bodies."""
+        a, zero = dict(enumerate(self.rates)), jnp.zeros_like(self.t)
+        by_coordinates = [product(form, a) for form in self.forms]
+        return [
+            (zero if by is None else by) + (0.0 if given is None else given) for by, given in zip(by_coordinates, self.given, strict=True)
+        ]
+
+    @cached_property
+    def a_rel(self) -> list[Array]:
+        """The relative accelerations of the contacts."""
+        a = dict(enumerate(self.rates))
+        return [self.slip(c, a) for c in range(len(self.rows))]
+
+
+def moment(mechanism: Any, layout: Layout, t: Array, y: Array, mode: Array, signals: list[Array], pieces: list[Any]) -> Moment:
     """Evaluate signals and loads at time `t`, state `y` and mode `mode`; `signals` and `pieces` number their pieces."""
-    n = len(layout.bodies)
-    s, v = [y[i] for i in range(n)], [y[n + i] for i in range(n)]
-    drive = [signal_of(mechanism, place).on_piece(t, k) for place, k in zip(layout.signals, signals, strict=True)]
-    load: list[Array] = [jnp.zeros_like(t)] * n
+    n = len(layout.coordinates)
+    q, u = [y[i] for i in range(n)], [y[n + i] for i in range(n)]
+    numbered = [(signal_of(mechanism, place), k) for place, k in zip(layout.signals, signals, strict=True)]
+    drive = [signal.on_piece(t, k) for signal, k in numbered]
+    bodies = forms(layout, lambda part: mechanism.parts[part].factors())
+    given = _given(mechanism, layout, t, numbered)
+    s, v = (_placed(bodies, values, [g[k] if g else None for g in given], t) for k, values in enumerate((q, u)))
+    load: list[Array] = [jnp.zeros_like(t)] * len(layout.bodies)
     for part, a, b in layout.compliants:
         f = mechanism.parts[part].elastic(position(mechanism, b, s) - position(mechanism, a, s))
         f = f + mechanism.parts[part].viscous(velocity(b, v, t) - velocity(a, v, t))
@@ -52,68 +242,97 @@ def moment(mechanism: Mechanism, layout: Layout, t: Array, y: Array, mode: Array
         driven.append(source.driven(None if signal is None else drive[signal], at, velocity(flange, v, t)))
         if flange.body is not None:
             load[flange.body] = load[flange.body] + driven[-1] + source.elastic(at)
-    directions, normals, scales = [], [], []
+    rows = [row_of(contact, bodies) for contact in layout.contacts]
+    v_rel, directions, normals, scales = [], [], [], []
     for c, contact in enumerate(layout.contacts):
         part = mechanism.parts[contact.part]
         normal = None if contact.signal is None else part.normal(drive[contact.signal])
-        directions.append(jnp.where(mode[c] == int(Mode.FREE), 0, mode[c]))
+        moves = velocity(contact.flange, v, t)
+        has_support = contact.support is not None and contact.support.body is not None
+        v_rel.append(moves - velocity(contact.support, v, t) if has_support else moves)
+        directions.append(jnp.where(mode[c] == FREE, 0, mode[c]))
         normals.append(normal)
         scales.append(part.scale(normal))
-    return Moment(mechanism, layout, t, mode, s, v, drive, driven, load, directions, pieces, normals, scales)
+    accelerations = [g[2] if g else None for g in given]
+    return Moment(
+        mechanism, layout, t, mode, q, u, s, v, bodies, accelerations, drive, driven, load, rows, v_rel, directions, pieces, normals, scales
+    )  # fmt: skip
 
 
-def position(mechanism: Mechanism, flange: Flange, s: list[Array]) -> Array:
+def _given(mechanism: Any, layout: Layout, t: Array, numbered: list[tuple[Any, Array]]) -> list[tuple[Array, Array, Array] | None]:
+    """What motions add to the position, velocity and acceleration of each body; None where nothing."""
+    added: list[Any] = [None] * len(layout.bodies)
+    one = jnp.ones_like(t)
+    for _, body, j in layout.motions:
+        signal, k = numbered[j]
+
+        def at(t: Array, signal: Any = signal, k: Array = k) -> tuple[Array, Array]:
+            return jax.jvp(lambda t: signal.on_piece(t, k), (t,), (one,))
+
+        (s, v), (_, a) = jax.jvp(at, (t,), (one,))
+        added[body] = (s, v, a)
+    for gear in layout.gears:
+        *others, last = zip(gear.bodies, mechanism.parts[gear.part].factors(), strict=True)
+        parts = [(added[body], -factor / last[1]) for body, factor in others if added[body] is not None]
+        if parts:
+            added[last[0]] = tuple(sum(factor * values[k] for values, factor in parts) for k in range(3))
+    return added
+
+
+def _placed(bodies: list[Form], values: list[Array], given: list[Any], t: Array) -> list[Array]:
+    by_coordinates, zero = [product(form, dict(enumerate(values))) for form in bodies], jnp.zeros_like(t)
+    both = zip(by_coordinates, given, strict=True)
+    return [by if g is None and by is not None else (zero if by is None else by) + (0.0 if g is None else g) for by, g in both]
+
+
+def position(mechanism: Any, flange: Flange, s: list[Array]) -> Array:
     """Position of a flange [m]."""
     if flange.body is None:
         return mechanism.parts[flange.part].s0
     return s[flange.body] + flange.side * mechanism.parts[flange.part].L / 2 if flange.side else s[flange.body]
 
 
-def velocity(flange: Flange, v: list[Array], t: Array) -> Array:
+def velocity(flange: Flange | None, v: list[Array], t: Array) -> Array:
     """Velocity of a flange [m/s]."""
-    return jnp.zeros_like(t) if flange.body is None else v[flange.body]
+    return jnp.zeros_like(t) if flange is None or flange.body is None else v[flange.body]
 
 
-def masses(now: Moment) -> list[Array]:
-    """The masses of the bodies [kg]."""
-    return [now.mechanism.parts[i].m for i in now.layout.bodies]
-
-
-def friction(now: Moment, c: int) -> Array:
-    """Force [N] of contact `c`, positive against positive velocity; while stuck, the force that holds."""
-    contact, m = now.layout.contacts[c], now.direction[c]
-    part = now.mechanism.parts[contact.part]
-    sliding = m * law_value(part, m, m * now.v[contact.body], now.piece[c]) * now.scale[c]
-    return jnp.where(now.mode[c] == int(Mode.STUCK), now.load[contact.body], sliding)
-
-
-def accelerations(now: Moment) -> list[Array]:
-    """The accelerations of the bodies [m/s2]; of a stuck one exactly 0."""
-    total = list(now.load)
-    stuck: dict[int, Array] = {}
-    for c, contact in enumerate(now.layout.contacts):
-        total[contact.body] = total[contact.body] - friction(now, c)
-        stuck[contact.body] = now.mode[c] == int(Mode.STUCK)
-    a = [f / m for f, m in zip(total, masses(now), strict=True)]
-    return [jnp.where(stuck[i], 0.0, ai) if i in stuck else ai for i, ai in enumerate(a)]
+def loss(now: Moment, c: int) -> Array:
+    """Power [W] that friction takes at contact c."""
+    return jnp.where(now.mode[c] == STUCK, 0.0, now.friction[c] * now.v_rel[c])
 
 
 def powers(now: Moment) -> list[Array]:
     """Power [W] of the drives, lost by friction, lost in dampers, and lost at stops (which lose it at once: 0 here)."""
     zero = jnp.zeros_like(now.t)
     drives = sum((f * velocity(flange, now.v, now.t) for f, (_, flange, _) in zip(now.driven, now.layout.forces, strict=True)), zero)
-    losses = sum((friction(now, c) * now.v[contact.body] for c, contact in enumerate(now.layout.contacts)), zero)
+    losses = sum((loss(now, c) for c in range(len(now.rows))), zero)
     dampers = zero
     for part, a, b in now.layout.compliants:
         v_rel = velocity(b, now.v, now.t) - velocity(a, now.v, now.t)
         dampers = dampers + now.mechanism.parts[part].viscous(v_rel) * v_rel
-    return [drives, losses, dampers, zero]
+    return [drives + _of_motions(now), losses, dampers, zero]
+
+
+def _of_motions(now: Moment) -> Array:
+    """Power [W] that it takes to give bodies their motions: what all forces lack for that, along the velocity that is given."""
+    zero, speeds = jnp.zeros_like(now.t), dict(enumerate(now.u))
+    if not now.layout.motions:
+        return zero
+    own = [v - (zero if (by := product(form, speeds)) is None else by) for v, form in zip(now.v, now.forms, strict=True)]
+    inertial = zip(now.inertias, now.accelerations, now.load, own, strict=True)
+    total = sum(((m * a - load) * v for m, a, load, v in inertial), zero)
+    for contact, f in zip(now.layout.contacts, now.friction, strict=True):
+        for flange, sign in ((contact.flange, 1.0), (contact.support, -1.0)):
+            if flange is not None and flange.body is not None:
+                total = total + sign * f * own[flange.body]
+    return total
 
 
 def stored(now: Moment) -> tuple[Array, Array]:
     """Kinetic energy, and that of springs and of forces given by position [J]."""
     zero = jnp.zeros_like(now.t)
-    kinetic = sum((0.5 * m * v**2 for m, v in zip(masses(now), now.v, strict=True)), zero)
+    kinetic = sum((0.5 * m * v**2 for m, v in zip(now.inertias, now.v, strict=True)), zero)
     elastic = zero
     for part, a, b in now.layout.compliants:
         s_rel = position(now.mechanism, b, now.s) - position(now.mechanism, a, now.s)

@@ -1,5 +1,8 @@
 """What acts between two flanges, or from outside on one."""
 
+import abc
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -14,6 +17,7 @@ class AbstractCompliant(eqx.Module):
     s_rel = s_b - s_a [m], v_rel = v_b - v_a [m/s]. A body's name alone means the flange_b of the first and the flange_a of the second.
     """
 
+    rotational: ClassVar[bool]
     a: eqx.AbstractVar[str]
     b: eqx.AbstractVar[str]
 
@@ -30,58 +34,112 @@ class AbstractCompliant(eqx.Module):
         return jnp.zeros_like(v_rel)
 
 
-class Spring(AbstractCompliant):
+class _Spring(AbstractCompliant):
+    """f = c*(s_rel - unstretched)."""
+
+    c: eqx.AbstractVar[Scalar]
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    @property
+    @abc.abstractmethod
+    def unstretched(self) -> Scalar:
+        """Extension without force."""
+
+    def elastic(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
+        return self.c * (s_rel - self.unstretched)
+
+    def energy(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
+        return 0.5 * self.c * (s_rel - self.unstretched) ** 2
+
+
+class _Damper(AbstractCompliant):
+    """f = d*v_rel."""
+
+    d: eqx.AbstractVar[Scalar]
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    def viscous(self, v_rel: Float[Array, ""]) -> Float[Array, ""]:
+        return self.d * v_rel
+
+
+class Spring(_Spring):
     """A linear spring, f = c*(s_rel - s_rel0): `c` >= 0 [N/m], unstretched length `s_rel0` [m]."""
 
+    rotational: ClassVar[bool] = False
     a: str = eqx.field(static=True)
     b: str = eqx.field(static=True)
     c: Scalar = parameter(AtLeast(0.0), "N/m")
     s_rel0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
 
-    def __check_init__(self) -> None:
-        check(self)
-
-    def elastic(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
-        return self.c * (s_rel - self.s_rel0)
-
-    def energy(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
-        return 0.5 * self.c * (s_rel - self.s_rel0) ** 2
+    @property
+    def unstretched(self) -> Scalar:
+        return self.s_rel0
 
 
-class Damper(AbstractCompliant):
+class Damper(_Damper):
     """A linear damper, f = d*v_rel: `d` >= 0 [N.s/m]."""
 
+    rotational: ClassVar[bool] = False
     a: str = eqx.field(static=True)
     b: str = eqx.field(static=True)
     d: Scalar = parameter(AtLeast(0.0), "N.s/m")
 
-    def __check_init__(self) -> None:
-        check(self)
 
-    def viscous(self, v_rel: Float[Array, ""]) -> Float[Array, ""]:
-        return self.d * v_rel
-
-
-class SpringDamper(AbstractCompliant):
+class SpringDamper(_Spring, _Damper):
     """A linear spring and a linear damper in parallel, f = c*(s_rel - s_rel0) + d*v_rel."""
 
+    rotational: ClassVar[bool] = False
     a: str = eqx.field(static=True)
     b: str = eqx.field(static=True)
     c: Scalar = parameter(AtLeast(0.0), "N/m")
     d: Scalar = parameter(AtLeast(0.0), "N.s/m")
     s_rel0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
 
-    def __check_init__(self) -> None:
-        check(self)
+    @property
+    def unstretched(self) -> Scalar:
+        return self.s_rel0
 
-    def elastic(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
-        return self.c * (s_rel - self.s_rel0)
 
-    def energy(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
-        return 0.5 * self.c * (s_rel - self.s_rel0) ** 2
+class RotationalSpring(_Spring):
+    """A linear torsion spring, tau = c*(phi_rel - phi_rel0): `c` >= 0 [N.m/rad], angle without torque `phi_rel0` [rad]."""
 
-    def viscous(self, v_rel: Float[Array, ""]) -> Float[Array, ""]:
-        return self.d * v_rel
+    rotational: ClassVar[bool] = True
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    c: Scalar = parameter(AtLeast(0.0), "N.m/rad")
+    phi_rel0: Scalar = parameter(Real(), "rad", fit=False, default=0.0)
+
+    @property
+    def unstretched(self) -> Scalar:
+        return self.phi_rel0
+
+
+class RotationalDamper(_Damper):
+    """A linear rotational damper, tau = d*w_rel: `d` >= 0 [N.m.s/rad]."""
+
+    rotational: ClassVar[bool] = True
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    d: Scalar = parameter(AtLeast(0.0), "N.m.s/rad")
+
+
+class RotationalSpringDamper(_Spring, _Damper):
+    """A linear torsion spring and a linear damper in parallel, tau = c*(phi_rel - phi_rel0) + d*w_rel."""
+
+    rotational: ClassVar[bool] = True
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    c: Scalar = parameter(AtLeast(0.0), "N.m/rad")
+    d: Scalar = parameter(AtLeast(0.0), "N.m.s/rad")
+    phi_rel0: Scalar = parameter(Real(), "rad", fit=False, default=0.0)
+
+    @property
+    def unstretched(self) -> Scalar:
+        return self.phi_rel0
 
 
 class AbstractSource(eqx.Module):
@@ -113,6 +171,7 @@ class AbstractSource(eqx.Module):
 class Force(AbstractSource):
     """An external force on a flange: `f` [N] is a signal, a function of time or a number, positive in the direction of s."""
 
+    rotational: ClassVar[bool] = False
     body: str = eqx.field(static=True)
     f: Drive = eqx.field(converter=as_signal)
 
@@ -125,6 +184,28 @@ class Force(AbstractSource):
 
     def signal_name(self) -> str | None:
         return "f"
+
+    def driven(self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
+        del s, v
+        return jnp.asarray(value)
+
+
+class Torque(AbstractSource):
+    """An external torque on a body: `tau` [N.m] is a signal, a function of time or a number, positive in the direction of phi."""
+
+    rotational: ClassVar[bool] = True
+    body: str = eqx.field(static=True)
+    tau: Drive = eqx.field(converter=as_signal)
+
+    def __check_init__(self) -> None:
+        self.check_rules()
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for a signal that is none."""
+        check_signal(self, "tau")
+
+    def signal_name(self) -> str | None:
+        return "tau"
 
     def driven(self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
         del s, v
@@ -217,3 +298,49 @@ class PositionController(AbstractSource):
 
     def driven(self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
         return self.k * self.kv * (self.kp * (jnp.asarray(value) - s) - v)
+
+
+class AbstractMotion(eqx.Module):
+    """A body whose position over time is given, whatever force that takes."""
+
+    body: eqx.AbstractVar[str]
+
+    @abc.abstractmethod
+    def signal_name(self) -> str:
+        """The field that holds the position over time."""
+
+
+class Position(AbstractMotion):
+    """The position of a body over time: `s` [m], or [rad] of a body that turns, is a signal, a function of time or a number.
+
+    The body's own start values do not matter. Where the signal has a corner the body's velocity jumps; give a signal that is smooth between
+    its switches. So a belt under a mass is a heavy body with ``fx.Position("belt", fx.Ramp(height=v*T, duration=T))``.
+
+    **Raises:** `ValueError` for a signal that is none.
+
+    **Source:** Modelica.Mechanics.Translational.Sources.Position and Rotational.Sources.Position with exact = true.
+
+    A mass on a belt of 1 m/s:
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> line = fx.Mechanism(
+    ...     belt=fx.Mass(m=1.0), mass=fx.Mass(m=1.0), drive=fx.Position("belt", lambda t: t),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0), support="belt"),
+    ... )
+    >>> run = fx.simulate(line, ts=jnp.array([0.0, 1.0]))
+    >>> round(float(run.events.time[0]), 9), round(float(run["mass"].s[-1]), 9)
+    (0.5, 0.75)
+    """
+
+    body: str = eqx.field(static=True)
+    s: Drive = eqx.field(converter=as_signal)
+
+    def __check_init__(self) -> None:
+        self.check_rules()
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for a signal that is none."""
+        check_signal(self, "s")
+
+    def signal_name(self) -> str:
+        return "s"

@@ -8,10 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from frictax.contacts import Mode
-from frictax.contacts.contact import edges, f0_max, has_breaks
+from frictax.contacts.contact import edges, f0, has_breaks
 from frictax.mechanism import dynamics
+from frictax.mechanism.at_rest import modes_at_rest
 from frictax.mechanism.dynamics import Moment
-from frictax.mechanism.mechanism import Layout, Mechanism, layout, signal_of
+from frictax.mechanism.layout import Layout, layout, signal_of
+from frictax.mechanism.mechanism import Mechanism
 from frictax.mechanism.system import DEADLINE, AbstractHybridSystem
 from frictax.signals import Constant, Function
 from frictax.signals.function import longest_step
@@ -22,25 +24,27 @@ BACKWARD, STUCK, FORWARD, FREE = (int(m) for m in (Mode.BACKWARD, Mode.STUCK, Mo
 class MechanicalSystem(AbstractHybridSystem):
     """The equations of a `Mechanism`.
 
-    State: positions, velocities and, with ``energy=True``, the work of the drives, the losses by friction and by dampers,
-    and the losses at stops [J].
+    State: the coordinates, their rates and, with ``energy=True``, the work of the drives, the losses by friction and by dampers,
+    and the losses at stops [J]. The coordinates are the positions of all bodies that follow no gear and no motion.
     Mode: a mode for each contact, then for each stop -1, 0, 1 (at the lower one, at none, at the upper one), then the piece of
     each law that has corners, then the piece of each signal.
     """
 
     mechanism: Mechanism
-    energy: bool = eqx.field(static=True, default=False)
+    energy: bool = eqx.field(static=True)
+    layout: Layout = eqx.field(static=True)
 
-    @property
-    def layout(self) -> Layout:
-        return layout(self.mechanism)
+    def __init__(self, mechanism: Mechanism, energy: bool = False) -> None:
+        self.mechanism = mechanism
+        self.energy = energy
+        self.layout = layout(mechanism)
 
     # -- the contract with the engine ------------------------------------------------------------------------------
 
     def flow(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " n"]:
         del args
         now = self.moment(t, y, mode)
-        rates = [*now.v, *dynamics.accelerations(now)]
+        rates = [*now.u, *now.rates]
         return jnp.stack(rates + dynamics.powers(now) if self.energy else rates)
 
     def guard(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " g"]:
@@ -49,23 +53,6 @@ class MechanicalSystem(AbstractHybridSystem):
         by_contact = [self._margins(now, c) for c in range(len(now.layout.contacts))]
         margins = [named[name] for c, named in enumerate(by_contact) for name in self._names(c)]
         return jnp.stack(margins) if margins else jnp.ones(1, y.dtype)
-
-    def turning(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> tuple[Float[Array, ""], ...]:
-        del args
-        now = self.moment(t, y, mode)
-        a = dynamics.accelerations(now)
-        # Where the speed of a sliding contact is least.
-        turns = [jnp.where(_slides(now.mode[c]), now.direction[c] * a[x.body], -1.0) for c, x in enumerate(now.layout.contacts)]
-        # Where a stuck one holds least. One that a single drive loads is seen to by that drive's extrema (`deadline`).
-        watched = [c for c in range(len(now.layout.contacts)) if self._is_loaded_by_several(c)]
-        if watched:
-            reserves = lambda ti, yi: [self._reserves(self.moment(ti, yi, mode), c) for c in watched]  # noqa: E731
-            _, rates = jax.jvp(reserves, (t, y), (jnp.ones_like(t), self.flow(t, y, mode, None)))
-            turns += [jnp.where(mode[c] == STUCK, rate, -1.0) for c, both in zip(watched, rates, strict=True) for rate in both]
-        # Where a free body between stops is nearest to one of them; a sliding one comes nearest when it stops.
-        walled = [(c, now.v[x.body]) for c, x in enumerate(now.layout.contacts) if self.mechanism.parts[x.part].stops() is not None]
-        turns += [jnp.where(now.mode[c] == FREE, sign * v, -1.0) for c, v in walled for sign in (1, -1)]
-        return tuple(turns)
 
     def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
         del args
@@ -93,6 +80,8 @@ class MechanicalSystem(AbstractHybridSystem):
             for c, contact in enumerate(self.layout.contacts):
                 if contact.signal == j:  # what presses a contact on may set it free: that is for `jump`
                     goes_on = self._is_off(t, c, after) == (mode[c] == FREE)
+                    if self._part(c).blocks_backward:
+                        goes_on = goes_on | (mode[c] == STUCK)
                     new[self._signal(j)] = jnp.where(goes_on, after, k)
         return _whole(new)
 
@@ -112,85 +101,197 @@ class MechanicalSystem(AbstractHybridSystem):
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], fired: Int[Array, ""], args: Any
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
         del args
-        lay = self.layout
-        new = list(mode)
-        # Of several switches at one time, each has a phase of no length and its own derivative.
-        switches = jnp.argmin(jnp.stack(self._ends(mode))) - 1
-        for j, place in enumerate(lay.signals):
-            signal, k = signal_of(self.mechanism, place), mode[self._signal(j)]
-            passed = jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)
-            new[self._signal(j)] = jnp.where((fired == DEADLINE) & (switches == j), jnp.maximum(k + 1, passed), passed)
+        new, events = self._switched(t, mode, fired), self._events(fired)
         before = self.moment(t, y, mode)
-        s, v, impact = list(before.s), list(before.v), jnp.zeros_like(t)
-        events, first = [], 0
-        for c in range(len(lay.contacts)):
-            names = self._names(c)
-            events.append({name: fired == first + i for i, name in enumerate(names)})
-            first += len(names)
-            i = lay.contacts[c].body
-            at_low, at_high = (events[c].get(name, jnp.array(False)) for name in ("low", "high"))
-            hit = at_low | at_high
-            rest = hit | (events[c]["forward"] & _slides(mode[c])) | (mode[c] == STUCK)
-            impact = impact + jnp.where(hit, 0.5 * dynamics.masses(before)[i] * v[i] ** 2, 0.0)
-            v[i] = jnp.where(rest, 0.0, v[i])
-            stops = self.mechanism.parts[lay.contacts[c].part].stops()
-            if stops is not None:
-                s[i] = jnp.where(at_low, stops[0], jnp.where(at_high, stops[1], s[i]))
-                k = self._wall(c)
-                new[k] = jnp.where(at_low, -1, jnp.where(at_high, 1, mode[k]))
-        n = len(lay.bodies)
-        y = jnp.concatenate([jnp.stack(s + v), y[2 * n :]]) if self.energy else jnp.stack(s + v)
-        if self.energy:
-            y = y.at[-1].add(impact)
+        y = self._after_hits(before, y, events, new)
         after = self.moment(t, y, _whole(new))
-        for c in range(len(lay.contacts)):
-            for k, value in self._switch(before, after, c, events[c], fired).items():
-                new[k] = value
-        return y, _whole(new), jnp.zeros((), jnp.int32)
+        y, ok = self._settle(before, after, y, events, fired, new)
+        return y, _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
 
     def start(self, t: Float[Array, ""]) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
         """State and mode at the time `t` [s] at which the run begins."""
         lay, parts = self.layout, self.mechanism.parts
-        y = jnp.stack([parts[i].s for i in lay.bodies] + [parts[i].v for i in lay.bodies]).astype(float)
+        at_start = [parts[lay.bodies[b]].at_start() for b in lay.coordinates]
+        y = jnp.stack([s for s, _ in at_start] + [v for _, v in at_start]).astype(float)
         y = jnp.concatenate([y, jnp.zeros(4, y.dtype)]) if self.energy else y
         pieces = [signal_of(self.mechanism, place).piece(t) for place in lay.signals]
         laws = sum(has_breaks(parts[c.part]) for c in lay.contacts)
-        walls = [c for c in lay.contacts if parts[c.part].stops() is not None]
+        walls = [c for c, contact in enumerate(lay.contacts) if parts[contact.part].stops() is not None]
         mode = [jnp.asarray(FREE)] * len(lay.contacts) + [jnp.asarray(0)] * (len(walls) + laws) + pieces
-        for c in walls:
-            low, high = parts[c.part].stops()
-            s, v = y[c.body], y[len(lay.bodies) + c.body]
-            mode[self._wall(lay.contacts.index(c))] = jnp.where((s <= low) & (v == 0), -1, jnp.where((s >= high) & (v == 0), 1, 0))
         now = self.moment(t, y, _whole(mode))
-        for c in range(len(lay.contacts)):
-            nothing = {name: jnp.array(False) for name in self._names(c)}
-            for k, value in self._switch(now, now, c, nothing, jnp.asarray(DEADLINE)).items():
-                mode[k] = value
-            # The value is 0 already; this makes it one that no start velocity moves: a small one would come to rest at once.
-            i = len(lay.bodies) + lay.contacts[c].body
-            y = y.at[i].set(jnp.where(mode[c] == STUCK, 0.0, y[i]))
+        for c in walls:
+            (low, high), v = self._part(c).stops(), now.v_rel[c]
+            s = now.s[lay.contacts[c].flange.body]
+            mode[self._wall(c)] = jnp.where((s <= low) & (v == 0), -1, jnp.where((s >= high) & (v == 0), 1, 0))
+        now = self.moment(t, y, _whole(mode))
+        # What is at rest has the value already; this makes it one that no start velocity moves: a small one would come to rest at once.
+        y, _ = self._settle(now, now, y, self._events(jnp.asarray(DEADLINE)), jnp.asarray(DEADLINE), mode)
         return y, _whole(mode)
+
+    def states(self) -> tuple[str, ...]:
+        names = [
+            (self.mechanism.names[i], self.mechanism.parts[i].rotational) for i in (self.layout.bodies[b] for b in self.layout.coordinates)
+        ]
+        positions = [f"{name}.{'phi' if turns else 's'}" for name, turns in names]
+        return (*positions, *(f"{name}.{'w' if turns else 'v'}" for name, turns in names))
+
+    # -- what happens at an event, in its order --------------------------------------------------------------------
+
+    def _switched(self, t: Array, mode: Array, fired: Array) -> list[Array]:
+        """The mode with the signals' pieces of time `t`."""
+        new = list(mode)
+        # Of several switches at one time, each has a phase of no length and its own derivative.
+        switches = jnp.argmin(jnp.stack(self._ends(mode))) - 1
+        for j, place in enumerate(self.layout.signals):
+            signal, k = signal_of(self.mechanism, place), mode[self._signal(j)]
+            passed = jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)
+            new[self._signal(j)] = jnp.where((fired == DEADLINE) & (switches == j), jnp.maximum(k + 1, passed), passed)
+        return new
+
+    def _events(self, fired: Array) -> list[dict[str, Array]]:
+        """Which margin of each contact fell."""
+        events, first = [], 0
+        for c in range(len(self.layout.contacts)):
+            names = self._names(c)
+            events.append({name: fired == first + i for i, name in enumerate(names)})
+            first += len(names)
+        return events
+
+    def _after_hits(self, before: Moment, y: Array, events: list[dict[str, Array]], new: list[Array]) -> Array:
+        """The state after a body hit a stop: there, and with no velocity into it; `new` takes the stop's mode."""
+        hits = {c: event["low"] | event["high"] for c, event in enumerate(events) if "low" in event}
+        if not hits:
+            return y
+        n = len(self.layout.coordinates)
+        q = list(before.q)
+        for c in hits:
+            (i,), (low, high) = before.rows[c], self._part(c).stops()
+            q[i] = jnp.where(events[c]["low"], low, jnp.where(events[c]["high"], high, q[i]))
+            new[self._wall(c)] = jnp.where(events[c]["low"], -1, jnp.where(events[c]["high"], 1, before.mode[self._wall(c)]))
+        u = before.stopped(hits)
+        y = jnp.concatenate([jnp.stack(q + u), y[2 * n :]])
+        if self.energy:
+            y = y.at[-1].add(dynamics.stored(before)[0] - dynamics.stored(self.moment(before.t, y, before.mode))[0])
+        return y
+
+    def _settle(
+        self, before: Moment, now: Moment, y: Array, events: list[dict[str, Array]], fired: Array, new: list[Array]
+    ) -> tuple[Array, Array]:
+        """The modes of all contacts in the state and with the loads of `now`, written to `new`; the state, at rest where they are; whether
+        the modes are consistent."""
+        rests, ok = {}, jnp.array(True)
+        for group in now.layout.groups:
+            # A group that nothing happened to goes on, also at the very start of its motion, at v = 0.
+            touched = fired == DEADLINE
+            for c in group:
+                for event in events[c].values():
+                    touched = touched | event
+            free = [self._is_free(now, c, before.mode[c], events[c], fired) for c in group]
+            at_rest = [self._is_at_rest(before, now, c, events[c]) for c in group]
+            # A freewheel at rest holds also while nothing presses it on.
+            at_rest = [rest if self._part(c).blocks_backward else rest & ~f for c, f, rest in zip(group, free, at_rest, strict=True)]
+            free = [f & ~rest for f, rest in zip(free, at_rest, strict=True)]
+            chosen, consistent = self._chosen(before, now, group, at_rest, events)
+            ok = ok & (consistent | ~touched)
+            for c, off, rest, direction in zip(group, free, at_rest, chosen, strict=True):
+                old, v = before.mode[c], now.v_rel[c]
+                if self._part(c).stops() is not None:
+                    k = self._wall(c)
+                    off = off | (_is_frictionless(self._part(c)) & rest & (direction != STUCK))
+                    new[k] = jnp.where(rest & (direction == STUCK), now.mode[k], 0)
+                goes_on = _slides(old) & (old * v > -self._rounding(now, c))
+                moving = jnp.where(goes_on, old, jnp.where(v > 0, FORWARD, BACKWARD))
+                if self._part(c).blocks_backward:
+                    off = off | (rest & (direction != STUCK) & self._is_off_now(now, c))
+                new[c] = mode = jnp.where(touched, jnp.where(off, FREE, jnp.where(rest, direction, moving)), old)
+                if has_breaks(self._part(c)):
+                    new[self._piece(c)] = self._law_piece(before, now, c, events[c], mode)
+                # One that slides on from rest, or begins to, keeps its velocity: how that moves with the parameters counts.
+                came = (old == STUCK) | events[c]["forward"] | (mode == STUCK) | (_slides(old) & (mode == -old))
+                rests[c] = touched & rest & ~off & came
+        n = len(self.layout.coordinates)
+        return jnp.concatenate([y[:n], jnp.stack(now.stopped(rests)), y[2 * n :]]) if rests else y, ok
+
+    def _is_at_rest(self, before: Moment, now: Moment, c: int, event: dict[str, Array]) -> Array:
+        """Whether contact c, if it is pressed on, has no velocity."""
+        old, v = before.mode[c], jnp.abs(now.v_rel[c])
+        # One that is held by others, not by itself, may have gathered some roundings.
+        still = v <= jnp.where(old == STUCK, 1e4, 1.0) * self._rounding(now, c)
+        stops = event["forward"] & (old != STUCK)
+        if self._part(c).blocks_backward:
+            stops = stops | (now.v_rel[c] < 0)
+        for name in ("low", "high"):
+            stops = stops | event.get(name, jnp.array(False))
+        return stops | still
+
+    def _chosen(
+        self, before: Moment, now: Moment, group: tuple[int, ...], at_rest: list[Array], events: list[dict[str, Array]]
+    ) -> tuple[list[Array], Array]:
+        """For each contact of a group that is at rest whether and in which direction it begins to slide; whether that is consistent."""
+        hold, slide = {}, {}
+        for m, name in ((-1, "backward"), (1, "forward")):
+            hold[m], slide[m] = [], []
+            for c in group:
+                old, part = before.mode[c], self._part(c)
+                low, most = f0(part, m, now.scale[c]), now.capacity(c, m)
+                # A contact that was stuck leaves it by its own margin, located in time, unless a switch of a drive throws it off.
+                most = jnp.where(old == STUCK, most * (1 + 1e-9), jnp.where((old == m) & ~events[c]["forward"], low, most))
+                most = jnp.where((old == STUCK) & events[c][name], low, most)
+                if part.stops() is not None:
+                    most = jnp.where(now.mode[self._wall(c)] == m, jnp.inf, most)
+                hold[m].append(most)
+                slide[m].append(low)
+        if len(group) == 1:
+            (c,) = group
+            load = now.slip(c, now.unheld) / now.compliance[c][c]
+            leaves = jnp.where(load > hold[1][0], FORWARD, jnp.where(load < -hold[-1][0], BACKWARD, STUCK))
+            return [self._released(before, c, events[c], leaves)], jnp.array(True)
+        others = [jnp.where(rest, 0.0, now.sliding(c)) for c, rest in zip(group, at_rest, strict=True)]
+        pull = [now.slip(c, now.unheld) for c in group]
+        matrix = [[now.compliance[c].get(d, jnp.zeros_like(now.t)) for d in group] for c in group]
+        b = [p - sum(g * f for g, f in zip(row, others, strict=True)) for p, row in zip(pull, matrix, strict=True)]
+        share = [now.share(c) for c in group]
+        stack = lambda rows: jax.lax.stop_gradient(jnp.stack(rows))  # noqa: E731
+        found = modes_at_rest(
+            jnp.stack([stack(row) for row in matrix]), stack(b), (stack(hold[-1]), stack(hold[1])), (stack(slide[-1]), stack(slide[1])),
+            stack(share), jnp.stack(at_rest),
+        )  # fmt: skip
+        modes = found.modes
+        return [self._released(before, c, events[c], modes[i]) for i, c in enumerate(group)], found.ok
+
+    def _released(self, before: Moment, c: int, event: dict[str, Array], chosen: Array) -> Array:
+        """One that was stuck and whose margin fell leaves in that direction, for the value of the margin is a rounding then."""
+        stuck = before.mode[c] == STUCK
+        return jnp.where(stuck & event["forward"], FORWARD, jnp.where(stuck & event["backward"], BACKWARD, chosen))
+
+    def _law_piece(self, before: Moment, now: Moment, c: int, event: dict[str, Array], mode: Array) -> Array:
+        """The piece of its law that contact c is on in its new mode."""
+        old, direction = before.mode[c], jnp.where(_slides(mode), mode, 0)
+        begun = jnp.searchsorted(edges(self._part(c), direction)[1:-1], direction * now.v_rel[c], side="right")
+        step = jnp.where(event["faster"], 1, 0) - jnp.where(event["slower"], 1, 0)
+        return jnp.where(_slides(old) & (mode == old), before.mode[self._piece(c)] + step, begun)
 
     # -- one contact -----------------------------------------------------------------------------------------------
 
     def _margins(self, now: Moment, c: int) -> dict[str, Array]:
         """The margins of contact `c`, by name. All start a rounding above 0, so that none of a new mode is found at 0."""
-        contact, m = now.layout.contacts[c], now.mode[c]
-        part, i = self.mechanism.parts[contact.part], contact.body
+        contact, m, part = now.layout.contacts[c], now.mode[c], self._part(c)
         eps = 500 * jnp.finfo(now.t.dtype).eps
         slides, inf = _slides(m), jnp.full_like(now.t, jnp.inf)
-        v = now.direction[c] * now.v[i]
+        v = now.direction[c] * now.v_rel[c]
         forward, backward = (jnp.where(m == STUCK, reserve, inf) for reserve in self._reserves(now, c))
         margins = {}
         if part.stops() is not None:
-            wall = now.mode[self._wall(c)]
+            wall, s = now.mode[self._wall(c)], now.s[contact.flange.body]
             forward, backward = jnp.where(wall == 1, inf, forward), jnp.where(wall == -1, inf, backward)
             low, high = part.stops()
-            room_low, room_high = now.s[i] - low + eps, high - now.s[i] + eps
+            room_low, room_high = s - low + eps, high - s + eps
             margins["low"] = jnp.where((m == BACKWARD) | (m == FREE), room_low, inf)
             margins["high"] = jnp.where((m == FORWARD) | (m == FREE), room_high, inf)
-        # While sliding, "forward" is the margin of the velocity: the two never matter at once. In 32 bits `eps` is no small velocity.
-        margins["forward"] = jnp.where(slides, v + min(eps, 1e-9), forward)
+        # While sliding, "forward" is the margin of the velocity: the two never matter at once.
+        if part.blocks_backward:
+            slides, v = m != STUCK, now.v_rel[c]
+        margins["forward"] = jnp.where(slides, v + self._rounding(now, c), forward)
         margins["backward"] = backward
         if has_breaks(part):
             k, ends = now.piece[c], edges(part, now.direction[c])
@@ -198,23 +299,37 @@ class MechanicalSystem(AbstractHybridSystem):
             margins["slower"] = jnp.where(slides, v - ends[k] + eps, inf)
         if now.normal[c] is not None:
             margin = jnp.where(m == FREE, -now.normal[c], now.normal[c]) + eps * part.fn_max
-            margins["normal"] = jnp.where(part.fn_max > 0, margin, inf)  # nothing presses it on, ever
+            never = part.fn_max <= 0  # nothing presses it on, ever
+            if part.blocks_backward:  # stuck, it holds either way
+                never = never | (m == STUCK)
+            margins["normal"] = jnp.where(never, inf, margin)
         return margins
+
+    def _rounding(self, now: Moment, c: int) -> Array:
+        """A velocity that is 0 but for rounding."""
+        eps, contact = 500 * jnp.finfo(now.t.dtype).eps, now.layout.contacts[c]
+        least = jnp.asarray(min(eps, 1e-9))  # in 32 bits `eps` is no small velocity
+        if contact.alone and (contact.support is None or contact.support.body is None):
+            return least
+        ends = [now.v[flange.body] for flange in (contact.flange, contact.support) if flange is not None and flange.body is not None]
+        return least + eps * jax.lax.stop_gradient(sum((jnp.abs(v) for v in ends), jnp.zeros_like(now.t)))
 
     def _reserves(self, now: Moment, c: int) -> tuple[Array, Array]:
         """How much more load a stuck contact holds, forward and backward."""
-        contact = now.layout.contacts[c]
-        part, holds = self.mechanism.parts[contact.part], now.load[contact.body]
-        most_f, most_b = (f0_max(part, d, now.scale[c]) for d in (1, -1))
-        rounding = jax.lax.stop_gradient(8 * jnp.finfo(now.t.dtype).eps * (most_f + most_b + jnp.abs(holds))) + jnp.finfo(now.t.dtype).tiny
+        holds, most_f, most_b = now.friction[c], now.capacity(c, 1), now.capacity(c, -1)
+        size = now.share(c) + sum(jnp.abs(now.friction[d]) for d in now.layout.contacts[c].group)
+        rounding = 8 * jnp.finfo(now.t.dtype).eps * jax.lax.stop_gradient(size) + jnp.finfo(now.t.dtype).tiny
         return most_f - holds + rounding, most_b + holds + rounding
 
     def _is_loaded_by_several(self, c: int) -> bool:
         """Whether the reserves of contact `c` may turn, while it is stuck, elsewhere than at the extrema of one drive.
 
-        So they may under the sum of two drives, a user's function, or the pull of another body.
+        So they may under the sum of two drives, a user's function, a given motion, or the pull of another body.
         """
-        body = self.layout.contacts[c].body
+        contact = self.layout.contacts[c]
+        if not contact.alone or self.layout.motions:
+            return True
+        body = contact.flange.body
         loads = [signal_of(self.mechanism, self.layout.signals[j]) for j in self._loads(c)]
         joined = any(body in (a.body, b.body) and None not in (a.body, b.body) for _, a, b in self.layout.compliants)
         varying = [signal for signal in loads if not isinstance(signal, Constant)]
@@ -223,62 +338,33 @@ class MechanicalSystem(AbstractHybridSystem):
     def _loads(self, c: int) -> list[int]:
         """The signals that load contact `c` directly or press on it."""
         contact = self.layout.contacts[c]
+        if not contact.alone or self.layout.motions:
+            return list(range(len(self.layout.signals)))
         pressing = [] if contact.signal is None else [contact.signal]
-        return [j for _, flange, j in self.layout.forces if flange.body == contact.body and j is not None] + pressing
+        return [j for _, flange, j in self.layout.forces if flange.body == contact.flange.body and j is not None] + pressing
 
     def _names(self, c: int) -> list[str]:
         """The names of the margins of contact `c`."""
-        contact = self.layout.contacts[c]
-        part = self.mechanism.parts[contact.part]
+        part, presses = self._part(c), self.layout.contacts[c].signal is not None
         stops, breaks = part.stops() is not None, has_breaks(part)
-        return ["low", "high"] * stops + ["forward", "backward"] + ["faster", "slower"] * breaks + ["normal"] * (contact.signal is not None)
-
-    def _switch(self, before: Moment, now: Moment, c: int, event: dict[str, Array], fired: Array) -> dict[int, Array]:
-        """The new modes of contact `c` after `event`, in the state and with the loads of `now`."""
-        contact, old = now.layout.contacts[c], before.mode[c]
-        part, i = self.mechanism.parts[contact.part], contact.body
-        free = self._is_free(now, c, old, event, fired)
-        # Another contact's event leaves a sliding one sliding, also at the very start of its motion, at v = 0.
-        came_to_rest = event["forward"] | event.get("low", False) | event.get("high", False)
-        at_rest = jnp.where(_slides(old), came_to_rest, now.v[i] == 0) & ~free
-        most_f, most_b = (f0_max(part, d, now.scale[c]) for d in (1, -1))
-        # A contact that was stuck leaves it by its own margin, located in time, unless a switch of a drive throws it off.
-        slack = jnp.where(old == STUCK, 1 + 1e-9, 1.0)
-        forward, backward = now.load[i] > slack * most_f, now.load[i] < -slack * most_b
-        forward = jnp.where(old == STUCK, event["forward"] | forward, forward)
-        backward = jnp.where(old == STUCK, event["backward"] | backward, backward)
-        changes: dict[int, Array] = {}
-        if part.stops() is not None:
-            k = self._wall(c)
-            wall = now.mode[k]
-            forward, backward = forward & (wall != 1), backward & (wall != -1)
-            changes[k] = jnp.where(at_rest & ~forward & ~backward, wall, 0)
-            free = free | (_is_frictionless(part) & at_rest & (forward | backward))
-        rest = jnp.where(forward, FORWARD, jnp.where(backward, BACKWARD, STUCK))
-        moving = jnp.where(_slides(old), old, jnp.where(now.v[i] > 0, FORWARD, BACKWARD))
-        mode = jnp.where(free, FREE, jnp.where(at_rest, rest, moving))
-        changes[c] = mode
-        if has_breaks(part):
-            k = self._piece(c)
-            direction = jnp.where(_slides(mode), mode, 0)
-            inner = edges(part, direction)[1:-1]
-            begun = jnp.searchsorted(inner, direction * now.v[i], side="right")
-            step = jnp.where(event["faster"], 1, 0) - jnp.where(event["slower"], 1, 0)
-            goes_on = _slides(old) & (mode == old)
-            changes[k] = jnp.where(goes_on, before.mode[k] + step, begun)
-        return changes
+        return ["low", "high"] * stops + ["forward", "backward"] + ["faster", "slower"] * breaks + ["normal"] * presses
 
     def _is_free(self, now: Moment, c: int, old: Array, event: dict[str, Array], fired: Array) -> Array:
-        contact = now.layout.contacts[c]
-        part = self.mechanism.parts[contact.part]
+        contact, part = now.layout.contacts[c], self._part(c)
         if contact.signal is not None:
-            by_value = self._is_off(now.t, c, now.mode[self._signal(contact.signal)])
+            by_value = self._is_off_now(now, c)
             # A margin that fell is at 0 but for a rounding: the value says nothing then.
             crossed = jnp.where(event["normal"], old != FREE, old == FREE)
-            return jnp.where(fired == DEADLINE, by_value, crossed)
+            unknown = (old == STUCK) if part.blocks_backward else jnp.array(False)
+            return jnp.where((fired == DEADLINE) | unknown, by_value, crossed)
         if part.stops() is not None:
             return _is_frictionless(part) & (now.mode[self._wall(c)] == 0)
         return jnp.array(False)
+
+    def _is_off_now(self, now: Moment, c: int) -> Array:
+        signal = now.layout.contacts[c].signal
+        assert signal is not None
+        return self._is_off(now.t, c, now.mode[self._signal(signal)])
 
     def _is_off(self, t: Array, c: int, k: Array) -> Array:
         """Whether piece `k` of its signal presses contact `c` on no more, from time `t` on."""
@@ -287,23 +373,25 @@ class MechanicalSystem(AbstractHybridSystem):
         signal = signal_of(self.mechanism, self.layout.signals[contact.signal])
         value, rate = jax.jvp(lambda t: signal.on_piece(t, k), (t,), (jnp.ones_like(t),))
         zero = 500 * jnp.finfo(t.dtype).eps  # a switch to 0 may be a rounding off
-        return (value < -zero) | ((value <= zero) & (rate <= 0)) | (self.mechanism.parts[contact.part].fn_max <= 0)
+        return (value < -zero) | ((value <= zero) & (rate <= 0)) | (self._part(c).fn_max <= 0)
+
+    def _part(self, c: int) -> Any:
+        return self.mechanism.parts[self.layout.contacts[c].part]
 
     # -- places in the mode vector ---------------------------------------------------------------------------------
 
     def _wall(self, c: int) -> int:
-        lay = self.layout
-        return len(lay.contacts) + sum(self.mechanism.parts[x.part].stops() is not None for x in lay.contacts[:c])
+        return len(self.layout.contacts) + sum(self._part(d).stops() is not None for d in range(c))
 
     def _piece(self, c: int) -> int:
-        lay = self.layout
-        return self._wall(len(lay.contacts)) + sum(has_breaks(self.mechanism.parts[x.part]) for x in lay.contacts[:c])
+        return self._wall(len(self.layout.contacts)) + sum(has_breaks(self._part(d)) for d in range(c))
 
     def _signal(self, j: int) -> int:
         return self._piece(len(self.layout.contacts)) + j
 
     def moment(self, t: Array, y: Array, mode: Array) -> Moment:
-        pieces = [mode[self._piece(c)] if has_breaks(self.mechanism.parts[x.part]) else None for c, x in enumerate(self.layout.contacts)]
+        """All that is known of the mechanism at time `t`, in state `y` and `mode`."""
+        pieces = [mode[self._piece(c)] if has_breaks(self._part(c)) else None for c in range(len(self.layout.contacts))]
         signals = [mode[self._signal(j)] for j in range(len(self.layout.signals))]
         return dynamics.moment(self.mechanism, self.layout, t, y, mode, signals, pieces)
 

@@ -37,14 +37,6 @@ class AbstractHybridSystem(eqx.Module):
         The margins of the new mode must be positive, or start at 0 and rise.
         """
 
-    def turning(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> tuple[Float[Array, ""], ...]:
-        """Quantities that rise through 0 where a margin has its least value, such as the acceleration of a sliding contact.
-
-        There the engine looks for a margin that fell below 0 and rose again within one step; none are looked for by default.
-        """
-        del t, y, mode, args
-        return ()
-
     def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
         """The time [s] at which `mode` ends whatever the state does, such as a switch of a drive; inf for never."""
         del mode, args

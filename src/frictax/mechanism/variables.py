@@ -6,12 +6,13 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from frictax.contacts import AbstractContact, Mode
+from frictax.contacts import AbstractContact, Clutch, Mode, OneWayClutch
 from frictax.contacts.contact import f0, f0_max
 from frictax.mechanism import dynamics
-from frictax.mechanism.bodies import Fixed, Mass
+from frictax.mechanism.bodies import AbstractBody, Fixed
 from frictax.mechanism.dynamics import Moment
-from frictax.mechanism.forces import AbstractSource, PositionController
+from frictax.mechanism.forces import AbstractMotion, AbstractSource, PositionController, Torque
+from frictax.mechanism.gears import AbstractGear
 
 
 class MassVariables(eqx.Module):
@@ -75,6 +76,81 @@ class ControllerVariables(eqx.Module):
     s_ref: Float[Array, "..."]
 
 
+class InertiaVariables(eqx.Module):
+    """Angle `phi` [rad], angular velocity `w` [rad/s], angular acceleration `a` [rad/s2]."""
+
+    phi: Float[Array, "..."]
+    w: Float[Array, "..."]
+    a: Float[Array, "..."]
+
+
+class RotationalFrictionVariables(eqx.Module):
+    """The variables of a friction element on a body that turns: as `FrictionVariables`, with `phi` [rad], `w` [rad/s], `tau` [N.m]."""
+
+    phi: Float[Array, "..."]
+    w: Float[Array, "..."]
+    a: Float[Array, "..."]
+    tau: Float[Array, "..."]
+    mode: Int[Array, "..."]
+    sa: Float[Array, "..."]
+    locked: Bool[Array, "..."]
+    free: Bool[Array, "..."]
+    tau0: Float[Array, "..."]
+    tau0_max: Float[Array, "..."]
+    w_relfric: Float[Array, "..."]
+    a_relfric: Float[Array, "..."]
+    lossPower: Float[Array, "..."]
+    fn: Float[Array, "..."] | None
+
+
+class ClutchVariables(eqx.Module):
+    """The variables of a clutch between a and b: `phi_rel` = phi_b - phi_a [rad], `w_rel` [rad/s], `a_rel` [rad/s2]; the torque `tau` [N.m]
+    slows b and drives a; the others as of `FrictionVariables`."""
+
+    phi_rel: Float[Array, "..."]
+    w_rel: Float[Array, "..."]
+    a_rel: Float[Array, "..."]
+    tau: Float[Array, "..."]
+    mode: Int[Array, "..."]
+    sa: Float[Array, "..."]
+    locked: Bool[Array, "..."]
+    free: Bool[Array, "..."]
+    tau0: Float[Array, "..."]
+    tau0_max: Float[Array, "..."]
+    w_relfric: Float[Array, "..."]
+    a_relfric: Float[Array, "..."]
+    lossPower: Float[Array, "..."]
+    fn: Float[Array, "..."] | None
+
+
+class OneWayClutchVariables(ClutchVariables):
+    """The variables of a freewheel: those of a clutch, with sa = a_rel + tau0 while it slides, and `stuck`: whether it is locked."""
+
+    stuck: Bool[Array, "..."]
+
+
+class RotationalCompliantVariables(eqx.Module):
+    """Twist `phi_rel` [rad], its rate `w_rel` [rad/s], torque `tau` [N.m], power lost in a damper `lossPower` [W]."""
+
+    phi_rel: Float[Array, "..."]
+    w_rel: Float[Array, "..."]
+    tau: Float[Array, "..."]
+    lossPower: Float[Array, "..."]
+
+
+class TorqueVariables(eqx.Module):
+    """Angle of the body `phi` [rad] and torque `tau` [N.m]."""
+
+    phi: Float[Array, "..."]
+    tau: Float[Array, "..."]
+
+
+class GearVariables(eqx.Module):
+    """Angles of the bodies [rad] in the order of `bodies`, which is (a, b) or (sun, ring, carrier)."""
+
+    phi: tuple[Float[Array, "..."], ...]
+
+
 class FixedVariables(eqx.Module):
     """Position `s` [m]."""
 
@@ -86,41 +162,57 @@ def variables_at(now: Moment, part: int) -> Any:
     lay, element = now.layout, now.mechanism.parts[part]
     if isinstance(element, Fixed):
         return FixedVariables(element.s0)
-    if isinstance(element, Mass):
+    if isinstance(element, AbstractBody):
         i = lay.bodies.index(part)
-        return MassVariables(now.s[i], now.v[i], dynamics.accelerations(now)[i])
+        kind = InertiaVariables if element.rotational else MassVariables
+        return kind(now.s[i], now.v[i], now.accelerations[i])
     if isinstance(element, AbstractSource):
         return _source_at(now, next(k for k, (i, _, _) in enumerate(lay.forces) if i == part))
     if isinstance(element, AbstractContact):
         return _friction_at(now, next(c for c, contact in enumerate(lay.contacts) if contact.part == part))
+    if isinstance(element, AbstractGear):
+        return GearVariables(tuple(now.s[b] for gear in lay.gears if gear.part == part for b in gear.bodies))
+    if isinstance(element, AbstractMotion):
+        return FixedVariables(next(now.s[body] for i, body, _ in lay.motions if i == part))
     a, b = next((a, b) for i, a, b in lay.compliants if i == part)
     s_rel = dynamics.position(now.mechanism, b, now.s) - dynamics.position(now.mechanism, a, now.s)
     v_rel = dynamics.velocity(b, now.v, now.t) - dynamics.velocity(a, now.v, now.t)
     viscous = element.viscous(v_rel)
-    return CompliantVariables(s_rel, v_rel, element.elastic(s_rel) + viscous, viscous * v_rel)
+    kind = RotationalCompliantVariables if element.rotational else CompliantVariables
+    return kind(s_rel, v_rel, element.elastic(s_rel) + viscous, viscous * v_rel)
 
 
-def _source_at(now: Moment, k: int) -> ForceVariables | ControllerVariables:
+def _source_at(now: Moment, k: int) -> Any:
     part, flange, signal = now.layout.forces[k]
     source, s = now.mechanism.parts[part], dynamics.position(now.mechanism, flange, now.s)
     f = now.driven[k] + source.elastic(s)
+    if isinstance(source, Torque):
+        return TorqueVariables(s, f)
     if signal is None or not isinstance(source, PositionController):
         return ForceVariables(s, f)
     return ControllerVariables(s, f, now.drive[signal])
 
 
-def _friction_at(now: Moment, c: int) -> FrictionVariables:
+def _friction_at(now: Moment, c: int) -> Any:
     contact, mode = now.layout.contacts[c], now.mode[c]
-    part, i = now.mechanism.parts[contact.part], contact.body
-    v, a, f = now.v[i], dynamics.accelerations(now)[i], dynamics.friction(now, c)
+    part, v, a, f = now.mechanism.parts[contact.part], now.v_rel[c], now.a_rel[c], now.friction[c]
     locked, free = mode == int(Mode.STUCK), mode == int(Mode.FREE)
     # Of two laws, the one of the direction of motion, or of the direction about to slide.
-    forward = jnp.where(locked, now.load[i] >= 0, now.direction[c] >= 0)
+    forward = jnp.where(locked, f >= 0, now.direction[c] >= 0) | part.blocks_backward
     low, most = (jnp.where(forward, g(part, 1, now.scale[c]), g(part, -1, now.scale[c])) for g in (f0, f0_max))
     sa = jnp.where(locked, f, a + now.direction[c] * most)
     support = 0.0 if contact.support is None else dynamics.position(now.mechanism, contact.support, now.s)
     s = dynamics.position(now.mechanism, contact.flange, now.s) - support
+    if isinstance(part, OneWayClutch):
+        sa = jnp.where(locked, f, a + low)
+        return OneWayClutchVariables(s, v, a, f, mode, sa, locked, free, low, most, v, a, dynamics.loss(now, c), now.normal[c], locked)
+    shared = (s, v, a, f, mode, sa, locked, free, low, most, v, a, dynamics.loss(now, c), now.normal[c])
+    if isinstance(part, Clutch):
+        return ClutchVariables(*shared)
+    ends = [now.mechanism.parts[x.part] for x in (contact.flange, contact.support) if x is not None and x.body is not None]
+    if ends[0].rotational:
+        return RotationalFrictionVariables(*shared)
     stopped = None
     if part.stops() is not None:
         stopped = now.mode[len(now.layout.contacts) + sum(now.mechanism.parts[x.part].stops() is not None for x in now.layout.contacts[:c])]
-    return FrictionVariables(s, v, a, f, mode, sa, locked, free, low, most, v, a, f * v, now.normal[c], stopped)
+    return FrictionVariables(*shared, stopped)

@@ -21,7 +21,9 @@ def check(model: Any) -> None:
             check_value(f"{type(model).__name__}.{name}", child, declaration)
         elif isinstance(child, eqx.Module):
             check(child)
-    getattr(model, "check_rules", lambda: None)()
+    rules = getattr(type(model), "check_rules", None)
+    if rules is not None:
+        rules(model)
 
 
 def check_value(name: str, value: Any, declaration: Declaration) -> None:

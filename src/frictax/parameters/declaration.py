@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.parameters.domains import AbstractDomain, Real
@@ -58,6 +59,8 @@ def as_array(value: Any) -> Any:
     if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.floating):
         return value
     try:
+        if isinstance(value, int | float | np.ndarray):  # numpy converts faster than JAX
+            return jnp.asarray(np.asarray(value, dtype=jax.dtypes.canonicalize_dtype(float)))
         return jnp.asarray(value, dtype=float)
     except (TypeError, ValueError):
         return value  # `check` names the field and the value

@@ -29,6 +29,10 @@ class AbstractDomain(abc.ABC):
         """Whether an entry lies where `to_unconstrained` is infinite, so that a fit could not leave it."""
 
     @abc.abstractmethod
+    def bound(self) -> float:
+        """What no entry lies below; -inf where there is no such number."""
+
+    @abc.abstractmethod
     def suggestion(self) -> str:
         """Where a fit may start instead of on the edge."""
 
@@ -55,6 +59,9 @@ class Real(AbstractDomain):
     def on_edge(self, value: np.ndarray) -> bool:
         return False
 
+    def bound(self) -> float:
+        return -np.inf
+
     def suggestion(self) -> str:
         return "any finite number"
 
@@ -80,6 +87,9 @@ class Positive(AbstractDomain):
 
     def on_edge(self, value: np.ndarray) -> bool:
         return bool(np.any(value <= 0))
+
+    def bound(self) -> float:
+        return 0.0
 
     def suggestion(self) -> str:
         return "a positive number"
@@ -112,6 +122,9 @@ class AtLeast(AbstractDomain):
     def on_edge(self, value: np.ndarray) -> bool:
         return bool(np.any(value <= self.lower))
 
+    def bound(self) -> float:
+        return self.lower
+
     def suggestion(self) -> str:
         if self.lower:
             return f"{self.lower + 0.05 * abs(self.lower):g}"
@@ -141,6 +154,9 @@ class Increasing(AbstractDomain):
 
     def on_edge(self, value: np.ndarray) -> bool:
         return bool(np.any(np.diff(value) <= 0))
+
+    def bound(self) -> float:
+        return -np.inf
 
     def suggestion(self) -> str:
         return "distinct values"

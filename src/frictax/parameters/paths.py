@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.parameters.declaration import Declaration, as_array, declared
@@ -35,10 +36,10 @@ def get(model: Any, path: str) -> Any:
     """The part, law or value that stands at `path`: ``get(block, "friction.peak")``."""
     node = model
     for step in path.split("."):
-        known = {name: child for name, child, _ in children(node)}
-        if step not in known:
+        found = next(((child,) for name, child, _ in children(node) if name == step), None)
+        if found is None:
             raise _unknown(model, path)
-        node = known[step]
+        (node,) = found
     return node
 
 
@@ -63,7 +64,7 @@ def select(model: Any, free: str | Iterable[str] | None = None) -> list[Paramete
     return [p for p in everything if p.path in chosen]
 
 
-def replace(model: Any, values: Mapping[str, Float[Array, "..."] | float]) -> Any:
+def replace(model: Any, values: Mapping[str, Float[Array | np.ndarray, "..."] | float]) -> Any:
     """`model` with the parameters named by path replaced: ``replace(block, {"friction.peak": 1.2})``."""
     paths = list(values)
     for path in paths:
@@ -84,12 +85,13 @@ class UnknownName(KeyError):
 
 def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
     """The named fields below `model` that may hold parameters, with the field's declaration if it has one."""
-    own = getattr(model, "parameter_children", None)
-    named = getattr(model, "named_parts", None)
+    # Asked of the class: a method bound to a module is itself a new module, and this is called often.
+    own = getattr(type(model), "parameter_children", None)
+    named = getattr(type(model), "named_parts", None)
     if own is not None:
-        yield from own()
+        yield from own(model)
     elif named is not None:
-        for name, child in named():
+        for name, child in named(model):
             yield name, child, None
     elif isinstance(model, eqx.Module):
         for field in dataclasses.fields(model):

@@ -1,0 +1,58 @@
+"""Modelica.Mechanics.Rotational.Components.BearingFriction."""
+
+from typing import ClassVar
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from frictax.contacts.contact import AbstractContact, check_laws
+from frictax.laws import AbstractLaw, Characteristic, Table, as_law
+from frictax.parameters import AtLeast, Scalar, check, parameter
+
+
+class BearingFriction(AbstractContact):
+    """Friction between a turning body and its support, such as a shaft in its bearings.
+
+    Sliding: tau = tau_pos(w) forward, tau = -tau_neg(-w) backward. Stuck: tau is what holds the body, up to tau0_max = peak*tau_pos(0).
+
+    **Arguments:**
+
+    - `body`: name of the `Inertia` it acts on.
+    - `tau_pos`: law or M x 2 table of torque [N.m] over speed w >= 0 [rad/s]; default [[0, 1]].
+    - `peak` >= 1: breakaway over sliding friction at rest.
+    - `tau_neg`: the law of motion backward, also over speed >= 0; default `tau_pos`.
+    - `support`: name of the `Fixed` or of the body that `phi` is measured from and that bears the torque; default: grounded at 0.
+
+    **Raises:** `ValueError` for a value outside its domain.
+
+    **Source:** Modelica Standard Library 4.1.0.
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> shaft = fx.Mechanism(rotor=fx.Inertia(J=1.0, w=2.0), bearing=fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=4.0)))
+    >>> run = fx.simulate(shaft, ts=jnp.array([0.0, 1.0]))
+    >>> round(float(run["rotor"].phi[-1]), 9), bool(run["bearing"].locked[-1])
+    (0.5, True)
+    """
+
+    rotational: ClassVar[bool] = True
+    body: str = eqx.field(static=True)
+    tau_pos: Characteristic = eqx.field(converter=as_law, default_factory=lambda: Table([[0, 1]]))
+    peak: Scalar = parameter(AtLeast(1.0), "1", default=1.0)
+    tau_neg: Characteristic | None = eqx.field(converter=as_law, default=None)
+    support: str | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for laws that are none."""
+        check_laws(self, "tau_pos")
+
+    def law(self, direction: int) -> AbstractLaw:
+        return self.tau_pos if direction > 0 or self.tau_neg is None else self.tau_neg
+
+    def breakaway(self) -> Float[Array, ""]:
+        return self.peak
+
+    def between(self) -> tuple[str, str | None]:
+        return self.body, self.support

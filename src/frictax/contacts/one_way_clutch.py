@@ -1,0 +1,70 @@
+"""Modelica.Mechanics.Rotational.Components.OneWayClutch."""
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from frictax.contacts.contact import AbstractPressed, f0
+from frictax.laws import Characteristic, Table, as_law
+from frictax.parameters import AtLeast, Scalar, parameter
+from frictax.signals import Drive, as_signal
+
+_PEAK = 1 + 1e-4  # the least breakaway over sliding friction, and the least breakaway over that at fn_max, in the Modelica element
+_LOW = 1e-4
+
+
+class OneWayClutch(AbstractPressed):
+    """A clutch with a freewheel in parallel: b turns faster than a, never slower.
+
+    With w_rel = w_b - w_a and fn = fn_max*f_normalized(t): while w_rel > 0 the torque is tau = cgeo*mu_pos(w_rel)*fn, and 0 while fn <= 0.
+    At w_rel = 0 the two are stuck, whatever torque drives b backward, and leave forward above
+    tau0_max = max(peak, 1.0001)*cgeo*mu_pos(0)*fn, or 1e-4*cgeo*mu_pos(0)*fn_max where that is more, so that a released one leaves at
+    almost no torque. A start with w_rel < 0 locks at once.
+
+    **Arguments:** those of `Clutch`; there is no motion backward to have a law of its own.
+
+    **Raises:** `ValueError` for a value outside its domain.
+
+    **Source:** Modelica Standard Library 4.1.0.
+
+    A wheel that is driven, then freewheels:
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> hub = fx.Mechanism(
+    ...     crank=fx.Inertia(J=1.0), wheel=fx.Inertia(J=1.0), hub=fx.OneWayClutch("crank", "wheel", f_normalized=0.0),
+    ...     torque=fx.Torque("crank", fx.Step(height=-4.0, offset=2.0, startTime=1.0)),
+    ... )
+    >>> run = fx.simulate(hub, ts=jnp.array([0.0, 1.0, 2.0]))
+    >>> [round(float(w), 4) for w in run["crank"].w], [round(float(w), 4) for w in run["wheel"].w]
+    ([0.0, 1.0, -1.0], [0.0, 1.0, 1.0])
+    """
+
+    rotational: ClassVar[bool] = True
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    mu_pos: Characteristic = eqx.field(converter=as_law, default_factory=lambda: Table([[0, 0.5]]))
+    peak: Scalar = parameter(AtLeast(1.0), "1", default=1.0)
+    cgeo: Scalar = parameter(AtLeast(0.0), "m", default=1.0)
+    fn_max: Scalar = parameter(AtLeast(0.0), "N", default=1.0)
+    f_normalized: Drive = eqx.field(converter=as_signal, default=1.0)
+
+    @property
+    def mu_neg(self) -> None:
+        """None: it never slides backward."""
+
+    def between(self) -> tuple[str, str | None]:
+        return self.b, self.a
+
+    def scale(self, normal: Any) -> Float[Array, ""]:
+        return self.cgeo * jnp.maximum(normal, 0.0)
+
+    def holds(self, direction: int, scale: Any) -> Float[Array, ""]:
+        if direction < 0:
+            return jnp.full_like(self.peak, jnp.inf)
+        return jnp.maximum(jnp.maximum(self.peak, _PEAK) * f0(self, 1, scale), _LOW * f0(self, 1, self.cgeo * self.fn_max))
+
+    @property
+    def blocks_backward(self) -> bool:
+        return True

@@ -1,0 +1,62 @@
+"""Locating an event inside a step."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+
+class Bracket(eqx.Module):
+    """Two points between which a function changes its sign, and how it got there.
+
+    The secant (Illinois rule) narrows it, and bisection whenever three moves did not halve it.
+
+    **Source:** after T. J. Dekker, in B. Dejon, P. Henrici (eds.), Constructive Aspects of the Fundamental Theorem of Algebra, 1969.
+    """
+
+    low: Float[Array, ""]
+    high: Float[Array, ""]
+    f_low: Float[Array, ""]
+    f_high: Float[Array, ""]
+    kept: Int[Array, ""]  # which end was kept at the last move
+    before: tuple[Array, Array, Array]  # the lengths before the last three moves
+    length: Float[Array, ""]  # at the start
+
+    @classmethod
+    def start(cls, low: Any, high: Any, f_low: Any, f_high: Any) -> "Bracket":
+        never = jnp.full_like(high - low, jnp.inf)
+        return cls(low, high, f_low, f_high, jnp.array(0), (never, never, never), high - low)
+
+    def is_shorter_than(self, rtol: float) -> Bool[Array, ""]:
+        return self.high - self.low <= rtol * self.length
+
+    def guess(self, rtol: float) -> Float[Array, ""]:
+        """Where to look next."""
+        secant = (self.low * self.f_high - self.high * self.f_low) / (self.f_high - self.f_low)
+        # Kept off the ends, the secant closes the bracket also when it comes from one side only.
+        off = 0.4 * rtol * self.length
+        secant = jnp.clip(secant, self.low + off, self.high - off)
+        use = jnp.isfinite(secant) & (self.high - self.low <= 0.5 * self.before[0])
+        return jnp.where(use, secant, 0.5 * (self.low + self.high))
+
+    def narrowed(self, x: Any, fx: Any) -> "Bracket":
+        """The part that holds the change of sign, with f(x) = `fx` known."""
+        first = (fx > 0) != (self.f_high > 0)
+        return Bracket(
+            jnp.where(first, x, self.low),
+            jnp.where(first, self.high, x),
+            # The Illinois rule: an end kept twice counts half.
+            jnp.where(first, fx, jnp.where(self.kept == -1, 0.5 * self.f_low, self.f_low)),
+            jnp.where(first, jnp.where(self.kept == 1, 0.5 * self.f_high, self.f_high), fx),
+            jnp.where(first, 1, -1),
+            (*self.before[1:], self.high - self.low),
+            self.length,
+        )
+
+    def end(self) -> Float[Array, ""]:
+        """The event: of a margin that falls, the end that the secant closed in on; of a quantity that rises, the end after the crossing.
+
+        The phase that begins after a rise has the event behind it.
+        """
+        return jnp.where((self.f_high <= 0) & (jnp.abs(self.f_low) < jnp.abs(self.f_high)), self.low, self.high)

@@ -1,0 +1,36 @@
+"""Which margin falls first, and how fast."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from frictax.mechanism.system import AbstractHybridSystem
+
+
+class Slope(eqx.Module):
+    """Along the motion at one moment: dy/dt, the margins g and their rates dg/dt."""
+
+    speed: Float[Array, " n"]
+    g: Float[Array, " g"]
+    rate: Float[Array, " g"]
+
+
+def slope_of(system: AbstractHybridSystem, args: Any, t: Any, y: Any, mode: Any) -> Slope:
+    speed = system.flow(t, y, mode, args)
+    g, rate = jax.jvp(lambda ti, yi: system.guard(ti, yi, mode, args), (t, y), (jnp.ones_like(t), speed))
+    return Slope(speed, g, rate)
+
+
+def first_to_fall(slope: Slope, expired: Bool[Array, ""]) -> Int[Array, ""]:
+    """The falling guard that is nearest to 0 in time; of guards that had expired at the start, the lowest."""
+    falling = slope.rate < 0
+    away = jnp.where(falling, jnp.abs(slope.g / jnp.where(falling, slope.rate, 1.0)), jnp.inf)
+    return jnp.where(expired | jnp.all(jnp.isinf(away)), jnp.argmin(slope.g), jnp.argmin(away))
+
+
+def hold(tree: Any) -> Any:
+    """`tree` with its arrays as constants to differentiation."""
+    return jax.tree_util.tree_map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)

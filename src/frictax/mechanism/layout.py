@@ -1,0 +1,279 @@
+"""Who is joined to whom in a mechanism: all about it that is static."""
+
+import dataclasses
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from frictax.contacts import AbstractContact, MassWithStopAndFriction
+from frictax.mechanism.bodies import AbstractBody, Fixed
+from frictax.mechanism.forces import AbstractCompliant, AbstractMotion, AbstractSource
+from frictax.mechanism.gears import AbstractGear
+
+BODIES = (AbstractBody, MassWithStopAndFriction)
+PARTS = (*BODIES, Fixed, AbstractCompliant, AbstractSource, AbstractMotion, AbstractGear, AbstractContact)
+
+
+@dataclasses.dataclass(frozen=True)
+class Flange:
+    """An end of a body: the body's number, or None and the part's number of a `Fixed`; `side` is -1, 0 or +1 times L/2."""
+
+    body: int | None
+    part: int
+    side: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Contact:
+    """Where a friction contact stands: what `flange` does relative to `support` (None: the housing) is its motion.
+
+    `part` is its number, `signal` the number of the signal that presses it on. `group`: the contacts that it acts on through bodies and
+    gears, itself among them. `alone`: it has no such neighbour, and holds one coordinate that no gear ties to another. `redundant`:
+    others in its group can hold the same motion.
+    """
+
+    part: int
+    flange: Flange
+    support: Flange | None
+    signal: int | None
+    group: tuple[int, ...] = ()
+    alone: bool = True
+    redundant: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Gear:
+    """A relation between the positions of `bodies`; the last of them follows the others."""
+
+    part: int
+    bodies: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """The parts by number. `coordinates`: the bodies whose positions are the coordinates, the others follow by `gears` or `motions`."""
+
+    bodies: tuple[int, ...]
+    coordinates: tuple[int, ...]
+    gears: tuple[Gear, ...]
+    motions: tuple[tuple[int, int, int], ...]
+    contacts: tuple[Contact, ...]
+    compliants: tuple[tuple[int, Flange, Flange], ...]
+    forces: tuple[tuple[int, Flange, int | None], ...]
+    signals: tuple[tuple[int, str], ...]
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The contacts by groups that do not act on each other."""
+        return tuple(dict.fromkeys(c.group for c in self.contacts))
+
+
+# A linear form in the coordinates: the factor of each that has one.
+Form = dict[int, Any]
+
+
+def forms(lay: Layout, factors: Callable[[int], tuple[Any, ...]]) -> list[Form]:
+    """The position of each body as a linear form in the coordinates, but for what motions add; `factors` of a gear's relation."""
+    found: dict[int, Form] = {b: {i: 1.0} for i, b in enumerate(lay.coordinates)}
+    found |= {body: {} for _, body, _ in lay.motions}
+    for gear in lay.gears:
+        *others, last = zip(gear.bodies, factors(gear.part), strict=True)
+        found[last[0]] = {}
+        for body, factor in others:
+            found[last[0]] = added(found[last[0]], found[body], -factor / last[1])
+    return [found[b] for b in range(len(lay.bodies))]
+
+
+def added(a: Form, b: Form, factor: Any = 1.0) -> Form:
+    """a + factor*b."""
+    total = dict(a)
+    for i, x in b.items():
+        scaled = x if _is(factor, 1.0) else factor if _is(x, 1.0) else factor * x
+        total[i] = total[i] + scaled if i in total else scaled
+        if _is(total[i], 0.0):  # of two flanges of one body
+            del total[i]
+    return total
+
+
+def _is(x: Any, number: float) -> bool:
+    return isinstance(x, float) and x == number
+
+
+def row_of(contact: Contact, bodies: list[Form]) -> Form:
+    """The relative motion of a contact as a linear form in the coordinates."""
+    row = {} if contact.flange.body is None else bodies[contact.flange.body]
+    if contact.support is None or contact.support.body is None:
+        return row
+    return added(row, bodies[contact.support.body], -1.0)
+
+
+def layout(mechanism: Any) -> Layout:
+    """The `Layout` of a mechanism; raises `ValueError` where the names do not fit together."""
+    parts = mechanism.parts
+    bodies = tuple(i for i, p in enumerate(parts) if isinstance(p, BODIES))
+    if not bodies:
+        raise ValueError("`Mechanism` must have a body that moves. Add `mass=Mass(m=...)`.")
+    signals: list[tuple[int, str]] = []
+
+    def signal(part: int, field: str) -> int:
+        signals.append((part, field))
+        return len(signals) - 1
+
+    compliants, forces, contacts, gears, motions = [], [], [], [], []
+    for i, part in enumerate(parts):
+        if isinstance(part, AbstractCompliant):
+            a, b = _flange(mechanism, i, part.a, 1), _flange(mechanism, i, part.b, -1)
+            if a.body is not None and a.body == b.body:
+                raise ValueError(
+                    f"`Mechanism`: {mechanism.names[i]!r} must join two bodies, got {part.a!r} and {part.b!r}. "
+                    "Hold one end with `wall=Fixed()`."
+                )
+            compliants.append((i, a, b))
+        elif isinstance(part, AbstractSource):
+            field = part.signal_name()
+            forces.append((i, _flange(mechanism, i, part.body, 1), None if field is None else signal(i, field)))
+        elif isinstance(part, AbstractMotion):
+            motions.append((i, _moving(mechanism, i, part.body), signal(i, part.signal_name())))
+        elif isinstance(part, AbstractGear):
+            gears.append(_gear(mechanism, i, part))
+        elif isinstance(part, MassWithStopAndFriction):
+            contacts.append(Contact(i, Flange(bodies.index(i), i, 0), None, None))
+        elif isinstance(part, AbstractContact):
+            contacts.append(_contact(mechanism, i, part, signal))
+    followers = _followers(mechanism, gears, motions)
+    coordinates = tuple(b for b in range(len(bodies)) if b not in followers)
+    lay = Layout(bodies, coordinates, tuple(gears), tuple(motions), tuple(contacts), tuple(compliants), tuple(forces), tuple(signals))
+    return dataclasses.replace(lay, contacts=_grouped(mechanism, lay))
+
+
+def _followers(mechanism: Any, gears: list[Gear], motions: list[tuple[int, int, int]]) -> dict[int, str]:
+    """The bodies whose position is no coordinate, each with the name of the part that it follows."""
+    followers: dict[int, str] = {}
+    for part, body in [(part, body) for part, body, _ in motions] + [(gear.part, gear.bodies[-1]) for gear in gears]:
+        name = mechanism.names[_body_parts(mechanism)[body]]
+        if body in followers:
+            raise ValueError(
+                f"`Mechanism`: the motion of {name!r} must be given once, got it from {followers[body]!r} and {mechanism.names[part]!r}. "
+                "Drop one of them, or name the gear's other bodies last."
+            )
+        followers[body] = mechanism.names[part]
+    known = set(range(len(_body_parts(mechanism)))) - {gear.bodies[-1] for gear in gears}
+    for gear in gears:
+        unknown = [b for b in gear.bodies[:-1] if b not in known]
+        if unknown:
+            late = mechanism.names[_body_parts(mechanism)[unknown[0]]]
+            raise ValueError(
+                f"`Mechanism`: the gear {mechanism.names[gear.part]!r} must follow bodies that are known before it, got {late!r}, "
+                "which follows a gear written later. Write that gear first."
+            )
+        known.add(gear.bodies[-1])
+    return followers
+
+
+def _grouped(mechanism: Any, lay: Layout) -> tuple[Contact, ...]:
+    """The contacts of `lay` with their groups."""
+    # Any numbers will do for the ratios: they only must not cancel by accident.
+    draw = np.random.default_rng(0)
+    at = forms(lay, lambda part: tuple(draw.uniform(0.5, 2.0) * x for x in mechanism.parts[part].signs()))
+    rows = [row_of(c, at) for c in lay.contacts]
+    for c, row in zip(lay.contacts, rows, strict=True):
+        if not row:
+            raise ValueError(
+                f"`Mechanism`: the friction {mechanism.names[c.part]!r} must act on a motion that is not given, "
+                f"got {_ends(mechanism, c)}. Name a body that moves freely."
+            )
+    tied = [set(form) for form in at if form] + [set(row) for row in rows]
+    sets = {i: {i} for i in range(len(lay.coordinates))}
+    for some in tied:
+        joined = set().union(*(sets[i] for i in some))
+        sets |= dict.fromkeys(joined, joined)
+    contacts = []
+    for c, row in zip(lay.contacts, rows, strict=True):
+        component = sets[next(iter(row))]
+        group = tuple(d for d, other in enumerate(rows) if next(iter(other)) in component)
+        matrix = np.array([[rows[d].get(i, 0.0) for i in component] for d in group], dtype=float)
+        alone = len(group) == 1 and len(component) == 1 and _is(next(iter(row.values())), 1.0)
+        contacts.append(dataclasses.replace(c, group=group, alone=alone, redundant=bool(np.linalg.matrix_rank(matrix) < len(group))))
+    return tuple(contacts)
+
+
+def _ends(mechanism: Any, contact: Contact) -> str:
+    part = mechanism.parts[contact.part]
+    names = [getattr(part, f) for f in ("body", "support", "a", "b") if getattr(part, f, None) is not None]
+    return " and ".join(repr(n) for n in names)
+
+
+def _contact(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], int]) -> Contact:
+    plus, minus = part.between()
+    flange, support = _flange(mechanism, i, plus, 1), None if minus is None else _flange(mechanism, i, minus, 1)
+    name = mechanism.names[i]
+    if flange.body is None and (support is None or support.body is None):
+        raise ValueError(
+            f"`Mechanism`: the friction {name!r} must act on a body that moves, got {plus!r}, which is fixed. Name the mass instead."
+        )
+    if support is not None and support.body == flange.body and flange.body is not None:
+        raise ValueError(f"`Mechanism`: the friction {name!r} must act between two bodies, got {plus!r} and {minus!r}. Leave out one.")
+    has_signal = any(f.name == "f_normalized" for f in dataclasses.fields(part))
+    return Contact(i, flange, support, signal(i, "f_normalized") if has_signal else None)
+
+
+def _gear(mechanism: Any, i: int, part: AbstractGear) -> Gear:
+    numbers = tuple(_moving(mechanism, i, name) for name in part.joined())
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"`Mechanism`: the gear {mechanism.names[i]!r} must join different bodies, got {', '.join(part.joined())}.")
+    return Gear(i, numbers)
+
+
+def _moving(mechanism: Any, i: int, name: str) -> int:
+    body = _flange(mechanism, i, name, 0).body
+    if body is None:
+        raise ValueError(f"`Mechanism`: {mechanism.names[i]!r} must name bodies that move, got {name!r}, which is fixed.")
+    return body
+
+
+def _body_parts(mechanism: Any) -> list[int]:
+    return [i for i, p in enumerate(mechanism.parts) if isinstance(p, BODIES)]
+
+
+def is_rotational(part: Any) -> bool | None:
+    """Whether a part turns (True) or slides (False); None for one that does either."""
+    return getattr(type(part), "rotational", None)
+
+
+def _flange(mechanism: Any, part: int, name: Any, side: int) -> Flange:
+    owner = mechanism.names[part]
+    if not isinstance(name, str):
+        raise ValueError(f"`Mechanism`: {owner!r} must name the body it is attached to as text, got {name!r}. Write 'mass'.")
+    body, _, end = name.partition(".")
+    attachable = [n for n, p in mechanism.named_parts() if isinstance(p, (*BODIES, Fixed))]
+    if body not in attachable:
+        near = difflib.get_close_matches(body, attachable, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"`Mechanism`: {owner!r} is attached to {name!r}, which is no body.{hint} Bodies are: {', '.join(attachable)}.")
+    if end not in ("", "flange_a", "flange_b", "flange"):
+        raise ValueError(f"`Mechanism`: {owner!r} is attached to {name!r}; write {body!r}, '{body}.flange_a' or '{body}.flange_b'.")
+    index = mechanism.names.index(body)
+    _check_kind(mechanism, part, index)
+    if isinstance(mechanism.parts[index], Fixed):
+        return Flange(None, index, 0)
+    has_length = hasattr(mechanism.parts[index], "L")
+    return Flange(_body_parts(mechanism).index(index), index, {"flange_a": -1, "flange_b": 1}.get(end, side) * has_length)
+
+
+def _check_kind(mechanism: Any, part: int, index: int) -> None:
+    here, there = is_rotational(mechanism.parts[part]), is_rotational(mechanism.parts[index])
+    if None in (here, there) or here == there:
+        return
+    kind, body = type(mechanism.parts[part]).__name__, type(mechanism.parts[index]).__name__
+    does = ("slides", "turns")
+    raise ValueError(
+        f"`Mechanism`: {mechanism.names[part]!r}, a {kind}, acts on what {does[bool(here)]}, got {mechanism.names[index]!r}, "
+        f"which is of kind {body} and {does[bool(there)]}. Take the {'translational' if here else 'rotational'} part."
+    )
+
+
+def signal_of(mechanism: Any, place: tuple[int, str]) -> Any:
+    """The signal in field `place[1]` of part `place[0]`."""
+    return getattr(mechanism.parts[place[0]], place[1])
