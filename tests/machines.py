@@ -175,3 +175,24 @@ def four_rotational_elements() -> fx.Mechanism:
         clutch=fx.Clutch("inertia2", "inertia3", fn_max=1.0, f_normalized=press),
         torque2=fx.Torque("inertia2", torque),
     )
+
+
+def freewheel() -> fx.Mechanism:
+    """The fourth set-up of ModelicaTest.Rotational.TestFriction."""
+    return fx.Mechanism(
+        inertia4=fx.Inertia(J=1.0),
+        inertia5=fx.Inertia(J=1.0),
+        oneWayClutch=fx.OneWayClutch("inertia5", "inertia4", fn_max=1.0, f_normalized=fx.Step(100.0, startTime=0.5)),
+        torque3=fx.Torque("inertia4", fx.Sine(10.0, f=1.0)),
+    )
+
+
+def one_way_clutch() -> fx.Mechanism:
+    """Modelica.Mechanics.Rotational.Examples.OneWayClutch."""
+    press = fx.Pulse(amplitude=1.0, width=50.0, period=1.3, startTime=0.3)
+    return fx.Mechanism(
+        inertiaIn=fx.Inertia(J=1.0, w=-0.5),
+        inertiaOut=fx.Inertia(J=1.0),
+        oneWayClutch=fx.OneWayClutch("inertiaIn", "inertiaOut", peak=25.0, fn_max=3.0, f_normalized=press),
+        torque=fx.Torque("inertiaIn", fx.Sine(10.0, f=3.0)),
+    )

@@ -1,0 +1,95 @@
+"""Clutches, brakes and bearings that lock against each other, beside Dymola's and OpenModelica's runs of the same models."""
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from beside import assert_same_modes, away_from_events, own_changes, run_on, table_of
+from machines import REFERENCE, coupled_clutches, four_rotational_elements, freewheel, one_way_clutch, rotational_friction
+
+
+def _assert_states(run: fx.Trajectory, table: dict[str, np.ndarray], rows: np.ndarray, names: list[str], within: float = 3e-4) -> None:
+    away = away_from_events(run, 2e-6)
+    for name in names:
+        part, variable = name.split(".")
+        error = np.abs(np.asarray(getattr(run[part], variable)) - table[name][rows])
+        assert np.max(error[away]) <= within, name
+
+
+def test_coupled_clutches_modes_within_1e_5_s_and_states_within_3e_4(reference_folder: Path) -> None:
+    table = table_of(reference_folder / "Rotational.CoupledClutches.csv")
+    run, rows = run_on(coupled_clutches(), table["time"])
+    for part in ("clutch1", "clutch2", "clutch3"):
+        assert_same_modes(run, table, part, f"{part}.mode", 1e-5)
+    states = [f"clutch{i}.{x}" for i in (1, 2, 3) for x in ("phi_rel", "w_rel")] + ["J1.phi", "J1.w"]
+    _assert_states(run, table, rows, [name for name in states if name in table])
+
+
+def test_coupled_clutches_until_0_4_s_is_the_closed_form_to_1e_8() -> None:
+    ts = jnp.linspace(0.0, 0.4, 41)[:-1]
+    run = fx.simulate(coupled_clutches(), ts, REFERENCE)
+    w2 = 10 / (0.4 * np.pi) * np.sin(0.4 * np.pi * ts)
+    assert np.max(np.abs(run["J2"].w - w2)) <= 1e-8
+    assert np.max(np.abs(run["J1"].w - (10 + (1 - np.cos(10 * np.pi * ts)) / np.pi - w2))) <= 1e-8
+
+
+def test_coupled_clutches_have_the_full_files_torques_sa_and_locked(reference_folder: Path) -> None:
+    """The full file is coarse: 8e-4 in speed, 4e-4 s in switch times."""
+    table = table_of(reference_folder / "Rotational.CoupledClutches.full.csv")
+    run, rows = run_on(coupled_clutches(), table["time"])
+    away = away_from_events(run, 2e-3)
+    for part in ("clutch1", "clutch2", "clutch3"):
+        for variable in ("tau", "sa", "a_rel", "tau0", "tau0_max", "fn"):
+            name = f"{part}.{variable}"
+            error = np.abs(np.asarray(getattr(run[part], variable)) - table[name][rows])
+            assert np.max(error[away]) <= 1e-3 * max(1.0, float(np.max(np.abs(table[name])))), name
+        for variable in ("locked", "free", "mode"):
+            got = np.asarray(getattr(run[part], variable), dtype=float)
+            assert np.all((got == table[f"{part}.{variable}"][rows])[away]), f"{part}.{variable}"
+
+
+def test_coupled_clutches_lose_what_the_drive_gives_and_the_wheels_lack() -> None:
+    run = fx.simulate(coupled_clutches(), jnp.linspace(0.0, 1.5, 301), REFERENCE, energy=True)
+    assert float(jnp.max(jnp.abs(run.energy.balance))) <= 1e-7
+    power = sum(run[f"clutch{i}"].lossPower for i in (1, 2, 3))
+    assert float(jnp.min(power)) >= 0.0
+    # Trapezoids between the samples see to 1e-3 what the run itself integrated.
+    lost = jnp.sum(0.5 * (power[1:] + power[:-1]) * jnp.diff(run.ts))
+    assert float(run.energy.friction[-1]) == pytest.approx(float(lost), rel=1e-2)
+
+
+def test_rotational_friction_modes_within_1e_5_s_and_states_within_3e_4(reference_folder: Path) -> None:
+    table = table_of(reference_folder / "Rotational.Friction.csv")
+    run, rows = run_on(rotational_friction(), table["time"])
+    for part in ("clutch", "brake"):
+        assert_same_modes(run, table, part, f"{part}.mode", 1e-5)
+    _assert_states(run, table, rows, ["clutch.phi_rel", "clutch.w_rel", "inertia3.phi", "inertia3.w", "spring.phi_rel", "spring.w_rel"])
+
+
+def test_bearing_brake_and_clutch_of_the_library_test_within_1e_5_s_and_3e_4(reference_folder: Path) -> None:
+    table = table_of(reference_folder / "ModelicaTest.Rotational.TestFriction.csv")
+    run, rows = run_on(four_rotational_elements(), table["time"])
+    for part in ("bearingFriction", "brake", "clutch"):
+        assert_same_modes(run, table, part, f"{part}.mode", 1e-5)
+    names = [f"inertia{i}.{x}" for i in ("", "1", "2") for x in ("phi", "w")] + ["clutch.phi_rel", "clutch.w_rel"]
+    _assert_states(run, table, rows, names)
+
+
+def test_a_freewheel_of_the_library_test_leaves_at_once_and_sticks_at_0_5315199_s(reference_folder: Path) -> None:
+    table = table_of(reference_folder / "ModelicaTest.Rotational.TestFriction.csv")
+    run, rows = run_on(freewheel(), table["time"])
+    _assert_states(run, table, rows, ["inertia5.phi", "inertia5.w", "oneWayClutch.phi_rel", "oneWayClutch.w_rel"])
+    sticks = np.asarray(table["time"])[1:][np.diff(table["oneWayClutch.stuck"]) > 0]
+    (own,) = (t for t, mode in own_changes(run, "oneWayClutch")[1:] if mode == 0)
+    assert abs(own - sticks[0]) <= 1e-5
+    assert own_changes(run, "oneWayClutch")[1][0] <= 1e-5
+
+
+def test_the_one_way_clutch_of_the_library_within_3e_4(reference_folder: Path) -> None:
+    table = table_of(reference_folder / "Rotational.OneWayClutch.csv")
+    run, rows = run_on(one_way_clutch(), table["time"])
+    _assert_states(run, table, rows, ["inertiaIn.phi", "inertiaIn.w", "oneWayClutch.phi_rel", "oneWayClutch.w_rel"])
+    assert float(jnp.min(run["oneWayClutch"].w_rel)) >= -1e-12
