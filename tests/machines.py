@@ -196,3 +196,56 @@ def one_way_clutch() -> fx.Mechanism:
         oneWayClutch=fx.OneWayClutch("inertiaIn", "inertiaOut", peak=25.0, fn_max=3.0, f_normalized=press),
         torque=fx.Torque("inertiaIn", fx.Sine(10.0, f=3.0)),
     )
+
+
+def lossy_gear(bearing: bool = False) -> fx.Mechanism:
+    """Modelica.Mechanics.Rotational.Examples.LossyGearDemo1, and LossyGearDemo2 with a bearing."""
+    parts: dict[str, Any] = {
+        "Inertia1": fx.Inertia(J=1.0),
+        "Inertia2": fx.Inertia(J=1.5),
+        "gear": fx.LossyGear("Inertia1", "Inertia2", ratio=2.0, lossTable=[[0, 0.5, 0.5, 0, 0]]),
+        "torque1": fx.Torque("Inertia1", fx.Sine(10.0, f=1.0)),
+        "torque2": fx.Torque("Inertia2", fx.Ramp(height=5.0, duration=2.0, offset=-10.0)),
+    }
+    if bearing:
+        parts["bearingFriction"] = fx.BearingFriction("Inertia1", tau_pos=[[0, 0.5], [1, 1]])
+    return fx.Mechanism(**parts)
+
+
+def two_brakes_on_one_mass() -> fx.Mechanism:
+    """A mass that two elements hold together, driven until both let go."""
+    return fx.Mechanism(
+        mass=fx.Mass(m=1.5),
+        guide=fx.SupportFriction("mass", f_pos=fx.Stribeck(F_prop=0.3, F_Coulomb=2.0, F_Stribeck=1.0, fexp=3.0), peak=1.2),
+        brake=fx.Brake("mass", mu_pos=[[0, 0.4]], peak=1.3, fn_max=5.0, f_normalized=fx.Sine(amplitude=0.3, f=0.4, offset=1.0)),
+        drive=fx.Force("mass", fx.Sine(amplitude=9.0, f=0.5)),
+    )
+
+
+def mass_on_a_belt() -> fx.Mechanism:
+    """The stick-slip of a mass on a belt, held by a spring, with a guide of its own; the belt's speed changes."""
+    law = fx.Stribeck(F_prop=0.1, F_Coulomb=4.0, F_Stribeck=2.0, fexp=3.0)
+    return fx.Mechanism(
+        wall=fx.Fixed(),
+        belt=fx.Mass(m=10.0),
+        mass=fx.Mass(m=1.0),
+        drive=fx.Position("belt", fx.Sine(amplitude=2.0, f=0.11)),
+        spring=fx.SpringDamper("wall", "mass", c=20.0, d=0.1),
+        friction=fx.SupportFriction("mass", f_pos=law, peak=1.1, support="belt"),
+        guide=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=0.5), peak=1.1),
+    )
+
+
+def planetary_gearbox() -> fx.Mechanism:
+    """A planetary gear whose ring a brake catches, with friction in the bearing of its carrier and a spring to a load."""
+    return fx.Mechanism(
+        sun=fx.Inertia(J=0.2),
+        carrier=fx.Inertia(J=0.5),
+        ring=fx.Inertia(J=0.3),
+        load=fx.Inertia(J=1.0),
+        planetary=fx.IdealPlanetary(sun="sun", carrier="carrier", ring="ring", ratio=2.0),
+        shaft=fx.RotationalSpringDamper("carrier", "load", c=50.0, d=0.5),
+        bearing=fx.BearingFriction("load", tau_pos=fx.Coulomb(F_Coulomb=0.6, F_prop=0.05), peak=1.2),
+        brake=fx.Brake("ring", mu_pos=[[0, 0.3]], peak=1.1, fn_max=20.0, f_normalized=fx.Ramp(height=1.0, duration=0.5, startTime=0.3)),
+        torque=fx.Torque("sun", fx.Sine(amplitude=2.5, f=0.5, offset=0.5)),
+    )

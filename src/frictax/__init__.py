@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from frictax.mechanism import IdealPlanetary as IdealPlanetary
     from frictax.mechanism import Inertia as Inertia
     from frictax.mechanism import LinearPositionDependentForce as LinearPositionDependentForce
+    from frictax.mechanism import LossyGear as LossyGear
     from frictax.mechanism import Mass as Mass
     from frictax.mechanism import Mechanism as Mechanism
     from frictax.mechanism import Position as Position
@@ -131,6 +132,7 @@ _ROOMS = {
         "IdealPlanetary",
         "Inertia",
         "LinearPositionDependentForce",
+        "LossyGear",
         "Mass",
         "Mechanism",
         "Position",

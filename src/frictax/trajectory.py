@@ -140,8 +140,8 @@ def _events(system: MechanicalSystem, path: Path) -> Events:
     names = tuple(system.mechanism.names[c.part] for c in lay.contacts)
     before, after = path.before[:, :n], path.after[:, :n]
     changed = ((before != after) & (jnp.arange(size) < path.count)[:, None]).reshape(-1)
-    order = jnp.argsort(~changed, stable=True)[:size]
-    kept = changed[order]
+    order = jnp.flatnonzero(changed, size=size, fill_value=0)
+    kept = jnp.arange(size) < jnp.sum(changed)
 
     def rows(values: Array, padding: Any) -> Array:
         return jnp.where(kept, values.reshape(-1)[order], padding)

@@ -8,7 +8,7 @@ import pytest
 
 import frictax as fx
 from beside import assert_same_modes, away_from_events, own_changes, run_on, table_of
-from machines import REFERENCE, coupled_clutches, four_rotational_elements, freewheel, one_way_clutch, rotational_friction
+from machines import REFERENCE, coupled_clutches, four_rotational_elements, freewheel, lossy_gear, one_way_clutch, rotational_friction
 
 
 def _assert_states(run: fx.Trajectory, table: dict[str, np.ndarray], rows: np.ndarray, names: list[str], within: float = 3e-4) -> None:
@@ -93,3 +93,34 @@ def test_the_one_way_clutch_of_the_library_within_3e_4(reference_folder: Path) -
     run, rows = run_on(one_way_clutch(), table["time"])
     _assert_states(run, table, rows, ["inertiaIn.phi", "inertiaIn.w", "oneWayClutch.phi_rel", "oneWayClutch.w_rel"])
     assert float(jnp.min(run["oneWayClutch"].w_rel)) >= -1e-12
+
+
+def test_a_lossy_gear_of_the_library_within_1e_5_s_and_3e_4(reference_folder: Path) -> None:
+    table = table_of(reference_folder / "Rotational.LossyGearDemo1.csv")
+    run, rows = run_on(lossy_gear(), table["time"])
+    assert_same_modes(run, table, "gear", "gear.mode", 1e-5)
+    _assert_states(run, table, rows, ["Inertia2.phi", "Inertia2.w"])
+
+
+def test_a_lossy_gear_has_the_full_files_torques(reference_folder: Path) -> None:
+    table = table_of(reference_folder / "Rotational.LossyGearDemo1.full.csv")
+    run, rows = run_on(lossy_gear(), table["time"])
+    away = away_from_events(run, 2e-3)
+    for variable in ("tauLoss", "sa", "a_a", "w_a", "phi_a", "phi_b"):
+        error = np.abs(np.asarray(getattr(run["gear"], variable)) - table[f"gear.{variable}"][rows])
+        assert np.max(error[away]) <= 1e-3 * max(1.0, float(np.max(np.abs(table[f"gear.{variable}"])))), variable
+    assert np.max(np.abs(np.asarray(run["gear"].tau_a) - table["gear.flange_a.tau"][rows])[away]) <= 1e-2
+    assert np.all((np.asarray(run["gear"].locked) == table["gear.locked"][rows])[away])
+
+
+def test_a_lossy_gear_with_a_bearing_moves_when_the_library_does(reference_folder: Path) -> None:
+    """Which of the two bears how much at rest is not unique: Dymola lets the gear begin at 0.456 s already, at rest. The motion is."""
+    table = table_of(reference_folder / "Rotational.LossyGearDemo2.csv")
+    run, rows = run_on(lossy_gear(bearing=True), table["time"])
+    _assert_states(run, table, rows, ["Inertia2.phi", "Inertia2.w"])
+    expected = [0.06359110, 0.2303740, 0.3083068, 0.4727383]
+    moves = np.asarray(run["gear"].w_a)
+    begins = np.asarray(run.ts)[1:][np.diff(np.abs(moves) > 1e-9)]
+    assert begins[1:] == pytest.approx(expected, abs=6e-4)  # the grid of the file; the first is the start
+    times = [t for t, _ in own_changes(run, "gear") + own_changes(run, "bearingFriction")]
+    assert all(min(abs(t - e) for t in times) <= 1e-5 for e in expected)

@@ -50,6 +50,11 @@ class AbstractContact(eqx.Module):
         """Whether it is a freewheel, which never slides backward."""
         return False
 
+    @property
+    def bears_torque(self) -> bool:
+        """Whether its friction is the greater of two straight lines in the torque that its first body hands on, as in a `LossyGear`."""
+        return False
+
     def stops(self) -> tuple[Float[Array, ""], Float[Array, ""]] | None:
         """The lowest and highest position [m] of the body's centre, where hard stops stand; None without stops."""
         return None

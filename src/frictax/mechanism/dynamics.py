@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from frictax.contacts import Mode
-from frictax.contacts.contact import f0_max, law_value
+from frictax.contacts.contact import f0, f0_max, law_value
 from frictax.mechanism.elimination import Sparse, product, scaled, solved
 from frictax.mechanism.layout import Flange, Form, Layout, forms, row_of, signal_of
 
 STUCK, FREE = int(Mode.STUCK), int(Mode.FREE)
-_SHARING = 1e-6  # of the diagonal: how stiff contacts are that hold the same motion
+_LEAST_SHARE = 1e-6  # of the greatest in its group
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Moment:
     - `drive`: values of the signals; `driven`: the part of a source's force whose work a drive does.
     - `load`: the sum of the forces on a body but for friction [N].
     - `rows`: the motions of the contacts as linear forms; `v_rel`: their velocities; `direction`: 1, -1, or 0 for one that does not slide;
-      `piece` of the law; `normal`: normal force [N] or None; `scale`: the factor on the law.
+      `piece` of the law; `normal`: normal force [N] or None; `scale`: the factor on the law; `side`: which of two lines the friction is on
+      that depends on a torque, 1 or -1, None elsewhere.
     """
 
     mechanism: Any
@@ -48,6 +49,7 @@ class Moment:
     piece: list[Any]
     normal: list[Any]
     scale: list[Any]
+    side: list[Any]
 
     # -- bodies ----------------------------------------------------------------------------------------------------
 
@@ -90,18 +92,78 @@ class Moment:
 
     # -- contacts --------------------------------------------------------------------------------------------------
 
+    def part(self, c: int) -> Any:
+        """The part that contact c is."""
+        return self.mechanism.parts[self.layout.contacts[c].part]
+
     def capacity(self, c: int, direction: int) -> Array:
         """The force that breaks contact c away in `direction` [N]."""
-        return f0_max(self.mechanism.parts[self.layout.contacts[c].part], direction, self.scale[c])
+        if self.part(c).bears_torque:
+            return self._most(c, direction, self.handed_on(c))
+        return f0_max(self.part(c), direction, self.scale[c])
+
+    def begins(self, c: int, direction: int) -> Array:
+        """The friction of contact c when it begins to slide in `direction`, as a size [N]."""
+        return self.capacity(c, direction) if self.part(c).bears_torque else f0(self.part(c), direction, self.scale[c])
+
+    def _most(self, c: int, direction: int, torque: Array) -> Array:
+        lines = self.part(c).lines(jnp.zeros_like(self.t), None)
+        first, second = (direction * k * torque + d for k, d in lines)
+        return jnp.maximum(first, second)
+
+    def handing(self, c: int) -> tuple[Array, Sparse]:
+        """The torque that the first body of contact c hands on to it: a constant, and the part of each contact's force."""
+        contact = self.layout.contacts[c]
+        body = contact.flange.body
+        assert body is not None
+        m = self.inertias[body]
+        by = {d: m * g for d, g in self.compliance[c].items()}
+        for d, other in enumerate(self.layout.contacts):
+            for flange, sign in ((other.flange, 1.0), (other.support, -1.0)):
+                if d != c and flange is not None and flange.body == body:
+                    by[d] = by[d] - sign
+        return self.load[body] - m * self.slip(c, self.unheld), by
+
+    def handed_on(self, c: int) -> Array:
+        """That torque [N.m]."""
+        torque, by = self.handing(c)
+        return torque + sum(b * self.friction[d] for d, b in by.items())
+
+    def line(self, c: int) -> tuple[Array, Array]:
+        """The line (k, d) that the friction of a contact with a torque is on while it slides."""
+        m = self.direction[c]
+        (k1, d1), (k2, d2) = self.part(c).lines(m * self.v_rel[c], self.piece[c])
+        # Backward the first line is that of the torque's other sign.
+        first = m * self.side[c] > 0
+        return jnp.where(first, k1, k2), m * jnp.where(first, d1, d2)
+
+    def side_margin(self, c: int) -> Array:
+        """How far the torque is from where the friction's other line begins, positive on the side that is taken."""
+        m = self.direction[c]
+        (k1, d1), (k2, d2) = self.part(c).lines(m * self.v_rel[c], self.piece[c])
+        parallel = k1 == k2
+        corner = jnp.where(parallel, 0.5 * d1, (d2 - d1) / jnp.where(parallel, 1.0, k1 - k2))
+        return self.side[c] * (self.handed_on(c) - m * corner)
 
     def share(self, c: int) -> Array:
         """In proportion to what contact c bears part of a load that others bear as well [N]."""
-        part = self.mechanism.parts[self.layout.contacts[c].part]
-        return self.capacity(c, 1) if part.blocks_backward else self.capacity(c, 1) + self.capacity(c, -1)
+        if self.part(c).bears_torque:
+            body = self.layout.contacts[c].flange.body  # what others take of its load is not known yet
+            assert body is not None
+            return self._most(c, 1, self.load[body]) + self._most(c, -1, self.load[body])
+        return self.capacity(c, 1) if self.part(c).blocks_backward else self.capacity(c, 1) + self.capacity(c, -1)
+
+    def shares(self, group: tuple[int, ...]) -> list[Array]:
+        """The shares of a group relative to its greatest, none of them 0."""
+        sizes = [self.share(c) for c in group]
+        most = jnp.max(jnp.stack(sizes)) + jnp.finfo(self.t.dtype).tiny
+        return [jnp.maximum(size / most, _LEAST_SHARE) for size in sizes]
 
     def sliding(self, c: int) -> Array:
         """The friction of contact c while it slides; 0 where it is stuck or free."""
-        m, part = self.direction[c], self.mechanism.parts[self.layout.contacts[c].part]
+        m, part = self.direction[c], self.part(c)
+        if part.bears_torque:
+            return self.friction[c]
         return m * law_value(part, m, m * self.v_rel[c], self.piece[c]) * self.scale[c]
 
     def drift(self, c: int) -> Any:
@@ -126,41 +188,54 @@ class Moment:
             rows[c] = {d: g for d in self.layout.contacts[c].group if (g := product(self.rows[d], by)) is not None}
         return rows
 
-    def held(self, group: tuple[int, ...], which: list[Any], aims: list[Array], others: list[Array]) -> list[Array]:
+    def held(
+        self, group: tuple[int, ...], which: list[Any], aims: list[Array], others: list[Array], lines: dict[int, Array] | None = None
+    ) -> list[Array]:
         """Forces at the contacts of `group`: where `which`, those of which the relative accelerations by all sum to `aims`; else `others`.
 
-        Contacts that hold the same motion share it in proportion to their capacity.
+        To `others` of a contact in `lines` comes that factor times what the forces make of the torque that it bears. Contacts that hold the
+        same motion share it in proportion to their capacity.
         """
+        lines = lines or {}
         rows = {}
         for c, hold in zip(group, which, strict=True):
-            rows[c] = {d: jnp.where(hold, g, 1.0 if c == d else 0.0) for d, g in self.compliance[c].items()}
+            own: Sparse = {c: 1.0}
+            if c in lines:
+                own = {d: (1.0 if c == d else 0.0) - lines[c] * b for d, b in self.handing(c)[1].items()}
+            rows[c] = {d: jnp.where(hold, g, own.get(d, 0.0)) for d, g in self.compliance[c].items()}
         right = {c: jnp.where(hold, aim, other) for c, hold, aim, other in zip(group, which, aims, others, strict=True)}
         if not self.layout.contacts[group[0]].redundant:
             return list(solved(rows, [right])[0].values())
-        # Of all solutions, the one of least sum(force^2/capacity): springs in proportion to capacity, made stiffer round by round.
-        shares = [self.share(c) for c in group]
-        most = jnp.max(jnp.stack(shares)) + jnp.finfo(self.t.dtype).tiny
-        give = {}
-        for c, hold, share in zip(group, which, shares, strict=True):
-            slack = _SHARING * self.compliance[c][c] * most / jnp.maximum(share, 1e-3 * most)
-            give[c] = jnp.where(hold, slack, 0.0)
-            rows[c][c] = rows[c][c] + give[c]
-        force = {c: jnp.zeros_like(self.t) for c in group}
-        for _ in range(4):
-            force = solved(rows, [{c: right[c] + give[c] * force[c] for c in group}])[0]
-        return [force[c] for c in group]
+        # Of all solutions the one of least sum(force^2/share): force = W R'z with R W R'z = right, W = diag(share). What of z the singular
+        # R W R' leaves open, R' takes to 0.
+        weighed = dict(zip(group, self.shares(group), strict=True))
+        slanted = {c: {d: x * weighed[d] for d, x in row.items()} for c, row in rows.items()}
+        matrix = {c: {d: p for d in group if (p := product(slanted[c], rows[d])) is not None} for c in group}
+        slack = {c: jnp.finfo(self.t.dtype).eps ** 0.75 * matrix[c][c] for c in group}
+        for c in group:
+            matrix[c][c] = matrix[c][c] + slack[c]
+        z = {c: jnp.zeros_like(self.t) for c in group}
+        for _ in range(3):
+            z = solved(matrix, [{c: right[c] + slack[c] * z[c] for c in group}])[0]
+        return [sum(slanted[d][c] * z[d] for d in group if c in slanted[d]) for c in group]
 
     @cached_property
     def friction(self) -> list[Array]:
         """Force [N] of each contact, positive against positive velocity; while stuck, what holds."""
         found: list[Any] = [None] * len(self.rows)
         for group in self.layout.groups:
-            stuck, sliding = [self.mode[c] == STUCK for c in group], [self.sliding(c) for c in group]
+            stuck, sliding, lines = [self.mode[c] == STUCK for c in group], [], {}
+            for c in group:
+                if self.part(c).bears_torque:
+                    lines[c], beside = self.line(c)
+                    sliding.append(beside + lines[c] * self.handing(c)[0])
+                else:
+                    sliding.append(self.sliding(c))
             if self.layout.contacts[group[0]].alone:
                 found[group[0]] = jnp.where(stuck[0], self._lone_load(group[0]), sliding[0])
                 continue
             aims = [self.slip(c, self.unheld) for c in group]
-            for c, force in zip(group, self.held(group, stuck, aims, sliding), strict=True):
+            for c, force in zip(group, self.held(group, stuck, aims, sliding, lines), strict=True):
                 found[c] = force
         return found
 
@@ -220,7 +295,9 @@ class Moment:
         return [self.slip(c, a) for c in range(len(self.rows))]
 
 
-def moment(mechanism: Any, layout: Layout, t: Array, y: Array, mode: Array, signals: list[Array], pieces: list[Any]) -> Moment:
+def moment(
+    mechanism: Any, layout: Layout, t: Array, y: Array, mode: Array, signals: list[Array], pieces: list[Any], sides: list[Any]
+) -> Moment:
     """Evaluate signals and loads at time `t`, state `y` and mode `mode`; `signals` and `pieces` number their pieces."""
     n = len(layout.coordinates)
     q, u = [y[i] for i in range(n)], [y[n + i] for i in range(n)]
@@ -255,7 +332,8 @@ def moment(mechanism: Any, layout: Layout, t: Array, y: Array, mode: Array, sign
         scales.append(part.scale(normal))
     accelerations = [g[2] if g else None for g in given]
     return Moment(
-        mechanism, layout, t, mode, q, u, s, v, bodies, accelerations, drive, driven, load, rows, v_rel, directions, pieces, normals, scales
+        mechanism, layout, t, mode, q, u, s, v, bodies, accelerations, drive, driven, load, rows, v_rel, directions, pieces, normals,
+        scales, sides,
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """A mechanism as a hybrid system: smooth motion, margins of its modes, and what happens at an event."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from frictax.contacts import Mode
-from frictax.contacts.contact import edges, f0, has_breaks
+from frictax.contacts.contact import edges, has_breaks
 from frictax.mechanism import dynamics
 from frictax.mechanism.at_rest import modes_at_rest
 from frictax.mechanism.dynamics import Moment
@@ -27,7 +28,7 @@ class MechanicalSystem(AbstractHybridSystem):
     State: the coordinates, their rates and, with ``energy=True``, the work of the drives, the losses by friction and by dampers,
     and the losses at stops [J]. The coordinates are the positions of all bodies that follow no gear and no motion.
     Mode: a mode for each contact, then for each stop -1, 0, 1 (at the lower one, at none, at the upper one), then the piece of
-    each law that has corners, then the piece of each signal.
+    each law that has corners, then, for friction that depends on a torque, on which of two lines it is, then the piece of each signal.
     """
 
     mechanism: Mechanism
@@ -116,8 +117,9 @@ class MechanicalSystem(AbstractHybridSystem):
         y = jnp.concatenate([y, jnp.zeros(4, y.dtype)]) if self.energy else y
         pieces = [signal_of(self.mechanism, place).piece(t) for place in lay.signals]
         laws = sum(has_breaks(parts[c.part]) for c in lay.contacts)
+        sides = sum(parts[c.part].bears_torque for c in lay.contacts)
         walls = [c for c, contact in enumerate(lay.contacts) if parts[contact.part].stops() is not None]
-        mode = [jnp.asarray(FREE)] * len(lay.contacts) + [jnp.asarray(0)] * (len(walls) + laws) + pieces
+        mode = [jnp.asarray(FREE)] * len(lay.contacts) + [jnp.asarray(0)] * (len(walls) + laws) + [jnp.asarray(1)] * sides + pieces
         now = self.moment(t, y, _whole(mode))
         for c in walls:
             (low, high), v = self._part(c).stops(), now.v_rel[c]
@@ -192,6 +194,11 @@ class MechanicalSystem(AbstractHybridSystem):
             at_rest = [rest if self._part(c).blocks_backward else rest & ~f for c, f, rest in zip(group, free, at_rest, strict=True)]
             free = [f & ~rest for f, rest in zip(free, at_rest, strict=True)]
             chosen, consistent = self._chosen(before, now, group, at_rest, events)
+            if any(self._part(c).bears_torque for c in group):
+                # What it holds depends on a torque, and that on the modes.
+                for modes in ([STUCK] * len(group), chosen, chosen):
+                    there = self._with_modes(now, {c: jnp.where(r, m, now.mode[c]) for c, r, m in zip(group, at_rest, modes, strict=True)})
+                    chosen, consistent = self._chosen(before, there, group, at_rest, events)
             ok = ok & (consistent | ~touched)
             for c, off, rest, direction in zip(group, free, at_rest, chosen, strict=True):
                 old, v = before.mode[c], now.v_rel[c]
@@ -209,6 +216,9 @@ class MechanicalSystem(AbstractHybridSystem):
                 # One that slides on from rest, or begins to, keeps its velocity: how that moves with the parameters counts.
                 came = (old == STUCK) | events[c]["forward"] | (mode == STUCK) | (_slides(old) & (mode == -old))
                 rests[c] = touched & rest & ~off & came
+            for c in group:
+                if self._part(c).bears_torque:
+                    new[self._side(c)] = self._new_side(now, c, {d: new[d] for d in group}, events[c], touched)
         n = len(self.layout.coordinates)
         return jnp.concatenate([y[:n], jnp.stack(now.stopped(rests)), y[2 * n :]]) if rests else y, ok
 
@@ -216,7 +226,8 @@ class MechanicalSystem(AbstractHybridSystem):
         """Whether contact c, if it is pressed on, has no velocity."""
         old, v = before.mode[c], jnp.abs(now.v_rel[c])
         # One that is held by others, not by itself, may have gathered some roundings.
-        still = v <= jnp.where(old == STUCK, 1e4, 1.0) * self._rounding(now, c)
+        # The margin of another that slides along with it falls at a rounding below 0.
+        still = v <= jnp.where(old == STUCK, 1e4, 10.0) * self._rounding(now, c)
         stops = event["forward"] & (old != STUCK)
         if self._part(c).blocks_backward:
             stops = stops | (now.v_rel[c] < 0)
@@ -233,7 +244,7 @@ class MechanicalSystem(AbstractHybridSystem):
             hold[m], slide[m] = [], []
             for c in group:
                 old, part = before.mode[c], self._part(c)
-                low, most = f0(part, m, now.scale[c]), now.capacity(c, m)
+                low, most = now.begins(c, m), now.capacity(c, m)
                 # A contact that was stuck leaves it by its own margin, located in time, unless a switch of a drive throws it off.
                 most = jnp.where(old == STUCK, most * (1 + 1e-9), jnp.where((old == m) & ~events[c]["forward"], low, most))
                 most = jnp.where((old == STUCK) & events[c][name], low, most)
@@ -250,7 +261,7 @@ class MechanicalSystem(AbstractHybridSystem):
         pull = [now.slip(c, now.unheld) for c in group]
         matrix = [[now.compliance[c].get(d, jnp.zeros_like(now.t)) for d in group] for c in group]
         b = [p - sum(g * f for g, f in zip(row, others, strict=True)) for p, row in zip(pull, matrix, strict=True)]
-        share = [now.share(c) for c in group]
+        share = now.shares(group)
         stack = lambda rows: jax.lax.stop_gradient(jnp.stack(rows))  # noqa: E731
         found = modes_at_rest(
             jnp.stack([stack(row) for row in matrix]), stack(b), (stack(hold[-1]), stack(hold[1])), (stack(slide[-1]), stack(slide[1])),
@@ -263,6 +274,21 @@ class MechanicalSystem(AbstractHybridSystem):
         """One that was stuck and whose margin fell leaves in that direction, for the value of the margin is a rounding then."""
         stuck = before.mode[c] == STUCK
         return jnp.where(stuck & event["forward"], FORWARD, jnp.where(stuck & event["backward"], BACKWARD, chosen))
+
+    def _with_modes(self, now: Moment, modes: dict[int, Array]) -> Moment:
+        """The same moment with other modes of some contacts."""
+        mode, direction = now.mode, list(now.direction)
+        for c, m in modes.items():
+            mode = mode.at[c].set(m)
+            direction[c] = jnp.where(mode[c] == FREE, 0, mode[c])
+        return dataclasses.replace(now, mode=mode, direction=direction)
+
+    def _new_side(self, now: Moment, c: int, modes: dict[int, Array], event: dict[str, Array], touched: Array) -> Array:
+        """The line that the friction of contact c is on in the new modes: the one that the torque itself then lies on."""
+        there, old = self._with_modes(now, modes), now.side[c]
+        first = dataclasses.replace(there, side=[jnp.asarray(1) if d == c else side for d, side in enumerate(there.side)])
+        found = jnp.where(event["side"], -old, jnp.where(first.side_margin(c) >= 0, 1, -1))
+        return jnp.where(touched & _slides(modes[c]), found, old)
 
     def _law_piece(self, before: Moment, now: Moment, c: int, event: dict[str, Array], mode: Array) -> Array:
         """The piece of its law that contact c is on in its new mode."""
@@ -297,6 +323,9 @@ class MechanicalSystem(AbstractHybridSystem):
             k, ends = now.piece[c], edges(part, now.direction[c])
             margins["faster"] = jnp.where(slides, ends[k + 1] - v + eps, inf)
             margins["slower"] = jnp.where(slides, v - ends[k] + eps, inf)
+        if part.bears_torque:
+            size = jax.lax.stop_gradient(jnp.abs(now.handed_on(c)))
+            margins["side"] = jnp.where(slides, now.side_margin(c) + eps * (size + now.share(c)), inf)
         if now.normal[c] is not None:
             margin = jnp.where(m == FREE, -now.normal[c], now.normal[c]) + eps * part.fn_max
             never = part.fn_max <= 0  # nothing presses it on, ever
@@ -347,7 +376,13 @@ class MechanicalSystem(AbstractHybridSystem):
         """The names of the margins of contact `c`."""
         part, presses = self._part(c), self.layout.contacts[c].signal is not None
         stops, breaks = part.stops() is not None, has_breaks(part)
-        return ["low", "high"] * stops + ["forward", "backward"] + ["faster", "slower"] * breaks + ["normal"] * presses
+        return (
+            ["low", "high"] * stops
+            + ["forward", "backward"]
+            + ["faster", "slower"] * breaks
+            + ["side"] * part.bears_torque
+            + ["normal"] * presses
+        )
 
     def _is_free(self, now: Moment, c: int, old: Array, event: dict[str, Array], fired: Array) -> Array:
         contact, part = now.layout.contacts[c], self._part(c)
@@ -386,14 +421,18 @@ class MechanicalSystem(AbstractHybridSystem):
     def _piece(self, c: int) -> int:
         return self._wall(len(self.layout.contacts)) + sum(has_breaks(self._part(d)) for d in range(c))
 
+    def _side(self, c: int) -> int:
+        return self._piece(len(self.layout.contacts)) + sum(self._part(d).bears_torque for d in range(c))
+
     def _signal(self, j: int) -> int:
-        return self._piece(len(self.layout.contacts)) + j
+        return self._side(len(self.layout.contacts)) + j
 
     def moment(self, t: Array, y: Array, mode: Array) -> Moment:
         """All that is known of the mechanism at time `t`, in state `y` and `mode`."""
         pieces = [mode[self._piece(c)] if has_breaks(self._part(c)) else None for c in range(len(self.layout.contacts))]
+        sides = [mode[self._side(c)] if self._part(c).bears_torque else None for c in range(len(self.layout.contacts))]
         signals = [mode[self._signal(j)] for j in range(len(self.layout.signals))]
-        return dynamics.moment(self.mechanism, self.layout, t, y, mode, signals, pieces)
+        return dynamics.moment(self.mechanism, self.layout, t, y, mode, signals, pieces, sides)
 
 
 def _whole(numbers: list[Any]) -> Array:

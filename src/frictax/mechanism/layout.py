@@ -138,11 +138,20 @@ def layout(mechanism: Any) -> Layout:
             motions.append((i, _moving(mechanism, i, part.body), signal(i, part.signal_name())))
         elif isinstance(part, AbstractGear):
             gears.append(_gear(mechanism, i, part))
+            if isinstance(part, AbstractContact):
+                contacts.append(_contact(mechanism, i, part, signal))
         elif isinstance(part, MassWithStopAndFriction):
             contacts.append(Contact(i, Flange(bodies.index(i), i, 0), None, None))
         elif isinstance(part, AbstractContact):
             contacts.append(_contact(mechanism, i, part, signal))
     followers = _followers(mechanism, gears, motions)
+    for gear in (g for g in gears if getattr(parts[g.part], "bears_torque", False)):
+        others = [mechanism.names[g.part] for g in gears if g is not gear and gear.bodies[0] in g.bodies]
+        if others:
+            name = mechanism.names[gear.part]
+            raise ValueError(
+                f"`Mechanism`: body {parts[gear.part].a!r} must hand its torque on to {name!r} alone, got {others[0]!r} as well."
+            )
     coordinates = tuple(b for b in range(len(bodies)) if b not in followers)
     lay = Layout(bodies, coordinates, tuple(gears), tuple(motions), tuple(contacts), tuple(compliants), tuple(forces), tuple(signals))
     return dataclasses.replace(lay, contacts=_grouped(mechanism, lay))
@@ -176,7 +185,7 @@ def _grouped(mechanism: Any, lay: Layout) -> tuple[Contact, ...]:
     """The contacts of `lay` with their groups."""
     # Any numbers will do for the ratios: they only must not cancel by accident.
     draw = np.random.default_rng(0)
-    at = forms(lay, lambda part: tuple(draw.uniform(0.5, 2.0) * x for x in mechanism.parts[part].signs()))
+    at = forms(lay, lambda part: tuple(draw.uniform(0.5, 2.0) for _ in mechanism.parts[part].joined()))
     rows = [row_of(c, at) for c in lay.contacts]
     for c, row in zip(lay.contacts, rows, strict=True):
         if not row:
@@ -194,7 +203,7 @@ def _grouped(mechanism: Any, lay: Layout) -> tuple[Contact, ...]:
         component = sets[next(iter(row))]
         group = tuple(d for d, other in enumerate(rows) if next(iter(other)) in component)
         matrix = np.array([[rows[d].get(i, 0.0) for i in component] for d in group], dtype=float)
-        alone = len(group) == 1 and len(component) == 1 and _is(next(iter(row.values())), 1.0)
+        alone = not mechanism.parts[c.part].bears_torque and len(group) == 1 and len(component) == 1 and _is(next(iter(row.values())), 1.0)
         contacts.append(dataclasses.replace(c, group=group, alone=alone, redundant=bool(np.linalg.matrix_rank(matrix) < len(group))))
     return tuple(contacts)
 

@@ -13,6 +13,7 @@ from frictax.mechanism.bodies import AbstractBody, Fixed
 from frictax.mechanism.dynamics import Moment
 from frictax.mechanism.forces import AbstractMotion, AbstractSource, PositionController, Torque
 from frictax.mechanism.gears import AbstractGear
+from frictax.mechanism.lossy_gear import LossyGear
 
 
 class MassVariables(eqx.Module):
@@ -151,6 +152,26 @@ class GearVariables(eqx.Module):
     phi: tuple[Float[Array, "..."], ...]
 
 
+class LossyGearVariables(eqx.Module):
+    """The variables of a `LossyGear`.
+
+    - `phi_a`, `phi_b` [rad]; `w_a` [rad/s], `a_a` [rad/s2]; `tau_a` [N.m], the torque that enters at a, and `tauLoss` [N.m], what is lost
+      of it; `lossPower` [W].
+    - `mode`: a `Mode`; `locked`; `sa`: tauLoss when locked, else a_a + tauLoss.
+    """
+
+    phi_a: Float[Array, "..."]
+    phi_b: Float[Array, "..."]
+    w_a: Float[Array, "..."]
+    a_a: Float[Array, "..."]
+    tau_a: Float[Array, "..."]
+    tauLoss: Float[Array, "..."]
+    mode: Int[Array, "..."]
+    sa: Float[Array, "..."]
+    locked: Bool[Array, "..."]
+    lossPower: Float[Array, "..."]
+
+
 class FixedVariables(eqx.Module):
     """Position `s` [m]."""
 
@@ -197,6 +218,10 @@ def _friction_at(now: Moment, c: int) -> Any:
     contact, mode = now.layout.contacts[c], now.mode[c]
     part, v, a, f = now.mechanism.parts[contact.part], now.v_rel[c], now.a_rel[c], now.friction[c]
     locked, free = mode == int(Mode.STUCK), mode == int(Mode.FREE)
+    if isinstance(part, LossyGear):
+        (bodies,) = (gear.bodies for gear in now.layout.gears if gear.part == contact.part)
+        sa = jnp.where(locked, f, a + f)
+        return LossyGearVariables(*(now.s[b] for b in bodies), v, a, now.handed_on(c), f, mode, sa, locked, dynamics.loss(now, c))
     # Of two laws, the one of the direction of motion, or of the direction about to slide.
     forward = jnp.where(locked, f >= 0, now.direction[c] >= 0) | part.blocks_backward
     low, most = (jnp.where(forward, g(part, 1, now.scale[c]), g(part, -1, now.scale[c])) for g in (f0, f0_max))

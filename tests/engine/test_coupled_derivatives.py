@@ -1,0 +1,109 @@
+"""Derivatives of states and event times where contacts lock against each other: forward = reverse = central differences."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from checks import assert_derivatives_agree, central_differences, flat, outcome, rebuilt
+from machines import (
+    TIGHT,
+    coupled_clutches,
+    lossy_gear,
+    mass_on_a_belt,
+    one_way_clutch,
+    planetary_gearbox,
+    two_brakes_on_one_mass,
+)
+
+CLUTCHES = [
+    *(f"clutch{i}.{name}" for i in (1, 2, 3) for name in ("mu_pos.f", "peak", "fn_max")),
+    *(f"J{i}.J" for i in (1, 2, 3, 4)),
+    "J1.w",
+    "J2.w",
+    "torque.tau.amplitude",
+    "clutch2.f_normalized.startTime",
+]
+
+
+def test_coupled_clutches_by_every_mu_peak_fn_max_inertia_and_start() -> None:
+    machine, ts = coupled_clutches(), jnp.array([0.0, 1.5])
+    f = lambda x: outcome(rebuilt(machine, CLUTCHES, x), ts, TIGHT, 9)  # noqa: E731
+    jacobian = assert_derivatives_agree(f, flat(machine, CLUTCHES), step=1e-4)
+    # clutch2 never breaks away, so its peak moves nothing; clutch1 does, at 0.83 and 1.0 s.
+    assert np.all(jacobian[:, CLUTCHES.index("clutch2.peak")] == 0)
+    assert np.max(np.abs(jacobian[8:, CLUTCHES.index("clutch1.peak")])) > 0.01
+
+
+@pytest.mark.parametrize(
+    ("build", "end", "events", "paths"),
+    [
+        pytest.param(
+            two_brakes_on_one_mass, 2.5, 8,
+            ["mass.m", "guide.f_pos.F_Coulomb", "guide.f_pos.F_Stribeck", "guide.peak", "brake.mu_pos.f", "brake.peak", "brake.fn_max"],
+            id="two brakes hold one mass",
+        ),
+        pytest.param(
+            mass_on_a_belt, 6.0, 10,
+            ["mass.m", "friction.f_pos.F_Coulomb", "friction.peak", "guide.f_pos.F_Coulomb", "spring.c", "drive.s.amplitude", "drive.s.f"],
+            id="belt",
+        ),
+        pytest.param(
+            planetary_gearbox, 3.0, 3,
+            ["sun.J", "carrier.J", "ring.J", "planetary.ratio", "shaft.c", "brake.mu_pos.f", "brake.f_normalized.startTime"],
+            id="planetary gear",
+        ),
+        pytest.param(
+            lossy_gear, 0.5, 4,
+            ["Inertia1.J", "Inertia2.J", "gear.ratio", "gear.eta_mf1", "gear.eta_mf2", "torque1.tau.amplitude"],
+            id="lossy gear",
+        ),
+        pytest.param(
+            one_way_clutch, 1.4, 7,
+            ["inertiaIn.J", "inertiaOut.J", "oneWayClutch.mu_pos.f", "oneWayClutch.fn_max", "torque.tau.amplitude"],
+            id="freewheel",
+        ),
+    ],
+)  # fmt: skip
+def test_by_the_parameters_of_belts_gears_and_freewheels(
+    build: Callable[[], fx.Mechanism], end: float, events: int, paths: list[str]
+) -> None:
+    machine, ts = build(), jnp.array([0.0, end])
+    f = lambda x: outcome(rebuilt(machine, paths, x), ts, TIGHT, events)  # noqa: E731
+    x = flat(machine, paths)
+    forward, differences = np.asarray(jax.jit(jax.jacfwd(f))(x)), central_differences(f, x, 1e-4)
+    scale = np.maximum(np.max(np.abs(forward), axis=0, keepdims=True), 1e-3)
+    assert np.all(np.isfinite(f(x)))
+    assert np.max(np.abs(forward - differences) / scale) <= 1e-6
+
+
+def test_blocks_that_break_away_at_one_moment_keep_their_own_event_times() -> None:
+    """Two equal blocks on one drive; the friction of the first does not move the second."""
+
+    def pair(F: jax.Array) -> fx.Mechanism:
+        drive = fx.Sine(amplitude=3.0, f=0.5)
+        return fx.Mechanism(
+            a=fx.Mass(m=1.0),
+            b=fx.Mass(m=1.0),
+            on_a=fx.SupportFriction("a", f_pos=fx.Coulomb(F_Coulomb=F[0]), peak=1.1),
+            on_b=fx.SupportFriction("b", f_pos=fx.Coulomb(F_Coulomb=F[1]), peak=1.1),
+            force_a=fx.Force("a", drive),
+            force_b=fx.Force("b", drive),
+        )
+
+    def motion(F: jax.Array) -> jax.Array:
+        run = fx.simulate(pair(F), jnp.array([0.0, 0.8]), TIGHT)
+        return jnp.concatenate([run.ys[-1], run.events.time[:2]])
+
+    jacobian = jax.jit(jax.jacfwd(motion))(jnp.array([1.0, 1.0]))
+    position_a, position_b, *_, leaves_a, leaves_b = jacobian
+    # 3 sin(pi t) = 1.1 F
+    slope = 1.1 / (3 * np.pi * np.sqrt(1 - (1.1 / 3) ** 2))
+    assert leaves_a == pytest.approx([slope, 0.0], abs=1e-9)
+    assert leaves_b == pytest.approx([0.0, slope], abs=1e-9)
+    assert abs(float(position_a[1])) <= 1e-12
+    assert abs(float(position_b[0])) <= 1e-12
+    assert float(position_a[0]) == pytest.approx(float(position_b[1]), rel=1e-9)

@@ -1,0 +1,155 @@
+"""What several contacts do together, where the answer is known."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from machines import REFERENCE, lossy_gear, mass_on_a_belt, planetary_gearbox, two_brakes_on_one_mass
+
+
+def test_two_brakes_on_one_mass_share_its_load_in_proportion_to_what_they_hold_and_let_go_together() -> None:
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=2.0),
+        strong=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=3.0), peak=1.2),
+        weak=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0), peak=1.2),
+        pull=fx.Force("mass", fx.Ramp(height=10.0, duration=1.0)),
+    )
+    run = fx.simulate(machine, jnp.array([0.0, 0.3, 1.0]), REFERENCE)
+    assert float(run["strong"].f[1]) == pytest.approx(2.25, abs=1e-12)
+    assert float(run["weak"].f[1]) == pytest.approx(0.75, abs=1e-12)
+    # 1.2*(3 + 1) N at 0.48 s; from there on (10 t - 4)/2 m/s2.
+    assert np.asarray(run.events.time[:2]) == pytest.approx([0.48, 0.48], abs=1e-12)
+    assert float(run["mass"].v[-1]) == pytest.approx((5 * (1 - 0.48**2) - 4 * 0.52) / 2, abs=1e-9)
+
+
+def test_one_release_changes_what_another_bears() -> None:
+    """Two masses in line, each on its own guide, with a clutch of springless friction between them: all at rest until a guide lets go."""
+    machine = fx.Mechanism(
+        front=fx.Mass(m=1.0),
+        back=fx.Mass(m=1.0),
+        guide_front=fx.SupportFriction("front", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+        guide_back=fx.SupportFriction("back", f_pos=fx.Coulomb(F_Coulomb=1.0), peak=1.5),
+        between=fx.SupportFriction("front", f_pos=fx.Coulomb(F_Coulomb=5.0), support="back"),
+        pull=fx.Force("front", fx.Ramp(height=10.0, duration=1.0)),
+    )
+    run = fx.simulate(machine, jnp.array([0.0, 0.2, 1.0]), REFERENCE)
+    # The three are one loop and bear the pull together. When both guides have let go, at 1 + 1.5 N, both masses move as one.
+    first = float(run.events.time[0])
+    assert first <= 0.25 + 1e-9
+    assert bool(run["between"].locked[-1])
+    assert float(run["front"].v[-1]) == pytest.approx(float(run["back"].v[-1]), abs=1e-9)
+    moved = float(jnp.max(jnp.where(run.events.part < 2, jnp.where(jnp.isfinite(run.events.time), run.events.time, 0.0), 0.0)))
+    assert moved == pytest.approx(0.25, abs=1e-9)
+    assert float(run["front"].v[-1]) == pytest.approx((5 * (1 - 0.0625) - 2 * 0.75) / 2, abs=1e-8)
+
+
+def test_a_mass_on_a_belt_sticks_to_it_and_breaks_away_where_spring_and_belt_say() -> None:
+    machine = fx.Mechanism(
+        wall=fx.Fixed(),
+        belt=fx.Mass(m=1.0),
+        mass=fx.Mass(m=1.0),
+        drive=fx.Position("belt", fx.Function(lambda t: 0.5 * t)),
+        spring=fx.Spring("wall", "mass", c=10.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0), peak=1.5, support="belt"),
+    )
+    machine = fx.parameters.replace(machine, {"mass.v": jnp.asarray(0.5)})
+    run = fx.simulate(machine, jnp.array([0.0, 0.4, 0.7]), REFERENCE, energy=True)
+    assert int(run["friction"].mode[1]) == 0
+    assert float(run["mass"].s[1]) == pytest.approx(0.2, abs=1e-12)
+    # Carried along at 0.5 m/s until c*s = 3 N, that is 0.6 s.
+    assert float(run.events.time[0]) == pytest.approx(0.6, abs=1e-9)
+    assert float(jnp.max(jnp.abs(run.energy.balance))) <= 1e-8
+
+
+@pytest.mark.parametrize(
+    ("build", "end"), [(two_brakes_on_one_mass, 2.5), (mass_on_a_belt, 6.0), (planetary_gearbox, 3.0), (lossy_gear, 0.5)]
+)
+def test_the_energy_balance_closes(build: Callable[[], fx.Mechanism], end: float) -> None:
+    run = fx.simulate(build(), jnp.linspace(0.0, end, 50), REFERENCE, energy=True)
+    assert float(jnp.max(jnp.abs(run.energy.balance))) <= 1e-7
+    assert np.all(np.isfinite(np.asarray(run.ys)))
+    assert float(jnp.max(jnp.abs(jnp.diff(run.energy.friction)))) > 0
+
+
+def test_a_planetary_gear_turns_its_bodies_by_its_ratio_while_a_brake_holds_the_ring() -> None:
+    run = fx.simulate(planetary_gearbox(), jnp.linspace(0.0, 3.0, 31), REFERENCE)
+    sun, ring, carrier = run["sun"].w, run["ring"].w, run["carrier"].w
+    assert np.asarray(3 * carrier) == pytest.approx(np.asarray(sun + 2 * ring), abs=1e-12)
+    assert bool(run["brake"].locked[-1])
+    assert abs(float(ring[-1])) <= 1e-12
+
+
+def test_a_stop_hit_by_a_mass_that_a_contact_couples_to_another_leaves_the_other_moving() -> None:
+    """The impulse of the stop is more than friction bears: the two slide on each other from then on."""
+    machine = fx.Mechanism(
+        sledge=fx.MassWithStopAndFriction(m=1.0, smin=-5, smax=0.5, F_prop=0.0, F_Coulomb=0.0, F_Stribeck=0.0, fexp=0.0, v=1.0),
+        load=fx.Mass(m=2.0, v=1.0),
+        friction=fx.SupportFriction("load", f_pos=fx.Coulomb(F_Coulomb=2.0), support="sledge"),
+    )
+    run = fx.simulate(machine, jnp.array([0.0, 0.49, 0.75, 2.0]), REFERENCE, energy=True)
+    assert int(run["friction"].mode[1]) == 0
+    assert float(run["sledge"].s[2]) == pytest.approx(0.5, abs=1e-12)
+    # From 0.5 s the load slows with 1 m/s2 on the sledge that stands.
+    assert float(run["load"].v[2]) == pytest.approx(0.75, abs=1e-9)
+    assert float(run["load"].v[3]) == pytest.approx(0.0, abs=1e-12)
+    assert float(run.energy.impact[-1]) == pytest.approx(0.5, abs=1e-9)
+    assert float(jnp.max(jnp.abs(run.energy.balance))) <= 1e-8
+
+
+def _inertias(*names: str) -> dict[str, fx.Inertia]:
+    return {name: fx.Inertia(J=1.0) for name in names}
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        (_inertias("a") | {"b": fx.Mass(m=1.0), "c": fx.Clutch("a", "b")}, "acts on what turns, got 'b'"),
+        (_inertias("a") | {"s": fx.SupportFriction("a")}, "acts on what slides, got 'a'"),
+        (_inertias("a") | {"c": fx.Clutch("a", "a")}, "must act between two bodies"),
+        (_inertias("a") | {"f": fx.Fixed(), "g": fx.IdealGear("a", "f", ratio=2.0)}, "must name bodies that move"),
+        (_inertias("a") | {"g": fx.IdealGear("a", "a", ratio=2.0)}, "must join different bodies"),
+        (
+            _inertias("a", "b") | {"g": fx.IdealGear("a", "b", ratio=2.0), "h": fx.IdealGear("a", "b", ratio=3.0)},
+            "the motion of 'b' must be given once",
+        ),
+        (
+            _inertias("a", "b", "c") | {"h": fx.IdealGear("b", "c", ratio=3.0), "g": fx.IdealGear("a", "b", ratio=2.0)},
+            "Write that gear first",
+        ),
+        ({"m": fx.Mass(m=1.0), "p": fx.Position("m", 0.0), "s": fx.SupportFriction("m")}, "must act on a motion that is not given"),
+        (
+            _inertias("a", "b", "c") | {"g": fx.LossyGear("a", "b", ratio=2.0), "h": fx.IdealGear("a", "c", ratio=2.0)},
+            "must hand its torque on to 'g' alone",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_named_with_the_remedy(parts: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        fx.Mechanism(**parts)
+
+
+def test_a_ratio_of_0_and_a_loss_table_of_another_shape_are_named() -> None:
+    with pytest.raises(ValueError, match="must not be 0"):
+        fx.IdealGear("a", "b", ratio=0.0)
+    with pytest.raises(ValueError, match="must have rows of five numbers"):
+        fx.LossyGear("a", "b", ratio=1.0, lossTable=[[0, 1, 1]])
+    with pytest.raises(ValueError, match="eta_mf1"):
+        fx.LossyGear("a", "b", ratio=1.0, lossTable=[[0, 0, 1, 0, 0]])
+
+
+def test_many_machines_at_once_are_those_one_by_one() -> None:
+    peaks = jnp.array([1.05, 1.3, 2.0])
+    ts = jnp.linspace(0.0, 2.5, 11)
+
+    def motion(peak: jax.Array) -> jax.Array:
+        return fx.simulate(fx.parameters.replace(two_brakes_on_one_mass(), {"guide.peak": peak}), ts).ys
+
+    together = jax.jit(jax.vmap(motion))(peaks)
+    single = jax.jit(motion)
+    for row, peak in zip(together, peaks, strict=True):
+        assert np.max(np.abs(np.asarray(row - single(peak)))) <= 1e-9
