@@ -53,6 +53,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python experiments/benchmarks/p2.py
 	$(BIN)/python experiments/benchmarks/p4.py
 	$(BIN)/python experiments/benchmarks/p4_process.py
+	$(BIN)/python experiments/benchmarks/coupled.py
 	$(BIN)/python experiments/benchmarks/import_time.py
 
 clean:

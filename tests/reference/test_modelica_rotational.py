@@ -54,7 +54,7 @@ def test_coupled_clutches_have_the_full_files_torques_sa_and_locked(reference_fo
 def test_coupled_clutches_lose_what_the_drive_gives_and_the_wheels_lack() -> None:
     run = fx.simulate(coupled_clutches(), jnp.linspace(0.0, 1.5, 301), REFERENCE, energy=True)
     assert float(jnp.max(jnp.abs(run.energy.balance))) <= 1e-7
-    power = sum(run[f"clutch{i}"].lossPower for i in (1, 2, 3))
+    power = jnp.sum(jnp.stack([run[f"clutch{i}"].lossPower for i in (1, 2, 3)]), axis=0)
     assert float(jnp.min(power)) >= 0.0
     # Trapezoids between the samples see to 1e-3 what the run itself integrated.
     lost = jnp.sum(0.5 * (power[1:] + power[:-1]) * jnp.diff(run.ts))

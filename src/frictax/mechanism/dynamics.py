@@ -96,6 +96,12 @@ class Moment:
         """The part that contact c is."""
         return self.mechanism.parts[self.layout.contacts[c].part]
 
+    def place(self, c: int) -> Array:
+        """The position of the first body of contact c."""
+        body = self.layout.contacts[c].flange.body
+        assert body is not None
+        return self.s[body]
+
     def capacity(self, c: int, direction: int) -> Array:
         """The force that breaks contact c away in `direction` [N]."""
         if self.part(c).bears_torque:
@@ -217,7 +223,8 @@ class Moment:
         z = {c: jnp.zeros_like(self.t) for c in group}
         for _ in range(3):
             z = solved(matrix, [{c: right[c] + slack[c] * z[c] for c in group}])[0]
-        return [sum(slanted[d][c] * z[d] for d in group if c in slanted[d]) for c in group]
+        zero = jnp.zeros_like(self.t)
+        return [sum((slanted[d][c] * z[d] for d in group if c in slanted[d]), zero) for c in group]
 
     @cached_property
     def friction(self) -> list[Array]:

@@ -123,7 +123,7 @@ class MechanicalSystem(AbstractHybridSystem):
         now = self.moment(t, y, _whole(mode))
         for c in walls:
             (low, high), v = self._part(c).stops(), now.v_rel[c]
-            s = now.s[lay.contacts[c].flange.body]
+            s = now.place(c)
             mode[self._wall(c)] = jnp.where((s <= low) & (v == 0), -1, jnp.where((s >= high) & (v == 0), 1, 0))
         now = self.moment(t, y, _whole(mode))
         # What is at rest has the value already; this makes it one that no start velocity moves: a small one would come to rest at once.
@@ -301,14 +301,14 @@ class MechanicalSystem(AbstractHybridSystem):
 
     def _margins(self, now: Moment, c: int) -> dict[str, Array]:
         """The margins of contact `c`, by name. All start a rounding above 0, so that none of a new mode is found at 0."""
-        contact, m, part = now.layout.contacts[c], now.mode[c], self._part(c)
+        m, part = now.mode[c], self._part(c)
         eps = 500 * jnp.finfo(now.t.dtype).eps
         slides, inf = _slides(m), jnp.full_like(now.t, jnp.inf)
         v = now.direction[c] * now.v_rel[c]
         forward, backward = (jnp.where(m == STUCK, reserve, inf) for reserve in self._reserves(now, c))
         margins = {}
         if part.stops() is not None:
-            wall, s = now.mode[self._wall(c)], now.s[contact.flange.body]
+            wall, s = now.mode[self._wall(c)], now.place(c)
             forward, backward = jnp.where(wall == 1, inf, forward), jnp.where(wall == -1, inf, backward)
             low, high = part.stops()
             room_low, room_high = s - low + eps, high - s + eps

@@ -12,7 +12,7 @@ from frictax.mechanism import dynamics
 from frictax.mechanism.bodies import AbstractBody, Fixed
 from frictax.mechanism.dynamics import Moment
 from frictax.mechanism.forces import AbstractMotion, AbstractSource, PositionController, Torque
-from frictax.mechanism.gears import AbstractGear
+from frictax.mechanism.gears import AbstractGear, IdealGear
 from frictax.mechanism.lossy_gear import LossyGear
 
 
@@ -146,10 +146,19 @@ class TorqueVariables(eqx.Module):
     tau: Float[Array, "..."]
 
 
-class GearVariables(eqx.Module):
-    """Angles of the bodies [rad] in the order of `bodies`, which is (a, b) or (sun, ring, carrier)."""
+class IdealGearVariables(eqx.Module):
+    """Angles of the two bodies [rad]."""
 
-    phi: tuple[Float[Array, "..."], ...]
+    phi_a: Float[Array, "..."]
+    phi_b: Float[Array, "..."]
+
+
+class IdealPlanetaryVariables(eqx.Module):
+    """Angles of the three bodies [rad]."""
+
+    phi_sun: Float[Array, "..."]
+    phi_ring: Float[Array, "..."]
+    phi_carrier: Float[Array, "..."]
 
 
 class LossyGearVariables(eqx.Module):
@@ -192,7 +201,8 @@ def variables_at(now: Moment, part: int) -> Any:
     if isinstance(element, AbstractContact):
         return _friction_at(now, next(c for c, contact in enumerate(lay.contacts) if contact.part == part))
     if isinstance(element, AbstractGear):
-        return GearVariables(tuple(now.s[b] for gear in lay.gears if gear.part == part for b in gear.bodies))
+        angles = [now.s[b] for gear in lay.gears if gear.part == part for b in gear.bodies]
+        return IdealGearVariables(*angles) if isinstance(element, IdealGear) else IdealPlanetaryVariables(*angles)
     if isinstance(element, AbstractMotion):
         return FixedVariables(next(now.s[body] for i, body, _ in lay.motions if i == part))
     a, b = next((a, b) for i, a, b in lay.compliants if i == part)
@@ -220,8 +230,9 @@ def _friction_at(now: Moment, c: int) -> Any:
     locked, free = mode == int(Mode.STUCK), mode == int(Mode.FREE)
     if isinstance(part, LossyGear):
         (bodies,) = (gear.bodies for gear in now.layout.gears if gear.part == contact.part)
+        phi_a, phi_b = (now.s[b] for b in bodies)
         sa = jnp.where(locked, f, a + f)
-        return LossyGearVariables(*(now.s[b] for b in bodies), v, a, now.handed_on(c), f, mode, sa, locked, dynamics.loss(now, c))
+        return LossyGearVariables(phi_a, phi_b, v, a, now.handed_on(c), f, mode, sa, locked, dynamics.loss(now, c))
     # Of two laws, the one of the direction of motion, or of the direction about to slide.
     forward = jnp.where(locked, f >= 0, now.direction[c] >= 0) | part.blocks_backward
     low, most = (jnp.where(forward, g(part, 1, now.scale[c]), g(part, -1, now.scale[c])) for g in (f0, f0_max))

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -12,12 +13,14 @@ from matplotlib.patches import Patch
 
 from frictax.contacts import AbstractContact, Mode
 from frictax.contacts.contact import f0_max
-from frictax.mechanism.variables import ControllerVariables, ForceVariables, FrictionVariables
+from frictax.mechanism.forces import AbstractSource
 from frictax.report.style import CYCLE, FAINT, MODES, plain, prefixed, style, zero_line
 from frictax.trajectory import Trajectory
 
 
-def draw_trajectory(run: Trajectory, parts: Iterable[str] | str | None = None, *, rotational: bool = False, width: float = 7.5) -> Figure:
+def draw_trajectory(
+    run: Trajectory, parts: Iterable[str] | str | None = None, *, rotational: bool | None = None, width: float = 7.5
+) -> Figure:
     """Draw positions, velocities and friction forces over one time axis, and below them a strip of each contact's mode.
 
     Friction is drawn with its breakaway force +-f0_max (dashed) and the drives (thin); beside the positions stands what a controller
@@ -27,7 +30,7 @@ def draw_trajectory(run: Trajectory, parts: Iterable[str] | str | None = None, *
     **Arguments:**
 
     - `parts`: names of the parts to draw; all bodies, contacts and drives unless given.
-    - `rotational`: write rad and N.m, for a machine whose "positions" are angles.
+    - `rotational`: write rad and N.m, for a machine whose "positions" are angles; unless given, where a body is an `Inertia`.
     - `width` of the figure [inch].
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("run.png")`.
@@ -44,11 +47,14 @@ def draw_trajectory(run: Trajectory, parts: Iterable[str] | str | None = None, *
         raise ValueError(
             f"`draw_trajectory` draws one run, got a batch of shape {np.shape(run.ts)[:-1]}. Take one: jax.tree.map(lambda x: x[0], runs)."
         )
-    drawn = {name: run[name] for name in _names(run, parts)}
+    mechanism = run.system.mechanism
+    drawn = {name: _common(run[name]) for name in _names(run, parts)}
+    if rotational is None:
+        rotational = any(getattr(mechanism.parts[i], "rotational", False) for i in run.system.layout.bodies)
     moving = {name: v for name, v in drawn.items() if hasattr(v, "v") and (parts is not None or _is_body(run, name))}
     forces = {name: v for name, v in drawn.items() if hasattr(v, "f")}
-    asked = {name: v.s_ref for name, v in drawn.items() if isinstance(v, ControllerVariables)}
-    contacts = [name for name, v in drawn.items() if isinstance(v, FrictionVariables)]
+    asked = {name: v.s_ref for name, v in drawn.items() if hasattr(v, "s_ref")}
+    contacts = [name for name in drawn if isinstance(mechanism[name], AbstractContact)]
     heights = ([1.45, 1.45] if moving else []) + ([1.9] if forces else []) + ([0.1 + 0.22 * len(contacts)] if contacts else [])
     if not heights:
         raise ValueError(f"`draw_trajectory` has nothing to draw of {', '.join(drawn)}. Name a body, a contact or a force.")
@@ -107,19 +113,19 @@ def _motion(
 
 
 def _forces(axes: Axes, t: np.ndarray, run: Trajectory, forces: dict[str, Any], rotational: bool) -> None:
-    limits = {name: _limits(run, name, v) for name, v in forces.items() if isinstance(v, FrictionVariables)}
+    limits = {name: _limits(run, name, v) for name, v in forces.items() if hasattr(v, "f0_max")}
     unit, size = prefixed("N.m" if rotational else "N", *(v.f for v in forces.values()), *(y for pair in limits.values() for y in pair))
     zero_line(axes)
     colours, dashes = _colours(), itertools.cycle(("-", "--", ":", "-."))
     for name, v in forces.items():
         f = np.asarray(v.f) / size
-        if isinstance(v, ForceVariables | ControllerVariables):
+        if isinstance(run.system.mechanism[name], AbstractSource):
             axes.plot(t, f, color=FAINT, lw=1.0, ls=next(dashes), label=plain(name))
             continue
         colour = next(colours)
         axes.plot(t, f, color=colour, lw=1.6, label=plain(name))
         for limit in limits.get(name, ()):
-            axes.plot(t, limit / size, color=colour, lw=0.9, ls=(0, (4, 3)), label="±f0_max")
+            axes.plot(t, limit / size, color=colour, lw=0.9, ls=(0, (4, 3)), label="±tau0_max" if rotational else "±f0_max")
     axes.set_ylabel(f"{'torque' if rotational else 'force'} [{unit}]")
     _legend(axes)
 
@@ -133,7 +139,24 @@ def _legend(axes: Axes) -> None:
     )  # fmt: skip
 
 
-def _limits(run: Trajectory, name: str, variables: FrictionVariables) -> tuple[np.ndarray, np.ndarray]:
+def _common(variables: Any) -> Any:
+    """The variables of a part that turns under the names of one that slides."""
+    names: dict[str, str] = {
+        "phi": "s",
+        "phi_rel": "s",
+        "phi_a": "s",
+        "w": "v",
+        "w_rel": "v",
+        "w_a": "v",
+        "tau": "f",
+        "tauLoss": "f",
+        "tau0_max": "f0_max",
+    }
+    common: dict[str, Any] = {names.get(name) or name: value for name, value in vars(variables).items()}
+    return SimpleNamespace(**common)
+
+
+def _limits(run: Trajectory, name: str, variables: Any) -> tuple[np.ndarray, np.ndarray]:
     """The breakaway forces forward and backward: two laws have two."""
     contact = run.system.mechanism[name]
 
@@ -144,7 +167,7 @@ def _limits(run: Trajectory, name: str, variables: FrictionVariables) -> tuple[n
 
     up, down = limit(1), limit(-1)
     held = ~np.asarray(variables.free)
-    return np.where(held, up, np.nan), np.where(held, -down, np.nan)
+    return np.where(held, up, np.nan), np.where(held & np.isfinite(down), -down, np.nan)  # a freewheel has no limit backward
 
 
 def _event_lines(panels: list[Axes], run: Trajectory) -> None:
