@@ -153,14 +153,29 @@ CASES: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: with_mass(wall=fx.Fixed(), guide=fx.SupportFriction("wall")),
         ["'guide'", "a body that moves", "'wall'", "Name the mass"],
     ),
-    "a support that moves": (
-        lambda: with_mass(other=fx.Mass(m=1.0), guide=fx.SupportFriction("mass", support="other")),
-        ["'guide'", "must be a `Fixed`", "'other'", "housing only"],
+    "a support that is the body itself": (
+        lambda: with_mass(guide=fx.SupportFriction("mass", support="mass.flange_a")),
+        ["'guide'", "between two bodies", "'mass' and 'mass.flange_a'", "Leave out one"],
     ),
-    "two contacts on one body": (
-        lambda: with_mass(guide=fx.SupportFriction("mass"), brake=fx.Brake("mass")),
-        ["body 'mass'", "at most one", "guide, brake", "in one contact"],
+    "friction of turning on what slides": (
+        lambda: with_mass(bearing=fx.BearingFriction("mass")),
+        ["'bearing'", "a BearingFriction", "turns", "'mass'", "of kind Mass", "the translational part"],
     ),
+    "friction on a motion that is given": (
+        lambda: with_mass(position=fx.Position("mass", 0.0), guide=fx.SupportFriction("mass")),
+        ["'guide'", "a motion that is not given", "'mass'", "moves freely"],
+    ),
+    "a motion given twice": (
+        lambda: with_mass(one=fx.Position("mass", 0.0), other=fx.Position("mass", 0.0)),
+        ["'mass'", "given once", "'one' and 'other'", "Drop one"],
+    ),
+    "gears in the wrong order": (
+        lambda: fx.Mechanism(
+            **{name: fx.Inertia(J=1.0) for name in "abc"}, second=fx.IdealGear("b", "c", ratio=2.0), first=fx.IdealGear("a", "b", ratio=2.0)
+        ),
+        ["gear 'second'", "known before it", "'b'", "Write that gear first"],
+    ),
+    "a gear without ratio": (lambda: fx.IdealGear("a", "b", ratio=0.0), ["`IdealGear.ratio`", "not be 0", "phi_a/phi_b"]),
     "an unknown part": (lambda: block()["frction"], ["no part 'frction'", "Did you mean 'friction'?", "mass, friction, drive"]),
     "an unknown path": (
         lambda: fx.parameters.get(block(), "friktion.peak"),

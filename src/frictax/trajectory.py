@@ -140,11 +140,10 @@ def _events(system: MechanicalSystem, path: Path) -> Events:
     names = tuple(system.mechanism.names[c.part] for c in lay.contacts)
     before, after = path.before[:, :n], path.after[:, :n]
     changed = ((before != after) & (jnp.arange(size) < path.count)[:, None]).reshape(-1)
-    order = jnp.flatnonzero(changed, size=size, fill_value=0)
-    kept = jnp.arange(size) < jnp.sum(changed)
+    order = jnp.flatnonzero(changed, size=size, fill_value=changed.size)
 
     def rows(values: Array, padding: Any) -> Array:
-        return jnp.where(kept, values.reshape(-1)[order], padding)
+        return jnp.append(values.reshape(-1), jnp.asarray(padding, values.dtype))[order]  # the last entry stands where no event is
 
     times = jnp.broadcast_to(path.times[:, None], (size, n))
     parts = jnp.broadcast_to(jnp.arange(n), (size, n))

@@ -150,8 +150,8 @@ def test_a_compiled_search_calls_back_to_no_host(seen) -> None:
     from frictax.fitting.search import _by_newton
 
     method = fx.LevenbergMarquardt(tolerance=1e-4)
-    problem, x0, _ = pose(block(), {"run": seen}, LAW, (), fx.FreeRun(), (), {}, fit_engine(None, method), Squares())
-    state = jax.eval_shape(lambda z: begin(z, problem.rows()), jnp.asarray(x0))
+    problem, _ = pose(block(), {"run": seen}, LAW, (), fx.FreeRun(), (), {}, fit_engine(None, method), Squares())
+    state = jax.eval_shape(lambda z: begin(z, problem.rows()), jnp.zeros_like(problem.x0))
     state = jax.tree_util.tree_map(lambda a: jnp.zeros(a.shape, a.dtype), state)
     one = jnp.asarray(1.0)
     lowered = _by_newton.lower(problem, state, jnp.asarray(5), one, 1e-4, one, one)

@@ -9,13 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from frictax.contacts import MassWithStopAndFriction
 from frictax.engine import Adaptive, OnSamples, walk
 from frictax.fitting.record import Record
 from frictax.mechanism import AbstractHybridSystem, Driven, MechanicalSystem, Mechanism
-from frictax.mechanism.bodies import Mass
 from frictax.mechanism.variables import variables_at
-from frictax.parameters import children
+from frictax.parameters import Numbers, children
 from frictax.signals import AbstractSignal, Sampled
 
 
@@ -70,7 +68,7 @@ class Bench(eqx.Module):
         yield "outputs", self.outputs, None
 
 
-def driven(machine: Any, t: Float[Array, " n"], inputs: Mapping[str, Float[Array, " n"]], hold: bool) -> AbstractHybridSystem:
+def driven(machine: Any, t: Float[Numbers, " n"], inputs: Mapping[str, Float[Numbers, " n"]], hold: bool) -> AbstractHybridSystem:
     """The machine as a hybrid system under `inputs`, given at the times `t`."""
     signals = {name: Sampled(t, values, hold=hold) for name, values in inputs.items()}
     if not isinstance(machine, Mechanism):
@@ -96,7 +94,7 @@ def signal_field(machine: Mechanism, name: str) -> str:
     return fields[0]
 
 
-def moved_to(system: AbstractHybridSystem, start: Mapping[str, Array]) -> AbstractHybridSystem:
+def moved_to(system: AbstractHybridSystem, start: Mapping[str, Numbers]) -> AbstractHybridSystem:
     """A mechanism whose bodies start at the positions and velocities named by `start`."""
     if not isinstance(system, MechanicalSystem):
         return system
@@ -107,7 +105,11 @@ def moved_to(system: AbstractHybridSystem, start: Mapping[str, Array]) -> Abstra
 
 
 def simulated(
-    system: AbstractHybridSystem, ts: Float[Array, " n"], names: tuple[str, ...], engine: OnSamples | Adaptive, start: Mapping[str, Array]
+    system: AbstractHybridSystem,
+    ts: Float[Numbers, " n"],
+    names: tuple[str, ...],
+    engine: OnSamples | Adaptive,
+    start: Mapping[str, Numbers],
 ) -> tuple[Float[Array, "n c"], Any]:
     """The variables `names` at times `ts`, from the machine's start or, where named, from `start`; and how the run ended."""
     system = moved_to(system, start)
@@ -119,11 +121,8 @@ def simulated(
 
 
 def state_names(machine: Any) -> tuple[str, ...]:
-    """The names of the states of a machine: positions of all bodies, then their velocities."""
-    if isinstance(machine, Mechanism):
-        bodies = [n for n, p in machine.named_parts() if isinstance(p, Mass | MassWithStopAndFriction)]
-        return (*(f"{n}.s" for n in bodies), *(f"{n}.v" for n in bodies))
-    return machine.states()
+    """The names of the states of a machine: positions of the bodies that follow no other, then their velocities."""
+    return MechanicalSystem(machine).states() if isinstance(machine, Mechanism) else machine.states()
 
 
 def check_channels(machine: Any, record: Record) -> None:
@@ -149,7 +148,7 @@ def check_channels(machine: Any, record: Record) -> None:
             raise ValueError(f"The record's output {name!r} is no variable of the machine.{hint} It has: {', '.join(known)}.")
 
 
-def _read(system: AbstractHybridSystem, name: str, ts: Array, path: Any) -> Array:
+def _read(system: AbstractHybridSystem, name: str, ts: Numbers, path: Any) -> Array:
     machine = system.mechanism if isinstance(system, MechanicalSystem) else system
     states = state_names(machine)
     if name in states:

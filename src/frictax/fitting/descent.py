@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-_IDLE = 12  # steps in a row without gain: enough
+from frictax.parameters import Numbers
 
-Numbers = Array | np.ndarray  # numpy's before the search: it compiles nothing
+_IDLE = 12  # steps in a row without gain: enough
 
 # From coordinates to residuals and their Jacobian.
 Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array, "n p"]]]
@@ -67,7 +67,7 @@ def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: float, do
     """
 
     def step(s: Descent) -> Descent:
-        z = s.z + s.move
+        z = jnp.add(s.z, s.move)
         r, jacobian = evaluate(z)
         cost = 0.5 * r @ r
         ratio = (s.cost - cost) / jnp.maximum(s.promised, jnp.finfo(cost.dtype).tiny)

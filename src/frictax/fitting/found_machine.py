@@ -127,7 +127,7 @@ def found_machine(
     jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])  # data in their unit, priors in units of the noise
     lower = bounds(problem.unknowns)
     # What follows asks for lengths of columns and angles between them only, and this has the same.
-    triangle = np.linalg.qr(jacobian, mode="r")
+    triangle = np.asarray(np.linalg.qr(jacobian, mode="r"))  # of one array: numpy's types do not know it
     norms = np.linalg.norm(triangle, axis=0)
     rows = int(counted.sum())
     scale = max(float(np.sqrt(np.sum(r[:data] ** 2) / max(rows - x.size, 1))), 1e-300)

@@ -1,5 +1,6 @@
 """Friction from forces and smoothed motion, without a simulation: the start of every other fit."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -13,6 +14,7 @@ from frictax.fitting.objectives import AbstractObjective, Plan, acting, check_po
 from frictax.fitting.record import Record
 from frictax.fitting.smoothing import smooth
 from frictax.mechanism import MechanicalSystem, Mechanism
+from frictax.parameters import Numbers
 
 
 class InverseDynamics(AbstractObjective):
@@ -69,10 +71,10 @@ class InverseDynamics(AbstractObjective):
         assert isinstance(system, MechanicalSystem)
         bodies = [bench.machine.names[i] for i in system.layout.bodies]
 
-        def one(t: Array, now: dict[str, Array]) -> Array:
+        def one(t: Array, now: Mapping[str, Numbers]) -> Array:
             here = moved_to(system, {name: x for name, x in now.items() if not name.endswith(".a")})
             moment = system.moment(t, *here.start(t))
             a, m = moment.accelerations, moment.inertias
             return jnp.stack([m[i] * (a[i] - now[f"{b}.a"]) for i, b in enumerate(bodies)])
 
-        return jax.vmap(one)(plan.t, plan.known)
+        return jax.vmap(one)(jnp.asarray(plan.t), plan.known)

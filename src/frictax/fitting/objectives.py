@@ -15,8 +15,7 @@ from frictax.fitting.bench import Bench, driven, simulated, state_names
 from frictax.fitting.record import Record
 from frictax.fitting.smoothing import smooth
 from frictax.mechanism import Mechanism, PositionController
-
-Numbers = Array | np.ndarray
+from frictax.parameters import Numbers
 
 
 class Plan(eqx.Module):
@@ -195,7 +194,7 @@ class Windows(AbstractObjective):
     def _runs(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> tuple[Array, Any]:
         given, times = acting(bench, plan, delayed), jnp.asarray(plan.t)
 
-        def window(rows: Array, start: dict[str, Array]) -> tuple[Array, Any]:
+        def window(rows: Numbers, start: Mapping[str, Numbers]) -> tuple[Array, Any]:
             t = times[rows]
             system = driven(bench.machine, t, {name: x[rows] for name, x in given.items()}, plan.hold)
             values, result = simulated(system, t, plan.names, engine, start)
@@ -213,7 +212,7 @@ def acting(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array
     return {name: bench.inputs.at(name)(plan.t, x, plan.t[0], f"inputs.{name}" in delayed) for name, x in plan.inputs.items()}
 
 
-def _recorded(bench: Bench, names: tuple[str, ...], t: Array, values: Array, t0: Array, delayed: frozenset[str]) -> Array:
+def _recorded(bench: Bench, names: tuple[str, ...], t: Numbers, values: Array, t0: Any, delayed: frozenset[str]) -> Array:
     """The outputs as the sensors record them."""
     columns = [bench.outputs.at(name)(t, values[:, i], t0, f"outputs.{name}" in delayed) for i, name in enumerate(names)]
     return jnp.stack(columns, axis=1)
@@ -223,7 +222,7 @@ def plan_of(
     record: Record, measured: Any, weight: Any, start: Mapping[str, Any], rows: Any = None, known: Any = None, names: Any = None
 ) -> Plan:
     array = lambda x: np.asarray(x, dtype=float)  # noqa: E731
-    inputs = {name: array(x) for name, x in record.inputs.items()}
+    inputs: dict[str, Numbers] = {name: array(x) for name, x in record.inputs.items()}
     known = {name: array(x) for name, x in (known or {}).items()}
     start = {name: array(x) for name, x in start.items()}
     return Plan(array(record.t), inputs, array(measured), array(weight), start, known, rows, tuple(names or record.outputs), record.hold)

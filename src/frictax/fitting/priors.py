@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from frictax.parameters import Numbers
+
 
 class AbstractPrior(eqx.Module):
     """Knowledge of one parameter, in units of its own uncertainty."""
@@ -15,7 +17,7 @@ class AbstractPrior(eqx.Module):
     path: eqx.AbstractVar[str]
 
     @abc.abstractmethod
-    def residuals(self, values: Mapping[str, Array | float]) -> Float[Array, " r"]:
+    def residuals(self, values: Mapping[str, Numbers | float]) -> Float[Array, " r"]:
         """Residuals that are about normal with standard deviation 1, of the physical values by path."""
 
 
@@ -36,7 +38,7 @@ class Normal(AbstractPrior):
         if not np.isfinite(self.mean):
             raise ValueError(f"`Normal.mean` of {self.path!r} must be finite, got {self.mean!r}.")
 
-    def residuals(self, values: Mapping[str, Array | float]) -> Float[Array, " r"]:
+    def residuals(self, values: Mapping[str, Numbers | float]) -> Float[Array, " r"]:
         return jnp.ravel((jnp.asarray(values[self.path]) - self.mean) / self.sd)
 
 
@@ -53,7 +55,7 @@ class Smooth(AbstractPrior):
     def __check_init__(self) -> None:
         _check_sd(self, self.sd)
 
-    def residuals(self, values: Mapping[str, Array | float]) -> Float[Array, " r"]:
+    def residuals(self, values: Mapping[str, Numbers | float]) -> Float[Array, " r"]:
         f = jnp.ravel(jnp.asarray(values[self.path]))
         return (f[2:] - 2.0 * f[1:-1] + f[:-2]) / self.sd
 

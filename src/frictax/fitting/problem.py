@@ -15,7 +15,7 @@ from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.objectives import AbstractObjective, Plan
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.steady import SteadyFriction
-from frictax.parameters import Declaration, Real, replace
+from frictax.parameters import Declaration, Numbers, Real, replace
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,16 +95,16 @@ class Problem(eqx.Module):
         hidden = np.concatenate([np.full(u.size, u.hidden) for u in self.unknowns])
         return np.where(hidden, 0.0, np.where(bounded, 1.0, np.abs(x)))
 
-    def physical(self, z: Float[Array, " p"]) -> Float[Array, " p"]:
+    def physical(self, z: Float[Numbers, " p"]) -> Float[Array, " p"]:
         """Values from coordinates."""
         start = self._mapped(self.origin + (self.x0 - self.origin) / self.size, "to_unconstrained")
-        return self.origin + self.size * (self._mapped(start + z, "from_unconstrained") - self.origin)
+        return (self._mapped(start + z, "from_unconstrained") - self.origin) * self.size + self.origin
 
-    def values_and_slopes(self, z: Float[Array, " p"]) -> tuple[Float[Array, " p"], Float[Array, " p"]]:
+    def values_and_slopes(self, z: Float[Numbers, " p"]) -> tuple[Float[Array, " p"], Float[Array, " p"]]:
         """Values, and their derivatives by the coordinates."""
         return jax.jvp(self.physical, (z,), (jnp.ones_like(z),))
 
-    def bench_at(self, x: Float[Array, " p"], record: int | None) -> Bench:
+    def bench_at(self, x: Float[Numbers, " p"], record: int | None) -> Bench:
         """The bench of one record with the values `x`."""
         mine = [u for u in self.unknowns if u.record in (None, record) and not u.hidden]
         return replace(self.bench, {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in mine})
@@ -168,13 +168,13 @@ class Problem(eqx.Module):
         values = {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in self.unknowns}
         return jnp.concatenate([p.residuals(values) for p in self.priors]) if self.priors else jnp.zeros(0)
 
-    def _mapped(self, x: Array, way: str) -> Array:
+    def _mapped(self, x: Numbers, way: str) -> Array:
         out = [getattr(u.declaration.domain, way)(jnp.reshape(x[u.first : u.first + u.size], u.shape)) for u in self.unknowns]
         return jnp.concatenate([jnp.ravel(a) for a in out])
 
 
 @eqx.filter_jit
-def residuals_and_jacobian(problem: Problem, x: Array) -> tuple[Array, Array]:
+def residuals_and_jacobian(problem: Problem, x: Float[Numbers, " p"]) -> tuple[Array, Array]:
     """Plain residuals, no loss applied, and their Jacobian by the values."""
 
     def twice(x: Array) -> tuple[Array, Array]:

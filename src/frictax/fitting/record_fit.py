@@ -253,7 +253,9 @@ def _raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, 
 @eqx.filter_jit
 def _ending(problem: Problem, i: int) -> Any:
     """How the run of plan i ends at the start values."""
-    return problem.objective.result(problem.bench_at(problem.x0, i), problem.plans[i], problem.engine, problem.delayed)
+    plan = problem.plans[i]
+    assert isinstance(plan, Plan)
+    return problem.objective.result(problem.bench_at(problem.x0, i), plan, problem.engine, problem.delayed)
 
 
 def check_arguments(

@@ -231,14 +231,19 @@ def _contact(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], int
 def _gear(mechanism: Any, i: int, part: AbstractGear) -> Gear:
     numbers = tuple(_moving(mechanism, i, name) for name in part.joined())
     if len(set(numbers)) < len(numbers):
-        raise ValueError(f"`Mechanism`: the gear {mechanism.names[i]!r} must join different bodies, got {', '.join(part.joined())}.")
+        raise ValueError(
+            f"`Mechanism`: the gear {mechanism.names[i]!r} must join different bodies, got {', '.join(part.joined())}. Add the other one."
+        )
     return Gear(i, numbers)
 
 
 def _moving(mechanism: Any, i: int, name: str) -> int:
     body = _flange(mechanism, i, name, 0).body
     if body is None:
-        raise ValueError(f"`Mechanism`: {mechanism.names[i]!r} must name bodies that move, got {name!r}, which is fixed.")
+        raise ValueError(
+            f"`Mechanism`: {mechanism.names[i]!r} must name bodies that move, got {name!r}, which is fixed. "
+            "Hold a body by a `Brake` or a `Position`."
+        )
     return body
 
 

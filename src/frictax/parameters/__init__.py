@@ -8,6 +8,7 @@ Physical values live in the model; only a fit leaves them for unconstrained spac
 from frictax.parameters.checks import check as check
 from frictax.parameters.checks import check_value as check_value
 from frictax.parameters.declaration import Declaration as Declaration
+from frictax.parameters.declaration import Numbers as Numbers
 from frictax.parameters.declaration import Scalar as Scalar
 from frictax.parameters.declaration import Vector as Vector
 from frictax.parameters.declaration import as_array as as_array

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import equinox as eqx
-import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from frictax.parameters.declaration import Declaration, as_array, declared
+from frictax.parameters.declaration import Declaration, Numbers, as_array, declared
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +63,7 @@ def select(model: Any, free: str | Iterable[str] | None = None) -> list[Paramete
     return [p for p in everything if p.path in chosen]
 
 
-def replace(model: Any, values: Mapping[str, Float[Array | np.ndarray, "..."] | float]) -> Any:
+def replace(model: Any, values: Mapping[str, Float[Numbers, "..."] | float]) -> Any:
     """`model` with the parameters named by path replaced: ``replace(block, {"friction.peak": 1.2})``."""
     paths = list(values)
     for path in paths:
