@@ -20,6 +20,8 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
+import diffrax  # noqa: E402
+
 import frictax as fx  # noqa: E402
 
 fx.fast_loops()
@@ -43,12 +45,13 @@ def coupled_clutches() -> fx.Mechanism:
 
 
 MACHINE = coupled_clutches()
+ENGINE = fx.Adaptive(rtol=1e-8, atol=1e-10, adjoint=diffrax.ForwardMode())
 
 
 def outcome(x: jax.Array) -> jax.Array:
     """States at the end, and the times of the mode changes."""
     values = {name: value[None] if name.endswith(".f") else value for name, value in zip(NAMES, x, strict=True)}
-    run = fx.simulate(fx.parameters.replace(MACHINE, values), jnp.array([0.0, 1.5]), fx.Adaptive(rtol=1e-8, atol=1e-10))
+    run = fx.simulate(fx.parameters.replace(MACHINE, values), jnp.array([0.0, 1.5]), ENGINE)
     return jnp.concatenate([run.ys[-1], run.events.time[:9]])
 
 

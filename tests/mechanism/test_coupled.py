@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from machines import REFERENCE, lossy_gear, mass_on_a_belt, planetary_gearbox, two_brakes_on_one_mass
+from machines import REFERENCE, coupled_clutches, lossy_gear, mass_on_a_belt, planetary_gearbox, two_brakes_on_one_mass
 
 
 def test_two_brakes_on_one_mass_share_its_load_in_proportion_to_what_they_hold_and_let_go_together() -> None:
@@ -63,6 +63,22 @@ def test_a_mass_on_a_belt_sticks_to_it_and_breaks_away_where_spring_and_belt_say
     assert float(run["mass"].s[1]) == pytest.approx(0.2, abs=1e-12)
     # Carried along at 0.5 m/s until c*s = 3 N, that is 0.6 s.
     assert float(run.events.time[0]) == pytest.approx(0.6, abs=1e-9)
+    assert float(jnp.max(jnp.abs(run.energy.balance))) <= 1e-8
+
+
+def test_a_mass_on_a_belt_that_stops_at_once_slides_on() -> None:
+    machine = fx.Mechanism(
+        belt=fx.Mass(m=3.0),
+        mass=fx.Mass(m=1.0, v=2.0),
+        drive=fx.Position("belt", fx.Ramp(height=2.0, duration=1.0)),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=4.0), peak=1.5, support="belt"),
+    )
+    run = fx.simulate(machine, jnp.array([0.0, 0.9, 1.25, 2.0]), REFERENCE, energy=True)
+    assert [int(m) for m in run["friction"].mode] == [0, 0, 1, 0]
+    # From 1 s the mass slows with 4 m/s2 and stands after 0.5 s.
+    assert np.asarray(run["mass"].v) == pytest.approx([2.0, 2.0, 1.0, 0.0], abs=1e-9)
+    assert float(run["mass"].s[-1]) == pytest.approx(2.5, abs=1e-9)
+    assert float(run.energy.friction[-1]) == pytest.approx(2.0, abs=1e-9)
     assert float(jnp.max(jnp.abs(run.energy.balance))) <= 1e-8
 
 
@@ -153,3 +169,14 @@ def test_many_machines_at_once_are_those_one_by_one() -> None:
     single = jax.jit(motion)
     for row, peak in zip(together, peaks, strict=True):
         assert np.max(np.abs(np.asarray(row - single(peak)))) <= 1e-9
+
+
+@pytest.mark.parametrize(("build", "end"), [(coupled_clutches, 1.5), (two_brakes_on_one_mass, 2.5)])
+def test_a_walk_on_samples_is_the_adaptive_one(build: Callable[[], fx.Mechanism], end: float) -> None:
+    ts = jnp.linspace(0.0, end, 3001)
+    adaptive, sampled = fx.simulate(build(), ts, REFERENCE), fx.simulate(build(), ts, fx.OnSamples())
+    count = int(adaptive.events.count)
+    assert int(sampled.events.count) == count
+    assert np.array_equal(sampled.events.mode_after[:count], adaptive.events.mode_after[:count])
+    assert np.max(np.abs(np.asarray(sampled.events.time[:count] - adaptive.events.time[:count]))) <= 1e-8
+    assert np.max(np.abs(np.asarray(sampled.ys - adaptive.ys))) <= 1e-7

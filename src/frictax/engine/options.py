@@ -28,9 +28,12 @@ class Adaptive(eqx.Module):
     - `solver`: any diffrax solver with an interpolation; `Tsit5` unless given. Stiff machines: `diffrax.Kvaerno5()`.
     - `stepsize_controller`: any of diffrax's; replaces `rtol` and `atol`. A controller without error control needs `dt0`.
     - `dt0`: the first step of every phase [s]. Default: from the phase before.
-    - `dtmax`: the longest step [s]. A guard that falls and rises again within one step is not seen.
+    - `dtmax`: the longest step [s]. A guard that falls and rises again within one step is looked for by a cubic through the guard and its
+      rate at both ends, but not with a controller without error control.
     - `max_events`: how many mode changes and drive switches a run may have.
     - `max_steps`: how many solver steps a run may take.
+    - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for forward mode alone, which is traced and
+      compiled sooner.
 
     **Raises:** `ValueError` for a budget or tolerance that is not positive; at `simulate` for tolerances below what
     32-bit numbers can meet.
@@ -44,6 +47,7 @@ class Adaptive(eqx.Module):
     dtmax: float | None = None
     max_events: int = eqx.field(static=True, default=1000)
     max_steps: int = eqx.field(static=True, default=100_000)
+    adjoint: Any = None
 
     def __check_init__(self) -> None:
         import diffrax
@@ -78,6 +82,7 @@ class Adaptive(eqx.Module):
             )
         if isinstance(control, diffrax.ConstantStepSize) and self.dt0 is None:
             raise ValueError("`Adaptive.dt0` must be given with `ConstantStepSize`: write `Adaptive(..., dt0=1e-3)`.")
+        _check_adjoint(self)
 
     def controller(self, dtype: Any, dtmax: Any) -> "diffrax.AbstractStepSizeController":
         """The step-size controller for numbers of type `dtype`, with steps no longer than `dtmax` (None: no bound)."""
@@ -155,7 +160,14 @@ class OnSamples(eqx.Module):
                 f"`OnSamples.solver` must be an explicit diffrax Runge-Kutta solver such as `diffrax.Bosh3()`, got {self.solver!r}. "
                 "Leave it out for the default."
             )
-        if not isinstance(self.adjoint, diffrax.ForwardMode | ForwardAlone | None):
-            raise ValueError(
-                f"`OnSamples.adjoint` must be None or `diffrax.ForwardMode()`, got {self.adjoint!r}. None serves forward and reverse mode."
-            )
+        _check_adjoint(self)
+
+
+def _check_adjoint(options: Adaptive | OnSamples) -> None:
+    import diffrax
+
+    if not isinstance(options.adjoint, diffrax.ForwardMode | ForwardAlone | None):
+        raise ValueError(
+            f"`{type(options).__name__}.adjoint` must be None or `diffrax.ForwardMode()`, got {options.adjoint!r}. "
+            "None serves forward and reverse mode."
+        )

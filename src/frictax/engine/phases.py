@@ -61,8 +61,11 @@ def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
         return run
 
     push = _push(phase(diffrax.ForwardMode()), moved, t1_, record_, floats)
-    pull = _pull(phase(diffrax.RecursiveCheckpointAdjoint()), moved, t1_, record_, floats)
-    d_ys, d_times = linear(push, pull, inputs, nothing)
+    if options.adjoint is not None:
+        d_ys, d_times = push(inputs)
+    else:
+        pull = _pull(phase(diffrax.RecursiveCheckpointAdjoint()), moved, t1_, record_, floats)
+        d_ys, d_times = linear(push, pull, inputs, nothing)
     # The ends are times of the run itself.
     d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, -1))
     return (floats, whole), ((d_ys, d_times), jax.tree_util.tree_map(lambda _: None, whole))

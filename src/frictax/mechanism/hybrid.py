@@ -77,7 +77,10 @@ class MechanicalSystem(AbstractHybridSystem):
         new = list(mode)
         for j, place in enumerate(self.layout.signals):
             signal, k = signal_of(self.mechanism, place), mode[self._signal(j)]
-            new[self._signal(j)] = after = signal.passed(t, k)
+            after = signal.passed(t, k)
+            if any(j == motion for _, _, motion in self.layout.motions):  # where its velocity may jump, that is for `jump`
+                after = jnp.where(signal.turns(k), after, k)
+            new[self._signal(j)] = after
             for c, contact in enumerate(self.layout.contacts):
                 if contact.signal == j:  # what presses a contact on may set it free: that is for `jump`
                     goes_on = self._is_off(t, c, after) == (mode[c] == FREE)
@@ -106,6 +109,9 @@ class MechanicalSystem(AbstractHybridSystem):
         before = self.moment(t, y, mode)
         y = self._after_hits(before, y, events, new)
         after = self.moment(t, y, _whole(new))
+        if self.energy and self.layout.motions:  # a motion with a corner gives its body energy at once
+            stood = dynamics.stored(dataclasses.replace(after, s=self.moment(t, y, mode).s, v=self.moment(t, y, mode).v))
+            y = y.at[-4].add(sum(dynamics.stored(after)) - sum(stood))
         y, ok = self._settle(before, after, y, events, fired, new)
         return y, _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
 
@@ -216,6 +222,16 @@ class MechanicalSystem(AbstractHybridSystem):
                 # One that slides on from rest, or begins to, keeps its velocity: how that moves with the parameters counts.
                 came = (old == STUCK) | events[c]["forward"] | (mode == STUCK) | (_slides(old) & (mode == -old))
                 rests[c] = touched & rest & ~off & came
+            if now.layout.contacts[
+                group[0]
+            ].redundant:  # those that hold say how fast the others slide, a rounding before they turn as well
+                held = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
+                rests |= {c: rests[c] & (~held | (new[c] == STUCK)) for c in group}
+                for c in group:
+                    against = held & _slides(new[c]) & (new[c] * now.v_rel[c] < -self._rounding(now, c))
+                    new[c] = jnp.where(touched & against, -new[c], new[c])
+                    if has_breaks(self._part(c)):
+                        new[self._piece(c)] = self._law_piece(before, now, c, events[c], new[c])
             for c in group:
                 if self._part(c).bears_torque:
                     new[self._side(c)] = self._new_side(now, c, {d: new[d] for d in group}, events[c], touched)
@@ -224,10 +240,11 @@ class MechanicalSystem(AbstractHybridSystem):
 
     def _is_at_rest(self, before: Moment, now: Moment, c: int, event: dict[str, Array]) -> Array:
         """Whether contact c, if it is pressed on, has no velocity."""
-        old, v = before.mode[c], jnp.abs(now.v_rel[c])
-        # One that is held by others, not by itself, may have gathered some roundings.
-        # The margin of another that slides along with it falls at a rounding below 0.
-        still = v <= jnp.where(old == STUCK, 1e4, 10.0) * self._rounding(now, c)
+        old, rounding = before.mode[c], self._rounding(now, c)
+        # The margin of another that slides along with it falls at a rounding below 0. What is stuck has what the integration left of its
+        # velocity, unless that jumps.
+        still = jnp.abs(now.v_rel[c]) <= 10 * rounding
+        still = jnp.where(old == STUCK, jnp.abs(now.v_rel[c] - before.v_rel[c]) <= 1e4 * rounding, still)
         stops = event["forward"] & (old != STUCK)
         if self._part(c).blocks_backward:
             stops = stops | (now.v_rel[c] < 0)
