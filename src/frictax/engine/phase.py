@@ -37,7 +37,7 @@ class Stop(eqx.Module):
 
 
 class _Steps(diffrax.AbstractAdaptiveStepSizeController):
-    """A controller that begins with `dt` and does not step over a dip of a margin, see `_dip`.
+    """A controller that begins with `dt`, does not step over a dip of a margin (see `_dip`) and remembers where it got to.
 
     `slope`: margins and their rates at a time and state; None where no dip is looked for. Passed as `dt0=`, a traced step would make
     diffrax add a host callback.
@@ -55,22 +55,22 @@ class _Steps(diffrax.AbstractAdaptiveStepSizeController):
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any) -> Any:
         t1, state = self.controller.init(terms, t0, t1, y0, self.dt, args, func, error_order)
-        return t1, (state, None if self.slope is None else (self.slope(t0, y0), jnp.array(0)))
+        return t1, (state, (t0, y0), None if self.slope is None else (self.slope(t0, y0), jnp.array(0)))
 
     def adapt_step_size(self, t0: Any, t1: Any, y0: Any, y1: Any, args: Any, error: Any, order: Any, state: Any) -> Any:
-        inner, watch = state
+        inner, reached, watch = state
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(t0, t1, y0, y1, args, error, order, inner)
         if watch is None:
-            return keep, next_t0, next_t1, jumped, (after, None), result
+            return keep, next_t0, next_t1, jumped, (after, select(keep, (t1, y1), reached), None), result
         before, tries = watch
         here = self.slope(t1, y1)
         share, dips = _dip(before, here, t1 - t0)
         again = keep & dips & (tries < _TRIES)
         next_t0, next_t1 = jnp.where(again, t0, next_t0), jnp.where(again, t0 + share * (t1 - t0), next_t1)
-        after = jax.tree_util.tree_map(lambda a, b: jnp.where(again, a, b), inner, after)
+        after = select(again, inner, after)
         moves = keep & ~again
-        before = jax.tree_util.tree_map(lambda a, b: jnp.where(moves, a, b), here, before)
-        return moves, next_t0, next_t1, jumped, (after, (before, jnp.where(again, tries + 1, 0))), result
+        reached, before = select(moves, ((t1, y1), here), (reached, before))
+        return moves, next_t0, next_t1, jumped, (after, reached, (before, jnp.where(again, tries + 1, 0))), result
 
 
 def _dip(before: Any, after: Any, dt: Any) -> tuple[Any, Any]:
@@ -109,6 +109,11 @@ class _FixedStep(diffrax.AbstractStepSizeController):
         return self.controller.adapt_step_size(*args)
 
 
+def select(here: Any, this: Any, that: Any) -> Any:
+    """The tree `this` where `here` is true, else `that`."""
+    return jax.tree_util.tree_map(lambda a, b: jnp.where(here, a, b), this, that)
+
+
 def _begin_with(controller: Any, dt: Any, slope: Any) -> diffrax.AbstractStepSizeController:
     if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
         return _Steps(controller.rtol, controller.atol, controller.norm, controller, dt, slope)
@@ -136,21 +141,21 @@ def _solve(
         start.y,
         args=(system, args),
         stepsize_controller=_begin_with(controller, start.dt, margins),
-        saveat=diffrax.SaveAt(t1=True, dense=dense),
+        saveat=diffrax.SaveAt(t1=True, dense=dense, controller_state=True),
         throw=False,
         **kwargs,
     )
 
 
-def _read(solution: Any, start: Start, ts: Any, speed: Any = None) -> Any:
-    """The states at the next `WINDOW` sample times; those after the phase's end are overwritten by the next phase.
+def _read(solution: Any, start: Start, ts: Any, end: Any, speed: Any = None) -> Any:
+    """The states at the next `WINDOW` sample times; those after the phase's `end` are overwritten by the next phase.
 
     Between the end found and the exact one that a Newton step makes of it, the state moves on with `speed`.
     """
     if ts is None:
         return None
     asked = jax.lax.dynamic_slice(ts, (start.sample,), (WINDOW,))
-    times = jnp.clip(asked, start.t, solution.ts[-1])
+    times = jnp.clip(asked, start.t, end)
     states = jax.vmap(solution.evaluate)(times)
     if speed is None:
         return states
@@ -192,15 +197,19 @@ def locate(system: AbstractHybridSystem, args: Any, options: Adaptive, start: St
         adjoint=diffrax.ForwardMode(),
         max_steps=STEPS if ts is None else STEPS_DENSE,
     )
-    t, y = solution.ts[-1], solution.ys[-1]
     assert solution.event_mask is not None
     fell = expired | solution.event_mask
-    reached = solution.result == diffrax.RESULTS.successful
-    kind = jnp.where(~reached, CUT, jnp.where(until >= deadline, DEADLINE, jnp.where(until >= t1, END, CUT)))
+    whole = solution.result == diffrax.RESULTS.successful
+    t, y = solution.ts[-1], solution.ys[-1]
+    if isinstance(solution.controller_state, tuple):
+        # Cut short by the number of steps, a run under vmap beside one that met an event ends with its last attempt by diffrax 0.7,
+        # also where that was rejected.
+        t, y = select(fell | whole, (t, y), solution.controller_state[1])
+    kind = jnp.where(~whole, CUT, jnp.where(until >= deadline, DEADLINE, jnp.where(until >= t1, END, CUT)))
     slope = slope_of(system, args, t, y, start.mode)
     stop = Stop(t, jnp.where(fell, first_to_fall(slope, expired), kind))
     taken, accepted = solution.stats["num_steps"], solution.stats["num_accepted_steps"]
-    return stop, y, slope, _read(solution, start, ts, slope.speed), taken, accepted
+    return stop, y, slope, _read(solution, start, ts, t, slope.speed), taken, accepted
 
 
 def cross(system: AbstractHybridSystem, args: Any, start: Start, stop: Stop, y: Any, slope: Slope, t1: Any) -> tuple[Any, Any, Any, Any]:
@@ -256,4 +265,4 @@ def transport(
     held = slope_of(hold(system), hold(args), t := stop.t, hold(y), start.mode)
     slope = Slope(held.speed, system.guard(t, y, start.mode, args), held.rate)
     time, state, _, _ = cross(system, args, begin, stop, y, slope, t1)
-    return time, state, _read(solution, begin, ts)
+    return time, state, _read(solution, begin, ts, solution.ts[-1])
