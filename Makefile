@@ -7,9 +7,6 @@ WORKERS ?= auto
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
-# XLA then compiles a whole simulation loop as one function: several times faster on a CPU.
-XLA_FLAGS ?= --xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000
-export XLA_FLAGS
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format bench clean

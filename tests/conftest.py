@@ -1,11 +1,11 @@
 """Set-up for all tests: 64 bit, run-time checks of shapes and types, and where the reference material lies."""
 
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-# Both before jax starts: loops compiled as one function, and no windows.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000")
-os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("MPLBACKEND", "Agg")  # no windows
 
 import hypothesis
 import jax
@@ -16,9 +16,26 @@ jax.config.update("jax_enable_x64", True)
 # Every annotated function of frictax checks its arguments' types and shapes while the tests run.
 install_import_hook("frictax", "beartype.beartype")
 
+from frictax import fast_loops  # noqa: E402
+
+fast_loops()
+
 # The same examples every time: a test's result depends on the code alone.
 hypothesis.settings.register_profile("frictax", derandomize=True, deadline=None, max_examples=50)
 hypothesis.settings.load_profile("frictax")
+
+
+_MAPPINGS = Path("/proc/self/maps")
+_MANY = 30_000  # Linux refuses a process more than 65530
+
+
+@pytest.fixture(autouse=True)
+def _room_for_programs() -> Iterator[None]:
+    """Each program that XLA compiles holds a few memory mappings for good: thousands of tests in one process run out of them."""
+    yield
+    if _MAPPINGS.exists() and _MAPPINGS.read_bytes().count(b"\n") > _MANY:
+        jax.clear_caches()
+        gc.collect()
 
 
 def _folder(variable: str, holds: str) -> Path:

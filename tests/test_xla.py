@@ -8,7 +8,9 @@ import jaxlib.version
 import pytest
 
 # Known to this version of XLA.
-QUICKER = " --xla_cpu_use_fusion_emitters=false" if jaxlib.version.__version_info__[:2] == (0, 10) else ""
+KNOWN = jaxlib.version.__version_info__[:2] == (0, 10)
+EMITTERS = " --xla_cpu_use_fusion_emitters=false" * KNOWN
+QUICKER = EMITTERS + " --xla_disable_hlo_passes=while-loop-invariant-code-motion" * KNOWN
 OPTION = "xla_cpu_small_while_loop_byte_threshold"
 
 
@@ -28,6 +30,7 @@ SHOW = "import os, frictax as fx; fx.fast_loops(); fx.fast_loops(); print(os.env
             "--xla_force_host_platform_device_count=2",
             f"--xla_force_host_platform_device_count=2 --xla_backend_extra_options={OPTION}=1000000{QUICKER}",
         ),
+        ("--xla_disable_hlo_passes=dce", f"--xla_disable_hlo_passes=dce --xla_backend_extra_options={OPTION}=1000000{EMITTERS}"),
         (f"--xla_backend_extra_options={OPTION}=5", f"--xla_backend_extra_options={OPTION}=5"),
     ],
 )

@@ -9,16 +9,15 @@ All contestants take turns, round after round, so that a busy machine is unfair 
     python experiments/benchmarks/p1.py [--rounds 9] [--csv FILE]
 """
 
-import os
-
-# Before jax starts: a loop compiled as one function instead of operation by operation.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000")
-
 import importlib.util
 
 import contestants
 import numpy as np
 from contest import Contestant, hold
+
+from frictax import fast_loops
+
+fast_loops()  # before jax computes anything
 
 
 def field() -> list[Contestant]:

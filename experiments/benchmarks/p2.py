@@ -9,16 +9,15 @@ derivatives by the parameters. The error is the largest one over all samples, re
     python experiments/benchmarks/p2.py [--rounds 9] [--csv FILE]
 """
 
-import os
-
-# Before jax starts: a loop compiled as one function instead of operation by operation.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000")
-
 import functools
 
 import numpy as np
 from contest import Contestant, hold, timed
 from sampled_problem import PARAMETERS, Floor, by_scipy, refined, times
+
+from frictax import fast_loops
+
+fast_loops()  # before jax computes anything
 
 TIMES = times(25000)
 FORCE = 2.0 * np.sin(2.0 * np.pi * TIMES)

@@ -10,17 +10,16 @@ are there. The error is the largest relative distance of a parameter from where 
     python experiments/benchmarks/p4.py [--rounds 9] [--csv FILE]
 """
 
-import os
-
-# Before jax starts: a loop compiled as one function instead of operation by operation.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000")
-
 import functools
 from collections.abc import Callable
 
 import numpy as np
 from contest import Contestant, hold, timed
 from sampled_problem import PARAMETERS, Floor, by_scipy, refined, times
+
+from frictax import fast_loops
+
+fast_loops()  # before jax computes anything
 
 TIMES = times(2000)
 FORCE = 3.0 * np.sin(2.0 * np.pi * TIMES) + 3.0 * np.sin(2.0 * np.pi * 0.37 * TIMES)

@@ -9,12 +9,8 @@ Run: FRICTAX_DATA=... python identification/xl330_pendulum/identify.py [--figure
 """
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
-
-# Before jax starts: a loop compiled as one function instead of operation by operation.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000")
 
 import jax
 import numpy as np
@@ -23,6 +19,8 @@ from pendulum import LoadedPendulum, Pendulum
 from records import COLOURS, decays, published, starts, stick_band
 
 import frictax as fx
+
+fx.fast_loops()  # before jax computes anything
 
 SEARCH = {"starts": 24, "spread": 0.3, "seed": 0}
 

@@ -239,15 +239,17 @@ class Moment:
                 else:
                     sliding.append(self.sliding(c))
             if self.layout.contacts[group[0]].alone:
-                found[group[0]] = jnp.where(stuck[0], self._lone_load(group[0]), sliding[0])
+                found[group[0]] = jnp.where(stuck[0], self.held_load(group[0]), sliding[0])
                 continue
             aims = [self.slip(c, self.unheld) for c in group]
             for c, force in zip(group, self.held(group, stuck, aims, sliding, lines), strict=True):
                 found[c] = force
         return found
 
-    def _lone_load(self, c: int) -> Array:
-        """What would hold a contact that alone holds its coordinate."""
+    def held_load(self, c: int) -> Array:
+        """What contact c bears where it is stuck [N]; of a contact that alone holds its coordinate, without looking at how it slides."""
+        if not self.layout.contacts[c].alone:
+            return self.friction[c]
         (i,), drift = self.rows[c], self.drift(c)
         return self.pull[i] if drift is None else self.pull[i] + self.mass_matrix[i][i] * drift
 

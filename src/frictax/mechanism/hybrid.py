@@ -362,8 +362,8 @@ class MechanicalSystem(AbstractHybridSystem):
 
     def _reserves(self, now: Moment, c: int) -> tuple[Array, Array]:
         """How much more load a stuck contact holds, forward and backward."""
-        holds, most_f, most_b = now.friction[c], now.capacity(c, 1), now.capacity(c, -1)
-        size = now.share(c) + sum(jnp.abs(now.friction[d]) for d in now.layout.contacts[c].group)
+        holds, most_f, most_b = now.held_load(c), now.capacity(c, 1), now.capacity(c, -1)
+        size = now.share(c) + sum(jnp.abs(now.held_load(d)) for d in now.layout.contacts[c].group)
         rounding = 8 * jnp.finfo(now.t.dtype).eps * jax.lax.stop_gradient(size) + jnp.finfo(now.t.dtype).tiny
         return most_f - holds + rounding, most_b + holds + rounding
 
