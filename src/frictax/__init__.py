@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from frictax.laws import Table as Table
     from frictax.mechanism import AbstractAxis as AbstractAxis
     from frictax.mechanism import AbstractHybridSystem as AbstractHybridSystem
+    from frictax.mechanism import AbstractLinkage as AbstractLinkage
     from frictax.mechanism import Damper as Damper
     from frictax.mechanism import Driven as Driven
     from frictax.mechanism import Fixed as Fixed
@@ -124,6 +125,7 @@ _ROOMS = {
     "frictax.mechanism": (
         "AbstractAxis",
         "AbstractHybridSystem",
+        "AbstractLinkage",
         "Damper",
         "Driven",
         "Fixed",

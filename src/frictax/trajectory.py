@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.contacts import Mode
 from frictax.engine.walk import Path
-from frictax.mechanism import dynamics
+from frictax.mechanism.energy import stored
 from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.mechanism.variables import variables_at
 
@@ -153,6 +153,6 @@ def _events(system: MechanicalSystem, path: Path) -> Events:
 
 @eqx.filter_jit
 def _energy(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> Energy:
-    kinetic, elastic = jax.vmap(lambda t, y, mode: dynamics.stored(system.moment(t, y, mode)))(ts, ys, modes)
+    kinetic, elastic = jax.vmap(lambda t, y, mode: stored(system.moment(t, y, mode)))(ts, ys, modes)
     drive, friction, damper, impact = ys[:, -4:].T
     return Energy(drive, kinetic, elastic, friction, damper, impact)

@@ -207,3 +207,9 @@ def test_a_stuck_axis_breaks_away_where_the_sum_of_two_drives_is_greatest_for_a_
 def test_a_friction_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match=r"`Pendulum.friction` must be a `SupportFriction`, got a Brake. Write fx.SupportFriction"):
         Pendulum(fx.Brake("joint", fn_max=1.0, f_normalized=1.0))  # type: ignore[arg-type]
+
+
+def test_options_in_the_place_of_args_are_refused() -> None:
+    machine = pendulum(1.0)
+    with pytest.raises(ValueError, match=r"`walk` must be given its options by name, got `Adaptive` in the place of `args`"):
+        fx.walk(machine, *machine.start(0.0), jnp.array([0.0, 1.0]), TIGHT)

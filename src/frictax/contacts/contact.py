@@ -51,7 +51,7 @@ class AbstractContact(eqx.Module):
         return False
 
     @property
-    def bears_torque(self) -> bool:
+    def depends_on_torque(self) -> bool:
         """Whether its friction is the greater of two straight lines in the torque that its first body hands on, as in a `LossyGear`."""
         return False
 

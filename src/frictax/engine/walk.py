@@ -44,6 +44,8 @@ def walk(system: AbstractHybridSystem, y0: Any, mode0: Any, ts: Any, args: Any =
 
     **Returns:** a `Path`. Nothing is raised for a run that ends early: look at its `result`.
 
+    **Raises:** `ValueError` for options in the place of `args`.
+
     A mass point that falls from 1 m and bounces with half of its speed:
 
     >>> import frictax as fx, jax.numpy as jnp
@@ -58,6 +60,8 @@ def walk(system: AbstractHybridSystem, y0: Any, mode0: Any, ts: Any, args: Any =
     >>> round(float(path.times[0]), 6), int(path.modes[-1, 0])
     (0.451524, 1)
     """
+    if isinstance(args, Adaptive | OnSamples):
+        raise ValueError(f"`walk` must be given its options by name, got `{type(args).__name__}` in the place of `args`. Write options=...")
     options = Adaptive() if options is None else options
     y0 = jnp.asarray(y0)
     ts = jnp.asarray(ts, dtype=y0.dtype)

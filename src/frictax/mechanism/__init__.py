@@ -19,6 +19,7 @@ from frictax.mechanism.forces import Torque as Torque
 from frictax.mechanism.gears import IdealGear as IdealGear
 from frictax.mechanism.gears import IdealPlanetary as IdealPlanetary
 from frictax.mechanism.hybrid import MechanicalSystem as MechanicalSystem
+from frictax.mechanism.linkage import AbstractLinkage as AbstractLinkage
 from frictax.mechanism.lossy_gear import LossyGear as LossyGear
 from frictax.mechanism.mechanism import Mechanism as Mechanism
 from frictax.mechanism.system import AbstractHybridSystem as AbstractHybridSystem

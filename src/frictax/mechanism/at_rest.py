@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 # In units in which every contact has G_ii = 1. Values are for 64 bits; nothing is tested in 32.
 _RANK = 0.7  # eps**0.7 = 1e-11: a pivot below it is 0. True ones are above the ratio of the least to the sum of all masses.
 _CONSISTENT = 0.57  # 1e-9 of its terms: an acceleration below it is 0, where the others determine it
-_AT_LIMIT = 0.57  # 1e-9 of a limit: a force that exceeds it by less is held
+AT_LIMIT = 0.57  # 1e-9 of a limit: a force that exceeds it by less is held
 _MOTION = 0.5  # 1.5e-8 of its terms: an acceleration below it, in the wrong direction, passes in `ok`
 _ZERO = 2**16  # times eps, 1.5e-11 of the largest acceleration: a force below it is held without friction
 _ROUNDING = 512  # times eps, of the largest of the accelerations
@@ -98,7 +98,7 @@ def modes_at_rest(
     eps = jnp.finfo(G.dtype).eps
     # Every limit is raised a little, each contact's by another part, so that no two are reached at the same time.
     part = jnp.exp(-jnp.arange(b.shape[0]) / b.shape[0])
-    raised = part * (eps**_AT_LIMIT * jnp.where(jnp.isfinite(most), most, 0.0) + _ZERO * eps * jnp.max(jnp.abs(b)))
+    raised = part * (eps**AT_LIMIT * jnp.where(jnp.isfinite(most), most, 0.0) + _ZERO * eps * jnp.max(jnp.abs(b)))
     most, least = most + raised, least + raised
     beyond = 1e10 * (jnp.max(jnp.abs(b)) + jnp.max(jnp.where(jnp.isfinite(most), most, 0.0)))  # more than any contact holds
 

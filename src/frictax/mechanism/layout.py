@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from frictax.contacts import AbstractContact, MassWithStopAndFriction
+from frictax.contacts.contact import has_breaks
 from frictax.mechanism.bodies import AbstractBody, Fixed
 from frictax.mechanism.forces import AbstractCompliant, AbstractMotion, AbstractSource
 from frictax.mechanism.gears import AbstractGear
@@ -31,7 +32,8 @@ class Contact:
 
     `part` is its number, `signal` the number of the signal that presses it on. `group`: the contacts that it acts on through bodies and
     gears, itself among them. `alone`: it has no such neighbour, and holds one coordinate that no gear ties to another. `redundant`:
-    others in its group can hold the same motion.
+    others in its group can hold the same motion. `wall`, `piece`, `side`: where in the mode vector its stop, the piece of its law and the
+    line of its torque stand; None where it has none.
     """
 
     part: int
@@ -41,6 +43,9 @@ class Contact:
     group: tuple[int, ...] = ()
     alone: bool = True
     redundant: bool = False
+    wall: int | None = None
+    piece: int | None = None
+    side: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +68,11 @@ class Layout:
     compliants: tuple[tuple[int, Flange, Flange], ...]
     forces: tuple[tuple[int, Flange, int | None], ...]
     signals: tuple[tuple[int, str], ...]
+
+    @property
+    def first_signal(self) -> int:
+        """Where in the mode vector the pieces of the signals begin."""
+        return len(self.contacts) + sum(place is not None for c in self.contacts for place in (c.wall, c.piece, c.side))
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
@@ -145,7 +155,7 @@ def layout(mechanism: Any) -> Layout:
         elif isinstance(part, AbstractContact):
             contacts.append(_contact(mechanism, i, part, signal))
     followers = _followers(mechanism, gears, motions)
-    for gear in (g for g in gears if getattr(parts[g.part], "bears_torque", False)):
+    for gear in (g for g in gears if getattr(parts[g.part], "depends_on_torque", False)):
         others = [mechanism.names[g.part] for g in gears if g is not gear and gear.bodies[0] in g.bodies]
         if others:
             name = mechanism.names[gear.part]
@@ -154,7 +164,7 @@ def layout(mechanism: Any) -> Layout:
             )
     coordinates = tuple(b for b in range(len(bodies)) if b not in followers)
     lay = Layout(bodies, coordinates, tuple(gears), tuple(motions), tuple(contacts), tuple(compliants), tuple(forces), tuple(signals))
-    return dataclasses.replace(lay, contacts=_grouped(mechanism, lay))
+    return dataclasses.replace(lay, contacts=_placed(parts, _grouped(mechanism, lay)))
 
 
 def _followers(mechanism: Any, gears: list[Gear], motions: list[tuple[int, int, int]]) -> dict[int, str]:
@@ -181,6 +191,23 @@ def _followers(mechanism: Any, gears: list[Gear], motions: list[tuple[int, int, 
     return followers
 
 
+def _placed(parts: Any, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
+    """The contacts with their places in the mode vector: after the mode of each all stops, then all pieces of laws, then all sides."""
+    place = len(contacts)
+    for field, has in (
+        ("wall", lambda part: part.stops() is not None),
+        ("piece", has_breaks),
+        ("side", lambda part: part.depends_on_torque),
+    ):
+        numbered = []
+        for contact in contacts:
+            if has(parts[contact.part]):
+                contact, place = dataclasses.replace(contact, **{field: place}), place + 1
+            numbered.append(contact)
+        contacts = tuple(numbered)
+    return contacts
+
+
 def _grouped(mechanism: Any, lay: Layout) -> tuple[Contact, ...]:
     """The contacts of `lay` with their groups."""
     # Any numbers will do for the ratios: they only must not cancel by accident.
@@ -203,7 +230,9 @@ def _grouped(mechanism: Any, lay: Layout) -> tuple[Contact, ...]:
         component = sets[next(iter(row))]
         group = tuple(d for d, other in enumerate(rows) if next(iter(other)) in component)
         matrix = np.array([[rows[d].get(i, 0.0) for i in component] for d in group], dtype=float)
-        alone = not mechanism.parts[c.part].bears_torque and len(group) == 1 and len(component) == 1 and _is(next(iter(row.values())), 1.0)
+        alone = (
+            not mechanism.parts[c.part].depends_on_torque and len(group) == 1 and len(component) == 1 and _is(next(iter(row.values())), 1.0)
+        )
         contacts.append(dataclasses.replace(c, group=group, alone=alone, redundant=bool(np.linalg.matrix_rank(matrix) < len(group))))
     return tuple(contacts)
 

@@ -106,7 +106,7 @@ class LossyGear(AbstractContact, AbstractGear):
         return jnp.ones_like(self.ratio)
 
     @property
-    def bears_torque(self) -> bool:
+    def depends_on_torque(self) -> bool:
         return True
 
     def lines(self, v: Float[Array, ""], piece: Int[Array, ""] | None) -> tuple[tuple[Any, Any], tuple[Any, Any]]:

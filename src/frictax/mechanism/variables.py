@@ -10,10 +10,11 @@ from frictax.contacts import AbstractContact, Clutch, Mode, OneWayClutch
 from frictax.contacts.contact import f0, f0_max
 from frictax.mechanism import dynamics
 from frictax.mechanism.bodies import AbstractBody, Fixed
-from frictax.mechanism.dynamics import Moment
+from frictax.mechanism.energy import loss
 from frictax.mechanism.forces import AbstractMotion, AbstractSource, PositionController, Torque
 from frictax.mechanism.gears import AbstractGear, IdealGear
 from frictax.mechanism.lossy_gear import LossyGear
+from frictax.mechanism.moment import Moment
 
 
 class MassVariables(eqx.Module):
@@ -232,7 +233,7 @@ def _friction_at(now: Moment, c: int) -> Any:
         (bodies,) = (gear.bodies for gear in now.layout.gears if gear.part == contact.part)
         phi_a, phi_b = (now.s[b] for b in bodies)
         sa = jnp.where(locked, f, a + f)
-        return LossyGearVariables(phi_a, phi_b, v, a, now.handed_on(c), f, mode, sa, locked, dynamics.loss(now, c))
+        return LossyGearVariables(phi_a, phi_b, v, a, now.transmitted_torque(c), f, mode, sa, locked, loss(now, c))
     # Of two laws, the one of the direction of motion, or of the direction about to slide.
     forward = jnp.where(locked, f >= 0, now.direction[c] >= 0) | part.blocks_backward
     low, most = (jnp.where(forward, g(part, 1, now.scale[c]), g(part, -1, now.scale[c])) for g in (f0, f0_max))
@@ -241,14 +242,11 @@ def _friction_at(now: Moment, c: int) -> Any:
     s = dynamics.position(now.mechanism, contact.flange, now.s) - support
     if isinstance(part, OneWayClutch):
         sa = jnp.where(locked, f, a + low)
-        return OneWayClutchVariables(s, v, a, f, mode, sa, locked, free, low, most, v, a, dynamics.loss(now, c), now.normal[c], locked)
-    shared = (s, v, a, f, mode, sa, locked, free, low, most, v, a, dynamics.loss(now, c), now.normal[c])
+        return OneWayClutchVariables(s, v, a, f, mode, sa, locked, free, low, most, v, a, loss(now, c), now.normal[c], locked)
+    shared = (s, v, a, f, mode, sa, locked, free, low, most, v, a, loss(now, c), now.normal[c])
     if isinstance(part, Clutch):
         return ClutchVariables(*shared)
     ends = [now.mechanism.parts[x.part] for x in (contact.flange, contact.support) if x is not None and x.body is not None]
     if ends[0].rotational:
         return RotationalFrictionVariables(*shared)
-    stopped = None
-    if part.stops() is not None:
-        stopped = now.mode[len(now.layout.contacts) + sum(now.mechanism.parts[x.part].stops() is not None for x in now.layout.contacts[:c])]
-    return FrictionVariables(*shared, stopped)
+    return FrictionVariables(*shared, None if contact.wall is None else now.mode[contact.wall])

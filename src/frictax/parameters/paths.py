@@ -83,7 +83,10 @@ class UnknownName(KeyError):
 
 
 def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
-    """The named fields below `model` that may hold parameters, with the field's declaration if it has one."""
+    """The named fields below `model` that may hold parameters, with the field's declaration if it has one; of a tuple, its entries."""
+    if isinstance(model, tuple):
+        yield from ((str(i), child, None) for i, child in enumerate(model))
+        return
     # Asked of the class: a method bound to a module is itself a new module, and this is called often.
     own = getattr(type(model), "parameter_children", None)
     named = getattr(type(model), "named_parts", None)
@@ -106,7 +109,7 @@ def _walk(model: Any, prefix: str) -> Iterator[Parameter]:
                 if child is not None:
                     yield Parameter(path, type(model).__name__, child, declaration)
                 continue
-        if isinstance(child, eqx.Module):
+        if isinstance(child, eqx.Module | tuple):
             yield from _walk(child, path + ".")
 
 

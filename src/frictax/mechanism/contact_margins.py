@@ -1,0 +1,85 @@
+"""The margins of a friction contact: what must stay positive for its mode to go on."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from frictax.contacts import Mode
+from frictax.contacts.contact import edges
+from frictax.mechanism.layout import Contact
+from frictax.mechanism.moment import Moment
+
+BACKWARD, STUCK, FORWARD, FREE = (int(m) for m in (Mode.BACKWARD, Mode.STUCK, Mode.FORWARD, Mode.FREE))
+
+
+def margin_names(contact: Contact, part: Any) -> list[str]:
+    """The names of the margins of a contact, in their order."""
+    stops, breaks = contact.wall is not None, contact.piece is not None
+    return (
+        ["low", "high"] * stops
+        + ["forward", "backward"]
+        + ["faster", "slower"] * breaks
+        + ["side"] * part.depends_on_torque
+        + ["normal"] * (contact.signal is not None)
+    )
+
+
+def margins(now: Moment, c: int) -> dict[str, Array]:
+    """The margins of contact `c`, by name. All start a rounding above 0, so that none of a new mode is found at 0."""
+    m, part = now.mode[c], now.part(c)
+    eps = 500 * jnp.finfo(now.t.dtype).eps
+    slides, inf = slides_in(m), jnp.full_like(now.t, jnp.inf)
+    v = now.direction[c] * now.v_rel[c]
+    forward, backward = (jnp.where(m == STUCK, reserve, inf) for reserve in _reserves(now, c))
+    margins = {}
+    if now.contact(c).wall is not None:
+        wall, s = now.mode[now.contact(c).wall], now.position_of(c)
+        forward, backward = jnp.where(wall == 1, inf, forward), jnp.where(wall == -1, inf, backward)
+        low, high = part.stops()
+        room_low, room_high = s - low + eps, high - s + eps
+        margins["low"] = jnp.where((m == BACKWARD) | (m == FREE), room_low, inf)
+        margins["high"] = jnp.where((m == FORWARD) | (m == FREE), room_high, inf)
+    # While sliding, "forward" is the margin of the velocity: the two never matter at once.
+    if part.blocks_backward:
+        slides, v = m != STUCK, now.v_rel[c]
+    margins["forward"] = jnp.where(slides, v + rounding(now, c), forward)
+    margins["backward"] = backward
+    if now.contact(c).piece is not None:
+        k, ends = now.piece[c], edges(part, now.direction[c])
+        margins["faster"] = jnp.where(slides, ends[k + 1] - v + eps, inf)
+        margins["slower"] = jnp.where(slides, v - ends[k] + eps, inf)
+    if now.contact(c).side is not None:
+        size = jax.lax.stop_gradient(jnp.abs(now.transmitted_torque(c)))
+        margins["side"] = jnp.where(slides, now.side_margin(c) + eps * (size + now.share(c)), inf)
+    if now.normal[c] is not None:
+        margin = jnp.where(m == FREE, -now.normal[c], now.normal[c]) + eps * part.fn_max
+        never = part.fn_max <= 0  # nothing presses it on, ever
+        if part.blocks_backward:  # stuck, it holds either way
+            never = never | (m == STUCK)
+        margins["normal"] = jnp.where(never, inf, margin)
+    return margins
+
+
+def rounding(now: Moment, c: int) -> Array:
+    """A velocity that is 0 but for rounding."""
+    eps, contact = 500 * jnp.finfo(now.t.dtype).eps, now.contact(c)
+    least = jnp.asarray(min(eps, 1e-9))  # in 32 bits `eps` is no small velocity
+    if contact.alone and (contact.support is None or contact.support.body is None):
+        return least
+    ends = [now.v[flange.body] for flange in (contact.flange, contact.support) if flange is not None and flange.body is not None]
+    return least + eps * jax.lax.stop_gradient(sum((jnp.abs(v) for v in ends), jnp.zeros_like(now.t)))
+
+
+def _reserves(now: Moment, c: int) -> tuple[Array, Array]:
+    """How much more load a stuck contact holds, forward and backward."""
+    holds, most_f, most_b = now.held_force(c), now.f0_max(c, 1), now.f0_max(c, -1)
+    size = now.share(c) + sum(jnp.abs(now.held_force(d)) for d in now.contact(c).group)
+    rounding = 8 * jnp.finfo(now.t.dtype).eps * jax.lax.stop_gradient(size) + jnp.finfo(now.t.dtype).tiny
+    return most_f - holds + rounding, most_b + holds + rounding
+
+
+def slides_in(m: Array) -> Array:
+    """Whether a contact of mode `m` slides."""
+    return (m == FORWARD) | (m == BACKWARD)

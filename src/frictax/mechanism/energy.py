@@ -1,0 +1,56 @@
+"""Power and energy of a mechanism."""
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from frictax.contacts import Mode
+from frictax.mechanism.dynamics import position, velocity
+from frictax.mechanism.elimination import product
+from frictax.mechanism.moment import Moment
+
+STUCK = int(Mode.STUCK)
+
+
+def loss(now: Moment, c: int) -> Array:
+    """Power [W] that friction takes at contact c."""
+    return jnp.where(now.mode[c] == STUCK, 0.0, now.friction[c] * now.v_rel[c])
+
+
+def powers(now: Moment) -> list[Array]:
+    """Power [W] of the drives, lost by friction, lost in dampers, and lost at stops (which lose it at once: 0 here)."""
+    zero = jnp.zeros_like(now.t)
+    drives = sum((f * velocity(flange, now.v, now.t) for f, (_, flange, _) in zip(now.driven, now.layout.forces, strict=True)), zero)
+    losses = sum((loss(now, c) for c in range(len(now.rows))), zero)
+    dampers = zero
+    for part, a, b in now.layout.compliants:
+        v_rel = velocity(b, now.v, now.t) - velocity(a, now.v, now.t)
+        dampers = dampers + now.mechanism.parts[part].viscous(v_rel) * v_rel
+    return [drives + _of_motions(now), losses, dampers, zero]
+
+
+def _of_motions(now: Moment) -> Array:
+    """Power [W] that it takes to give bodies their motions: what all forces lack for that, along the velocity that is given."""
+    zero, speeds = jnp.zeros_like(now.t), dict(enumerate(now.u))
+    if not now.layout.motions:
+        return zero
+    own = [v - (zero if (by := product(form, speeds)) is None else by) for v, form in zip(now.v, now.forms, strict=True)]
+    inertial = zip(now.inertias, now.accelerations, now.load, own, strict=True)
+    total = sum(((m * a - load) * v for m, a, load, v in inertial), zero)
+    for contact, f in zip(now.layout.contacts, now.friction, strict=True):
+        for flange, sign in ((contact.flange, 1.0), (contact.support, -1.0)):
+            if flange is not None and flange.body is not None:
+                total = total + sign * f * own[flange.body]
+    return total
+
+
+def stored(now: Moment) -> tuple[Array, Array]:
+    """Kinetic energy, and that of springs and of forces given by position [J]."""
+    zero = jnp.zeros_like(now.t)
+    kinetic = sum((0.5 * m * v**2 for m, v in zip(now.inertias, now.v, strict=True)), zero)
+    elastic = zero
+    for part, a, b in now.layout.compliants:
+        s_rel = position(now.mechanism, b, now.s) - position(now.mechanism, a, now.s)
+        elastic = elastic + now.mechanism.parts[part].energy(s_rel)
+    for part, flange, _ in now.layout.forces:
+        elastic = elastic + now.mechanism.parts[part].energy(position(now.mechanism, flange, now.s))
+    return kinetic, elastic

@@ -1,0 +1,209 @@
+"""Several degrees of freedom with dry friction, of the user's own kind."""
+
+import abc
+import dataclasses
+from functools import cached_property
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from frictax.contacts import SupportFriction
+from frictax.contacts.contact import edges, has_breaks
+from frictax.mechanism.contact_margins import FREE, margin_names, margins
+from frictax.mechanism.elimination import Sparse
+from frictax.mechanism.layout import Contact, Flange, Layout
+from frictax.mechanism.moment import Moment
+from frictax.mechanism.settling import fallen, settled
+from frictax.mechanism.system import AbstractHybridSystem
+
+
+class AbstractLinkage(AbstractHybridSystem):
+    """Several degrees of freedom with dry friction, such as an arm: its user writes the mass matrix and the force.
+
+        M(q) du/dt = force(t, q, u, args) - J(q)' friction,    dq/dt = u
+
+    Friction contact c moves with the velocity (J u)[c]; by default J is the unit matrix: friction c is that of joint c. The contacts act
+    on each other through M: whether one holds depends on what the others bear, and that is found out at every event.
+
+    The state is y = (q, u, further states whose rates `others` gives). The mode has an entry for each contact, a `Mode`, then the piece
+    of each law that has corners.
+
+    **To be written:** a field `frictions`, a tuple of `SupportFriction` (the names of their bodies are not used); `mass_matrix`, `force`
+    and `states`; `start` for a fit, in one line by `begin`. `jacobian` where contacts are not the joints; `others` and
+    `degrees_of_freedom` where there are further states.
+
+    **Raises:** `ValueError` where `frictions` holds something else.
+
+    Two sledges on a track, joined by a rod without mass: 2 kg, 6 N, and 1 N of friction at either
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> class Sledges(fx.AbstractLinkage):
+    ...     frictions: tuple[fx.SupportFriction, ...]
+    ...     def mass_matrix(self, q):
+    ...         return jnp.array([[2.0]])
+    ...     def force(self, t, q, u, args):
+    ...         return jnp.array([6.0])
+    ...     def jacobian(self, q):
+    ...         return jnp.array([[1.0], [1.0]])
+    ...     def states(self):
+    ...         return ("s", "v")
+    >>> rubber = fx.SupportFriction("sledge", f_pos=fx.Coulomb(F_Coulomb=1.0))
+    >>> sledges = Sledges((rubber, rubber))
+    >>> path = fx.walk(sledges, *sledges.begin(0.0, [0.0, 0.0]), jnp.array([0.0, 1.0]))
+    >>> round(float(path.ys[-1, 1]), 6), path.modes[-1].tolist()
+    (2.0, [1, 1])
+    """
+
+    frictions: eqx.AbstractVar[tuple[SupportFriction, ...]]
+
+    def __check_init__(self) -> None:
+        frictions: Any = self.frictions
+        if not isinstance(frictions, tuple) or not frictions or not all(isinstance(f, SupportFriction) for f in frictions):
+            raise ValueError(
+                f"`{type(self).__name__}.frictions` must be a tuple of `SupportFriction`, one for each contact, got {frictions!r}. "
+                'Write (fx.SupportFriction("shoulder", f_pos=fx.Coulomb(F_Coulomb=5.0)), ...), say.'
+            )
+
+    @abc.abstractmethod
+    def mass_matrix(self, q: Float[Array, " n"]) -> Float[Array, "n n"]:
+        """M(q), symmetric and positive definite [kg, kg.m, kg.m2]."""
+
+    @abc.abstractmethod
+    def force(self, t: Float[Array, ""], q: Float[Array, " n"], u: Float[Array, " n"], args: Any) -> Float[Array, " n"]:
+        """All forces [N] or torques [N.m] along the coordinates but friction, smooth: motors, gravity, and -C(q, u)u of the motion itself.
+
+        `velocity_terms` computes the last from M.
+        """
+
+    @abc.abstractmethod
+    def states(self) -> tuple[str, ...]:
+        """The names of the states: first those of q, then those of u, then those of `others`."""
+
+    def jacobian(self, q: Float[Array, " n"]) -> Float[Array, "k n"]:
+        """J(q): the velocities of the k contacts are J u. The unit matrix by default, a contact for each coordinate."""
+        return jnp.eye(q.shape[0], dtype=q.dtype)
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """The number of coordinates; half of the states by default."""
+        return len(self.states()) // 2
+
+    def others(self, t: Float[Array, ""], y: Float[Array, " m"], args: Any) -> Float[Array, " k"]:
+        """The rates of the states after q and u, such as the integral of a controller's error; none by default."""
+        del t, y, args
+        return jnp.zeros(0)
+
+    def velocity_terms(self, q: Float[Array, " n"], u: Float[Array, " n"]) -> Float[Array, " n"]:
+        """What the motion itself asks for, C(q, u)u = dM/dt u - 1/2 d(u'M u)/dq, of the mass matrix's derivatives."""
+        _, turning = jax.jvp(self.mass_matrix, (q,), (u,))
+        return turning @ u - 0.5 * jax.grad(lambda q: u @ self.mass_matrix(q) @ u)(q)
+
+    def begin(self, t: Any, y: Any) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+        """State and mode of a run from state `y`: contacts that move slide, the others hold what they can. A load that is too great for
+        that breaks them away at once."""
+        y = jnp.asarray(y, dtype=float)
+        n = self.degrees_of_freedom
+        speeds = self.jacobian(y[:n]) @ y[n : 2 * n]
+        mode = [jnp.sign(v) for v in speeds]
+        mode += [
+            jnp.searchsorted(edges(friction, jnp.sign(v).astype(jnp.int32))[1:-1], jnp.abs(v), side="right")
+            for friction, v in zip(self.frictions, speeds, strict=True)
+            if has_breaks(friction)
+        ]
+        return y, _whole(mode)
+
+    def friction_forces(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " k"]:
+        """What friction opposes to forward motion at each contact [N or N.m]; stuck, what holds."""
+        return jnp.stack(self._moment(t, y, mode, args).friction)
+
+    def variables(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> dict[str, Float[Array, ""]]:
+        del t, mode, args
+        return dict(zip(self.states(), y, strict=True))
+
+    # -- the contract with the engine ------------------------------------------------------------------------------
+
+    def flow(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " n"]:
+        now = self._moment(t, y, mode, args)
+        return jnp.concatenate([jnp.stack([*now.u, *now.coordinate_acceleration]), self.others(t, y, args)])
+
+    def guard(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " g"]:
+        now, found = self._moment(t, y, mode, args), []
+        for c, contact in enumerate(now.layout.contacts):
+            named = margins(now, c)
+            found += [named[name] for name in margin_names(contact, now.part(c))]
+        return jnp.stack(found)
+
+    def jump(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], fired: Int[Array, ""], args: Any
+    ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
+        now, new = self._moment(t, y, mode, args), list(mode)
+        y, ok = settled(now, now, y, fallen(now.layout, self.frictions, fired), fired, new)
+        return y, _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
+
+    # -- what these are made of ------------------------------------------------------------------------------------
+
+    def _moment(self, t: Array, y: Array, mode: Array, args: Any) -> "_LinkageMoment":
+        n, k = self.degrees_of_freedom, len(self.frictions)
+        q, u = y[:n], y[n : 2 * n]
+        jacobian, turning = jax.jvp(self.jacobian, (q,), (u,))
+        speeds = jacobian @ u
+        laid = _layout(self.frictions, n, not self._is_by_joint)
+        v_rel = [speeds[c] for c in range(k)]
+        direction = [jnp.where(mode[c] == FREE, 0, mode[c]) for c in range(k)]
+        pieces = [None if c.piece is None else mode[c.piece] for c in laid.contacts]
+        rows: list[Sparse] = [{c: 1.0} if self._is_by_joint else {i: jacobian[c, i] for i in range(n)} for c in range(k)]
+        none: list[Any] = []
+        return _LinkageMoment(
+            _Parts(self.frictions), laid, t, mode, list(q), list(u), none, v_rel, none, none, none, none, none, rows, v_rel, direction,
+            pieces, [None] * k, [1.0] * k, [None] * k, self.mass_matrix(q), self.force(t, q, u, args), turning @ u,
+        )  # fmt: skip
+
+    @property
+    def _is_by_joint(self) -> bool:
+        return type(self).jacobian is AbstractLinkage.jacobian
+
+
+@dataclasses.dataclass(frozen=True)
+class _Parts:
+    parts: tuple[SupportFriction, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _LinkageMoment(Moment):
+    """A linkage at one time, its matrices given as a whole."""
+
+    dense_mass: Array
+    force: Array
+    turning: Array  # dJ/dt u
+
+    @cached_property
+    def mass_matrix(self) -> dict[int, Sparse]:
+        """The inertia that each coordinate feels."""
+        numbers = range(len(self.q))
+        return {i: {j: self.dense_mass[i, j] for j in numbers} for i in numbers}
+
+    @cached_property
+    def coordinate_force(self) -> list[Array]:
+        """The force along each coordinate but for friction."""
+        return [self.force[i] for i in range(len(self.q))]
+
+    def given_acceleration(self, c: int) -> Any:
+        """What the motion itself makes of the relative acceleration of contact c."""
+        return self.turning[c]
+
+
+def _layout(frictions: tuple[SupportFriction, ...], n: int, redundant: bool) -> Layout:
+    k = len(frictions)
+    contacts, place = [], k
+    for c, friction in enumerate(frictions):
+        piece = place if has_breaks(friction) else None
+        place += piece is not None
+        contacts.append(Contact(c, Flange(c, c, 0), None, None, tuple(range(k)), False, redundant, None, piece, None))
+    return Layout((), tuple(range(n)), (), (), tuple(contacts), (), (), ())
+
+
+def _whole(numbers: list[Any]) -> Array:
+    return jnp.stack([jnp.asarray(k, jnp.int32) for k in numbers])

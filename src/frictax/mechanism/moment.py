@@ -1,0 +1,307 @@
+"""The forces and accelerations of a mechanism at one moment, in given modes."""
+
+import dataclasses
+from functools import cached_property
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from frictax.contacts import Mode
+from frictax.contacts.contact import f0, f0_max, law_value
+from frictax.mechanism.elimination import Sparse, product, scaled, solved
+from frictax.mechanism.layout import Contact, Form, Layout
+
+STUCK = int(Mode.STUCK)
+_LEAST_SHARE = 1e-6  # of the greatest in its group
+
+
+@dataclasses.dataclass(frozen=True)
+class Moment:
+    """A mechanism at one time: lists over its coordinates, bodies, signals, sources and contacts, all scalars.
+
+    - `q`, `u`: coordinates and their rates. `s`, `v`: of all bodies; `forms`: these as linear forms in the coordinates;
+      `given`: acceleration of a body that motions give it, None where there is none.
+    - `drive`: values of the signals; `driven`: the part of a source's force whose work a drive does.
+    - `load`: the sum of the forces on a body but for friction [N].
+    - `rows`: the motions of the contacts as linear forms; `v_rel`: their velocities; `direction`: 1, -1, or 0 for one that does not slide;
+      `piece` of the law; `normal`: normal force [N] or None; `scale`: the factor on the law; `side`: which of two lines the friction is on
+      that depends on a torque, 1 or -1, None elsewhere.
+    """
+
+    mechanism: Any
+    layout: Layout
+    t: Array
+    mode: Array
+    q: list[Array]
+    u: list[Array]
+    s: list[Array]
+    v: list[Array]
+    forms: list[Form]
+    given: list[Any]
+    drive: list[Array]
+    driven: list[Array]
+    load: list[Array]
+    rows: list[Form]
+    v_rel: list[Array]
+    direction: list[Array]
+    piece: list[Any]
+    normal: list[Any]
+    scale: list[Any]
+    side: list[Any]
+
+    # -- bodies ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def inertias(self) -> list[Array]:
+        """Masses [kg] and moments of inertia [kg.m2] of the bodies."""
+        return [self.mechanism.parts[i].inertia() for i in self.layout.bodies]
+
+    @cached_property
+    def mass_matrix(self) -> dict[int, Sparse]:
+        """The inertia that each coordinate feels."""
+        rows: dict[int, Sparse] = {i: {} for i in range(len(self.q))}
+        for m, form in zip(self.inertias, self.forms, strict=True):
+            for i, x in form.items():
+                for j, y in form.items():
+                    term = scaled(scaled(x, y), m)
+                    rows[i][j] = rows[i][j] + term if j in rows[i] else term
+        return rows
+
+    def accelerations_by(self, force: Sparse) -> Sparse:
+        """The accelerations of the coordinates by forces along them."""
+        if all(len(row) == 1 for row in self.mass_matrix.values()):
+            return {i: f / self.mass_matrix[i][i] for i, f in force.items()}
+        return solved(self.mass_matrix, [force])[0]
+
+    @cached_property
+    def coordinate_force(self) -> list[Array]:
+        """The force along each coordinate but for friction."""
+        total: Sparse = {}
+        for m, load, form, given in zip(self.inertias, self.load, self.forms, self.given, strict=True):
+            force = load if given is None else load - m * given
+            for i, x in form.items():
+                total[i] = total[i] + scaled(x, force) if i in total else scaled(x, force)
+        return [total[i] for i in range(len(self.q))]
+
+    @cached_property
+    def free_acceleration(self) -> Sparse:
+        """The accelerations of the coordinates were there no friction."""
+        return self.accelerations_by(dict(enumerate(self.coordinate_force)))
+
+    # -- contacts --------------------------------------------------------------------------------------------------
+
+    def contact(self, c: int) -> Contact:
+        """Where contact c stands."""
+        return self.layout.contacts[c]
+
+    def part(self, c: int) -> Any:
+        """The part that contact c is."""
+        return self.mechanism.parts[self.contact(c).part]
+
+    def position_of(self, c: int) -> Array:
+        """The position of the first body of contact c."""
+        body = self.contact(c).flange.body
+        assert body is not None
+        return self.s[body]
+
+    def f0_max(self, c: int, direction: int) -> Array:
+        """The force that breaks contact c away in `direction` [N]."""
+        if self.part(c).depends_on_torque:
+            return self._greater_line(c, direction, self.transmitted_torque(c))
+        return f0_max(self.part(c), direction, self.scale[c])
+
+    def f0(self, c: int, direction: int) -> Array:
+        """The friction of contact c when it begins to slide in `direction`, as a size [N]."""
+        return self.f0_max(c, direction) if self.part(c).depends_on_torque else f0(self.part(c), direction, self.scale[c])
+
+    def _greater_line(self, c: int, direction: int, torque: Array) -> Array:
+        lines = self.part(c).lines(jnp.zeros_like(self.t), None)
+        first, second = (direction * k * torque + d for k, d in lines)
+        return jnp.maximum(first, second)
+
+    def transmitted(self, c: int) -> tuple[Array, Sparse]:
+        """The torque that the first body of contact c hands on to it: a constant, and the part of each contact's force."""
+        contact = self.contact(c)
+        body = contact.flange.body
+        assert body is not None
+        m = self.inertias[body]
+        by = {d: m * g for d, g in self.compliance[c].items()}
+        for d, other in enumerate(self.layout.contacts):
+            for flange, sign in ((other.flange, 1.0), (other.support, -1.0)):
+                if d != c and flange is not None and flange.body == body:
+                    by[d] = by[d] - sign
+        return self.load[body] - m * self.relative_acceleration(c, self.free_acceleration), by
+
+    def transmitted_torque(self, c: int) -> Array:
+        """That torque [N.m]."""
+        torque, by = self.transmitted(c)
+        return torque + sum(b * self.friction[d] for d, b in by.items())
+
+    def line(self, c: int) -> tuple[Array, Array]:
+        """The line (k, d) that the friction of a contact with a torque is on while it slides."""
+        m = self.direction[c]
+        (k1, d1), (k2, d2) = self.part(c).lines(m * self.v_rel[c], self.piece[c])
+        # Backward the first line is that of the torque's other sign.
+        first = m * self.side[c] > 0
+        return jnp.where(first, k1, k2), m * jnp.where(first, d1, d2)
+
+    def side_margin(self, c: int) -> Array:
+        """How far the torque is from where the friction's other line begins, positive on the side that is taken."""
+        m = self.direction[c]
+        (k1, d1), (k2, d2) = self.part(c).lines(m * self.v_rel[c], self.piece[c])
+        parallel = k1 == k2
+        corner = jnp.where(parallel, 0.5 * d1, (d2 - d1) / jnp.where(parallel, 1.0, k1 - k2))
+        return self.side[c] * (self.transmitted_torque(c) - m * corner)
+
+    def share(self, c: int) -> Array:
+        """In proportion to what contact c bears part of a load that others bear as well [N]."""
+        if self.part(c).depends_on_torque:
+            body = self.contact(c).flange.body  # what others take of its load is not known yet
+            assert body is not None
+            return self._greater_line(c, 1, self.load[body]) + self._greater_line(c, -1, self.load[body])
+        return self.f0_max(c, 1) if self.part(c).blocks_backward else self.f0_max(c, 1) + self.f0_max(c, -1)
+
+    def shares(self, group: tuple[int, ...]) -> list[Array]:
+        """The shares of a group relative to its greatest, none of them 0."""
+        sizes = [self.share(c) for c in group]
+        most = jnp.max(jnp.stack(sizes)) + jnp.finfo(self.t.dtype).tiny
+        return [jnp.maximum(size / most, _LEAST_SHARE) for size in sizes]
+
+    def sliding(self, c: int) -> Array:
+        """The friction of contact c while it slides; 0 where it is stuck or free."""
+        m, part = self.direction[c], self.part(c)
+        if part.depends_on_torque:
+            return self.friction[c]
+        return m * law_value(part, m, m * self.v_rel[c], self.piece[c]) * self.scale[c]
+
+    def given_acceleration(self, c: int) -> Any:
+        """The relative acceleration that motions give contact c; None where there is none."""
+        contact = self.contact(c)
+        ends = [(flange, sign) for flange, sign in ((contact.flange, 1.0), (contact.support, -1.0)) if flange is not None]
+        terms = [scaled(sign, self.given[f.body]) for f, sign in ends if f.body is not None and self.given[f.body] is not None]
+        return sum(terms[1:], terms[0]) if terms else None
+
+    def relative_acceleration(self, c: int, a: Sparse) -> Array:
+        """The relative acceleration of contact c where the coordinates have the accelerations `a`."""
+        along, drift = product(self.rows[c], a), self.given_acceleration(c)
+        along = jnp.zeros_like(self.t) if along is None else along
+        return along if drift is None else along + drift
+
+    @cached_property
+    def compliance(self) -> dict[int, Sparse]:
+        """Relative accelerations of the contacts by forces at the contacts, as far as one reaches the other."""
+        rows: dict[int, Sparse] = {}
+        for c, row in enumerate(self.rows):
+            by = self.accelerations_by(row)
+            rows[c] = {d: g for d in self.contact(c).group if (g := product(self.rows[d], by)) is not None}
+        return rows
+
+    def contact_forces(
+        self, group: tuple[int, ...], which: list[Any], aims: list[Array], others: list[Array], lines: dict[int, Array] | None = None
+    ) -> list[Array]:
+        """Forces at the contacts of `group`: where `which`, those of which the relative accelerations by all sum to `aims`; else `others`.
+
+        To `others` of a contact in `lines` comes that factor times what the forces make of the torque that it bears. Contacts that hold the
+        same motion share it in proportion to their capacity.
+        """
+        lines = lines or {}
+        rows = {}
+        for c, hold in zip(group, which, strict=True):
+            own: Sparse = {c: 1.0}
+            if c in lines:
+                own = {d: (1.0 if c == d else 0.0) - lines[c] * b for d, b in self.transmitted(c)[1].items()}
+            rows[c] = {d: jnp.where(hold, g, own.get(d, 0.0)) for d, g in self.compliance[c].items()}
+        right = {c: jnp.where(hold, aim, other) for c, hold, aim, other in zip(group, which, aims, others, strict=True)}
+        if not self.contact(group[0]).redundant:
+            return list(solved(rows, [right])[0].values())
+        # Of all solutions the one of least sum(force^2/share): force = W R'z with R W R'z = right, W = diag(share). What of z the singular
+        # R W R' leaves open, R' takes to 0.
+        weighed = dict(zip(group, self.shares(group), strict=True))
+        slanted = {c: {d: x * weighed[d] for d, x in row.items()} for c, row in rows.items()}
+        matrix = {c: {d: p for d in group if (p := product(slanted[c], rows[d])) is not None} for c in group}
+        slack = {c: jnp.finfo(self.t.dtype).eps ** 0.75 * matrix[c][c] for c in group}
+        for c in group:
+            matrix[c][c] = matrix[c][c] + slack[c]
+        z = {c: jnp.zeros_like(self.t) for c in group}
+        for _ in range(3):
+            z = solved(matrix, [{c: right[c] + slack[c] * z[c] for c in group}])[0]
+        zero = jnp.zeros_like(self.t)
+        return [sum((slanted[d][c] * z[d] for d in group if c in slanted[d]), zero) for c in group]
+
+    @cached_property
+    def friction(self) -> list[Array]:
+        """Force [N] of each contact, positive against positive velocity; while stuck, what holds."""
+        found: list[Any] = [None] * len(self.rows)
+        for group in self.layout.groups:
+            stuck, sliding, lines = [self.mode[c] == STUCK for c in group], [], {}
+            for c in group:
+                if self.part(c).depends_on_torque:
+                    lines[c], beside = self.line(c)
+                    sliding.append(beside + lines[c] * self.transmitted(c)[0])
+                else:
+                    sliding.append(self.sliding(c))
+            if self.contact(group[0]).alone:
+                found[group[0]] = jnp.where(stuck[0], self.held_force(group[0]), sliding[0])
+                continue
+            aims = [self.relative_acceleration(c, self.free_acceleration) for c in group]
+            for c, force in zip(group, self.contact_forces(group, stuck, aims, sliding, lines), strict=True):
+                found[c] = force
+        return found
+
+    def held_force(self, c: int) -> Array:
+        """What contact c bears where it is stuck [N]; of a contact that alone holds its coordinate, without looking at how it slides."""
+        if not self.contact(c).alone:
+            return self.friction[c]
+        (i,), drift = self.rows[c], self.given_acceleration(c)
+        return self.coordinate_force[i] if drift is None else self.coordinate_force[i] + self.mass_matrix[i][i] * drift
+
+    @cached_property
+    def coordinate_acceleration(self) -> list[Array]:
+        """The accelerations of the coordinates; of one that a contact holds by itself exactly what that asks for."""
+        total: Sparse = dict(enumerate(self.coordinate_force))
+        for row, f in zip(self.rows, self.friction, strict=True):
+            for i, x in row.items():
+                total[i] = total[i] - scaled(x, f)
+        a = self.accelerations_by(total)
+        for c, contact in enumerate(self.layout.contacts):
+            if contact.alone:
+                (i,), drift = self.rows[c], self.given_acceleration(c)
+                a[i] = jnp.where(self.mode[c] == STUCK, 0.0 if drift is None else -drift, a[i])
+        return [a[i] for i in range(len(self.q))]
+
+    def stopped(self, which: dict[int, Array]) -> list[Array]:
+        """The rates of the coordinates after the contacts that `which` names were brought to rest at once, with no loss elsewhere."""
+        u = dict(enumerate(self.u))
+        for group in self.layout.groups:
+            here = [which.get(c, jnp.array(False)) for c in group]
+            if not any(c in which for c in group):
+                continue
+            if self.contact(group[0]).alone:
+                (i,) = self.rows[group[0]]
+                u[i] = jnp.where(here[0], self.u[i] - self.v_rel[group[0]] if self.given_acceleration(group[0]) is not None else 0.0, u[i])
+                continue
+            zeros = [jnp.zeros_like(self.t)] * len(group)
+            impulses = self.contact_forces(group, here, [self.v_rel[c] for c in group], zeros)
+            along: Sparse = {}
+            for c, p in zip(group, impulses, strict=True):
+                for i, x in self.rows[c].items():
+                    along[i] = along[i] - scaled(x, p) if i in along else -scaled(x, p)
+            for i, change in self.accelerations_by(along).items():
+                u[i] = u[i] + change
+        return [u[i] for i in range(len(self.u))]
+
+    @cached_property
+    def accelerations(self) -> list[Array]:
+        """Those of the bodies."""
+        a, zero = dict(enumerate(self.coordinate_acceleration)), jnp.zeros_like(self.t)
+        by_coordinates = [product(form, a) for form in self.forms]
+        return [
+            (zero if by is None else by) + (0.0 if given is None else given) for by, given in zip(by_coordinates, self.given, strict=True)
+        ]
+
+    @cached_property
+    def a_rel(self) -> list[Array]:
+        """The relative accelerations of the contacts."""
+        a = dict(enumerate(self.coordinate_acceleration))
+        return [self.relative_acceleration(c, a) for c in range(len(self.rows))]

@@ -1,0 +1,216 @@
+"""What the contacts do after an event: which hold, which slide, and whether that is consistent."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from frictax.contacts.contact import edges
+from frictax.mechanism.at_rest import AT_LIMIT, modes_at_rest
+from frictax.mechanism.contact_margins import BACKWARD, FORWARD, FREE, STUCK, margin_names, rounding, slides_in
+from frictax.mechanism.layout import Layout, signal_of
+from frictax.mechanism.moment import Moment
+from frictax.mechanism.system import DEADLINE
+
+
+def fallen(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
+    """Which margin of each contact fell, where the margin number `fired` did."""
+    events, first = [], 0
+    for contact in layout.contacts:
+        names = margin_names(contact, parts[contact.part])
+        events.append({name: fired == first + i for i, name in enumerate(names)})
+        first += len(names)
+    return events
+
+
+def settled(before: Moment, now: Moment, y: Array, events: list[dict[str, Array]], fired: Array, new: list[Array]) -> tuple[Array, Array]:
+    """The modes of all contacts in the state and with the loads of `now`, written to `new`; the state, at rest where they are; whether
+    the modes are consistent."""
+    rests, ok = {}, jnp.array(True)
+    for group in now.layout.groups:
+        # A group that nothing happened to goes on, also at the very start of its motion, at v = 0.
+        touched = fired == DEADLINE
+        for c in group:
+            for event in events[c].values():
+                touched = touched | event
+        off = [_is_free(now, c, before.mode[c], events[c], fired) for c in group]
+        at_rest = [_is_at_rest(before, now, c, events[c]) for c in group]
+        # A freewheel at rest holds also while nothing presses it on.
+        at_rest = [rest if now.part(c).blocks_backward else rest & ~f for c, f, rest in zip(group, off, at_rest, strict=True)]
+        off = [f & ~rest for f, rest in zip(off, at_rest, strict=True)]
+        leaving, consistent = _leaving(before, now, group, at_rest, events)
+        ok = ok & (consistent | ~touched)
+        for c, free, rest, direction in zip(group, off, at_rest, leaving, strict=True):
+            rests[c] = _settled_one(before, now, c, events[c], (touched, free, rest, direction), new)
+        if now.contact(group[0]).redundant:
+            # Those that hold say how fast the others slide, a rounding before they turn as well.
+            held = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
+            rests |= {c: rests[c] & (~held | (new[c] == STUCK)) for c in group}
+            for c in group:
+                against = held & slides_in(new[c]) & (new[c] * now.v_rel[c] < -rounding(now, c))
+                new[c] = jnp.where(touched & against, -new[c], new[c])
+                _write_law_piece(before, now, c, events[c], new)
+        for c in group:
+            if (side := now.contact(c).side) is not None:
+                new[side] = _new_side(now, c, {d: new[d] for d in group}, events[c], touched)
+    n = len(now.q)
+    return jnp.concatenate([y[:n], jnp.stack(now.stopped(rests)), y[2 * n :]]) if rests else y, ok
+
+
+def _settled_one(before: Moment, now: Moment, c: int, event: dict[str, Array], found: tuple[Array, ...], new: list[Array]) -> Array:
+    """The new mode of contact c, and those of its stop and its law, written to `new`; whether it comes to rest.
+
+    `found`: whether something happened to its group, whether nothing presses it on, whether it is at rest, and the mode in which it would
+    leave that.
+    """
+    (touched, off, rest, direction), part, contact = found, now.part(c), now.contact(c)
+    old, v = before.mode[c], now.v_rel[c]
+    if (wall := contact.wall) is not None:
+        off = off | (_is_frictionless(part) & rest & (direction != STUCK))
+        new[wall] = jnp.where(touched, jnp.where(rest & (direction == STUCK), now.mode[wall], 0), new[wall])
+    goes_on = slides_in(old) & (old * v > -rounding(now, c))
+    moving = jnp.where(goes_on, old, jnp.where(v > 0, FORWARD, BACKWARD))
+    if part.blocks_backward:
+        off = off | (rest & (direction != STUCK) & _is_off_now(now, c))
+    new[c] = mode = jnp.where(touched, jnp.where(off, FREE, jnp.where(rest, direction, moving)), old)
+    _write_law_piece(before, now, c, event, new)
+    # One that slides on from rest, or begins to, keeps its velocity: how that moves with the parameters counts.
+    came = (old == STUCK) | event["forward"] | (mode == STUCK) | (slides_in(old) & (mode == -old))
+    return touched & rest & ~off & came
+
+
+def _leaving(
+    before: Moment, now: Moment, group: tuple[int, ...], at_rest: list[Array], events: list[dict[str, Array]]
+) -> tuple[list[Array], Array]:
+    """`_chosen`, also where what a contact holds depends on a torque, and that on the modes."""
+    chosen, consistent = _chosen(before, now, group, at_rest, events)
+    if all(now.contact(c).side is None for c in group):
+        return chosen, consistent
+    for modes in ([STUCK] * len(group), chosen, chosen):
+        there = _with_modes(now, {c: jnp.where(r, m, now.mode[c]) for c, r, m in zip(group, at_rest, modes, strict=True)})
+        chosen, consistent = _chosen(before, there, group, at_rest, events)
+    return chosen, consistent
+
+
+def _chosen(
+    before: Moment, now: Moment, group: tuple[int, ...], at_rest: list[Array], events: list[dict[str, Array]]
+) -> tuple[list[Array], Array]:
+    """For each contact of a group that is at rest whether and in which direction it begins to slide; whether that is consistent."""
+    hold, slide = {}, {}
+    for m, name in ((-1, "backward"), (1, "forward")):
+        hold[m], slide[m] = [], []
+        for c in group:
+            old, low, most = before.mode[c], now.f0(c, m), now.f0_max(c, m)
+            # A contact that was stuck leaves it by its own margin, located in time, unless a switch of a drive throws it off. One that
+            # leaves so, and one that slides at no speed beside others that held, slide on where the load is their friction but for a
+            # rounding.
+            leaves = (old == STUCK) & events[c][name]
+            goes_on = (old == m) & ~events[c]["forward"]
+            most = jnp.where(old == STUCK, most * (1 + 1e-9), most)
+            low = jnp.where(leaves | goes_on, low * (1 - 4 * jnp.finfo(now.t.dtype).eps ** AT_LIMIT), low)
+            most = jnp.where(leaves | goes_on, low, most)
+            if (wall := now.contact(c).wall) is not None:
+                most = jnp.where(now.mode[wall] == m, jnp.inf, most)
+            hold[m].append(most)
+            slide[m].append(low)
+    if len(group) == 1:
+        (c,) = group
+        load = now.relative_acceleration(c, now.free_acceleration) / now.compliance[c][c]
+        away = jnp.where(load > hold[1][0], FORWARD, jnp.where(load < -hold[-1][0], BACKWARD, STUCK))
+        return [_released(before, c, events[c], away)], jnp.array(True)
+    others = [jnp.where(rest, 0.0, now.sliding(c)) for c, rest in zip(group, at_rest, strict=True)]
+    free = [now.relative_acceleration(c, now.free_acceleration) for c in group]
+    matrix = [[now.compliance[c].get(d, jnp.zeros_like(now.t)) for d in group] for c in group]
+    b = [p - sum(g * f for g, f in zip(row, others, strict=True)) for p, row in zip(free, matrix, strict=True)]
+    share = now.shares(group)
+    stack = lambda rows: jax.lax.stop_gradient(jnp.stack(rows))  # noqa: E731
+    found = modes_at_rest(
+        jnp.stack([stack(row) for row in matrix]), stack(b), (stack(hold[-1]), stack(hold[1])), (stack(slide[-1]), stack(slide[1])),
+        stack(share), jnp.stack(at_rest),
+    )  # fmt: skip
+    return [_released(before, c, events[c], found.modes[i]) for i, c in enumerate(group)], found.ok
+
+
+def _released(before: Moment, c: int, event: dict[str, Array], chosen: Array) -> Array:
+    """One that was stuck and whose margin fell leaves in that direction, for the value of the margin is a rounding then."""
+    stuck = before.mode[c] == STUCK
+    return jnp.where(stuck & event["forward"], FORWARD, jnp.where(stuck & event["backward"], BACKWARD, chosen))
+
+
+def _is_at_rest(before: Moment, now: Moment, c: int, event: dict[str, Array]) -> Array:
+    """Whether contact c, if it is pressed on, has no velocity."""
+    old, least = before.mode[c], rounding(now, c)
+    # The margin of another that slides along with it falls at a rounding below 0. What is stuck has what the integration left of its
+    # velocity, unless that jumps.
+    still = jnp.abs(now.v_rel[c]) <= 10 * least
+    still = jnp.where(old == STUCK, jnp.abs(now.v_rel[c] - before.v_rel[c]) <= 1e4 * least, still)
+    stops = event["forward"] & (old != STUCK)
+    if now.part(c).blocks_backward:
+        stops = stops | (now.v_rel[c] < 0)
+    for name in ("low", "high"):
+        stops = stops | event.get(name, jnp.array(False))
+    return stops | still
+
+
+def _new_side(now: Moment, c: int, modes: dict[int, Array], event: dict[str, Array], touched: Array) -> Array:
+    """The line that the friction of contact c is on in the new modes: the one that the torque itself then lies on."""
+    there, old = _with_modes(now, modes), now.side[c]
+    first = dataclasses.replace(there, side=[jnp.asarray(1) if d == c else side for d, side in enumerate(there.side)])
+    found = jnp.where(event["side"], -old, jnp.where(first.side_margin(c) >= 0, 1, -1))
+    return jnp.where(touched & slides_in(modes[c]), found, old)
+
+
+def _with_modes(now: Moment, modes: dict[int, Array]) -> Moment:
+    """The same moment with other modes of some contacts."""
+    mode, direction = now.mode, list(now.direction)
+    for c, m in modes.items():
+        mode = mode.at[c].set(m)
+        direction[c] = jnp.where(mode[c] == FREE, 0, mode[c])
+    return dataclasses.replace(now, mode=mode, direction=direction)
+
+
+def _write_law_piece(before: Moment, now: Moment, c: int, event: dict[str, Array], new: list[Array]) -> None:
+    """The piece of its law that contact c is on in its new mode, where the law has corners."""
+    if (piece := now.contact(c).piece) is None:
+        return
+    old, mode = before.mode[c], new[c]
+    direction = jnp.where(slides_in(mode), mode, 0)
+    begun = jnp.searchsorted(edges(now.part(c), direction)[1:-1], direction * now.v_rel[c], side="right")
+    step = jnp.where(event["faster"], 1, 0) - jnp.where(event["slower"], 1, 0)
+    new[piece] = jnp.where(slides_in(old) & (mode == old), before.mode[piece] + step, begun)
+
+
+def _is_free(now: Moment, c: int, old: Array, event: dict[str, Array], fired: Array) -> Array:
+    """Whether nothing presses contact c on."""
+    contact, part = now.contact(c), now.part(c)
+    if contact.signal is not None:
+        by_value = _is_off_now(now, c)
+        # A margin that fell is at 0 but for a rounding: the value says nothing then.
+        crossed = jnp.where(event["normal"], old != FREE, old == FREE)
+        unknown = (old == STUCK) if part.blocks_backward else jnp.array(False)
+        return jnp.where((fired == DEADLINE) | unknown, by_value, crossed)
+    if contact.wall is not None:
+        return _is_frictionless(part) & (now.mode[contact.wall] == 0)
+    return jnp.array(False)
+
+
+def _is_off_now(now: Moment, c: int) -> Array:
+    signal = now.contact(c).signal
+    assert signal is not None
+    return is_off(now.mechanism, now.layout, now.t, c, now.mode[now.layout.first_signal + signal])
+
+
+def is_off(mechanism: Any, layout: Layout, t: Array, c: int, k: Array) -> Array:
+    """Whether piece `k` of its signal presses contact `c` on no more, from time `t` on."""
+    contact = layout.contacts[c]
+    assert contact.signal is not None
+    signal = signal_of(mechanism, layout.signals[contact.signal])
+    value, rate = jax.jvp(lambda t: signal.on_piece(t, k), (t,), (jnp.ones_like(t),))
+    zero = 500 * jnp.finfo(t.dtype).eps  # a switch to 0 may be a rounding off
+    return (value < -zero) | ((value <= zero) & (rate <= 0)) | (mechanism.parts[contact.part].fn_max <= 0)
+
+
+def _is_frictionless(part: Any) -> Array:
+    return (part.law(1).f0 <= 0) & (part.F_prop <= 0) & (part.f_neg is None)
