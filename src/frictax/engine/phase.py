@@ -1,6 +1,6 @@
 """One phase: from an event to the next, in one mode."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -36,6 +36,14 @@ class Stop(eqx.Module):
     fired: Int[Array, "..."]
 
 
+class _Walked(NamedTuple):
+    """The state of `_Steps`: that of the controller that it wraps; time and state reached; margins, rates there and the tries of `_dip`."""
+
+    inner: Any
+    reached: tuple[Any, Any]
+    watch: Any
+
+
 class _Steps(diffrax.AbstractAdaptiveStepSizeController):
     """A controller that begins with `dt`, does not step over a dip of a margin (see `_dip`) and remembers where it got to.
 
@@ -55,13 +63,13 @@ class _Steps(diffrax.AbstractAdaptiveStepSizeController):
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any) -> Any:
         t1, state = self.controller.init(terms, t0, t1, y0, self.dt, args, func, error_order)
-        return t1, (state, (t0, y0), None if self.slope is None else (self.slope(t0, y0), jnp.array(0)))
+        return t1, _Walked(state, (t0, y0), None if self.slope is None else (self.slope(t0, y0), jnp.array(0)))
 
     def adapt_step_size(self, t0: Any, t1: Any, y0: Any, y1: Any, args: Any, error: Any, order: Any, state: Any) -> Any:
         inner, reached, watch = state
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(t0, t1, y0, y1, args, error, order, inner)
         if watch is None:
-            return keep, next_t0, next_t1, jumped, (after, select(keep, (t1, y1), reached), None), result
+            return keep, next_t0, next_t1, jumped, _Walked(after, select(keep, (t1, y1), reached), None), result
         before, tries = watch
         here = self.slope(t1, y1)
         share, dips = _dip(before, here, t1 - t0)
@@ -70,7 +78,7 @@ class _Steps(diffrax.AbstractAdaptiveStepSizeController):
         after = select(again, inner, after)
         moves = keep & ~again
         reached, before = select(moves, ((t1, y1), here), (reached, before))
-        return moves, next_t0, next_t1, jumped, (after, reached, (before, jnp.where(again, tries + 1, 0))), result
+        return moves, next_t0, next_t1, jumped, _Walked(after, reached, (before, jnp.where(again, tries + 1, 0))), result
 
 
 def _dip(before: Any, after: Any, dt: Any) -> tuple[Any, Any]:
@@ -201,10 +209,10 @@ def locate(system: AbstractHybridSystem, args: Any, options: Adaptive, start: St
     fell = expired | solution.event_mask
     whole = solution.result == diffrax.RESULTS.successful
     t, y = solution.ts[-1], solution.ys[-1]
-    if isinstance(solution.controller_state, tuple):
+    if isinstance(solution.controller_state, _Walked):
         # Cut short by the number of steps, a run under vmap beside one that met an event ends with its last attempt by diffrax 0.7,
         # also where that was rejected.
-        t, y = select(fell | whole, (t, y), solution.controller_state[1])
+        t, y = select(fell | whole, (t, y), solution.controller_state.reached)
     kind = jnp.where(~whole, CUT, jnp.where(until >= deadline, DEADLINE, jnp.where(until >= t1, END, CUT)))
     slope = slope_of(system, args, t, y, start.mode)
     stop = Stop(t, jnp.where(fell, first_to_fall(slope, expired), kind))
