@@ -12,7 +12,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "frictax"
 
 # The rooms in the order in which data flows. A room imports from itself and from rooms to its left.
-FORWARD = ["xla", "parameters", "laws", "signals", "contacts", "mechanism", "engine", "trajectory", "simulation"]
+FORWARD = ["xla", "parameters", "laws", "signals", "contacts", "mechanism", "engine", "trajectory", "simulation", "linearization"]
 INVERSE = ["fitting", "report", "export", "data", "cli"]
 RANK = {room: rank for rank, room in enumerate(FORWARD + INVERSE)}
 # These two stand beside each other and do not know one another.

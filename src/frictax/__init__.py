@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from frictax.laws import Coulomb as Coulomb
     from frictax.laws import Stribeck as Stribeck
     from frictax.laws import Table as Table
+    from frictax.laws import TemperatureDependent as TemperatureDependent
+    from frictax.linearization import Linearization as Linearization
+    from frictax.linearization import linearize as linearize
     from frictax.mechanism import AbstractAxis as AbstractAxis
     from frictax.mechanism import AbstractHybridSystem as AbstractHybridSystem
     from frictax.mechanism import AbstractLinkage as AbstractLinkage
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from frictax.mechanism import Driven as Driven
     from frictax.mechanism import Fixed as Fixed
     from frictax.mechanism import Force as Force
+    from frictax.mechanism import HeatCapacitor as HeatCapacitor
     from frictax.mechanism import IdealGear as IdealGear
     from frictax.mechanism import IdealPlanetary as IdealPlanetary
     from frictax.mechanism import Inertia as Inertia
@@ -71,6 +75,7 @@ if TYPE_CHECKING:
     from frictax.mechanism import RotationalSpringDamper as RotationalSpringDamper
     from frictax.mechanism import Spring as Spring
     from frictax.mechanism import SpringDamper as SpringDamper
+    from frictax.mechanism import ThermalConductor as ThermalConductor
     from frictax.mechanism import Torque as Torque
     from frictax.parameters import from_unconstrained as from_unconstrained
     from frictax.parameters import to_unconstrained as to_unconstrained
@@ -99,6 +104,7 @@ _ROOMS = {
         "Coulomb",
         "Stribeck",
         "Table",
+        "TemperatureDependent",
     ),
     "frictax.signals": (
         "AbstractSignal",
@@ -122,6 +128,10 @@ _ROOMS = {
         "SupportFriction",
         "clutch_geometry",
     ),
+    "frictax.linearization": (
+        "Linearization",
+        "linearize",
+    ),
     "frictax.mechanism": (
         "AbstractAxis",
         "AbstractHybridSystem",
@@ -130,6 +140,7 @@ _ROOMS = {
         "Driven",
         "Fixed",
         "Force",
+        "HeatCapacitor",
         "IdealGear",
         "IdealPlanetary",
         "Inertia",
@@ -144,6 +155,7 @@ _ROOMS = {
         "RotationalSpringDamper",
         "Spring",
         "SpringDamper",
+        "ThermalConductor",
         "Torque",
     ),
     "frictax.engine": (

@@ -35,6 +35,9 @@ class Energy(eqx.Module):
     `drive`: work done by the drives since the start; `kinetic`, `elastic`: stored (elastic is of either sign where a
     `LinearPositionDependentForce` acts, and 0 at its `s0`); `friction`, `damper`, `impact`: lost since
     the start by friction, in dampers, at stops; `balance`: what is missing, 0 but for the error of the integration.
+
+    Where there are thermal nodes, `heated`: what of these losses went into them; `heat`: stored in them more than at the start; `cooled`:
+    gone to the surroundings; `heat_balance` = heated - heat - cooled.
     """
 
     drive: Float[Array, " T"]
@@ -43,11 +46,18 @@ class Energy(eqx.Module):
     friction: Float[Array, " T"]
     damper: Float[Array, " T"]
     impact: Float[Array, " T"]
+    heated: Float[Array, " T"]
+    heat: Float[Array, " T"]
+    cooled: Float[Array, " T"]
 
     @property
     def balance(self) -> Float[Array, " T"]:
         stored = self.kinetic + self.elastic
         return self.drive - (stored - stored[0]) - self.friction - self.damper - self.impact
+
+    @property
+    def heat_balance(self) -> Float[Array, " T"]:
+        return self.heated - self.heat - self.cooled
 
 
 class Trajectory(eqx.Module):
@@ -155,4 +165,8 @@ def _events(system: MechanicalSystem, path: Path) -> Events:
 def _energy(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> Energy:
     kinetic, elastic = jax.vmap(lambda t, y, mode: stored(system.moment(t, y, mode)))(ts, ys, modes)
     drive, friction, damper, impact = ys[:, -4:].T
-    return Energy(drive, kinetic, elastic, friction, damper, impact)
+    nodes, nothing = system.layout.nodes, jnp.zeros_like(drive)
+    heated, cooled = ys[:, -6:-4].T if nodes else (nothing, nothing)
+    first = 2 * len(system.layout.coordinates)
+    heats = [system.mechanism.parts[node.part].C * (ys[:, first + k] - ys[0, first + k]) for k, node in enumerate(nodes)]
+    return Energy(drive, kinetic, elastic, friction, damper, impact, heated, sum(heats, nothing), cooled)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from frictax.mechanism.system import AbstractHybridSystem
+from frictax.engine.reused import Reused
 
 
 class Slope(eqx.Module):
@@ -18,9 +18,9 @@ class Slope(eqx.Module):
     rate: Float[Array, " g"]
 
 
-def slope_of(system: AbstractHybridSystem, args: Any, t: Any, y: Any, mode: Any) -> Slope:
-    speed = system.flow(t, y, mode, args)
-    g, rate = jax.jvp(lambda ti, yi: system.guard(ti, yi, mode, args), (t, y), (jnp.ones_like(t), speed))
+def slope_of(system: Reused, t: Any, y: Any, mode: Any) -> Slope:
+    speed = system.flow(t, y, mode)
+    g, rate = jax.jvp(lambda ti, yi: system.guard(ti, yi, mode), (t, y), (jnp.ones_like(t), speed))
     return Slope(speed, g, rate)
 
 

@@ -10,8 +10,9 @@ from jaxtyping import Array, Float, Int
 
 from frictax.engine.margins import Slope, first_to_fall, hold, slope_of
 from frictax.engine.options import Adaptive
+from frictax.engine.reused import Reused
 from frictax.engine.root import Bracketed
-from frictax.mechanism.system import CUT, DEADLINE, END, AbstractHybridSystem
+from frictax.mechanism.system import CUT, DEADLINE, END
 
 STEPS = 4096  # a phase: more, and the next goes on where it stopped
 STEPS_DENSE = 64  # a phase whose steps are kept to read samples from
@@ -129,8 +130,7 @@ def _begin_with(controller: Any, dt: Any, slope: Any) -> diffrax.AbstractStepSiz
 
 
 def _solve(
-    system: AbstractHybridSystem,
-    args: Any,
+    system: Reused,
     options: Adaptive,
     start: Start,
     t1: Any,
@@ -139,15 +139,15 @@ def _solve(
     margins: Any = None,
     **kwargs: Any,
 ) -> Any:
-    controller = options.controller(start.y.dtype, system.longest_step(start.mode, span, args))
+    controller = options.controller(start.y.dtype, system.longest_step(start.mode, span))
     return diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, y, a: a[0].flow(t, y, start.mode, a[1])),
+        diffrax.ODETerm(lambda t, y, system: system.flow(t, y, start.mode)),
         options.solver,
         start.t,
         t1,
         None,
         start.y,
-        args=(system, args),
+        args=system,
         stepsize_controller=_begin_with(controller, start.dt, margins),
         saveat=diffrax.SaveAt(t1=True, dense=dense, controller_state=True),
         throw=False,
@@ -171,30 +171,29 @@ def _read(solution: Any, start: Start, ts: Any, end: Any, speed: Any = None) -> 
     return states + late[:, None] * speed
 
 
-def locate(system: AbstractHybridSystem, args: Any, options: Adaptive, start: Start, t1: Any, ts: Any, span: Any) -> Any:
+def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, span: Any) -> Any:
     """Integrate until the first guard falls, the deadline comes, the run ends or the buffers are full.
 
     Returns the `Stop` found, the state there, its `Slope`, the samples on the way, and the numbers of steps taken and accepted.
     """
     dtype = start.y.dtype
-    deadline = system.deadline(start.mode, args).astype(dtype)
+    deadline = system.deadline(start.mode).astype(dtype)
     last = t1 if ts is None else jnp.minimum(t1, ts[start.sample + WINDOW])
-    expired = jnp.any(system.guard(start.t, start.y, start.mode, args) <= 0)
+    expired = jnp.any(system.guard(start.t, start.y, start.mode) <= 0)
     # A deadline that has passed ends the phase at once, as an expired guard does.
     until = jnp.where(expired, start.t, jnp.maximum(jnp.minimum(deadline, last), start.t))
     event = diffrax.Event(
-        lambda t, y, args, **_: jnp.min(args[0].guard(t, y, start.mode, args[1])),
+        lambda t, y, args, **_: jnp.min(args.guard(t, y, start.mode)),
         Bracketed(rtol=1e-6 if jnp.finfo(dtype).bits >= 64 else 1e-3),
         direction=False,
     )
 
     def margins(t: Any, y: Any) -> tuple[Any, Any]:
-        slope = slope_of(system, args, t, y, start.mode)
+        slope = slope_of(system, t, y, start.mode)
         return slope.g, slope.rate
 
     solution = _solve(
         system,
-        args,
         options,
         start,
         until,
@@ -214,13 +213,13 @@ def locate(system: AbstractHybridSystem, args: Any, options: Adaptive, start: St
         # also where that was rejected.
         t, y = select(fell | whole, (t, y), solution.controller_state.reached)
     kind = jnp.where(~whole, CUT, jnp.where(until >= deadline, DEADLINE, jnp.where(until >= t1, END, CUT)))
-    slope = slope_of(system, args, t, y, start.mode)
+    slope = slope_of(system, t, y, start.mode)
     stop = Stop(t, jnp.where(fell, first_to_fall(slope, expired), kind))
     taken, accepted = solution.stats["num_steps"], solution.stats["num_accepted_steps"]
     return stop, y, slope, _read(solution, start, ts, t, slope.speed), taken, accepted
 
 
-def cross(system: AbstractHybridSystem, args: Any, start: Start, stop: Stop, y: Any, slope: Slope, t1: Any) -> tuple[Any, Any, Any, Any]:
+def cross(system: Reused, start: Start, stop: Stop, y: Any, slope: Slope, t1: Any) -> tuple[Any, Any, Any, Any]:
     """From the located end of a phase over its event: the exact time by one Newton step, then the jump.
 
     Time and state carry the derivatives of the event: with the guard g along the motion, dt = -g/g', y = y + f*dt.
@@ -235,29 +234,26 @@ def cross(system: AbstractHybridSystem, args: Any, start: Start, stop: Stop, y: 
     step = step + hold(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
     step = jnp.where((fired >= 0) & falling, step, 0.0)
     # Deadline and end are known times: written as differences, so that their derivatives come along.
-    known = jnp.where(fired == DEADLINE, system.deadline(start.mode, args).astype(t.dtype), t1)
+    known = jnp.where(fired == DEADLINE, system.deadline(start.mode).astype(t.dtype), t1)
     at_known = (fired == DEADLINE) | (fired == END)
     time = jnp.where(at_known, known, t + step)
     state = y + slope.speed * jnp.where(at_known, known - hold(known), step)
-    after, mode, status = system.jump(time, state, start.mode, fired, args)
+    after, mode, status = system.jump(time, state, start.mode, fired)
     jumped = fired >= DEADLINE
     return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, start.mode), jnp.where(jumped, status, 0)
 
 
-def transport(
-    system: AbstractHybridSystem, args: Any, options: Adaptive, start: Start, stop: Stop, t1: Any, ts: Any, span: Any, adjoint: Any
-) -> Any:
+def transport(system: Reused, options: Adaptive, start: Start, stop: Stop, t1: Any, ts: Any, span: Any, adjoint: Any) -> Any:
     """The phase once more, to its known end and over its event: this is what derivatives are taken of.
 
     Times enter the integration as constants; a late start is a state that has moved less.
     Returns time and state after the event, and the samples on the way.
     """
     t = hold(start.t)
-    y = start.y + hold(system.flow(t, start.y, start.mode, args)) * (t - start.t)
+    y = start.y + hold(system.flow(t, start.y, start.mode)) * (t - start.t)
     begin = Start(t, y, start.mode, start.dt, start.sample)
     solution = _solve(
         system,
-        args,
         options,
         begin,
         jnp.maximum(stop.t, t),
@@ -270,7 +266,7 @@ def transport(
     )
     finished = solution.result == diffrax.RESULTS.successful
     y = jnp.where(finished, solution.ys[-1], jnp.nan)
-    held = slope_of(hold(system), hold(args), t := stop.t, hold(y), start.mode)
-    slope = Slope(held.speed, system.guard(t, y, start.mode, args), held.rate)
-    time, state, _, _ = cross(system, args, begin, stop, y, slope, t1)
+    held = slope_of(hold(system), t := stop.t, hold(y), start.mode)
+    slope = Slope(held.speed, system.guard(t, y, start.mode), held.rate)
+    time, state, _, _ = cross(system, begin, stop, y, slope, t1)
     return time, state, _read(solution, begin, ts, solution.ts[-1])

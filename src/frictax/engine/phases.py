@@ -13,6 +13,7 @@ from frictax.engine.linear import linear, read_later
 from frictax.engine.options import Adaptive
 from frictax.engine.phase import STEPS, STEPS_DENSE, WINDOW, Start, Stop, cross, locate, transport
 from frictax.engine.result import CHATTER, SECOND, Result
+from frictax.engine.reused import Reused
 from frictax.mechanism.system import CUT, END
 
 
@@ -54,9 +55,9 @@ def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
 
     def phase(adjoint: Any) -> Any:
         def run(moved: Any, t: Any, t1: Any, y: Any, start: Start, stop: Stop) -> Any:
-            system, args = eqx.combine(moved, rest)
+            system = Reused(eqx.combine(moved, rest))
             begin = Start(t, y, start.mode, start.dt, start.sample)
-            return transport(system, args, options, begin, stop, t1, _padded(ts_), ts_[-1] - ts_[0], adjoint)
+            return transport(system, options, begin, stop, t1, _padded(ts_), ts_[-1] - ts_[0], adjoint)
 
         return run
 
@@ -138,7 +139,7 @@ def _pull(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
 
 def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options: Adaptive) -> Any:
     """The whole run without derivatives, with a record of its phases."""
-    system, args = model
+    system = Reused(model)
     dtype, n, m = y0.dtype, y0.shape[0], mode0.shape[0]
     options.tolerances(dtype)
     samples = _padded(ts)
@@ -167,8 +168,8 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
 
     def body(carry: Any) -> Any:
         start, origin, (starts, stops), (times, after), ys, owner, (k, events, steps, held, idle), _, _ = carry
-        stop, y, slope, window, taken, accepted = locate(system, args, options, start, t1, samples, span)
-        t, y, mode, status = cross(system, args, start, stop, y, slope, t1)
+        stop, y, slope, window, taken, accepted = locate(system, options, start, t1, samples, span)
+        t, y, mode, status = cross(system, start, stop, y, slope, t1)
         # The next phase, and this one when it is gone over again, begins with about the steps that this one took. Several events at one
         # time make phases of a rounding; from those nothing is learnt: steps that short would never move the time on.
         learnt = (accepted > 0) & (t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t)))

@@ -1,51 +1,49 @@
 """A hybrid system whose methods are traced once."""
 
-import copy
+import functools
 from typing import Any
 
 import equinox as eqx
 import jax
+import numpy as np
 
-_METHODS = ("flow", "guard", "jump", "deadline", "tick")
 
+class Reused(eqx.Module):
+    """A system with its `args`; its methods are functions that JAX traces once for each shape and then takes from its cache.
 
-class Reused:
-    """The methods of a system, with its `args`, as functions that JAX traces once for each shape and then takes from its cache.
-
-    The loop over samples has the flow in thirteen places; tracing it anew in each took longer than compiling all of it. In the program
-    they are calls, which XLA writes out.
+    An engine has the flow in a dozen places and more; tracing it anew in each took longer than compiling all of it. In the program they
+    are calls, which XLA writes out.
     """
 
+    arrays: Any
+    static: Any = eqx.field(static=True)  # what is left of (system, args), as leaves and structure
+
     def __init__(self, model: Any) -> None:
-        self._arrays, static = eqx.partition(model, eqx.is_array)
-
-        def method(name: str) -> Any:
-            @jax.jit
-            def traced(arrays: Any, *at: Any) -> Any:
-                system, args = eqx.combine(arrays, static)
-                return getattr(system, name)(*at, args)
-
-            return traced
-
-        self._traced = {name: method(name) for name in _METHODS}
-
-    def held(self) -> "Reused":
-        """The same functions with the system's numbers as constants to differentiation."""
-        other = copy.copy(self)
-        other._arrays = jax.lax.stop_gradient(self._arrays)
-        return other
+        self.arrays, rest = eqx.partition(model, lambda x: eqx.is_array(x) or isinstance(x, np.ndarray | np.generic))
+        leaves, structure = jax.tree_util.tree_flatten(rest)
+        self.static = (tuple(leaves), structure)
 
     def flow(self, t: Any, y: Any, mode: Any) -> Any:
-        return self._traced["flow"](self._arrays, t, y, mode)
+        return _called("flow", self.static, self.arrays, t, y, mode)
 
     def guard(self, t: Any, y: Any, mode: Any) -> Any:
-        return self._traced["guard"](self._arrays, t, y, mode)
+        return _called("guard", self.static, self.arrays, t, y, mode)
 
     def jump(self, t: Any, y: Any, mode: Any, fired: Any) -> Any:
-        return self._traced["jump"](self._arrays, t, y, mode, fired)
+        return _called("jump", self.static, self.arrays, t, y, mode, fired)
 
     def deadline(self, mode: Any) -> Any:
-        return self._traced["deadline"](self._arrays, mode)
+        return _called("deadline", self.static, self.arrays, mode)
 
     def tick(self, t: Any, mode: Any) -> Any:
-        return self._traced["tick"](self._arrays, t, mode)
+        return _called("tick", self.static, self.arrays, t, mode)
+
+    def longest_step(self, mode: Any, span: Any) -> Any:
+        return _called("longest_step", self.static, self.arrays, mode, span)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _called(name: str, static: Any, arrays: Any, *at: Any) -> Any:
+    leaves, structure = static
+    system, args = eqx.combine(arrays, jax.tree_util.tree_unflatten(structure, leaves))
+    return getattr(system, name)(*at, args)

@@ -168,7 +168,7 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
     rise again inside a piece. Nothing here is differentiated.
     """
     now, end = hold((now, end))
-    system, t = system.held(), now.t
+    system, t = hold(system), now.t
     deadline = system.deadline(now.mode).astype(t.dtype)
     stop = jnp.where(deadline < end - slack, jnp.maximum(deadline, t), end)
     passed = deadline <= t + slack

@@ -6,3 +6,4 @@ from frictax.laws.law import Characteristic as Characteristic
 from frictax.laws.law import as_law as as_law
 from frictax.laws.stribeck import Stribeck as Stribeck
 from frictax.laws.table import Table as Table
+from frictax.laws.temperature import TemperatureDependent as TemperatureDependent

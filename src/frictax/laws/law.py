@@ -34,6 +34,11 @@ class AbstractLaw(eqx.Module):
         del piece
         return self(v)
 
+    def at_temperature(self, T: Float[Array, ""]) -> "AbstractLaw":
+        """The law at the temperature `T` [K] of its element, with the same number of breaks; itself where it does not depend on that."""
+        del T
+        return self
+
 
 # What a field for a law holds; `as_law` makes it one.
 if TYPE_CHECKING:

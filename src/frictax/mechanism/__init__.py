@@ -23,3 +23,5 @@ from frictax.mechanism.linkage import AbstractLinkage as AbstractLinkage
 from frictax.mechanism.lossy_gear import LossyGear as LossyGear
 from frictax.mechanism.mechanism import Mechanism as Mechanism
 from frictax.mechanism.system import AbstractHybridSystem as AbstractHybridSystem
+from frictax.mechanism.thermal import HeatCapacitor as HeatCapacitor
+from frictax.mechanism.thermal import ThermalConductor as ThermalConductor

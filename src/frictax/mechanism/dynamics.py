@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from frictax.contacts import Mode
+from frictax.laws import AbstractLaw
 from frictax.mechanism.elimination import product
 from frictax.mechanism.layout import Flange, Form, Layout, forms, row_of, signal_of
 from frictax.mechanism.moment import Moment
@@ -40,9 +42,14 @@ def moment(mechanism: Any, layout: Layout, t: Array, y: Array, mode: Array) -> M
         if flange.body is not None:
             load[flange.body] = load[flange.body] + driven[-1] + source.elastic(at)
     rows = [row_of(contact, bodies) for contact in layout.contacts]
+    temperature = [y[2 * n + i] for i in range(len(layout.nodes))]
+    elements = [mechanism.parts[contact.part] for contact in layout.contacts]
+    for i, node in enumerate(layout.nodes):
+        for c in node.contacts:
+            elements[c] = _at_temperature(elements[c], temperature[i])
     v_rel, directions, normals, scales = [], [], [], []
     for c, contact in enumerate(layout.contacts):
-        part = mechanism.parts[contact.part]
+        part = elements[c]
         normal = None if contact.signal is None else part.normal(drive[contact.signal])
         moves = velocity(contact.flange, v, t)
         has_support = contact.support is not None and contact.support.body is not None
@@ -53,7 +60,7 @@ def moment(mechanism: Any, layout: Layout, t: Array, y: Array, mode: Array) -> M
     accelerations = [g[2] if g else None for g in given]
     return Moment(
         mechanism, layout, t, mode, q, u, s, v, bodies, accelerations, drive, driven, load, rows, v_rel, directions, pieces, normals,
-        scales, sides,
+        scales, sides, elements, temperature,
     )  # fmt: skip
 
 
@@ -93,3 +100,12 @@ def position(mechanism: Any, flange: Flange, s: list[Array]) -> Array:
 def velocity(flange: Flange | None, v: list[Array], t: Array) -> Array:
     """Velocity of a flange [m/s]."""
     return jnp.zeros_like(t) if flange is None or flange.body is None else v[flange.body]
+
+
+def _at_temperature(part: Any, T: Array) -> Any:
+    """A friction element with its laws at the temperature `T` [K]."""
+    laws = [name for name in part.__dataclass_fields__ if isinstance(getattr(part, name), AbstractLaw)]
+    if not laws:
+        return part
+    new = [getattr(part, name).at_temperature(T) for name in laws]
+    return eqx.tree_at(lambda p: [getattr(p, name) for name in laws], part, new)

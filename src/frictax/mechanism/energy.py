@@ -16,15 +16,21 @@ def loss(now: Moment, c: int) -> Array:
     return jnp.where(now.mode[c] == STUCK, 0.0, now.friction[c] * now.v_rel[c])
 
 
+def damper_loss(now: Moment, k: int) -> Array:
+    """Power [W] that the damper of compliant number k takes."""
+    part, a, b = now.layout.compliants[k]
+    v_rel = velocity(b, now.v, now.t) - velocity(a, now.v, now.t)
+    return now.mechanism.parts[part].viscous(v_rel) * v_rel
+
+
 def powers(now: Moment) -> list[Array]:
     """Power [W] of the drives, lost by friction, lost in dampers, and lost at stops (which lose it at once: 0 here)."""
     zero = jnp.zeros_like(now.t)
     drives = sum((f * velocity(flange, now.v, now.t) for f, (_, flange, _) in zip(now.driven, now.layout.forces, strict=True)), zero)
     losses = sum((loss(now, c) for c in range(len(now.rows))), zero)
     dampers = zero
-    for part, a, b in now.layout.compliants:
-        v_rel = velocity(b, now.v, now.t) - velocity(a, now.v, now.t)
-        dampers = dampers + now.mechanism.parts[part].viscous(v_rel) * v_rel
+    for k in range(len(now.layout.compliants)):
+        dampers = dampers + damper_loss(now, k)
     return [drives + _of_motions(now), losses, dampers, zero]
 
 

@@ -10,6 +10,7 @@ from frictax.contacts import Mode
 from frictax.mechanism import dynamics
 from frictax.mechanism.contact_margins import margin_names, margins
 from frictax.mechanism.energy import powers, stored
+from frictax.mechanism.heat import heat_flows
 from frictax.mechanism.layout import Layout, layout, signal_of
 from frictax.mechanism.mechanism import Mechanism
 from frictax.mechanism.moment import Moment
@@ -24,8 +25,9 @@ STUCK, FREE = int(Mode.STUCK), int(Mode.FREE)
 class MechanicalSystem(AbstractHybridSystem):
     """The equations of a `Mechanism`.
 
-    State: the coordinates, their rates and, with ``energy=True``, the work of the drives, the losses by friction and by dampers,
-    and the losses at stops [J]. The coordinates are the positions of all bodies that follow no gear and no motion.
+    State: the coordinates, their rates, the temperatures of thermal nodes and, with ``energy=True``, the heat that friction and dampers
+    give these and that which leaves to the surroundings (where there are nodes), the work of the drives, the losses by friction and by
+    dampers, and the losses at stops [J]. The coordinates are the positions of all bodies that follow no gear and no motion.
     Mode: a mode for each contact, then for each stop -1, 0, 1 (at the lower one, at none, at the upper one), then the piece of
     each law that has corners, then, for friction that depends on a torque, on which of two lines it is, then the piece of each signal.
     """
@@ -45,6 +47,10 @@ class MechanicalSystem(AbstractHybridSystem):
         del args
         now = self.moment(t, y, mode)
         rates = [*now.u, *now.coordinate_acceleration]
+        if self.layout.nodes:
+            into, made, left = heat_flows(now)
+            rates += [power / now.mechanism.parts[node.part].C for power, node in zip(into, self.layout.nodes, strict=True)]
+            rates += [made, left] if self.energy else []
         return jnp.stack(rates + powers(now) if self.energy else rates)
 
     def guard(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " g"]:
@@ -120,7 +126,9 @@ class MechanicalSystem(AbstractHybridSystem):
         lay, parts = self.layout, self.mechanism.parts
         at_start = [parts[lay.bodies[b]].at_start() for b in lay.coordinates]
         y = jnp.stack([s for s, _ in at_start] + [v for _, v in at_start]).astype(float)
-        y = jnp.concatenate([y, jnp.zeros(4, y.dtype)]) if self.energy else y
+        if lay.nodes:
+            y = jnp.concatenate([y, jnp.stack([parts[node.part].T for node in lay.nodes]).astype(y.dtype)])
+        y = jnp.concatenate([y, jnp.zeros(self.accounts, y.dtype)])
         pieces = [signal_of(self.mechanism, place).piece(t) for place in lay.signals]
         mode = [jnp.asarray(FREE)] * len(lay.contacts) + [jnp.asarray(0)] * (lay.first_signal - len(lay.contacts)) + pieces
         for contact in lay.contacts:
@@ -141,7 +149,13 @@ class MechanicalSystem(AbstractHybridSystem):
             (self.mechanism.names[i], self.mechanism.parts[i].rotational) for i in (self.layout.bodies[b] for b in self.layout.coordinates)
         ]
         positions = [f"{name}.{'phi' if turns else 's'}" for name, turns in names]
-        return (*positions, *(f"{name}.{'w' if turns else 'v'}" for name, turns in names))
+        velocities = [f"{name}.{'w' if turns else 'v'}" for name, turns in names]
+        return (*positions, *velocities, *(f"{self.mechanism.names[node.part]}.T" for node in self.layout.nodes))
+
+    @property
+    def accounts(self) -> int:
+        """How many accounts of energy stand at the end of the state vector."""
+        return (6 if self.layout.nodes else 4) if self.energy else 0
 
     # -- what happens at an event, in its order --------------------------------------------------------------------
 
@@ -182,7 +196,7 @@ class MechanicalSystem(AbstractHybridSystem):
         So they may under the sum of two drives, a user's function, a given motion, or the pull of another body.
         """
         contact = self.layout.contacts[c]
-        if not contact.alone or self.layout.motions:
+        if not contact.alone or self.layout.motions or any(c in node.contacts for node in self.layout.nodes):
             return True
         body = contact.flange.body
         loads = [signal_of(self.mechanism, self.layout.signals[j]) for j in self._loads(c)]

@@ -12,9 +12,10 @@ from frictax.contacts.contact import has_breaks
 from frictax.mechanism.bodies import AbstractBody, Fixed
 from frictax.mechanism.forces import AbstractCompliant, AbstractMotion, AbstractSource
 from frictax.mechanism.gears import AbstractGear
+from frictax.mechanism.thermal import HeatCapacitor, ThermalConductor
 
 BODIES = (AbstractBody, MassWithStopAndFriction)
-PARTS = (*BODIES, Fixed, AbstractCompliant, AbstractSource, AbstractMotion, AbstractGear, AbstractContact)
+PARTS = (*BODIES, Fixed, AbstractCompliant, AbstractSource, AbstractMotion, AbstractGear, AbstractContact, HeatCapacitor, ThermalConductor)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +58,18 @@ class Gear:
 
 
 @dataclasses.dataclass(frozen=True)
+class Node:
+    """A thermal node: its part, and the numbers of the contacts and compliants that heat it."""
+
+    part: int
+    contacts: tuple[int, ...]
+    compliants: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Layout:
-    """The parts by number. `coordinates`: the bodies whose positions are the coordinates, the others follow by `gears` or `motions`."""
+    """The parts by number. `coordinates`: the bodies whose positions are the coordinates, the others follow by `gears` or `motions`;
+    `conductors`: part, node and node or None."""
 
     bodies: tuple[int, ...]
     coordinates: tuple[int, ...]
@@ -68,6 +79,8 @@ class Layout:
     compliants: tuple[tuple[int, Flange, Flange], ...]
     forces: tuple[tuple[int, Flange, int | None], ...]
     signals: tuple[tuple[int, str], ...]
+    nodes: tuple[Node, ...] = ()
+    conductors: tuple[tuple[int, int, int | None], ...] = ()
 
     @property
     def first_signal(self) -> int:
@@ -164,7 +177,40 @@ def layout(mechanism: Any) -> Layout:
             )
     coordinates = tuple(b for b in range(len(bodies)) if b not in followers)
     lay = Layout(bodies, coordinates, tuple(gears), tuple(motions), tuple(contacts), tuple(compliants), tuple(forces), tuple(signals))
-    return dataclasses.replace(lay, contacts=_placed(parts, _grouped(mechanism, lay)))
+    nodes, conductors = _thermal(mechanism, lay)
+    return dataclasses.replace(lay, contacts=_placed(parts, _grouped(mechanism, lay)), nodes=nodes, conductors=conductors)
+
+
+def _thermal(mechanism: Any, lay: Layout) -> tuple[tuple[Node, ...], tuple[tuple[int, int, int | None], ...]]:
+    """The thermal nodes with what heats them, and what conducts between them."""
+    names, parts = mechanism.names, mechanism.parts
+    contacts = {names[contact.part]: c for c, contact in enumerate(lay.contacts)}
+    compliants = {names[part]: k for k, (part, _, _) in enumerate(lay.compliants)}
+    nodes, heats = [], {}
+    for i, part in enumerate(parts):
+        if not isinstance(part, HeatCapacitor):
+            continue
+        for source in part.sources:
+            if source not in contacts and source not in compliants:
+                raise ValueError(
+                    f"`Mechanism`: {names[i]!r} must be heated by friction elements or dampers, got {source!r}. "
+                    f"Here are: {', '.join([*contacts, *compliants]) or 'none'}."
+                )
+            if source in heats:
+                raise ValueError(f"`Mechanism`: {source!r} must heat one node, got {heats[source]!r} and {names[i]!r}. Drop one of them.")
+            heats[source] = names[i]
+        mine = [[known[s] for s in part.sources if s in known] for known in (contacts, compliants)]
+        nodes.append(Node(i, tuple(mine[0]), tuple(mine[1])))
+    numbers = {names[node.part]: k for k, node in enumerate(nodes)}
+    conductors = []
+    for i, part in enumerate(parts):
+        if isinstance(part, ThermalConductor):
+            for end in (part.a, part.b):
+                if end is not None and end not in numbers:
+                    known = ", ".join(numbers) or "none"
+                    raise ValueError(f"`Mechanism`: {names[i]!r} must conduct between heat capacitors, got {end!r}. Here are: {known}.")
+            conductors.append((i, numbers[part.a], None if part.b is None else numbers[part.b]))
+    return tuple(nodes), tuple(conductors)
 
 
 def _followers(mechanism: Any, gears: list[Gear], motions: list[tuple[int, int, int]]) -> dict[int, str]:

@@ -158,7 +158,8 @@ class AbstractLinkage(AbstractHybridSystem):
         none: list[Any] = []
         return _LinkageMoment(
             _Parts(self.frictions), laid, t, mode, list(q), list(u), none, v_rel, none, none, none, none, none, rows, v_rel, direction,
-            pieces, [None] * k, [1.0] * k, [None] * k, self.mass_matrix(q), self.force(t, q, u, args), turning @ u,
+            pieces, [None] * k, [1.0] * k, [None] * k, list(self.frictions), none,
+            self.mass_matrix(q), self.force(t, q, u, args), turning @ u,
         )  # fmt: skip
 
     @property

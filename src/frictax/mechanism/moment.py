@@ -26,7 +26,8 @@ class Moment:
     - `load`: the sum of the forces on a body but for friction [N].
     - `rows`: the motions of the contacts as linear forms; `v_rel`: their velocities; `direction`: 1, -1, or 0 for one that does not slide;
       `piece` of the law; `normal`: normal force [N] or None; `scale`: the factor on the law; `side`: which of two lines the friction is on
-      that depends on a torque, 1 or -1, None elsewhere.
+      that depends on a torque, 1 or -1, None elsewhere; `elements`: the friction elements, their laws at their temperatures.
+    - `temperature`: of the thermal nodes [K].
     """
 
     mechanism: Any
@@ -49,6 +50,8 @@ class Moment:
     normal: list[Any]
     scale: list[Any]
     side: list[Any]
+    elements: list[Any]
+    temperature: list[Array]
 
     # -- bodies ----------------------------------------------------------------------------------------------------
 
@@ -97,7 +100,7 @@ class Moment:
 
     def part(self, c: int) -> Any:
         """The part that contact c is."""
-        return self.mechanism.parts[self.contact(c).part]
+        return self.elements[c]
 
     def position_of(self, c: int) -> Array:
         """The position of the first body of contact c."""

@@ -13,8 +13,10 @@ from frictax.mechanism.bodies import AbstractBody, Fixed
 from frictax.mechanism.energy import loss
 from frictax.mechanism.forces import AbstractMotion, AbstractSource, PositionController, Torque
 from frictax.mechanism.gears import AbstractGear, IdealGear
+from frictax.mechanism.heat import conducted
 from frictax.mechanism.lossy_gear import LossyGear
 from frictax.mechanism.moment import Moment
+from frictax.mechanism.thermal import HeatCapacitor, ThermalConductor
 
 
 class MassVariables(eqx.Module):
@@ -188,6 +190,18 @@ class FixedVariables(eqx.Module):
     s: Float[Array, "..."]
 
 
+class HeatCapacitorVariables(eqx.Module):
+    """Temperature `T` [K]."""
+
+    T: Float[Array, "..."]
+
+
+class ThermalConductorVariables(eqx.Module):
+    """The heat that flows from a to b, `Q_flow` [W]."""
+
+    Q_flow: Float[Array, "..."]
+
+
 def variables_at(now: Moment, part: int) -> Any:
     """The variables of part number `part`, all scalars."""
     lay, element = now.layout, now.mechanism.parts[part]
@@ -206,6 +220,10 @@ def variables_at(now: Moment, part: int) -> Any:
         return IdealGearVariables(*angles) if isinstance(element, IdealGear) else IdealPlanetaryVariables(*angles)
     if isinstance(element, AbstractMotion):
         return FixedVariables(next(now.s[body] for i, body, _ in lay.motions if i == part))
+    if isinstance(element, HeatCapacitor):
+        return HeatCapacitorVariables(next(now.temperature[k] for k, node in enumerate(lay.nodes) if node.part == part))
+    if isinstance(element, ThermalConductor):
+        return ThermalConductorVariables(next(conducted(now, *conductor) for conductor in lay.conductors if conductor[0] == part))
     a, b = next((a, b) for i, a, b in lay.compliants if i == part)
     s_rel = dynamics.position(now.mechanism, b, now.s) - dynamics.position(now.mechanism, a, now.s)
     v_rel = dynamics.velocity(b, now.v, now.t) - dynamics.velocity(a, now.v, now.t)
@@ -227,7 +245,7 @@ def _source_at(now: Moment, k: int) -> Any:
 
 def _friction_at(now: Moment, c: int) -> Any:
     contact, mode = now.layout.contacts[c], now.mode[c]
-    part, v, a, f = now.mechanism.parts[contact.part], now.v_rel[c], now.a_rel[c], now.friction[c]
+    part, v, a, f = now.part(c), now.v_rel[c], now.a_rel[c], now.friction[c]
     locked, free = mode == int(Mode.STUCK), mode == int(Mode.FREE)
     if isinstance(part, LossyGear):
         (bodies,) = (gear.bodies for gear in now.layout.gears if gear.part == contact.part)

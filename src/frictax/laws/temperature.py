@@ -1,0 +1,72 @@
+"""Friction that falls or grows with temperature."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from frictax.laws.law import AbstractLaw, Characteristic, as_law
+from frictax.parameters import Positive, Real, Scalar, check, parameter
+
+
+class TemperatureDependent(AbstractLaw):
+    """A law that is multiplied by exp(-beta*(T - T_ref)) at the temperature T of the element that it belongs to.
+
+    With beta > 0 it falls as the viscosity of oil and grease does, with beta < 0 it grows. The temperature is that of the `HeatCapacitor`
+    that the element's loss heats; without one it is `T_ref`.
+
+    **Arguments:** `law`: law or M x 2 table, at `T_ref`; `beta` [1/K]; `T_ref` > 0 [K].
+
+    **Raises:** `ValueError` for a value outside its domain.
+
+    **Source:** O. Reynolds, On the theory of lubrication, Phil. Trans. R. Soc. 177, 1886 (the viscosity of olive oil).
+
+    >>> import frictax as fx
+    >>> grease = fx.TemperatureDependent(fx.Coulomb(F_Coulomb=5.0, F_prop=1.0), beta=0.02)
+    >>> [round(float(law(2.0)), 6) for law in (grease, grease.at_temperature(343.15))]
+    [7.0, 2.575156]
+    """
+
+    law: Characteristic = eqx.field(converter=as_law)
+    beta: Scalar = parameter(Real(), "1/K")
+    T_ref: Scalar = parameter(Positive(), "K", fit=False, default=293.15)
+
+    def __check_init__(self) -> None:
+        check(self)
+        if not isinstance(self.law, AbstractLaw):
+            raise ValueError(f"`TemperatureDependent.law` must be a law or an M x 2 table, got {self.law!r}. Write Coulomb(F_Coulomb=5.0).")
+
+    def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
+        return self.law(v)
+
+    @property
+    def f0(self) -> Float[Array, ""]:
+        return self.law.f0
+
+    @property
+    def breaks(self) -> Float[Array, " n"]:
+        return self.law.breaks
+
+    def on_piece(self, v: Float[Array, ""], piece: Int[Array, ""]) -> Float[Array, ""]:
+        return self.law.on_piece(v, piece)
+
+    def at_temperature(self, T: Float[Array, ""] | float) -> AbstractLaw:
+        return _Multiplied(self.law, jnp.exp(-self.beta * (T - self.T_ref)))
+
+
+class _Multiplied(AbstractLaw):
+    law: AbstractLaw
+    factor: Float[Array, ""]
+
+    def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
+        return self.factor * self.law(v)
+
+    @property
+    def f0(self) -> Float[Array, ""]:
+        return self.factor * self.law.f0
+
+    @property
+    def breaks(self) -> Float[Array, " n"]:
+        return self.law.breaks
+
+    def on_piece(self, v: Float[Array, ""], piece: Int[Array, ""]) -> Float[Array, ""]:
+        return self.factor * self.law.on_piece(v, piece)

@@ -1,0 +1,129 @@
+"""A machine linearised about a state, in the modes that its contacts have there."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from frictax.mechanism import MechanicalSystem, Mechanism
+from frictax.mechanism.layout import signal_of
+from frictax.mechanism.system import AbstractHybridSystem
+from frictax.signals.signal import AbstractSignal
+
+
+class Linearization(eqx.Module):
+    """d(dy)/dt = A dy + B du about a state, valid as long as no contact changes its mode.
+
+    - `A`, shape (n, n): the rates of the states by the states. Of contacts that hold, no force enters: their relative acceleration is 0,
+      and bodies that hold each other accelerate as one.
+    - `B`, shape (n, k): the rates by the drives named in `inputs`, each in the unit of its drive.
+    - `states`, `inputs`: the names of the rows and of B's columns.
+    """
+
+    A: Float[Array, "n n"]
+    B: Float[Array, "n k"]
+    states: tuple[str, ...] = eqx.field(static=True)
+    inputs: tuple[str, ...] = eqx.field(static=True)
+
+
+def linearize(
+    machine: Mechanism | AbstractHybridSystem,
+    t: Any,
+    y: Any,
+    mode: Any,
+    inputs: str | Iterable[str] = (),
+    args: Any = None,
+) -> Linearization:
+    """Linearise `machine` about time `t` [s], state `y` and `mode`: those of a run are ``run.ts[i], run.ys[i], run.modes[i]``.
+
+    **Arguments:** `y`, shape (n,), `mode`, shape (m,); `inputs`: names of forces, torques, brakes or clutches of a `Mechanism` whose drive
+    is an input; `args`: those of a system of one's own.
+
+    **Returns:** a `Linearization`. It may be differentiated, and batched by `jax.vmap`.
+
+    **Raises:** `ValueError` for an input that has no drive, or that prescribes a motion, for there the acceleration would be the input;
+    for inputs of a system of one's own; for a state of another length.
+
+    A mass of 2 kg at a spring of 8 N/m, while friction holds it and while it slides with a slope of 3 N.s/m:
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> machine = fx.Mechanism(
+    ...     wall=fx.Fixed(), mass=fx.Mass(m=2.0), spring=fx.Spring("wall", "mass", c=8.0), push=fx.Force("mass", 0.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0, F_prop=3.0)),
+    ... )
+    >>> run = fx.simulate(machine, jnp.array([0.0, 1.0]))
+    >>> fx.linearize(machine, 0.0, run.ys[0], run.modes[0]).A.tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
+    >>> sliding = run.modes[0].at[0].set(fx.Mode.FORWARD)
+    >>> there = fx.linearize(machine, 0.0, jnp.array([0.0, 0.5]), sliding, inputs="push")
+    >>> there.A.tolist(), there.B.tolist(), there.states
+    ([[0.0, 1.0], [-4.0, -1.5]], [[0.0], [0.5]], ('mass.s', 'mass.v'))
+    """
+    names = (inputs,) if isinstance(inputs, str) else tuple(inputs)
+    y, t = jnp.asarray(y, dtype=float), jnp.asarray(t, dtype=float)
+    mode = jnp.asarray(mode, dtype=jnp.int32)
+    if isinstance(machine, Mechanism):
+        _check_inputs(machine, names)
+        system = lambda u: MechanicalSystem(_driven(machine, names, u))  # noqa: E731
+        states = system(jnp.zeros(len(names))).states()
+        accounts = MechanicalSystem(machine, energy=True).accounts
+        y = y[: len(states)] if y.shape[0] == len(states) + accounts else y  # those of a run's energy are no states
+    elif names:
+        raise ValueError(
+            f"`linearize`: `inputs` must name parts of a `Mechanism`, got a {type(machine).__name__}. Differentiate its `flow`."
+        )
+    else:
+        system, states = lambda _: machine, machine.states()
+    if len(states) != y.shape[0]:
+        raise ValueError(
+            f"`linearize`: `y` must have {len(states)} entries, {', '.join(states)}, got {y.shape[0]}. Take a row of `run.ys`."
+        )
+    rates = lambda y, u: system(u).flow(t, y, mode, args)  # noqa: E731
+    A, B = jax.jacfwd(rates, argnums=(0, 1))(y, jnp.zeros(len(names)))
+    return Linearization(A, B, states, names)
+
+
+class _Raised(AbstractSignal):
+    """A signal plus a number."""
+
+    signal: AbstractSignal
+    by: Float[Array, ""]
+
+    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+        return self.signal.on_piece(t, k) + self.by
+
+    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+        return self.signal.piece(t)
+
+    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+        return self.signal.end(k)
+
+
+def _places(machine: Mechanism) -> dict[str, tuple[int, str]]:
+    """The part and field of the drive of each part that has one, but for those that prescribe a motion."""
+    lay = MechanicalSystem(machine).layout
+    moved = {signal for _, _, signal in lay.motions}
+    return {machine.names[place[0]]: place for j, place in enumerate(lay.signals) if j not in moved}
+
+
+def _check_inputs(machine: Mechanism, names: tuple[str, ...]) -> None:
+    places = _places(machine)
+    for name in names:
+        machine[name]  # raises for a name that no part has
+        if name not in places:
+            raise ValueError(
+                f"`linearize`: the input {name!r} must be a force, torque, brake or clutch with a drive, "
+                f"got a {type(machine[name]).__name__}. Those of this machine: {', '.join(places) or 'none'}."
+            )
+
+
+def _driven(machine: Mechanism, names: tuple[str, ...], u: Array) -> Mechanism:
+    places = _places(machine)
+    for name, by in zip(names, u, strict=True):
+        part, field = places[name]
+        raised = _Raised(signal_of(machine, (part, field)), by)
+        machine = eqx.tree_at(lambda m, part=part, field=field: getattr(m.parts[part], field), machine, raised)
+    return machine
