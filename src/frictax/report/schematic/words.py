@@ -1,0 +1,117 @@
+"""What a schematic says of a part: its name and its main values."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
+
+from frictax.contacts import AbstractContact
+from frictax.laws import AbstractLaw
+from frictax.mechanism.layout import is_rotational
+from frictax.parameters import is_traced, rotational_unit
+from frictax.parameters.declaration import declared
+from frictax.signals import AbstractSignal, Constant
+
+NAME, VALUE, SMALL = 9.5, 8.5, 7.5  # sizes of letters [pt]
+_LEADING = 1.28
+_MOST = 20  # letters in a line of several values
+# The units of what signals give: a field that holds one does not declare it.
+_SIGNALS = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m", "f_normalized": "1"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Label:
+    """Lines of text, each with its size [pt]; the name comes first."""
+
+    lines: tuple[tuple[str, float], ...]
+
+    @property
+    def width(self) -> float:
+        return max((text_width(text, size) for text, size in self.lines), default=0.0)
+
+    @property
+    def height(self) -> float:
+        return sum((_LEADING * size for _, size in self.lines), 0.0)
+
+    def heights(self) -> list[float]:
+        """How far the middle of each line lies below the top."""
+        steps = np.cumsum([0.0, *(_LEADING * size for _, size in self.lines)])
+        return [float((a + b) / 2) for a, b in zip(steps[:-1], steps[1:], strict=True)]
+
+
+def text_width(text: str, size: float) -> float:
+    """[pt], with a little to spare: what draws it later may round letters up."""
+    return 1.02 * text_to_path.get_text_width_height_descent(text, FontProperties(size=size), False)[0] + 1.0
+
+
+def label(name: str, part: Any, turns: bool, grounded: bool = False) -> Label:
+    """The name of a part and its main values. `turns`: whether it acts on what turns; `grounded`: its support is drawn as a ground."""
+    said_of_it = values(part, turns)
+    if grounded and getattr(part, "support", None) is not None:
+        said_of_it.append(f"support: {part.support}")
+    return Label(((name, NAME), *((line, VALUE) for line in _wrapped(said_of_it))))
+
+
+def values(part: Any, turns: bool) -> list[str]:
+    """A part's laws, signals and numbers in words, but for what is as it is by default and for starting values.
+
+    A number that is not known, as under `jit`, or that is many, as in a batch, is named with its unit alone.
+
+    >>> import frictax as fx
+    >>> values(fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=0.6), peak=1.2), turns=True)
+    ['Coulomb', 'peak = 1.2']
+    """
+    main, others, laws = [], [], 0
+    for field in dataclasses.fields(part):
+        value, declaration = getattr(part, field.name, None), declared(field)
+        required = field.default is dataclasses.MISSING
+        if isinstance(value, AbstractLaw):
+            main.append(f"{field.name}: {type(value).__name__}" if laws else type(value).__name__)
+            laws += 1
+        elif isinstance(value, AbstractSignal):
+            if required or not (isinstance(value, Constant) and known(value.k) == field.default):
+                main.append(_of_signal(field.name, value, _unit(part, _SIGNALS.get(field.name, "1"), turns)))
+        elif declaration is not None and declaration.ndim == 0 and not (declaration.optional and value is None):
+            text = said(field.name, value, _unit(part, declaration.unit, turns))
+            if required or known(value) != field.default:
+                (main if required or declaration.fit else others).append(text)
+    return main or others
+
+
+def said(name: str, value: Any, unit: str) -> str:
+    """
+    >>> said("c", 500.0, "N/m")
+    'c = 500 N/m'
+    """
+    number = known(value)
+    if number is None:
+        return name if unit == "1" else f"{name} [{unit}]"
+    return f"{name} = {number:.5g}".replace("e+0", "e").replace("e-0", "e-") + ("" if unit == "1" else f" {unit}")
+
+
+def _of_signal(name: str, signal: AbstractSignal, unit: str) -> str:
+    return said(name, signal.k, unit) if isinstance(signal, Constant) else f"{name}: {type(signal).__name__}"
+
+
+def _unit(part: Any, unit: str, turns: bool) -> str:
+    """The unit of a drive that acts on what slides and on what turns is that of what it acts on; normal forces stay forces."""
+    return rotational_unit(unit) if turns and is_rotational(part) is None and not isinstance(part, AbstractContact) else unit
+
+
+def known(value: Any) -> float | None:
+    """A number that is known and single; else None."""
+    known = isinstance(value, jax.Array | np.ndarray | np.generic | float | int) and not is_traced(value) and np.ndim(value) == 0
+    return float(value) if known else None
+
+
+def _wrapped(items: list[str]) -> list[str]:
+    lines: list[str] = []
+    for item in items:
+        if lines and len(lines[-1]) + len(item) + 2 <= _MOST:
+            lines[-1] += f", {item}"
+        else:
+            lines.append(item)
+    return lines

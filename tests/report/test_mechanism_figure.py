@@ -1,0 +1,588 @@
+"""The picture of a machine: all parts are there, nothing lies on something else, nothing is cut off."""
+
+import importlib.util
+import inspect
+import itertools
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+from matplotlib.transforms import Affine2D, Bbox
+
+import frictax as fx
+import machines
+from frictax.contacts import AbstractContact
+from frictax.mechanism.bodies import AbstractBody
+from frictax.mechanism.forces import AbstractCompliant, AbstractMotion, AbstractSource
+from frictax.mechanism.gears import AbstractGear
+from frictax.mechanism.layout import PARTS
+from frictax.parameters import Positive, Scalar, parameter
+from frictax.report.mechanism_figure import draw_mechanism
+from frictax.report.schematic.network import Link, Network, Node, network
+from frictax.report.schematic.order import plans
+from frictax.report.schematic.pen import DRIVE, JOINT, LINING
+from frictax.report.style import INK
+
+# -- machines ------------------------------------------------------------------------------------------------------
+
+A, B, C = (fx.Inertia(J=1.0) for _ in range(3))
+M, N = fx.Mass(m=1.0), fx.Mass(m=2.0)
+# A machine around each kind of part, which is called `part`.
+KINDS: dict[type, Callable[[], fx.Mechanism]] = {
+    fx.Mass: lambda: fx.Mechanism(part=M),
+    fx.Inertia: lambda: fx.Mechanism(part=A),
+    fx.Fixed: lambda: fx.Mechanism(m=M, part=fx.Fixed(s0=2.0), s=fx.Spring("part", "m", c=1.0)),
+    fx.MassWithStopAndFriction: lambda: fx.Mechanism(part=machines.stop1()["stop1"]),
+    fx.Spring: lambda: fx.Mechanism(m=M, n=N, part=fx.Spring("m", "n", c=1.0)),
+    fx.Damper: lambda: fx.Mechanism(m=M, n=N, part=fx.Damper("m", "n", d=1.0)),
+    fx.SpringDamper: lambda: fx.Mechanism(m=M, n=N, part=fx.SpringDamper("m", "n", c=1.0, d=1.0)),
+    fx.RotationalSpring: lambda: fx.Mechanism(a=A, b=B, part=fx.RotationalSpring("a", "b", c=1.0)),
+    fx.RotationalDamper: lambda: fx.Mechanism(a=A, b=B, part=fx.RotationalDamper("a", "b", d=1.0)),
+    fx.RotationalSpringDamper: lambda: fx.Mechanism(a=A, b=B, part=fx.RotationalSpringDamper("a", "b", c=1.0, d=1.0)),
+    fx.Force: lambda: fx.Mechanism(m=M, part=fx.Force("m", 1.0)),
+    fx.Torque: lambda: fx.Mechanism(a=A, part=fx.Torque("a", 1.0)),
+    fx.LinearPositionDependentForce: lambda: fx.Mechanism(m=M, part=fx.LinearPositionDependentForce("m", slope=1.0)),
+    fx.PositionController: lambda: fx.Mechanism(m=M, part=fx.PositionController("m", 0.5, kp=1.0, kv=2.0)),
+    fx.Position: lambda: fx.Mechanism(m=M, n=N, part=fx.Position("m", 0.5)),
+    fx.SupportFriction: lambda: fx.Mechanism(m=M, part=fx.SupportFriction("m")),
+    fx.BearingFriction: lambda: fx.Mechanism(a=A, part=fx.BearingFriction("a")),
+    fx.Brake: lambda: fx.Mechanism(a=A, part=fx.Brake("a")),
+    fx.Clutch: lambda: fx.Mechanism(a=A, b=B, part=fx.Clutch("a", "b")),
+    fx.OneWayClutch: lambda: fx.Mechanism(a=A, b=B, part=fx.OneWayClutch("a", "b")),
+    fx.IdealGear: lambda: fx.Mechanism(a=A, b=B, part=fx.IdealGear("a", "b", ratio=2.0)),
+    fx.LossyGear: lambda: fx.Mechanism(a=A, b=B, part=fx.LossyGear("a", "b", ratio=2.0)),
+    fx.HeatCapacitor: lambda: fx.Mechanism(a=A, b=B, clutch=fx.Clutch("a", "b"), part=fx.HeatCapacitor("clutch", C=2.0)),
+    fx.ThermalConductor: lambda: fx.Mechanism(
+        a=A, clutch=fx.Brake("a"), c=fx.HeatCapacitor("clutch", C=2.0), part=fx.ThermalConductor("c")
+    ),
+    fx.IdealPlanetary: lambda: fx.Mechanism(a=A, b=B, c=C, part=fx.IdealPlanetary("a", "b", "c", ratio=2.0)),
+}
+
+
+def star() -> fx.Mechanism:
+    """Four masses with springs on one, which is anchored."""
+    outer = {f"m{i}": fx.Mass(m=float(i)) for i in range(1, 5)}
+    springs = {f"s{i}": fx.Spring("hub", f"m{i}", c=100.0 * i) for i in range(1, 5)}
+    return fx.Mechanism(hub=fx.Mass(m=2.0), wall=fx.Fixed(), **outer, **springs, anchor=fx.SpringDamper("wall", "hub", c=1e5, d=3.0))
+
+
+def side_by_side() -> fx.Mechanism:
+    """Springs, dampers and friction between the same bodies and over others; all drives on bodies that are joined on both sides."""
+    return fx.Mechanism(
+        wall=fx.Fixed(),
+        a=fx.Mass(m=1.0),
+        b=fx.Mass(m=2.0),
+        c=fx.Mass(m=3.0),
+        s0=fx.Spring("wall", "a", c=10.0),
+        d0=fx.Damper("wall", "a", d=1.0),
+        s1=fx.Spring("a", "b", c=10.0),
+        d1=fx.Damper("a", "b", d=1.0),
+        slide=fx.SupportFriction("a", support="b"),
+        s2=fx.Spring("b", "c", c=10.0),
+        d2=fx.Damper("b", "c", d=1.0),
+        over=fx.Spring("a", "c", c=1.0),
+        guide=fx.SupportFriction("a"),
+        brake=fx.Brake("a"),
+        stop=fx.Brake("c", support="wall"),
+        push=fx.Force("b", 2.0),
+        law=fx.Force("b", lambda t: t),
+        controller=fx.PositionController("b", 0.5, kp=5.0, kv=20.0),
+        offset=fx.LinearPositionDependentForce("a", f_nominal=-4.0),
+    )
+
+
+def gearbox() -> fx.Mechanism:
+    """A planetary gear with a brake, clutches between its own bodies, and a line behind it that goes back."""
+    return fx.Mechanism(
+        motor=fx.Inertia(J=0.1),
+        sun=fx.Inertia(J=0.2),
+        carrier=fx.Inertia(J=0.5),
+        ring=fx.Inertia(J=0.3),
+        out=fx.Inertia(J=1.0),
+        drum=fx.Inertia(J=1.0),
+        housing=fx.Fixed(),
+        input=fx.RotationalSpring("motor", "sun", c=100.0),
+        planetary=fx.IdealPlanetary(sun="sun", carrier="carrier", ring="ring", ratio=2.0),
+        lockup=fx.Clutch("sun", "carrier"),
+        tie=fx.Clutch("carrier", "ring"),
+        final=fx.IdealGear("carrier", "out", ratio=-3.5),
+        hub=fx.OneWayClutch("out", "drum"),
+        brake=fx.Brake("ring", fn_max=100.0, f_normalized=fx.Step()),
+        band=fx.Brake("ring", support="sun"),
+        pawl=fx.Clutch("housing", "drum"),
+        torque=fx.Torque("motor", 3.0),
+        weight=fx.LinearPositionDependentForce("drum", f_nominal=-4.0),
+        servo=fx.PositionController("motor", 0.5, kp=5.0, kv=20.0),
+        bearing=fx.BearingFriction("carrier"),
+        race=fx.BearingFriction("drum", support="carrier"),
+    )
+
+
+def crowded() -> fx.Mechanism:
+    """Many contacts and drives on one body that turns, and on one that slides between stops."""
+    return fx.Mechanism(
+        rotor=A,
+        slide=machines.stop1()["stop1"],
+        **{f"bearing{i}": fx.BearingFriction("rotor") for i in range(3)},
+        **{f"brake{i}": fx.Brake("rotor", fn_max=10.0) for i in range(2)},
+        **{f"torque{i}": fx.Torque("rotor", 1.0) for i in range(2)},
+        **{f"guide_of_the_slide{i}": fx.SupportFriction("slide", f_pos=fx.Coulomb(F_Coulomb=1.0), peak=1.5) for i in range(3)},
+        **{f"force{i}": fx.Force("slide", 1.0) for i in range(4)},
+        press=fx.Brake("slide"),
+    )
+
+
+def warm() -> fx.Mechanism:
+    """A clutch, a brake and a damper that heat what they are made of; the heat flows to the housing and away."""
+    return fx.Mechanism(
+        motor=A,
+        load=B,
+        clutch=fx.Clutch("motor", "load", mu_pos=fx.TemperatureDependent(fx.Coulomb(F_Coulomb=0.3), beta=0.01)),
+        brake=fx.Brake("load", fn_max=10.0),
+        oil=fx.RotationalDamper("motor", "load", d=1.0),
+        plates=fx.HeatCapacitor(["clutch", "oil"], C=0.5, T=300.0),
+        disc=fx.HeatCapacitor("brake", C=2.0),
+        housing=fx.HeatCapacitor([], C=20.0),
+        seam=fx.ThermalConductor("plates", "housing", G=4.0),
+        web=fx.ThermalConductor("disc", "housing", G=2.0),
+        air=fx.ThermalConductor("housing", G=0.5, T_ambient=310.0),
+    )
+
+
+class Rope(AbstractCompliant):
+    rotational: ClassVar[bool] = False
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    k: Scalar = parameter(Positive(), "N/m")
+
+
+class Magnet(AbstractSource):
+    body: str = eqx.field(static=True)
+    B: Scalar = parameter(Positive(), "T")
+
+
+class Cam(AbstractMotion):
+    body: str = eqx.field(static=True)
+    s: fx.AbstractSignal
+
+    def signal_name(self) -> str:
+        return "s"
+
+
+class Slug(AbstractBody):
+    rotational: ClassVar[bool] = False
+    volume: Scalar = parameter(Positive(), "m3")
+
+    def inertia(self) -> Any:
+        return self.volume
+
+    def at_start(self) -> Any:
+        return jnp.array(0.0), jnp.array(0.0)
+
+
+class Glue(AbstractContact):
+    body: str = eqx.field(static=True)
+    support: str | None = eqx.field(static=True, default=None)
+
+    def between(self) -> tuple[str, str | None]:
+        return self.body, self.support
+
+    def law(self, direction: int) -> fx.AbstractLaw:
+        return fx.Coulomb(F_Coulomb=1.0)
+
+    def breakaway(self) -> Any:
+        return jnp.array(1.0)
+
+
+class Differential(AbstractGear):
+    case: str = eqx.field(static=True)
+    left: str = eqx.field(static=True)
+    third: str = eqx.field(static=True)
+    right: str = eqx.field(static=True)
+
+    def joined(self) -> tuple[str, ...]:
+        return self.case, self.left, self.third, self.right
+
+    def factors(self) -> tuple[Any, ...]:
+        return 3.0, -1.0, -1.0, -1.0
+
+
+def of_ones_own() -> fx.Mechanism:
+    """Parts that the package does not know."""
+    wheels = {name: fx.Inertia(J=1.0) for name in ("case", "left", "third", "right")}
+    return fx.Mechanism(
+        slug=Slug(volume=1.0),
+        mass=fx.Mass(m=2.0),
+        housing=fx.Fixed(),
+        rope=Rope("slug", "mass", k=3.0),
+        above=Magnet("mass", B=2.0),
+        beside=Magnet("slug", B=2.0),
+        cam=Cam("slug", fx.Sine()),
+        on_floor=Glue("mass"),
+        on_housing=Glue("mass", "housing"),
+        between=Glue("mass", "slug"),
+        **wheels,
+        differential=Differential("case", "left", "third", "right"),
+        around=Magnet("case", B=1.0),
+        on_shaft=Glue("left"),
+        bridge=fx.RotationalSpring("left", "right", c=2.0),
+    )
+
+
+@pytest.fixture(scope="module")
+def benchmark_machine(root: Path) -> fx.Mechanism:
+    """The machine of experiments/benchmarks/coupled.py."""
+    spec = importlib.util.spec_from_file_location("coupled_benchmark", root / "experiments" / "benchmarks" / "coupled.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.coupled_clutches()
+
+
+SHIPPED = [f for name, f in vars(machines).items() if inspect.isfunction(f) and f.__module__ == machines.__name__ and name != "times"]
+MACHINES = [*SHIPPED, star, side_by_side, gearbox, crowded, warm, of_ones_own]
+
+
+# -- what is measured ----------------------------------------------------------------------------------------------
+
+
+class Drawn(NamedTuple):
+    """Something in a picture, with the name of the part that it belongs to."""
+
+    name: str
+    what: str
+    box: Bbox
+
+
+def texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+def drawn(figure: Figure) -> tuple[list[Drawn], list[Drawn], list[Drawn]]:
+    """Texts, symbols, and the lines that join them, with their extents in pixels."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    found: tuple[list[Drawn], list[Drawn], list[Drawn]] = ([], [], [])
+    axes = figure.axes[0]
+    for artist in [*axes.texts, *axes.patches, *axes.lines]:
+        name = str(artist.get_label())
+        what = artist.get_text() if isinstance(artist, Text) else type(artist).__name__
+        kind = 0 if isinstance(artist, Text) else 2 if name == JOINT else 1
+        found[kind].append(Drawn(name, what, artist.get_window_extent(canvas.get_renderer())))
+    return found
+
+
+def on_each_other(a: Drawn, b: Drawn, more_than: float = 0.0) -> bool:
+    return min(a.box.x1, b.box.x1) - max(a.box.x0, b.box.x0) > more_than and min(a.box.y1, b.box.y1) - max(a.box.y0, b.box.y0) > more_than
+
+
+def within(a: Drawn, b: Drawn) -> bool:
+    return b.box.x0 <= a.box.x0 and a.box.x1 <= b.box.x1 and b.box.y0 <= a.box.y0 and a.box.y1 <= b.box.y1
+
+
+def faults(figure: Figure) -> list[tuple[str, str]]:
+    """Pairs of things that lie on each other, and what lies outside."""
+    words, symbols, joints = drawn(figure)
+    pairs = [(a, b) for a, b in itertools.combinations(words, 2) if on_each_other(a, b)]
+    # Text may stand in a box of the same part.
+    pairs += [(a, b) for a in words for b in symbols if on_each_other(a, b) and not (a.name == b.name and within(a, b))]
+    pairs += [(a, b) for a in words for b in joints if on_each_other(a, b)]
+    # What touches shares the width of a line.
+    pairs += [(a, b) for a, b in itertools.combinations(symbols, 2) if a.name != b.name and on_each_other(a, b, more_than=2.5)]
+    upright = [line for line in joints if line.box.height > 6 > line.box.width]
+    pairs += [(a, b) for a in symbols for b in upright if on_each_other(a, b)]
+    page = figure.bbox
+    outside = [
+        one
+        for one in [*words, *symbols, *joints]
+        if one.box.x0 < 2 or one.box.y0 < 2 or one.box.x1 > page.x1 - 2 or one.box.y1 > page.y1 - 2
+    ]
+    return [(f"{a.name}: {a.what}", f"{b.name}: {b.what}") for a, b in pairs] + [(f"{one.name}: {one.what}", "outside") for one in outside]
+
+
+def test_the_measure_sees_what_lies_on_something_else_and_what_is_cut_off() -> None:
+    figure = draw_mechanism(star())
+    assert faults(figure) == []
+    axes = figure.axes[0]
+    hub, spring = (next(t for t in axes.texts if t.get_text() == name) for name in ("hub", "s1"))
+    home = spring.get_position()
+    spring.set_position(hub.get_position())
+    assert ("hub: hub", "s1: s1") in faults(figure) or ("s1: s1", "hub: hub") in faults(figure)
+    spring.set_position((home[0], home[1] + 40))
+    assert ("s1: s1", "outside") in faults(figure)
+    spring.set_position(home)
+    box = next(p for p in axes.patches if p.get_label() == "m1")
+    box.set_transform(Affine2D().translate(0, -60) + box.get_transform())
+    assert any(first.startswith("m") or second.startswith("m") for first, second in faults(figure))
+
+
+# -- all parts are there -------------------------------------------------------------------------------------------
+
+
+def test_the_kinds_drawn_here_are_all_that_the_package_has() -> None:
+    public = [getattr(fx, name) for name in dir(fx) if not name.startswith("_")]
+    assert {x for x in public if inspect.isclass(x) and issubclass(x, PARTS) and not inspect.isabstract(x)} == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_each_kind_of_part_is_drawn_by_a_symbol_of_its_own_with_its_name(kind: type) -> None:
+    figure = draw_mechanism(KINDS[kind]())
+    words, symbols, _ = drawn(figure)
+    assert "part" in [one.what for one in words if one.name == "part"]
+    assert any(one.name == "part" for one in symbols)
+    assert kind.__name__ not in texts(figure), "the box of a class that is not known"
+    assert faults(figure) == []
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda f: f.__name__)
+def test_every_part_of_a_machine_is_named_and_nothing_lies_on_something_else_or_outside(machine: Callable[[], fx.Mechanism]) -> None:
+    built = machine()
+    figure = draw_mechanism(built)
+    for name in built.names:
+        assert any(re.search(rf"\b{name}\b", text) for text in texts(figure)), name
+    assert faults(figure) == []
+
+
+def test_the_coupled_clutches_of_the_benchmark_are_one_line(benchmark_machine: fx.Mechanism) -> None:
+    figure = draw_mechanism(benchmark_machine)
+    assert faults(figure) == []
+    (plan,) = plans(network(benchmark_machine))
+    assert {node.name: place for node, place in plan.nodes.items()} == {f"J{i + 1}": (i, 0) for i in range(4)}
+    assert figure.get_size_inches()[0] < 7.5, "fits a notebook without being made smaller"
+
+
+def test_a_part_of_ones_own_is_a_box_with_the_name_of_its_class() -> None:
+    shown = texts(draw_mechanism(of_ones_own()))
+    counts = {"Rope": 1, "Magnet": 3, "Cam": 1, "Glue": 4, "Differential": 1}
+    assert {name: shown.count(name) for name in counts} == counts
+    assert "k = 3 N/m" in shown
+
+
+# -- what is said --------------------------------------------------------------------------------------------------
+
+
+def said(machine: fx.Mechanism, part: str) -> list[str]:
+    return [text.get_text() for text in draw_mechanism(machine).axes[0].texts if text.get_label() == part][1:]
+
+
+def test_a_part_says_its_main_values_with_their_units() -> None:
+    machine = machines.two_blocks()
+    assert said(machine, "first") == ["m = 1 kg"]
+    assert said(machine, "joint") == ["c = 40 N/m", "d = 0.3 N.s/m"]
+    assert said(machine, "guide1") == ["Stribeck, peak = 1.1"]
+    assert said(machine, "guide2") == ["Coulomb, peak = 1.2", "f_neg: Coulomb"]
+    assert said(machine, "drive") == ["f: Sine"]
+    assert said(machines.stop2(), "wall") == ["s0 = -1.75 m"]
+    assert said(machines.stop2(), "stop2") == ["m = 1 kg", "Stribeck", "smin = -0.9 m", "smax = 0.9 m"]
+    assert said(machines.pulsed_brake(), "pull") == ["f = 1 N"]
+    assert said(machines.coupled_clutches(), "clutch2") == ["Table, peak = 1.1", "fn_max = 20 N", "f_normalized: Step"]
+
+
+def test_a_heat_capacitor_says_what_heats_it_and_stands_apart_from_what_moves() -> None:
+    assert said(warm(), "plates") == ["C = 0.5 J/K", "heated by clutch", "and oil"]
+    assert {"T_ambient = 310 K", "G = 0.5 W/K"} <= set(texts(draw_mechanism(warm())))
+    mechanical, thermal = plans(network(warm()))
+    assert {node.name for node in mechanical.nodes} == {"motor", "load"}
+    assert {node.name for node in thermal.nodes} == {"plates", "disc", "housing", "air"}
+
+
+def test_units_of_a_drive_that_acts_on_what_slides_and_on_what_turns_are_those_of_its_body() -> None:
+    sliding, turning = (
+        fx.Mechanism(body=body, offset=fx.LinearPositionDependentForce("body", f_nominal=-4.0, slope=2.0)) for body in (M, A)
+    )
+    assert said(sliding, "offset") == ["f_nominal = -4 N", "slope = 2 N/m"]
+    assert said(turning, "offset") == ["f_nominal = -4 N.m", "slope = 2 N.m/rad"]
+    assert said(fx.Mechanism(a=A, b=B, given=fx.Position("a", 0.5)), "given") == ["s = 0.5 rad"]
+
+
+def test_numbers_that_are_not_known_or_many_are_named_without_value() -> None:
+    machine = machines.translational_friction()
+    batch = jax.tree.map(lambda x: jnp.stack([x, x]), machine)
+    shapes = jax.eval_shape(lambda: machine)
+    nothing, _ = eqx.partition(machine, lambda _: False)
+    traced: list[fx.Mechanism] = []
+    shown: list[list[str]] = []
+    jax.eval_shape(lambda m: (traced.append(m), shown.append(texts(m.plot())))[0], machine)
+    for figure_texts in [*shown, *(texts(m.plot()) for m in (batch, shapes, nothing))]:
+        assert {"mass", "m [kg]", "spring", "c [N/m]", "smin [m]"} <= set(figure_texts)
+        assert not any("=" in text for text in figure_texts)
+
+
+def test_gears_with_unknown_ratios_are_drawn() -> None:
+    batch = jax.tree.map(lambda x: jnp.stack([x, x]), machines.lossy_gear())
+    assert "ratio" in texts(draw_mechanism(batch))
+    assert faults(draw_mechanism(batch)) == []
+
+
+# -- the order of the drive line -----------------------------------------------------------------------------------
+
+
+def places(machine: fx.Mechanism) -> dict[str, tuple[int, int]]:
+    """Columns and rows by name."""
+    (plan,) = plans(network(machine))
+    return {thing.name: place for thing, place in [*plan.nodes.items(), *plan.links.items()]}
+
+
+def test_a_chain_runs_from_left_to_right_in_whatever_order_it_is_written() -> None:
+    wheels = {name: fx.Inertia(J=1.0) for name in ("c", "a", "d", "b")}
+    chain = fx.Mechanism(**wheels, cd=fx.Clutch("c", "d"), ab=fx.RotationalSpring("a", "b", c=1.0), bc=fx.IdealGear("b", "c", ratio=2.0))
+    assert places(chain) == {"a": (0, 0), "ab": (0, 0), "b": (1, 0), "bc": (1, 0), "c": (2, 0), "cd": (2, 0), "d": (3, 0)}
+    words, _, _ = drawn(draw_mechanism(chain))
+    at = {one.what: one.box.x0 + one.box.x1 for one in words}
+    assert at["a"] < at["ab"] < at["b"] < at["bc"] < at["c"] < at["cd"] < at["d"]
+
+
+def test_what_branches_off_lies_below_and_what_acts_between_the_same_bodies_above() -> None:
+    assert {row for name, (_, row) in places(star()).items() if name in ("wall", "anchor", "hub", "s1", "m1")} == {0}
+    assert [places(star())[f"m{i}"] for i in range(1, 5)] == [(2, 0), (2, 1), (2, 2), (2, 3)]
+    beside = places(side_by_side())
+    assert [beside[name][1] for name in ("s0", "s1", "s2")] == [0, 0, 0]
+    assert [beside[name][1] for name in ("d0", "d1", "d2")] == [-1, -1, -1], "what lies in different columns shares a row"
+    assert beside["over"][1] < beside["slide"][1] < -1
+
+
+def test_a_wall_begins_the_line_and_a_fixed_support_is_a_ground_under_its_body() -> None:
+    assert places(machines.mass_on_a_belt())["wall"] == (0, 0)
+    net = network(side_by_side())
+    assert [node for node in net.nodes if node.name == "wall"] == [Node("wall", "a")]
+    assert net.attached["c"] == ("stop",)
+    assert said(side_by_side(), "stop") == ["Table, support: wall"]
+
+
+def test_a_clutch_drawn_backward_is_mirrored() -> None:
+    def tip(machine: fx.Mechanism) -> float:
+        """How far right of its middle a freewheel points."""
+        patches = [p for p in draw_mechanism(machine).axes[0].patches if p.get_label() == "hub"]
+        triangle = next(p for p in patches if to_hex(p.get_facecolor()) == LINING.lower())
+        x = np.asarray(triangle.get_path().vertices)[:3, 0]
+        return float(x[2] - x[0])
+
+    forward = fx.Mechanism(a=A, b=B, hub=fx.OneWayClutch("a", "b"))
+    backward = fx.Mechanism(
+        a=A, b=B, c=C, s=fx.RotationalSpring("a", "b", c=1.0), more=fx.RotationalSpring("a", "b", c=1.0), hub=fx.OneWayClutch("c", "b")
+    )
+    assert tip(forward) > 0 > tip(backward)
+
+
+@given(
+    n=st.integers(1, 7),
+    turns=st.booleans(),
+    links=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(0, 3)), max_size=9),
+    gear=st.none() | st.permutations(range(4)),
+    drives=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), max_size=4),
+)
+@settings(max_examples=25)
+def test_nothing_lies_on_something_else_however_the_bodies_are_joined(n: int, turns: bool, links: Any, gear: Any, drives: Any) -> None:
+    bodies = [f"b{i}" for i in range(n)]
+    ends = [*bodies, "wall"]
+    parts: dict[str, Any] = dict.fromkeys(bodies, A if turns else M) | {"wall": fx.Fixed(s0=1.5)}
+    if turns:
+        joining = [lambda a, b: fx.Clutch(a, b, fn_max=20.0), fx.OneWayClutch, lambda a, b: fx.RotationalSpring(a, b, c=1.0)]
+        joining.append(lambda a, b: fx.RotationalSpringDamper(a, b, c=1e5, d=1.0))
+        acting = [lambda a: fx.Torque(a, 1.0), fx.BearingFriction, fx.Brake, lambda a: fx.LinearPositionDependentForce(a, f_nominal=1.0)]
+    else:
+        joining = [lambda a, b: fx.Damper(a, b, d=20.0), lambda a, b: fx.SupportFriction(a, support=b), lambda a, b: fx.Spring(a, b, c=1.0)]
+        joining.append(lambda a, b: fx.SpringDamper(a, b, c=1e5, d=1.0))
+        acting = [lambda a: fx.Force(a, 1.0), fx.SupportFriction, fx.Brake, lambda a: fx.LinearPositionDependentForce(a, f_nominal=1.0)]
+    for k, (i, j, kind) in enumerate(links):
+        a, b = ends[i % len(ends)], ends[j % len(ends)]
+        if a != b and (a != "wall" or kind > 1 or turns):
+            parts[f"link{k}"] = joining[kind](a, b)
+    if turns and gear is not None and n >= 4:
+        parts["gear"] = fx.IdealPlanetary(*(bodies[i] for i in gear[:3]), ratio=2.0)
+    for k, (i, kind) in enumerate(drives):
+        parts[f"act{k}"] = acting[kind](bodies[i % n])
+    assert faults(draw_mechanism(fx.Mechanism(**parts))) == []
+
+
+def test_a_long_line_is_ordered_without_running_out_of_stack() -> None:
+    nodes = tuple(Node(f"b{i}") for i in range(120))
+    links = tuple(Link(f"s{i}", (nodes[i], nodes[i + 1])) for i in range(119))
+    (plan,) = plans(Network(nodes, links, {}))
+    assert [plan.nodes[node] for node in nodes] == [(i, 0) for i in range(120)]
+
+
+# -- size and colours ----------------------------------------------------------------------------------------------
+
+
+def test_the_size_grows_with_the_machine_and_letters_stay() -> None:
+    def chain(n: int) -> Figure:
+        springs = {f"s{i}": fx.Spring(f"m{i}", f"m{i + 1}", c=1.0) for i in range(n - 1)}
+        return draw_mechanism(fx.Mechanism(**{f"m{i}": M for i in range(n)}, **springs))
+
+    widths = [float(chain(n).get_size_inches()[0]) for n in (2, 3, 4)]
+    assert widths[2] - widths[1] == pytest.approx(widths[1] - widths[0])
+    assert widths[1] - widths[0] > 1.0
+    assert {text.get_fontsize() for n in (2, 4) for text in chain(n).axes[0].texts} == {9.5, 8.5}
+
+
+def test_machines_that_are_not_joined_stand_side_by_side_up_to_the_width() -> None:
+    machine = machines.translational_friction()
+    wide, narrow = (draw_mechanism(machine, width=width).get_size_inches() for width in (20.0, 1.0))
+    assert wide[0] > 2 * narrow[0]
+    assert narrow[1] > 2 * wide[1]
+    assert faults(draw_mechanism(machine, width=1.0)) == []
+
+
+def test_friction_is_orange_and_drives_are_green() -> None:
+    def colours(machine: fx.Mechanism, part: str) -> set[str]:
+        axes = draw_mechanism(machine).axes[0]
+        shapes = {to_hex(p.get_facecolor()) for p in axes.patches if p.get_label() == part}
+        return shapes | {to_hex(li.get_color()) for li in axes.lines if isinstance(li, Line2D) and li.get_label() == part}
+
+    for kind in (fx.SupportFriction, fx.BearingFriction, fx.Brake, fx.Clutch, fx.OneWayClutch, fx.LossyGear, fx.MassWithStopAndFriction):
+        assert LINING.lower() in colours(KINDS[kind](), "part"), kind
+    for kind in (fx.Force, fx.Torque, fx.Position, fx.PositionController, fx.LinearPositionDependentForce):
+        assert DRIVE.lower() in colours(KINDS[kind](), "part"), kind
+    assert colours(KINDS[fx.Spring](), "part") == {INK}
+
+
+def test_drawing_leaves_the_settings_of_matplotlib_as_they_were() -> None:
+    before = dict(matplotlib.rcParams)
+    machines.two_blocks()._repr_svg_()
+    assert dict(matplotlib.rcParams) == before
+
+
+# -- in a notebook -------------------------------------------------------------------------------------------------
+
+
+def test_a_notebook_shows_a_machine_as_svg_the_same_each_time_and_its_text_stays() -> None:
+    machine = machines.planetary_gearbox()
+    svg = machine._repr_svg_()
+    picture = ET.fromstring(svg)
+    assert picture.tag == "{http://www.w3.org/2000/svg}svg"
+    width, height = machine.plot().get_size_inches() * 72
+    assert [float(x) for x in picture.attrib["viewBox"].split()] == pytest.approx([0, 0, width, height], abs=1e-3)
+    assert len(list(picture.iter("{http://www.w3.org/2000/svg}path"))) > 50
+    assert svg == machines.planetary_gearbox()._repr_svg_()
+    assert repr(machine).startswith("Mechanism(")
+
+
+def test_importing_and_building_a_machine_loads_no_matplotlib_until_it_is_drawn() -> None:
+    code = """if True:
+        import sys, frictax as fx
+        block = fx.Mechanism(mass=fx.Mass(m=1.0), guide=fx.SupportFriction("mass"))
+        repr(block)
+        assert "matplotlib" not in sys.modules
+        block.plot()
+        assert "matplotlib" in sys.modules and "matplotlib.pyplot" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, capture_output=True, text=True)
