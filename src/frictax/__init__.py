@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from frictax.contacts import Clutch as Clutch
     from frictax.contacts import MassWithStopAndFriction as MassWithStopAndFriction
     from frictax.contacts import Mode as Mode
+    from frictax.contacts import MotionDependent as MotionDependent
     from frictax.contacts import OneWayClutch as OneWayClutch
     from frictax.contacts import SupportFriction as SupportFriction
     from frictax.contacts import clutch_geometry as clutch_geometry
@@ -124,6 +125,7 @@ _ROOMS = {
         "Clutch",
         "MassWithStopAndFriction",
         "Mode",
+        "MotionDependent",
         "OneWayClutch",
         "SupportFriction",
         "clutch_geometry",

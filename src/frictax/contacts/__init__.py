@@ -8,4 +8,5 @@ from frictax.contacts.contact import AbstractContact as AbstractContact
 from frictax.contacts.mass_with_stop import MassWithStopAndFriction as MassWithStopAndFriction
 from frictax.contacts.mode import Mode as Mode
 from frictax.contacts.one_way_clutch import OneWayClutch as OneWayClutch
+from frictax.contacts.pressing import MotionDependent as MotionDependent
 from frictax.contacts.support_friction import SupportFriction as SupportFriction

@@ -23,7 +23,7 @@ class Brake(AbstractPressed):
     - `cgeo` >= 0: geometry constant; of a sliding body [1], 1 for one pair of faces, 2 for two; of a turning one [m], see
       `clutch_geometry`.
     - `fn_max` >= 0 [N]: normal force at f_normalized = 1.
-    - `f_normalized`: a signal, a function of time or a number; meant for 0 to 1, not limited.
+    - `f_normalized`: a signal, a function of time or a number; meant for 0 to 1, not limited; or a `MotionDependent`: a guide under load.
     - `mu_neg`: the coefficient of motion backward; default `mu_pos`. `support`: as of `SupportFriction`.
 
     **Raises:** `ValueError` for a value outside its domain.

@@ -22,7 +22,7 @@ def margin_names(contact: Contact, part: Any) -> list[str]:
         + ["forward", "backward"]
         + ["faster", "slower"] * breaks
         + ["side"] * part.depends_on_torque
-        + ["normal"] * (contact.signal is not None)
+        + ["normal"] * contact.is_pressed
     )
 
 
@@ -54,7 +54,9 @@ def margins(now: Moment, c: int) -> dict[str, Array]:
         size = jax.lax.stop_gradient(jnp.abs(now.transmitted_torque(c)))
         margins["side"] = jnp.where(slides, now.side_margin(c) + eps * (size + now.share(c)), inf)
     if now.normal[c] is not None:
-        margin = jnp.where(m == FREE, -now.normal[c], now.normal[c]) + eps * part.fn_max
+        # What is pressed from either side turns its face at 0 and is never free.
+        up = now.normal[c] if now.contact(c).face is not None else jnp.where(m == FREE, -now.normal[c], now.normal[c])
+        margin = up + eps * part.fn_max
         never = part.fn_max <= 0  # nothing presses it on, ever
         if part.blocks_backward:  # stuck, it holds either way
             never = never | (m == STUCK)

@@ -10,7 +10,7 @@ from jaxtyping import Array
 from frictax.contacts import Mode
 from frictax.laws import AbstractLaw
 from frictax.mechanism.elimination import product
-from frictax.mechanism.layout import Flange, Form, Layout, forms, row_of, signal_of
+from frictax.mechanism.layout import Contact, Flange, Form, Layout, forms, row_of, signal_of
 from frictax.mechanism.moment import Moment
 
 FREE = int(Mode.FREE)
@@ -50,10 +50,13 @@ def moment(mechanism: Any, layout: Layout, t: Array, y: Array, mode: Array) -> M
     v_rel, directions, normals, scales = [], [], [], []
     for c, contact in enumerate(layout.contacts):
         part = elements[c]
-        normal = None if contact.signal is None else part.normal(drive[contact.signal])
         moves = velocity(contact.flange, v, t)
         has_support = contact.support is not None and contact.support.body is not None
         v_rel.append(moves - velocity(contact.support, v, t) if has_support else moves)
+        normal = None
+        if contact.is_pressed:
+            press = drive[contact.signal] if contact.signal is not None else _pressed(mechanism, contact, part, t, s, v_rel[c])
+            normal = part.normal(press if contact.face is None else mode[contact.face] * press)
         directions.append(jnp.where(mode[c] == FREE, 0, mode[c]))
         normals.append(normal)
         scales.append(part.scale(normal))
@@ -88,6 +91,12 @@ def _placed(bodies: list[Form], values: list[Array], given: list[Any], t: Array)
     by_coordinates, zero = [product(form, dict(enumerate(values))) for form in bodies], jnp.zeros_like(t)
     both = zip(by_coordinates, given, strict=True)
     return [by if g is None and by is not None else (zero if by is None else by) + (0.0 if g is None else g) for by, g in both]
+
+
+def _pressed(mechanism: Any, contact: Contact, part: Any, t: Array, s: list[Array], v_rel: Array) -> Array:
+    """What the motion makes of the normal force of a contact, over fn_max."""
+    at = position(mechanism, contact.flange, s)
+    return part.f_normalized.in_motion(t, at if contact.support is None else at - position(mechanism, contact.support, s), v_rel)
 
 
 def position(mechanism: Any, flange: Flange, s: list[Array]) -> Array:

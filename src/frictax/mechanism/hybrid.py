@@ -29,7 +29,8 @@ class MechanicalSystem(AbstractHybridSystem):
     give these and that which leaves to the surroundings (where there are nodes), the work of the drives, the losses by friction and by
     dampers, and the losses at stops [J]. The coordinates are the positions of all bodies that follow no gear and no motion.
     Mode: a mode for each contact, then for each stop -1, 0, 1 (at the lower one, at none, at the upper one), then the piece of
-    each law that has corners, then, for friction that depends on a torque, on which of two lines it is, then the piece of each signal.
+    each law that has corners, then, for friction that depends on a torque, on which of two lines it is, then, where the motion presses a
+    contact on from either side, which it is, then the piece of each signal.
     """
 
     mechanism: Mechanism
@@ -104,7 +105,7 @@ class MechanicalSystem(AbstractHybridSystem):
         bounds = [b for b in bounds if b is not None]
         if not bounds or not lay.contacts:
             return None
-        presses = any(c.signal is not None for c in lay.contacts)
+        presses = any(c.is_pressed for c in lay.contacts)
         stuck = jnp.any(mode[: len(lay.contacts)] == STUCK) | presses
         return jnp.where(stuck, jnp.min(jnp.stack(bounds)), jnp.inf)
 
@@ -113,6 +114,9 @@ class MechanicalSystem(AbstractHybridSystem):
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
         del args
         new, events = self._switched(t, mode, fired), fallen(self.layout, self.mechanism.parts, fired)
+        for contact, event in zip(self.layout.contacts, events, strict=True):
+            if contact.face is not None:
+                new[contact.face] = jnp.where(event["normal"], -mode[contact.face], mode[contact.face])
         before = self.moment(t, y, mode)
         y = self._after_hits(before, y, events, new)
         after = self.moment(t, y, _whole(new))
@@ -132,13 +136,16 @@ class MechanicalSystem(AbstractHybridSystem):
         pieces = [signal_of(self.mechanism, place).piece(t) for place in lay.signals]
         mode = [jnp.asarray(FREE)] * len(lay.contacts) + [jnp.asarray(0)] * (lay.first_signal - len(lay.contacts)) + pieces
         for contact in lay.contacts:
-            if contact.side is not None:
-                mode[contact.side] = jnp.asarray(1)
+            for place in (contact.side, contact.face):
+                if place is not None:
+                    mode[place] = jnp.asarray(1)
         now = self.moment(t, y, _whole(mode))
         for c, contact in enumerate(lay.contacts):
             if contact.wall is not None:
                 (low, high), s, v = now.part(c).stops(), now.position_of(c), now.v_rel[c]
                 mode[contact.wall] = jnp.where((s <= low) & (v == 0), -1, jnp.where((s >= high) & (v == 0), 1, 0))
+            if contact.face is not None:
+                mode[contact.face] = jnp.where(now.normal[c] < 0, -1, 1)
         now = self.moment(t, y, _whole(mode))
         # What is at rest has the value already; this makes it one that no start velocity moves: a small one would come to rest at once.
         y, _ = settled(now, now, y, fallen(lay, parts, jnp.asarray(DEADLINE)), jnp.asarray(DEADLINE), mode)
@@ -196,7 +203,8 @@ class MechanicalSystem(AbstractHybridSystem):
         So they may under the sum of two drives, a user's function, a given motion, or the pull of another body.
         """
         contact = self.layout.contacts[c]
-        if not contact.alone or self.layout.motions or any(c in node.contacts for node in self.layout.nodes):
+        by_state = any(c in node.contacts for node in self.layout.nodes) or (contact.is_pressed and contact.signal is None)
+        if not contact.alone or self.layout.motions or by_state:
             return True
         body = contact.flange.body
         loads = [signal_of(self.mechanism, self.layout.signals[j]) for j in self._loads(c)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from frictax.contacts import AbstractContact, MassWithStopAndFriction
+from frictax.contacts import AbstractContact, MassWithStopAndFriction, MotionDependent
 from frictax.contacts.contact import has_breaks
 from frictax.mechanism.bodies import AbstractBody, Fixed
 from frictax.mechanism.forces import AbstractCompliant, AbstractMotion, AbstractSource
@@ -34,7 +34,8 @@ class Contact:
     `part` is its number, `signal` the number of the signal that presses it on. `group`: the contacts that it acts on through bodies and
     gears, itself among them. `alone`: it has no such neighbour, and holds one coordinate that no gear ties to another. `redundant`:
     others in its group can hold the same motion. `wall`, `piece`, `side`: where in the mode vector its stop, the piece of its law and the
-    line of its torque stand; None where it has none.
+    line of its torque stand, and `face` the sign of what presses it on from either side; None where it has none. `is_pressed`: a normal
+    force presses it on, by a signal or by the motion.
     """
 
     part: int
@@ -47,6 +48,8 @@ class Contact:
     wall: int | None = None
     piece: int | None = None
     side: int | None = None
+    is_pressed: bool = False
+    face: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +88,7 @@ class Layout:
     @property
     def first_signal(self) -> int:
         """Where in the mode vector the pieces of the signals begin."""
-        return len(self.contacts) + sum(place is not None for c in self.contacts for place in (c.wall, c.piece, c.side))
+        return len(self.contacts) + sum(place is not None for c in self.contacts for place in (c.wall, c.piece, c.side, c.face))
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
@@ -141,6 +144,11 @@ def layout(mechanism: Any) -> Layout:
     signals: list[tuple[int, str]] = []
 
     def signal(part: int, field: str) -> int:
+        if isinstance(getattr(parts[part], field), MotionDependent):
+            raise ValueError(
+                f"`Mechanism`: `{field}` of {mechanism.names[part]!r} must be a signal over time, got a `MotionDependent`, which presses brakes "
+                "and clutches on. Write a spring, a damper or an axis of your own for a force that depends on the motion."
+            )
         signals.append((part, field))
         return len(signals) - 1
 
@@ -238,12 +246,13 @@ def _followers(mechanism: Any, gears: list[Gear], motions: list[tuple[int, int, 
 
 
 def _placed(parts: Any, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
-    """The contacts with their places in the mode vector: after the mode of each all stops, then all pieces of laws, then all sides."""
+    """The contacts with their places in the mode vector: after the mode of each all stops, then all pieces of laws, sides, and faces."""
     place = len(contacts)
     for field, has in (
         ("wall", lambda part: part.stops() is not None),
         ("piece", has_breaks),
         ("side", lambda part: part.depends_on_torque),
+        ("face", lambda part: getattr(getattr(part, "f_normalized", None), "either_side", False)),
     ):
         numbered = []
         for contact in contacts:
@@ -299,8 +308,9 @@ def _contact(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], int
         )
     if support is not None and support.body == flange.body and flange.body is not None:
         raise ValueError(f"`Mechanism`: the friction {name!r} must act between two bodies, got {plus!r} and {minus!r}. Leave out one.")
-    has_signal = any(f.name == "f_normalized" for f in dataclasses.fields(part))
-    return Contact(i, flange, support, signal(i, "f_normalized") if has_signal else None)
+    is_pressed = any(f.name == "f_normalized" for f in dataclasses.fields(part))
+    by_signal = is_pressed and not isinstance(part.f_normalized, MotionDependent)
+    return Contact(i, flange, support, signal(i, "f_normalized") if by_signal else None, is_pressed=is_pressed)
 
 
 def _gear(mechanism: Any, i: int, part: AbstractGear) -> Gear:

@@ -185,7 +185,7 @@ def _write_law_piece(before: Moment, now: Moment, c: int, event: dict[str, Array
 def _is_free(now: Moment, c: int, old: Array, event: dict[str, Array], fired: Array) -> Array:
     """Whether nothing presses contact c on."""
     contact, part = now.contact(c), now.part(c)
-    if contact.signal is not None:
+    if contact.is_pressed and contact.face is None:
         by_value = _is_off_now(now, c)
         # A margin that fell is at 0 but for a rounding: the value says nothing then.
         crossed = jnp.where(event["normal"], old != FREE, old == FREE)
@@ -198,7 +198,8 @@ def _is_free(now: Moment, c: int, old: Array, event: dict[str, Array], fired: Ar
 
 def _is_off_now(now: Moment, c: int) -> Array:
     signal = now.contact(c).signal
-    assert signal is not None
+    if signal is None:
+        return now.normal[c] <= 0
     return is_off(now.mechanism, now.layout, now.t, c, now.mode[now.layout.first_signal + signal])
 
 
