@@ -23,7 +23,7 @@ class Grows(eqx.Module):
 
 
 def carriage(k: float = 2.0, c: float = 30.0) -> fx.Mechanism:
-    """A mass on a spring, on a rail that gets rougher along the way; it stops and starts again."""
+    """A mass on a spring, on a rail that gets rougher along the way."""
     return fx.Mechanism(
         wall=fx.Fixed(),
         mass=fx.Mass(m=1.5, s=-0.4, v=2.0),
@@ -104,10 +104,8 @@ def test_a_clutch_is_pressed_by_its_relative_motion() -> None:
 @pytest.mark.parametrize("name", ["one side", "either side"])
 def test_derivatives_equal_central_differences(name: str) -> None:
     if name == "one side":
-        machine, paths = (
-            carriage(),
-            ["mass.m", "mass.v", "spring.c", "rail.fn_max", "rail.peak", "rail.mu_pos.F_Coulomb", "rail.f_normalized.f.k"],
-        )
+        rail = [f"rail.{name}" for name in ("fn_max", "peak", "mu_pos.F_Coulomb", "f_normalized.f.k")]
+        machine, paths = carriage(), ["mass.m", "mass.v", "spring.c", *rail]
     else:
         machine, paths = pressed_from_either_side(), ["mass.m", "mass.s", "spring.c", "guide.fn_max", "guide.mu_pos.F_Coulomb"]
     ts = jnp.array([0.0, 0.33, 1.01, 2.0])

@@ -18,8 +18,8 @@ class MotionDependent(AbstractSignal):
     under a load that moves, a cam, or a belt brake that tightens itself. It is free while fn <= 0; with ``either_side=True``, as in a guide
     that is pressed on one side or the other, |f| presses it on, and the kink at 0 is an event like any other.
 
-    **Arguments:** `f`, a function written with jax.numpy, or an equinox module whose arrays are then parameters; smooth in s and v, and in t
-    (a switch inside is stepped over); `either_side`.
+    **Arguments:** `f`, a function written with jax.numpy, or an equinox module whose arrays are then parameters; smooth in s and v, and in
+    t (a switch inside is stepped over); `either_side`.
 
     **Raises:** `ValueError` for something that is no function of three numbers; in a `Mechanism`, where it stands for the drive of something
     else than a brake or a clutch.

@@ -146,8 +146,8 @@ def layout(mechanism: Any) -> Layout:
     def signal(part: int, field: str) -> int:
         if isinstance(getattr(parts[part], field), MotionDependent):
             raise ValueError(
-                f"`Mechanism`: `{field}` of {mechanism.names[part]!r} must be a signal over time, got a `MotionDependent`, which presses brakes "
-                "and clutches on. Write a spring, a damper or an axis of your own for a force that depends on the motion."
+                f"`Mechanism`: `{field}` of {mechanism.names[part]!r} must be a signal over time, got a `MotionDependent`, which presses "
+                "brakes and clutches on. Write a spring, a damper or an axis of your own for a force that depends on the motion."
             )
         signals.append((part, field))
         return len(signals) - 1
