@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from frictax.mechanism import AbstractLinkage as AbstractLinkage
     from frictax.mechanism import Damper as Damper
     from frictax.mechanism import Driven as Driven
+    from frictax.mechanism import ElastoBacklash as ElastoBacklash
+    from frictax.mechanism import ElastoGap as ElastoGap
     from frictax.mechanism import Fixed as Fixed
     from frictax.mechanism import Force as Force
     from frictax.mechanism import HeatCapacitor as HeatCapacitor
@@ -140,6 +142,8 @@ _ROOMS = {
         "AbstractLinkage",
         "Damper",
         "Driven",
+        "ElastoBacklash",
+        "ElastoGap",
         "Fixed",
         "Force",
         "HeatCapacitor",

@@ -29,7 +29,7 @@ def carriage(k: float = 2.0, c: float = 30.0) -> fx.Mechanism:
         mass=fx.Mass(m=1.5, s=-0.4, v=2.0),
         spring=fx.Spring("wall", "mass", c=c),
         rail=fx.Brake(
-            "mass", mu_pos=fx.Coulomb(F_Coulomb=0.2, F_prop=0.01), peak=1.2, fn_max=5.0, f_normalized=fx.MotionDependent(Grows(k))
+            "mass", mu_pos=fx.Coulomb(F_Coulomb=0.2, F_prop=0.01), peak=1.2, fn_max=2.0, f_normalized=fx.MotionDependent(Grows(k))
         ),
     )
 
@@ -110,7 +110,7 @@ def test_derivatives_equal_central_differences(name: str) -> None:
         machine, paths = pressed_from_either_side(), ["mass.m", "mass.s", "spring.c", "guide.fn_max", "guide.mu_pos.F_Coulomb"]
     ts = jnp.array([0.0, 0.33, 1.01, 2.0])
     count = int(fx.simulate(machine, ts, TIGHT).events.count)
-    assert count >= 3
+    assert count >= 2
     assert_derivatives_agree(lambda x: outcome(rebuilt(machine, paths, x), ts, TIGHT, count), flat(machine, paths), step=1e-4)
 
 

@@ -56,6 +56,8 @@ KINDS: dict[type, Callable[[], fx.Mechanism]] = {
     fx.RotationalSpring: lambda: fx.Mechanism(a=A, b=B, part=fx.RotationalSpring("a", "b", c=1.0)),
     fx.RotationalDamper: lambda: fx.Mechanism(a=A, b=B, part=fx.RotationalDamper("a", "b", d=1.0)),
     fx.RotationalSpringDamper: lambda: fx.Mechanism(a=A, b=B, part=fx.RotationalSpringDamper("a", "b", c=1.0, d=1.0)),
+    fx.ElastoGap: lambda: fx.Mechanism(m=M, n=N, part=fx.ElastoGap("m", "n", c=1.0, d=1.0)),
+    fx.ElastoBacklash: lambda: fx.Mechanism(a=A, b=B, part=fx.ElastoBacklash("a", "b", c=1.0, d=1.0, backlash=0.1)),
     fx.Force: lambda: fx.Mechanism(m=M, part=fx.Force("m", 1.0)),
     fx.Torque: lambda: fx.Mechanism(a=A, part=fx.Torque("a", 1.0)),
     fx.LinearPositionDependentForce: lambda: fx.Mechanism(m=M, part=fx.LinearPositionDependentForce("m", slope=1.0)),

@@ -21,8 +21,8 @@ class MotionDependent(AbstractSignal):
     **Arguments:** `f`, a function written with jax.numpy, or an equinox module whose arrays are then parameters; smooth in s and v, and in
     t (a switch inside is stepped over); `either_side`.
 
-    **Raises:** `ValueError` for something that is no function of three numbers; in a `Mechanism`, where it stands for the drive of something
-    else than a brake or a clutch.
+    **Raises:** `ValueError` for something that is no function of three numbers; in a `Mechanism`, where it stands for the drive of
+    something else than a brake or a clutch.
 
     A carriage of 2 kg on a rail whose lubrication gets worse along the way, mu = 0.1 under 20 N*(1 + s)
 

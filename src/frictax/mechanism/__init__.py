@@ -16,6 +16,8 @@ from frictax.mechanism.forces import RotationalSpringDamper as RotationalSpringD
 from frictax.mechanism.forces import Spring as Spring
 from frictax.mechanism.forces import SpringDamper as SpringDamper
 from frictax.mechanism.forces import Torque as Torque
+from frictax.mechanism.gaps import ElastoBacklash as ElastoBacklash
+from frictax.mechanism.gaps import ElastoGap as ElastoGap
 from frictax.mechanism.gears import IdealGear as IdealGear
 from frictax.mechanism.gears import IdealPlanetary as IdealPlanetary
 from frictax.mechanism.hybrid import MechanicalSystem as MechanicalSystem

@@ -29,9 +29,9 @@ def moment(mechanism: Any, layout: Layout, t: Array, y: Array, mode: Array) -> M
     given = _given(mechanism, layout, t, numbered)
     s, v = (_placed(bodies, values, [g[k] if g else None for g in given], t) for k, values in enumerate((q, u)))
     load: list[Array] = [jnp.zeros_like(t)] * len(layout.bodies)
-    for part, a, b in layout.compliants:
-        f = mechanism.parts[part].elastic(position(mechanism, b, s) - position(mechanism, a, s))
-        f = f + mechanism.parts[part].viscous(velocity(b, v, t) - velocity(a, v, t))
+    for k, (part, a, b) in enumerate(layout.compliants):
+        piece = mode[layout.first_gap + layout.gaps.index(k)] if k in layout.gaps else jnp.asarray(0)
+        f = sum(mechanism.parts[part].forces(*_stretch(mechanism, a, b, s, v, t), piece))
         for flange, sign in ((a, 1.0), (b, -1.0)):
             if flange.body is not None:
                 load[flange.body] = load[flange.body] + sign * f
@@ -97,6 +97,21 @@ def _pressed(mechanism: Any, contact: Contact, part: Any, t: Array, s: list[Arra
     """What the motion makes of the normal force of a contact, over fn_max."""
     at = position(mechanism, contact.flange, s)
     return part.f_normalized.in_motion(t, at if contact.support is None else at - position(mechanism, contact.support, s), v_rel)
+
+
+def _stretch(mechanism: Any, a: Flange, b: Flange, s: list[Array], v: list[Array], t: Array) -> tuple[Array, Array]:
+    return position(mechanism, b, s) - position(mechanism, a, s), velocity(b, v, t) - velocity(a, v, t)
+
+
+def stretch(now: Moment, k: int) -> tuple[Array, Array]:
+    """Extension [m] of compliant number k and its rate [m/s]."""
+    _, a, b = now.layout.compliants[k]
+    return _stretch(now.mechanism, a, b, now.s, now.v, now.t)
+
+
+def forces(now: Moment, k: int) -> tuple[Array, Array]:
+    """The force of compliant number k: the part that stores energy, and that which takes it out [N]."""
+    return now.mechanism.parts[now.layout.compliants[k][0]].forces(*stretch(now, k), now.gap_piece(k))
 
 
 def position(mechanism: Any, flange: Flange, s: list[Array]) -> Array:

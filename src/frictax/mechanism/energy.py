@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from frictax.contacts import Mode
-from frictax.mechanism.dynamics import position, velocity
+from frictax.mechanism.dynamics import forces, position, stretch, velocity
 from frictax.mechanism.elimination import product
 from frictax.mechanism.moment import Moment
 
@@ -18,9 +18,7 @@ def loss(now: Moment, c: int) -> Array:
 
 def damper_loss(now: Moment, k: int) -> Array:
     """Power [W] that the damper of compliant number k takes."""
-    part, a, b = now.layout.compliants[k]
-    v_rel = velocity(b, now.v, now.t) - velocity(a, now.v, now.t)
-    return now.mechanism.parts[part].viscous(v_rel) * v_rel
+    return forces(now, k)[1] * stretch(now, k)[1]
 
 
 def powers(now: Moment) -> list[Array]:
@@ -54,9 +52,8 @@ def stored(now: Moment) -> tuple[Array, Array]:
     zero = jnp.zeros_like(now.t)
     kinetic = sum((0.5 * m * v**2 for m, v in zip(now.inertias, now.v, strict=True)), zero)
     elastic = zero
-    for part, a, b in now.layout.compliants:
-        s_rel = position(now.mechanism, b, now.s) - position(now.mechanism, a, now.s)
-        elastic = elastic + now.mechanism.parts[part].energy(s_rel)
+    for k, (part, _, _) in enumerate(now.layout.compliants):
+        elastic = elastic + now.mechanism.parts[part].energy(stretch(now, k)[0])
     for part, flange, _ in now.layout.forces:
         elastic = elastic + now.mechanism.parts[part].energy(position(now.mechanism, flange, now.s))
     return kinetic, elastic

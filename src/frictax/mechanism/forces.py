@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from frictax.parameters import AtLeast, Real, Scalar, check, parameter
 from frictax.signals import Drive, as_signal, check_signal
@@ -32,6 +32,11 @@ class AbstractCompliant(eqx.Module):
     def viscous(self, v_rel: Float[Array, ""]) -> Float[Array, ""]:
         """The part of f that takes energy out."""
         return jnp.zeros_like(v_rel)
+
+    def forces(self, s_rel: Float[Array, ""], v_rel: Float[Array, ""], piece: Int[Array, ""]) -> tuple[Array, Array]:
+        """Both parts, on a piece of those that have several."""
+        del piece
+        return self.elastic(s_rel), self.viscous(v_rel)
 
 
 class _Spring(AbstractCompliant):

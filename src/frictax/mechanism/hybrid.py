@@ -30,7 +30,8 @@ class MechanicalSystem(AbstractHybridSystem):
     dampers, and the losses at stops [J]. The coordinates are the positions of all bodies that follow no gear and no motion.
     Mode: a mode for each contact, then for each stop -1, 0, 1 (at the lower one, at none, at the upper one), then the piece of
     each law that has corners, then, for friction that depends on a torque, on which of two lines it is, then, where the motion presses a
-    contact on from either side, which it is, then the piece of each signal.
+    contact on from either side, which it is, then the piece of each gap, and
+    that of each signal.
     """
 
     mechanism: Mechanism
@@ -61,6 +62,8 @@ class MechanicalSystem(AbstractHybridSystem):
         for c, contact in enumerate(now.layout.contacts):
             named = margins(now, c)
             found += [named[name] for name in margin_names(contact, now.part(c))]
+        for k in self.layout.gaps:
+            found += self._gap(k).margins(*dynamics.stretch(now, k), now.gap_piece(k))
         return jnp.stack(found) if found else jnp.ones(1, y.dtype)
 
     def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
@@ -118,6 +121,10 @@ class MechanicalSystem(AbstractHybridSystem):
             if contact.face is not None:
                 new[contact.face] = jnp.where(event["normal"], -mode[contact.face], mode[contact.face])
         before = self.moment(t, y, mode)
+        fell = [fired == sum(len(event) for event in events) + i for i in range(2 * len(self.layout.gaps))]
+        for i, k in enumerate(self.layout.gaps):
+            v_rel, piece = dynamics.stretch(before, k)[1], before.gap_piece(k)
+            new[self.layout.first_gap + i] = self._gap(k).following(v_rel, piece, fell[2 * i], fell[2 * i + 1])
         y = self._after_hits(before, y, events, new)
         after = self.moment(t, y, _whole(new))
         if self.energy and self.layout.motions:  # a motion with a corner gives its body energy at once
@@ -146,6 +153,8 @@ class MechanicalSystem(AbstractHybridSystem):
                 mode[contact.wall] = jnp.where((s <= low) & (v == 0), -1, jnp.where((s >= high) & (v == 0), 1, 0))
             if contact.face is not None:
                 mode[contact.face] = jnp.where(now.normal[c] < 0, -1, 1)
+        for i, k in enumerate(lay.gaps):
+            mode[lay.first_gap + i] = self._gap(k).piece_at(*dynamics.stretch(now, k))
         now = self.moment(t, y, _whole(mode))
         # What is at rest has the value already; this makes it one that no start velocity moves: a small one would come to rest at once.
         y, _ = settled(now, now, y, fallen(lay, parts, jnp.asarray(DEADLINE)), jnp.asarray(DEADLINE), mode)
@@ -196,6 +205,10 @@ class MechanicalSystem(AbstractHybridSystem):
         return y
 
     # -- one contact -----------------------------------------------------------------------------------------------
+
+    def _gap(self, k: int) -> Any:
+        """The gap that compliant number k is."""
+        return self.mechanism.parts[self.layout.compliants[k][0]]
 
     def _is_loaded_by_several(self, c: int) -> bool:
         """Whether the reserves of contact `c` may turn, while it is stuck, elsewhere than at the extrema of one drive.

@@ -11,6 +11,7 @@ from frictax.contacts import AbstractContact, MassWithStopAndFriction, MotionDep
 from frictax.contacts.contact import has_breaks
 from frictax.mechanism.bodies import AbstractBody, Fixed
 from frictax.mechanism.forces import AbstractCompliant, AbstractMotion, AbstractSource
+from frictax.mechanism.gaps import AbstractGap
 from frictax.mechanism.gears import AbstractGear
 from frictax.mechanism.thermal import HeatCapacitor, ThermalConductor
 
@@ -72,7 +73,7 @@ class Node:
 @dataclasses.dataclass(frozen=True)
 class Layout:
     """The parts by number. `coordinates`: the bodies whose positions are the coordinates, the others follow by `gears` or `motions`;
-    `conductors`: part, node and node or None."""
+    `conductors`: part, node and node or None; `gaps`: the compliants that do not always touch."""
 
     bodies: tuple[int, ...]
     coordinates: tuple[int, ...]
@@ -83,11 +84,17 @@ class Layout:
     forces: tuple[tuple[int, Flange, int | None], ...]
     signals: tuple[tuple[int, str], ...]
     nodes: tuple[Node, ...] = ()
+    gaps: tuple[int, ...] = ()
     conductors: tuple[tuple[int, int, int | None], ...] = ()
 
     @property
     def first_signal(self) -> int:
         """Where in the mode vector the pieces of the signals begin."""
+        return self.first_gap + len(self.gaps)
+
+    @property
+    def first_gap(self) -> int:
+        """Where in the mode vector the pieces of the gaps begin."""
         return len(self.contacts) + sum(place is not None for c in self.contacts for place in (c.wall, c.piece, c.side, c.face))
 
     @property
@@ -186,7 +193,8 @@ def layout(mechanism: Any) -> Layout:
     coordinates = tuple(b for b in range(len(bodies)) if b not in followers)
     lay = Layout(bodies, coordinates, tuple(gears), tuple(motions), tuple(contacts), tuple(compliants), tuple(forces), tuple(signals))
     nodes, conductors = _thermal(mechanism, lay)
-    return dataclasses.replace(lay, contacts=_placed(parts, _grouped(mechanism, lay)), nodes=nodes, conductors=conductors)
+    gaps = tuple(k for k, (part, _, _) in enumerate(compliants) if isinstance(parts[part], AbstractGap))
+    return dataclasses.replace(lay, contacts=_placed(parts, _grouped(mechanism, lay)), nodes=nodes, conductors=conductors, gaps=gaps)
 
 
 def _thermal(mechanism: Any, lay: Layout) -> tuple[tuple[Node, ...], tuple[tuple[int, int, int | None], ...]]:

@@ -98,6 +98,11 @@ class Moment:
         """Where contact c stands."""
         return self.layout.contacts[c]
 
+    def gap_piece(self, k: int) -> Array:
+        """The piece that compliant number k is on; 0 where it has but one."""
+        gaps = self.layout.gaps
+        return self.mode[self.layout.first_gap + gaps.index(k)] if k in gaps else jnp.asarray(0)
+
     def part(self, c: int) -> Any:
         """The part that contact c is."""
         return self.elements[c]

@@ -224,12 +224,10 @@ def variables_at(now: Moment, part: int) -> Any:
         return HeatCapacitorVariables(next(now.temperature[k] for k, node in enumerate(lay.nodes) if node.part == part))
     if isinstance(element, ThermalConductor):
         return ThermalConductorVariables(next(conducted(now, *conductor) for conductor in lay.conductors if conductor[0] == part))
-    a, b = next((a, b) for i, a, b in lay.compliants if i == part)
-    s_rel = dynamics.position(now.mechanism, b, now.s) - dynamics.position(now.mechanism, a, now.s)
-    v_rel = dynamics.velocity(b, now.v, now.t) - dynamics.velocity(a, now.v, now.t)
-    viscous = element.viscous(v_rel)
+    k = next(k for k, (i, _, _) in enumerate(lay.compliants) if i == part)
+    (s_rel, v_rel), (elastic, viscous) = dynamics.stretch(now, k), dynamics.forces(now, k)
     kind = RotationalCompliantVariables if element.rotational else CompliantVariables
-    return kind(s_rel, v_rel, element.elastic(s_rel) + viscous, viscous * v_rel)
+    return kind(s_rel, v_rel, elastic + viscous, viscous * v_rel)
 
 
 def _source_at(now: Moment, k: int) -> Any:

@@ -15,6 +15,7 @@ from frictax.mechanism.forces import (
     Spring,
     SpringDamper,
 )
+from frictax.mechanism.gaps import ElastoBacklash, ElastoGap
 from frictax.mechanism.gears import IdealGear, IdealPlanetary
 from frictax.mechanism.lossy_gear import LossyGear
 from frictax.mechanism.thermal import ThermalConductor
@@ -162,6 +163,29 @@ def _planets(pen: Pen) -> None:
     pen.circle(0, 0, 6.5, BODY)
 
 
+_REACH = 32.0  # half the length of a spring and damper with a gap [pt]
+
+
+def _spring_damper_to_the_right(pen: Pen) -> None:
+    shifted = dataclasses.replace(pen, x=pen.at((_REACH - _LEAD, 0))[0])
+    _both(shifted)
+
+
+def _one_gap(pen: Pen) -> None:
+    _spring_damper_to_the_right(pen)
+    pen.line((-_REACH, 0), (-_REACH + 10, 0))
+    pen.line((-_REACH + 10, -10), (-_REACH + 10, 10), width=2.2)
+
+
+def _backlash(pen: Pen) -> None:
+    _spring_damper_to_the_right(pen)
+    # A bar with play in a fork.
+    pen.line((-_REACH, 0), (-_REACH + 9, 0))
+    pen.line((-_REACH + 9, -5), (-_REACH + 9, 5), width=2.2)
+    pen.line((-_REACH + 4, 9), (-_REACH + 4, 13), (-_REACH + 14, 13), (-_REACH + 14, -13), (-_REACH + 4, -13), (-_REACH + 4, -9))
+    pen.line((-_REACH + 14, 0), (-_REACH + 20, 0))
+
+
 _CLUTCH = Symbol(24, 18, 18, _plates)
 _SPRING = Symbol(_LEAD, 8, 8, lambda pen: _zigzag(pen, _LEAD, 0))
 _DAMPER = Symbol(_LEAD, 8, 8, lambda pen: _dashpot(pen, _LEAD, 0))
@@ -173,6 +197,8 @@ _LINKS: dict[type, Callable[[Any], Symbol]] = {
     RotationalDamper: lambda part: _DAMPER,
     SpringDamper: lambda part: _SPRING_DAMPER,
     RotationalSpringDamper: lambda part: _SPRING_DAMPER,
+    ElastoGap: lambda part: Symbol(_REACH, 18, 18, _one_gap),
+    ElastoBacklash: lambda part: Symbol(_REACH, 18, 18, _backlash),
     Clutch: lambda part: _CLUTCH,
     OneWayClutch: lambda part: Symbol(24, 15, 15, _freewheel),
     IdealGear: _gear,

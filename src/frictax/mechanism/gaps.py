@@ -1,0 +1,150 @@
+"""Springs that touch only from some point on: gaps and backlash."""
+
+import abc
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from frictax.mechanism.forces import AbstractCompliant
+from frictax.parameters import AtLeast, Real, Scalar, check, parameter
+
+# The pieces of a gap; of a side, times +1 where it touches at s_rel beyond it and -1 where before it.
+OPEN, TOUCHES, LIFTED, DOUBLED = 0, 1, 2, 3
+
+
+class AbstractGap(AbstractCompliant):
+    """A spring and a damper that act while they touch, at a depth x > 0: N = f_c + f_d, f_c = c*x^n, f_d = d*dx/dt within -f_c ... f_c.
+
+    So it never pulls, and does not jump where it begins to touch. Beginning, end, and where the damper reaches its bounds are events.
+    """
+
+    c: eqx.AbstractVar[Scalar]
+    d: eqx.AbstractVar[Scalar]
+    n: eqx.AbstractVar[Any]
+    sides: ClassVar[tuple[int, ...]]
+
+    def __check_init__(self) -> None:
+        check(self)
+
+    @abc.abstractmethod
+    def depth(self, s_rel: Float[Array, ""], side: Any) -> Float[Array, ""]:
+        """How deep it touches at a side; negative: how far it is from that."""
+
+    def energy(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
+        deep = [self.depth(s_rel, side) for side in self.sides]
+        return sum((jnp.where(x > 0, self._spring(x) * x / (self.n + 1), 0.0) for x in deep), jnp.zeros_like(s_rel))
+
+    def forces(self, s_rel: Float[Array, ""], v_rel: Float[Array, ""], piece: Int[Array, ""]) -> tuple[Array, Array]:
+        side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
+        spring, damper = self._spring(self.depth(s_rel, side)), self.d * side * v_rel
+        damper = jnp.where(kind == TOUCHES, damper, jnp.where(kind == LIFTED, -spring, spring))
+        touches = piece != OPEN
+        return jnp.where(touches, side * spring, 0.0), jnp.where(touches, side * damper, 0.0)
+
+    def margins(self, s_rel: Float[Array, ""], v_rel: Float[Array, ""], piece: Int[Array, ""]) -> tuple[Array, Array]:
+        """Two margins that stay positive while it is on `piece`; they begin a rounding above 0."""
+        side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
+        eps = 500 * jnp.finfo(s_rel.dtype).eps
+        x = self.depth(s_rel, side)
+        spring, damper = self._spring(x), self.d * side * v_rel
+        slack = eps * jax.lax.stop_gradient(jnp.abs(spring) + jnp.abs(damper)) + jnp.finfo(s_rel.dtype).tiny
+        away = [eps - self.depth(s_rel, which) for which in self.sides] + [jnp.full_like(s_rel, jnp.inf)]
+        bound = jnp.where(kind == TOUCHES, spring - damper, jnp.where(kind == LIFTED, -spring - damper, damper - spring))
+        first = jnp.where(kind == OPEN, away[0], jnp.where(kind == TOUCHES, spring + damper + slack, x + eps))
+        return first, jnp.where(kind == OPEN, away[1], bound + slack)
+
+    def following(self, v_rel: Float[Array, ""], piece: Int[Array, ""], first: Any, second: Any) -> Int[Array, ""]:
+        """The piece after the `first` or the `second` of the margins fell."""
+        side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
+        touched = jnp.where(first, self.sides[0], self.sides[-1])
+        begun = touched * jnp.where(self.d * touched * v_rel > 0, DOUBLED, TOUCHES)
+        moved = jnp.where(first, jnp.where(kind == TOUCHES, side * LIFTED, OPEN), side * jnp.where(kind == TOUCHES, DOUBLED, TOUCHES))
+        return jnp.where(first | second, jnp.where(kind == OPEN, begun, moved), piece)
+
+    def piece_at(self, s_rel: Float[Array, ""], v_rel: Float[Array, ""]) -> Int[Array, ""]:
+        """The piece at the start of a run."""
+        piece = jnp.zeros(jnp.shape(s_rel), jnp.int32)
+        for side in self.sides:
+            x, damper = self.depth(s_rel, side), self.d * side * v_rel
+            kind = jnp.where(damper > self._spring(x), DOUBLED, jnp.where(damper < -self._spring(x), LIFTED, TOUCHES))
+            piece = jnp.where(x > 0, side * kind, piece)
+        return piece
+
+    def _spring(self, x: Array) -> Array:
+        """c*x^n, continued to x < 0 as an odd function."""
+        size = jnp.where(x == 0, 1.0, jnp.abs(x))  # no power of 0, whose derivative by n is not finite
+        return jnp.where(x == 0, 0.0, self.c * x * size ** (self.n - 1))
+
+
+class ElastoGap(AbstractGap):
+    """A spring and a damper between two sliding bodies that touch while s_rel < s_rel0: a stop that gives way.
+
+    With x = s_rel0 - s_rel > 0 they are pushed apart by f_c + f_d, f_c = c*x^n, f_d = -d*v_rel within -f_c ... f_c; else not at all.
+
+    **Arguments:** `a`, `b`: as of a `Spring`; `c` >= 0 [N/m^n], `d` >= 0 [N.s/m], `s_rel0` [m], `n` >= 1 (1.5: Hertz's contact of
+    spheres). Between 1 and 2 the slope of c*x^n has no bounded derivative at x = 0, and derivatives of a run are right to 1e-5 only.
+
+    **Raises:** `ValueError` for a value outside its domain.
+
+    **Source:** Modelica Standard Library 4.1.0.
+
+    A ball of 1 kg meets a spring of 100 N/m with 1 m/s and stays for half of a period:
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> machine = fx.Mechanism(
+    ...     floor=fx.Fixed(), ball=fx.Mass(m=1.0, s=0.5, v=-1.0), ground=fx.ElastoGap("floor", "ball", c=100.0, d=0.0)
+    ... )
+    >>> run = fx.simulate(machine, jnp.array([0.0, 0.5 + jnp.pi / 10 + 0.2]))
+    >>> round(float(run["ball"].s[-1]), 6), round(float(run["ball"].v[-1]), 6)
+    (0.2, 1.0)
+    """
+
+    rotational: ClassVar[bool] = False
+    sides: ClassVar[tuple[int, ...]] = (-1,)
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    c: Scalar = parameter(AtLeast(0.0), "N/m")
+    d: Scalar = parameter(AtLeast(0.0), "N.s/m")
+    s_rel0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
+    n: Scalar = parameter(AtLeast(1.0), "1", fit=False, default=1.0)
+
+    def depth(self, s_rel: Float[Array, ""], side: Any) -> Float[Array, ""]:
+        return side * (s_rel - self.s_rel0)
+
+
+class ElastoBacklash(AbstractGap):
+    """A shaft with backlash between two turning bodies: a spring and a damper that touch where |phi_rel - phi_rel0| > b/2.
+
+    With x = |phi_rel - phi_rel0| - b/2 > 0 the torque is tau_c + tau_d toward the middle, tau_c = c*x, tau_d = d*dx/dt within
+    -tau_c ... tau_c; 0 in between.
+
+    **Arguments:** `a`, `b`: as of a `RotationalSpring`; `c` >= 0 [N.m/rad], `d` >= 0 [N.m.s/rad], `backlash` >= 0 [rad], Modelica's b, the
+    whole of it; `phi_rel0` [rad].
+
+    **Raises:** `ValueError` for a value outside its domain.
+
+    **Source:** Modelica Standard Library 4.1.0, Rotational.Components.ElastoBacklash; there tau_d has no upper bound and jumps at touch.
+
+    >>> import frictax as fx
+    >>> float(fx.ElastoBacklash("motor", "load", c=1e4, d=1.0, backlash=0.02).backlash)
+    0.02
+    """
+
+    rotational: ClassVar[bool] = True
+    sides: ClassVar[tuple[int, ...]] = (1, -1)
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    c: Scalar = parameter(AtLeast(0.0), "N.m/rad")
+    d: Scalar = parameter(AtLeast(0.0), "N.m.s/rad")
+    backlash: Scalar = parameter(AtLeast(0.0), "rad")
+    phi_rel0: Scalar = parameter(Real(), "rad", fit=False, default=0.0)
+
+    @property
+    def n(self) -> Any:
+        return 1.0
+
+    def depth(self, s_rel: Float[Array, ""], side: Any) -> Float[Array, ""]:
+        return side * (s_rel - self.phi_rel0) - 0.5 * self.backlash
