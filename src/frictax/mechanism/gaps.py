@@ -23,7 +23,6 @@ class AbstractGap(AbstractCompliant):
 
     c: eqx.AbstractVar[Scalar]
     d: eqx.AbstractVar[Scalar]
-    n: eqx.AbstractVar[Any]
     sides: ClassVar[tuple[int, ...]]
 
     def __check_init__(self) -> None:
@@ -33,9 +32,13 @@ class AbstractGap(AbstractCompliant):
     def depth(self, s_rel: Float[Array, ""], side: Any) -> Float[Array, ""]:
         """How deep it touches at a side; negative: how far it is from that."""
 
+    @abc.abstractmethod
+    def exponent(self) -> Any:
+        """n."""
+
     def energy(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
         deep = [self.depth(s_rel, side) for side in self.sides]
-        return sum((jnp.where(x > 0, self._spring(x) * x / (self.n + 1), 0.0) for x in deep), jnp.zeros_like(s_rel))
+        return sum((jnp.where(x > 0, self._spring(x) * x / (self.exponent() + 1), 0.0) for x in deep), jnp.zeros_like(s_rel))
 
     def forces(self, s_rel: Float[Array, ""], v_rel: Float[Array, ""], piece: Int[Array, ""]) -> tuple[Array, Array]:
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
@@ -76,7 +79,7 @@ class AbstractGap(AbstractCompliant):
     def _spring(self, x: Array) -> Array:
         """c*x^n, continued to x < 0 as an odd function."""
         size = jnp.where(x == 0, 1.0, jnp.abs(x))  # no power of 0, whose derivative by n is not finite
-        return jnp.where(x == 0, 0.0, self.c * x * size ** (self.n - 1))
+        return jnp.where(x == 0, 0.0, self.c * x * size ** (self.exponent() - 1))
 
 
 class ElastoGap(AbstractGap):
@@ -114,6 +117,9 @@ class ElastoGap(AbstractGap):
     def depth(self, s_rel: Float[Array, ""], side: Any) -> Float[Array, ""]:
         return side * (s_rel - self.s_rel0)
 
+    def exponent(self) -> Any:
+        return self.n
+
 
 class ElastoBacklash(AbstractGap):
     """A shaft with backlash between two turning bodies: a spring and a damper that touch where |phi_rel - phi_rel0| > b/2.
@@ -142,8 +148,7 @@ class ElastoBacklash(AbstractGap):
     backlash: Scalar = parameter(AtLeast(0.0), "rad")
     phi_rel0: Scalar = parameter(Real(), "rad", fit=False, default=0.0)
 
-    @property
-    def n(self) -> Any:
+    def exponent(self) -> Any:
         return 1.0
 
     def depth(self, s_rel: Float[Array, ""], side: Any) -> Float[Array, ""]:
