@@ -213,3 +213,23 @@ def test_options_in_the_place_of_args_are_refused() -> None:
     machine = pendulum(1.0)
     with pytest.raises(ValueError, match=r"`walk` must be given its options by name, got `Adaptive` in the place of `args`"):
         fx.walk(machine, *machine.start(0.0), jnp.array([0.0, 1.0]), TIGHT)
+
+
+@pytest.mark.parametrize("engine", [fx.Adaptive(), fx.OnSamples()], ids=["adaptive", "on samples"])
+def test_a_number_that_a_method_reads_from_elsewhere_is_read_anew_by_each_walk(engine: Any) -> None:
+    planet = {"g": 9.81}
+
+    class Stone(fx.AbstractHybridSystem):
+        def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+            return jnp.stack([y[1], jnp.asarray(-planet["g"])])
+
+        def guard(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+            return jnp.ones(1)
+
+        def jump(self, t: Any, y: Any, mode: Any, fired: Any, args: Any) -> Any:
+            return y, mode, jnp.array(0)
+
+    fallen = []
+    for planet["g"] in (9.81, 1.62):
+        fallen.append(float(fx.walk(Stone(), jnp.zeros(2), jnp.zeros(1, jnp.int32), jnp.array([0.0, 2.0]), options=engine).ys[-1, 0]))
+    assert fallen == pytest.approx([-2 * 9.81, -2 * 1.62], rel=1e-9)

@@ -26,6 +26,6 @@ def read_later(model: Any, ts: Any, d_ts: Any, ys: Any, modes: Any, d_ys: Any, r
     """`d_ys` where the samples `read` are taken at times that move by `d_ts` (None: they do not): a sample read later has moved on."""
     if d_ts is None:
         return d_ys
-    system, args = model
+    system, args, _ = model
     speed = jax.vmap(lambda t, y, mode: system.flow(t, y, mode, args))(ts[read], ys[read], modes[read])
     return d_ys.at[read].add(speed * d_ts[read, None])

@@ -1,5 +1,6 @@
 """The loop over phases of `Adaptive`, and its derivatives in forward and reverse mode."""
 
+import functools
 from typing import Any
 
 import diffrax
@@ -138,8 +139,15 @@ def _pull(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
 
 
 def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options: Adaptive) -> Any:
-    """The whole run without derivatives, with a record of its phases."""
-    system = Reused(model)
+    """The whole run without derivatives, with a record of its phases; traced once, for value and derivative both ask for it."""
+    numbers, rest = eqx.partition(options, eqx.is_array)
+    leaves, structure = jax.tree_util.tree_flatten(rest)
+    return _walked(Reused(model), t0, t1, y0, mode0, ts, numbers, (tuple(leaves), structure))
+
+
+@functools.partial(jax.jit, static_argnums=7)
+def _walked(system: Reused, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, numbers: Any, rest: Any) -> Any:
+    options = eqx.combine(numbers, jax.tree_util.tree_unflatten(rest[1], rest[0]))
     dtype, n, m = y0.dtype, y0.shape[0], mode0.shape[0]
     options.tolerances(dtype)
     samples = _padded(ts)

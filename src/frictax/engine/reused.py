@@ -8,15 +8,20 @@ import jax
 import numpy as np
 
 
+def model_of(system: Any, args: Any) -> Any:
+    """A system and its `args` for one walk. Beyond that nothing is reused: a method may read what has changed in between."""
+    return system, args, object()
+
+
 class Reused(eqx.Module):
-    """A system with its `args`; its methods are functions that JAX traces once for each shape and then takes from its cache.
+    """A `model_of`; its methods are functions that JAX traces once for each shape and then takes from its cache.
 
     An engine has the flow in a dozen places and more; tracing it anew in each took longer than compiling all of it. In the program they
     are calls, which XLA writes out.
     """
 
     arrays: Any
-    static: Any = eqx.field(static=True)  # what is left of (system, args), as leaves and structure
+    static: Any = eqx.field(static=True)  # what is left of the model, as leaves and structure
 
     def __init__(self, model: Any) -> None:
         self.arrays, rest = eqx.partition(model, lambda x: eqx.is_array(x) or isinstance(x, np.ndarray | np.generic))
@@ -45,5 +50,5 @@ class Reused(eqx.Module):
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _called(name: str, static: Any, arrays: Any, *at: Any) -> Any:
     leaves, structure = static
-    system, args = eqx.combine(arrays, jax.tree_util.tree_unflatten(structure, leaves))
+    system, args, _ = eqx.combine(arrays, jax.tree_util.tree_unflatten(structure, leaves))
     return getattr(system, name)(*at, args)

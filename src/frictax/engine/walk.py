@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.engine.options import Adaptive, OnSamples
+from frictax.engine.reused import model_of
 from frictax.engine.samples_run import run_samples
 from frictax.mechanism.system import AbstractHybridSystem
 
@@ -70,6 +71,6 @@ def walk(system: AbstractHybridSystem, y0: Any, mode0: Any, ts: Any, args: Any =
         run = run_samples
     else:
         from frictax.engine.phases import run_phases as run  # with diffrax, which takes longer to import than all of frictax
-    floats, whole = run((system, args), ts[0], ts[-1], y0, mode0, ts, options)
+    floats, whole = run(model_of(system, args), ts[0], ts[-1], y0, mode0, ts, options)
     (ys, times), (modes, fired, before, after, count, result, steps) = floats, whole
     return Path(ys, modes, times, fired, before, after, count, result, jnp.asarray(steps))
