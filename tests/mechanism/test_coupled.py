@@ -184,3 +184,13 @@ def test_a_walk_on_samples_is_the_adaptive_one(build: Callable[[], fx.Mechanism]
     assert np.array_equal(sampled.events.mode_after[:count], adaptive.events.mode_after[:count])
     assert np.max(np.abs(np.asarray(sampled.events.time[:count] - adaptive.events.time[:count]))) <= 1e-8
     assert np.max(np.abs(np.asarray(sampled.ys - adaptive.ys))) <= 1e-7
+
+
+@pytest.mark.parametrize(
+    "gear", [fx.IdealGear("motor", "load", ratio=2.0), fx.LossyGear("motor", "load", ratio=2.0)], ids=["ideal", "lossy"]
+)
+def test_a_machine_with_a_gear_is_changed_and_run_inside_jit(gear: Any) -> None:
+    machine = fx.Mechanism(motor=fx.Inertia(J=1.0), load=fx.Inertia(J=4.0), gear=gear, torque=fx.Torque("motor", 6.0))
+    ts = jnp.array([0.0, 1.0])
+    end = jax.jit(lambda J: fx.simulate(fx.parameters.replace(machine, {"motor.J": J}), ts)["motor"].w[-1])
+    assert float(end(2.0)) == pytest.approx(6.0 / (2.0 + 4.0 / 2.0**2), abs=1e-6)

@@ -53,7 +53,7 @@ class IdealGear(AbstractGear):
 
     def check_rules(self) -> None:
         """Raise `ValueError` for a ratio of 0."""
-        if not is_traced(self.ratio) and self.ratio == 0:
+        if not is_traced(self.ratio) and float(self.ratio) == 0:
             raise ValueError("`IdealGear.ratio` must not be 0. Give phi_a/phi_b, such as 2.0.")
 
     def joined(self) -> tuple[str, ...]:
