@@ -155,3 +155,19 @@ def test_least_speeds_that_are_no_stops_take_nothing_of_the_event_budget() -> No
     run = fx.simulate(machine, jnp.array([0.0, 50.0]), fx.Adaptive(max_events=5))
     assert int(run.events.count) == 0
     assert abs(float(run["mass"].v[-1]) - 5.0) <= 1e-4
+
+
+@pytest.mark.parametrize("engine", [fx.Adaptive(), fx.OnSamples()], ids=["adaptive", "on samples"])
+def test_a_margin_that_jumps_below_0_ends_the_run_and_no_other_margin_is_taken_for_it(engine: Any) -> None:
+    class Pole(fx.AbstractHybridSystem):
+        def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+            return -jnp.ones(1)
+
+        def guard(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+            return jnp.stack([1.0 / (1.003 - t), y[0] + 5.0])  # the second falls as well, and is at 0 after 6 s
+
+        def jump(self, t: Any, y: Any, mode: Any, fired: Any, args: Any) -> Any:
+            return y, mode + 1, jnp.array(0)
+
+    path = fx.walk(Pole(), jnp.ones(1), jnp.zeros(1, jnp.int32), jnp.linspace(0.0, 2.0, 21), options=engine)
+    assert path.result == fx.Result.inconsistent

@@ -231,6 +231,8 @@ def cross(system: Reused, start: Start, stop: Stop, y: Any, slope: Slope, t1: An
     step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
     # The value of the step is bounded by the accuracy of the root; its derivative is not.
     most = 1e-2 * (t - start.t) + 1e-5 * start.dt
+    # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is nearest to falling then is another, far off.
+    lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > 10 * most + 1e-6 * jnp.abs(t))
     step = step + hold(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
     step = jnp.where((fired >= 0) & falling, step, 0.0)
     # Deadline and end are known times: written as differences, so that their derivatives come along.
@@ -240,7 +242,7 @@ def cross(system: Reused, start: Start, stop: Stop, y: Any, slope: Slope, t1: An
     state = y + slope.speed * jnp.where(at_known, known - hold(known), step)
     after, mode, status = system.jump(time, state, start.mode, fired)
     jumped = fired >= DEADLINE
-    return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, start.mode), jnp.where(jumped, status, 0)
+    return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, start.mode), jnp.where(lost, 1, jnp.where(jumped, status, 0))
 
 
 def transport(system: Reused, options: Adaptive, start: Start, stop: Stop, t1: Any, ts: Any, span: Any, adjoint: Any) -> Any:

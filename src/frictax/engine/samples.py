@@ -230,6 +230,8 @@ def cross_inside(system: Reused, options: OnSamples, now: Piece, found: Any, cau
     step = -g[i] / jnp.where(falling, rate, 1.0)
     # The value of the step is bounded by the accuracy of the root; its derivative is not.
     most = 1e3 * _LOCATED * (end - t)
+    # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is nearest to falling then is another, far off.
+    lost = falling & (found > t) & (jnp.abs(hold(step)) > 10 * most + 1e-6 * jnp.abs(t))
     # A margin that was down before the piece began, by a switch or another event, ends it where it began.
     within = falling & (hold(step) >= jnp.where(found <= t, -most, -jnp.inf))
     step = step + hold(jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, end - found)) - step)
@@ -240,7 +242,8 @@ def cross_inside(system: Reused, options: OnSamples, now: Piece, found: Any, cau
     state = _state(system, options, now, time)
     after, mode, status = system.jump(time, state, now.mode, fired)
     jumped = fired >= DEADLINE
-    return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, now.mode), fired, jnp.where(jumped, status, 0)
+    status = jnp.where(jumped, jnp.where(lost & (fired >= 0), 1, status), 0)
+    return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, now.mode), fired, status
 
 
 def _state(system: Reused, options: OnSamples, now: Piece, s: Any) -> Any:
