@@ -194,3 +194,15 @@ def test_a_machine_with_a_gear_is_changed_and_run_inside_jit(gear: Any) -> None:
     ts = jnp.array([0.0, 1.0])
     end = jax.jit(lambda J: fx.simulate(fx.parameters.replace(machine, {"motor.J": J}), ts)["motor"].w[-1])
     assert float(end(2.0)) == pytest.approx(6.0 / (2.0 + 4.0 / 2.0**2), abs=1e-6)
+
+
+def test_a_freewheel_that_nothing_presses_on_runs_freely_whatever_corners_its_law_has() -> None:
+    machine = fx.Mechanism(
+        crank=fx.Inertia(J=1.0),
+        wheel=fx.Inertia(J=1.0, w=1.0),
+        hub=fx.OneWayClutch("crank", "wheel", mu_pos=[[0, 0.3], [0.5, 0.2], [2, 0.25]], f_normalized=fx.Step(startTime=1.0), fn_max=2.0),
+    )
+    run = fx.simulate(machine, jnp.array([0.0, 1.0, 1.5]), REFERENCE)
+    assert float(run["wheel"].w[1]) == pytest.approx(1.0, abs=1e-12)
+    # Pressed on, the relative speed falls with 2*2*(0.2 + (w_rel - 0.5)/30).
+    assert float(run["hub"].w_rel[2]) == pytest.approx(6.5 * np.exp(-0.5 * 4 / 30) - 5.5, abs=1e-9)

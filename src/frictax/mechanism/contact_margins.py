@@ -42,9 +42,9 @@ def margins(now: Moment, c: int) -> dict[str, Array]:
         margins["low"] = jnp.where((m == BACKWARD) | (m == FREE), room_low, inf)
         margins["high"] = jnp.where((m == FORWARD) | (m == FREE), room_high, inf)
     # While sliding, "forward" is the margin of the velocity: the two never matter at once.
-    if part.blocks_backward:
-        slides, v = m != STUCK, now.v_rel[c]
-    margins["forward"] = jnp.where(slides, v + rounding(now, c), forward)
+    # A freewheel that nothing presses on must not turn back either, and is on no piece of its law.
+    moves, speed = (m != STUCK, now.v_rel[c]) if part.blocks_backward else (slides, v)
+    margins["forward"] = jnp.where(moves, speed + rounding(now, c), forward)
     margins["backward"] = backward
     if now.contact(c).piece is not None:
         k, ends = now.piece[c], edges(part, now.direction[c])
