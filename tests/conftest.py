@@ -1,5 +1,7 @@
 """Set-up for all tests: 64 bit, run-time checks of shapes and types, and where the reference material lies."""
 
+import contextlib
+import ctypes
 import gc
 import os
 from collections.abc import Iterator
@@ -26,16 +28,18 @@ hypothesis.settings.load_profile("frictax")
 
 
 _MAPPINGS = Path("/proc/self/maps")
-_MANY = 30_000  # Linux refuses a process more than 65530
+_MANY = 10_000  # Linux refuses a process more than 65530
 
 
 @pytest.fixture(autouse=True)
 def _room_for_programs() -> Iterator[None]:
-    """Each program that XLA compiles holds a few memory mappings for good: thousands of tests in one process run out of them."""
+    """Each program that XLA compiles keeps three memory mappings: thousands of tests in one process run out of them, and of memory."""
     yield
     if _MAPPINGS.exists() and _MAPPINGS.read_bytes().count(b"\n") > _MANY:
         jax.clear_caches()
         gc.collect()
+        with contextlib.suppress(AttributeError, OSError):
+            ctypes.CDLL("libc.so.6").malloc_trim(0)  # what is free goes back to the system
 
 
 def _folder(variable: str, holds: str) -> Path:
