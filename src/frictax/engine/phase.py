@@ -232,7 +232,7 @@ def cross(system: Reused, start: Start, stop: Stop, y: Any, slope: Slope, t1: An
     # The value of the step is bounded by the accuracy of the root; its derivative is not.
     most = 1e-2 * (t - start.t) + 1e-5 * start.dt
     # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is nearest to falling then is another, far off.
-    lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > 10 * most + 1e-6 * jnp.abs(t))
+    lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > (t - start.t) + start.dt)
     step = step + hold(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
     step = jnp.where((fired >= 0) & falling, step, 0.0)
     # Deadline and end are known times: written as differences, so that their derivatives come along.

@@ -231,7 +231,7 @@ def cross_inside(system: Reused, options: OnSamples, now: Piece, found: Any, cau
     # The value of the step is bounded by the accuracy of the root; its derivative is not.
     most = 1e3 * _LOCATED * (end - t)
     # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is nearest to falling then is another, far off.
-    lost = falling & (found > t) & (jnp.abs(hold(step)) > 10 * most + 1e-6 * jnp.abs(t))
+    lost = falling & (found > t) & (jnp.abs(hold(step)) > 10 * (end - t))
     # A margin that was down before the piece began, by a switch or another event, ends it where it began.
     within = falling & (hold(step) >= jnp.where(found <= t, -most, -jnp.inf))
     step = step + hold(jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, end - found)) - step)
