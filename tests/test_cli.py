@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -300,6 +301,7 @@ def test_the_version_is_printed() -> None:
 def test_control_c_ends_a_running_process_with_130_and_one_word(folder: Path) -> None:
     os.mkfifo(folder / "slow.csv")  # whoever reads it waits, so that the interrupt meets a run in the middle
     with _process("fit", "slow.csv", *COLUMNS, "--json", "c.json") as process, open(folder / "slow.csv", "w", encoding="utf-8"):
+        time.sleep(1.0)  # from opening to reading: a signal that comes between the two would be seen only after the read
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err) == (130, "", "frictax: Interrupted.\n")

@@ -39,7 +39,7 @@ def test_derivatives_at_all_samples_and_of_event_times_equal_central_differences
     if name != "block":
         return
     alone = fx.OnSamples(adjoint=diffrax.ForwardMode())
-    assert jnp.array_equal(outputs(x, alone), outputs(x))
+    assert jnp.max(jnp.abs(outputs(x, alone) - outputs(x))) <= 1e-13
     assert np.max(np.abs(jax.jit(jax.jacfwd(lambda v: outputs(v, alone)))(x) - forward)) <= 1e-12
 
 
