@@ -144,6 +144,26 @@ def coupled_clutches(mu: Any = 0.5, peak: Any = 1.1, fn_max: Any = 20.0) -> fx.M
     )
 
 
+def sprung_clutches() -> fx.Mechanism:
+    """Four wheels that start at four speeds, three clutches that lock and each break away again within 3 s, a spring to the housing."""
+
+    def clutch(a: str, b: str, f_normalized: Any) -> fx.Clutch:
+        return fx.Clutch(a, b, mu_pos=[[0.0, 0.5]], peak=1.1, fn_max=20.0, f_normalized=f_normalized)
+
+    return fx.Mechanism(
+        J1=fx.Inertia(J=1.0, w=10.0),
+        J2=fx.Inertia(J=1.0, w=6.0),
+        J3=fx.Inertia(J=1.0, w=3.0),
+        J4=fx.Inertia(J=1.0, w=2.5),
+        clutch1=clutch("J1", "J2", fx.Constant(1.0)),
+        clutch2=clutch("J2", "J3", fx.Sine(0.15, f=0.8, phase=-jnp.pi / 2, offset=0.5)),
+        clutch3=clutch("J3", "J4", fx.Sine(0.3, f=0.7, offset=0.4)),
+        housing=fx.Fixed(),
+        shaft=fx.RotationalSpringDamper("J4", "housing", c=8.0, d=1.0),
+        torque=fx.Torque("J1", fx.Sine(18.0, f=0.6)),
+    )
+
+
 def rotational_friction() -> fx.Mechanism:
     """Modelica.Mechanics.Rotational.Examples.Friction."""
     return fx.Mechanism(

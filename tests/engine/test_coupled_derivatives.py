@@ -12,35 +12,40 @@ import frictax as fx
 from checks import assert_derivatives_agree, central_differences, flat, outcome, rebuilt
 from machines import (
     TIGHT,
-    coupled_clutches,
     lossy_gear,
     mass_on_a_belt,
     one_way_clutch,
     planetary_gearbox,
+    sprung_clutches,
     two_brakes_on_one_mass,
 )
 
-# Only clutch1 breaks away, at 0.83 and 1.0 s: the peaks of the others move nothing.
-CLUTCHES = [
-    *(f"clutch{i}.{name}" for i in (1, 2, 3) for name in ("mu_pos.f", "fn_max")),
-    "clutch1.peak",
-    *(f"J{i}.J" for i in (1, 2, 3, 4)),
-    "J1.w",
-    "J2.w",
+WHEELS, CLUTCHES = ("J1", "J2", "J3", "J4"), ("clutch1", "clutch2", "clutch3")
+PATHS = [
+    *(f"{clutch}.{name}" for clutch in CLUTCHES for name in ("mu_pos.f", "peak", "fn_max")),
+    *(f"{wheel}.{name}" for wheel in WHEELS for name in ("J", "phi", "w")),
+    "shaft.c",
+    "shaft.d",
     "torque.tau.amplitude",
-    "clutch2.f_normalized.startTime",
+    "clutch2.f_normalized.f",
 ]
 
 
-def test_coupled_clutches_by_every_mu_peak_fn_max_inertia_and_start() -> None:
-    machine, ts = coupled_clutches(), jnp.array([0.0, 1.5])
-    f = lambda x: outcome(rebuilt(machine, CLUTCHES, x), ts, TIGHT, 9)  # noqa: E731
-    x = flat(machine, CLUTCHES)
+def test_coupled_clutches_by_every_mu_peak_fn_max_inertia_stiffness_and_start() -> None:
+    machine, ts = sprung_clutches(), jnp.array([0.0, 3.0])
+    events = fx.simulate(machine, ts, TIGHT).events
+    away = [(int(c), int(e)) for e, c in enumerate(events.part) if e < events.count and events.mode_before[e] == fx.Mode.STUCK]
+    assert {c for c, _ in away} == {0, 1, 2}  # each breaks away
+    f = lambda x: outcome(rebuilt(machine, PATHS, x), ts, TIGHT, int(events.count))  # noqa: E731
+    x = flat(machine, PATHS)
     jacobian = assert_derivatives_agree(f, x, step=1e-4)
     alone = fx.Adaptive(rtol=TIGHT.rtol, atol=TIGHT.atol, adjoint=diffrax.ForwardMode())
-    forward = jax.jit(jax.jacfwd(lambda x: outcome(rebuilt(machine, CLUTCHES, x), ts, alone, 9)))(x)
+    forward = jax.jit(jax.jacfwd(lambda x: outcome(rebuilt(machine, PATHS, x), ts, alone, int(events.count))))(x)
     assert np.max(np.abs(np.asarray(forward) - jacobian)) <= 1e-12 * np.max(np.abs(jacobian))
-    assert np.max(np.abs(jacobian[8:, CLUTCHES.index("clutch1.peak")])) > 0.01
+    times = jacobian[8:]
+    for c, e in away:
+        assert abs(times[e, PATHS.index(f"{CLUTCHES[c]}.peak")]) > 0.01
+    assert np.all(np.max(np.abs(jacobian), axis=0) > 1e-3)
 
 
 @pytest.mark.parametrize(
