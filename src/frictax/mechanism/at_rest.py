@@ -140,7 +140,7 @@ def _wish(G: Array, b: Array, weight: Array, modes: Array, at_limit: Array, beyo
     that no force stops, being prescribed, asks for about the force `beyond`.
     """
     eps, stuck = jnp.finfo(G.dtype).eps, modes == 0
-    table, basis = _eliminated(jnp.column_stack([G, b - G @ at_limit]), stuck, eps**_RANK)
+    table, basis = eliminated(jnp.column_stack([G, b - G @ at_limit]), stuck, eps**_RANK)
     # Of the rest j of the contacts: row j of G is the basis' rows combined by mix[:, j], but for the pivot on the diagonal.
     mix = jnp.where(basis[:, None] & ~basis & (jnp.abs(table[:, :-1]) > eps**_RANK), table[:, :-1], 0.0)
     alone, a_rel, pivot = jnp.where(basis, table[:, -1], 0.0), jnp.where(basis, 0.0, table[:, -1]), jnp.diagonal(table)
@@ -152,7 +152,7 @@ def _wish(G: Array, b: Array, weight: Array, modes: Array, at_limit: Array, beyo
     push = push / jnp.where(largest > 0, largest, 1.0) * beyond * jnp.max(weight)
     # Each redundant stuck contact takes from the basis what makes the weighted sum of squares least.
     squares = mix.T @ (weight[:, None] * mix) + jnp.diag(weight)
-    table, extra = _eliminated(jnp.column_stack([squares, mix.T @ (weight * alone) + push]), stuck & ~basis, 0.0)
+    table, extra = eliminated(jnp.column_stack([squares, mix.T @ (weight * alone) + push]), stuck & ~basis, 0.0)
     taken = jnp.where(extra, table[:, -1], 0.0)
     force = alone - mix @ taken + taken + at_limit
     held = (mix.T @ (weight * jnp.where(basis, force, 0.0)) + push - weight * at_limit) / jnp.diagonal(squares)
@@ -160,7 +160,7 @@ def _wish(G: Array, b: Array, weight: Array, modes: Array, at_limit: Array, beyo
     return jnp.where(stuck, force, at_limit + more)
 
 
-def _eliminated(table: Array, among: Array, least: Any) -> tuple[Array, Array]:
+def eliminated(table: Array, among: Array, least: Any) -> tuple[Array, Array]:
     """Gauss-Jordan elimination of the rows `among`, the largest diagonal element first, down to `least`; and which rows were pivots.
 
     Not LAPACK, which would cost the import of scipy and much compilation.
@@ -169,10 +169,10 @@ def _eliminated(table: Array, among: Array, least: Any) -> tuple[Array, Array]:
 
     def step(_: Any, state: Any) -> Any:
         table, done = state
-        diagonal = jnp.where(among & ~done, jnp.diagonal(table), 0.0)
+        diagonal = jnp.where(among & ~done, jnp.abs(jnp.diagonal(table)), 0.0)
         p = jnp.argmax(diagonal)
         is_pivot = diagonal[p] > least
-        row = table[p] / jnp.where(is_pivot, diagonal[p], 1.0)
+        row = table[p] / jnp.where(is_pivot, table[p, p], 1.0)
         reduced = jnp.where((rows == p)[:, None], row, table - table[:, p, None] * row)
         return jnp.where(is_pivot, reduced, table), done | (is_pivot & (rows == p))
 

@@ -51,8 +51,8 @@ def margins(now: Moment, c: int) -> dict[str, Array]:
         margins["faster"] = jnp.where(slides, ends[k + 1] - v + eps, inf)
         margins["slower"] = jnp.where(slides, v - ends[k] + eps, inf)
     if now.contact(c).side is not None:
-        size = jax.lax.stop_gradient(jnp.abs(now.transmitted_torque(c)))
-        margins["side"] = jnp.where(slides, now.side_margin(c) + eps * (size + now.share(c)), inf)
+        size = jax.lax.stop_gradient(now.transmitted_size(c))
+        margins["side"] = jnp.where(slides, now.side_margin(c) + eps * size, inf)
     if now.normal[c] is not None:
         # What is pressed from either side turns its face at 0 and is never free.
         up = now.normal[c] if now.contact(c).face is not None else jnp.where(m == FREE, -now.normal[c], now.normal[c])

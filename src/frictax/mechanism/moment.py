@@ -13,7 +13,7 @@ from frictax.mechanism.elimination import Sparse, product, scaled, solved
 from frictax.mechanism.layout import Contact, Form, Layout
 
 STUCK = int(Mode.STUCK)
-_LEAST_SHARE = 1e-6  # of the greatest in its group
+_LEAST_SHARE = 1e-4  # of the greatest in its group
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,8 +143,15 @@ class Moment:
 
     def transmitted_torque(self, c: int) -> Array:
         """That torque [N.m]."""
+        return sum(self._torques(c), jnp.zeros_like(self.t))
+
+    def transmitted_size(self, c: int) -> Array:
+        """The sum of the sizes of what makes that torque [N.m]."""
+        return sum((jnp.abs(torque) for torque in self._torques(c)), jnp.zeros_like(self.t))
+
+    def _torques(self, c: int) -> list[Any]:
         torque, by = self.transmitted(c)
-        return torque + sum(b * self.friction[d] for d, b in by.items())
+        return [torque, *(b * self.friction[d] for d, b in by.items())]
 
     def line(self, c: int) -> tuple[Array, Array]:
         """The line (k, d) that the friction of a contact with a torque is on while it slides."""
@@ -155,12 +162,13 @@ class Moment:
         return jnp.where(first, k1, k2), m * jnp.where(first, d1, d2)
 
     def side_margin(self, c: int) -> Array:
-        """How far the torque is from where the friction's other line begins, positive on the side that is taken."""
+        """How much greater the friction is than it would be on its other line, negative on the wrong one [N.m]."""
         m = self.direction[c]
         (k1, d1), (k2, d2) = self.part(c).lines(m * self.v_rel[c], self.piece[c])
-        parallel = k1 == k2
-        corner = jnp.where(parallel, 0.5 * d1, (d2 - d1) / jnp.where(parallel, 1.0, k1 - k2))
-        return self.side[c] * (self.transmitted_torque(c) - m * corner)
+        torque = m * self.transmitted_torque(c)
+        # Two parallel lines change places where the torque changes its sign.
+        ahead = jnp.where(k1 == k2, torque - 0.5 * d1, (k1 - k2) * torque + d1 - d2)
+        return m * self.side[c] * ahead
 
     def share(self, c: int) -> Array:
         """In proportion to what contact c bears part of a load that others bear as well [N]."""
@@ -223,11 +231,16 @@ class Moment:
         right = {c: jnp.where(hold, aim, other) for c, hold, aim, other in zip(group, which, aims, others, strict=True)}
         if not self.contact(group[0]).redundant:
             return list(solved(rows, [right])[0].values())
-        # Of all solutions the one of least sum(force^2/share): force = W R'z with R W R'z = right, W = diag(share). What of z the singular
-        # R W R' leaves open, R' takes to 0.
-        weighed = dict(zip(group, self.shares(group), strict=True))
-        slanted = {c: {d: x * weighed[d] for d, x in row.items()} for c, row in rows.items()}
-        matrix = {c: {d: p for d in group if (p := product(slanted[c], rows[d])) is not None} for c in group}
+        # Of all solutions the one of least sum(force^2/share) of those that hold: their forces = W G z, W = diag(share), G their
+        # compliance. What of z the singular G leaves open, G takes to 0.
+        weighed, held = dict(zip(group, self.shares(group), strict=True)), dict(zip(group, which, strict=True))
+        slanted = {}
+        for c in group:
+            slanted[c] = {
+                d: jnp.where(held[c], jnp.where(held[d], g * weighed[d], 0.0), 1.0 if c == d else 0.0)
+                for d, g in self.compliance[c].items()
+            }
+        matrix = {c: {d: p for d in group if (p := product(rows[c], slanted[d])) is not None} for c in group}
         slack = {c: jnp.finfo(self.t.dtype).eps ** 0.75 * matrix[c][c] for c in group}
         for c in group:
             matrix[c][c] = matrix[c][c] + slack[c]

@@ -1,6 +1,5 @@
 """What the contacts do after an event: which hold, which slide, and whether that is consistent."""
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -9,6 +8,7 @@ from jaxtyping import Array
 
 from frictax.contacts.contact import edges
 from frictax.mechanism.at_rest import AT_LIMIT, modes_at_rest
+from frictax.mechanism.at_rest_by_torque import Lines, modes_by_torque
 from frictax.mechanism.contact_margins import BACKWARD, FORWARD, FREE, STUCK, margin_names, rounding, slides_in
 from frictax.mechanism.layout import Layout, signal_of
 from frictax.mechanism.moment import Moment
@@ -40,7 +40,7 @@ def settled(before: Moment, now: Moment, y: Array, events: list[dict[str, Array]
         # A freewheel at rest holds also while nothing presses it on.
         at_rest = [rest if now.part(c).blocks_backward else rest & ~f for c, f, rest in zip(group, off, at_rest, strict=True)]
         off = [f & ~rest for f, rest in zip(off, at_rest, strict=True)]
-        leaving, consistent = _leaving(before, now, group, at_rest, events)
+        leaving, first, consistent = _chosen(before, now, group, at_rest, events)
         ok = ok & (consistent | ~touched)
         for c, free, rest, direction in zip(group, off, at_rest, leaving, strict=True):
             rests[c] = _settled_one(before, now, c, events[c], (touched, free, rest, direction), new)
@@ -54,7 +54,8 @@ def settled(before: Moment, now: Moment, y: Array, events: list[dict[str, Array]
                 _write_law_piece(before, now, c, events[c], new)
         for c in group:
             if (side := now.contact(c).side) is not None:
-                new[side] = _new_side(now, c, {d: new[d] for d in group}, events[c], touched)
+                found = jnp.where(events[c]["side"], -now.side[c], jnp.where(first[c], new[c], -new[c]))
+                new[side] = jnp.where(touched & slides_in(new[c]), found, now.side[c])
     n = len(now.q)
     return jnp.concatenate([y[:n], jnp.stack(now.stopped(rests)), y[2 * n :]]) if rests else y, ok
 
@@ -81,56 +82,110 @@ def _settled_one(before: Moment, now: Moment, c: int, event: dict[str, Array], f
     return touched & rest & ~off & came
 
 
-def _leaving(
-    before: Moment, now: Moment, group: tuple[int, ...], at_rest: list[Array], events: list[dict[str, Array]]
-) -> tuple[list[Array], Array]:
-    """`_chosen`, also where what a contact holds depends on a torque, and that on the modes."""
-    chosen, consistent = _chosen(before, now, group, at_rest, events)
-    if all(now.contact(c).side is None for c in group):
-        return chosen, consistent
-    for modes in ([STUCK] * len(group), chosen, chosen):
-        there = _with_modes(now, {c: jnp.where(r, m, now.mode[c]) for c, r, m in zip(group, at_rest, modes, strict=True)})
-        chosen, consistent = _chosen(before, there, group, at_rest, events)
-    return chosen, consistent
-
-
 def _chosen(
     before: Moment, now: Moment, group: tuple[int, ...], at_rest: list[Array], events: list[dict[str, Array]]
-) -> tuple[list[Array], Array]:
-    """For each contact of a group that is at rest whether and in which direction it begins to slide; whether that is consistent."""
-    hold, slide = {}, {}
-    for m, name in ((-1, "backward"), (1, "forward")):
-        hold[m], slide[m] = [], []
-        for c in group:
-            old, low, most = before.mode[c], now.f0(c, m), now.f0_max(c, m)
-            # A contact that was stuck leaves it by its own margin, located in time, unless a switch of a drive throws it off. One that
-            # leaves so, and one that slides at no speed beside others that held, slide on where the load is their friction but for a
-            # rounding.
-            leaves = (old == STUCK) & events[c][name]
-            goes_on = (old == m) & ~events[c]["forward"]
-            most = jnp.where(old == STUCK, most * (1 + 1e-9), most)
-            low = jnp.where(leaves | goes_on, low * (1 - 4 * jnp.finfo(now.t.dtype).eps ** AT_LIMIT), low)
-            most = jnp.where(leaves | goes_on, low, most)
-            if (wall := now.contact(c).wall) is not None:
-                most = jnp.where(now.mode[wall] == m, jnp.inf, most)
-            hold[m].append(most)
-            slide[m].append(low)
+) -> tuple[list[Array], dict[int, Array], Array]:
+    """For each contact of a group that is at rest whether and in which direction it begins to slide; whether the friction of those by
+    torque then is on its first line; whether that is consistent."""
+    if any(now.contact(c).side is not None for c in group):
+        return _chosen_by_torque(before, now, group, at_rest, events)
+    hold, slide = _limits(before, now, group, events)
     if len(group) == 1:
         (c,) = group
         load = now.relative_acceleration(c, now.free_acceleration) / now.compliance[c][c]
         away = jnp.where(load > hold[1][0], FORWARD, jnp.where(load < -hold[-1][0], BACKWARD, STUCK))
-        return [_released(before, c, events[c], away)], jnp.array(True)
+        return [_released(before, c, events[c], away)], {}, jnp.array(True)
     others = [jnp.where(rest, 0.0, now.sliding(c)) for c, rest in zip(group, at_rest, strict=True)]
-    free = [now.relative_acceleration(c, now.free_acceleration) for c in group]
-    matrix = [[now.compliance[c].get(d, jnp.zeros_like(now.t)) for d in group] for c in group]
+    matrix, free = _equations(now, group)
     b = [p - sum(g * f for g, f in zip(row, others, strict=True)) for p, row in zip(free, matrix, strict=True)]
-    share = now.shares(group)
-    stack = lambda rows: jax.lax.stop_gradient(jnp.stack(rows))  # noqa: E731
     found = modes_at_rest(
-        jnp.stack([stack(row) for row in matrix]), stack(b), (stack(hold[-1]), stack(hold[1])), (stack(slide[-1]), stack(slide[1])),
-        stack(share), jnp.stack(at_rest),
+        jnp.stack([_still(row) for row in matrix]), _still(b), (_still(hold[-1]), _still(hold[1])), (_still(slide[-1]), _still(slide[1])),
+        _still(now.shares(group)), jnp.stack(at_rest),
     )  # fmt: skip
-    return [_released(before, c, events[c], found.modes[i]) for i, c in enumerate(group)], found.ok
+    return [_released(before, c, events[c], found.modes[i]) for i, c in enumerate(group)], {}, found.ok
+
+
+def _chosen_by_torque(
+    before: Moment, now: Moment, group: tuple[int, ...], at_rest: list[Array], events: list[dict[str, Array]]
+) -> tuple[list[Array], dict[int, Array], Array]:
+    """`_chosen` where what a contact holds depends on a torque, and that on the forces of all."""
+    hold, slide = _limits(before, now, group, events)
+    matrix, free = _equations(now, group)
+    modes, known, rests, rows = [], [], [], []
+    zero = jnp.zeros_like(now.t)
+    for i, (c, rest) in enumerate(zip(group, at_rest, strict=True)):
+        gone = _released(before, c, events[c], jnp.asarray(STUCK))
+        old, v = before.mode[c], now.v_rel[c]
+        moves = jnp.where(old == FREE, 0, jnp.where(slides_in(old), old, jnp.where(v > 0, FORWARD, BACKWARD)))
+        modes.append(jnp.where(rest, gone, moves))
+        rests.append(rest & (gone == STUCK))
+        if now.contact(c).side is None:
+            at_limit = jnp.where(gone == FORWARD, slide[1][i], -slide[-1][i])
+            known.append(jnp.where(rest, at_limit, now.sliding(c)))
+            rows.append((zero, [zero] * len(group), (zero, zero), (zero, zero)))
+            continue
+        known.append(zero)
+        torque, by = now.transmitted(c)
+        (k1, d1), (k2, d2) = now.part(c).lines(jnp.where(rest, 0.0, modes[-1] * v), None if now.piece[c] is None else now.piece[c] * ~rest)
+        rows.append((torque, [by.get(d, zero) for d in group], (k1, k2), (d1, d2)))
+    at, by, slopes, offsets = zip(*rows, strict=True)
+    table = lambda rows: jnp.stack([_still(row) for row in rows])  # noqa: E731
+    friction = Lines(
+        is_by_torque=jnp.array([now.contact(c).side is not None for c in group]),
+        at=_still(at),
+        by=table(by),
+        slope=table(slopes).T,
+        offset=table(offsets).T,
+        factor=table([_factor(before, c, events[c], m) for c in group] for m in (-1, 1)),
+    )
+    limits = (_still(hold[-1]), _still(hold[1])), (_still(slide[-1]), _still(slide[1]))
+    given, redundant = (jnp.stack(modes), _still(known)), now.contact(group[0]).redundant
+    found = modes_by_torque(table(matrix), _still(free), *limits, _still(now.shares(group)), jnp.stack(rests), given, friction, redundant)
+    return [found.modes[i] for i in range(len(group))], {c: found.lines[i] == 0 for i, c in enumerate(group)}, found.ok
+
+
+def _limits(before: Moment, now: Moment, group: tuple[int, ...], events: list[dict[str, Array]]) -> tuple[Any, Any]:
+    """What each contact holds and what it slides with, by direction; 0 for friction by torque."""
+    hold, slide = {}, {}
+    for m in (-1, 1):
+        hold[m], slide[m] = [], []
+        for c in group:
+            if now.contact(c).side is not None:
+                hold[m].append(jnp.zeros_like(now.t))
+                slide[m].append(jnp.zeros_like(now.t))
+                continue
+            old, low, most = before.mode[c], now.f0(c, m), now.f0_max(c, m)
+            most = jnp.where(old == STUCK, most * (1 + 1e-9), most)
+            factor = _factor(before, c, events[c], m)
+            low = low * factor
+            most = jnp.where(factor < 1, low, most)
+            if (wall := now.contact(c).wall) is not None:
+                most = jnp.where(now.mode[wall] == m, jnp.inf, most)
+            hold[m].append(most)
+            slide[m].append(low)
+    return hold, slide
+
+
+def _factor(before: Moment, c: int, event: dict[str, Array], m: int) -> Array:
+    """A little less than 1 for a contact that slides in direction m but for a rounding, else 1.
+
+    A contact that was stuck leaves it by its own margin, located in time, unless a switch of a drive throws it off. One that leaves so, and
+    one that slides at no speed beside others that held, slide on where the load is their friction but for a rounding.
+    """
+    old = before.mode[c]
+    leaves, goes_on = (old == STUCK) & event["forward" if m == 1 else "backward"], (old == m) & ~event["forward"]
+    return jnp.where(leaves | goes_on, 1 - 4 * jnp.finfo(before.t.dtype).eps ** AT_LIMIT, 1.0)
+
+
+def _equations(now: Moment, group: tuple[int, ...]) -> tuple[list[list[Array]], list[Array]]:
+    """The relative accelerations of the contacts of a group by unit forces at each, and without any force."""
+    matrix = [[now.compliance[c].get(d, jnp.zeros_like(now.t)) for d in group] for c in group]
+    return matrix, [now.relative_acceleration(c, now.free_acceleration) for c in group]
+
+
+def _still(values: Any) -> Array:
+    """The values in one array, through which no derivative passes."""
+    return jax.lax.stop_gradient(jnp.stack([jnp.asarray(x) for x in values]))
 
 
 def _released(before: Moment, c: int, event: dict[str, Array], chosen: Array) -> Array:
@@ -152,23 +207,6 @@ def _is_at_rest(before: Moment, now: Moment, c: int, event: dict[str, Array]) ->
     for name in ("low", "high"):
         stops = stops | event.get(name, jnp.array(False))
     return stops | still
-
-
-def _new_side(now: Moment, c: int, modes: dict[int, Array], event: dict[str, Array], touched: Array) -> Array:
-    """The line that the friction of contact c is on in the new modes: the one that the torque itself then lies on."""
-    there, old = _with_modes(now, modes), now.side[c]
-    first = dataclasses.replace(there, side=[jnp.asarray(1) if d == c else side for d, side in enumerate(there.side)])
-    found = jnp.where(event["side"], -old, jnp.where(first.side_margin(c) >= 0, 1, -1))
-    return jnp.where(touched & slides_in(modes[c]), found, old)
-
-
-def _with_modes(now: Moment, modes: dict[int, Array]) -> Moment:
-    """The same moment with other modes of some contacts."""
-    mode, direction = now.mode, list(now.direction)
-    for c, m in modes.items():
-        mode = mode.at[c].set(m)
-        direction[c] = jnp.where(mode[c] == FREE, 0, mode[c])
-    return dataclasses.replace(now, mode=mode, direction=direction)
 
 
 def _write_law_piece(before: Moment, now: Moment, c: int, event: dict[str, Array], new: list[Array]) -> None:
