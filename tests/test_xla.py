@@ -44,6 +44,12 @@ def test_jax_accepts_it_and_importing_frictax_alone_sets_nothing() -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "2.0"), done.stderr
 
 
+@pytest.mark.parametrize(("before", "after"), [("", "100000"), ("gc.set_threshold(0);", "0"), ("gc.set_threshold(10**6);", "1000000")])
+def test_it_makes_the_garbage_collection_rarer_and_leaves_what_is_off_or_rarer(before: str, after: str) -> None:
+    done = _python(f"import gc, frictax as fx; {before} fx.fast_loops(); print(gc.get_threshold()[0])")
+    assert done.stdout.strip() == after, done.stderr
+
+
 def test_it_is_refused_when_jax_has_computed_already() -> None:
     done = _python("import jax, frictax as fx; jax.numpy.ones(2); fx.fast_loops()")
     assert "RuntimeError: `fast_loops` must be called before jax computes" in done.stderr

@@ -48,8 +48,8 @@ class _Walked(NamedTuple):
 class _Steps(diffrax.AbstractAdaptiveStepSizeController):
     """A controller that begins with `dt`, does not step over a dip of a margin (see `_dip`) and remembers where it got to.
 
-    `slope`: margins and their rates at a time and state; None where no dip is looked for. Passed as `dt0=`, a traced step would make
-    diffrax add a host callback.
+    `slope`: margins and their rates at a time and state; None where no dip is looked for. `first`: those at the start. Passed as `dt0=`, a
+    traced step would make diffrax add a host callback.
     """
 
     rtol: Any
@@ -58,13 +58,14 @@ class _Steps(diffrax.AbstractAdaptiveStepSizeController):
     controller: Any
     dt: Any
     slope: Any
+    first: Any
 
     def wrap(self, direction: Any) -> "_Steps":
-        return _Steps(self.rtol, self.atol, self.norm, self.controller.wrap(direction), self.dt, self.slope)
+        return _Steps(self.rtol, self.atol, self.norm, self.controller.wrap(direction), self.dt, self.slope, self.first)
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any) -> Any:
         t1, state = self.controller.init(terms, t0, t1, y0, self.dt, args, func, error_order)
-        return t1, _Walked(state, (t0, y0), None if self.slope is None else (self.slope(t0, y0), jnp.array(0)))
+        return t1, _Walked(state, (t0, y0), None if self.slope is None else (self.first, jnp.array(0)))
 
     def adapt_step_size(self, t0: Any, t1: Any, y0: Any, y1: Any, args: Any, error: Any, order: Any, state: Any) -> Any:
         inner, reached, watch = state
@@ -123,9 +124,9 @@ def select(here: Any, this: Any, that: Any) -> Any:
     return jax.tree_util.tree_map(lambda a, b: jnp.where(here, a, b), this, that)
 
 
-def _begin_with(controller: Any, dt: Any, slope: Any) -> diffrax.AbstractStepSizeController:
+def _begin_with(controller: Any, dt: Any, slope: Any, first: Any) -> diffrax.AbstractStepSizeController:
     if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
-        return _Steps(controller.rtol, controller.atol, controller.norm, controller, dt, slope)
+        return _Steps(controller.rtol, controller.atol, controller.norm, controller, dt, slope, first)
     return _FixedStep(controller, dt)
 
 
@@ -137,6 +138,7 @@ def _solve(
     span: Any,
     dense: bool,
     margins: Any = None,
+    first: Any = None,
     **kwargs: Any,
 ) -> Any:
     controller = options.controller(start.y.dtype, system.longest_step(start.mode, span))
@@ -148,7 +150,7 @@ def _solve(
         None,
         start.y,
         args=system,
-        stepsize_controller=_begin_with(controller, start.dt, margins),
+        stepsize_controller=_begin_with(controller, start.dt, margins, first),
         saveat=diffrax.SaveAt(t1=True, dense=dense, controller_state=True),
         throw=False,
         **kwargs,
@@ -179,7 +181,13 @@ def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, sp
     dtype = start.y.dtype
     deadline = system.deadline(start.mode).astype(dtype)
     last = t1 if ts is None else jnp.minimum(t1, ts[start.sample + WINDOW])
-    expired = jnp.any(system.guard(start.t, start.y, start.mode) <= 0)
+
+    def margins(t: Any, y: Any) -> tuple[Any, Any]:
+        slope = slope_of(system, t, y, start.mode)
+        return slope.g, slope.rate
+
+    first = margins(start.t, start.y)
+    expired = jnp.any(first[0] <= 0)
     # A deadline that has passed ends the phase at once, as an expired guard does.
     until = jnp.where(expired, start.t, jnp.maximum(jnp.minimum(deadline, last), start.t))
     event = diffrax.Event(
@@ -187,10 +195,6 @@ def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, sp
         Bracketed(rtol=1e-6 if jnp.finfo(dtype).bits >= 64 else 1e-3),
         direction=False,
     )
-
-    def margins(t: Any, y: Any) -> tuple[Any, Any]:
-        slope = slope_of(system, t, y, start.mode)
-        return slope.g, slope.rate
 
     solution = _solve(
         system,
@@ -200,6 +204,7 @@ def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, sp
         span,
         ts is not None,
         margins,
+        first,
         event=event,
         adjoint=diffrax.ForwardMode(),
         max_steps=STEPS if ts is None else STEPS_DENSE,

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optimistix as optx
 
 from frictax.engine.bracket import Bracket
@@ -22,7 +23,8 @@ class Bracketed(optx.AbstractRootFinder):
 
     def init(self, fn: Any, y: Any, args: Any, options: Any, f_struct: Any, aux_struct: Any, tags: Any) -> Any:
         low, high = options["lower"], options["upper"]
-        return Bracket.start(low, high, _value(fn, low, args)[0], _value(fn, high, args)[0])
+        at_low, at_high = jax.lax.map(lambda x: _value(fn, x, args)[0], jnp.stack([low, high]))  # a loop: compiled once
+        return Bracket.start(low, high, at_low, at_high)
 
     def step(self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any) -> Any:
         x = state.guess(self.rtol)

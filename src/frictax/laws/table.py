@@ -59,8 +59,9 @@ class Table(AbstractLaw):
             raise ValueError(f"`Table` must be >= 0 at rest, but its first two rows lead to {f0:g} N at v = 0. Add a row for speed 0.")
 
     def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
-        piece = jnp.searchsorted(self.breaks, v, side="right")
-        return self.on_piece(jnp.asarray(v), piece)
+        v = jnp.asarray(v)
+        piece = jnp.searchsorted(self.breaks, v, side="right") if self.breaks.shape[0] else jnp.zeros(v.shape, int)
+        return self.on_piece(v, piece)
 
     @property
     def breaks(self) -> Float[Array, " n"]:
