@@ -144,7 +144,7 @@ def test_the_derivatives_by_the_parameters_of_both_laws_equal_central_difference
     count = int(plain.events.count)
     assert {FORWARD, BACKWARD} <= set(np.asarray(plain.events.mode_after[:count]).tolist())
     f = lambda x: outcome(rebuilt(machine, paths, x), ts, TIGHT, count)  # noqa: E731
-    slopes = assert_derivatives_agree(f, flat(machine, paths), step=1e-4)
+    slopes = assert_derivatives_agree(f, flat(machine, paths), step=1e-4, reverse=name == "between stops")
     assert np.all(np.max(np.abs(slopes), axis=0)[: len(paths)] > 0)  # each has its influence
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from checks import value_and_jacobian
 from sampled import PULL, TS, block
 
 HOW = fx.OnSamples()
@@ -69,9 +70,10 @@ def test_vmap_equals_a_loop_in_states_jacobians_and_gradients() -> None:
     states = lambda x: fx.simulate(_vector(x), TS, HOW).ys  # noqa: E731
     counts = jax.vmap(lambda x: fx.simulate(_vector(x), TS, HOW).events.count)(lanes)
     assert len(set(counts.tolist())) >= 2
-    for f in (states, jax.jacfwd(states), jax.grad(lambda x: jnp.sum(states(x) ** 2))):
-        one = jax.jit(f)
-        assert jnp.max(jnp.abs(jax.jit(jax.vmap(f))(lanes) - jnp.stack([one(x) for x in lanes]))) <= 1e-11
+    for f in (value_and_jacobian(states), jax.jit(jax.grad(lambda x: jnp.sum(states(x) ** 2)))):
+        at_once, one_by_one = jax.tree.leaves(jax.jit(jax.vmap(f))(lanes)), [jax.tree.leaves(f(x)) for x in lanes]
+        for all_lanes, *each in zip(at_once, *one_by_one, strict=True):
+            assert jnp.max(jnp.abs(all_lanes - jnp.stack(each))) <= 1e-11
 
 
 def test_in_32_bits_it_gives_the_same_to_their_precision() -> None:

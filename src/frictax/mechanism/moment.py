@@ -241,11 +241,11 @@ class Moment:
                 for d, g in self.compliance[c].items()
             }
         matrix = {c: {d: p for d in group if (p := product(rows[c], slanted[d])) is not None} for c in group}
-        slack = {c: jnp.finfo(self.t.dtype).eps ** 0.75 * matrix[c][c] for c in group}
+        slack = {c: jnp.finfo(self.t.dtype).eps ** 0.5 * matrix[c][c] for c in group}
         for c in group:
             matrix[c][c] = matrix[c][c] + slack[c]
         z = {c: jnp.zeros_like(self.t) for c in group}
-        for _ in range(3):
+        for _ in range(4):
             z = solved(matrix, [{c: right[c] + slack[c] * z[c] for c in group}])[0]
         zero = jnp.zeros_like(self.t)
         return [sum((slanted[d][c] * z[d] for d in group if c in slanted[d]), zero) for c in group]
