@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from frictax.mechanism.at_rest import AT_LIMIT, eliminated
 
-_SLACK = 0.5  # eps**0.5 = 1.5e-8 of a pivot: what makes the equations of redundant contacts regular
+_SLACK = 0.75  # eps**0.75 = 2e-12 of a pivot: what makes the equations of redundant contacts regular
 _ZERO = 2**16  # times eps, of the force that gives the largest acceleration: a force that exceeds its limit by less is held
 _TIE = 512  # times eps, of a limit: two lines that differ by less are one
 _MOTION = 0.5  # eps**0.5 = 1.5e-8 of its terms: an acceleration in the wrong direction below it passes in `ok`

@@ -4,6 +4,7 @@ import dataclasses
 from functools import cached_property
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -241,12 +242,14 @@ class Moment:
                 for d, g in self.compliance[c].items()
             }
         matrix = {c: {d: p for d in group if (p := product(rows[c], slanted[d])) is not None} for c in group}
-        slack = {c: jnp.finfo(self.t.dtype).eps ** 0.5 * matrix[c][c] for c in group}
-        for c in group:
-            matrix[c][c] = matrix[c][c] + slack[c]
+        # A little on the diagonal makes it regular. What that changes is taken back by repetition, with a matrix that has no derivative:
+        # that of the nearly singular elimination is worth nothing, while that of what remains is exact.
+        slack = jnp.finfo(self.t.dtype).eps ** 0.75
+        regular = {c: {d: jax.lax.stop_gradient(x + slack * x if c == d else x) for d, x in row.items()} for c, row in matrix.items()}
         z = {c: jnp.zeros_like(self.t) for c in group}
-        for _ in range(4):
-            z = solved(matrix, [{c: right[c] + slack[c] * z[c] for c in group}])[0]
+        for _ in range(3):
+            remains = {c: right[c] - sum(x * z[d] for d, x in matrix[c].items()) for c in group}
+            z = {c: z[c] + step for c, step in solved(regular, [remains])[0].items()}
         zero = jnp.zeros_like(self.t)
         return [sum((slanted[d][c] * z[d] for d in group if c in slanted[d]), zero) for c in group]
 

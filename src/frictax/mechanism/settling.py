@@ -102,7 +102,14 @@ def _chosen(
         jnp.stack([_still(row) for row in matrix]), _still(b), (_still(hold[-1]), _still(hold[1])), (_still(slide[-1]), _still(slide[1])),
         _still(now.shares(group)), jnp.stack(at_rest),
     )  # fmt: skip
-    return [_released(before, c, events[c], found.modes[i]) for i, c in enumerate(group)], {}, found.ok
+    chosen = [_released(before, c, events[c], found.modes[i]) for i, c in enumerate(group)]
+    if now.contact(group[0]).redundant:
+        # One that slid at no speed while others held, and now holds as well, may relieve the one that broke away.
+        relieves = [
+            rest & slides_in(before.mode[c]) & (found.modes[i] == STUCK) for i, (c, rest) in enumerate(zip(group, at_rest, strict=True))
+        ]
+        chosen = [jnp.where(jnp.any(jnp.stack(relieves)), found.modes[i], mode) for i, mode in enumerate(chosen)]
+    return chosen, {}, found.ok
 
 
 def _chosen_by_torque(
