@@ -206,3 +206,21 @@ def test_a_freewheel_that_nothing_presses_on_runs_freely_whatever_corners_its_la
     assert float(run["wheel"].w[1]) == pytest.approx(1.0, abs=1e-12)
     # Pressed on, the relative speed falls with 2*2*(0.2 + (w_rel - 0.5)/30).
     assert float(run["hub"].w_rel[2]) == pytest.approx(6.5 * np.exp(-0.5 * 4 / 30) - 5.5, abs=1e-9)
+
+
+def test_a_clutch_pressed_on_at_rest_never_breaks_what_it_then_holds_away() -> None:
+    """Two bearings hold two wheels, one under 0.3 N.m, when the clutch between them is pressed on slowly, in the end for 2 N.m."""
+    machine = fx.Mechanism(
+        a=fx.Inertia(J=1.0),
+        b=fx.Inertia(J=0.5),
+        on_a=fx.BearingFriction("a", tau_pos=fx.Coulomb(F_Coulomb=0.4)),
+        on_b=fx.BearingFriction("b", tau_pos=fx.Coulomb(F_Coulomb=1.0)),
+        clutch=fx.Clutch("a", "b", mu_pos=[[0, 0.5]], fn_max=4.0, f_normalized=fx.Ramp(height=1.0, duration=1.0, startTime=0.1)),
+        torque=fx.Torque("b", 0.3),
+    )
+    run = fx.simulate(machine, jnp.linspace(0.0, 2.0, 41))
+    assert np.max(np.abs(run.ys)) <= 1e-14  # nothing moves
+    assert np.all(np.asarray(run["on_a"].mode) == fx.Mode.STUCK)
+    assert int(run["clutch"].mode[-1]) == fx.Mode.STUCK
+    # f through the clutch and bearing a, 0.3 - f on bearing b: f*f/0.4 + f*f/2 + (0.3 - f)**2/1 is least.
+    assert float(run["clutch"].tau[-1]) == pytest.approx(0.3 / 4, abs=1e-12)

@@ -39,6 +39,9 @@ class LossyGear(AbstractContact, AbstractGear):
 
     Body `b` follows `a`: start values are those of `a`. On body `a` no other gear may act.
 
+    A friction between its own two bodies takes torque past the gear, whose losses may fall by more than that friction brakes: for some
+    loads no modes fit the forces then, and the run ends as `Result.inconsistent`.
+
     **Arguments:**
 
     - `a`, `b`: names of the bodies; `ratio`, not 0: phi_a/phi_b.
