@@ -20,8 +20,10 @@ _CIRCLES = 8  # times k: more looks go round in circles
 class Lines(eqx.Module):
     """Friction by a torque tau = at + by f: forward the greater of slope*tau + offset, backward the lesser of slope*tau - offset.
 
-    is_by_torque: of which contacts; at, by, and slope and offset of two lines [N.m]: of the others no matter what.
-    factor: what the limits (backward, forward) are multiplied by for a contact that is stuck.
+    - `is_by_torque`: which of the k contacts have such a friction; of the others the rest does not matter.
+    - `at` [N.m], `by` [1] (k x k): the torque that a contact bears, by the forces f of all contacts.
+    - `slope` [1], `offset` [N.m] (2 x k): of the two lines, in the first row that which holds while the power flows on.
+    - `factor` [1] (2 x k): what the limits (backward, forward) of a stuck contact are multiplied by.
     """
 
     is_by_torque: Bool[Array, " k"]
@@ -33,7 +35,11 @@ class Lines(eqx.Module):
 
 
 class ChosenByTorque(eqx.Module):
-    """What each contact does: its mode, on which line its friction is (0 or 1), whether that is consistent, and after how many looks."""
+    """What each contact does after an event.
+
+    modes: -1 sliding backward, 0 stuck, 1 sliding forward; lines: 0 or 1, on which of its two lines the friction is or would leave rest.
+    ok: whether these are consistent. looks: how often the equations were solved.
+    """
 
     modes: Int[Array, " k"]
     lines: Int[Array, " k"]
