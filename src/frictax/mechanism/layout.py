@@ -2,9 +2,11 @@
 
 import dataclasses
 import difflib
+import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 
 from frictax.contacts import AbstractContact, MassWithStopAndFriction, MotionDependent
@@ -144,6 +146,21 @@ def row_of(contact: Contact, bodies: list[Form]) -> Form:
 
 def layout(mechanism: Any) -> Layout:
     """The `Layout` of a mechanism; raises `ValueError` where the names do not fit together."""
+    leaves, structure = jax.tree.flatten(mechanism)
+    remembered = _remembered((structure, *map(np.shape, leaves)))
+    if not remembered:
+        remembered.append(_layout(mechanism))
+    return remembered[0]
+
+
+@functools.lru_cache(maxsize=256)
+def _remembered(structure: Any) -> list[Layout]:
+    """A place for the layout of all mechanisms of one structure, which their values have no part in."""
+    del structure
+    return []
+
+
+def _layout(mechanism: Any) -> Layout:
     parts = mechanism.parts
     bodies = tuple(i for i, p in enumerate(parts) if isinstance(p, BODIES))
     if not bodies:

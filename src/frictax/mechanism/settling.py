@@ -10,6 +10,7 @@ from frictax.contacts.contact import edges
 from frictax.mechanism.at_rest import AT_LIMIT, modes_at_rest
 from frictax.mechanism.at_rest_by_torque import Lines, modes_by_torque
 from frictax.mechanism.contact_margins import BACKWARD, FORWARD, FREE, STUCK, margin_names, rounding, slides_in
+from frictax.mechanism.elimination import product
 from frictax.mechanism.layout import Layout, signal_of
 from frictax.mechanism.moment import Moment
 from frictax.mechanism.system import DEADLINE
@@ -48,8 +49,11 @@ def settled(before: Moment, now: Moment, y: Array, events: list[dict[str, Array]
             # Those that hold say how fast the others slide, a rounding before they turn as well.
             held = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
             rests |= {c: rests[c] & (~held | (new[c] == STUCK)) for c in group}
+            u = now.stopped({c: rests[c] for c in group})
+            change = {i: after - before for i, (before, after) in enumerate(zip(now.u, u, strict=True))}
             for c in group:
-                against = held & slides_in(new[c]) & (new[c] * now.v_rel[c] < -rounding(now, c))
+                v = now.v_rel[c] + product(now.rows[c], change)
+                against = held & slides_in(new[c]) & (new[c] * v < -rounding(now, c))
                 new[c] = jnp.where(touched & against, -new[c], new[c])
                 _write_law_piece(before, now, c, events[c], new)
         for c in group:
