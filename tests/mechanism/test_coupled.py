@@ -208,6 +208,37 @@ def test_a_freewheel_that_nothing_presses_on_runs_freely_whatever_corners_its_la
     assert float(run["hub"].w_rel[2]) == pytest.approx(6.5 * np.exp(-0.5 * 4 / 30) - 5.5, abs=1e-9)
 
 
+@pytest.mark.parametrize("engine", [REFERENCE, fx.OnSamples()], ids=["Adaptive", "OnSamples"])
+def test_a_freewheel_that_would_start_turning_backward_takes_both_sides_along_at_once(engine: Any) -> None:
+    machine = fx.Mechanism(
+        crank=fx.Inertia(J=1.0, w=4.0),
+        wheel=fx.Inertia(J=3.0),
+        hub=fx.OneWayClutch("crank", "wheel"),
+        floor=fx.Fixed(),
+        damper=fx.RotationalDamper("floor", "wheel", d=2.0),
+    )
+    run = fx.simulate(machine, jnp.linspace(0.0, 1.0, 101), engine)
+    # 4 kg.m2/s of 4 kg.m2, slowed by 2 N.m.s. The damper holds the wheel back, so that the hub takes the crank along.
+    assert np.asarray(run["wheel"].w) == pytest.approx(np.exp(-0.5 * np.linspace(0.0, 1.0, 101)), abs=1e-7)
+    assert np.asarray(run["crank"].w) == pytest.approx(np.asarray(run["wheel"].w), abs=1e-12)
+    assert int(run.events.count) == 0
+
+
+def test_a_crank_that_is_given_a_speed_at_once_takes_its_freewheel_along_with_an_impact() -> None:
+    machine = fx.Mechanism(
+        crank=fx.Inertia(J=1.0),
+        wheel=fx.Inertia(J=3.0),
+        hub=fx.OneWayClutch("crank", "wheel", f_normalized=fx.Step(startTime=9.0)),
+        motion=fx.Position("crank", fx.Ramp(height=2.0, duration=1.0, startTime=0.5)),
+    )
+    run = fx.simulate(machine, jnp.array([0.0, 0.4, 1.0, 2.0]), REFERENCE, energy=True)
+    assert np.asarray(run["wheel"].w) == pytest.approx([0.0, 0.0, 2.0, 2.0], abs=1e-12)  # and runs on, where the crank stands still
+    # 3*2**2/2 J are lost and as much is in the wheel; the crank's own 2 J are given and taken back.
+    assert np.asarray(run.energy.impact) == pytest.approx([0.0, 0.0, 6.0, 6.0], abs=1e-12)
+    assert np.asarray(run.energy.drive) == pytest.approx([0.0, 0.0, 14.0, 12.0], abs=1e-12)
+    assert np.max(np.abs(run.energy.balance)) <= 1e-12
+
+
 def test_a_clutch_pressed_on_at_rest_never_breaks_what_it_then_holds_away() -> None:
     """Two bearings hold two wheels, one under 0.3 N.m, when the clutch between them is pressed on slowly, in the end for 2 N.m."""
     machine = fx.Mechanism(

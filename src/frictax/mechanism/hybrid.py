@@ -8,8 +8,9 @@ from jaxtyping import Array, Float, Int
 
 from frictax.contacts import Mode
 from frictax.mechanism import dynamics
-from frictax.mechanism.contact_margins import margin_names, margins
+from frictax.mechanism.contact_margins import margin_names, margins, rounding
 from frictax.mechanism.energy import powers, stored
+from frictax.mechanism.elimination import product
 from frictax.mechanism.heat import heat_flows
 from frictax.mechanism.layout import Layout, layout, signal_of
 from frictax.mechanism.mechanism import Mechanism
@@ -129,6 +130,7 @@ class MechanicalSystem(AbstractHybridSystem):
         after = self.moment(t, y, _whole(new))
         if self.energy and self.layout.motions:  # a motion with a corner gives its body energy at once
             y = y.at[-4].add(sum(stored(after)) - sum(stored(self.moment(t, y, mode))))
+        y, after = self._held_forward(y, after, self.energy)
         y, ok = settled(before, after, y, events, fired, new)
         return y, _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
 
@@ -155,7 +157,7 @@ class MechanicalSystem(AbstractHybridSystem):
                 mode[contact.face] = jnp.where(now.normal[c] < 0, -1, 1)
         for i, k in enumerate(lay.gaps):
             mode[lay.first_gap + i] = self._gap(k).piece_at(*dynamics.stretch(now, k))
-        now = self.moment(t, y, _whole(mode))
+        y, now = self._held_forward(y, self.moment(t, y, _whole(mode)), False)
         # What is at rest has the value already; this makes it one that no start velocity moves: a small one would come to rest at once.
         y, _ = settled(now, now, y, fallen(lay, parts, jnp.asarray(DEADLINE)), jnp.asarray(DEADLINE), mode)
         return y, _whole(mode)
@@ -203,6 +205,23 @@ class MechanicalSystem(AbstractHybridSystem):
         if self.energy:
             y = y.at[-1].add(stored(before)[0] - stored(self.moment(before.t, y, before.mode))[0])
         return y
+
+    def _held_forward(self, y: Array, now: Moment, counted: bool) -> tuple[Array, Moment]:
+        """The state after freewheels that turn backward, as a start or a given motion may have it, came to rest at once; `counted`: with
+        the loss in the accounts."""
+        freewheels = [c for c in range(len(now.layout.contacts)) if now.part(c).blocks_backward]
+        if not freewheels:
+            return y, now
+        n = len(now.q)
+        u = now.stopped({c: now.v_rel[c] < -rounding(now, c) for c in freewheels})
+        y = jnp.concatenate([y[:n], jnp.stack(u), y[2 * n :]])
+        after = self.moment(now.t, y, now.mode)
+        if counted:
+            change = {i: b - a for i, (a, b) in enumerate(zip(now.u, u, strict=True))}
+            lost = 0.5 * sum(x * product(now.mass_matrix[i], change) for i, x in change.items())
+            # What a given motion does in no time is the rest of the balance.
+            y = y.at[-1].add(lost).at[-4].add(sum(stored(after)) - sum(stored(now)) + lost if self.layout.motions else 0.0)
+        return y, after
 
     # -- one contact -----------------------------------------------------------------------------------------------
 
