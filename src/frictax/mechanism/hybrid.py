@@ -9,8 +9,8 @@ from jaxtyping import Array, Float, Int
 from frictax.contacts import Mode
 from frictax.mechanism import dynamics
 from frictax.mechanism.contact_margins import margin_names, margins, rounding
-from frictax.mechanism.energy import powers, stored
 from frictax.mechanism.elimination import product
+from frictax.mechanism.energy import powers, stored
 from frictax.mechanism.heat import heat_flows
 from frictax.mechanism.layout import Layout, layout, signal_of
 from frictax.mechanism.mechanism import Mechanism
