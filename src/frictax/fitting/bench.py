@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from frictax.engine import Adaptive, OnSamples, walk
 from frictax.fitting.record import Record
-from frictax.mechanism import AbstractHybridSystem, Driven, MechanicalSystem, Mechanism
+from frictax.mechanism import AbstractHybridSystem, Driven, MechanicalSystem, Mechanism, hybrid
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import Numbers, children
 from frictax.signals import AbstractSignal, Sampled
@@ -121,8 +121,8 @@ def simulated(
 
 
 def state_names(machine: Any) -> tuple[str, ...]:
-    """The names of the states of a machine: positions of the bodies that follow no other, then their velocities."""
-    return MechanicalSystem(machine).states() if isinstance(machine, Mechanism) else machine.states()
+    """The names of the states of a machine."""
+    return hybrid.state_names(machine) if isinstance(machine, Mechanism) else machine.states()
 
 
 def check_channels(machine: Any, record: Record) -> None:

@@ -1,5 +1,6 @@
 """Which parameters of a machine explain its records."""
 
+import functools
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -114,8 +115,7 @@ def pose(
     if unknown:
         channels = ", ".join([f"inputs.{n}" for n in inputs] + [f"outputs.{n}" for n in outputs])
         raise ValueError(f"`instruments` names {unknown[0]!r}, which no record has. Channels are: {channels}.")
-    sensor = lambda kind, names: Named.of({n: instruments.get(f"{kind}.{n}", perfect()) for n in names})  # noqa: E731
-    bench = Bench(machine, _wide(sensor("inputs", inputs)), _wide(sensor("outputs", outputs)))
+    bench = Bench(machine, _sensors("inputs", inputs, instruments), _sensors("outputs", outputs, instruments))
     shared, each, notes = _chosen(bench, free, own)
     for r in motions:
         check_channels(machine, r)
@@ -147,6 +147,16 @@ def pose(
     )
     problem = Problem(bench, plans, tuple(priors), objective, engine, loss, x0, origin, size, tuple(unknowns), delayed)
     return problem, notes + _far_starts(problem, records)
+
+
+def _sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instrument]) -> Named:
+    given = {n: instruments[f"{kind}.{n}"] for n in channels if f"{kind}.{n}" in instruments}
+    return _wide(Named.of({n: given.get(n, perfect()) for n in channels})) if given else _perfect_sensors(tuple(channels))
+
+
+@functools.lru_cache(maxsize=64)
+def _perfect_sensors(channels: tuple[str, ...]) -> Named:
+    return _wide(Named.of(dict.fromkeys(channels, perfect())))
 
 
 def _chosen(bench: Bench, free: Any, own: Any) -> tuple[list[Parameter], list[Parameter], list[str]]:
@@ -305,8 +315,15 @@ def _check_settings(instruments: Any, loss: Any, level: Any, spread: Any, progre
 
 def fit_engine(engine: Any, method: Any) -> OnSamples:
     """Forward mode alone where nobody asks for the reverse: value and Jacobian then come from one pass."""
-    mode = ForwardAlone() if isinstance(method, LevenbergMarquardt) else None
-    return OnSamples(adjoint=mode) if engine is None else OnSamples(engine.solver, engine.substeps, engine.max_events, mode)
+    alone = isinstance(method, LevenbergMarquardt)
+    if engine is None:
+        return _usual_engine(alone)
+    return OnSamples(engine.solver, engine.substeps, engine.max_events, ForwardAlone() if alone else None)
+
+
+@functools.cache
+def _usual_engine(alone: bool) -> OnSamples:
+    return OnSamples(adjoint=ForwardAlone() if alone else None)
 
 
 def _wide(model: Any) -> Any:

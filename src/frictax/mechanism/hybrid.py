@@ -163,12 +163,7 @@ class MechanicalSystem(AbstractHybridSystem):
         return y, _whole(mode)
 
     def states(self) -> tuple[str, ...]:
-        names = [
-            (self.mechanism.names[i], self.mechanism.parts[i].rotational) for i in (self.layout.bodies[b] for b in self.layout.coordinates)
-        ]
-        positions = [f"{name}.{'phi' if turns else 's'}" for name, turns in names]
-        velocities = [f"{name}.{'w' if turns else 'v'}" for name, turns in names]
-        return (*positions, *velocities, *(f"{self.mechanism.names[node.part]}.T" for node in self.layout.nodes))
+        return state_names(self.mechanism)
 
     @property
     def accounts(self) -> int:
@@ -255,6 +250,15 @@ class MechanicalSystem(AbstractHybridSystem):
     def moment(self, t: Array, y: Array, mode: Array) -> Moment:
         """All that is known of the mechanism at time `t`, in state `y` and `mode`."""
         return dynamics.moment(self.mechanism, self.layout, t, y, mode)
+
+
+def state_names(mechanism: Mechanism) -> tuple[str, ...]:
+    """The names of the entries of the state vector: positions of the bodies that follow no other, their velocities, temperatures."""
+    lay, names, parts = layout(mechanism), mechanism.names, mechanism.parts
+    bodies = [(names[i], parts[i].rotational) for i in (lay.bodies[b] for b in lay.coordinates)]
+    positions = [f"{name}.{'phi' if turns else 's'}" for name, turns in bodies]
+    velocities = [f"{name}.{'w' if turns else 'v'}" for name, turns in bodies]
+    return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes))
 
 
 def _whole(numbers: list[Any]) -> Array:
