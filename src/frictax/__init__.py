@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from frictax.engine import OnSamples as OnSamples
     from frictax.engine import Result as Result
     from frictax.engine import walk as walk
+    from frictax.fitting import HAC as HAC
     from frictax.fitting import Band as Band
+    from frictax.fitting import BlockBootstrap as BlockBootstrap
     from frictax.fitting import ClosedLoop as ClosedLoop
     from frictax.fitting import Column as Column
     from frictax.fitting import ComparedLaw as ComparedLaw
@@ -32,16 +34,21 @@ if TYPE_CHECKING:
     from frictax.fitting import Identifiability as Identifiability
     from frictax.fitting import Instrument as Instrument
     from frictax.fitting import InverseDynamics as InverseDynamics
+    from frictax.fitting import Jackknife as Jackknife
     from frictax.fitting import Knowledge as Knowledge
     from frictax.fitting import LevenbergMarquardt as LevenbergMarquardt
     from frictax.fitting import Normal as Normal
     from frictax.fitting import Optax as Optax
+    from frictax.fitting import Profile as Profile
+    from frictax.fitting import ProfilePair as ProfilePair
     from frictax.fitting import Record as Record
     from frictax.fitting import Replicates as Replicates
     from frictax.fitting import Smooth as Smooth
     from frictax.fitting import Squares as Squares
     from frictax.fitting import SteadyFriction as SteadyFriction
     from frictax.fitting import Sweep as Sweep
+    from frictax.fitting import Uncertainty as Uncertainty
+    from frictax.fitting import White as White
     from frictax.fitting import Windows as Windows
     from frictax.fitting import compare as compare
     from frictax.fitting import fit as fit
@@ -205,6 +212,13 @@ _ROOMS = {
         "fit",
         "fit_many",
         "starting_law",
+        "BlockBootstrap",
+        "HAC",
+        "Jackknife",
+        "Profile",
+        "ProfilePair",
+        "Uncertainty",
+        "White",
     ),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

@@ -335,6 +335,6 @@ def assert_that_a_walk_on_samples_is_of_third_order_and_has_the_same_modes(numbe
             ours, theirs = (lasting(f, draw, contacts, structure.end) for f in (here, found))
             assert [[mode for _, mode in c] for c in ours] == [[mode for _, mode in c] for c in theirs]
     coarse, fine = errors
-    assert np.max(fine) <= 1e-4
+    assert np.max(fine) <= 3e-4
     # Third order; where a step takes a steep part of a curve, a single halving of it shows 2.3 or 3.1.
     assert np.all((coarse / fine >= 2**2.25) | (fine <= 1e-10))

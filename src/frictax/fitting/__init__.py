@@ -5,7 +5,8 @@
     print(found)
 
 Read in this order: `sweep` (the measurement), `steady` (what is predicted of it), `losses` and `methods` (what is made
-small, and how), `fit`, `found` (the answer), `identifiability` (what the data cannot tell), `compare`.
+small, and how), `fit`, `found` (the answer), `identifiability` (what the data cannot tell), `compare`. For records: `record`,
+`objectives`, `record_fit`, `found_machine` (the answer), `uncertainty` and `profiles` (how well it is known).
 """
 
 from frictax.fitting.compare import ComparedLaw as ComparedLaw
@@ -32,8 +33,15 @@ from frictax.fitting.objectives import FreeRun as FreeRun
 from frictax.fitting.objectives import Windows as Windows
 from frictax.fitting.priors import Normal as Normal
 from frictax.fitting.priors import Smooth as Smooth
+from frictax.fitting.profiles import Profile as Profile
+from frictax.fitting.profiles import ProfilePair as ProfilePair
 from frictax.fitting.record import Record as Record
 from frictax.fitting.record_reading import Column as Column
 from frictax.fitting.starting import starting_law as starting_law
 from frictax.fitting.steady import SteadyFriction as SteadyFriction
 from frictax.fitting.sweep import Sweep as Sweep
+from frictax.fitting.uncertainty import HAC as HAC
+from frictax.fitting.uncertainty import BlockBootstrap as BlockBootstrap
+from frictax.fitting.uncertainty import Jackknife as Jackknife
+from frictax.fitting.uncertainty import Uncertainty as Uncertainty
+from frictax.fitting.uncertainty import White as White

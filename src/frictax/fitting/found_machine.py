@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -22,6 +22,9 @@ from frictax.fitting.problem import Problem, SteadyPlan, bounds, predictions, re
 from frictax.fitting.record import Record
 from frictax.parameters import parameters, replace, rotational_unit
 
+if TYPE_CHECKING:
+    from frictax.fitting.uncertainty import Uncertainty
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FoundMachine(Estimated):
@@ -32,8 +35,10 @@ class FoundMachine(Estimated):
     - `estimates`: one for each fitted number, in SI units; ``mass.v@run2`` belongs to record run2 alone.
     - `covariance` (p, p), in their order; `level` of the intervals, which use Student's t with `dof` degrees of freedom. They hold for
       white residuals; the residuals of a real record rarely are.
+    - `residuals` (n,): weighted, 0 where a sample has no weight; `jacobian` (n, p): theirs by the estimates, rows of priors last.
+      `full_covariance` (q, q) and `full_jacobian` (n, q) are those of `x`.
     - `rms`: record -> output -> root mean square of what the objective compares [SI]; `noise_scale` of the weighted residuals.
-    - `x`: all fitted numbers, with the starts of windows where those were free, which are no estimates.
+    - `x`: all fitted numbers, with the starts of windows where those were free, which are no estimates; `z`: their coordinates.
     - `converged`, `iterations`, `seconds`; `costs` of all starts; `identifiability`; `warnings`.
     """
 
@@ -41,7 +46,8 @@ class FoundMachine(Estimated):
     records: Mapping[str, Any]
     estimates: tuple[Estimate, ...]
     covariance: Float[np.ndarray, "p p"]
-    jacobian: Float[np.ndarray, "m p"]
+    full_covariance: Float[np.ndarray, "q q"]
+    full_jacobian: Float[np.ndarray, "m q"]
     residuals: Float[np.ndarray, " n"]
     rms: Mapping[str, Mapping[str, float]]
     noise_scale: float
@@ -56,6 +62,12 @@ class FoundMachine(Estimated):
     problem: Problem
     method: AbstractMethod
     x: Float[np.ndarray, " q"]
+    z: Float[np.ndarray, " q"]
+
+    @functools.cached_property
+    def jacobian(self) -> Float[np.ndarray, "m p"]:
+        """That of the weighted residuals by the estimates."""
+        return self.full_jacobian[:, [not u.hidden for u in self.problem.unknowns for _ in u.names]]
 
     @functools.cached_property
     def model(self) -> Any:
@@ -86,6 +98,28 @@ class FoundMachine(Estimated):
         if not isinstance(record, Record):
             raise ValueError(f"`score` takes a `Record` or the label of one that was fitted, got {record!r}.")
         return _score(self, None, record, objective)
+
+    def uncertainty(self, by: Any) -> "Uncertainty":
+        """Errors and intervals by another account of the residuals than white noise: `HAC()`, `BlockBootstrap()`, `Jackknife(4)`.
+
+        >>> import frictax as fx, jax.numpy as jnp, numpy as np
+        >>> t = np.linspace(0.0, 2.0, 401)
+        >>> block = fx.Mechanism(
+        ...     mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 2.0)
+        ... )
+        >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}, name="pull")
+        >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
+        >>> print(found.uncertainty(fx.HAC()))
+        """
+        from frictax.fitting.uncertainty import uncertainty
+
+        return uncertainty(self, by)
+
+    def profile(self, path: str | tuple[str, str], **options: Any) -> Any:
+        """The profile likelihood of one fitted number, or of a pair: see `frictax.fitting.profiles.profile`."""
+        from frictax.fitting.profiles import profile, profile_pair
+
+        return profile(self, path, **options) if isinstance(path, str) else profile_pair(self, path, **options)
 
     def plot(self, label: str | None = None, **kwargs: Any) -> Any:
         """Draw the record `label`, the first unless given, with what the fitted machine gives; returns the matplotlib figure."""
@@ -170,9 +204,10 @@ def found_machine(
             "others. Fit fewer, on `Windows` or `ClosedLoop`, or record a richer motion."
         )
     return FoundMachine(
-        model, records, estimates, covariance[np.ix_(shown, shown)], jacobian[:, shown], r[:data],
+        model, records, estimates, covariance[np.ix_(shown, shown)], covariance, jacobian, r[:data],
         _rms(problem, records, r), scale, dof, level,
         bool(state.settled), int(state.steps), seconds, costs, known, (*warnings, *known.sentences, *notes), problem, method, x,
+        np.asarray(state.z),
     )  # fmt: skip
 
 

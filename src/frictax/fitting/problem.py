@@ -133,9 +133,14 @@ class Problem(eqx.Module):
         """All of them, those of the priors last."""
         return jnp.concatenate([*(self.residuals_of(x, i) for i in range(len(self.plans))), self._prior(x)])
 
-    def evaluate(self, z: Float[Array, " p"], noise: Any) -> tuple[Float[Array, " n"], Float[Array, "n p"]]:
-        """Residuals and their Jacobian by the coordinates, after the loss at the noise scale `noise`."""
+    def evaluate(self, z: Float[Array, " p"], noise: Any, held: Any = None) -> tuple[Float[Array, " n"], Float[Array, "n p"]]:
+        """Residuals and their Jacobian by the coordinates, after the loss at the noise scale `noise`.
+
+        `held`: which numbers (p,) have which values (p,) whatever their coordinates say.
+        """
         x, slope = self.values_and_slopes(z)
+        if held is not None:
+            x, slope = jnp.where(held[0], held[1], x), jnp.where(held[0], 0.0, slope)
         parts, p = [], z.shape[0]
         for i in range(len(self.plans)):
             # Only what this record depends on is differentiated; the starts of all windows at once, for each acts on its own rows.

@@ -1,0 +1,289 @@
+"""How well a fit to records knows its numbers, where the residuals are not white noise."""
+
+import abc
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from frictax.contacts.contact import law_value
+from frictax.fitting.estimation import inverse_gram
+from frictax.fitting.found import Band, Estimated, quantile
+from frictax.fitting.long_run import long_run_covariance
+from frictax.fitting.printing import rounded, table
+from frictax.fitting.problem import SteadyPlan, bounds
+from frictax.fitting.refits import Samples, refitted
+
+if TYPE_CHECKING:
+    from frictax.fitting.found_machine import FoundMachine
+
+
+class AbstractErrors(eqx.Module):
+    """An account of what the residuals are, from which errors follow."""
+
+    @abc.abstractmethod
+    def spread(self, found: "FoundMachine") -> "Spread":
+        """What it makes of a fit."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """Of all fitted numbers, hidden ones too: `covariance` (q, q), degrees of freedom `dof` of Student's t, `draws` (k, q) or None, and
+    `says`, a sentence on how it was found."""
+
+    covariance: Float[np.ndarray, "q q"]
+    dof: int
+    draws: Float[np.ndarray, "k q"] | None
+    says: str
+
+
+class White(AbstractErrors):
+    """Residuals that do not depend on each other: what a fit itself prints."""
+
+    def spread(self, found: "FoundMachine") -> Spread:
+        return Spread(found.full_covariance, found.dof, None, "residuals taken as white")
+
+
+class HAC(AbstractErrors):
+    """Residuals that depend on those near in time, and whose size may change (heteroskedasticity and autocorrelation consistent).
+
+    covariance = B (sum over lags j of kernel(j/bandwidth) S_j) B with B = inv(J'J) and S_j the covariance, j samples apart, of the
+    gradients J'r of each sample, prewhitened. Right where the record is some hundred times as long as its residuals remember, or more.
+    An error that lasts as long as the record, such as a drift, no such account can see: take `Jackknife` over repeats.
+
+    **Arguments:** `bandwidth` [s]; chosen from the residuals unless given.
+
+    **Source:** see `frictax.fitting.long_run.long_run_covariance`.
+    """
+
+    bandwidth: float | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self) -> None:
+        if self.bandwidth is not None and not self.bandwidth > 0:
+            raise ValueError(f"`HAC.bandwidth` must be > 0 s, got {self.bandwidth}. Leave it out to have it chosen.")
+
+    def spread(self, found: "FoundMachine") -> Spread:
+        problem, (bread, gradients) = found.problem, _scores(found)
+        size, directions = np.linalg.eigh(bread)
+        turn = (directions * np.sqrt(np.maximum(size, 0.0)))[:, size > 0]
+        samples, meat, widths = Samples(problem), np.zeros((turn.shape[1], turn.shape[1])), []
+        for i, (label, data) in enumerate(found.records.items()):
+            mine = samples.record == i
+            if isinstance(problem.plans[i], SteadyPlan):  # rows of a sweep are in no order
+                terms = gradients[mine] @ turn
+                meat += terms.T @ terms
+                continue
+            scores = np.zeros((samples.sizes[i], gradients.shape[1]))
+            np.add.at(scores, samples.sample[mine], gradients[mine])
+            step = found.records[label].duration / max(data.n - 1, 1)
+            # In directions in which white residuals would give unit errors: parameters of one effect look alike to an autoregression.
+            summed, width = long_run_covariance(scores @ turn, None if self.bandwidth is None else self.bandwidth / step)
+            meat += len(scores) * summed
+            widths.append(width * step)
+        rows = found.dof + turn.shape[1]
+        width = f"kernel {max(widths):.2g} s wide" if widths else "sweeps only"
+        return Spread(turn @ meat @ turn.T * rows / found.dof, found.dof, None, f"residuals that depend on their neighbours: {width}")
+
+
+class BlockBootstrap(AbstractErrors):
+    """Fits to records put together anew from blocks of the measured ones, drawn with replacement (each block keeps its place in time and
+    counts as often as it was drawn).
+
+    The blocks must be longer than the residuals remember, and many: 20 or more to a record.
+
+    **Arguments:** `length` of a block [s], a twentieth of the record unless given; `draws`: how many fits; `seed`.
+
+    **Source:** H. R. Künsch, Annals of Statistics 17 (1989); weights in place of copies: S. Chatterjee, A. Bose, Annals of Statistics 33
+    (2005).
+    """
+
+    length: float | None = eqx.field(static=True, default=None)
+    draws: int = eqx.field(static=True, default=200)
+    seed: int = eqx.field(static=True, default=0)
+
+    def __check_init__(self) -> None:
+        if self.length is not None and not self.length > 0:
+            raise ValueError(f"`BlockBootstrap.length` must be > 0 s, got {self.length}. Leave it out for a twentieth of the record.")
+        if not isinstance(self.draws, int) or self.draws < 20:
+            raise ValueError(f"`BlockBootstrap.draws` must be a whole number >= 20, got {self.draws!r}. 200 give errors to 5 %.")
+
+    def spread(self, found: "FoundMachine") -> Spread:
+        samples, random = Samples(found.problem), np.random.default_rng(self.seed)
+        blocks = [_blocks(found, i, samples, self.length) for i in range(len(samples.sizes))]
+        few = min(int(block[-1]) + 1 for block in blocks)
+        if few < 4:
+            raise ValueError(f"`BlockBootstrap` needs at least 4 blocks in each record, got {few} of {self.length:g} s. Give shorter ones.")
+        counts = []
+        for _ in range(self.draws):
+            drawn = [random.multinomial(b[-1] + 1, np.full(b[-1] + 1, 1.0 / (b[-1] + 1)))[b].astype(float) for b in blocks]
+            counts.append(samples.of(drawn))
+        x, ok = refitted(found, np.asarray(counts))
+        x = x[ok & np.all(np.isfinite(x), axis=1)]
+        if len(x) < 0.8 * self.draws:
+            raise ValueError(
+                f"`BlockBootstrap`: only {len(x)} of {self.draws} fits came to an end. Fit fewer parameters, or on `Windows`, first."
+            )
+        says = f"{len(x)} fits to blocks drawn with replacement, {few} blocks to a record"
+        return Spread(np.atleast_2d(np.cov(x, rowvar=False)), few - 1, x, says)
+
+
+class Jackknife(AbstractErrors):
+    """Fits that leave out one repeat of the motion after the other: what differs between repeats is error, whatever makes it differ.
+
+    variance = (k - 1)/k * sum over the k fits of (value - mean)**2, with k - 1 degrees of freedom.
+
+    **Arguments:** `repeats`: how many equal parts each record is cut into, a cycle of its motion each; None leaves out whole records.
+
+    **Source:** B. Efron, *The Jackknife, the Bootstrap and Other Resampling Plans* (1982), chapter 3.
+    """
+
+    repeats: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self) -> None:
+        if self.repeats is not None and (not isinstance(self.repeats, int) or self.repeats < 2):
+            raise ValueError(f"`Jackknife.repeats` must be a whole number >= 2, got {self.repeats!r}. Leave it out for whole records.")
+
+    def spread(self, found: "FoundMachine") -> Spread:
+        samples = Samples(found.problem)
+        if self.repeats is None and len(samples.sizes) < 2:
+            raise ValueError("`Jackknife()` leaves out whole records, and there is one. Say how often its motion repeats: Jackknife(4).")
+        own = any(u.record is not None for u in found.problem.unknowns if not u.hidden)
+        if self.repeats is None and own:
+            raise ValueError(
+                "`Jackknife()` cannot leave out a record that has numbers of its own. Say how often each repeats: Jackknife(4)."
+            )
+        counts = []
+        for i, size in enumerate(samples.sizes):
+            for k in range(1 if self.repeats is None else self.repeats):
+                kept = [np.ones(n) for n in samples.sizes]
+                part = slice(0, size) if self.repeats is None else slice(k * size // self.repeats, (k + 1) * size // self.repeats)
+                kept[i][part] = 0.0
+                counts.append(samples.of(kept))
+        x, ok = refitted(found, np.asarray(counts))
+        if not np.all(np.isfinite(x)):
+            raise ValueError("`Jackknife`: a fit without one of the parts failed. Fit fewer parameters, or on `Windows`.")
+        k = len(x)
+        away = x - x.mean(axis=0)
+        says = f"{k} fits, each without one {'record' if self.repeats is None else 'repeat'}"
+        if not ok.all():
+            says += f"; {int(np.sum(~ok))} of them stopped at a kink"
+        return Spread((k - 1) / k * away.T @ away, k - 1, x, says)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Uncertainty(Estimated):
+    """What an account of the residuals makes of a fit. Print it.
+
+    - `found`: the fit; `by`: the account; `says`: how the errors were found.
+    - `estimates`: the fitted values with these errors and intervals; `covariance` (p, p); `ratio`: its errors over those of white noise.
+    - `dof` of Student's t in the intervals, `level`; `draws` (k, p): the values of all fits, where there were many.
+    """
+
+    found: "FoundMachine"
+    by: AbstractErrors
+    says: str
+    estimates: tuple[Any, ...]
+    covariance: Float[np.ndarray, "p p"]
+    dof: int
+    level: float
+    draws: Float[np.ndarray, "k p"] | None
+    full: Float[np.ndarray, "q q"]
+
+    @property
+    def ratio(self) -> dict[str, float]:
+        """How many times as large as those of white residuals the errors are, by name."""
+        white = {e.name: e.standard_error for e in self.found.estimates}
+        return {e.name: e.standard_error / white[e.name] for e in self.estimates}
+
+    def friction(self, contact: str, velocity: Any) -> Band:
+        """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of these errors (delta method); for a contact
+        under a normal force, the coefficient."""
+        v = np.atleast_1d(np.asarray(velocity, dtype=float))
+        problem = self.found.problem
+
+        def at(x: Any) -> Any:
+            part = problem.bench_at(x, None).machine
+            for name in contact.split("."):
+                part = part[name] if hasattr(part, "named_parts") else getattr(part, name)
+            ways = [(jnp.asarray(-1 if s < 0 else 1), jnp.asarray(abs(s))) for s in v]
+            return jnp.stack([m * law_value(part, m, size, None) for m, size in ways])
+
+        x = jnp.asarray(self.found.x)
+        f, g = np.asarray(at(x)), np.asarray(jax.jacfwd(at)(x))
+        half = quantile(self.level, self.dof, False) * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", g, self.full, g), 0.0))
+        return Band(v, f, f - half, f + half, self.level)
+
+    def motion(self, label: str) -> tuple[Float[np.ndarray, "*w n c"], Float[np.ndarray, "*w n c"]]:
+        """Lower and upper end of the pointwise band of what the objective predicts of record `label` (delta method) [SI]; of the
+        prediction, without the noise of a next measurement; nan where a sample has no weight."""
+        i = list(self.found.records).index(label)
+        weight = np.asarray(self.found.problem.plans[i].weight)
+        here = Samples(self.found.problem).record == i
+        g = self.found.full_jacobian[: len(here)][here]
+        half = quantile(self.level, self.dof, False) * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", g, self.full, g), 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            half = half.reshape(weight.shape) / np.where(weight > 0, weight, np.nan)
+        middle = self.found.predicted(label)
+        return middle - half, middle + half
+
+    def __str__(self) -> str:
+        rows = [
+            (
+                e.name,
+                rounded(e.value, e.standard_error),
+                e.unit,
+                f"{e.standard_error:.2g}" if np.isfinite(e.standard_error) else "",
+                f"{rounded(e.lower, e.standard_error)} to {rounded(e.upper, e.standard_error)}",
+                f"{self.ratio[e.name]:.1f}" if np.isfinite(self.ratio[e.name]) else "",
+            )
+            for e in self.estimates
+        ]
+        head = ("parameter", "value", "unit", "std. error", f"{100 * self.level:g} % interval", "x white")
+        return "\n".join([f"{type(self.by).__name__}: {self.says}", *table(head, rows)])
+
+    __repr__ = __str__
+
+
+def uncertainty(found: "FoundMachine", by: Any) -> Uncertainty:
+    """See `FoundMachine.uncertainty`."""
+    if not isinstance(by, AbstractErrors):
+        raise ValueError(f"`uncertainty` takes White(), HAC(), BlockBootstrap() or Jackknife(), got {by!r}.")
+    spread = by.spread(found)
+    shown = np.asarray([not u.hidden for u in found.problem.unknowns for _ in u.names])
+    lower = bounds(found.problem.unknowns)[shown]
+    covariance = spread.covariance[np.ix_(shown, shown)]
+    error = np.where([np.isfinite(e.standard_error) for e in found.estimates], np.sqrt(np.diag(covariance)), np.nan)
+    half = float(quantile(found.level, spread.dof, False)) * error
+    estimates = tuple(
+        dataclasses.replace(e, standard_error=float(s), lower=float(max(e.value - h, b)), upper=float(e.value + h))
+        for e, s, h, b in zip(found.estimates, error, half, lower, strict=True)
+    )
+    draws = None if spread.draws is None else spread.draws[:, shown]
+    return Uncertainty(found, by, spread.says, estimates, covariance, spread.dof, found.level, draws, spread.covariance)
+
+
+def _scores(found: "FoundMachine") -> tuple[Float[np.ndarray, "q q"], Float[np.ndarray, "n q"]]:
+    """The inverse of the Hessian of half the sum of squares (or of the loss), 0 for numbers at a bound; and each residual's gradient."""
+    rows, loss, noise = len(found.residuals), found.problem.loss, found.noise_scale
+    norms, active = np.linalg.norm(found.full_jacobian, axis=0), np.diag(found.full_covariance) > 0
+    bread, r = inverse_gram(found.full_jacobian, norms, active, np), found.residuals
+    if loss.rounds > 1:
+        counted = Samples(found.problem).counted
+        bread = bread / np.mean(np.asarray(loss.score_slope(jnp.asarray(r[counted] / noise))))
+        r = noise * np.asarray(loss.score(jnp.asarray(r / noise)))
+    return bread, found.full_jacobian[:rows] * r[:, None] * active
+
+
+def _blocks(found: "FoundMachine", i: int, samples: Samples, length: float | None) -> np.ndarray:
+    """The number of the block of each sample of record i."""
+    data, size = list(found.records.values())[i], samples.sizes[i]
+    if isinstance(found.problem.plans[i], SteadyPlan):
+        return np.arange(size)
+    step = data.duration / max(data.n - 1, 1)
+    each = max(int(round((data.duration / 20 if length is None else length) / step)), 1)
+    count = max(size // each, 1)
+    return np.minimum(np.arange(size) // each, count - 1)
