@@ -55,7 +55,7 @@ def fit_records(
     check_arguments(model, records, objective, start, priors, engine, method, starts)
     _check_settings(instruments, loss, level, spread, progress)
     objective = FreeRun() if objective is None else objective
-    method = LevenbergMarquardt(tolerance=1e-4, max_steps=200) if method is None else method
+    method = LevenbergMarquardt(tolerance=1e-3, max_steps=200) if method is None else method
     if start is not None and objective.drives() != start.drives():
         raise ValueError(
             f"`start` {type(start).__name__} and `objective` {type(objective).__name__} take the record's inputs for different things, "

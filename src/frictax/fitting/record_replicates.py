@@ -35,7 +35,7 @@ def fit_records_many(
 ) -> Replicates:
     """`fit_many` of a machine to outputs measured, or drawn, under the inputs of one record; see there."""
     objective = FreeRun() if objective is None else objective
-    method = LevenbergMarquardt(tolerance=1e-4, max_steps=200) if method is None else method
+    method = LevenbergMarquardt(tolerance=1e-3, max_steps=200) if method is None else method
     check_arguments(model, {record.name: record}, objective, None, (), engine, method, 1)
     if not isinstance(method, LevenbergMarquardt) or not isinstance(loss, Squares):
         raise ValueError("`fit_many` of records knows `LevenbergMarquardt()` and `Squares()` only. Call `fit` for each record instead.")
