@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from frictax.fitting import LevenbergMarquardt as LevenbergMarquardt
     from frictax.fitting import Normal as Normal
     from frictax.fitting import Optax as Optax
+    from frictax.fitting import Outlook as Outlook
     from frictax.fitting import Profile as Profile
     from frictax.fitting import ProfilePair as ProfilePair
     from frictax.fitting import Record as Record
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from frictax.fitting import compare as compare
     from frictax.fitting import fit as fit
     from frictax.fitting import fit_many as fit_many
+    from frictax.fitting import outlook as outlook
     from frictax.fitting import starting_law as starting_law
     from frictax.laws import AbstractLaw as AbstractLaw
     from frictax.laws import Coulomb as Coulomb
@@ -215,6 +217,8 @@ _ROOMS = {
         "BlockBootstrap",
         "HAC",
         "Jackknife",
+        "Outlook",
+        "outlook",
         "Profile",
         "ProfilePair",
         "Uncertainty",

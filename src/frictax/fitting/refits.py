@@ -66,7 +66,7 @@ def _weighed(problem: Problem, z: Any, counts: Any, noise: Any, dof: Any) -> tup
         new = [jnp.asarray(p.weight) * root for p, root in zip(problem.plans, roots, strict=True)]
         mine = eqx.tree_at(lambda p: [plan.weight for plan in p.plans], problem, new)
         end = descend(lambda z: mine.evaluate(z, noise), begin(z, problem.rows()), _STEPS, _TOLERANCE, dof, 1e-300)
-        return mine.physical(end.z), end.settled
+        return mine.physical(end.z), jnp.asarray(end.settled)
 
     return jax.lax.map(one, jnp.asarray(counts))
 
@@ -79,4 +79,4 @@ def held(problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any
         return problem.evaluate(z, noise, (which, values))
 
     end = descend(evaluate, begin(z, problem.rows()), _STEPS, _TOLERANCE, dof, 1e-300)
-    return end.z, end.cost, jnp.where(which, values, problem.physical(end.z))
+    return jnp.asarray(end.z), jnp.asarray(end.cost), jnp.where(which, values, problem.physical(end.z))
