@@ -110,6 +110,9 @@ class FoundMachine(Estimated):
         >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}, name="pull")
         >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
         >>> print(found.uncertainty(fx.HAC()))
+        HAC: residuals that depend on their neighbours: kernel ... s wide
+        parameter                 value  unit  std. error  95 % interval  x white
+        friction.f_pos.F_Coulomb  ...    N     ...         ... to ...     ...
         """
         from frictax.fitting.uncertainty import uncertainty
 

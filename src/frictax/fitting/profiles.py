@@ -78,7 +78,7 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
     **Source:** D. M. Bates, D. G. Watts, *Nonlinear Regression Analysis and Its Applications* (1988), section 6.1; at a bound: S. G. Self,
     K.-Y. Liang, Journal of the American Statistical Association 82 (1987), case 5.
 
-    A mass of 1 kg under 2 N for two seconds, with noise that repeats itself:
+    A mass of 1 kg under 2 N for two seconds, with an error that is no noise:
 
     >>> import frictax as fx, jax.numpy as jnp, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -88,7 +88,7 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
     >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}, name="pull")
     >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
     >>> found.profile("friction.f_pos.F_Coulomb")
-    friction.f_pos.F_Coulomb: 1.24939 N, 1.24881 to 1.24998 N (95 %, profile likelihood)
+    friction.f_pos.F_Coulomb: 1.25 N, 1.2494 to 1.2506 N (95 %, profile likelihood)
     """
     i, estimate = _place(found, path)
     level = found.level if level is None else level
@@ -111,8 +111,9 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
     lower = bound if reaches else _end(at, best, -step, bound, min(two_sided, max(to_bound - 1e-9, one_sided)), path)
     order = np.argsort([v for v, _, _ in at.seen])
     values, costs, others = (np.asarray([entry[k] for entry in at.seen])[order] for k in range(3))
+    unit = "" if estimate.unit == "1" else f" {estimate.unit}"
     sentence = (
-        f"{path}: {best:.6g} {estimate.unit}, {'at most ' if reaches else f'{lower:.6g} to '}{upper:.6g} {estimate.unit} "
+        f"{path}: {best:.6g}{unit}, {'at most ' if reaches else f'{lower:.6g} to '}{upper:.6g}{unit} "
         f"({100 * level:g} %, profile likelihood{f'; {bound:g} is not ruled out' if reaches else ''})"
     )
     return Profile(

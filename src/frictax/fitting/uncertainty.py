@@ -122,12 +122,13 @@ class BlockBootstrap(AbstractErrors):
             drawn = [random.multinomial(b[-1] + 1, np.full(b[-1] + 1, 1.0 / (b[-1] + 1)))[b].astype(float) for b in blocks]
             counts.append(samples.of(drawn))
         x, ok = refitted(found, np.asarray(counts))
-        x = x[ok & np.all(np.isfinite(x), axis=1)]
-        if len(x) < 0.8 * self.draws:
+        finite = np.all(np.isfinite(x), axis=1)
+        if np.mean(finite) < 0.8:
             raise ValueError(
-                f"`BlockBootstrap`: only {len(x)} of {self.draws} fits came to an end. Fit fewer parameters, or on `Windows`, first."
+                f"`BlockBootstrap`: only {int(finite.sum())} of {self.draws} fits gave a number. Fit fewer parameters, or on `Windows`."
             )
-        says = f"{len(x)} fits to blocks drawn with replacement, {few} blocks to a record"
+        says = f"{int(finite.sum())} fits to blocks drawn with replacement, {few} blocks to a record{_at_kinks(ok[finite])}"
+        x = x[finite]
         return Spread(np.atleast_2d(np.cov(x, rowvar=False)), few - 1, x, says)
 
 
@@ -168,9 +169,7 @@ class Jackknife(AbstractErrors):
             raise ValueError("`Jackknife`: a fit without one of the parts failed. Fit fewer parameters, or on `Windows`.")
         k = len(x)
         away = x - x.mean(axis=0)
-        says = f"{k} fits, each without one {'record' if self.repeats is None else 'repeat'}"
-        if not ok.all():
-            says += f"; {int(np.sum(~ok))} of them stopped at a kink"
+        says = f"{k} fits, each without one {'record' if self.repeats is None else 'repeat'}{_at_kinks(ok)}"
         return Spread((k - 1) / k * away.T @ away, k - 1, x, says)
 
 
@@ -276,6 +275,11 @@ def _scores(found: "FoundMachine") -> tuple[Float[np.ndarray, "q q"], Float[np.n
         bread = bread / np.mean(np.asarray(loss.score_slope(jnp.asarray(r[counted] / noise))))
         r = noise * np.asarray(loss.score(jnp.asarray(r / noise)))
     return bread, found.full_jacobian[:rows] * r[:, None] * active
+
+
+def _at_kinks(settled: np.ndarray) -> str:
+    """How many fits ended where a stop or a breakaway appears or vanishes, so that the misfit has a kink."""
+    return "" if settled.all() else f"; {int(np.sum(~settled))} of them ended at a kink"
 
 
 def _blocks(found: "FoundMachine", i: int, samples: Samples, length: float | None) -> np.ndarray:
