@@ -1,14 +1,10 @@
 """How heavy is a ball-screw axis, which friction does it have, and how far does a model of it run without looking at the axis?
 
-Run from anywhere:  FRICTAX_DATA=FOLDER python identification/emps/identify.py     the records are FOLDER/emps/DATA_EMPS*.mat
-                    python identification/emps/identify.py --fetch                 gets them from a public copy first (1.2 MB)
+Run from anywhere:  frictax data fetch emps                        gets the records from a public copy (1.3 MB)
+                    python identification/emps/identify.py
 """
 
-import hashlib
-import os
-import sys
 import time
-import urllib.request
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -29,38 +25,15 @@ HERE = Path(__file__).resolve().parent
 # -- the records ------------------------------------------------------------------------------------------------------
 
 CITATION = "A. Janot, M. Gautier, M. Brunot, Data set and reference models of EMPS, Nonlinear System Identification Benchmarks, 2019"
-HOME = "https://raw.githubusercontent.com/forgi86/sysid-neural-continuous/master/examples/EMPS/data/"
 FILES = {"identification": "DATA_EMPS.mat", "validation": "DATA_EMPS_PULSES.mat"}
-SHA256 = {
-    "identification": "6cf6814ae14618795da0101aae2bb97ff0c6351b0501b5492751b02b07facf7e",
-    "validation": "0eab75bb1f6b16228ee78791343a88bf9bfd9a51036ac9807d7b5fc11c0e1704",
-}
 
 
 def folder() -> Path:
     """Where the records lie."""
-    where = Path(os.environ["FRICTAX_DATA"]) / "emps" if os.environ.get("FRICTAX_DATA") else HERE / "data"
-    missing = [name for name in FILES.values() if not (where / name).is_file()]
-    if missing:
-        raise SystemExit(
-            f"{' and '.join(missing)} not found in {where}. The EMPS records may not be shipped: download them from "
-            f"nonlinearbenchmark.org, or from the copy at {HOME}, and set FRICTAX_DATA to the folder above emps/; or run this with --fetch."
-        )
-    return where
-
-
-def fetch() -> None:
-    """Download the two records beside this script, if they are not there; what does not have the known checksum is not kept."""
-    (HERE / "data").mkdir(exist_ok=True)
-    for label, name in FILES.items():
-        path = HERE / "data" / name
-        if path.is_file():
-            continue
-        with urllib.request.urlopen(HOME + name, timeout=60) as answer:
-            content = answer.read()
-        if hashlib.sha256(content).hexdigest() != SHA256[label]:
-            raise SystemExit(f"{HOME + name} is not the file that was used here: its SHA-256 is {hashlib.sha256(content).hexdigest()}.")
-        path.write_bytes(content)
+    try:
+        return fx.data.path("emps")
+    except (FileNotFoundError, ValueError) as error:
+        raise SystemExit(str(error)) from None
 
 
 def read(label: str, where: Path, hold: bool = False) -> fx.Record:
@@ -232,8 +205,6 @@ def sensitivities(machine: fx.Mechanism, record: fx.Record) -> tuple[float, floa
 
 
 def main() -> None:
-    if "--fetch" in sys.argv[1:] and not os.environ.get("FRICTAX_DATA"):
-        fetch()
     where = folder()
     first, second = read("identification", where), read("validation", where)
     reference, held = read_reference("identification", where), read("identification", where, hold=True)

@@ -5,7 +5,7 @@ viscous friction, a Stribeck law, and friction that grows with the joint's load 
 
 A decay to a dead stop has many minima: each number of half swings before the stop is one. So the search begins at many places.
 
-Run: FRICTAX_DATA=... python identification/xl330_pendulum/identify.py [--figure decays.png]
+Run: python identification/xl330_pendulum/identify.py [--figure decays.png]
 """
 
 import argparse

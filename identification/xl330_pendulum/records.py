@@ -1,16 +1,15 @@
 """How well do the published friction parameters of a Dynamixel XL330 servo explain the free decay of a pendulum on its shaft?
 
-Reads the measured runs `lift_and_drop` from the folder that FRICTAX_DATA names (data/README.md): the servo lifts the pendulum, at 2 s its
+Reads the measured runs `lift_and_drop` (`frictax data fetch xl330_pendulum`): the servo lifts the pendulum, at 2 s its
 torque goes off, and the pendulum swings to a dead stop. Simulates each from its own start with the published values, and says how far
 apart the two are and whether the pendulum stopped where dry friction can hold it.
 
-Run: FRICTAX_DATA=... python identification/xl330_pendulum/records.py [--figure decay.svg]
+Run: python identification/xl330_pendulum/records.py [--figure decay.svg]
 """
 
 import argparse
 import dataclasses
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,13 +36,8 @@ MASS, LENGTH = 0.49, 0.10  # kg, m
 
 
 def raw_folder() -> Path:
-    """Where the raw logs lie; raises `FileNotFoundError` where FRICTAX_DATA does not name a folder that holds them."""
-    folder = Path(os.environ.get("FRICTAX_DATA", "")) / "xl330_pendulum" / "raw"
-    if not os.environ.get("FRICTAX_DATA") or not folder.is_dir():
-        raise FileNotFoundError(
-            "FRICTAX_DATA must name the folder that holds xl330_pendulum/raw. Get it from github.com/Rhoban/bam, bam/data.bak/raw."
-        )
-    return folder
+    """Where the raw logs lie; raises `FileNotFoundError` where they are not here."""
+    return fx.data.path("xl330_pendulum") / "raw"
 
 
 def decays(folder: Path | None = None) -> dict[int, fx.Record]:

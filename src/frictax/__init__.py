@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from frictax import data as data
     from frictax import parameters as parameters
     from frictax.contacts import AbstractContact as AbstractContact
     from frictax.contacts import BearingFriction as BearingFriction
@@ -233,8 +234,8 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     if name in _ROOM_OF:
         value = getattr(importlib.import_module(_ROOM_OF[name]), name)
-    elif name == "parameters":
-        value = importlib.import_module("frictax.parameters")
+    elif name in ("data", "parameters"):
+        value = importlib.import_module(f"frictax.{name}")
     else:
         raise AttributeError(f"module 'frictax' has no attribute {name!r}")
     globals()[name] = value
@@ -242,4 +243,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOM_OF, "parameters"})
+    return sorted({*globals(), *_ROOM_OF, "data", "parameters"})

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import frictax as fx
+
 
 @pytest.fixture(scope="module")
 def records(root: Path) -> Any:
@@ -20,9 +22,9 @@ def raw(data_folder: Path) -> Path:
     return data_folder / "xl330_pendulum" / "raw"
 
 
-def test_a_missing_folder_is_told_with_its_remedy(records: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FRICTAX_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match="FRICTAX_DATA must name the folder that holds xl330_pendulum/raw. Get it from"):
+def test_a_missing_folder_is_told_with_its_remedy(records: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fx.data.registry, "_places", lambda name: [tmp_path / name])
+    with pytest.raises(FileNotFoundError, match=r"'xl330_pendulum' cannot be used: it is not here.*frictax data fetch xl330_pendulum"):
         records.decays()
 
 

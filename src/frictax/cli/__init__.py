@@ -1,4 +1,4 @@
-"""The command line: `frictax fit`, `frictax compare`."""
+"""The command line: `frictax fit`, `frictax compare`, `frictax data`."""
 
 from frictax.cli.commands import app as app
 from frictax.cli.commands import main as main

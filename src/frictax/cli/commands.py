@@ -1,4 +1,4 @@
-"""The command line: `frictax fit`, `frictax compare`."""
+"""The command line: `frictax fit`, `frictax compare`, `frictax data`."""
 
 import shlex
 import sys
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from frictax.cli import data_commands
 from frictax.cli.options import (
     DATA,
     FIT,
@@ -65,6 +66,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+app.add_typer(data_commands.app, name="data")
 
 
 def main() -> None:

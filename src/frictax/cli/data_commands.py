@@ -1,0 +1,60 @@
+"""The commands `frictax data list`, `fetch` and `path`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from frictax.cli.working import plain_errors
+
+app = typer.Typer(help="Public records of measured machines: what there is, and how to get it.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A name of `frictax data list`.")]
+
+
+@app.command("list")
+def list_() -> None:
+    """What there is: name, size, licence, whether it is here, where it is from."""
+    from frictax import data
+
+    with plain_errors():
+        for name, record in data.records().items():
+            try:
+                where = str(data.path(name))
+            except FileNotFoundError:
+                where = f"not here: frictax data fetch {name}"
+            except ValueError:
+                where = f"damaged: frictax data fetch {name}"
+            typer.echo(f"{name}  {record.bytes / 1e6:.1f} MB, {len(record.files)} files, licence: {record.licence}")
+            for line in (record.title, record.citation, record.home, where):
+                typer.echo(f"    {line}")
+
+
+@app.command()
+def fetch(
+    name: Name,
+    to: Annotated[Path | None, typer.Option("--to", metavar="FOLDER", help="Where to keep it; this user's cache unless given.")] = None,
+) -> None:
+    """Get a record from its home, and print its folder."""
+    from frictax import data
+
+    with plain_errors():
+        if not sys.stderr.isatty():
+            typer.echo(str(data.fetch(name, to)))
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+        with Progress(TextColumn(name), BarColumn(), DownloadColumn(), console=Console(stderr=True)) as progress:
+            task = progress.add_task(name, total=None)
+            folder = data.fetch(name, to, lambda done, whole: progress.update(task, completed=done, total=whole))
+        typer.echo(str(folder))
+
+
+@app.command()
+def path(name: Name) -> None:
+    """Print the folder of a record that is here."""
+    from frictax import data
+
+    with plain_errors():
+        typer.echo(str(data.path(name)))
