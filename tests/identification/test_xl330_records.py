@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import frictax as fx
+from frictax.data import registry
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def raw(data_folder: Path) -> Path:
 
 
 def test_a_missing_folder_is_told_with_its_remedy(records: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fx.data.registry, "_places", lambda name: [tmp_path / name])
+    monkeypatch.setattr(registry, "_places", lambda name: [tmp_path / name])
     with pytest.raises(FileNotFoundError, match=r"'xl330_pendulum' cannot be used: it is not here.*frictax data fetch xl330_pendulum"):
         records.decays()
 
