@@ -192,6 +192,18 @@ class Found(Estimated):
 
         return sweep_modifier(self, tolerance)
 
+    def to_mujoco(self, joint: str = "joint", v_max: float | None = None) -> str:
+        """A MuJoCo joint with this friction as far as it can be said there: see `frictax.export.robots.joint_friction`."""
+        from frictax.export.robots import joint_friction
+
+        return joint_friction(self, None, v_max).mujoco(joint)
+
+    def to_urdf(self, v_max: float | None = None) -> str:
+        """The same as URDF's ``<dynamics>``."""
+        from frictax.export.robots import joint_friction
+
+        return joint_friction(self, None, v_max).urdf()
+
     def __str__(self) -> str:
         from frictax.fitting.printing import found_text
 

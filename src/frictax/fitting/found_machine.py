@@ -124,6 +124,18 @@ class FoundMachine(Estimated):
 
         return profile(self, path, **options) if isinstance(path, str) else profile_pair(self, path, **options)
 
+    def to_mujoco(self, contact: str | None = None, *, v_max: float, joint: str = "joint") -> str:
+        """A MuJoCo joint with the friction of `contact` as far as it can be said there: see `frictax.export.robots.joint_friction`."""
+        from frictax.export.robots import joint_friction
+
+        return joint_friction(self, contact, v_max).mujoco(joint)
+
+    def to_urdf(self, contact: str | None = None, *, v_max: float) -> str:
+        """The same as URDF's ``<dynamics>``."""
+        from frictax.export.robots import joint_friction
+
+        return joint_friction(self, contact, v_max).urdf()
+
     def plot(self, label: str | None = None, **kwargs: Any) -> Any:
         """Draw the record `label`, the first unless given, with what the fitted machine gives; returns the matplotlib figure."""
         from frictax.report import draw_fit
