@@ -20,8 +20,8 @@ def emps_record(data_folder) -> fx.Record:
     return fx.Record.from_mat(data_folder / "emps" / "DATA_EMPS.mat", time="t", inputs={"drive": force}, outputs=outputs, name="emps")
 
 
-def recorded(u: np.ndarray, seed: int = 0, **more: object) -> fx.Record:
-    v = np.asarray(motion(block(peak=1.0, **more), T, u)["mass"].v)  # type: ignore[arg-type]
+def recorded(u: np.ndarray, seed: int = 0, **more: float) -> fx.Record:
+    v = np.asarray(motion(block(peak=1.0, **more), T, u)["mass"].v)
     return fx.Record(T, {"drive": u}, {"mass.v": v + NOISE * np.random.default_rng(seed).standard_normal(T.size)}, name="run")
 
 
@@ -101,11 +101,36 @@ def test_drive_2_does_not_tell_stribeck_terms_and_drive_1_does(drive) -> None:
     assert fx.outlook(fx.starting_law(fx.Stribeck, dip, exponent=2.0), dip).identifiability.complete
 
 
+def test_a_machine_that_turns_gets_the_same_advice() -> None:
+    law = fx.Stribeck(**{**TRUE_LAW, **AWAY_LAW})
+    wheel = fx.Mechanism(
+        wheel=fx.Inertia(J=1.0), friction=fx.BearingFriction("wheel", tau_pos=law, peak=1.0), drive=fx.Torque("wheel", 0.0)
+    )
+    record = recorded(POOR)
+    turned = fx.Record(T, {"drive": POOR}, {"wheel.w": record.outputs["mass.v"]}, name="run")
+    told = fx.outlook(wheel, turned, free=["friction.tau_pos"])
+    assert any("Cure: move it faster, at up to 0.37 rad/s in place of 0.12" in s for s in told.sentences)
+
+
+def test_what_a_prior_says_counts() -> None:
+    priors = [fx.Normal(f"friction.f_pos.{name}", value, 0.02 * value) for name, value in TRUE_LAW.items()]
+    told = fx.outlook(block(peak=1.0, **AWAY_LAW), recorded(POOR), free=LAW, priors=priors)
+    assert told.identifiability.complete
+    assert np.all(told.relative < 0.1)
+
+
+def test_a_run_that_fails_is_no_outlook() -> None:
+    with pytest.raises(ValueError, match="cannot start"):
+        fx.outlook(block(peak=1.0), recorded(RICH), free=LAW, engine=fx.OnSamples(max_events=1))
+
+
 def test_wrong_questions_get_a_sentence() -> None:
     record = recorded(POOR)
     with pytest.raises(TypeError, match="no option 'starts'"):
         fx.outlook(block(), record, free=LAW, starts=3)
     with pytest.raises(ValueError, match="`f_neg` is an option"):
         fx.outlook(block(), record, f_neg=fx.Coulomb)
+    with pytest.raises(ValueError, match="`objective` and `by` are options for records"):
+        fx.outlook(fx.Coulomb, fx.Sweep([1, 2, 3, 4], [1, 2, 3, 4]), by=fx.White())
     with pytest.raises(KeyError, match="no parameter"):
         fx.outlook(block(), record, free=["mass.mm"])

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.mechanism.forces import AbstractCompliant
+from frictax.mechanism.layout import layout
 from machines import REFERENCE, coupled_clutches, lossy_gear, mass_on_a_belt, planetary_gearbox, two_brakes_on_one_mass
 
 
@@ -237,6 +239,42 @@ def test_a_crank_that_is_given_a_speed_at_once_takes_its_freewheel_along_with_an
     assert np.asarray(run.energy.impact) == pytest.approx([0.0, 0.0, 6.0, 6.0], abs=1e-12)
     assert np.asarray(run.energy.drive) == pytest.approx([0.0, 0.0, 14.0, 12.0], abs=1e-12)
     assert np.max(np.abs(run.energy.balance)) <= 1e-12
+
+
+def test_one_freewheel_behind_the_other_takes_its_part_of_the_impact() -> None:
+    machine = fx.Mechanism(
+        crank=fx.Inertia(J=1.0),
+        wheel=fx.Inertia(J=3.0, w=1.0),
+        load=fx.Inertia(J=1.0, w=1.5),
+        first=fx.OneWayClutch("crank", "wheel", f_normalized=fx.Step(startTime=9.0)),
+        second=fx.OneWayClutch("wheel", "load", f_normalized=fx.Step(startTime=9.0)),
+        motion=fx.Position("crank", fx.Ramp(height=2.0, duration=1.0, startTime=0.5)),
+    )
+    run = fx.simulate(machine, jnp.array([0.0, 0.4, 1.0]), REFERENCE, energy=True)
+    assert [float(run[name].w[-1]) for name in ("wheel", "load")] == pytest.approx([2.0, 2.0], abs=1e-12)
+    assert np.max(np.abs(run.energy.balance)) <= 1e-12
+
+
+class Hook(AbstractCompliant):
+    """A spring by a user who did not make its names static."""
+
+    a: str
+    b: str
+    c: float
+
+    def forces(self, s_rel: Any, v_rel: Any, piece: Any) -> tuple[Any, Any]:
+        return self.c * s_rel, jnp.zeros_like(s_rel)
+
+    def energy(self, s_rel: Any) -> Any:
+        return 0.5 * self.c * s_rel**2
+
+
+def test_a_part_that_holds_its_names_as_values_is_laid_out_anew_each_time() -> None:
+    def built(b: str) -> fx.Mechanism:
+        return fx.Mechanism(wall=fx.Fixed(), x=fx.Mass(m=1.0), y=fx.Mass(m=1.0), hook=Hook("wall", b, 4.0))
+
+    ends = [layout(built(b)).compliants[0][2].body for b in ("y", "x", "y")]
+    assert ends == [1, 0, 1]
 
 
 def test_a_clutch_pressed_on_at_rest_never_breaks_what_it_then_holds_away() -> None:

@@ -78,7 +78,8 @@ def path(name: str) -> Path:
     """
     record = _known(name)
     looked = _places(name)
-    here = next((folder for folder in looked if not record.missing(folder)), None)
+    whole = [folder for folder in looked if not record.missing(folder)]
+    here = next((folder for folder in whole if not record.damaged(folder)), whole[0] if whole else None)
     if here is None:
         part = next((folder for folder in looked if len(record.missing(folder)) < len(record.files)), None)
         what = f"{len(record.missing(part))} of its {len(record.files)} files are missing in {part}" if part else "it is not here"

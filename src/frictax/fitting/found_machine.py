@@ -69,6 +69,13 @@ class FoundMachine(Estimated):
         """That of the weighted residuals by the estimates."""
         return self.full_jacobian[:, [not u.hidden for u in self.problem.unknowns for _ in u.names]]
 
+    def with_all_active(self) -> "FoundMachine":
+        """The same with errors for numbers at their bounds too, as if these were not there."""
+        jacobian, shown = self.full_jacobian, [not u.hidden for u in self.problem.unknowns for _ in u.names]
+        norms = np.linalg.norm(jacobian, axis=0)
+        covariance = self.noise_scale**2 * inverse_gram(jacobian, norms, norms > 0, np)
+        return dataclasses.replace(self, full_covariance=covariance, covariance=covariance[np.ix_(shown, shown)])
+
     @functools.cached_property
     def model(self) -> Any:
         """The machine with the fitted values that all records share."""

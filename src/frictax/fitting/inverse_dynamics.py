@@ -45,8 +45,8 @@ class InverseDynamics(AbstractObjective):
                 "`InverseDynamics` needs a `Mechanism`, whose masses it knows. Take `Windows` or `FreeRun` for a machine of your own."
             )
         lay = MechanicalSystem(machine).layout
-        bodies = [machine.names[i] for i in lay.bodies]
-        missing = [f"{b}.s" for b in bodies if f"{b}.s" not in record.outputs]
+        bodies = {machine.names[i]: ("phi", "w") if machine.parts[i].rotational else ("s", "v") for i in lay.bodies}
+        missing = [f"{b}.{s}" for b, (s, _) in bodies.items() if f"{b}.{s}" not in record.outputs]
         if missing:
             raise ValueError(
                 f"Record {record.name!r} must measure the position of every body for `InverseDynamics`; {', '.join(missing)} is missing. "
@@ -56,9 +56,9 @@ class InverseDynamics(AbstractObjective):
         known, keep = {}, np.ones(record.n, bool)
         edge = int(np.ceil(record.rate / cutoff))  # the filter does not know what lies beyond the ends
         keep[:edge] = keep[record.n - edge :] = False
-        for b in bodies:
-            found = smooth(record.t, record.outputs[f"{b}.s"], cutoff)
-            known |= {f"{b}.s": found.x, f"{b}.v": found.v, f"{b}.a": found.a}
+        for b, (s, v) in bodies.items():
+            found = smooth(record.t, record.outputs[f"{b}.{s}"], cutoff)
+            known |= {f"{b}.{s}": found.x, f"{b}.{v}": found.v, f"{b}.a": found.a}
             keep &= np.abs(found.v) >= self.v_min * np.max(np.abs(found.v))
         nothing = np.zeros((record.n, len(bodies)))
         return plan_of(record, nothing, np.where(keep[:, None], 1.0, nothing), {}, known=known, names=[f"force on {b}" for b in bodies])

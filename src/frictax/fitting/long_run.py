@@ -33,7 +33,7 @@ def long_run_covariance(scores: Float[np.ndarray, "n p"], bandwidth: float | Non
     slopes = np.linalg.lstsq(before, after, rcond=None)[0].T if n > 4 * p else np.zeros((p, p))
     left, values, right = np.linalg.svd(slopes)
     slopes = left @ np.diag(np.minimum(values, _STEADY)) @ right
-    white = after - before @ slopes.T
+    white = np.concatenate([scaled[:1], after - before @ slopes.T])
     width = _bandwidth(white) if bandwidth is None else float(bandwidth)
     summed = _smoothed(white, width)
     back = np.linalg.inv(np.eye(p) - slopes)

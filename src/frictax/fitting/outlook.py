@@ -18,7 +18,7 @@ from frictax.fitting.methods import LevenbergMarquardt
 from frictax.fitting.objectives import AbstractObjective, FreeRun
 from frictax.fitting.printing import table
 from frictax.fitting.problem import bounds, residuals_and_jacobian
-from frictax.fitting.record_fit import check_arguments, fit_engine, labelled, pose
+from frictax.fitting.record_fit import check_arguments, fit_engine, labelled, pose, raise_if_failed
 from frictax.fitting.refits import Samples
 from frictax.fitting.search import search
 from frictax.fitting.sweep import Sweep
@@ -94,7 +94,8 @@ def outlook(
     forces would tell the weak parameter better at equal errors of force; how much better is computed. For a sweep: faster, slower, the
     other direction, breakaway rows.
 
-    **Arguments:** `model`, `data`, `free`, `objective`, `f_neg` and `options` as for `fit`.
+    **Arguments:** `model`, `data`, `free`, `objective`, `f_neg` as for `fit`; of its other options those for a sweep, or, for records,
+    `own`, `priors`, `instruments` and `engine`. For a sweep the best fit takes the place of the start values.
 
     A mass that a sine of 2 N hardly moves: viscous friction does not show at such speeds.
 
@@ -115,6 +116,8 @@ def outlook(
     ! Cure: move it faster, at up to 0.37 m/s in place of 0.12; errors would be smaller, of ...
     """
     if isinstance(data, Sweep) and not isinstance(model, Mechanism | AbstractHybridSystem):
+        if objective is not None or by is not None:
+            raise ValueError("`objective` and `by` are options for records and mean nothing for a law's sweep. Leave them out.")
         return _of_sweep(model, data, free, f_neg, options)
     if f_neg is not None:
         raise ValueError(f"`f_neg` is an option for a law's sweep and means nothing for a machine, got {f_neg!r}. Leave it out.")
@@ -135,9 +138,11 @@ def _of_records(
         model, records, free, given["own"], objective, given["priors"], given["instruments"], fit_engine(given["engine"], method), Squares()
     )
     state, costs, noise, _ = search(problem, method, 1, 0.0, 0, None)
+    raise_if_failed(problem, costs, records)
     first = found_machine(model, problem, records, state, costs, noise, method, 0.95, [], 0.0)
     _, jacobian = (np.asarray(a) for a in residuals_and_jacobian(problem, problem.x0))
-    jacobian = jacobian[: len(first.residuals)]
+    rows = len(first.residuals)
+    jacobian = np.concatenate([jacobian[:rows], first.noise_scale * jacobian[rows:]])  # data in their unit, priors in units of the noise
     if not np.all(np.isfinite(jacobian)):
         raise ValueError("`outlook` cannot look from here: with the start values a run fails. Give other start values.")
     shown = np.asarray([not u.hidden for u in problem.unknowns for _ in u.names])

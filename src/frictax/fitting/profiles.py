@@ -1,6 +1,7 @@
 """Profile likelihood: how much worse the best fit becomes where one number, or two, are held elsewhere."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from frictax.fitting.uncertainty import AbstractErrors
 
 _NEAR = 1e-3  # of the threshold's root: where the search for an end of the interval stops
+_FAR = 100  # standard errors: what does not end within these counts as open
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -72,8 +74,10 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
     **Arguments:** `path`: a name of `found.estimates`, such as ``"friction.peak"`` or ``"mass.v@run2"``; `by`: an account of the residuals
     (`HAC()`, ...), by whose error over that of white residuals the ratio is made smaller; `level`, that of the fit unless given.
 
-    **Raises:** `KeyError` for a name that was not fitted; `ValueError` where the data do not tell the number at all, or an end is not found
-    within 100 standard errors.
+    An end that is not reached within 100 standard errors is open: inf, or the bound.
+
+    **Raises:** `KeyError` for a name that was not fitted; `ValueError` where the data do not tell the number at all, or for a level outside
+    0.5 to 1.
 
     **Source:** D. M. Bates, D. G. Watts, *Nonlinear Regression Analysis and Its Applications* (1988), section 6.1; at a bound: S. G. Self,
     K.-Y. Liang, Journal of the American Statistical Association 82 (1987), case 5.
@@ -91,7 +95,7 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
     friction.f_pos.F_Coulomb: 1.25 N, 1.2494 to 1.2506 N (95 %, profile likelihood)
     """
     i, estimate = _place(found, path)
-    level = found.level if level is None else level
+    level = _level(found, level)
     two_sided = float(quantile(level, found.dof, False)) ** 2
     one_sided = float(quantile(2 * level - 1, found.dof, False)) ** 2
     stretch = _stretch(found, path, by)
@@ -107,8 +111,8 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
     to_bound = at([bound]) if np.isfinite(bound) and best - bound < 30 * step else np.inf
     reaches = to_bound <= one_sided
     threshold = one_sided if reaches else two_sided
-    upper = _end(at, best, step, np.inf, threshold, path)
-    lower = bound if reaches else _end(at, best, -step, bound, min(two_sided, max(to_bound - 1e-9, one_sided)), path)
+    upper = _end(at, best, step, np.inf, threshold)
+    lower = bound if reaches else _end(at, best, -step, bound, min(two_sided, max(to_bound - 1e-9, one_sided)))
     order = np.argsort([v for v, _, _ in at.seen])
     values, costs, others = (np.asarray([entry[k] for entry in at.seen])[order] for k in range(3))
     unit = "" if estimate.unit == "1" else f" {estimate.unit}"
@@ -124,10 +128,12 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
 def profile_pair(
     found: "FoundMachine", paths: tuple[str, str], by: "AbstractErrors | None" = None, level: float | None = None, points: int = 15
 ) -> ProfilePair:
-    """`profile` of two numbers on a grid of `points` by `points` over three standard errors either way, within their domains."""
+    """`profile` of two numbers on a grid of `points` by `points` over three and a half standard errors either way, within their domains."""
     first, second = paths
     (i, a), (j, b) = _place(found, first), _place(found, second)
-    level = found.level if level is None else level
+    if i == j:
+        raise ValueError(f"`profile` of a pair needs two different numbers, got {first!r} twice.")
+    level = _level(found, level)
     at = _Held(found, [i, j], max(_stretch(found, p, by) for p in paths))
     axes = []
     for k, estimate in ((i, a), (j, b)):
@@ -173,11 +179,11 @@ class _Held:
         return 2.0 * (costs - self.least) / variance / self.stretch
 
 
-def _end(at: _Held, best: float, step: float, bound: float, threshold: float, path: str) -> float:
+def _end(at: Callable[[list[float]], float], best: float, step: float, bound: float, threshold: float) -> float:
     """Where the ratio reaches the threshold, from `best` on in the direction of `step`: its root is nearly a straight line."""
-    aim, inside, outside = np.sqrt(threshold), (best, 0.0), None
+    aim, inside, outside, reach = np.sqrt(threshold), (best, 0.0), None, step
     x = best + step * aim
-    for _ in range(40):
+    for _ in range(60):
         if step < 0 and x <= bound:
             x = bound + 1e-3 * (inside[0] - bound)
         root = float(np.sqrt(max(at([x]), 0.0)))
@@ -186,9 +192,10 @@ def _end(at: _Held, best: float, step: float, bound: float, threshold: float, pa
         if root < aim:
             inside = (x, root)
             if outside is None:
-                x = x + step * max(aim - root, 0.3 * aim)
-                if abs(x - best) > 100 * abs(step):
-                    raise ValueError(f"`profile`: {path} has no {'upper' if step > 0 else 'lower'} end within 100 standard errors.")
+                reach = 1.5 * reach  # where it is no straight line, ever longer strides
+                x = x + reach * max(aim - root, 0.3 * aim)
+                if abs(x - best) > _FAR * abs(step):
+                    return np.inf if step > 0 else bound
                 continue
         else:
             outside = (x, root)
@@ -197,7 +204,7 @@ def _end(at: _Held, best: float, step: float, bound: float, threshold: float, pa
         x = inside[0] + (outside[0] - inside[0]) * float(np.clip(share, 0.1, 0.9))
         if abs(outside[0] - inside[0]) <= 1e-3 * abs(step):
             return outside[0]
-    return x
+    return x if outside is not None else np.inf if step > 0 else bound
 
 
 def _place(found: "FoundMachine", path: str) -> tuple[int, Any]:
@@ -208,9 +215,20 @@ def _place(found: "FoundMachine", path: str) -> tuple[int, Any]:
     return names.index(path), known[path]
 
 
+def _level(found: "FoundMachine", level: float | None) -> float:
+    level = found.level if level is None else level
+    if not 0.5 < level < 1:
+        raise ValueError(f"`level` of a profile must lie between 0.5 and 1, got {level}. Write 0.95 for 95 %.")
+    return level
+
+
 def _stretch(found: "FoundMachine", path: str, by: "AbstractErrors | None") -> float:
     """How many times larger than for white residuals the variance is."""
     if by is None:
         return 1.0
-    ratio = found.uncertainty(by).ratio[path]
-    return float(ratio**2) if np.isfinite(ratio) else 1.0
+    at = [e.name for e in found.estimates].index(path)
+    free = found.with_all_active()  # at its bound a number has no error of its own
+    ratio = free.uncertainty(by).covariance[at, at] / free.covariance[at, at]
+    if not (np.isfinite(ratio) and ratio > 0):
+        raise ValueError(f"`profile`: {type(by).__name__} says nothing of {path}. Leave out `by`.")
+    return float(ratio)

@@ -69,7 +69,7 @@ def fit_records(
     problem, notes = pose(model, records, free, own, objective, priors, instruments, fit_engine(engine, method), loss)
     began = time.perf_counter()
     state, costs, noise, interrupted = search(problem, method, starts, spread, seed, say)
-    _raise_if_failed(problem, costs, records)
+    raise_if_failed(problem, costs, records)
     if interrupted:
         notes.append(
             f"Interrupted after {int(state.steps)} steps: these are the best values so far, their errors those of an unfinished search."
@@ -249,7 +249,7 @@ def _steady_plan(machine: Any, label: str, sweep: Sweep) -> SteadyPlan:
     return SteadyPlan(v, f, weight, breakaway, way, label if label in contacts else contacts[0])
 
 
-def _raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, Any]) -> None:
+def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, Any]) -> None:
     if np.isfinite(costs).any():
         return
     for i, label in enumerate(records):

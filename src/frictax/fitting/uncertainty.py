@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from frictax.contacts import AbstractContact
 from frictax.contacts.contact import law_value
 from frictax.fitting.estimation import inverse_gram
 from frictax.fitting.found import Band, Estimated, quantile
@@ -68,8 +69,9 @@ class HAC(AbstractErrors):
 
     def spread(self, found: "FoundMachine") -> Spread:
         problem, (bread, gradients) = found.problem, _scores(found)
-        size, directions = np.linalg.eigh(bread)
-        turn = (directions * np.sqrt(np.maximum(size, 0.0)))[:, size > 0]
+        scale = np.sqrt(np.where(np.diag(bread) > 0, np.diag(bread), 1.0))
+        size, directions = np.linalg.eigh(bread / np.outer(scale, scale))  # whatever the units
+        turn = (scale[:, None] * directions * np.sqrt(np.maximum(size, 0.0)))[:, size > 1e-14]
         samples, meat, widths = Samples(problem), np.zeros((turn.shape[1], turn.shape[1])), []
         for i, (label, data) in enumerate(found.records.items()):
             mine = samples.record == i
@@ -84,6 +86,8 @@ class HAC(AbstractErrors):
             summed, width = long_run_covariance(scores @ turn, None if self.bandwidth is None else self.bandwidth / step)
             meat += len(scores) * summed
             widths.append(width * step)
+        known = found.full_jacobian[len(found.residuals) :] @ turn * found.noise_scale  # what priors say is no residual
+        meat += known.T @ known
         rows = found.dof + turn.shape[1]
         width = f"kernel {max(widths):.2g} s wide" if widths else "sweeps only"
         return Spread(turn @ meat @ turn.T * rows / found.dof, found.dof, None, f"residuals that depend on their neighbours: {width}")
@@ -93,7 +97,7 @@ class BlockBootstrap(AbstractErrors):
     """Fits to records put together anew from blocks of the measured ones, drawn with replacement (each block keeps its place in time and
     counts as often as it was drawn).
 
-    The blocks must be longer than the residuals remember, and many: 20 or more to a record.
+    The blocks must be longer than the residuals remember, and many: 20 or more to a record. Priors stay as they are in every draw.
 
     **Arguments:** `length` of a block [s], a twentieth of the record unless given; `draws`: how many fits; `seed`.
 
@@ -112,11 +116,12 @@ class BlockBootstrap(AbstractErrors):
             raise ValueError(f"`BlockBootstrap.draws` must be a whole number >= 20, got {self.draws!r}. 200 give errors to 5 %.")
 
     def spread(self, found: "FoundMachine") -> Spread:
+        _refuse(found, "BlockBootstrap")
         samples, random = Samples(found.problem), np.random.default_rng(self.seed)
         blocks = [_blocks(found, i, samples, self.length) for i in range(len(samples.sizes))]
         few = min(int(block[-1]) + 1 for block in blocks)
         if few < 4:
-            raise ValueError(f"`BlockBootstrap` needs at least 4 blocks in each record, got {few} of {self.length:g} s. Give shorter ones.")
+            raise ValueError(f"`BlockBootstrap` needs at least 4 blocks in each record, got {few}. Give a shorter `length`.")
         counts = []
         for _ in range(self.draws):
             drawn = [random.multinomial(b[-1] + 1, np.full(b[-1] + 1, 1.0 / (b[-1] + 1)))[b].astype(float) for b in blocks]
@@ -135,7 +140,8 @@ class BlockBootstrap(AbstractErrors):
 class Jackknife(AbstractErrors):
     """Fits that leave out one repeat of the motion after the other: what differs between repeats is error, whatever makes it differ.
 
-    variance = (k - 1)/k * sum over the k fits of (value - mean)**2, with k - 1 degrees of freedom.
+    variance = (k - 1)/k * sum over the k fits of (value - mean)**2, with k - 1 degrees of freedom; of several records, the sum over them
+    (the degrees of freedom of one where records have numbers of their own, else of all).
 
     **Arguments:** `repeats`: how many equal parts each record is cut into, a cycle of its motion each; None leaves out whole records.
 
@@ -149,6 +155,7 @@ class Jackknife(AbstractErrors):
             raise ValueError(f"`Jackknife.repeats` must be a whole number >= 2, got {self.repeats!r}. Leave it out for whole records.")
 
     def spread(self, found: "FoundMachine") -> Spread:
+        _refuse(found, "Jackknife")
         samples = Samples(found.problem)
         if self.repeats is None and len(samples.sizes) < 2:
             raise ValueError("`Jackknife()` leaves out whole records, and there is one. Say how often its motion repeats: Jackknife(4).")
@@ -157,20 +164,27 @@ class Jackknife(AbstractErrors):
             raise ValueError(
                 "`Jackknife()` cannot leave out a record that has numbers of its own. Say how often each repeats: Jackknife(4)."
             )
-        counts = []
-        for i, size in enumerate(samples.sizes):
-            for k in range(1 if self.repeats is None else self.repeats):
+        counts, owners = [], []
+        for i, (size, plan) in enumerate(zip(samples.sizes, found.problem.plans, strict=True)):
+            # A sweep is no motion that repeats itself: it is left out whole, or stays.
+            parts = 1 if self.repeats is None else 0 if isinstance(plan, SteadyPlan) else self.repeats
+            for k in range(parts):
                 kept = [np.ones(n) for n in samples.sizes]
-                part = slice(0, size) if self.repeats is None else slice(k * size // self.repeats, (k + 1) * size // self.repeats)
-                kept[i][part] = 0.0
+                kept[i][slice(k * size // parts, (k + 1) * size // parts)] = 0.0
                 counts.append(samples.of(kept))
+                owners.append(0 if self.repeats is None else i)
         x, ok = refitted(found, np.asarray(counts))
         if not np.all(np.isfinite(x)):
             raise ValueError("`Jackknife`: a fit without one of the parts failed. Fit fewer parameters, or on `Windows`.")
-        k = len(x)
-        away = x - x.mean(axis=0)
-        says = f"{k} fits, each without one {'record' if self.repeats is None else 'repeat'}{_at_kinks(ok)}"
-        return Spread((k - 1) / k * away.T @ away, k - 1, x, says)
+        covariance, dof = np.zeros((x.shape[1],) * 2), []
+        for i in dict.fromkeys(owners):
+            mine = x[np.asarray(owners) == i]
+            away = mine - mine.mean(axis=0)
+            covariance += (len(mine) - 1) / len(mine) * away.T @ away
+            dof.append(len(mine) - 1)
+        says = f"{len(x)} fits, each without one {'record' if self.repeats is None else 'repeat'}{_at_kinks(ok)}"
+        own = any(u.record is not None for u in found.problem.unknowns)
+        return Spread(covariance, min(dof) if own else sum(dof), x, says)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -198,16 +212,24 @@ class Uncertainty(Estimated):
         white = {e.name: e.standard_error for e in self.found.estimates}
         return {e.name: e.standard_error / white[e.name] for e in self.estimates}
 
-    def friction(self, contact: str, velocity: Any) -> Band:
+    def friction(self, contact: str, velocity: Any, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of these errors (delta method); for a contact
-        under a normal force, the coefficient."""
+        under a normal force, the coefficient. `label`: the record, where the contact has values of each record's own."""
+        unknowns = self.found.problem.unknowns
+        if label is None and any(u.record is not None and u.path.startswith(f"{contact}.") for u in unknowns):
+            raise ValueError(
+                f"{contact!r} has values of each record's own: name the record, friction(..., label={next(iter(self.found.records))!r})."
+            )
+        record = None if label is None else self._number(label)
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
         problem = self.found.problem
 
         def at(x: Any) -> Any:
-            part = problem.bench_at(x, None).machine
+            part: Any = problem.bench_at(x, record).machine
             for name in contact.split("."):
-                part = part[name] if hasattr(part, "named_parts") else getattr(part, name)
+                part = part[name] if hasattr(part, "named_parts") else getattr(part, name, None)
+            if not isinstance(part, AbstractContact):
+                raise KeyError(f"There is no contact {contact!r} in this machine.")
             ways = [(jnp.asarray(-1 if s < 0 else 1), jnp.asarray(abs(s))) for s in v]
             return jnp.stack([m * law_value(part, m, size, None) for m, size in ways])
 
@@ -219,7 +241,7 @@ class Uncertainty(Estimated):
     def motion(self, label: str) -> tuple[Float[np.ndarray, "*w n c"], Float[np.ndarray, "*w n c"]]:
         """Lower and upper end of the pointwise band of what the objective predicts of record `label` (delta method) [SI]; of the
         prediction, without the noise of a next measurement; nan where a sample has no weight."""
-        i = list(self.found.records).index(label)
+        i = self._number(label)
         weight = np.asarray(self.found.problem.plans[i].weight)
         here = Samples(self.found.problem).record == i
         g = self.found.full_jacobian[: len(here)][here]
@@ -228,6 +250,11 @@ class Uncertainty(Estimated):
             half = half.reshape(weight.shape) / np.where(weight > 0, weight, np.nan)
         middle = self.found.predicted(label)
         return middle - half, middle + half
+
+    def _number(self, label: str) -> int:
+        if label not in self.found.records:
+            raise KeyError(f"There is no record {label!r} in this fit. It has: {', '.join(self.found.records)}.")
+        return list(self.found.records).index(label)
 
     def __str__(self) -> str:
         rows = [
@@ -274,7 +301,18 @@ def _scores(found: "FoundMachine") -> tuple[Float[np.ndarray, "q q"], Float[np.n
         counted = Samples(found.problem).counted
         bread = bread / np.mean(np.asarray(loss.score_slope(jnp.asarray(r[counted] / noise))))
         r = noise * np.asarray(loss.score(jnp.asarray(r / noise)))
+    # A residual that a parameter has to itself is made 0 by the fit: it says nothing of how large it was.
+    leverage = np.clip(np.einsum("ij,jk,ik->i", found.full_jacobian[:rows], bread, found.full_jacobian[:rows]), 0.0, 1.0)
+    r = np.where(leverage < 0.9, r / np.sqrt(1.0 - np.minimum(leverage, 0.9)), noise * np.where(r < 0, -1.0, 1.0))
     return bread, found.full_jacobian[:rows] * r[:, None] * active
+
+
+def _refuse(found: "FoundMachine", kind: str) -> None:
+    """What fits to other weights of the samples cannot account for."""
+    if found.problem.priors:
+        raise ValueError(f"`{kind}` cannot draw priors anew, so that its errors would be too small. Take `HAC()`.")
+    if found.problem.loss.rounds > 1 and kind == "BlockBootstrap":
+        raise ValueError(f"`{kind}` knows `Squares()` only. Take `HAC()` or `Jackknife(...)`.")
 
 
 def _at_kinks(settled: np.ndarray) -> str:

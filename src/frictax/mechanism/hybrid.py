@@ -207,16 +207,19 @@ class MechanicalSystem(AbstractHybridSystem):
         freewheels = [c for c in range(len(now.layout.contacts)) if now.part(c).blocks_backward]
         if not freewheels:
             return y, now
-        n = len(now.q)
-        u = now.stopped({c: now.v_rel[c] < -rounding(now, c) for c in freewheels})
-        y = jnp.concatenate([y[:n], jnp.stack(u), y[2 * n :]])
-        after = self.moment(now.t, y, now.mode)
-        if counted:
-            change = {i: b - a for i, (a, b) in enumerate(zip(now.u, u, strict=True))}
-            lost = 0.5 * sum(x * product(now.mass_matrix[i], change) for i, x in change.items())
-            # What a given motion does in no time is the rest of the balance.
-            y = y.at[-1].add(lost).at[-4].add(sum(stored(after)) - sum(stored(now)) + lost if self.layout.motions else 0.0)
-        return y, after
+        n, held = len(now.q), {c: jnp.array(False) for c in freewheels}
+        for _ in freewheels:  # stopping one may make the next turn backward
+            held = {c: before | (now.v_rel[c] < -rounding(now, c)) for c, before in held.items()}
+            u = now.stopped(held)
+            y = jnp.concatenate([y[:n], jnp.stack(u), y[2 * n :]])
+            after = self.moment(now.t, y, now.mode)
+            if counted:
+                change = {i: b - a for i, (a, b) in enumerate(zip(now.u, u, strict=True))}
+                lost = 0.5 * sum(x * product(now.mass_matrix[i], change) for i, x in change.items())
+                # What a given motion does in no time is the rest of the balance.
+                y = y.at[-1].add(lost).at[-4].add(sum(stored(after)) - sum(stored(now)) + lost if self.layout.motions else 0.0)
+            now = after
+        return y, now
 
     # -- one contact -----------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
@@ -147,6 +148,8 @@ def row_of(contact: Contact, bodies: list[Form]) -> Form:
 def layout(mechanism: Any) -> Layout:
     """The `Layout` of a mechanism; raises `ValueError` where the names do not fit together."""
     leaves, structure = jax.tree.flatten(mechanism)
+    if not all(eqx.is_array_like(leaf) for leaf in leaves):  # a part of the user's own may hold names in them
+        return _layout(mechanism)
     remembered = _remembered((structure, *map(np.shape, leaves)))
     if not remembered:
         remembered.append(_layout(mechanism))
