@@ -13,7 +13,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "frictax"
 
 # The rooms in the order in which data flows. A room imports from itself and from rooms to its left.
 FORWARD = ["xla", "parameters", "laws", "signals", "contacts", "mechanism", "engine", "trajectory", "simulation", "linearization"]
-INVERSE = ["fitting", "report", "export", "data", "cli"]
+INVERSE = ["fitting", "report", "export", "data", "problems", "cli"]
 RANK = {room: rank for rank, room in enumerate(FORWARD + INVERSE)}
 # These two stand beside each other and do not know one another.
 APART = [{"laws", "signals"}, {"report", "export"}]

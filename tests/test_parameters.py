@@ -9,10 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import frictax as fx
-from frictax.parameters import AtLeast, Increasing, Positive, Real, children, get, parameters, replace, rotational_unit, select
+from frictax.parameters import AtLeast, Between, Increasing, Positive, Real, children, get, parameters, replace, rotational_unit, select
 
 anything = st.floats(-30.0, 30.0)
-SCALARS = {"real": Real(), "positive": Positive(), "at least 0": AtLeast(0.0), "at least 1": AtLeast(1.0), "at least -2": AtLeast(-2.0)}
+SCALARS = {
+    "real": Real(),
+    "positive": Positive(),
+    "at least 0": AtLeast(0.0),
+    "at least 1": AtLeast(1.0),
+    "at least -2": AtLeast(-2.0),
+}
 
 
 @pytest.mark.parametrize("name", SCALARS)
@@ -50,7 +56,11 @@ def test_the_way_back_has_a_derivative_equal_to_central_differences(name: str) -
 
 @pytest.mark.parametrize(
     ("domain", "inside", "edge", "outside"),
-    [(Positive(), 0.1, 0.0, -1.0), (AtLeast(1.0), 1.0, 1.0, 0.9), (Increasing(), [0.0, 1.0], [1.0, 1.0], [1.0, 0.0])],
+    [
+        (Positive(), 0.1, 0.0, -1.0),
+        (AtLeast(1.0), 1.0, 1.0, 0.9),
+        (Increasing(), [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]),
+    ],
 )
 def test_a_domain_knows_inside_edge_and_outside(domain, inside, edge, outside) -> None:
     assert domain.contains(np.asarray(inside))
@@ -125,3 +135,16 @@ def test_tree_at_keeps_traced_values_and_passes_them_over_in_checks(block: fx.Me
 
 def test_units_of_rotation_are_those_of_translation_turned() -> None:
     assert [rotational_unit(u) for u in ("N", "m/s", "kg", "1")] == ["N.m", "rad/s", "kg.m2", "1"]
+
+
+@given(st.floats(-1.999, 2.999))
+def test_a_value_between_two_bounds_comes_back_and_never_leaves_them(x: float) -> None:
+    domain = Between(-2.0, 3.0)
+    z = domain.to_unconstrained(jnp.asarray(x))
+    np.testing.assert_allclose(domain.from_unconstrained(z), x, rtol=1e-9, atol=1e-9)
+    far = np.asarray(domain.from_unconstrained(jnp.asarray([-1e3, 1e3])))
+    assert domain.contains(far)
+    assert domain.on_edge(np.asarray(3.0))
+    assert domain.on_edge(np.asarray(-2.0))
+    assert not domain.contains(np.asarray(3.1))
+    assert (domain.bound(), domain.upper(), AtLeast(1.0).upper()) == (-2.0, 3.0, np.inf)

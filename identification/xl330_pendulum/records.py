@@ -51,6 +51,11 @@ def decays(folder: Path | None = None) -> dict[int, fx.Record]:
     return found
 
 
+def decay(kp: int) -> fx.Record:
+    """One of them, for the problem file."""
+    return decays()[kp]
+
+
 def starts(folder: Path | None = None) -> dict[int, tuple[float, float]]:
     """Angle [rad] and speed [rad/s] at t = 0 of each run, as the servo itself reports them: its speed is late by some 10 ms."""
     return {kp: (float(log["position"][0]), float(log["speed"][0])) for kp, log in _logs(folder).items()}

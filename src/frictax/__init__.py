@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from frictax.fitting import ClosedLoop as ClosedLoop
     from frictax.fitting import Column as Column
     from frictax.fitting import ComparedLaw as ComparedLaw
+    from frictax.fitting import ComparedStructure as ComparedStructure
     from frictax.fitting import Comparison as Comparison
     from frictax.fitting import Estimate as Estimate
+    from frictax.fitting import Finding as Finding
     from frictax.fitting import Found as Found
     from frictax.fitting import FoundMachine as FoundMachine
     from frictax.fitting import FreeRun as FreeRun
@@ -45,14 +47,18 @@ if TYPE_CHECKING:
     from frictax.fitting import ProfilePair as ProfilePair
     from frictax.fitting import Record as Record
     from frictax.fitting import Replicates as Replicates
+    from frictax.fitting import ResidualStudy as ResidualStudy
     from frictax.fitting import Smooth as Smooth
     from frictax.fitting import Squares as Squares
     from frictax.fitting import SteadyFriction as SteadyFriction
+    from frictax.fitting import Structure as Structure
+    from frictax.fitting import StructureComparison as StructureComparison
     from frictax.fitting import Sweep as Sweep
     from frictax.fitting import Uncertainty as Uncertainty
     from frictax.fitting import White as White
     from frictax.fitting import Windows as Windows
     from frictax.fitting import compare as compare
+    from frictax.fitting import default_structures as default_structures
     from frictax.fitting import fit as fit
     from frictax.fitting import fit_many as fit_many
     from frictax.fitting import outlook as outlook
@@ -190,8 +196,10 @@ _ROOMS = {
         "Band",
         "Column",
         "ComparedLaw",
+        "ComparedStructure",
         "Comparison",
         "Estimate",
+        "Finding",
         "Found",
         "Huber",
         "Identifiability",
@@ -200,10 +208,14 @@ _ROOMS = {
         "Optax",
         "Record",
         "Replicates",
+        "ResidualStudy",
         "Squares",
         "SteadyFriction",
+        "Structure",
+        "StructureComparison",
         "Sweep",
         "compare",
+        "default_structures",
         "ClosedLoop",
         "FoundMachine",
         "FreeRun",

@@ -1,4 +1,4 @@
-"""The command line: `frictax fit`, `frictax compare`, `frictax data`."""
+"""The command line: `frictax fit`, `frictax compare`, `frictax identify`, `frictax data`."""
 
 import shlex
 import sys
@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from frictax.cli import data_commands
+from frictax.cli.identify_command import identify, table
 from frictax.cli.options import (
     DATA,
     FIT,
@@ -46,6 +47,7 @@ from frictax.cli.working import (
     compare_laws,
     end,
     is_stdout,
+    keep_compiled,
     plain_errors,
     progress,
     read,
@@ -67,6 +69,16 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 app.add_typer(data_commands.app, name="data")
+app.command(
+    epilog="""**Examples**
+
+`frictax identify identification/emps`
+
+`frictax identify identification/xl330_pendulum --allow-code --out results`
+
+It ends with 0 when all is well, 1 when the problem, the data or the fit fail, 2 when the command line is wrong, 130 when interrupted."""
+)(identify)
+app.command(epilog="`frictax table identification --write`")(table)
 
 
 def main() -> None:
@@ -102,6 +114,7 @@ def _everywhere(
 
     if not has_started():  # called from a program, the commands take its setting
         fast_loops()
+        keep_compiled()
     import jax
 
     jax.config.update("jax_enable_x64", True)

@@ -73,6 +73,20 @@ def progress() -> Iterator[Callable[[str], None]]:
         yield lambda word: status.update(f"{word} ...")
 
 
+def keep_compiled() -> None:
+    """Keep what is compiled in this user's cache folder, or where JAX_COMPILATION_CACHE_DIR says, so that the next run begins at once."""
+    import jax
+    import platformdirs
+
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
+        folder = platformdirs.user_cache_path("frictax") / "compiled"
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
 def check_usage(options: Mapping[str, Any], *, each_direction: bool) -> None:
     """Options that contradict each other are a wrong command line: exit code 2."""
     if each_direction and options["direction"] is not Direction.BOTH:

@@ -12,6 +12,7 @@ small, and how), `fit`, `found` (the answer), `identifiability` (what the data c
 from frictax.fitting.compare import ComparedLaw as ComparedLaw
 from frictax.fitting.compare import Comparison as Comparison
 from frictax.fitting.compare import compare as compare
+from frictax.fitting.default_structures import default_structures as default_structures
 from frictax.fitting.fit import fit as fit
 from frictax.fitting.fit import fit_many as fit_many
 from frictax.fitting.found import Band as Band
@@ -19,6 +20,7 @@ from frictax.fitting.found import Estimate as Estimate
 from frictax.fitting.found import Found as Found
 from frictax.fitting.found import Replicates as Replicates
 from frictax.fitting.found_machine import FoundMachine as FoundMachine
+from frictax.fitting.free_runs import FreeRunScore as FreeRunScore
 from frictax.fitting.identifiability import Identifiability as Identifiability
 from frictax.fitting.identifiability import Knowledge as Knowledge
 from frictax.fitting.instruments import Instrument as Instrument
@@ -39,8 +41,13 @@ from frictax.fitting.profiles import Profile as Profile
 from frictax.fitting.profiles import ProfilePair as ProfilePair
 from frictax.fitting.record import Record as Record
 from frictax.fitting.record_reading import Column as Column
+from frictax.fitting.residual_finding import Finding as Finding
+from frictax.fitting.residual_study import ResidualStudy as ResidualStudy
 from frictax.fitting.starting import starting_law as starting_law
 from frictax.fitting.steady import SteadyFriction as SteadyFriction
+from frictax.fitting.structures import ComparedStructure as ComparedStructure
+from frictax.fitting.structures import Structure as Structure
+from frictax.fitting.structures import StructureComparison as StructureComparison
 from frictax.fitting.sweep import Sweep as Sweep
 from frictax.fitting.uncertainty import HAC as HAC
 from frictax.fitting.uncertainty import BlockBootstrap as BlockBootstrap

@@ -161,3 +161,13 @@ def _read(system: AbstractHybridSystem, name: str, ts: Numbers, path: Any) -> Ar
 
 def _variables(system: MechanicalSystem, name: str, t: Array, y: Array, mode: Array) -> Any:
     return variables_at(system.moment(t, y, mode), system.mechanism.names.index(name))
+
+
+def contact_forces(system: Any, t: Array, y: Array, mode: Array) -> Float[Array, " k"]:
+    """The force of each contact, in the order of the modes; of a machine of one's own, where it says one."""
+    if isinstance(system, MechanicalSystem):
+        moment = system.moment(t, y, mode)
+        return jnp.stack([jnp.asarray(variables_at(moment, c.part).f) for c in system.layout.contacts] or [jnp.zeros(())])
+    inner = getattr(system, "system", system)
+    says = getattr(inner, "friction_force", None)
+    return jnp.stack([says(t, y, mode, None)]) if says is not None else jnp.zeros(1)

@@ -1,4 +1,4 @@
-"""Which law a sweep asks for."""
+"""Which law a sweep asks for, or which structure records ask for."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -59,14 +59,16 @@ class Comparison:
 
 
 def compare(
-    sweep: Sweep,
+    sweep: Any,
     laws: Mapping[str, Any] | None = None,
     *,
     offset: float | None = None,
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
-) -> Comparison:
-    """Fit several laws to one sweep and say which it asks for.
+    **of_records: Any,
+) -> Any:
+    """Fit several laws to one sweep and say which it asks for; or several structures to records: see
+    `frictax.fitting.structures.compare_structures`, which takes the options `objective`, `start`, `engine`, `cutoff`, `repeats`, `bands`.
 
     **Arguments:** `sweep`: usually one direction, ``sweep.positive()``, for measured machines are rarely symmetric;
     `laws`: by name, laws or `SteadyFriction` with start values; unless given, Coulomb, Stribeck with exponents 1 and 2,
@@ -77,6 +79,12 @@ def compare(
 
     **Source:** K. P. Burnham, D. R. Anderson, *Model Selection and Multimodel Inference*, 2nd ed. (2002), section 2.4.
     """
+    if not isinstance(sweep, Sweep):
+        from frictax.fitting.structures import compare_structures
+
+        _refuse({"offset": offset, "method": method, "loss": loss}, "sweeps", "records")
+        return compare_structures(sweep, laws, **of_records)
+    _refuse(of_records, "records", "a sweep")
     rows = []
     for name, law in (default_laws(sweep) if laws is None else laws).items():
         found = fit(law, sweep, offset=offset, method=method, loss=loss)
@@ -87,6 +95,12 @@ def compare(
     candidates = [row for row in rows if not row.remark] or rows
     best = min(candidates, key=lambda row: round(row.found.aicc, 6))  # of equals the first, the simplest
     return Comparison(sweep, tuple(rows), best, _reason(rows, best))
+
+
+def _refuse(options: Mapping[str, Any], of: str, here: str) -> None:
+    given = next((name for name, value in options.items() if value is not None), None)
+    if given is not None:
+        raise ValueError(f"`compare`: `{given}` belongs to comparisons of {of}, and what is compared here is {here}. Leave it out.")
 
 
 def default_laws(sweep: Sweep) -> dict[str, Any]:

@@ -31,8 +31,8 @@ from frictax.mechanism import AbstractHybridSystem, Mechanism
 from frictax.parameters import Parameter, as_array, check, parameters, replace, select, to_unconstrained
 
 _OF_RECORDS: dict[str, Any] = {
-    "own": (), "objective": None, "start": None, "priors": (), "instruments": {}, "engine": None, "starts": 1, "spread": 0.5, "seed": 0,
-    "progress": False,
+    "own": (), "objective": None, "start": None, "priors": (), "bounds": {}, "instruments": {}, "engine": None, "starts": 1, "spread": 0.5,
+    "seed": 0, "progress": False,
 }  # fmt: skip
 
 
@@ -71,6 +71,7 @@ def fit(
       (``"mass.v@run2"``), or path -> a start for each record; `instruments`: channel -> `Instrument`.
     - `objective`: `FreeRun()` unless given, `Windows`, `ClosedLoop`, `InverseDynamics`; `start`: the objective of a fit before, whose end
       is the start; `priors`: `Normal`, `Smooth`; `engine`: `OnSamples(...)`.
+    - `bounds`: path -> (least, most), where the user knows more than a parameter's own domain says.
     - `starts`, `spread`, `seed`: how many starts to search from, how far apart, and which; `progress`: True, or a function of a line.
 
     **Returns:** a `Found`, for a machine a `FoundMachine`. Intervals are the linearised ones, +- t standard errors: over 2000 synthetic
@@ -113,7 +114,8 @@ def fit(
 
         _refuse({"f_neg": f_neg, "peak": peak, "offset": offset}, "a law's sweep", "a machine, which holds its own")
         settings = {**_OF_RECORDS, **of_records}
-        return fit_records(model, data, free=free, method=method, loss=loss, level=level, **settings)
+        limits = settings.pop("bounds")
+        return fit_records(model, data, free=free, method=method, loss=loss, level=level, limits=limits, **settings)
     _refuse(of_records, "the records of a machine", "a law's sweep")
     method = LevenbergMarquardt() if method is None else method
     _check_arguments(data, method, loss)

@@ -18,11 +18,12 @@ from frictax.fitting.identifiability import Identifiability, Knowledge, combinat
 from frictax.fitting.instruments import Instrument
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.objectives import AbstractObjective
-from frictax.fitting.problem import Problem, SteadyPlan, bounds, predictions, residuals_and_jacobian
+from frictax.fitting.problem import Problem, SteadyPlan, bounds, predictions, residuals_and_jacobian, upper_bounds
 from frictax.fitting.record import Record
 from frictax.parameters import parameters, replace, rotational_unit
 
 if TYPE_CHECKING:
+    from frictax.fitting.residual_study import ResidualStudy
     from frictax.fitting.uncertainty import Uncertainty
 
 
@@ -125,11 +126,26 @@ class FoundMachine(Estimated):
 
         return uncertainty(self, by)
 
+    def free_run(self, record: str | Record, **options: Any) -> Any:
+        """A free run beside a record, with sensitivities and the range that chance allows: see `frictax.fitting.free_runs.free_run`."""
+        from frictax.fitting.free_runs import free_run
+
+        return free_run(self, record, **options)
+
     def profile(self, path: str | tuple[str, str], **options: Any) -> Any:
         """The profile likelihood of one fitted number, or of a pair: see `frictax.fitting.profiles.profile`."""
         from frictax.fitting.profiles import profile, profile_pair
 
         return profile(self, path, **options) if isinstance(path, str) else profile_pair(self, path, **options)
+
+    def residual_study(self, label: str | None = None, *, cutoff: float | None = None) -> "ResidualStudy":
+        """What the fit leaves, and what it looks like: memory, speed, position, direction, time, ripple. See `ResidualStudy`.
+
+        `label` of one record, else all; `cutoff` [Hz] of the filter that the missing force is told with, that of `InverseDynamics` or 50.
+        """
+        from frictax.fitting.residual_study import residual_study
+
+        return residual_study(self, label, cutoff)
 
     def to_mujoco(self, contact: str | None = None, *, v_max: float, joint: str = "joint") -> str:
         """A MuJoCo joint with the friction of `contact` as far as it can be said there: see `frictax.export.robots.joint_friction`."""
@@ -142,6 +158,33 @@ class FoundMachine(Estimated):
         from frictax.export.robots import joint_friction
 
         return joint_friction(self, contact, v_max).urdf()
+
+    def to_modelica(self, record: str | None = None, **options: Any) -> str:
+        """A complete Modelica model of this machine as `record` drove it: see `frictax.export.modelica_found.identified_text`.
+
+        A record of more than 200 samples is read from a file, which `write_modelica` writes too.
+        """
+        from frictax.export.modelica_found import identified_text
+
+        return identified_text(self, record, **options)
+
+    def write_modelica(self, folder: Any, record: str | None = None, **options: Any) -> list[Any]:
+        """Write that model, and the file of its long tables, into `folder`; returns the paths."""
+        from frictax.export.modelica_found import write_identified
+
+        return write_identified(self, folder, record, **options)
+
+    def to_modelica_modifiers(self, **options: Any) -> str:
+        """Modelica's declarations of the parts that hold fitted values alone."""
+        from frictax.export.modelica_found import identified_modifiers
+
+        return identified_modifiers(self, **options)
+
+    def to_json(self) -> str:
+        """All of this as JSON, with units: see `frictax.report.machine_json.found_machine_json`."""
+        from frictax.report import found_machine_json
+
+        return found_machine_json(self)
 
     def plot(self, label: str | None = None, **kwargs: Any) -> Any:
         """Draw the record `label`, the first unless given, with what the fitted machine gives; returns the matplotlib figure."""
@@ -181,13 +224,13 @@ def found_machine(
     data = sum(w.size for w in weights)
     counted = np.concatenate([w > 0 for w in weights])
     jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])  # data in their unit, priors in units of the noise
-    lower = bounds(problem.unknowns)
+    lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
     # What follows asks for lengths of columns and angles between them only, and this has the same.
     triangle = np.asarray(np.linalg.qr(jacobian, mode="r"))  # of one array: numpy's types do not know it
     norms = np.linalg.norm(triangle, axis=0)
     rows = int(counted.sum())
     scale = max(float(np.sqrt(np.sum(r[:data] ** 2) / max(rows - x.size, 1))), 1e-300)
-    effect = np.where(np.isfinite(lower), (x - np.where(np.isfinite(lower), lower, 0.0)) * norms, np.inf) / np.sqrt(rows)
+    effect = np.fmin(x - lower, upper - x) * np.where(norms > 0, norms, 1.0) / np.sqrt(rows)
     active = (norms > 0) & (effect > 1e-3 * scale)
     dof = max(rows - int(active.sum()), 1)
     if problem.loss.rounds > 1:
@@ -203,13 +246,13 @@ def found_machine(
     # What the starts of windows could explain as well says nothing of a parameter.
     told = triangle[:, shown] - triangle[:, ~shown] @ np.linalg.lstsq(triangle[:, ~shown], triangle[:, shown], rcond=None)[0]
     known = _identifiability(
-        told, [n for n, on in zip(names, shown, strict=True) if on], active[shown], x[shown], lower[shown], half[shown]
+        told, [n for n, on in zip(names, shown, strict=True) if on], active[shown], x[shown], (lower[shown], upper[shown]), half[shown]
     )
     owners, unit = [u for u in problem.unknowns for _ in u.names], _units(records)
     estimates = tuple(
         Estimate(
-            n, n if "@" in n else u.path, float(x[i]), float(error[i]), float(max(x[i] - half[i], lower[i])), float(x[i] + half[i]),
-            unit(u), known.knowledge[n],
+            n, n if "@" in n else u.path, float(x[i]), float(error[i]), float(np.maximum(x[i] - half[i], lower[i])),
+            float(np.minimum(x[i] + half[i], upper[i])), unit(u), known.knowledge[n],
         )
         for i, (n, u) in enumerate(zip(names, owners, strict=True))
         if shown[i]
@@ -220,7 +263,7 @@ def found_machine(
             "Nothing that may move changes what was measured, so the start values stay: does the machine stand still with them? "
             "Start from less friction, or from `start=InverseDynamics()`."
         ]
-    if known.condition > 100 and not known.null_directions:
+    if np.any(active) and known.condition > 100 and not known.null_directions:
         warnings.append(
             f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations of the parameters are told far worse than "
             "others. Fit fewer, on `Windows` or `ClosedLoop`, or record a richer motion."
@@ -282,23 +325,26 @@ def _rms(problem: Problem, records: Mapping[str, Any], r: np.ndarray) -> dict[st
     return out
 
 
-def _identifiability(jacobian: Any, names: list[str], active: Any, x: Any, bounds: Any, half: Any) -> Identifiability:
+def _identifiability(jacobian: Any, names: list[str], active: Any, x: Any, between: tuple[Any, Any], half: Any) -> Identifiability:
     s, null = null_directions(jacobian, names, active)
     knowledge, sentences = {}, []
     for i, name in enumerate(names):
+        above = between[1][i] - x[i] < x[i] - between[0][i]  # nearer to the upper bound, which only a user gives
+        bound = between[1][i] if above else between[0][i]
         if not active[i]:
-            at_bound = np.isfinite(bounds[i]) and np.linalg.norm(jacobian[:, i]) > 0
+            at_bound = np.isfinite(bound) and np.linalg.norm(jacobian[:, i]) > 0
             knowledge[name] = Knowledge.AT_BOUND if at_bound else Knowledge.UNKNOWN
+            asks = "the data ask for more than that" if above else "the data ask for no more of it"
             sentences.append(
-                f"{name} lies on its bound {bounds[i]:g}: the data ask for no more of it. No symmetric interval applies."
+                f"{name} lies on its bound {bound:g}: {asks}. No symmetric interval applies."
                 if at_bound
                 else f"{name} has no effect on what was measured and is not identifiable."
             )
         else:
-            weak = np.isfinite(bounds[i]) and x[i] - half[i] <= bounds[i]
+            weak = np.isfinite(bound) and half[i] >= abs(x[i] - bound)
             knowledge[name] = Knowledge.WEAK if weak else Knowledge.KNOWN
             if weak and not any(name in direction for direction in null):
-                sentences.append(f"{name} cannot be told from {bounds[i]:g}: its interval reaches that bound.")
+                sentences.append(f"{name} cannot be told from {bound:g}: its interval reaches that bound.")
     for direction in null:
         knowledge.update(dict.fromkeys(direction, Knowledge.UNKNOWN))
         sentences.append(

@@ -50,6 +50,11 @@ def bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
     return np.concatenate([np.full(u.size, u.declaration.domain.bound()) for u in unknowns])
 
 
+def upper_bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
+    """The upper bound of each entry, inf where there is none."""
+    return np.concatenate([np.full(u.size, u.declaration.domain.upper()) for u in unknowns])
+
+
 class SteadyPlan(eqx.Module):
     """A sweep as arrays, and the contact whose friction it is."""
 
@@ -99,6 +104,13 @@ class Problem(eqx.Module):
         """Values from coordinates."""
         start = self._mapped(self.origin + (self.x0 - self.origin) / self.size, "to_unconstrained")
         return (self._mapped(start + z, "from_unconstrained") - self.origin) * self.size + self.origin
+
+    def coordinates(self, x: Float[Numbers, " p"]) -> Float[Array, " p"]:
+        """Coordinates from values: the inverse of `physical`."""
+        start, here = (
+            self._mapped(self.origin + (at - self.origin) / self.size, "to_unconstrained") for at in (jnp.asarray(self.x0), jnp.asarray(x))
+        )
+        return here - start
 
     def values_and_slopes(self, z: Float[Numbers, " p"]) -> tuple[Float[Array, " p"], Float[Array, " p"]]:
         """Values, and their derivatives by the coordinates."""

@@ -1,5 +1,6 @@
 """Which parameters of a machine explain its records."""
 
+import dataclasses
 import functools
 import sys
 import time
@@ -21,12 +22,12 @@ from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun, Plan, starting_state
 from frictax.fitting.priors import AbstractPrior
-from frictax.fitting.problem import Problem, SteadyPlan, Unknown, bounds
+from frictax.fitting.problem import Problem, SteadyPlan, Unknown, bounds, upper_bounds
 from frictax.fitting.record import Record
 from frictax.fitting.search import search
 from frictax.fitting.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
-from frictax.parameters import Declaration, Parameter, Real, check, check_not_on_edge, check_value, get, select
+from frictax.parameters import Between, Declaration, Increasing, Parameter, Real, check, check_not_on_edge, check_value, get, select
 
 Progress = Callable[[str], None]
 
@@ -40,6 +41,7 @@ def fit_records(
     objective: AbstractObjective | None,
     start: AbstractObjective | None,
     priors: Sequence[AbstractPrior],
+    limits: Any,
     instruments: Mapping[str, Instrument],
     engine: Any,
     method: AbstractMethod | None,
@@ -64,9 +66,10 @@ def fit_records(
     say = _speaker(progress)
     if start is not None:
         settings = {"free": free, "own": (), "priors": (), "instruments": instruments, "engine": engine, "loss": loss, "level": level}
+        settings |= {"limits": limits}
         found = fit_records(model, data, objective=start, start=None, method=None, starts=1, spread=0.0, seed=0, progress=False, **settings)
         model = found.model
-    problem, notes = pose(model, records, free, own, objective, priors, instruments, fit_engine(engine, method), loss)
+    problem, notes = pose(model, records, free, own, objective, priors, instruments, fit_engine(engine, method), loss, limits)
     began = time.perf_counter()
     state, costs, noise, interrupted = search(problem, method, starts, spread, seed, say)
     raise_if_failed(problem, costs, records)
@@ -104,6 +107,7 @@ def pose(
     instruments: Mapping[str, Instrument],
     engine: Any,
     loss: AbstractLoss,
+    limits: Any = None,
 ) -> tuple[Problem, list[str]]:
     """The problem, and sentences on what was not fitted."""
     machine = _wide(objective.machine(model))
@@ -122,12 +126,14 @@ def pose(
     if objective.in_units_of_outputs():
         _check_deviations(records)
     plans = tuple(objective.plan(machine, r) if isinstance(r, Record) else _steady_plan(machine, label, r) for label, r in records.items())
+    narrowed = _narrowed([*shared, *each], {} if limits is None else limits)
     unknowns, values, first = [], [], 0
     for i, label in [(None, ""), *enumerate(records)]:
         for p in shared if i is None else each:
             value = np.asarray(p.value, dtype=float) if i is None else _own_start(bench, p, own, i, list(records.values())[i])
-            _check_start(p, value)
-            unknowns.append(Unknown(p.path, i, label, p.declaration, np.shape(p.value), first))
+            declaration = narrowed.get(p.path, p.declaration)
+            _check_start(p, value, declaration)
+            unknowns.append(Unknown(p.path, i, label, declaration, np.shape(p.value), first))
             values.append(np.ravel(value))
             first += values[-1].size
     for i, (label, plan) in enumerate(zip(records, plans, strict=True)):
@@ -140,8 +146,9 @@ def pose(
             raise ValueError(f"`priors` names {prior.path!r}, which is not fitted. Free are: {', '.join(u.path for u in unknowns)}.")
     x0 = np.concatenate(values)
     lower = bounds(unknowns)
-    origin = np.where(np.isfinite(lower), lower, 0.0)
-    size = np.where(np.isfinite(lower), x0 - origin, 1.0)
+    scaled = np.isfinite(lower) & ~np.isfinite(upper_bounds(unknowns))
+    origin = np.where(scaled, lower, 0.0)
+    size = np.where(scaled, x0 - origin, 1.0)
     delayed = frozenset(u.path.removesuffix(".delay") for u in unknowns if u.path.endswith(".delay")) | frozenset(
         name for name, instrument in instruments.items() if float(instrument.delay) != 0
     )
@@ -190,10 +197,33 @@ def _own_start(bench: Bench, p: Parameter, own: Any, i: int, record: Any) -> np.
     return np.asarray(p.value, dtype=float)
 
 
-def _check_start(p: Parameter, value: np.ndarray) -> None:
+def _narrowed(chosen: Sequence[Parameter], limits: Any) -> dict[str, Declaration]:
+    """The declarations of parameters for which the user knows narrower bounds than their kind has."""
+    if not isinstance(limits, Mapping):
+        raise ValueError(f"`bounds` must be a dict of path -> (least, most), got {limits!r}. Write bounds={{'mass.m': (50, 150)}}.")
+    known, out = {p.path: p for p in chosen}, {}
+    for path, pair in limits.items():
+        if path not in known:
+            raise ValueError(f"`bounds` names {path!r}, which is not fitted. Free are: {', '.join(known)}.")
+        try:
+            low, high = (float(x) for x in pair)
+        except (TypeError, ValueError):
+            low = high = np.nan
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise ValueError(f"`bounds` of {path!r} must be two numbers, the least first, got {pair!r}. Write ({path!r}: (50, 150)), say.")
+        declaration = known[path].declaration
+        domain = declaration.domain
+        for end in (low, high):
+            if isinstance(domain, Increasing) or not (end == domain.bound() or domain.contains(np.asarray(end))):
+                raise ValueError(f"`bounds` of {path!r} must lie in its domain, {domain.rule()}, got {pair!r}.")
+        out[path] = dataclasses.replace(declaration, domain=Between(low, high))
+    return out
+
+
+def _check_start(p: Parameter, value: np.ndarray, declaration: Declaration) -> None:
     name = f"{p.owner}.{p.path.rsplit('.', 1)[-1]}"
-    check_value(name, value, p.declaration)
-    check_not_on_edge(name, value, p.declaration.domain)
+    check_value(name, value, declaration)
+    check_not_on_edge(name, value, declaration.domain)
 
 
 def _check_deviations(records: Mapping[str, Any]) -> None:

@@ -1,20 +1,23 @@
 """A fit again, from where it ended: with other weights of the samples, or with some numbers held."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.fitting.descent import begin, descend
+from frictax.fitting.methods import LevenbergMarquardt
 from frictax.fitting.problem import Problem, SteadyPlan
+from frictax.fitting.search import advanced
 
 if TYPE_CHECKING:
     from frictax.fitting.found_machine import FoundMachine
 
-_TOLERANCE, _STEPS = 1e-4, 60
+_TOLERANCE, _STEPS = 1e-4, 60  # the first of profiles
 
 
 class Samples:
@@ -49,26 +52,27 @@ class Samples:
 
 
 def refitted(found: "FoundMachine", counts: Float[np.ndarray, "k m"]) -> tuple[Float[np.ndarray, "k q"], np.ndarray]:
-    """All fitted numbers of k fits, in each of which residual j counts `counts` times; and whether each came to an end."""
-    problem, dof = found.problem, np.float64(found.dof)
-    noise = np.float64(found.noise_scale if problem.loss.rounds > 1 or problem.priors else 1.0)
-    x, ok = _weighed(problem, found.z, counts, noise, dof)
-    return np.asarray(x), np.asarray(ok)
+    """All fitted numbers of k fits, in each of which residual j counts `counts` times; and whether each came to an end.
 
-
-@eqx.filter_jit
-def _weighed(problem: Problem, z: Any, counts: Any, noise: Any, dof: Any) -> tuple[Array, Array]:
+    By the program that is compiled for the fit itself, as many at a time as there are processors.
+    """
+    problem = found.problem
+    noise = float(found.noise_scale) if problem.loss.rounds > 1 or problem.priors else 1.0
+    method = found.method if isinstance(found.method, LevenbergMarquardt) else LevenbergMarquardt(tolerance=1e-3)
     shapes = [np.shape(p.weight) for p in problem.plans]
-    ends = np.cumsum([int(np.prod(s)) for s in shapes])
+    ends = np.cumsum([int(np.prod(s)) for s in shapes])[:-1]
 
-    def one(count: Array) -> tuple[Array, Array]:
-        roots = [jnp.reshape(x, s) for x, s in zip(jnp.split(jnp.sqrt(count), ends[:-1]), shapes, strict=True)]
-        new = [jnp.asarray(p.weight) * root for p, root in zip(problem.plans, roots, strict=True)]
+    def one(count: np.ndarray) -> tuple[np.ndarray, bool]:
+        roots = [np.reshape(x, s) for x, s in zip(np.split(np.sqrt(count), ends), shapes, strict=True)]
+        new = [np.asarray(p.weight) * root for p, root in zip(problem.plans, roots, strict=True)]
         mine = eqx.tree_at(lambda p: [plan.weight for plan in p.plans], problem, new)
-        end = descend(lambda z: mine.evaluate(z, noise), begin(z, problem.rows()), _STEPS, _TOLERANCE, dof, 1e-300)
-        return mine.physical(end.z), jnp.asarray(end.settled)
+        end = advanced(mine, method, begin(found.z, problem.rows()), _STEPS, noise, float(found.dof))
+        return np.asarray(end.x), bool(end.settled)
 
-    return jax.lax.map(one, jnp.asarray(counts))
+    first = one(counts[0])  # by itself: it may compile
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        done = [first, *pool.map(one, counts[1:])]
+    return np.stack([x for x, _ in done]), np.asarray([ok for _, ok in done])
 
 
 @eqx.filter_jit

@@ -41,10 +41,15 @@ def search(problem: Problem, method: Any, starts: int, spread: float, seed: int,
     return state, costs, noise, interrupted
 
 
+def advanced(problem: Problem, method: Any, state: Descent, until: int, noise: Any, dof: Any) -> Descent:
+    """A search from `state` to its end or step `until`, by the program that is compiled for the fit of `problem`, whatever its weights."""
+    return _Run(problem, method, dof, 1e-300, None).advanced(state, until, noise)
+
+
 class _Run:
     """Searches of one problem, compiled once."""
 
-    def __init__(self, problem: Problem, method: Any, dof: int, floor: float, say: Any) -> None:
+    def __init__(self, problem: Problem, method: Any, dof: Any, floor: float, say: Any) -> None:
         self.problem, self.method, self.say = problem, method, say
         self.dof, self.floor = np.float64(dof), np.float64(floor)
 
@@ -55,7 +60,7 @@ class _Run:
         try:
             while until < self._most():
                 until = min(until + chunk, self._most())
-                state = self._advanced(state, until, noise)
+                state = self.advanced(state, until, noise)
                 if self.say:
                     last = self._tell(state, last, time.perf_counter() - began)
                 if bool(state.done):
@@ -74,12 +79,12 @@ class _Run:
         trial = min(_TRIAL, self._most())
         interrupted = False
         # The first by itself: it compiles.
-        states[0] = self._advanced(states[0], trial, noise)
+        states[0] = self.advanced(states[0], trial, noise)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for pending, until in (range(1, len(states)), trial), (range(len(states)), self._most()):
                 least = min((float(s.cost) for s in states), default=np.inf)
                 hopeful = [i for i in pending if not bool(states[i].done) and (until == trial or float(states[i].cost) <= 2.0 * least)]
-                jobs = {i: pool.submit(self._advanced, states[i], until, noise) for i in hopeful}
+                jobs = {i: pool.submit(self.advanced, states[i], until, noise) for i in hopeful}
                 try:
                     for k, (i, job) in enumerate(jobs.items()):
                         states[i] = job.result()
@@ -96,7 +101,7 @@ class _Run:
     def _most(self) -> int:
         return self.method.max_steps if isinstance(self.method, LevenbergMarquardt) else 1
 
-    def _advanced(self, state: Descent, until: int, noise: float) -> Descent:
+    def advanced(self, state: Descent, until: int, noise: Any) -> Descent:
         scale = np.float64(noise)
         if not isinstance(self.method, LevenbergMarquardt):
             return jax.block_until_ready(_by_gradients(self.problem, state.z, scale, self.method, self.dof, self.floor))

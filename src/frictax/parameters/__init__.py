@@ -17,6 +17,7 @@ from frictax.parameters.declaration import parameter as parameter
 from frictax.parameters.declaration import rotational_unit as rotational_unit
 from frictax.parameters.domains import AbstractDomain as AbstractDomain
 from frictax.parameters.domains import AtLeast as AtLeast
+from frictax.parameters.domains import Between as Between
 from frictax.parameters.domains import Increasing as Increasing
 from frictax.parameters.domains import Positive as Positive
 from frictax.parameters.domains import Real as Real

@@ -32,6 +32,10 @@ class AbstractDomain(abc.ABC):
     def bound(self) -> float:
         """What no entry lies below; -inf where there is no such number."""
 
+    def upper(self) -> float:
+        """What no entry lies above; inf where there is no such number."""
+        return np.inf
+
     @abc.abstractmethod
     def suggestion(self) -> str:
         """Where a fit may start instead of on the edge."""
@@ -137,6 +141,41 @@ class AtLeast(AbstractDomain):
 
     def from_unconstrained(self, z: Array) -> Array:
         return self.lower + jax.nn.softplus(z)
+
+
+@dataclasses.dataclass(frozen=True)
+class Between(AbstractDomain):
+    """A number between `lower` and `most`, moved on a logistic scale: what a user knows of one machine."""
+
+    lower: float
+    most: float
+
+    def rule(self) -> str:
+        return f"between {self.lower:g} and {self.most:g}"
+
+    def remedy(self) -> str:
+        return "Give a number inside."
+
+    def contains(self, value: np.ndarray) -> bool:
+        return bool(np.all(value >= self.lower) and np.all(value <= self.most))
+
+    def on_edge(self, value: np.ndarray) -> bool:
+        return bool(np.any(value <= self.lower) or np.any(value >= self.most))
+
+    def bound(self) -> float:
+        return self.lower
+
+    def upper(self) -> float:
+        return self.most
+
+    def suggestion(self) -> str:
+        return f"{0.5 * (self.lower + self.most):g}"
+
+    def to_unconstrained(self, value: Array) -> Array:
+        return jnp.log((value - self.lower) / (self.most - value))
+
+    def from_unconstrained(self, z: Array) -> Array:
+        return self.lower + (self.most - self.lower) * jax.nn.sigmoid(z)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from frictax.report.figures import draw_fit as draw_fit
     from frictax.report.figures import draw_record as draw_record
+    from frictax.report.figures import draw_residuals as draw_residuals
     from frictax.report.figures import draw_sweep as draw_sweep
     from frictax.report.figures import draw_trajectory as draw_trajectory
     from frictax.report.json_text import comparison_json as comparison_json
     from frictax.report.json_text import found_json as found_json
+    from frictax.report.machine_json import found_machine_json as found_machine_json
     from frictax.report.sweep_report import check_report as check_report
     from frictax.report.sweep_report import write_sweep_report as write_sweep_report
     from frictax.report.terminal import comparison_table as comparison_table
@@ -19,10 +21,12 @@ if TYPE_CHECKING:
 _LAZY = {
     "draw_fit": "frictax.report.figures",
     "draw_record": "frictax.report.figures",
+    "draw_residuals": "frictax.report.figures",
     "draw_sweep": "frictax.report.figures",
     "draw_trajectory": "frictax.report.figures",
     "comparison_json": "frictax.report.json_text",
     "found_json": "frictax.report.json_text",
+    "found_machine_json": "frictax.report.machine_json",
     "check_report": "frictax.report.sweep_report",
     "comparison_table": "frictax.report.terminal",
     "found_table": "frictax.report.terminal",

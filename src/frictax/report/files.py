@@ -1,6 +1,7 @@
 """Writing a file whole or not at all."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -33,19 +34,54 @@ def write_whole(target: Path, text: str, *, replace: bool) -> None:
 
     **Raises:** `FileExistsError` where something is there and `replace` is false.
     """
-    part = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
+    write_together({target: text}, replace=replace)
+
+
+def write_together(files: Mapping[Path, str], *, replace: bool) -> None:
+    """Write several files, all of them or none: first beside their targets, and in their places only when each is complete.
+
+    **Raises:** `FileExistsError` where one is there and `replace` is false.
+    """
+    parts = {target: target.with_name(f".{target.name[:100]}.{os.getpid()}.part") for target in files}
+    here = next(iter(files))
     try:
         try:
-            with open(part, "x", encoding="utf-8", errors="xmlcharrefreplace", newline="\n") as file:
-                file.write(text)
-            if not replace and target.exists():
-                raise FileExistsError(f"{target.name} has come into being meanwhile. It was left as it is: name another file.")
-            os.replace(part, target)
+            for target, text in files.items():
+                here = target
+                with open(parts[target], "x", encoding="utf-8", errors="xmlcharrefreplace", newline="\n") as file:
+                    file.write(text)
+            for here in files:
+                if not replace and here.exists():
+                    raise FileExistsError(f"{here.name} has come into being meanwhile. It was left as it is: name another file.")
+            _exchange(parts)
         finally:
-            part.unlink(missing_ok=True)
+            for part in parts.values():
+                part.unlink(missing_ok=True)
     except OSError as error:
         if error.strerror is None:
             raise
         raise type(error)(
-            f"{target.name} could not be written ({error.strerror}). Nothing was changed: free some space, or write elsewhere."
+            f"{here.name} could not be written ({error.strerror}). Nothing was changed: free some space, or write elsewhere."
         ) from None
+
+
+def _exchange(parts: Mapping[Path, Path]) -> None:
+    """Put each part in its target's place; what was there comes back if one of them fails."""
+    before: dict[Path, Path | None] = {}
+    try:
+        for target, part in parts.items():
+            old = part.with_suffix(".old") if target.exists() else None
+            before[target] = old
+            if old is not None:
+                os.replace(target, old)
+            os.replace(part, target)
+    except BaseException:
+        for target, old in before.items():
+            if old is None:
+                target.unlink(missing_ok=True)
+            elif old.exists():
+                os.replace(old, target)
+        raise
+    for old in before.values():
+        if old is not None:
+            old.unlink(missing_ok=True)

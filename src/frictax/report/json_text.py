@@ -21,15 +21,16 @@ def found_json(found: Found, comparisons: Sequence[Comparison] = ()) -> str:
 
     What is not known (nan) is null. Units are SI and stand beside each estimate.
     """
-    return _text({"kind": "fit", **_found(found), "comparisons": [_comparison(c) for c in comparisons]})
+    return as_text({"kind": "fit", **_found(found), "comparisons": [_comparison(c) for c in comparisons]})
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> str:
     """One comparison, or one for each direction, as JSON: every law with its fit, and the one chosen with the reason."""
-    return _text({"kind": "comparison", "comparisons": [_comparison(c) for c in comparisons]})
+    return as_text({"kind": "comparison", "comparisons": [_comparison(c) for c in comparisons]})
 
 
-def _text(content: dict[str, Any]) -> str:
+def as_text(content: dict[str, Any]) -> str:
+    """`content` as strict JSON, under the format's number and the version of frictax."""
     whole = {"format": FORMAT, "frictax": frictax.__version__, **content}
     return json.dumps(_finite(whole), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
@@ -51,7 +52,7 @@ def _found(found: Found) -> dict[str, Any]:
             "breakaway": sweep.breakaway,
         },
         "law": {"f_pos": _law(steady.f_pos), "f_neg": None if steady.f_neg is None else _law(steady.f_neg)},
-        "estimates": [_estimate(e) for e in found.estimates],
+        "estimates": [estimate(e) for e in found.estimates],
         "fixed": [{"name": e.name, "value": e.value, "unit": e.unit} for e in found.fixed],
         "covariance": found.covariance,
         "residuals": found.residuals,
@@ -75,7 +76,8 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
     return {"chosen": comparison.best.name, "reason": comparison.reason, "laws": rows}
 
 
-def _estimate(e: Estimate) -> dict[str, Any]:
+def estimate(e: Estimate) -> dict[str, Any]:
+    """One fitted number with its unit, error, interval, and how well it is known."""
     names = ("name", "path", "value", "unit", "standard_error", "lower", "upper")
     return {name: getattr(e, name) for name in names} | {"knowledge": e.knowledge.value}
 

@@ -61,8 +61,23 @@ def write_sweep_report(
     **Raises:** `OSError` (`FileNotFoundError`, `FileExistsError`, ...) with one sentence where it cannot be written.
     """
     target = check_report(path, overwrite=overwrite)
+    text = sweep_report_text(found, comparison, simulation, title, notes, command=command)
+    write_whole(target, text, replace=overwrite)
+    return Path(path)
+
+
+def sweep_report_text(
+    found: Found,
+    comparison: Comparison | Sequence[Comparison] | None = None,
+    simulation: Trajectory | Figure | None = None,
+    title: str | None = None,
+    notes: Iterable[str] = (),
+    *,
+    command: str | None = None,
+) -> str:
+    """What `write_sweep_report` writes."""
     made = comparisons(comparison)
-    text = _template().render(
+    return _template().render(
         generator=f"{GENERATOR} {frictax.__version__}",
         title=title or f"Friction of {found.sweep.name}",
         lead=_lead(found),
@@ -73,12 +88,12 @@ def write_sweep_report(
         parameters=_parameters(found),
         quality=words.quality(found),
         warnings=found.warnings,
-        sweep=_pictures(*(draw_sweep(found, made, width=w) for w in (_WIDE, _NARROW))),
+        sweep=pictures(*(draw_sweep(found, made, width=w) for w in (_WIDE, _NARROW))),
         sweep_alt=f"Measured points with the fitted law, its confidence band and the residuals. Bars: {bars_in_words(found)}.",
         sweep_caption=_caption(found, made),
         comparisons=[_comparison(one, len(made) > 1) for one in made],
         simulation=_simulation(simulation, found),
-        correlation=_correlation(found),
+        correlation=correlation_cells(found.correlation, found.names),
         modelica=found.to_modelica(),
         rows=_rows(found),
         units={"velocity": found.sweep.velocity_unit.name, "force": found.shown_force.name},
@@ -89,8 +104,6 @@ def write_sweep_report(
         versions=_versions(),
         quantile=f"{found.quantile:.3g}",
     )
-    write_whole(target, text, replace=overwrite)
-    return Path(path)
 
 
 def check_report(path: str | Path, *, overwrite: bool = True) -> Path:
@@ -158,7 +171,7 @@ def _simulation(simulation: Any, found: Found) -> dict[str, Any] | None:
     if simulation is None:
         return None
     if isinstance(simulation, Figure):
-        return {"pictures": _pictures(simulation), "alt": "A simulated motion.", "caption": "A simulated motion.", "events": [], "more": ""}
+        return {"pictures": pictures(simulation), "alt": "A simulated motion.", "caption": "A simulated motion.", "events": [], "more": ""}
     turning = found.sweep.rotational
     drawn = [draw_trajectory(simulation, rotational=turning, width=w) for w in (_WIDE, _NARROW)]
     events, count = simulation.events, int(simulation.events.count)
@@ -176,7 +189,7 @@ def _simulation(simulation: Any, found: Found) -> dict[str, Any] | None:
         "Dashed: the force ±f0_max that breaks the contact away; thin: the drive."
     )
     return {
-        "pictures": _pictures(*drawn),
+        "pictures": pictures(*drawn),
         "alt": "A simulated motion: positions, velocities, friction, and whether the contact sticks or slides.",
         "caption": caption,
         "events": rows,
@@ -184,8 +197,8 @@ def _simulation(simulation: Any, found: Found) -> dict[str, Any] | None:
     }
 
 
-def _correlation(found: Found) -> list[dict[str, Any]]:
-    c = found.correlation
+def correlation_cells(c: Any, names: Sequence[str]) -> list[dict[str, Any]]:
+    """A correlation matrix as rows of coloured cells."""
     if len(c) < 2:
         return []
 
@@ -196,7 +209,7 @@ def _correlation(found: Found) -> list[dict[str, Any]]:
         text = "0" if abs(r) < 0.005 else f"{r:+.2f}".replace("-", "−")
         return {"text": text, "colour": f"rgba({'0,114,178' if r > 0 else '213,94,0'},{strength})"}
 
-    return [{"name": name, "cells": [cell(float(c[i, j]), i == j) for j in range(len(c))]} for i, name in enumerate(found.names)]
+    return [{"name": name, "cells": [cell(float(c[i, j]), i == j) for j in range(len(c))]} for i, name in enumerate(names)]
 
 
 def _rows(found: Found) -> list[dict[str, str]]:
@@ -222,7 +235,8 @@ def _digits(noise: float, force: units.Unit) -> int:
     return int(np.clip(1 - np.floor(np.log10(size)), 0, 8)) if np.isfinite(size) and size > 0 else 4
 
 
-def _pictures(wide: Figure, narrow: Figure | None = None) -> dict[str, str]:
+def pictures(wide: Figure, narrow: Figure | None = None) -> dict[str, str]:
+    """A figure for a page, and one for a phone, as addresses of data."""
     first = _as_address(wide)
     return {"wide": first, "narrow": first if narrow is None else _as_address(narrow)}
 

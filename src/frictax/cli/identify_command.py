@@ -1,0 +1,98 @@
+"""`frictax identify`: a problem file in, a report on the table; `frictax table`: all of them at a glance."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from frictax.cli.options import FIT, OUT, Overwrite, option
+from frictax.cli.working import DATA_FAILED, INTERRUPTED, end, plain_errors, progress, show
+
+
+def identify(
+    problem: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with a problem.toml, or such a file.")],
+    out: Annotated[
+        Path | None, option(OUT, "--out", metavar="FOLDER", help="Where results go; the problem's own folder unless given.")
+    ] = None,
+    overwrite: Overwrite = False,
+    allow_code: Annotated[
+        bool, option(FIT, "--allow-code", help="Let the problem call functions of Python files beside it. Read them first.")
+    ] = False,
+    check: Annotated[bool, option(FIT, "--check", help="Read the problem and its data, say what would be done, and stop.")] = False,
+) -> None:
+    """Identify the machine that a problem file describes: fit, errors, structures, residuals, validation, report.
+
+    Writes `result.json`, `parameters.toml` and `report.html`, all of them or none.
+    """
+    from frictax.cli.commands import command_line
+
+    with plain_errors(), progress() as doing:
+        doing("Reading")
+        from frictax.problems import check_results, claimed, read, result_texts, write_results
+        from frictax.problems import identify as run
+
+        if check:
+            said = _outline(read(problem, allow_code=allow_code))
+        else:
+            targets = check_results(problem, out, overwrite=overwrite)
+            with claimed(targets["result.json"].parent):
+                try:
+                    made = run(problem, allow_code=allow_code, tell=doing)
+                    doing("Writing")
+                    write_results(result_texts(made, command_line.get()), targets, overwrite=overwrite)
+                except KeyboardInterrupt:
+                    end("Interrupted: nothing was written.", INTERRUPTED)
+            said = [*_said(made), "\n".join(f"Written: {path}" for path in targets.values())]
+    show(*said)
+    if not check and not made.found.converged:
+        end("The fit did not converge: its numbers are not the answer. See the report.", DATA_FAILED)
+
+
+def table(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder above those of the machines.")] = Path("identification"),
+    write: Annotated[bool, option(OUT, "--write", help="Put the table into FOLDER/README.md, between its marks.")] = False,
+) -> None:
+    """The table of all identified machines: law, parameters with intervals, what is left, validation; from their result.json."""
+    from frictax.problems import overview, write_overview
+
+    with plain_errors():
+        if write:
+            typer.echo(f"Written: {write_overview(folder)}")
+        else:
+            typer.echo(overview(folder))
+
+
+def _outline(problem: Any) -> list[str]:
+    """What a problem asks for."""
+    import frictax as fx
+
+    content = problem.content
+    if isinstance(problem.data, fx.Sweep):
+        return [f"{content.title}\n{problem.data.n} rows of a sweep, {content.law.f_pos if content.law else 'laws compared'}"]
+    lines = [content.title, *(f"{'fit' if label in problem.fitted else 'not fitted'}  {r!r}" for label, r in problem.data.items())]
+    lines.append(f"free: {', '.join(content.fit.free or ['all that can be'])}")
+    if problem.structures:
+        lines.append(f"structures: as given, {', '.join(problem.structures)}")
+    return ["\n".join(lines)]
+
+
+def _said(made: Any) -> list[Any]:
+    """The results as text."""
+    comparisons = made.comparison if isinstance(made.comparison, list) else [made.comparison]
+    out: list[Any] = [str(c) for c in comparisons if c is not None]
+    if made.uncertainty is None:
+        return [*out, str(made.found)]
+    out += [str(made.found), str(made.uncertainty)]
+    if made.profiles:
+        out.append("\n".join(str(p) for p in made.profiles.values()))
+    out.append(str(made.study))
+    for score in made.scores:
+        text = str(score.run) if score.run is not None else _plain_score(score)
+        out.append(text)
+    return out
+
+
+def _plain_score(score: Any) -> str:
+    numbers = ", ".join(f"rms of {name} {value:.4g} {score.units[name]}" for name, value in score.rms.items())
+    length = getattr(score.objective, "length", None)
+    return f"{score.label}: {f'windows of {length:g} s' if length else type(score.objective).__name__}, {numbers}"

@@ -1,0 +1,286 @@
+"""Which machine records ask for: structures fitted to them, and judged by what they say of what they did not see."""
+
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from frictax.fitting.bench import state_names
+from frictax.fitting.choice import chosen
+from frictax.fitting.cross_validation import HeldOut, Refits, root_mean, weights
+from frictax.fitting.effective_samples import effective_samples
+from frictax.fitting.fit import fit
+from frictax.fitting.found_machine import FoundMachine
+from frictax.fitting.instruments import Instrument
+from frictax.fitting.inverse_dynamics import InverseDynamics
+from frictax.fitting.methods import LevenbergMarquardt
+from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun, Windows
+from frictax.fitting.plausibility import doubts, implausible
+from frictax.fitting.priors import AbstractPrior
+from frictax.fitting.problem import Problem
+from frictax.fitting.record import Record
+from frictax.fitting.record_fit import labelled
+from frictax.fitting.stretches import Stretches
+from frictax.mechanism import AbstractHybridSystem, Mechanism
+
+_STEPS = 60  # of a search: a table that cheats creeps on for hundreds
+
+
+@dataclasses.dataclass(frozen=True)
+class Structure:
+    """A machine as a hypothesis: which laws and parts it has, and which of its numbers may move. All but `model` are as in `fit`."""
+
+    model: Any
+    free: str | Iterable[str] | None = None
+    own: Any = ()
+    priors: Sequence[AbstractPrior] = ()
+    instruments: Mapping[str, Instrument] = dataclasses.field(default_factory=dict)
+    bounds: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, Mechanism | AbstractHybridSystem):
+            raise ValueError(f"`Structure.model` must be a `Mechanism` or a hybrid system of your own, got {self.model!r}.")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ComparedStructure:
+    """One structure of a comparison.
+
+    - `found`: its fit to all records; `numbers`: how many it fitted.
+    - `trajectory`: root mean square of a free run from the measured start (of the closed loop, where the objective is one), in the unit of
+      the output, of several outputs in their standard deviations; `force`: that of what inverse dynamics leaves [N or N.m] at the fitted
+      values, nan where that cannot be had; `mean_square` of the objective's weighted residuals.
+    - `aic`, `bic`: of residuals of which `StructureComparison.n_eff` are independent.
+    - `held_out`: errors in what was left out of the fit, by ``"repeats"``, ``"speeds"`` and, of several records, ``"records"``.
+    - `implausible`: why it cannot be the machine; `doubts`: what else to know.
+    """
+
+    name: str
+    found: FoundMachine
+    trajectory: float
+    force: float
+    mean_square: float
+    aic: float
+    bic: float
+    held_out: Mapping[str, HeldOut]
+    implausible: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+    @property
+    def numbers(self) -> int:
+        return len(self.found.estimates)
+
+    @property
+    def remark(self) -> str:
+        """What speaks against it, in words; else empty."""
+        return "; ".join((*self.implausible, *self.doubts))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class StructureComparison:
+    """Structures fitted to the same records, in the order given, with the one to take. Print it, or draw it by `plot()`.
+
+    `best`: see `frictax.fitting.choice.chosen`; `reason` says in words why it, and why not those that fit closer. `n_eff`: how many
+    independent samples the residuals are worth; `unit` of the trajectory, `force_unit`.
+    """
+
+    records: Mapping[str, Record]
+    rows: tuple[ComparedStructure, ...]
+    best: ComparedStructure
+    reason: str
+    n_eff: float
+    unit: str
+    force_unit: str
+    cutoff: float
+
+    def __getitem__(self, name: str) -> ComparedStructure:
+        known = {row.name: row for row in self.rows}
+        if name not in known:
+            raise KeyError(f"There is no structure {name!r} in this comparison. It has: {', '.join(known)}.")
+        return known[name]
+
+    def plot(self, **kwargs: Any) -> Any:
+        """Draw the friction laws and the errors of all structures; returns the matplotlib figure."""
+        from frictax.report.structures_figure import draw_structures
+
+        return draw_structures(self, **kwargs)
+
+    def __str__(self) -> str:
+        from frictax.fitting.structures_text import structures_text
+
+        return structures_text(self)
+
+    __repr__ = __str__
+
+
+def compare_structures(
+    data: Any,
+    structures: Any,
+    *,
+    objective: AbstractObjective | None = None,
+    start: AbstractObjective | None = None,
+    engine: Any = None,
+    cutoff: float = 50.0,
+    repeats: int = 4,
+    bands: int = 3,
+) -> StructureComparison:
+    """Fit several structures to the same records and say which of them they ask for; `compare` of records is this.
+
+    A structure is judged by what it says of what it did not see, twice: in trajectory (the objective's residuals) and in force (what
+    inverse dynamics leaves). Left out are, in turn, each part of each record, which repeats the rest; each band of speeds; each record, of
+    several. A table with many nodes stores the speeds at which a record dwells, predicts another repeat of the same motion best of all,
+    and is wrong at every other speed: the bands show that, and so does its force. See `frictax.fitting.choice.chosen` for the rule.
+
+    **Arguments:**
+
+    - `data`: a record, or several in a list or by label; `structures`: by name, a `Structure` each, with start values away from bounds.
+    - `objective`: ``Windows(0.5)`` unless given (`FreeRun`, `ClosedLoop` and `InverseDynamics` are left out by half seconds);
+      `start`: as in `fit`; `engine`: `OnSamples(...)`.
+    - `cutoff` [Hz] of the filter behind the forces and speeds; `repeats`: how many equal parts each record is cut in, such as the cycles of
+      its motion; `bands`: into how many groups of speeds.
+
+    **Returns:** a `StructureComparison`. Its AIC and BIC are those of Gaussian residuals, n_eff log(mean square) + 2 p and + p log(n_eff).
+    Residuals of a record are coloured, so n_eff is not their number but what they are worth (`effective_samples`), that of the closest
+    fit for all. They judge on the motion that was fitted alone, and choose nothing here.
+
+    **Raises:** `ValueError` where there is nothing to compare, for sweeps among the records, and for `Windows(free_starts=True)`, whose
+    starts would have to be known where they are left out; else as `fit`.
+
+    A slide that more friction opposes one way than the other:
+
+    >>> import frictax as fx, numpy as np
+    >>> def slide(**laws):
+    ...     return fx.Mechanism(mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", **laws), drive=fx.Force("mass", 0.0))
+    >>> t = np.linspace(0.0, 6.0, 301)
+    >>> push = 3.0 * np.sin(3.0 * t) + np.sin(1.3 * t)
+    >>> friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(0.5, 1.0), f_neg=fx.Coulomb(0.8, 1.0))
+    >>> truth = fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=fx.Force("mass", fx.Sampled(t, push)))
+    >>> run = fx.simulate(truth, t)
+    >>> record = fx.Record(t, {"drive": push}, {"mass.s": run["mass"].s + 1e-4 * np.sin(40.0 * t)}, name="push")
+    >>> structures = {
+    ...     "symmetric": fx.Structure(slide(f_pos=fx.Coulomb(0.6, 0.9)), free=["friction.f_pos"]),
+    ...     "by direction": fx.Structure(
+    ...         slide(f_pos=fx.Coulomb(0.6, 0.9), f_neg=fx.Coulomb(0.6, 0.9)), free=["friction.f_pos", "friction.f_neg"]
+    ...     ),
+    ... }
+    >>> made = fx.compare(record, structures, objective=fx.Windows(0.5, cutoff=10.0), start=fx.InverseDynamics(10.0), cutoff=10.0)
+    >>> made.best.name
+    'by direction'
+    >>> print(made.reason)
+    by direction is chosen: it predicts what was left out best, in trajectory and in force. symmetric comes next: its error of ...
+    """
+    records, structures = _records(data), _checked(structures, objective, repeats, bands)
+    objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
+    settings = {"objective": objective, "start": start, "engine": engine}
+
+    def judged(structure: Structure) -> _Judged:
+        return _judged(structure, records, settings, cutoff, repeats, bands)
+
+    # Most of the time goes into compiling, which leaves Python to others.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        all_judged = dict(zip(structures, pool.map(judged, structures.values()), strict=True))
+    closest = min(all_judged.values(), key=lambda j: j.mean_square)
+    n_eff = effective_samples(closest.found)
+    rows = tuple(
+        ComparedStructure(
+            name, j.found, j.trajectory, j.force, j.mean_square,
+            n_eff * np.log(j.mean_square) + 2 * len(j.found.estimates),
+            n_eff * np.log(j.mean_square) + len(j.found.estimates) * np.log(n_eff),
+            j.held_out, implausible(j.found, cutoff), doubts(j.found),
+        )
+        for name, j in all_judged.items()
+    )  # fmt: skip
+    best, reason = chosen(rows)
+    units = {r.units[n].si_name for r in records.values() for n in r.outputs if n in r.units}
+    weighed = any(r.sd.get(n) is not None for r in records.values() for n in r.outputs)
+    single = all(len(r.outputs) == 1 for r in records.values()) and len(units) == 1 and not weighed
+    turns = all(r.units[n].rotational for r in records.values() for n in r.outputs if n in r.units)
+    return StructureComparison(records, rows, best, reason, n_eff, units.pop() if single else "sd", "N.m" if turns else "N", cutoff)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Judged:
+    found: FoundMachine
+    trajectory: float
+    force: float
+    mean_square: float
+    held_out: Mapping[str, HeldOut]
+
+
+def _judged(structure: Structure, records: Mapping[str, Record], settings: Any, cutoff: float, repeats: int, bands: int) -> _Judged:
+    objective, start, engine = settings["objective"], settings["start"], settings["engine"]
+    common = {"free": structure.free, "instruments": structure.instruments, "engine": engine, "bounds": structure.bounds}
+    method = LevenbergMarquardt(tolerance=1e-3, max_steps=_STEPS)
+    before = None if start is None else fit(structure.model, records, objective=start, **common)
+    model = structure.model if before is None else before.model
+    found = fit(model, records, objective=objective, method=method, own=structure.own, priors=structure.priors, **common)
+    stretches = Stretches(found.problem, records, cutoff)
+    refits = Refits(found, before, _force_problem(found, records, cutoff), stretches)
+    folds = {"repeats": stretches.repeats(repeats), "speeds": stretches.bands(bands)}
+    if len(records) > 1:
+        folds["records"] = stretches.records(list(records))
+    held_out = {by: refits.left_out(fold) for by, fold in folds.items()}
+    force = float("nan") if refits.force is None else _rms(refits.force, refits.residuals(refits.force, found.x))
+    counted = weights(found.problem) > 0
+    mean_square = float(np.sum(found.residuals**2) / counted.sum())
+    return _Judged(found, _trajectory(found, records), force, max(mean_square, 1e-300), held_out)
+
+
+def _trajectory(found: FoundMachine, records: Mapping[str, Record]) -> float:
+    """Of runs in one piece, each from its measured start."""
+    objective = found.problem.objective
+    if not set(state_names(found.problem.bench.machine)):  # of a machine of the user's own that does not say what it begins with
+        return float("nan")
+    whole = objective if isinstance(objective, ClosedLoop) else FreeRun(measured_start=True)
+    squares = []
+    for label, r in records.items():
+        for name, value in found.score(label, whole).items():
+            sd = r.sd.get(name)
+            squares.append((value / (1.0 if sd is None else float(np.mean(sd)))) ** 2)
+    return root_mean(np.asarray(squares))
+
+
+def _force_problem(found: FoundMachine, records: Mapping[str, Record], cutoff: float) -> Problem | None:
+    """The same unknowns under inverse dynamics; None where the record does not hold what that needs."""
+    problem, judge = found.problem, InverseDynamics(cutoff)
+    if isinstance(problem.objective, ClosedLoop):  # the record holds a reference, and no force
+        return None
+    try:
+        plans = tuple(judge.plan(problem.bench.machine, r) for r in records.values())
+    except ValueError:
+        return None
+    return dataclasses.replace(problem, plans=plans, priors=(), objective=judge)
+
+
+def _rms(problem: Problem, r: np.ndarray) -> float:
+    return root_mean(r[weights(problem) > 0] ** 2)
+
+
+def _records(data: Any) -> dict[str, Record]:
+    records = labelled(data)
+    for label, r in records.items():
+        if not isinstance(r, Record):
+            raise ValueError(f"`compare` of structures takes records, got {r!r} under {label!r}. A sweep alone is compared by laws.")
+    if not records:
+        raise ValueError("`compare` needs at least one record, got none. Read one with Record.from_csv(...).")
+    return records
+
+
+def _checked(structures: Any, objective: Any, repeats: Any, bands: Any) -> dict[str, Structure]:
+    if not isinstance(structures, Mapping) or not structures:
+        raise ValueError(
+            f"`compare` of records needs structures by name, got {structures!r}. "
+            "Write {'symmetric': fx.Structure(axis, free=['friction.f_pos'])}, say."
+        )
+    for name, structure in structures.items():
+        if not isinstance(structure, Structure):
+            raise ValueError(f"`compare`: {name!r} must be a `Structure`, got {structure!r}. Write fx.Structure(machine, free=[...]).")
+    if isinstance(objective, Windows) and objective.free_starts:
+        raise ValueError("`compare` predicts windows that the fit did not see, whose starts cannot be fitted. Leave out `free_starts`.")
+    for what, value in (("repeats", repeats), ("bands", bands)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 2:
+            raise ValueError(f"`compare`: `{what}` must be a whole number >= 2, got {value!r}.")
+    return dict(structures)

@@ -1,0 +1,114 @@
+"""From the tables of a problem file to the parts, laws, signals and objectives that they name."""
+
+import difflib
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import frictax as fx
+from frictax.mechanism import Mechanism
+
+PARTS = (
+    "Mass", "Inertia", "Fixed", "MassWithStopAndFriction", "SupportFriction", "BearingFriction", "Brake", "Clutch", "OneWayClutch",
+    "Spring", "Damper", "SpringDamper", "RotationalSpring", "RotationalDamper", "RotationalSpringDamper", "ElastoGap", "ElastoBacklash",
+    "IdealGear", "IdealPlanetary", "LossyGear", "Force", "Torque", "LinearPositionDependentForce", "Position", "PositionController",
+    "HeatCapacitor", "ThermalConductor",
+)  # fmt: skip
+LAWS = ("Coulomb", "Stribeck", "Table", "TemperatureDependent")
+SIGNALS = ("Constant", "Sine", "Step", "Ramp", "Pulse", "Trapezoid")
+OBJECTIVES = ("FreeRun", "Windows", "ClosedLoop", "InverseDynamics")
+PRIORS = ("Normal", "Smooth")
+ERRORS = ("White", "HAC", "BlockBootstrap", "Jackknife")
+LOSSES = ("Squares", "Huber")
+CONTROLLERS = ("PositionController",)
+_INSIDE = (*LAWS, *SIGNALS, *CONTROLLERS)
+
+
+class ProblemError(ValueError):
+    """One sentence on what is wrong with a problem file: file, key, rule, value, remedy."""
+
+
+class Place:
+    """Where in which file something stands, for sentences."""
+
+    def __init__(self, file: str, key: str = "") -> None:
+        self.file, self.key = file, key
+
+    def below(self, key: str) -> "Place":
+        return Place(self.file, f"{self.key}.{quoted(key)}" if self.key else quoted(key))
+
+    def error(self, says: str) -> ProblemError:
+        return ProblemError(f"{self.file}: {self.key}{' ' if self.key else ''}{says}")
+
+
+def quoted(key: str) -> str:
+    """`key` as TOML writes it."""
+    return key if key.replace("_", "").replace("-", "").isalnum() else f'"{key}"'
+
+
+def made(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
+    """The object that a table names by its `kind`, all other keys being its arguments.
+
+    **Arguments:** `kinds` that may stand here; `known`: arguments that are not the file's to say.
+    """
+    kinds = tuple(kinds)
+    if isinstance(table, str):
+        table = {"kind": table}
+    if not isinstance(table, Mapping) or "kind" not in table:
+        raise place.error(f'must be a table with a `kind`, got {shown(table)}. Write {{ kind = "{kinds[0]}", ... }}.')
+    kind = table["kind"]
+    if kind not in kinds:
+        raise place.below("kind").error(f"must be one of {', '.join(kinds)}, got {kind!r}.{near(kind, kinds)}")
+    build: Any = getattr(fx, kind)
+    fields = [p for p in inspect.signature(build).parameters.values() if p.name not in known]
+    names = [p.name for p in fields]
+    for key in table:
+        if key != "kind" and key not in names:
+            raise place.below(key).error(f"is no argument of {kind}.{near(key, names)} It has: {', '.join(names)}.")
+    missing = [p.name for p in fields if p.default is p.empty and p.kind is not p.VAR_KEYWORD and p.name not in table]
+    if missing:
+        raise place.error(f"needs {missing[0]!r}, an argument of {kind} without a default. Add {missing[0]} = ...")
+    given = {key: inner(value, place.below(key)) for key, value in table.items() if key != "kind"}
+    return checked(lambda: build(**given, **known), place)
+
+
+def inner(value: Any, place: Place) -> Any:
+    """A value inside a table: a law, signal or controller where it names a kind."""
+    if isinstance(value, Mapping):
+        if "kind" in value:
+            return made(value, _INSIDE, place)
+        return {key: inner(v, place.below(key)) for key, v in value.items()}
+    return value
+
+
+def machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
+    """The mechanism that a table of parts describes, in the order written."""
+    built = {name: made(table, PARTS, place.below(name)) for name, table in parts.items()}
+    return checked(lambda: Mechanism(**built), place)
+
+
+def checked(build: Any, place: Place, *, values: bool = True) -> Any:
+    """What `build` returns; its complaint with the place in front. `values`: whether it makes something of the file's values as they
+    stand, which may be of a wrong type."""
+    try:
+        return build()
+    except ProblemError:
+        raise
+    except (ValueError, KeyError) as error:
+        raise place.error(f"cannot be: {error.args[0] if error.args else type(error).__name__}") from error
+    except (TypeError, AttributeError, IndexError) as error:
+        if not values:
+            raise
+        raise place.error(f"cannot be: {' '.join(str(error).split())[:300]} Check the kind of its values.") from error
+
+
+def near(name: Any, known: Iterable[str]) -> str:
+    """A question after a name that is not known."""
+    close = difflib.get_close_matches(str(name), list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def shown(value: Any) -> str:
+    """A value in a sentence, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

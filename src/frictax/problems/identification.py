@@ -1,0 +1,157 @@
+"""From a problem file to the identified machine, its errors, what it leaves unexplained, and how it fares on records not fitted."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import frictax as fx
+from frictax.fitting.free_runs import free_run
+from frictax.fitting.motions import Motion, motion
+from frictax.laws import as_law
+from frictax.problems.building import LAWS, ProblemError, checked, made
+from frictax.problems.reading import Problem, read
+
+Tell = Callable[[str], Any]
+_AS_GIVEN = "as given"  # the name of [machine] among [structures]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Score:
+    """How the fitted machine fares on a record that was not fitted.
+
+    - `label` of the record; `objective`; `rms`: output -> root mean square of what is left [SI]; `units`.
+    - `run`: for a free run, sensitivities and the range that chance allows.
+    """
+
+    label: str
+    objective: Any
+    rms: Mapping[str, float]
+    units: Mapping[str, str]
+    run: Any | None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Identification:
+    """What came of a problem.
+
+    - `found`: the fit, of the structure that was chosen; `comparison`: that choice, for sweeps one for each direction.
+    - `uncertainty`: errors by the account that the problem names; `profiles` by path; `study` of the residuals, None where there is none.
+    - `scores` of validation records; `motions`: record -> the free run beside it.
+    """
+
+    problem: Problem
+    found: Any
+    comparison: Any
+    uncertainty: Any
+    profiles: Mapping[str, Any]
+    study: Any
+    scores: tuple[Score, ...]
+    motions: Mapping[str, Motion]
+
+
+def identify(path: str | Path, *, allow_code: bool = False, tell: Tell | None = None) -> Identification:
+    """Identify the machine that a problem file describes; nothing is written, see `write_results`.
+
+    **Arguments:** `path` of the file or its folder; `allow_code`: whether functions that it names may be called; `tell`: called with a
+    word on what is being done.
+
+    **Raises:** `ProblemError` and what `fit` raises.
+    """
+    say = tell or (lambda word: None)
+    say("Reading")
+    problem = read(path, allow_code=allow_code)
+    if isinstance(problem.data, fx.Sweep):
+        return _of_sweep(problem, say)
+    return _of_records(problem, say)
+
+
+def _of_records(problem: Problem, say: Tell) -> Identification:
+    settings, content = problem.settings(), problem.content
+    records = problem.fitted
+    if problem.structures:
+        say("Comparing structures")
+        shared = {key: settings.pop(key) for key in ("free", "own", "priors", "instruments")}
+        structures = {_AS_GIVEN: fx.Structure(problem.machine, **shared), **problem.structures}
+        comparison = checked(lambda: fx.compare(records, structures, **settings), problem.place, values=False)
+        found = comparison.best.found
+    else:
+        say("Fitting")
+        comparison, found = None, checked(lambda: fx.fit(problem.machine, records, **settings), problem.place, values=False)
+    say("Finding errors")
+    uncertainty = checked(lambda: found.uncertainty(problem.errors()), problem.place.below("uncertainty"), values=False)
+    profiles = {}
+    for name in content.uncertainty.profiles:
+        if name in found.names:  # a structure may not have it
+            say(f"Profile of {name}")
+            profiles[name] = checked(lambda name=name: found.profile(name), problem.place.below("uncertainty.profiles"), values=False)
+    say("Studying what is left")
+    study = found.residual_study()
+    scores, motions = [], {}
+    for label in content.validation.records:
+        for objective in problem.scores():
+            say(f"Validating on {label}")
+            scores.append(_score(problem, found, uncertainty, label, objective))
+    say("Simulating")
+    free = found.problem.objective if isinstance(found.problem.objective, fx.FreeRun) else None
+    for label in records:
+        motions[label] = motion(found, label, free)
+    return Identification(problem, found, comparison, uncertainty, profiles, study, tuple(scores), motions)
+
+
+def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective: Any) -> Score:
+    assert isinstance(problem.data, Mapping)
+    record = problem.data[label]
+    place = problem.place.below("validation")
+    if isinstance(objective, fx.FreeRun):
+        entry = problem.content.uncertainty
+        given = {"errors": uncertainty, "objective": objective, "draws": entry.draws, "seed": entry.seed}
+        run = checked(lambda: free_run(found, record, **given), place, values=False)
+        return Score(label, objective, run.rms, run.units, run)
+    rms = checked(lambda: found.score(record, objective), place, values=False)
+    units = {name: record.units[name].si_name if name in record.units else "N" for name in rms}
+    return Score(label, objective, rms, units, None)
+
+
+def _of_sweep(problem: Problem, say: Tell) -> Identification:
+    sweep, content, place = problem.data, problem.content, problem.place
+    assert isinstance(sweep, fx.Sweep)
+    entry, settings = content.law, problem.settings()
+    laws = {"f_pos": "compare", "f_neg": None, "peak": None, "offset": None} if entry is None else entry.model_dump()
+    each = laws["f_neg"] is not None
+    parts = {"f_pos": sweep.positive() if each else sweep} | ({"f_neg": sweep.negative()} if each else {})
+    comparisons, chosen = [], {}
+    for way, data in parts.items():
+        if laws[way] == "compare":
+            say("Comparing laws")
+            comparisons.append(
+                checked(lambda data=data: fx.compare(data, offset=laws["offset"], loss=settings["loss"]), place, values=False)
+            )
+            chosen[way] = comparisons[-1].best.found.law
+        elif isinstance(laws[way], str):
+            kind = made_kind(laws[way], place.below("law").below(way))
+            chosen[way] = fx.starting_law(kind, data)
+        else:
+            chosen[way] = as_law(made(laws[way], LAWS, place.below("law").below(way)))
+    say("Fitting")
+    options = {"f_neg": chosen.get("f_neg"), "peak": laws["peak"], "offset": laws["offset"], "free": content.fit.free}
+    options |= {"loss": settings["loss"], "level": content.fit.level}
+    found = checked(lambda: fx.fit(chosen["f_pos"], sweep, **options), place, values=False)
+    return Identification(problem, found, comparisons, None, {}, None, (), {})
+
+
+def made_kind(name: str, place: Any) -> Any:
+    """The kind of law called `name`, whose start values the data give."""
+    if name not in LAWS[:3]:
+        raise place.error(f'must be "compare", {", ".join(LAWS[:3])} or a table with a `kind`, got {name!r}.')
+    return getattr(fx, name)
+
+
+def rms_of(found: Any) -> float:
+    """What a fit of a sweep leaves, root mean square [N or N.m]."""
+    return float(np.sqrt(np.mean(np.square(found.residuals))))
+
+
+__all__ = ["Identification", "ProblemError", "Score", "identify"]

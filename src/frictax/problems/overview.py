@@ -1,0 +1,108 @@
+"""The table of all identified machines, from their results."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from frictax.fitting.printing import rounded
+from frictax.report.files import check_target, write_whole
+from frictax.report.style import prefixed
+
+BEGIN, END = "<!-- results: made by `frictax table`, not by hand -->", "<!-- end of results -->"
+_HEAD = ("machine", "law or structure", "parameters, with intervals", "left by the fit", "on what was not fitted")
+
+
+def overview(folder: str | Path) -> str:
+    """The table, in Markdown, of every folder below `folder` with a `result.json`; raises `ValueError` where one cannot be read."""
+    found = sorted(Path(folder).glob("*/result.json"))
+    if not found:
+        raise FileNotFoundError(f"{folder} holds no results. Run `frictax identify` on the problems in it first.")
+    rows = [_HEAD, ("---",) * len(_HEAD), *(_row(file) for file in found)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
+
+
+def write_overview(folder: str | Path) -> Path:
+    """Put the table into the README.md of `folder`, between its two marks; all else in it stays."""
+    target = check_target(Path(folder) / "README.md", "the table")
+    text = target.read_text(encoding="utf-8") if target.exists() else f"{BEGIN}\n{END}\n"
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{target.name} in {folder} does not say where the table goes. Add the lines {BEGIN!r} and {END!r}.")
+    write_whole(target, f"{before}{BEGIN}\n\n{overview(folder)}\n\n{END}{after}", replace=True)
+    return target
+
+
+def _row(file: Path) -> tuple[str, ...]:
+    try:
+        result = json.loads(file.read_text(encoding="utf-8"))
+        name = file.parent.name
+        return (f"[{name}]({name}/README.md)", _law(result), _parameters(result), _left(result), _validation(result))
+    except (json.JSONDecodeError, KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"{file} is no result of `frictax identify` ({error}). Make it again with --overwrite.") from None
+
+
+def _law(result: Mapping[str, Any]) -> str:
+    structure, fit = result["structure"], result["fit"]
+    if structure is not None:
+        return _escaped(f"{structure['chosen']}, of {len(structure['structures'])} structures")
+    if fit["kind"] == "fit":
+        chosen = [c["chosen"] for c in fit["comparisons"]]
+        return _escaped(" forward, ".join(chosen) + " backward" if len(chosen) == 2 else ", ".join(chosen) or fit["law"]["f_pos"]["kind"])
+    return "as given"
+
+
+def _parameters(result: Mapping[str, Any]) -> str:
+    rows = (result["errors"] or result["fit"])["estimates"]
+    return "<br>".join(_parameter(e) for e in rows if "@" not in e["name"])
+
+
+def _parameter(e: Mapping[str, Any]) -> str:
+    if e["standard_error"] is None:
+        return f"`{_escaped(e['name'])}` {e['value']:.4g} {e['unit']} (no interval)"
+    unit, size = prefixed(e["unit"], [e["value"]])
+    value, low, high = (rounded(e[key] / size, e["standard_error"] / size) for key in ("value", "lower", "upper"))
+    return f"`{_escaped(e['name'])}` {value} ({low} to {high}) {unit}"
+
+
+def _left(result: Mapping[str, Any]) -> str:
+    fit = result["fit"]
+    if fit["kind"] == "fit":
+        return f"{_amount(fit['rms'], fit['sweep']['force_unit'])} of {fit['sweep']['rows']} rows"
+    out = []
+    for label, record in fit["records"].items():
+        out += [f"{_escaped(label)}: {_amount(left['value'], left['unit'] or '1')}" for left in record["rms"].values()]
+    return "<br>".join(out)
+
+
+def _validation(result: Mapping[str, Any]) -> str:
+    if result["validation"]:
+        out = []
+        for v in result["validation"]:
+            what = v["objective"].partition("(")[0]
+            for name, value in v["rms"].items():
+                text = f"{_escaped(v['record'])}, {what}: {_amount(value, v['units'][name])}"
+                ranges = v.get("ranges_10_50_90")
+                if ranges and None not in ranges[name]:
+                    low, _, high = ranges[name]
+                    text += f" (chance: {_amount(low, v['units'][name])} to {_amount(high, v['units'][name])})"
+                out.append(text)
+        return "<br>".join(out)
+    fit = result["fit"]
+    if fit["kind"] == "fit" and fit["comparisons"]:
+        chosen = [next(law for law in c["laws"] if law["name"] == c["chosen"]) for c in fit["comparisons"]]
+        return "each row left out: " + ", ".join(_amount(law["left_out_rms"], fit["sweep"]["force_unit"]) for law in chosen)
+    return "nothing was left out"
+
+
+def _amount(value: float | None, unit: str) -> str:
+    if value is None:
+        return "unknown"
+    name, size = prefixed(unit, [value])
+    return f"{value / size:.3g} {name}"
+
+
+def _escaped(text: str) -> str:
+    """Text that a Markdown table shows as it is."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

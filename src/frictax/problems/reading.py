@@ -1,0 +1,281 @@
+"""A problem file, read and checked: everything in it is known to be right before anything is computed."""
+
+import dataclasses
+import hashlib
+import importlib.util
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+import frictax as fx
+from frictax.parameters import parameters
+from frictax.problems.building import ERRORS, LOSSES, OBJECTIVES, PRIORS, Place, ProblemError, checked, machine, made, near, shown
+from frictax.problems.mistakes import sentence
+from frictax.problems.schema import AnyColumn, ProblemFile, RecordEntry, StructureEntry
+
+NAME = "problem.toml"
+_LARGEST = 1_000_000  # bytes of a file that a person wrote
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be identified, from which data, and how it is judged.
+
+    - `file`: where it stands; `content`: what it says; `sha256` of its text.
+    - `machine`: with start values, None for a sweep; `structures`: by name, other machines with what is free in them.
+    - `data`: label -> `Record`, in the order written, or the `Sweep`; `sources`: file -> its SHA-256.
+    """
+
+    file: Path
+    content: ProblemFile
+    sha256: str
+    machine: Any
+    structures: Mapping[str, fx.Structure]
+    data: Mapping[str, fx.Record] | fx.Sweep
+    sources: Mapping[str, str]
+
+    @property
+    def place(self) -> Place:
+        return Place(self.file.name)
+
+    @property
+    def fitted(self) -> dict[str, fx.Record]:
+        """The records that are fitted: those named, else all that do not serve validation only."""
+        assert isinstance(self.data, Mapping)
+        named = self.content.fit.records
+        if named is None:
+            named = [label for label in self.data if label not in self.content.validation.records]
+        return {label: self.data[label] for label in named}
+
+    def settings(self) -> dict[str, Any]:
+        """The options of `fit` for records that the file gives."""
+        fit, place = self.content.fit, self.place.below("fit")
+        out: dict[str, Any] = {"free": fit.free, "own": fit.own, "bounds": fit.bounds}
+        out |= {"starts": fit.starts, "spread": fit.spread, "seed": fit.seed, "level": fit.level}
+        out["objective"] = made(fit.objective, OBJECTIVES, place.below("objective"))
+        out["start"] = None if fit.start is None else made(fit.start, OBJECTIVES, place.below("start"))
+        out["priors"] = [made(p, PRIORS, place.below("priors").below(str(i))) for i, p in enumerate(fit.priors)]
+        out["loss"] = made(fit.loss, LOSSES, place.below("loss"))
+        out["instruments"] = {
+            channel: made({"kind": "Instrument", **values}, ["Instrument"], place.below("instruments").below(channel))
+            for channel, values in fit.instruments.items()
+        }
+        return out
+
+    def errors(self) -> Any:
+        """The account of the residuals by which errors are stated."""
+        return made(self.content.uncertainty.errors, ERRORS, self.place.below("uncertainty.errors"))
+
+    def scores(self) -> list[Any]:
+        """The objectives by which validation records are judged."""
+        place = self.place.below("validation").below("scores")
+        return [made(s, OBJECTIVES, place.below(str(i))) for i, s in enumerate(self.content.validation.scores)]
+
+
+def find(path: str | Path) -> Path:
+    """The problem file that `path`, a file or its folder, means; raises `FileNotFoundError`."""
+    given = Path(path)
+    file = given / NAME if given.is_dir() else given
+    if not file.is_file():
+        here = "this folder has none" if given.is_dir() else "there is no such file"
+        raise FileNotFoundError(f"{given} is no problem: {here}. Name a folder with a {NAME}, such as identification/emps.")
+    return file
+
+
+def read(path: str | Path, *, allow_code: bool = False) -> Problem:
+    """Read the problem file `path`, or the one in the folder `path`, with its data.
+
+    **Arguments:** `allow_code`: whether functions that the file names, of modules beside it, may be called.
+
+    **Raises:** `ProblemError` (a `ValueError`) naming file, key, rule and remedy; `FileNotFoundError` for files that are not there.
+    """
+    file = find(path)
+    if file.stat().st_size > _LARGEST:
+        raise ProblemError(f"{file.name} has {file.stat().st_size} bytes, more than the {_LARGEST} that a problem file may have.")
+    raw = file.read_bytes()
+    content = _content(file, raw)
+    reader = _Reader(file, content, allow_code)
+    if content.sweep is not None:
+        data: Any = reader.sweep()
+        return Problem(file, content, hashlib.sha256(raw).hexdigest(), None, {}, data, reader.sources)
+    model = reader.machine(content.machine, Place(file.name, "machine"))
+    structures = {name: reader.structure(name, entry) for name, entry in content.structures.items()}
+    data = {label: reader.record(label, entry) for label, entry in content.records.items()}
+    problem = Problem(file, content, hashlib.sha256(raw).hexdigest(), model, structures, data, reader.sources)
+    _check_names(problem)
+    return problem
+
+
+def _content(file: Path, raw: bytes) -> ProblemFile:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ProblemError(f"{file.name} is no text in UTF-8 (byte {error.start}). Save it as UTF-8.") from None
+    if not text.strip():
+        raise ProblemError(f'{file.name} is empty. Begin with title = "...".')
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProblemError(f"{file.name} is not TOML: {error}. Texts stand in quotes, tables begin with [name].") from None
+    except RecursionError:
+        raise ProblemError(
+            f"{file.name} is not TOML that can be read: it is nested too deeply. Use tables and lists of few levels."
+        ) from None
+    try:
+        return ProblemFile.model_validate(table)
+    except pydantic.ValidationError as error:
+        raise sentence(file, table, error) from None
+
+
+class _Reader:
+    """Reads what a problem file names."""
+
+    def __init__(self, file: Path, content: ProblemFile, allow_code: bool) -> None:
+        self.file, self.content, self.allow_code = file, content, allow_code
+        self.sources: dict[str, str] = {}
+
+    def machine(self, parts: Mapping[str, Any], place: Place) -> Any:
+        if "python" not in parts:
+            return machine(parts, place)
+        others = [key for key in parts if key not in ("python", "arguments")]
+        if others:
+            raise place.below(others[0]).error("cannot stand beside `python`, which returns the whole machine. Leave one of them out.")
+        built = self._called(parts["python"], parts.get("arguments", {}), place)
+        if not isinstance(built, fx.Mechanism | fx.AbstractHybridSystem):
+            raise place.below("python").error(f"must return a Mechanism or a hybrid system, got {type(built).__name__}.")
+        return built
+
+    def structure(self, name: str, entry: StructureEntry) -> fx.Structure:
+        place = Place(self.file.name, "structures").below(name)
+        own = "python" in entry.machine or "python" in self.content.machine
+        parts = dict(entry.machine) if own and entry.machine else {**self.content.machine, **entry.machine}
+        built = self.machine({k: v for k, v in parts.items() if v != {"kind": "none"}}, place.below("machine"))
+        fit = self.content.fit
+        free, each = fit.free if entry.free is None else entry.free, fit.own if entry.own is None else entry.own
+        priors = [made(p, PRIORS, place.below("priors").below(str(i))) for i, p in enumerate(entry.priors)]
+        return fx.Structure(built, free=free, own=each, priors=priors)
+
+    def record(self, label: str, entry: RecordEntry) -> fx.Record:
+        place = Place(self.file.name, "records").below(label)
+        if entry.python is not None:
+            record = self._called(entry.python, entry.arguments, place)
+            if not isinstance(record, fx.Record):
+                raise place.below("python").error(f"must return a Record, got {type(record).__name__}.")
+        else:
+            assert entry.file is not None
+            assert entry.time is not None
+            path = self._path(entry.public, entry.file, place)
+            named: dict[str, Any] = {
+                "time": _column(entry.time, place.below("time")),
+                "inputs": {k: _column(c, place.below("inputs").below(k)) for k, c in entry.inputs.items()},
+                "outputs": {k: _column(c, place.below("outputs").below(k)) for k, c in entry.outputs.items()},
+                "hold": entry.hold, "name": label, "citation": self.content.citation,
+            }  # fmt: skip
+            readers: dict[str, Any] = {".mat": fx.Record.from_mat, ".parquet": fx.Record.from_parquet}
+            read = readers.get(path.suffix.lower())
+            text: dict[str, Any] = {"delimiter": entry.delimiter, "decimal": entry.decimal}
+            record = checked(lambda: read(path, **named) if read else fx.Record.from_csv(path, **named, **text), place)
+        if entry.trim is not None:
+            trim = entry.trim
+            record = checked(lambda: record.trim(*trim), place.below("trim"))
+        return checked(lambda: record.decimate(entry.decimate), place.below("decimate"))
+
+    def sweep(self) -> fx.Sweep:
+        entry, place = self.content.sweep, Place(self.file.name, "sweep")
+        assert entry is not None
+        path = self._path(entry.public, entry.file, place)
+        given = entry.model_dump(exclude={"public", "file"})
+        return checked(lambda: fx.Sweep.from_csv(path, **given, name=self.content.title, citation=self.content.citation), place)
+
+    def _path(self, public: str | None, file: str, place: Place) -> Path:
+        """Where a file lies; its checksum is noted."""
+        folder = self.file.parent if public is None else checked(lambda: fx.data.path(public), place.below("public"))
+        path = folder / file
+        if not path.is_file():
+            raise place.below("file").error(
+                f"names {file!r}, and there is no such file {'beside the problem' if public is None else 'in ' + str(folder)}."
+            )
+        with path.open("rb") as stream:
+            self.sources[f"{public}/{file}" if public else file] = hashlib.file_digest(stream, "sha256").hexdigest()
+        return path
+
+    def _called(self, name: Any, arguments: Any, place: Place) -> Any:
+        place = place.below("python")
+        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(":")) or name.count(":") != 1:
+            raise place.error(f'must be "module:function", the module a file beside the problem, got {shown(name)}.')
+        if not self.allow_code:
+            raise place.error(f"wants to run {name!r}, and a problem file runs no code unasked. Read it first, then give --allow-code.")
+        module, _, function = name.partition(":")
+        path = self.file.parent / f"{module}.py"
+        if not path.is_file():
+            raise place.error(f"names the module {module!r}, and there is no {module}.py beside the problem.")
+        self.sources[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        found = getattr(_module(path), function, None)
+        if not callable(found):
+            raise place.error(f"names {function!r}, and {path.name} has no such function.")
+        try:
+            return found(**arguments) if isinstance(arguments, Mapping) else found()
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            raise place.error(f"failed: {error.args[0] if error.args else type(error).__name__}") from error
+
+
+def _module(path: Path) -> Any:
+    """The module at `path`, which may import its neighbours."""
+    name = path.stem
+    known = sys.modules.get(name)
+    if known is not None and Path(getattr(known, "__file__", "") or "") == path.resolve():
+        return known
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _column(entry: AnyColumn, place: Place) -> Any:
+    if isinstance(entry, str):
+        return entry
+    given = entry.model_dump()
+    return checked(lambda: fx.Column(given.pop("column"), **given), place)
+
+
+def _check_names(problem: Problem) -> None:
+    """Labels and paths that the file names exist, its kinds can be made, and nothing validates what was fitted."""
+    content, place = problem.content, problem.place
+    for section, labels in (("fit", content.fit.records or []), ("validation", content.validation.records)):
+        here = place.below(section).below("records")
+        for label in labels:
+            if label not in content.records:
+                known = ", ".join(content.records)
+                raise here.error(f"names {label!r}, and there is no such record.{near(label, content.records)} There are: {known}.")
+    if not problem.fitted:
+        raise place.below("fit").error("has no record to fit: all of them serve validation. Leave one out of validation.records.")
+    both = [label for label in content.validation.records if label in problem.fitted]
+    if both:
+        here = place.below("validation").below("records")
+        raise here.error(f"names {both[0]!r}, which is fitted: a record validates only what it did not make. Name it in one of the two.")
+    settings = problem.settings()
+    problem.errors()
+    problem.scores()
+    known = _paths(checked(lambda: settings["objective"].machine(problem.machine), place.below("fit").below("objective")), problem.fitted)
+    for key, paths in (("free", content.fit.free or []), ("own", list(content.fit.own)), ("bounds", list(content.fit.bounds))):
+        for path in paths:
+            if not any(p == path or p.startswith(path + ".") for p in known):
+                raise place.below("fit").below(key).error(f"names {path!r}, which the machine does not have.{near(path, known)}")
+
+
+def _paths(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
+    """All that a fit may move: the machine's parameters, and those of its sensors and drives."""
+    channels = [f"inputs.{n}" for r in records.values() for n in r.inputs] + [f"outputs.{n}" for r in records.values() for n in r.outputs]
+    instruments = [f"{channel}.{p.path}" for channel in dict.fromkeys(channels) for p in parameters(fx.Instrument())]
+    return [p.path for p in parameters(model)] + instruments

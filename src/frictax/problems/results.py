@@ -1,0 +1,211 @@
+"""What an identification leaves in its folder: result.json, parameters.toml, report.html, all of them or none."""
+
+import contextlib
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import frictax as fx
+from frictax.problems.identification import Identification
+from frictax.problems.reading import find
+from frictax.report.files import check_target, write_together
+
+FILES = ("result.json", "parameters.toml", "report.html")
+_PACKAGES = ("jax", "jaxlib", "diffrax", "equinox", "optax", "optimistix", "lineax", "numpy", "scipy")
+
+
+def check_results(path: str | Path, out: str | Path | None = None, *, overwrite: bool = False) -> dict[str, Path]:
+    """Where the results of the problem at `path` go, its own folder unless `out` is given; raises `OSError` with one sentence where they
+    cannot, or where one is there and `overwrite` is false."""
+    folder = find(path).parent if out is None else Path(out)
+    targets = {name: check_target(folder / name, name) for name in FILES}
+    for name, target in targets.items():
+        if target.parent != folder.resolve():
+            raise FileExistsError(f"{folder / name} is a link to another folder, and results stay in theirs. Remove the link.")
+        if target.exists() and not overwrite:
+            raise FileExistsError(f"{folder / name} exists. Give --overwrite to replace it, or another folder with --out.")
+    return targets
+
+
+@contextlib.contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Hold a folder against a second run that would write there; where the system has no such locks, nothing is held."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    hold = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(hold, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BlockingIOError(f"Another run is working on {folder}. Wait for its end, or give this one a folder with --out.") from None
+        yield
+    finally:
+        os.close(hold)
+
+
+def result_texts(made: Identification, command: str | None = None) -> dict[str, str]:
+    """What the files of an identification hold, by name; `command`: the command line that makes them again."""
+    return {"result.json": result_json(made), "parameters.toml": parameters_toml(made), "report.html": report(made, command)}
+
+
+def write_results(texts: Mapping[str, str], targets: Mapping[str, Path], *, overwrite: bool = False) -> None:
+    """Write all files of an identification, or none of them."""
+    write_together({targets[name]: text for name, text in texts.items()}, replace=overwrite)
+
+
+def result_json(made: Identification) -> str:
+    """Everything that was found, with units; the same problem gives the same text on the same machine."""
+    from frictax.report import found_json, found_machine_json
+
+    problem = made.problem
+    of_sweep = isinstance(problem.data, fx.Sweep)
+    fit = json.loads(found_json(made.found, made.comparison) if of_sweep else found_machine_json(made.found))
+    _drop(fit, ("seconds",))
+    whole = {
+        "format": 1,
+        "kind": "identification",
+        "title": problem.content.title,
+        "citation": problem.content.citation,
+        "learnt": problem.content.learnt,
+        "problem": {"file": problem.file.name, "sha256": problem.sha256, "sources": dict(problem.sources)},
+        "seeds": {"starts": problem.content.fit.seed, "draws": problem.content.uncertainty.seed},
+        "versions": versions(),
+        "fit": fit,
+        "structure": _structure(made),
+        "errors": None if of_sweep else _errors(made),
+        "profiles": {
+            name: {"unit": p.unit, "lower": p.lower, "upper": p.upper, "one_sided": p.one_sided, "says": p.sentence}
+            for name, p in made.profiles.items()
+        },
+        "residuals": [] if made.study is None else [{"name": f.name, "strong": f.strong, "says": f.sentence} for f in made.study.findings],
+        "validation": [_validation(score) for score in made.scores],
+    }
+    return json.dumps(_plain(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _structure(made: Identification) -> Any:
+    if made.comparison is None or isinstance(made.comparison, list):
+        return None
+    rows = []
+    for row in made.comparison.rows:
+        numbers = {f.name: getattr(row, f.name) for f in _fields(row) if isinstance(getattr(row, f.name), float | int | str)}
+        rows.append({**numbers, "parameters": len(row.found.estimates)})
+    return {"chosen": made.comparison.best.name, "reason": made.comparison.reason, "structures": rows}
+
+
+def _errors(made: Identification) -> dict[str, Any]:
+    u = made.uncertainty
+    rows = [
+        {"name": e.name, "value": e.value, "unit": e.unit, "standard_error": e.standard_error, "lower": e.lower, "upper": e.upper}
+        for e in u.estimates
+    ]
+    return {"by": type(u.by).__name__, "says": u.says, "level": u.level, "degrees_of_freedom": u.dof, "estimates": rows}
+
+
+def _validation(score: Any) -> dict[str, Any]:
+    run = score.run
+    more = {} if run is None else {"sensitivities": run.sensitivities, "ranges_10_50_90": run.ranges, "ranges_say": run.says}
+    return {"record": score.label, "objective": repr(score.objective), "rms": dict(score.rms), "units": dict(score.units), **more}
+
+
+def parameters_toml(made: Identification) -> str:
+    """The fitted values for the next program: a table for each, with unit, standard error and interval."""
+    estimates = made.found.estimates if made.uncertainty is None else made.uncertainty.estimates
+    by = "white residuals" if made.uncertainty is None else type(made.uncertainty.by).__name__
+    level = made.found.level
+    lines = [f"# {_one_line(made.problem.content.title)}", f"# Found by frictax {fx.__version__}; errors by {by}. SI units."]
+    for e in estimates:
+        lines += ["", f"[{json.dumps(e.name)}]", f"value = {_number(e.value)}", f"unit = {json.dumps(e.unit)}"]
+        if np.isfinite(e.standard_error):
+            lines += [f"standard_error = {_number(e.standard_error)}", f"interval = [{_number(e.lower)}, {_number(e.upper)}]"]
+            lines += [f"level = {_number(level)}"]
+        else:
+            lines += ["# no error: at its bound, or not identifiable"]
+    return "\n".join(lines) + "\n"
+
+
+def report(made: Identification, command: str | None) -> str:
+    """The HTML text."""
+    if isinstance(made.problem.data, fx.Sweep):
+        from frictax.report.sweep_report import sweep_report_text
+
+        content = made.problem.content
+        notes = [*content.notes, *content.learnt]
+        return sweep_report_text(made.found, made.comparison, title=content.title, notes=notes, command=command)
+    from frictax.report.machine_report import machine_report_text
+
+    content = made.problem.content
+    return machine_report_text(
+        made.found,
+        title=content.title,
+        notes=content.notes,
+        learnt=content.learnt,
+        citation=content.citation,
+        uncertainty=made.uncertainty,
+        comparison=made.comparison,
+        profiles=made.profiles,
+        study=made.study,
+        scores=made.scores,
+        motions=made.motions,
+        sources=made.problem.sources,
+        seed=content.fit.seed,
+        command=command,
+        versions=versions(),
+    )
+
+
+def versions() -> dict[str, str]:
+    """What was installed."""
+    known = {"frictax": fx.__version__, "python": platform.python_version()}
+    for package in _PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            known[package] = version(package)
+    return known
+
+
+def _fields(row: Any) -> Any:
+    import dataclasses
+
+    return dataclasses.fields(row)
+
+
+def _drop(node: Any, names: tuple[str, ...]) -> None:
+    """Leave out what differs from run to run."""
+    if isinstance(node, dict):
+        for name in names:
+            node.pop(name, None)
+        for value in node.values():
+            _drop(value, names)
+    elif isinstance(node, list):
+        for value in node:
+            _drop(value, names)
+
+
+def _plain(value: Any) -> Any:
+    """In JSON's types; what is no finite number is null."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    return value
+
+
+def _number(x: float) -> str:
+    return "inf" if x == np.inf else "-inf" if x == -np.inf else "nan" if np.isnan(x) else repr(float(x))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

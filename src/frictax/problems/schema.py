@@ -1,0 +1,154 @@
+"""What a problem file holds, checked by pydantic."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, StringConstraints, model_validator
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Level = Annotated[float, Field(gt=0.0, lt=1.0)]
+Made = dict[str, Any] | Text  # a table with a `kind`, or the kind alone
+Function = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*:[A-Za-z_]\w*$")]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ColumnEntry(Strict):
+    """A column of a file, as `Column` takes it."""
+
+    column: Text
+    unit: Text | None = None
+    gain: FiniteFloat | None = None
+    sign: Literal[1, -1] = 1
+    to: Text | None = None
+    sd: FiniteFloat | Text | None = None
+
+
+AnyColumn = Text | ColumnEntry
+
+
+class FileEntry(Strict):
+    """A table in a file: beside the problem file, or one of a public record's."""
+
+    public: Text | None = None
+    file: Text
+    delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] = ","
+    decimal: Literal[".", ","] = "."
+
+
+class RecordEntry(Strict):
+    """A motion record: columns of a file, or what a function of the user's returns."""
+
+    public: Text | None = None
+    file: Text | None = None
+    python: Function | None = None
+    arguments: dict[str, Any] = {}
+    time: AnyColumn | None = None
+    inputs: dict[Text, AnyColumn] = {}
+    outputs: dict[Text, AnyColumn] = {}
+    hold: bool = False
+    delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] = ","
+    decimal: Literal[".", ","] = "."
+    trim: tuple[FiniteFloat, FiniteFloat] | None = None
+    decimate: PositiveInt = 1
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "RecordEntry":
+        if (self.file is None) == (self.python is None):
+            raise ValueError("must name its source once: `file`, or `python`")
+        if self.file is not None and (self.time is None or not self.outputs):
+            raise ValueError("must say which columns of `file` are `time` and `outputs`")
+        if self.python is not None and (self.time is not None or self.outputs or self.inputs):
+            raise ValueError("has columns only of a `file`: `python` returns a whole record")
+        return self
+
+
+class SweepEntry(FileEntry):
+    """A sweep of steady speeds."""
+
+    velocity: Text
+    force: Text
+    sigma: Text | None = None
+    sigma_known: bool = False
+    breakaway: Text | None = None
+    where: dict[Text, Any] = {}
+    direction: Literal["both", "positive", "negative"] = "both"
+    sign: Literal[1, -1] = 1
+    velocity_unit: Text = "rad/s"
+    force_unit: Text = "N.m"
+
+
+class LawEntry(Strict):
+    """Which law explains a sweep: ``"compare"`` lets the data choose."""
+
+    f_pos: Made = "compare"
+    f_neg: Made | None = None
+    peak: FiniteFloat | None = None
+    offset: FiniteFloat | None = None
+
+
+class FitEntry(Strict):
+    free: list[Text] | None = None
+    own: list[Text] | dict[Text, list[FiniteFloat]] = []
+    records: list[Text] | None = None
+    objective: Made = "FreeRun"
+    start: Made | None = None
+    bounds: dict[Text, tuple[FiniteFloat, FiniteFloat]] = {}
+    priors: list[Made] = []
+    instruments: dict[Text, dict[str, FiniteFloat]] = {}
+    loss: Made = "Squares"
+    starts: PositiveInt = 1
+    spread: Annotated[FiniteFloat, Field(ge=0.0)] = 0.5
+    seed: int = 0
+    level: Level = 0.95
+
+
+class StructureEntry(Strict):
+    """Another structure to be compared: parts that differ, or a machine of its own; what is free in it."""
+
+    machine: dict[str, Any] = {}
+    free: list[Text] | None = None
+    own: list[Text] | dict[Text, list[FiniteFloat]] | None = None
+    priors: list[Made] = []
+
+
+class UncertaintyEntry(Strict):
+    errors: Made = "HAC"
+    profiles: list[Text] = []
+    draws: PositiveInt = 200
+    seed: int = 0
+
+
+class ValidationEntry(Strict):
+    records: list[Text] = []
+    scores: list[Made] = [{"kind": "FreeRun", "measured_start": True}]
+
+
+class ProblemFile(Strict):
+    """A whole file."""
+
+    title: Text
+    notes: list[Text] = []
+    citation: str = ""
+    learnt: list[Text] = []
+    records: dict[Text, RecordEntry] = {}
+    machine: dict[str, Any] = {}
+    sweep: SweepEntry | None = None
+    law: LawEntry | None = None
+    fit: FitEntry = FitEntry()
+    structures: dict[Text, StructureEntry] = {}
+    uncertainty: UncertaintyEntry = UncertaintyEntry()
+    validation: ValidationEntry = ValidationEntry()
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "ProblemFile":
+        if self.sweep is None and not self.records:
+            raise ValueError("has nothing measured: give [sweep], or [records.NAME] for motions")
+        if self.sweep is not None and (self.records or self.machine or self.structures):
+            raise ValueError("has a [sweep] beside records or a machine: a sweep is explained by a [law] alone, in a problem of its own")
+        if self.records and not self.machine:
+            raise ValueError("has records and no [machine] that explains them: give its parts as [machine.NAME]")
+        if self.records and self.law is not None:
+            raise ValueError("has a [law] beside records: laws stand in the parts of [machine]")
+        return self

@@ -1,0 +1,111 @@
+"""A fit to records for other programs: JSON, all numbers in SI units."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from frictax.fitting.found_machine import FoundMachine
+from frictax.fitting.record import Record
+from frictax.mechanism import Mechanism
+from frictax.parameters import parameters, rotational_unit
+from frictax.report.json_text import as_text, estimate
+from frictax.signals import AbstractSignal
+
+
+def found_machine_json(found: FoundMachine) -> str:
+    """A fit to records as JSON: estimates, covariance, records, criteria, warnings and every parameter of the machine, with units.
+
+    What is not known (nan) or has no end (inf) is null. The order is that of the fit and of the machine: equal fits give equal text.
+
+    >>> import frictax as fx, json, numpy as np
+    >>> t = np.linspace(0.0, 2.0, 401)
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 2.0)
+    ... )
+    >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}, name="pull")
+    >>> read = json.loads(fx.fit(block, record, free=["friction.f_pos.F_Coulomb"]).to_json())
+    >>> read["estimates"][0]["name"], read["estimates"][0]["unit"], read["records"]["pull"]["duration"]
+    ('friction.f_pos.F_Coulomb', 'N', {'value': 2.0, 'unit': 's'})
+    """
+    names = [e.name for e in found.estimates]
+    return as_text(
+        {
+            "kind": "machine fit",
+            "machine": type(found.model).__name__,
+            "objective": type(found.problem.objective).__name__,
+            "engine": type(found.problem.engine).__name__,
+            "method": type(found.method).__name__,
+            "loss": type(found.problem.loss).__name__,
+            "level": found.level,
+            "estimates": [estimate(e) for e in found.estimates],
+            "covariance": {"names": names, "values": found.covariance},
+            "correlation": {"names": names, "values": found.correlation},
+            "parameters": _parameters(found),
+            "records": {label: _record(found, label) for label in found.records},
+            "noise_scale": found.noise_scale,
+            "degrees_of_freedom": found.dof,
+            "condition": found.identifiability.condition,
+            "converged": found.converged,
+            "iterations": found.iterations,
+            "costs": found.costs,
+            "warnings": list(found.warnings),
+            "versions": {"jax": jax.__version__, "numpy": np.__version__},
+        }
+    )
+
+
+def _parameters(found: FoundMachine) -> list[dict[str, Any]]:
+    """Every number of the machine that all records share, fitted or not."""
+    fitted = {e.path.partition("[")[0].partition("@")[0] for e in found.estimates}
+    known = {e.path: e.unit for e in found.estimates}
+    rows = []
+    for p in parameters(found.model):
+        unit = known.get(p.path, parameter_unit(found.model, p.path, p.declaration.unit))
+        rows.append({"name": p.path, "value": np.asarray(p.value), "unit": unit, "fitted": p.path in fitted})
+    return rows
+
+
+def parameter_unit(machine: Any, path: str, unit: str) -> str:
+    """The declared unit; of a law's and a signal's own numbers, which do not know what they belong to, that of their element."""
+    steps = path.split(".")
+    if len(steps) < 3 or not isinstance(machine, Mechanism):
+        return unit
+    part, field = machine[steps[0]], steps[1]
+    turns = getattr(type(part), "rotational", None)
+    if turns is None:
+        turns = getattr(type(machine[part.body.partition(".")[0]]), "rotational", False)
+    if isinstance(getattr(part, field), AbstractSignal):
+        driven = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}.get(field, "1")
+        unit = driven if unit == "1" and steps[-1] != "nperiod" else unit
+        return rotational_unit(unit) if turns and unit == "m" else unit
+    if field.startswith("mu_"):
+        unit = {"N": "1", "N.s/m": "s/m"}.get(unit, unit)
+    return rotational_unit(unit) if turns else unit
+
+
+def _record(found: FoundMachine, label: str) -> dict[str, Any]:
+    record = found.records[label]
+    rms = found.rms[label]
+    if not isinstance(record, Record):
+        rows = {name: {"value": value, "unit": record.force_unit.si_name} for name, value in rms.items()}
+        return {"kind": "sweep", "name": record.name, "citation": record.citation, "samples": record.n, "rms": rows}
+    units = {name: record.units[name].si_name if name in record.units else _force_unit(found, name) for name in rms}
+    return {
+        "kind": "motion",
+        "name": record.name,
+        "citation": record.citation,
+        "samples": record.n,
+        "duration": {"value": record.duration, "unit": "s"},
+        "inputs": {name: record.units[name].si_name for name in record.inputs},
+        "outputs": {name: record.units[name].si_name for name in record.outputs},
+        "rms": {name: {"value": value, "unit": units[name]} for name, value in rms.items()},
+    }
+
+
+def _force_unit(found: FoundMachine, name: str) -> str | None:
+    """The unit of what inverse dynamics compares, the "force on" a body."""
+    body = name.removeprefix("force on ")
+    if not isinstance(found.model, Mechanism) or body not in found.model.names:
+        return None
+    return "N.m" if getattr(type(found.model[body]), "rotational", False) else "N"

@@ -1,0 +1,216 @@
+"""The report of a machine that was identified from records: one HTML file that needs nothing else."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jinja2
+import numpy as np
+
+import frictax
+from frictax.fitting.found_machine import FoundMachine
+from frictax.fitting.free_runs import FreeRunScore
+from frictax.fitting.identifiability import Knowledge
+from frictax.fitting.motions import Motion
+from frictax.fitting.printing import rounded
+from frictax.fitting.record import Record
+from frictax.report.machine_plots import as_json, friction_plot, motion_plots, profile_plot, waterfall_plot
+from frictax.report.style import prefixed
+from frictax.report.sweep_report import GENERATOR, correlation_cells, pictures
+
+_WIDE, _NARROW = 7.5, 4.2  # inch
+_LACKS = {
+    "whiteness": "it remembers itself",
+    "speed": "it follows the speed",
+    "position": "it follows the position",
+    "direction": "it differs between the directions",
+    "time": "it drifts",
+    "ripple": "it repeats itself in position",
+}
+
+
+def machine_report_text(
+    found: FoundMachine,
+    *,
+    title: str,
+    uncertainty: Any,
+    comparison: Any = None,
+    profiles: Mapping[str, Any] | None = None,
+    study: Any = None,
+    scores: Iterable[Any] = (),
+    motions: Mapping[str, Motion] | None = None,
+    notes: Iterable[str] = (),
+    learnt: Iterable[str] = (),
+    citation: str = "",
+    sources: Mapping[str, str] | None = None,
+    seed: int = 0,
+    command: str | None = None,
+    versions: Mapping[str, str] | None = None,
+) -> str:
+    """One self-contained HTML page: parameters with intervals, friction over speed with bands and data, motions with their modes, what the
+    fit leaves, validation, and how to make it again.
+
+    **Arguments:** `uncertainty`, `profiles`, `study` of `found`; `comparison` of structures; `scores` on records that were not fitted;
+    `motions`: record -> `Motion`; `sources`: file -> SHA-256.
+    """
+    plots: dict[str, Any] = {}
+    curve = friction_plot(found, uncertainty, study)
+    if curve is not None:
+        plots["friction"] = curve
+    drawn = []
+    for i, (label, motion) in enumerate((motions or {}).items()):
+        for j, (caption, figure) in enumerate(motion_plots(found, label, motion)):
+            plots[f"motion-{i}-{j}"] = figure
+            drawn.append((f"motion-{i}-{j}", caption))
+    shown = []
+    for i, profile in enumerate((profiles or {}).values()):
+        plots[f"profile-{i}"] = profile_plot(profile)
+        shown.append((f"profile-{i}", profile.sentence))
+    waterfall = waterfall_plot(np.asarray(found.costs))
+    if waterfall is not None:
+        plots["waterfall"] = waterfall
+    return _template().render(
+        generator=f"{GENERATOR} {frictax.__version__}",
+        title=title,
+        lead=_lead(found, comparison),
+        notes=list(notes),
+        learnt=list(learnt),
+        level=f"{100 * found.level:g} %",
+        parameters=_parameters(found, uncertainty),
+        errors=f"Errors: {uncertainty.says}. Intervals with Student's t, {uncertainty.dof} degrees of freedom. {_quality(found)}",
+        warnings=_warnings(found, study),
+        friction=curve is not None,
+        friction_caption=f"Band: {100 * found.level:g} % at each speed, of these errors. Points: what the smoothed motion asks for.",
+        motions=drawn,
+        validation=[_validation(score) for score in scores],
+        structures=None if comparison is None else _structures(comparison),
+        study=None if study is None else _study(study),
+        profiles=shown,
+        waterfall=None if waterfall is None else f"Cost at the end of each of {found.costs.size} starts, over the least.",
+        correlation=correlation_cells(found.correlation, found.names),
+        measured=_measured(found, citation),
+        modelica=_modelica(found),
+        command=command,
+        again=_again(seed, versions or {}),
+        sources=list((sources or {}).items()),
+        library=_library() if plots else "",
+        plots=as_json(plots),
+    )
+
+
+def _template() -> Any:
+    loader = jinja2.PackageLoader("frictax.report")
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.get_template("machine.html.j2")
+
+
+def _library() -> str:
+    """plotly's script, from the installed package."""
+    from importlib.resources import files
+
+    return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8").replace("</script", "<\\/script")
+
+
+def _lead(found: FoundMachine, comparison: Any) -> str:
+    kind = type(found.problem.objective).__name__
+    chosen = "" if comparison is None else f" Of {len(comparison.rows)} structures, {comparison.best.name!r} was chosen."
+    samples = sum(r.n for r in found.records.values())
+    return f"{len(found.estimates)} numbers from {samples} samples of {', '.join(found.records)}, by {kind}.{chosen}"
+
+
+def _parameters(found: FoundMachine, uncertainty: Any) -> list[dict[str, str]]:
+    out = []
+    for e in uncertainty.estimates:
+        known, ratio = found.identifiability.knowledge.get(e.name), uncertainty.ratio[e.name]
+        interval = f"{rounded(e.lower, e.standard_error)} to {rounded(e.upper, e.standard_error)}"
+        if known in (Knowledge.AT_BOUND, Knowledge.UNKNOWN):
+            interval = known.value
+        out.append(
+            {
+                "name": e.name,
+                "value": rounded(e.value, e.standard_error),
+                "unit": e.unit,
+                "error": f"{e.standard_error:.2g}" if np.isfinite(e.standard_error) else "",
+                "interval": interval,
+                "ratio": f"{ratio:.1f}" if np.isfinite(ratio) else "",
+            }
+        )
+    return out
+
+
+def _quality(found: FoundMachine) -> str:
+    parts = []
+    for label, channels in found.rms.items():
+        for name, value in channels.items():
+            record = found.records[label]
+            unit = record.units[name].si_name if isinstance(record, Record) and name in record.units else "N"
+            parts.append(f"{label}: {_amount(value, unit)} rms of {name}")
+    return "Left by the fit: " + "; ".join(parts) + f". Condition {found.identifiability.condition:.3g}."
+
+
+def _warnings(found: FoundMachine, study: Any) -> list[str]:
+    out = list(found.warnings)
+    if study is not None:
+        out += list(study.notes)
+        strong = dict.fromkeys(_LACKS[f.name] for f in study.findings if f.strong)
+        if strong:
+            out.append(f"What the fit leaves is more than noise: {', '.join(strong)}. See below what is left.")
+    return out
+
+
+def _validation(score: Any) -> dict[str, Any]:
+    kind = type(score.objective).__name__
+    length = getattr(score.objective, "length", None)
+    title = f"{score.label}: {'free run' if kind == 'FreeRun' else f'windows of {length:g} s' if length else kind}"
+    rows: list[tuple[str, str]] = []
+    for name, value in score.rms.items():
+        unit = score.units[name]
+        rows.append((f"{name}, rms", _amount(value, unit)))
+        run = score.run
+        if isinstance(run, FreeRunScore):
+            rows += [(f"{says} moves it by", _amount(moved[name], unit)) for says, moved in run.sensitivities.items()]
+            ends = " / ".join(_amount(x, unit) for x in run.ranges[name])
+            rows.append((f"{run.says}: 10 / 50 / 90 %", ends))
+    return {"title": title, "rows": rows}
+
+
+def _structures(comparison: Any) -> dict[str, Any]:
+    table = comparison.table()
+    rows = [{"cells": row, "chosen": row[0] == comparison.best.name} for row in table[1]]
+    drawn = pictures(*(comparison.plot(width=w) for w in (_WIDE, _NARROW)))
+    return {"head": table[0], "rows": rows, "reason": comparison.reason, "pictures": drawn}
+
+
+def _study(study: Any) -> dict[str, Any]:
+    return {
+        "sentences": " ".join(f"{f.record}: {f.sentence}" for f in study.findings),
+        "pictures": pictures(*(study.plot(width=w) for w in (_WIDE, _NARROW))),
+    }
+
+
+def _measured(found: FoundMachine, citation: str) -> list[tuple[str, str]]:
+    out = [("source", citation)] if citation else []
+    for label, r in found.records.items():
+        if isinstance(r, Record):
+            held = "held between samples" if r.hold else "joined by straight lines"
+            inputs = f"inputs {', '.join(r.inputs)}, {held}" if r.inputs else "no inputs"
+            out.append((label, f"{r.n} samples, {r.duration:.6g} s, {r.rate:.4g} Hz; {inputs}; measured {', '.join(r.outputs)}"))
+        else:
+            out.append((label, f"a sweep of {r.n} rows"))
+    return out
+
+
+def _modelica(found: FoundMachine) -> str:
+    try:
+        return found.to_modelica()
+    except ValueError as why:
+        return f"// {why}"
+
+
+def _again(seed: int, versions: Mapping[str, str]) -> str:
+    made = ", ".join(f"{name} {number}" for name, number in versions.items())
+    return f"The same problem gives the same numbers on the same machine: seed {seed}; {made}."
+
+
+def _amount(value: float, unit: str) -> str:
+    name, size = prefixed(unit, [value])
+    return f"{value / size:.3g} {name}"

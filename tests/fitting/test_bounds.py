@@ -1,0 +1,55 @@
+"""Bounds of the user's own: kept, told, and refused where they cannot be."""
+
+import numpy as np
+import pytest
+
+import frictax as fx
+from frictax.fitting import Knowledge
+
+F = "friction.f_pos.F_Coulomb"
+T = np.linspace(0.0, 2.0, 41)
+BLOCK = fx.Mechanism(mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 2.0))
+# 2 N against 1.25 N of friction, and an error that repeats itself.
+RECORD = fx.Record(T, outputs={"mass.v": 0.75 * T + 0.01 * np.sin(40 * T)}, name="pull")
+
+
+def test_bounds_that_do_not_bind_change_neither_value_nor_error() -> None:
+    plain, bounded = (fx.fit(BLOCK, RECORD, free=[F], bounds=b) for b in ({}, {F: (0.5, 3.0)}))
+    assert bounded.values[F] == pytest.approx(plain.values[F], rel=1e-5)
+    assert bounded.standard_errors[F] == pytest.approx(plain.standard_errors[F], rel=1e-3)
+    assert bounded.identifiability.knowledge[F] is Knowledge.KNOWN
+
+
+@pytest.mark.parametrize(("bounds", "end"), [((0.5, 1.1), 1.1), ((0.5, 1.2501), 1.2501)])
+def test_a_value_that_wants_to_go_further_stays_on_its_bound_and_has_no_interval(bounds: tuple[float, float], end: float) -> None:
+    found = fx.fit(BLOCK, RECORD, free=[F], bounds={F: bounds})
+    assert found.values[F] == pytest.approx(end, abs=1e-4)
+    assert found.identifiability.knowledge[F] is Knowledge.AT_BOUND
+    assert np.isnan(found.standard_errors[F])
+    assert f"lies on its bound {end:g}" in str(found)
+
+
+def test_an_interval_ends_at_the_bound_that_it_reaches() -> None:
+    free = fx.fit(BLOCK, RECORD, free=[F])
+    most = free.values[F] + free.standard_errors[F]
+    found = fx.fit(BLOCK, RECORD, free=[F], bounds={F: (0.5, most)})
+    (estimate,) = found.estimates
+    assert estimate.upper == pytest.approx(most)
+    assert found.identifiability.knowledge[F] is Knowledge.WEAK
+
+
+@pytest.mark.parametrize(
+    ("bounds", "says"),
+    [
+        ({"mass.m": (0.5, 2.0)}, "names 'mass.m', which is not fitted"),
+        ({F: (2.0, 1.0)}, "two numbers, the least first"),
+        ({F: 1.0}, "two numbers, the least first"),
+        ({F: (np.nan, 2.0)}, "two numbers, the least first"),
+        ({F: (-1.0, 2.0)}, "must lie in its domain, >= 0"),
+        ({F: (1.5, 2.0)}, "must be between 1.5 and 2, got 1"),
+        ([F], "must be a dict of path"),
+    ],
+)
+def test_bounds_that_cannot_be_are_refused_in_one_sentence(bounds: object, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        fx.fit(BLOCK, RECORD, free=[F], bounds=bounds)

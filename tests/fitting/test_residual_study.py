@@ -1,0 +1,245 @@
+"""A residual study finds what was planted, in its unit, and nothing where nothing is."""
+
+import importlib.util
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+import frictax as fx
+from frictax.parameters import Positive, Scalar, parameter
+
+T = np.arange(0.0, 20.0, 0.005)
+# Two tones: position, speed and acceleration do not follow from each other.
+TONES = ((0.6, 2 * np.pi * 0.21, 0.3), (0.25, 2 * np.pi * 0.53, 1.0))
+S = np.sum([a * np.sin(w * T + p) for a, w, p in TONES], axis=0)
+V = np.sum([a * w * np.cos(w * T + p) for a, w, p in TONES], axis=0)
+A = np.sum([-a * w**2 * np.sin(w * T + p) for a, w, p in TONES], axis=0)
+FREE = ["mass.m", "friction.f_pos"]
+
+
+def sledge() -> fx.Mechanism:
+    law = fx.Coulomb(F_Coulomb=1.5, F_prop=0.5)
+    return fx.Mechanism(mass=fx.Mass(m=1.5), friction=fx.SupportFriction("mass", f_pos=law), drive=fx.Force("mass", 0.0))
+
+
+def coloured(seed: int, rho: float = 0.9, sd: float = 0.05) -> np.ndarray:
+    """An autoregression of order 1 [N]."""
+    return np.asarray(lfilter([sd * np.sqrt(1 - rho**2)], [1.0, -rho], np.random.default_rng(seed).standard_normal(T.size)))
+
+
+def run(planted: Any = 0.0, *, seed: int = 0, rho: float = 0.9, name: str = "run") -> fx.Record:
+    """A mass of 2 kg with Coulomb and viscous friction; `planted` [N]: a force on it of which the model does not know."""
+    pull = 2.0 * A + 2.0 * np.sign(V) + 1.0 * V - planted + coloured(seed, rho)
+    return fx.Record(T, {"drive": pull}, {"mass.s": S}, name=name)
+
+
+def fitted(records: Any) -> fx.FoundMachine:
+    return fx.fit(sledge(), records, free=FREE, objective=fx.InverseDynamics(20.0))
+
+
+def strong(study: fx.ResidualStudy) -> set[str]:
+    return {finding.name for finding in study.findings if finding.strong} - {"whiteness"}
+
+
+def test_a_ripple_is_found_with_its_period_and_its_amplitude() -> None:
+    study = fitted(run(0.3 * np.sin(2 * np.pi * S / 0.05))).residual_study()
+    ripple = study["ripple"]
+    assert strong(study) == {"ripple"}
+    assert ripple.numbers["period"] == pytest.approx(0.05, rel=0.005)
+    assert abs(ripple.numbers["period"] - 0.05) < 4 * ripple.numbers["period error"]
+    for way in ("forward", "backward"):
+        assert ripple.numbers[way] == pytest.approx(0.3, rel=0.05)
+    assert ripple.unit == "N"
+    assert "mm" in ripple.sentence
+
+
+def test_a_ripple_near_the_cutoff_is_as_large_as_it_is() -> None:
+    # 0.9 m/s over 0.05 m are 18 Hz: a filter of 20 Hz takes a third of it.
+    study = fitted(run(0.3 * np.sin(2 * np.pi * S / 0.05))).residual_study(cutoff=12.0)
+    assert study["ripple"].effect == pytest.approx(0.3, rel=0.05)
+
+
+def test_a_drift_alike_both_ways_is_that_of_an_offset() -> None:
+    drift = fitted(run(0.02 * (T - 10.0))).residual_study()["time"]
+    assert drift.strong
+    assert drift.effect == pytest.approx(0.4, rel=0.1)
+    assert drift.numbers["alike"] == pytest.approx(0.02, rel=0.1)
+    assert "an offset drifts" in drift.sentence
+
+
+def test_friction_that_falls_is_told_from_an_offset_that_drifts() -> None:
+    drift = fitted(run(0.02 * (T - 10.0) * np.sign(V))).residual_study()["time"]
+    assert drift.strong
+    assert drift.numbers["with the motion"] == pytest.approx(0.02, rel=0.1)
+    assert "friction falls" in drift.sentence
+
+
+def test_a_stribeck_term_that_the_law_lacks_is_found_over_speed() -> None:
+    study = fitted(run(-0.8 * np.sign(V) * np.exp(-2 * np.abs(V)))).residual_study()
+    assert strong(study) == {"speed"}
+    assert "friction law of another shape" in study["speed"].sentence
+
+
+def test_friction_that_differs_by_direction_is_found_as_a_mean() -> None:
+    study = fitted(run(np.where(V > 0, -0.4, -0.2))).residual_study()
+    assert "direction" in strong(study)
+    assert study["direction"].numbers["alike"] == pytest.approx(-0.3, abs=0.03)
+    assert "differs by direction" in study["direction"].sentence
+
+
+def test_a_slope_over_position_is_found_in_newtons_a_metre() -> None:
+    # The mass is known: else it takes up a part, for the acceleration is largely the position turned round.
+    machine = fx.parameters.replace(sledge(), {"mass.m": 2.0})
+    found = fx.fit(machine, run(-0.5 * S), free=["friction.f_pos"], objective=fx.InverseDynamics(20.0))
+    position = found.residual_study()["position"]
+    assert position.strong
+    assert position.numbers["slope"] == pytest.approx(-0.5, abs=4 * position.numbers["slope error"])
+    assert "as from a spring" in position.sentence
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.9, 0.99])
+def test_a_right_model_with_coloured_noise_raises_at_most_one_false_alarm_of_a_kind_in_20_records(rho: float) -> None:
+    alarms: Counter[str] = Counter()
+    whiteness = 0
+    for seed in range(20):
+        study = fitted(run(seed=seed, rho=rho)).residual_study()
+        alarms.update(strong(study))
+        whiteness += study["whiteness"].strong
+    assert max(alarms.values(), default=0) <= 1, alarms
+    assert whiteness <= 1 if rho == 0 else whiteness == 20
+
+
+def test_an_autoregression_has_its_correlation_time_and_its_number_of_independent_samples() -> None:
+    numbers = fitted(run(rho=0.9)).residual_study()["whiteness"].numbers
+    assert numbers["first"] == pytest.approx(0.9, abs=0.02)
+    assert numbers["independent samples"] == pytest.approx(T.size * 0.1 / 1.9, rel=0.25)
+    assert numbers["correlation time"] == pytest.approx(0.5 * 0.005 * 1.9 / 0.1, rel=0.25)
+
+
+def test_each_record_is_studied_by_itself() -> None:
+    found = fitted([run(0.3 * np.sin(2 * np.pi * S / 0.05), name="worn"), run(seed=1, name="new")])
+    study = found.residual_study()
+    assert {(f.record, f.name) for f in study.findings if f.strong and f.name != "whiteness"} == {("worn", "ripple")}
+    assert study["ripple"].record == "worn"
+    assert "worn: Force" in str(study)
+    assert not strong(found.residual_study("new"))
+    with pytest.raises(KeyError, match="There is no record 'old' in this fit. It has: worn, new."):
+        found.residual_study("old")
+    with pytest.raises(KeyError, match="There is no finding 'speeed' in this study. It has: whiteness, speed"):
+        study["speeed"]
+
+
+def arm() -> fx.Mechanism:
+    law = fx.Coulomb(F_Coulomb=1.5, F_prop=0.5)
+    return fx.Mechanism(arm=fx.Inertia(J=1.5), friction=fx.BearingFriction("arm", tau_pos=law), drive=fx.Torque("arm", 0.0))
+
+
+def test_the_ripple_of_a_motor_is_told_in_newton_metres_and_how_often_it_comes_in_a_turn() -> None:
+    pull = 2 * 6 * A + 2 * np.sign(V) + 6 * V - 0.3 * np.sin(12 * 6 * S) + coloured(0)
+    record = fx.Record(T, {"drive": pull}, {"arm.phi": 6 * S}, name="run")
+    found = fx.fit(arm(), record, free=["arm.J", "friction.tau_pos"], objective=fx.InverseDynamics(20.0))
+    ripple = found.residual_study(cutoff=40.0)["ripple"]
+    assert ripple.strong
+    assert ripple.unit == "N.m"
+    assert ripple.numbers["per turn"] == pytest.approx(12.0, rel=0.005)
+    assert ripple.effect == pytest.approx(0.3, rel=0.1)
+    assert "Torque that the model lacks on arm" in ripple.sentence
+    assert "times a turn" in ripple.sentence
+
+
+def test_the_force_is_told_where_only_the_speed_is_measured() -> None:
+    pull = 2.0 * A + 2.0 * np.sign(V) + 1.0 * V - 0.3 * np.sin(2 * np.pi * S / 0.2) + coloured(0)
+    record = fx.Record(T, {"drive": pull}, {"mass.v": V}, name="run").decimate(4)
+    study = fx.fit(sledge(), record, free=FREE).residual_study(cutoff=20.0)
+    assert study["ripple"].strong
+    assert study["ripple"].numbers["period"] == pytest.approx(0.2, rel=0.005)
+    assert not study.notes
+
+
+class Pendulum(fx.AbstractAxis):
+    friction: fx.SupportFriction
+    J: Scalar = parameter(Positive(), "kg.m2")
+
+    def inertia(self, t: Any, y: Any, args: Any) -> Any:
+        return self.J
+
+    def load(self, t: Any, y: Any, args: Any) -> Any:
+        return args["motor"] - 3.0 * jnp.sin(y[0])
+
+    def states(self) -> tuple[str, ...]:
+        return ("phi", "w")
+
+    def start(self, t: Any) -> Any:
+        return self.begin(t, [S[0], V[0]])
+
+
+def test_a_machine_of_the_users_own_with_dry_friction_tells_its_force_too() -> None:
+    axis = Pendulum(fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=2.0)), J=jnp.array(2.0))
+    pull = 2.0 * A + 3.0 * np.sin(S) + 2.0 * np.sign(V) - 0.3 * np.sin(2 * np.pi * S / 0.2) + coloured(0)
+    record = fx.Record(T, {"motor": pull}, {"phi": S}, name="run").decimate(4)
+    study = fx.fit(axis, record, free=["J", "friction.f_pos.F_Coulomb"], objective=fx.FreeRun()).residual_study(cutoff=20.0)
+    assert not study.notes
+    assert study["ripple"].strong
+    assert study["ripple"].numbers["forward"] == pytest.approx(0.3, rel=0.06)
+
+
+def test_where_no_force_can_be_told_residuals_of_the_objective_are_studied_and_the_study_says_so() -> None:
+    t = 0.05 * np.arange(400)
+    two = fx.Mechanism(
+        motor=fx.Inertia(J=1.0),
+        shaft=fx.RotationalSpringDamper("motor", "load", c=50.0, d=1.0),
+        load=fx.Inertia(J=1.0),
+        friction=fx.BearingFriction("load", tau_pos=fx.Coulomb(F_Coulomb=0.5)),
+        drive=fx.Torque("motor", fx.Sampled(t, np.sin(t))),
+    )
+    w = np.asarray(fx.simulate(two, t, fx.OnSamples())["motor"].w) + coloured(0, sd=0.01)[:400]
+    study = fx.fit(
+        two, fx.Record(t, {"drive": np.sin(t)}, {"motor.w": w}, name="run"), free=["friction.tau_pos.F_Coulomb"]
+    ).residual_study()
+    (note,) = study.notes
+    assert "residuals of FreeRun are studied" in note
+    assert "neither load.phi nor load.w" in note
+    assert study["speed"].unit == "rad/s"
+    assert "Residual of motor.w" in study["speed"].sentence
+    assert "does not tell the position" in study["ripple"].sentence
+    assert not strong(study)
+
+
+def test_the_picture_has_a_panel_a_finding_with_its_sentence_and_an_svg_of_it_is_small(tmp_path: Path) -> None:
+    study = fitted(run(0.3 * np.sin(2 * np.pi * S / 0.05))).residual_study()
+    figure = study.plot()
+    panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
+    assert len(panels) == 6
+    text = " ".join(t.get_text().replace("\n", " ") for axes in figure.axes for t in axes.texts)
+    assert all(finding.sentence in text for finding in study.findings)
+    figure.savefig(tmp_path / "residuals.svg")
+    assert (tmp_path / "residuals.svg").stat().st_size < 4e5
+
+
+@pytest.fixture
+def identify(root: Path) -> Callable[..., Any]:
+    spec = importlib.util.spec_from_file_location("identify_emps", root / "identification" / "emps" / "identify.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module  # pyright: ignore[reportReturnType]
+
+
+def test_the_screw_of_the_emps_axis_has_a_pitch_of_two_and_a_half_millimetres_and_its_offset_drifts(
+    identify: Any, data_folder: Path
+) -> None:
+    study = identify.inverse_dynamics(identify.read("identification", data_folder / "emps")).residual_study()
+    ripple, drift = study["ripple"], study["time"]
+    assert ripple.strong
+    assert ripple.numbers["period"] == pytest.approx(2.5e-3, rel=0.002)
+    assert ripple.numbers["forward"] == pytest.approx(0.87, rel=0.15)
+    assert drift.strong
+    assert drift.effect / 2 == pytest.approx(0.25, abs=0.07)
+    assert "an offset drifts" in drift.sentence

@@ -1,0 +1,218 @@
+"""From a problem to its results: right, whole or not at all, the same again, and safe to open."""
+
+import fcntl
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frictax.problems import check_results, claimed, identify, overview, read, result_texts, write_overview, write_results
+from frictax.problems.results import FILES, result_json
+from problems.conftest import PROBLEM
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, run_csv: str) -> Any:
+    folder = tmp_path_factory.mktemp("block")
+    (folder / "run.csv").write_text(run_csv)
+    evil = PROBLEM.replace('"A block"', '"A <script>alert(1)</script> & block"').replace('"nobody, 2026"', '"</script><b>nobody"')
+    (folder / "problem.toml").write_text(evil)
+    return identify(folder)
+
+
+@pytest.fixture(scope="module")
+def texts(made: Any) -> dict[str, str]:
+    return result_texts(made, "frictax identify block")
+
+
+def written(made: Any, texts: dict[str, str], folder: Path) -> dict[str, Path]:
+    targets = check_results(made.problem.file, folder)
+    write_results(texts, targets)
+    return targets
+
+
+def test_finds_mass_and_friction_that_the_record_was_made_with(made: Any) -> None:
+    values = made.found.values
+    assert values["mass.m"] == pytest.approx(2.0, rel=0.02)
+    assert values["friction.f_pos.F_Coulomb"] == pytest.approx(1.0, rel=0.02)
+
+
+def test_results_say_what_was_found_with_units_sources_and_versions(made: Any, texts: dict[str, str], tmp_path: Path) -> None:
+    targets = written(made, texts, tmp_path)
+    result = json.loads(targets["result.json"].read_text())
+    rows = {e["name"]: e for e in result["errors"]["estimates"]}
+    assert rows["mass.m"]["unit"] == "kg"
+    assert rows["mass.m"]["lower"] < rows["mass.m"]["value"] < rows["mass.m"]["upper"]
+    assert set(result["problem"]["sources"]) == {"run.csv"}
+    assert result["versions"]["jax"]
+    assert result["seeds"] == {"starts": 0, "draws": 0}
+    parameters = tomllib.loads(targets["parameters.toml"].read_text())
+    assert parameters["mass.m"]["value"] == made.found.values["mass.m"]
+    assert parameters["mass.m"]["interval"][0] == rows["mass.m"]["lower"]
+
+
+def test_the_same_problem_gives_the_same_bits(made: Any) -> None:
+    again = identify(made.problem.file)
+    assert result_json(again) == result_json(made)
+
+
+def test_the_report_escapes_what_it_prints_and_asks_nothing_from_elsewhere(made: Any, texts: dict[str, str], tmp_path: Path) -> None:
+    text = written(made, texts, tmp_path)["report.html"].read_text()
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "</script><b>nobody" not in text
+    own = text.replace(text[text.index("<script>") : text.rindex("<script>")], "")  # without plotly's own script
+    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", own)
+    assert "Content-Security-Policy" in text
+
+
+def test_a_result_that_is_there_is_not_overwritten_unasked(made: Any, texts: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "parameters.toml").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"parameters.toml exists. Give --overwrite"):
+        check_results(made.problem.file, tmp_path)
+    targets = check_results(made.problem.file, tmp_path, overwrite=True)
+    with pytest.raises(FileExistsError, match="come into being meanwhile"):
+        write_results(texts, targets)
+    assert (tmp_path / "parameters.toml").read_text() == "mine"
+    assert not (tmp_path / "result.json").exists()
+    write_results(texts, targets, overwrite=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(FILES)
+
+
+def test_a_full_disk_leaves_what_was_there(made: Any, texts: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    targets = written(made, texts, tmp_path)
+    before = {name: path.read_bytes() for name, path in targets.items()}
+    true = os.replace
+
+    def full(source: Any, target: Any) -> None:
+        if str(source).endswith(".part") and str(target).endswith("report.html"):
+            raise OSError(28, "No space left on device")
+        true(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match=r"could not be written \(No space left on device\). Nothing was changed"):
+        write_results(texts, targets, overwrite=True)
+    monkeypatch.undo()
+    assert {name: path.read_bytes() for name, path in targets.items()} == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(FILES)
+
+
+def test_a_file_that_outgrows_its_limit_is_said_and_nothing_is_left(tmp_path: Path) -> None:
+    script = (
+        "import resource, sys\nfrom pathlib import Path\nfrom frictax.report.files import write_together\n"
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        f"write_together({{Path({str(tmp_path / 'a.txt')!r}): 'x', Path({str(tmp_path / 'b.txt')!r}): 'y' * 5000}}, replace=False)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "b.txt could not be written" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_run_on_the_same_folder_is_told_to_wait(tmp_path: Path) -> None:
+    hold = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(hold, fcntl.LOCK_EX)
+    try:
+        with pytest.raises(BlockingIOError, match="Another run is working on"), claimed(tmp_path):
+            pass
+    finally:
+        os.close(hold)
+    with claimed(tmp_path):
+        pass
+
+
+def test_results_do_not_follow_a_link_out_of_their_folder(made: Any, tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    inside.mkdir()
+    outside.mkdir()
+    (inside / "report.html").symlink_to(outside / "report.html")
+    with pytest.raises(FileExistsError, match="is a link to another folder"):
+        check_results(made.problem.file, inside, overwrite=True)
+
+
+def test_code_beside_a_problem_runs_only_when_asked(problem: Write, tmp_path: Path) -> None:
+    machine = PROBLEM[PROBLEM.index("[machine.mass]") : PROBLEM.index("[fit]")]
+    folder = problem((machine, '[machine]\npython = "own:block"\narguments = { m = 1.5 }\n\n'))
+    touched = tmp_path / "touched"
+    (folder / "own.py").write_text(
+        f"open({str(touched)!r}, 'w').close()\nimport frictax as fx\n\n\ndef block(m):\n    return fx.Mechanism(mass=fx.Mass(m=m), "
+        "friction=fx.SupportFriction('mass', f_pos=fx.Coulomb(F_Coulomb=0.8)), drive=fx.Force('mass', 0.0))\n"
+    )
+    with pytest.raises(ValueError, match="runs no code unasked"):
+        read(folder)
+    assert not touched.exists()
+    found = read(folder, allow_code=True)
+    assert float(found.machine["mass"].m) == 1.5
+    assert set(found.sources) == {"own.py", "run.csv"}
+
+
+@pytest.mark.parametrize("name", ["/tmp/x:run", "..own:run", "os.path:join", "own:", "own:run:on", "own"])
+def test_only_a_module_beside_the_problem_can_be_named(name: str, problem: Write) -> None:
+    machine = PROBLEM[PROBLEM.index("[machine.mass]") : PROBLEM.index("[fit]")]
+    folder = problem((machine, f'[machine]\npython = "{name}"\n\n'))
+    with pytest.raises(ValueError, match=r"module:function"):
+        read(folder, allow_code=True)
+
+
+def frictax(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from frictax.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **more)
+
+
+def test_the_command_checks_a_problem_and_says_what_is_wrong_without_a_traceback(problem: Write) -> None:
+    folder = problem()
+    done = frictax("identify", str(folder), "--check")
+    assert done.returncode == 0, done.stderr
+    assert "free: mass.m, friction.f_pos.F_Coulomb" in done.stdout
+    assert sorted(p.name for p in folder.iterdir()) == ["problem.toml", "run.csv"]
+    done = frictax("identify", str(problem(("m = 1.2", "m = -1.0"))))
+    assert done.returncode == 1
+    assert done.stderr.startswith("frictax: problem.toml: machine.mass cannot be: `Mass.m` must be > 0")
+    assert done.stderr.count("\n") == 1
+    done = frictax("identify", str(folder.parent))
+    assert done.returncode == 1
+    assert "no problem" in done.stderr
+
+
+def test_an_interrupt_leaves_nothing(problem: Write) -> None:
+    folder = problem()
+    script = (
+        "import frictax.problems as p\nfrom frictax.cli import main\nimport sys\n"
+        "def stop(*a, **k): raise KeyboardInterrupt\n"
+        "p.identify = stop\n"
+        f"sys.argv = ['frictax', 'identify', {str(folder)!r}]\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr == "frictax: Interrupted: nothing was written.\n"
+    assert sorted(p.name for p in folder.iterdir()) == ["problem.toml", "run.csv"]
+
+
+def test_the_table_of_machines_goes_between_its_marks(made: Any, texts: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "block").mkdir()
+    written(made, texts, tmp_path / "block")
+    assert "`mass.m`" in overview(tmp_path)
+    (tmp_path / "README.md").write_text("above\n")
+    with pytest.raises(ValueError, match="does not say where the table goes"):
+        write_overview(tmp_path)
+    marks = "<!-- results: made by `frictax table`, not by hand -->\nold\n<!-- end of results -->"
+    (tmp_path / "README.md").write_text(f"above\n{marks}\nbelow\n")
+    write_overview(tmp_path)
+    text = (tmp_path / "README.md").read_text()
+    assert text.startswith("above\n")
+    assert text.endswith("below\n")
+    assert "old" not in text
+    assert "| [block](block/README.md) |" in text
+    (tmp_path / "block" / "result.json").write_text("{}")
+    with pytest.raises(ValueError, match="no result of `frictax identify`"):
+        overview(tmp_path)
