@@ -104,9 +104,9 @@ def left(found: "FoundMachine", label: str) -> list[tuple[str, np.ndarray, np.nd
     i = list(found.records).index(label)
     plan, samples = found.problem.plans[i], Samples(found.problem)
     assert isinstance(plan, Plan)
-    shape = np.shape(plan.weight)
+    shape, weight = np.shape(plan.weight), np.asarray(plan.weight)
     at = samples.sample[samples.record == i].reshape(shape)
-    apart = np.asarray(plan.measured) - found.predicted(label)
+    apart = -found.residuals[samples.record == i].reshape(shape) / np.where(weight > 0, weight, 1.0)
     out = []
     for c, name in enumerate(plan.names):
         counted = np.asarray(plan.weight)[..., c] > 0

@@ -230,11 +230,10 @@ class Uncertainty(Estimated):
                 part = part[name] if hasattr(part, "named_parts") else getattr(part, name, None)
             if not isinstance(part, AbstractContact):
                 raise KeyError(f"There is no contact {contact!r} in this machine.")
-            ways = [(jnp.asarray(-1 if s < 0 else 1), jnp.asarray(abs(s))) for s in v]
-            return jnp.stack([m * law_value(part, m, size, None) for m, size in ways])
+            return jax.vmap(lambda way, size: way * law_value(part, way, size, None))(ways, sizes)
 
-        x = jnp.asarray(self.found.x)
-        f, g = np.asarray(at(x)), np.asarray(jax.jacfwd(at)(x))
+        ways, sizes = jnp.where(jnp.asarray(v) < 0, -1, 1), jnp.abs(jnp.asarray(v))
+        f, g = (np.asarray(a) for a in jax.jit(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(self.found.x)))
         half = quantile(self.level, self.dof, False) * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", g, self.full, g), 0.0))
         return Band(v, f, f - half, f + half, self.level)
 

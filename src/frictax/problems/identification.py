@@ -1,7 +1,9 @@
 """From a problem file to the identified machine, its errors, what it leaves unexplained, and how it fares on records not fitted."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +75,15 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
     records = problem.fitted
     if problem.structures:
         say("Comparing structures")
-        shared = {key: settings.pop(key) for key in ("free", "own", "priors", "instruments")}
+        shared = {key: settings.pop(key) for key in ("free", "own", "priors", "instruments", "bounds")}
         structures = {_AS_GIVEN: fx.Structure(problem.machine, **shared), **problem.structures}
-        comparison = checked(lambda: fx.compare(records, structures, **settings), problem.place, values=False)
+        comparison = checked(lambda: fx.compare(records, structures, **problem.criterion()), problem.place, values=False)
         found = comparison.best.found
+        if content.compare.objective is not None:  # chosen by another criterion than the one that is fitted
+            say(f"Fitting {comparison.best.name}")
+            best = structures[comparison.best.name]
+            own = {key: getattr(best, key) for key in ("free", "own", "priors", "instruments", "bounds")}
+            found = checked(lambda: fx.fit(best.model, records, **{**settings, **own}), problem.place, values=False)
     else:
         say("Fitting")
         comparison, found = None, checked(lambda: fx.fit(problem.machine, records, **settings), problem.place, values=False)
@@ -87,18 +94,16 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
         if name in found.names:  # a structure may not have it
             say(f"Profile of {name}")
             profiles[name] = checked(lambda name=name: found.profile(name), problem.place.below("uncertainty.profiles"), values=False)
-    say("Studying what is left")
-    study = found.residual_study()
-    scores, motions = [], {}
-    for label in content.validation.records:
-        for objective in problem.scores():
-            say(f"Validating on {label}")
-            scores.append(_score(problem, found, uncertainty, label, objective))
-    say("Simulating")
+    say("Studying, validating, simulating")
     free = found.problem.objective if isinstance(found.problem.objective, fx.FreeRun) else None
-    for label in records:
-        motions[label] = motion(found, label, free)
-    return Identification(problem, found, comparison, uncertainty, profiles, study, tuple(scores), motions)
+    asked = [(label, objective) for label in content.validation.records for objective in problem.scores()]
+    # Most of the time goes into compiling, which leaves Python to others.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = {label: pool.submit(motion, found, label, free) for label in records}
+        judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in asked]
+        study = pool.submit(found.residual_study)
+        motions, scores = {label: job.result() for label, job in runs.items()}, tuple(job.result() for job in judged)
+        return Identification(problem, found, comparison, uncertainty, profiles, study.result(), scores, motions)
 
 
 def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective: Any) -> Score:

@@ -66,6 +66,15 @@ class Problem:
         }
         return out
 
+    def criterion(self) -> dict[str, Any]:
+        """The options of `compare` for structures."""
+        entry, settings = self.content.compare, self.settings()
+        out = {"objective": settings["objective"], "start": settings["start"], "repeats": entry.repeats, "bands": entry.bands}
+        if entry.objective is not None:
+            out |= {"objective": made(entry.objective, OBJECTIVES, self.place.below("compare").below("objective")), "start": None}
+        cutoff = getattr(out["objective"], "cutoff", None)
+        return out if cutoff is None else out | {"cutoff": cutoff}
+
     def errors(self) -> Any:
         """The account of the residuals by which errors are stated."""
         return made(self.content.uncertainty.errors, ERRORS, self.place.below("uncertainty.errors"))
@@ -267,6 +276,7 @@ def _check_names(problem: Problem) -> None:
     settings = problem.settings()
     problem.errors()
     problem.scores()
+    problem.criterion()
     known = _paths(checked(lambda: settings["objective"].machine(problem.machine), place.below("fit").below("objective")), problem.fitted)
     for key, paths in (("free", content.fit.free or []), ("own", list(content.fit.own)), ("bounds", list(content.fit.bounds))):
         for path in paths:

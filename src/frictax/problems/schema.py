@@ -113,6 +113,14 @@ class StructureEntry(Strict):
     priors: list[Made] = []
 
 
+class CompareEntry(Strict):
+    """How structures are judged: by the objective of the fit unless another is given, which costs less to compile, say."""
+
+    objective: Made | None = None
+    repeats: Annotated[int, Field(ge=2)] = 4
+    bands: Annotated[int, Field(ge=2)] = 3
+
+
 class UncertaintyEntry(Strict):
     errors: Made = "HAC"
     profiles: list[Text] = []
@@ -138,6 +146,7 @@ class ProblemFile(Strict):
     law: LawEntry | None = None
     fit: FitEntry = FitEntry()
     structures: dict[Text, StructureEntry] = {}
+    compare: CompareEntry = CompareEntry()
     uncertainty: UncertaintyEntry = UncertaintyEntry()
     validation: ValidationEntry = ValidationEntry()
 
