@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 _SIZES = (("", 1.0), ("m", 1e-3), ("u", 1e-6))
 
 
-def structures_text(made: "StructureComparison") -> str:
-    """The table that is printed, with a line for each remark and the reason."""
+def structures_rows(made: "StructureComparison") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The head and the cells of the table."""
     unit, size = _handy(made.unit, [row.trajectory for row in made.rows])
     out_unit, out_size = _handy(made.unit, [held.trajectory_rms for row in made.rows for held in row.held_out.values()])
     schemes = list(made.rows[0].held_out)
@@ -27,10 +27,15 @@ def structures_text(made: "StructureComparison") -> str:
         mark = "<- chosen" if row is made.best else "implausible" if row.implausible else ""
         cells = [f"{row.trajectory / size:.4g}", f"{row.force:.4g}", *(f"{x:.3g}" for x in left), f"{row.aic:.1f}", f"{row.bic:.1f}"]
         rows.append((row.name, str(row.numbers), *(c.replace("nan", "-") for c in cells), mark))
+    return tuple(head), rows
+
+
+def structures_text(made: "StructureComparison") -> str:
+    """The table that is printed, with a line for each remark and the reason."""
     lines = [
         f"Structures fitted to {', '.join(made.records)} by {type(made.best.found.problem.objective).__name__}; "
-        f"{', '.join(schemes)}: error in what was left out",
-        *table(tuple(head), rows),
+        f"{', '.join(made.rows[0].held_out)}: error in what was left out",
+        *table(*structures_rows(made)),
         *(f"! {row.name}: {remark}" for row in made.rows for remark in (*row.implausible, *row.doubts)),
         made.reason,
     ]

@@ -79,11 +79,6 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
         structures = {_AS_GIVEN: fx.Structure(problem.machine, **shared), **problem.structures}
         comparison = checked(lambda: fx.compare(records, structures, **problem.criterion()), problem.place, values=False)
         found = comparison.best.found
-        if content.compare.objective is not None:  # chosen by another criterion than the one that is fitted
-            say(f"Fitting {comparison.best.name}")
-            best = structures[comparison.best.name]
-            own = {key: getattr(best, key) for key in ("free", "own", "priors", "instruments", "bounds")}
-            found = checked(lambda: fx.fit(best.model, records, **{**settings, **own}), problem.place, values=False)
     else:
         say("Fitting")
         comparison, found = None, checked(lambda: fx.fit(problem.machine, records, **settings), problem.place, values=False)

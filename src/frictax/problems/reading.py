@@ -70,8 +70,6 @@ class Problem:
         """The options of `compare` for structures."""
         entry, settings = self.content.compare, self.settings()
         out = {"objective": settings["objective"], "start": settings["start"], "repeats": entry.repeats, "bands": entry.bands}
-        if entry.objective is not None:
-            out |= {"objective": made(entry.objective, OBJECTIVES, self.place.below("compare").below("objective")), "start": None}
         cutoff = getattr(out["objective"], "cutoff", None)
         return out if cutoff is None else out | {"cutoff": cutoff}
 

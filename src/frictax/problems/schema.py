@@ -114,9 +114,8 @@ class StructureEntry(Strict):
 
 
 class CompareEntry(Strict):
-    """How structures are judged: by the objective of the fit unless another is given, which costs less to compile, say."""
+    """What is left out in turn when structures are compared: each of `repeats` equal parts of a record, each of `bands` of speed."""
 
-    objective: Made | None = None
     repeats: Annotated[int, Field(ge=2)] = 4
     bands: Annotated[int, Field(ge=2)] = 3
 

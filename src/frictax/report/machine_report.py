@@ -13,6 +13,7 @@ from frictax.fitting.identifiability import Knowledge
 from frictax.fitting.motions import Motion
 from frictax.fitting.printing import rounded
 from frictax.fitting.record import Record
+from frictax.fitting.structures_text import structures_rows
 from frictax.report.machine_plots import as_json, friction_plot, motion_plots, profile_plot, waterfall_plot
 from frictax.report.style import prefixed
 from frictax.report.sweep_report import GENERATOR, correlation_cells, pictures
@@ -174,10 +175,10 @@ def _validation(score: Any) -> dict[str, Any]:
 
 
 def _structures(comparison: Any) -> dict[str, Any]:
-    table = comparison.table()
-    rows = [{"cells": row, "chosen": row[0] == comparison.best.name} for row in table[1]]
+    head, cells = structures_rows(comparison)
+    rows = [{"cells": row, "chosen": row[0] == comparison.best.name} for row in cells]
     drawn = pictures(*(comparison.plot(width=w) for w in (_WIDE, _NARROW)))
-    return {"head": table[0], "rows": rows, "reason": comparison.reason, "pictures": drawn}
+    return {"head": head, "rows": rows, "reason": comparison.reason, "pictures": drawn}
 
 
 def _study(study: Any) -> dict[str, Any]:
