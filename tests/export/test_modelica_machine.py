@@ -21,14 +21,14 @@ BODIES = (fx.Mass, fx.Inertia, fx.MassWithStopAndFriction, fx.HeatCapacitor)
 
 
 def sliding() -> fx.Mechanism:
-    """A heated block with a law for each direction on a spring; a mass between stops; a controlled one; a measured drive."""
+    """A heated cart with a law for each direction on a spring; a mass between stops; a controlled one; a measured drive."""
     t = np.linspace(0.0, 1.5, 31)
     return fx.Mechanism(
         wall=fx.Fixed(s0=-0.2),
-        block=fx.Mass(m=1.2, L=0.1, v=0.3),
-        spring=fx.SpringDamper("wall", "block", c=30.0, d=0.2, s_rel0=0.1),
-        guide=fx.SupportFriction("block", f_pos=machines.stick_slip()["friction"].f_pos, peak=1.2, f_neg=fx.Coulomb(F_Coulomb=0.5)),
-        drive=fx.Force("block", fx.Sampled(t, 4 * np.sin(5 * t))),
+        cart=fx.Mass(m=1.2, L=0.1, v=0.3),
+        spring=fx.SpringDamper("wall", "cart", c=30.0, d=0.2, s_rel0=0.1),
+        guide=fx.SupportFriction("cart", f_pos=machines.stick_slip()["friction"].f_pos, peak=1.2, f_neg=fx.Coulomb(F_Coulomb=0.5)),
+        drive=fx.Force("cart", fx.Sampled(t, 4 * np.sin(5 * t))),
         disc=fx.HeatCapacitor(("guide", "spring"), C=3.0, T=300.0),
         air=fx.ThermalConductor("disc", G=0.5, T_ambient=290.0),
         slide=fx.MassWithStopAndFriction(m=1.0, L=0.2, smin=-0.5, smax=0.5, F_prop=1.0, F_Coulomb=0.6, F_Stribeck=0.5, fexp=2.0, v=1.5),

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.fitting.estimation import inverse_gram
+from frictax.fitting.estimation import as_data, inverse_gram, lower_bounds, with_values
 from frictax.fitting.experiments import Cure, better_motions, better_speeds
+from frictax.fitting.fit import fit
 from frictax.fitting.found_machine import found_machine
 from frictax.fitting.identifiability import Identifiability, Knowledge, combination, listed, null_directions
 from frictax.fitting.losses import Squares
@@ -24,6 +25,7 @@ from frictax.fitting.search import search
 from frictax.fitting.sweep import Sweep
 from frictax.fitting.uncertainty import HAC, AbstractErrors
 from frictax.mechanism import AbstractHybridSystem, Mechanism
+from frictax.parameters import parameters
 
 _WEAK, _HOPELESS = 0.5, 2.0  # error over distance from the bound, or over size
 _HELPS = 1.5  # times smaller an error that is worth another experiment
@@ -168,20 +170,15 @@ def _of_records(
 
 
 def _of_sweep(model: Any, sweep: Sweep, free: Any, f_neg: Any, options: Mapping[str, Any]) -> Outlook:
-    from frictax.fitting.fit import fit
-
     found = fit(model, sweep, f_neg=f_neg, free=free, **options)
     names, values = list(found.names), np.asarray([e.value for e in found.estimates])
     start = found.model
-    from frictax.fitting.estimation import as_data, with_values
-
     paths, arrays = tuple(dict.fromkeys(e.path for e in found.estimates)), as_data(sweep)
     x = jnp.asarray(values)
     jacobian = np.asarray(jax.jacfwd(lambda x: arrays.weight * arrays.predict(with_values(start, paths, x)))(x))
     norms = np.linalg.norm(jacobian, axis=0)
     covariance = found.noise_scale**2 * inverse_gram(jacobian, norms, _apart(jacobian), np)
-    lower = np.asarray([0.0 if e.path != "offset" else -np.inf for e in found.estimates])
-    lower = np.where([e.path == "peak" for e in found.estimates], 1.0, lower)
+    lower = np.asarray(lower_bounds([p for p in parameters(start) if p.path in paths]))
     unknown = [n for n, k in found.identifiability.knowledge.items() if k in (Knowledge.UNKNOWN, Knowledge.AT_BOUND)]
 
     def cures(weak: Sequence[str]) -> Mapping[str, tuple[Cure, ...]]:

@@ -97,7 +97,7 @@ class BlockBootstrap(AbstractErrors):
     """Fits to records put together anew from blocks of the measured ones, drawn with replacement (each block keeps its place in time and
     counts as often as it was drawn).
 
-    The blocks must be longer than the residuals remember, and many: 20 or more to a record. Priors stay as they are in every draw.
+    The blocks must be longer than the residuals remember, and many: 20 or more to a record. Priors are refused.
 
     **Arguments:** `length` of a block [s], a twentieth of the record unless given; `draws`: how many fits; `seed`.
 
@@ -183,7 +183,6 @@ class Jackknife(AbstractErrors):
             covariance += (len(mine) - 1) / len(mine) * away.T @ away
             dof.append(len(mine) - 1)
         says = f"{len(x)} fits, each without one {'record' if self.repeats is None else 'repeat'}{_at_kinks(ok)}"
-        own = any(u.record is not None for u in found.problem.unknowns)
         return Spread(covariance, min(dof) if own else sum(dof), x, says)
 
 

@@ -1,7 +1,6 @@
 """Who is joined to whom in a mechanism: all about it that is static."""
 
 import dataclasses
-import difflib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -12,56 +11,19 @@ import numpy as np
 
 from frictax.contacts import AbstractContact, MassWithStopAndFriction, MotionDependent
 from frictax.contacts.contact import has_breaks
-from frictax.mechanism.bodies import AbstractBody, Fixed
+from frictax.mechanism.attachments import BODIES as BODIES
+from frictax.mechanism.attachments import Contact as Contact
+from frictax.mechanism.attachments import Flange as Flange
+from frictax.mechanism.attachments import Gear as Gear
+from frictax.mechanism.attachments import body_parts, contact_of, flange_of, gear_of, moving_body
+from frictax.mechanism.attachments import is_rotational as is_rotational
+from frictax.mechanism.bodies import Fixed
 from frictax.mechanism.forces import AbstractCompliant, AbstractMotion, AbstractSource
 from frictax.mechanism.gaps import AbstractGap
 from frictax.mechanism.gears import AbstractGear
 from frictax.mechanism.thermal import HeatCapacitor, ThermalConductor
 
-BODIES = (AbstractBody, MassWithStopAndFriction)
 PARTS = (*BODIES, Fixed, AbstractCompliant, AbstractSource, AbstractMotion, AbstractGear, AbstractContact, HeatCapacitor, ThermalConductor)
-
-
-@dataclasses.dataclass(frozen=True)
-class Flange:
-    """An end of a body: the body's number, or None and the part's number of a `Fixed`; `side` is -1, 0 or +1 times L/2."""
-
-    body: int | None
-    part: int
-    side: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Contact:
-    """Where a friction contact stands: what `flange` does relative to `support` (None: the housing) is its motion.
-
-    `part` is its number, `signal` the number of the signal that presses it on. `group`: the contacts that it acts on through bodies and
-    gears, itself among them. `alone`: it has no such neighbour, and holds one coordinate that no gear ties to another. `redundant`:
-    others in its group can hold the same motion. `wall`, `piece`, `side`: where in the mode vector its stop, the piece of its law and the
-    line of its torque stand, and `face` the sign of what presses it on from either side; None where it has none. `is_pressed`: a normal
-    force presses it on, by a signal or by the motion.
-    """
-
-    part: int
-    flange: Flange
-    support: Flange | None
-    signal: int | None
-    group: tuple[int, ...] = ()
-    alone: bool = True
-    redundant: bool = False
-    wall: int | None = None
-    piece: int | None = None
-    side: int | None = None
-    is_pressed: bool = False
-    face: int | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Gear:
-    """A relation between the positions of `bodies`; the last of them follows the others."""
-
-    part: int
-    bodies: tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +144,7 @@ def _layout(mechanism: Any) -> Layout:
     compliants, forces, contacts, gears, motions = [], [], [], [], []
     for i, part in enumerate(parts):
         if isinstance(part, AbstractCompliant):
-            a, b = _flange(mechanism, i, part.a, 1), _flange(mechanism, i, part.b, -1)
+            a, b = flange_of(mechanism, i, part.a, 1), flange_of(mechanism, i, part.b, -1)
             if a.body is not None and a.body == b.body:
                 raise ValueError(
                     f"`Mechanism`: {mechanism.names[i]!r} must join two bodies, got {part.a!r} and {part.b!r}. "
@@ -191,17 +153,17 @@ def _layout(mechanism: Any) -> Layout:
             compliants.append((i, a, b))
         elif isinstance(part, AbstractSource):
             field = part.signal_name()
-            forces.append((i, _flange(mechanism, i, part.body, 1), None if field is None else signal(i, field)))
+            forces.append((i, flange_of(mechanism, i, part.body, 1), None if field is None else signal(i, field)))
         elif isinstance(part, AbstractMotion):
-            motions.append((i, _moving(mechanism, i, part.body), signal(i, part.signal_name())))
+            motions.append((i, moving_body(mechanism, i, part.body), signal(i, part.signal_name())))
         elif isinstance(part, AbstractGear):
-            gears.append(_gear(mechanism, i, part))
+            gears.append(gear_of(mechanism, i, part))
             if isinstance(part, AbstractContact):
-                contacts.append(_contact(mechanism, i, part, signal))
+                contacts.append(contact_of(mechanism, i, part, signal))
         elif isinstance(part, MassWithStopAndFriction):
             contacts.append(Contact(i, Flange(bodies.index(i), i, 0), None, None))
         elif isinstance(part, AbstractContact):
-            contacts.append(_contact(mechanism, i, part, signal))
+            contacts.append(contact_of(mechanism, i, part, signal))
     followers = _followers(mechanism, gears, motions)
     for gear in (g for g in gears if getattr(parts[g.part], "depends_on_torque", False)):
         others = [mechanism.names[g.part] for g in gears if g is not gear and gear.bodies[0] in g.bodies]
@@ -253,18 +215,18 @@ def _followers(mechanism: Any, gears: list[Gear], motions: list[tuple[int, int, 
     """The bodies whose position is no coordinate, each with the name of the part that it follows."""
     followers: dict[int, str] = {}
     for part, body in [(part, body) for part, body, _ in motions] + [(gear.part, gear.bodies[-1]) for gear in gears]:
-        name = mechanism.names[_body_parts(mechanism)[body]]
+        name = mechanism.names[body_parts(mechanism)[body]]
         if body in followers:
             raise ValueError(
                 f"`Mechanism`: the motion of {name!r} must be given once, got it from {followers[body]!r} and {mechanism.names[part]!r}. "
                 "Drop one of them, or name the gear's other bodies last."
             )
         followers[body] = mechanism.names[part]
-    known = set(range(len(_body_parts(mechanism)))) - {gear.bodies[-1] for gear in gears}
+    known = set(range(len(body_parts(mechanism)))) - {gear.bodies[-1] for gear in gears}
     for gear in gears:
         unknown = [b for b in gear.bodies[:-1] if b not in known]
         if unknown:
-            late = mechanism.names[_body_parts(mechanism)[unknown[0]]]
+            late = mechanism.names[body_parts(mechanism)[unknown[0]]]
             raise ValueError(
                 f"`Mechanism`: the gear {mechanism.names[gear.part]!r} must follow bodies that are known before it, got {late!r}, "
                 "which follows a gear written later. Write that gear first."
@@ -324,81 +286,6 @@ def _ends(mechanism: Any, contact: Contact) -> str:
     part = mechanism.parts[contact.part]
     names = [getattr(part, f) for f in ("body", "support", "a", "b") if getattr(part, f, None) is not None]
     return " and ".join(repr(n) for n in names)
-
-
-def _contact(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], int]) -> Contact:
-    plus, minus = part.between()
-    flange, support = _flange(mechanism, i, plus, 1), None if minus is None else _flange(mechanism, i, minus, 1)
-    name = mechanism.names[i]
-    if flange.body is None and (support is None or support.body is None):
-        raise ValueError(
-            f"`Mechanism`: the friction {name!r} must act on a body that moves, got {plus!r}, which is fixed. Name the mass instead."
-        )
-    if support is not None and support.body == flange.body and flange.body is not None:
-        raise ValueError(f"`Mechanism`: the friction {name!r} must act between two bodies, got {plus!r} and {minus!r}. Leave out one.")
-    is_pressed = any(f.name == "f_normalized" for f in dataclasses.fields(part))
-    by_signal = is_pressed and not isinstance(part.f_normalized, MotionDependent)
-    return Contact(i, flange, support, signal(i, "f_normalized") if by_signal else None, is_pressed=is_pressed)
-
-
-def _gear(mechanism: Any, i: int, part: AbstractGear) -> Gear:
-    numbers = tuple(_moving(mechanism, i, name) for name in part.joined())
-    if len(set(numbers)) < len(numbers):
-        raise ValueError(
-            f"`Mechanism`: the gear {mechanism.names[i]!r} must join different bodies, got {', '.join(part.joined())}. Add the other one."
-        )
-    return Gear(i, numbers)
-
-
-def _moving(mechanism: Any, i: int, name: str) -> int:
-    body = _flange(mechanism, i, name, 0).body
-    if body is None:
-        raise ValueError(
-            f"`Mechanism`: {mechanism.names[i]!r} must name bodies that move, got {name!r}, which is fixed. "
-            "Hold a body by a `Brake` or a `Position`."
-        )
-    return body
-
-
-def _body_parts(mechanism: Any) -> list[int]:
-    return [i for i, p in enumerate(mechanism.parts) if isinstance(p, BODIES)]
-
-
-def is_rotational(part: Any) -> bool | None:
-    """Whether a part turns (True) or slides (False); None for one that does either."""
-    return getattr(type(part), "rotational", None)
-
-
-def _flange(mechanism: Any, part: int, name: Any, side: int) -> Flange:
-    owner = mechanism.names[part]
-    if not isinstance(name, str):
-        raise ValueError(f"`Mechanism`: {owner!r} must name the body it is attached to as text, got {name!r}. Write 'mass'.")
-    body, _, end = name.partition(".")
-    attachable = [n for n, p in mechanism.named_parts() if isinstance(p, (*BODIES, Fixed))]
-    if body not in attachable:
-        near = difflib.get_close_matches(body, attachable, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"`Mechanism`: {owner!r} is attached to {name!r}, which is no body.{hint} Bodies are: {', '.join(attachable)}.")
-    if end not in ("", "flange_a", "flange_b", "flange"):
-        raise ValueError(f"`Mechanism`: {owner!r} is attached to {name!r}; write {body!r}, '{body}.flange_a' or '{body}.flange_b'.")
-    index = mechanism.names.index(body)
-    _check_kind(mechanism, part, index)
-    if isinstance(mechanism.parts[index], Fixed):
-        return Flange(None, index, 0)
-    has_length = hasattr(mechanism.parts[index], "L")
-    return Flange(_body_parts(mechanism).index(index), index, {"flange_a": -1, "flange_b": 1}.get(end, side) * has_length)
-
-
-def _check_kind(mechanism: Any, part: int, index: int) -> None:
-    here, there = is_rotational(mechanism.parts[part]), is_rotational(mechanism.parts[index])
-    if None in (here, there) or here == there:
-        return
-    kind, body = type(mechanism.parts[part]).__name__, type(mechanism.parts[index]).__name__
-    does = ("slides", "turns")
-    raise ValueError(
-        f"`Mechanism`: {mechanism.names[part]!r}, a {kind}, acts on what {does[bool(here)]}, got {mechanism.names[index]!r}, "
-        f"which is of kind {body} and {does[bool(there)]}. Take the {'translational' if here else 'rotational'} part."
-    )
 
 
 def signal_of(mechanism: Any, place: tuple[int, str]) -> Any:

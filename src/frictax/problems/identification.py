@@ -17,7 +17,6 @@ from frictax.problems.building import LAWS, ProblemError, checked, made
 from frictax.problems.reading import Problem, read
 
 Tell = Callable[[str], Any]
-_AS_GIVEN = "as given"  # the name of [machine] among [structures]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -76,7 +75,7 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
     if problem.structures:
         say("Comparing structures")
         shared = {key: settings.pop(key) for key in ("free", "own", "priors", "instruments", "bounds")}
-        structures = {_AS_GIVEN: fx.Structure(problem.machine, **shared), **problem.structures}
+        structures = {content.compare.given: fx.Structure(problem.machine, **shared), **problem.structures}
         comparison = checked(lambda: fx.compare(records, structures, **problem.criterion()), problem.place, values=False)
         found = comparison.best.found
     else:

@@ -265,6 +265,8 @@ def _check_names(problem: Problem) -> None:
             if label not in content.records:
                 known = ", ".join(content.records)
                 raise here.error(f"names {label!r}, and there is no such record.{near(label, content.records)} There are: {known}.")
+    if content.compare.given in content.structures:
+        raise place.below("compare").below("given").error(f"names {content.compare.given!r}, as a structure does. Give it another name.")
     if not problem.fitted:
         raise place.below("fit").error("has no record to fit: all of them serve validation. Leave one out of validation.records.")
     both = [label for label in content.validation.records if label in problem.fitted]

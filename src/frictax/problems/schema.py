@@ -114,8 +114,12 @@ class StructureEntry(Strict):
 
 
 class CompareEntry(Strict):
-    """What is left out in turn when structures are compared: each of `repeats` equal parts of a record, each of `bands` of speed."""
+    """What is left out in turn when structures are compared: each of `repeats` equal parts of a record, each of `bands` of speed.
 
+    `given`: what the machine as given is called among them.
+    """
+
+    given: Text = "as given"
     repeats: Annotated[int, Field(ge=2)] = 4
     bands: Annotated[int, Field(ge=2)] = 3
 

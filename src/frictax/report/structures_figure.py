@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from frictax.fitting.plausibility import visited_laws
 from frictax.fitting.structures import StructureComparison
@@ -61,5 +62,16 @@ def _errors(axes: Axes, made: StructureComparison, kind: str, unit: str) -> None
         axes.plot(x[known] / size, np.flatnonzero(known), marker, color=colour, ms=6, ls="", label=f"{by} left out")
     if any(np.any(np.isfinite(x) & (x > 0)) for x in values.values()):
         axes.set_xscale("log")
+        low, high = axes.get_xlim()
+        if high / low < 30:  # too few powers of ten to read values from
+            axes.set_xticks(_round_numbers(low, high))
+            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_ylim(len(made.rows) - 0.5, -0.5)
     axes.set_xlabel(f"error of {kind} [{name}]")
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """Some 1, 2 and 5 times powers of ten between the two."""
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    return [x for p in powers for x in (10.0**p, 2 * 10.0**p, 5 * 10.0**p) if low <= x <= high]
