@@ -126,7 +126,7 @@ class FoundMachine(Estimated):
 
         return uncertainty(self, by)
 
-    def free_run(self, record: str | Record, **options: Any) -> Any:
+    def free_run(self, record: Any, **options: Any) -> Any:
         """A free run beside a record, with sensitivities and the range that chance allows: see `frictax.fitting.free_runs.free_run`."""
         from frictax.fitting.free_runs import free_run
 

@@ -61,11 +61,11 @@ class FreeRunScore:
 
 def free_run(
     found: "FoundMachine",
-    record: str | Record,
+    record: Any,
     *,
     errors: Uncertainty | None = None,
     objective: AbstractObjective | None = None,
-    draws: int = 200,
+    draws: Any = 200,
     seed: int = 0,
 ) -> FreeRunScore:
     """The fitted machine under the inputs of a whole record, nothing fed back, and how much of the error is luck.

@@ -61,7 +61,7 @@ def _parameters(result: Mapping[str, Any]) -> str:
 def _parameter(e: Mapping[str, Any]) -> str:
     if e["standard_error"] is None:
         return f"`{_escaped(e['name'])}` {e['value']:.4g} {e['unit']} (no interval)"
-    unit, size = prefixed(e["unit"], [e["value"]])
+    unit, size = (e["unit"], 1.0) if e["unit"].startswith("kg") else prefixed(e["unit"], [e["value"]])
     value, low, high = (rounded(e[key] / size, e["standard_error"] / size) for key in ("value", "lower", "upper"))
     return f"`{_escaped(e['name'])}` {value} ({low} to {high}) {unit}"
 
