@@ -53,3 +53,23 @@ def test_an_interval_ends_at_the_bound_that_it_reaches() -> None:
 def test_bounds_that_cannot_be_are_refused_in_one_sentence(bounds: object, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         fx.fit(BLOCK, RECORD, free=[F], bounds=bounds)
+
+
+def test_errors_and_profiles_end_at_the_bound_too() -> None:
+    free = fx.fit(BLOCK, RECORD, free=[F])
+    most = free.values[F] + free.standard_errors[F]
+    found = fx.fit(BLOCK, RECORD, free=[F], bounds={F: (0.5, most)})
+    assert found.uncertainty(fx.White()).estimates[0].upper == pytest.approx(most)
+    profile = found.profile(F)
+    assert profile.upper == pytest.approx(most)
+    assert profile.lower == pytest.approx(free.profile(F).lower, rel=1e-5)
+    assert np.max(profile.values) <= most
+
+
+def test_bounds_of_a_records_own_number_do_not_trouble_the_fit_before() -> None:
+    record = fx.Record(T, {"drive": 2.0 + 0.0 * T}, {"mass.s": 0.375 * T**2 + 1e-4 * np.sin(40 * T)}, name="run")
+    own = "inputs.drive.offset"
+    objective = fx.FreeRun()
+    given = {"free": ["mass.m"], "own": [own], "bounds": {own: (-1.0, 1.0)}, "start": fx.InverseDynamics(8.0)}
+    found = fx.fit(BLOCK, record, objective=objective, **given)
+    assert -1.0 <= found.values[f"{own}@run"] <= 1.0

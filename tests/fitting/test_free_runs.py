@@ -93,3 +93,44 @@ def test_a_motion_has_the_states_modes_and_friction_of_the_simulation() -> None:
     assert np.mean(moved.modes["friction"] == np.asarray(run["friction"].mode)) > 0.99
     same = moved.modes["friction"] == np.asarray(run["friction"].mode)
     np.testing.assert_allclose(moved.friction["friction"][same], np.asarray(run["friction"].f)[same], atol=1e-5)
+
+
+def test_of_several_records_one_repeat_differs_more_than_the_mean_of_all_does() -> None:
+    """A number that two records share is a mean over the repeats of both."""
+    found = fx.fit(BLOCK, [pull(0, "a"), pull(1, "b")], free=[F])
+    errors = found.uncertainty(fx.Jackknife(4))
+    score = found.free_run("a", errors=errors, objective=fx.FreeRun(), draws=4000)
+    spread = np.sqrt(8.0 * errors.covariance[0, 0]) * np.sqrt(np.mean((T / 2.0) ** 2))
+    assert score.ranges["mass.v"][1] == pytest.approx(np.hypot(score.rms["mass.v"], 0.6745 * spread), rel=0.05)
+
+
+class Sledge(fx.AbstractAxis):
+    """1 kg under a recorded force."""
+
+    friction: fx.SupportFriction
+
+    def inertia(self, t: object, y: object, args: object) -> object:
+        return jnp.asarray(1.0)
+
+    def load(self, t: object, y: object, args: dict) -> object:
+        return args["drive"]
+
+    def states(self) -> tuple[str, ...]:
+        return ("s", "v")
+
+    def start(self, t: object) -> object:
+        return self.begin(t, jnp.zeros(2))
+
+
+def test_a_driven_machine_of_the_users_own_moves_with_its_friction() -> None:
+    t = np.linspace(0.0, 2.0, 201)
+    u = 2.0 + 0.0 * t
+    sledge = Sledge(fx.SupportFriction("sledge", f_pos=[[0.0, 1.0], [0.5, 0.8], [5.0, 1.0]]))
+    record = fx.Record(t, {"drive": u}, {"s": 0.55 * t**2 + 1e-3 * np.sin(30 * t)}, name="run")
+    found = fx.fit(sledge, record, free=["friction.f_pos.f"], objective=fx.FreeRun())
+    moved = motion(found, "run", fx.FreeRun())
+    law = found.model.friction.f_pos
+    sliding = moved.states["v"] > 1e-6
+    assert sliding.sum() > 100
+    expected = np.array([float(law(jnp.asarray(v))) for v in moved.states["v"][sliding]])
+    np.testing.assert_allclose(moved.friction["friction"][sliding], expected, atol=1e-9)

@@ -136,7 +136,7 @@ def test_results_do_not_follow_a_link_out_of_their_folder(made: Any, tmp_path: P
     inside.mkdir()
     outside.mkdir()
     (inside / "report.html").symlink_to(outside / "report.html")
-    with pytest.raises(FileExistsError, match="is a link to another folder"):
+    with pytest.raises(FileExistsError, match="is a link, and results are not written through links"):
         check_results(made.problem.file, inside, overwrite=True)
 
 
@@ -216,3 +216,42 @@ def test_the_table_of_machines_goes_between_its_marks(made: Any, texts: dict[str
     (tmp_path / "block" / "result.json").write_text("{}")
     with pytest.raises(ValueError, match="no result of `frictax identify`"):
         overview(tmp_path)
+
+
+def test_modules_of_one_problem_are_not_those_of_another_and_no_library_is_replaced(problem: Write, tmp_path: Path) -> None:
+    machine = PROBLEM[PROBLEM.index("[machine.mass]") : PROBLEM.index("[fit]")]
+    folder = problem((machine, '[machine]\npython = "json:block"\n\n'))
+    code = (
+        "from plant import MASS\nimport frictax as fx\n\n\ndef block():\n    return fx.Mechanism(mass=fx.Mass(m=MASS), "
+        "friction=fx.SupportFriction('mass', f_pos=fx.Coulomb(F_Coulomb=0.8)), drive=fx.Force('mass', 0.0))\n"
+    )
+    other = tmp_path / "other"
+    other.mkdir()
+    for place, mass in ((folder, 1.5), (other, 2.5)):
+        (place / "json.py").write_text(code)
+        (place / "plant.py").write_text(f"MASS = {mass}\n")
+        for name in ("problem.toml", "run.csv"):
+            (place / name).write_text((folder / name).read_text())
+    first, second = (read(place, allow_code=True) for place in (folder, other))
+    assert (float(first.machine["mass"].m), float(second.machine["mass"].m)) == (1.5, 2.5)
+    assert set(first.sources) == {"json.py", "plant.py", "run.csv"}
+    assert first.sources["plant.py"] != second.sources["plant.py"]
+    assert json.loads("[1]") == [1]
+    assert sys.modules["json"] is json
+    (folder / "plant.py").write_text("MASS = 3.5\n")
+    assert float(read(folder, allow_code=True).machine["mass"].m) == 3.5
+
+
+@pytest.mark.parametrize("code", ["1 / 0", "raise SystemExit('no')", "import not_there", "def ("])
+def test_whatever_the_users_code_does_is_one_sentence(code: str, problem: Write) -> None:
+    machine = PROBLEM[PROBLEM.index("[machine.mass]") : PROBLEM.index("[fit]")]
+    folder = problem((machine, '[machine]\npython = "own:block"\n\n'))
+    (folder / "own.py").write_text(code + "\n")
+    with pytest.raises(ValueError, match=r"problem.toml: machine.python failed with"):
+        read(folder, allow_code=True)
+
+
+def test_a_fit_whose_residuals_cannot_be_studied_is_written_all_the_same(problem: Write) -> None:
+    made = identify(problem(('time = "t"', 'time = "t"\ndecimate = 9'), ("cutoff = 20.0", "cutoff = 4.0")))
+    assert any("too few to study" in note for note in made.study.notes)
+    assert "too few to study" in result_texts(made)["report.html"]

@@ -26,7 +26,7 @@ def identify(
     """
     from frictax.cli.commands import command_line
 
-    with plain_errors(), progress() as doing:
+    with plain_errors(options=False), progress() as doing:
         doing("Reading")
         from frictax.problems import check_results, claimed, read, result_texts, write_results
         from frictax.problems import identify as run
@@ -55,7 +55,7 @@ def table(
     """The table of all identified machines: law, parameters with intervals, what is left, validation; from their result.json."""
     from frictax.problems import overview, write_overview
 
-    with plain_errors():
+    with plain_errors(options=False):
         if write:
             typer.echo(f"Written: {write_overview(folder)}")
         else:
@@ -85,7 +85,8 @@ def _said(made: Any) -> list[Any]:
     out += [str(made.found), str(made.uncertainty)]
     if made.profiles:
         out.append("\n".join(str(p) for p in made.profiles.values()))
-    out.append(str(made.study))
+    out += [str(made.study)] if made.study is not None else []
+    out += [f"! {notice}" for notice in made.notices]
     for score in made.scores:
         text = str(score.run) if score.run is not None else _plain_score(score)
         out.append(text)

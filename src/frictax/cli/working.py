@@ -25,8 +25,8 @@ def end(sentence: str, code: int) -> NoReturn:
 
 
 @contextlib.contextmanager
-def plain_errors() -> Iterator[None]:
-    """A user's mistake ends in one sentence, and no traceback."""
+def plain_errors(options: bool = True) -> Iterator[None]:
+    """A user's mistake ends in one sentence, and no traceback; `options`: whether the library's arguments are the command's options."""
     try:
         yield
     except BrokenPipeError:
@@ -34,7 +34,7 @@ def plain_errors() -> Iterator[None]:
     except KeyboardInterrupt:
         end("Interrupted.", INTERRUPTED)
     except (ValueError, KeyError, OSError) as error:
-        end(as_option_names(_sentence(error)), DATA_FAILED)
+        end(as_option_names(_sentence(error)) if options else _sentence(error), DATA_FAILED)
 
 
 def _sentence(error: Exception) -> str:

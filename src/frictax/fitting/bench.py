@@ -168,6 +168,8 @@ def contact_forces(system: Any, t: Array, y: Array, mode: Array) -> Float[Array,
     if isinstance(system, MechanicalSystem):
         moment = system.moment(t, y, mode)
         return jnp.stack([jnp.asarray(variables_at(moment, c.part).f) for c in system.layout.contacts] or [jnp.zeros(())])
-    inner = getattr(system, "system", system)
-    says = getattr(inner, "friction_force", None)
-    return jnp.stack([says(t, y, mode, None)]) if says is not None else jnp.zeros(1)
+    args = None
+    if isinstance(system, Driven):  # what a machine is given inside a run
+        system, mode, args = system.system, system._own(mode), system._values(t, mode)
+    says = getattr(system, "friction_force", None)
+    return jnp.stack([says(t, y, mode, args)]) if says is not None else jnp.zeros(1)

@@ -45,7 +45,7 @@ def worst_ratios(rows: Sequence["ComparedStructure"]) -> list[float]:
         for kind in ("trajectory_squares", "force_squares"):
             squares = [getattr(row.held_out[by], kind) for row in rows]
             size = np.asarray([_mean(s) for s in squares])
-            if not np.any(np.isfinite(size)):
+            if np.any(np.isnan(size)) or not np.any(np.isfinite(size)):  # not known of one of them; a fit that failed is inf
                 continue
             first = int(np.argmin(np.where(np.isfinite(size), size, np.inf)))
             for i, s in enumerate(squares):

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from frictax.fitting.descent import begin
 from frictax.fitting.found_machine import FoundMachine
-from frictax.fitting.problem import Problem, bounds
+from frictax.fitting.problem import Problem, bounds, upper_bounds
 from frictax.fitting.search import advanced
 from frictax.fitting.stretches import Fold, Stretches
 
@@ -87,8 +87,10 @@ class Refits:
         if self.before is not None and self.of_before is not None:
             first = self.before.problem
             end = _fitted(self.before, _weighed(first, ~gone[self.of_before]), np.zeros(first.x0.size))
+            if not np.isfinite(float(end.cost)):  # its start on all data would know what is left out
+                return np.full(x.size, np.nan)
             known = {u.path: np.asarray(end.x)[u.first : u.first + u.size] for u in first.unknowns if u.record is None}
-            for u in found.problem.unknowns if np.isfinite(float(end.cost)) else ():
+            for u in found.problem.unknowns:
                 if u.record is None:
                     x[u.first : u.first + u.size] = known[u.path]
         end = _fitted(found, _weighed(found.problem, ~gone[self.of]), coordinates(found.problem, x))
@@ -111,8 +113,10 @@ def weights(problem: Problem) -> np.ndarray:
 
 def coordinates(problem: Problem, x: Any) -> np.ndarray:
     """Those of the values x; of values at a bound, those a thousandth of the start's distance inside."""
-    lower = np.where(problem.size != 1.0, problem.origin + 1e-3 * problem.size, bounds(problem.unknowns))
-    return np.asarray(problem.coordinates(np.maximum(x, lower)))
+    lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
+    low = np.where(np.isfinite(lower), lower + 1e-3 * np.abs(problem.x0 - np.where(np.isfinite(lower), lower, 0.0)), -np.inf)
+    high = np.where(np.isfinite(upper), upper - 1e-3 * np.abs(np.where(np.isfinite(upper), upper, 0.0) - problem.x0), np.inf)
+    return np.asarray(problem.coordinates(np.clip(x, low, high)))
 
 
 def root_mean(squares: np.ndarray) -> float:

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from frictax.fitting.bench import Bench, Named
 from frictax.fitting.instruments import Instrument, perfect
-from frictax.fitting.objectives import AbstractObjective, FreeRun, Plan
+from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun, Plan
 from frictax.fitting.problem import Problem, bounds, upper_bounds
 from frictax.fitting.record import Record
 from frictax.fitting.uncertainty import HAC, Jackknife, Uncertainty
@@ -97,13 +97,18 @@ def free_run(
         raise ValueError(f"`free_run` needs `draws`, a whole number >= 10, got {draws!r}. 200 are usual.")
     errors = found.uncertainty(HAC()) if errors is None else errors
     objective = FreeRun(measured_start=True) if objective is None else objective
+    if not isinstance(objective, FreeRun | ClosedLoop):
+        raise ValueError(f"`free_run` takes FreeRun(...) or ClosedLoop(...) as objective, got {objective!r}. `score` takes any.")
     label, i = (record, list(found.records).index(record)) if isinstance(record, str) and found.model_for(record) else ("", None)
     data = found.records[label] if isinstance(record, str) else record
+    if not isinstance(data, Record):
+        raise ValueError(f"`free_run` runs beside records, and {label!r} is a sweep.")
     x = np.asarray(found.x)
     machine = objective.machine(found.problem.bench_at(jnp.asarray(x), i).machine)
     plan = objective.plan(machine, data)
     changes = _changes(found, data, machine)
-    covariance = errors.full * (errors.by.repeats or len(found.records) if isinstance(errors.by, Jackknife) else 1.0)
+    times = _repeats(found, errors)
+    covariance = errors.full * np.sqrt(np.outer(times, times))
     values, vectors = np.linalg.eigh(covariance)
     away = np.random.default_rng(seed).standard_normal((draws, x.size)) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
     unknowns = found.problem.unknowns
@@ -130,8 +135,20 @@ def free_run(
     )
 
 
+def _repeats(found: "FoundMachine", errors: Uncertainty) -> np.ndarray:
+    """Of how many repeats each fitted number is a mean: the variance of one repeat is so many times that of the number."""
+    if not isinstance(errors.by, Jackknife):
+        return np.ones(len(found.x))
+    motions = sum(isinstance(r, Record) for r in found.records.values())
+    each = 1 if errors.by.repeats is None else errors.by.repeats
+    shared = len(found.records) if errors.by.repeats is None else each * motions
+    return np.concatenate([np.full(u.size, float(shared if u.record is None else each)) for u in found.problem.unknowns])
+
+
 def _inputs(data: Record) -> tuple[str, ...]:
-    return tuple(n for n in data.inputs if data.units[n].si_name in ("N", "N.m"))
+    """The drives whose input is a force, or, where none is, a torque."""
+    units = {n: data.units[n].si_name for n in data.inputs}
+    return tuple(n for n in units if units[n] == ("N" if "N" in units.values() else "N.m"))
 
 
 def _changes(found: "FoundMachine", data: Record, machine: Any) -> list[tuple[str, float, float]]:

@@ -40,6 +40,12 @@ class Motion:
         """Whether the run reached the end of the record."""
         return bool(self.result == Result.successful)
 
+    @property
+    def end(self) -> float:
+        """The last time that the run reached [s]."""
+        known = np.all([np.isfinite(x) for x in self.states.values()], axis=0)
+        return float(self.t[np.flatnonzero(known)[-1]]) if known.any() else float(self.t[0])
+
 
 def motion(found: "FoundMachine", record: str | Record, objective: FreeRun | None = None) -> Motion:
     """Run the fitted machine under the inputs of a record, a label of the fit or another `Record`, from its measured start unless

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.contacts import AbstractContact
+from frictax.contacts import AbstractContact, MassWithStopAndFriction
 from frictax.contacts.contact import AbstractPressed
 from frictax.fitting.found_machine import FoundMachine
 from frictax.fitting.identifiability import Knowledge, listed
@@ -84,6 +84,7 @@ def _slidings(machine: Any, record: Any, cutoff: float) -> Iterator[tuple[str, A
     for name, part in machine.named_parts():
         if not isinstance(part, AbstractContact):
             continue
-        first, second = (None if b is None else b.split(".")[0] for b in part.between())
+        ends = (name, None) if isinstance(part, MassWithStopAndFriction) else part.between()  # a body that is its own contact
+        first, second = (None if b is None else b.split(".")[0] for b in ends)
         if first in speeds and (second is None or second in speeds):
             yield name, part, speeds[first] - (speeds[second] if second is not None else 0.0)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.fitting.found import quantile
-from frictax.fitting.problem import bounds
+from frictax.fitting.problem import bounds, upper_bounds
 from frictax.fitting.refits import held
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
     **Arguments:** `path`: a name of `found.estimates`, such as ``"friction.peak"`` or ``"mass.v@run2"``; `by`: an account of the residuals
     (`HAC()`, ...), by whose error over that of white residuals the ratio is made smaller; `level`, that of the fit unless given.
 
-    An end that is not reached within 100 standard errors is open: inf, or the bound.
+    An end that is not reached within 100 standard errors is open: inf, or the bound. Where the user gave an upper bound, and it is not
+    ruled out, the interval ends there.
 
     **Raises:** `KeyError` for a name that was not fitted; `ValueError` where the data do not tell the number at all, or for a level outside
     0.5 to 1.
@@ -100,8 +101,8 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
     one_sided = float(quantile(2 * level - 1, found.dof, False)) ** 2
     stretch = _stretch(found, path, by)
     at = _Held(found, [i], stretch)
-    bound = float(bounds(found.problem.unknowns)[i])
-    best = max(float(found.x[i]), bound)
+    bound, most = (float(of(found.problem.unknowns)[i]) for of in (bounds, upper_bounds))
+    best = min(max(float(found.x[i]), bound), most)
     step = estimate.standard_error * np.sqrt(stretch)
     if not np.isfinite(step) or not step > 0:
         if not np.isfinite(bound) or np.linalg.norm(found.full_jacobian[:, i]) == 0:
@@ -111,7 +112,8 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
     to_bound = at([bound]) if np.isfinite(bound) and best - bound < 30 * step else np.inf
     reaches = to_bound <= one_sided
     threshold = one_sided if reaches else two_sided
-    upper = _end(at, best, step, np.inf, threshold)
+    to_most = at([most]) if np.isfinite(most) and most - best < 30 * step else np.inf
+    upper = most if to_most <= threshold else _end(at, best, step, most, threshold)
     lower = bound if reaches else _end(at, best, -step, bound, min(two_sided, max(to_bound - 1e-9, one_sided)))
     order = np.argsort([v for v, _, _ in at.seen])
     values, costs, others = (np.asarray([entry[k] for entry in at.seen])[order] for k in range(3))
@@ -140,7 +142,8 @@ def profile_pair(
         if not np.isfinite(estimate.standard_error):
             raise ValueError(f"`profile`: the data do not tell {estimate.name}, so that it has no interval. Leave it out of `free`.")
         width = 3.5 * estimate.standard_error * np.sqrt(at.stretch)
-        axes.append(np.linspace(max(found.x[k] - width, bounds(found.problem.unknowns)[k]), found.x[k] + width, points))
+        least, most = (of(found.problem.unknowns)[k] for of in (bounds, upper_bounds))
+        axes.append(np.linspace(max(found.x[k] - width, least), min(found.x[k] + width, most), points))
     ratio = np.zeros((points, points))
     for n, x in enumerate(axes[0]):
         for m in range(points) if n % 2 == 0 else reversed(range(points)):  # each begins where its neighbour ended
@@ -184,7 +187,7 @@ def _end(at: Callable[[list[float]], float], best: float, step: float, bound: fl
     aim, inside, outside, reach = np.sqrt(threshold), (best, 0.0), None, step
     x = best + step * aim
     for _ in range(60):
-        if step < 0 and x <= bound:
+        if (step < 0 and x <= bound) or (step > 0 and x >= bound):
             x = bound + 1e-3 * (inside[0] - bound)
         root = float(np.sqrt(max(at([x]), 0.0)))
         if abs(root - aim) <= _NEAR * aim:
@@ -195,7 +198,7 @@ def _end(at: Callable[[list[float]], float], best: float, step: float, bound: fl
                 reach = 1.5 * reach  # where it is no straight line, ever longer strides
                 x = x + reach * max(aim - root, 0.3 * aim)
                 if abs(x - best) > _FAR * abs(step):
-                    return np.inf if step > 0 else bound
+                    return bound
                 continue
         else:
             outside = (x, root)
@@ -204,7 +207,7 @@ def _end(at: Callable[[list[float]], float], best: float, step: float, bound: fl
         x = inside[0] + (outside[0] - inside[0]) * float(np.clip(share, 0.1, 0.9))
         if abs(outside[0] - inside[0]) <= 1e-3 * abs(step):
             return outside[0]
-    return x if outside is not None else np.inf if step > 0 else bound
+    return x if outside is not None else bound
 
 
 def _place(found: "FoundMachine", path: str) -> tuple[int, Any]:

@@ -66,7 +66,7 @@ def fit_records(
     say = _speaker(progress)
     if start is not None:
         settings = {"free": free, "own": (), "priors": (), "instruments": instruments, "engine": engine, "loss": loss, "level": level}
-        settings |= {"limits": limits}
+        settings |= {"limits": shared_limits(limits, own)}
         found = fit_records(model, data, objective=start, start=None, method=None, starts=1, spread=0.0, seed=0, progress=False, **settings)
         model = found.model
     problem, notes = pose(model, records, free, own, objective, priors, instruments, fit_engine(engine, method), loss, limits)
@@ -78,6 +78,11 @@ def fit_records(
             f"Interrupted after {int(state.steps)} steps: these are the best values so far, their errors those of an unfinished search."
         )
     return found_machine(model, problem, records, state, costs, noise, method, level, notes, time.perf_counter() - began)
+
+
+def shared_limits(limits: Any, own: Any) -> Any:
+    """The bounds of a fit that has no values of each record's own."""
+    return {path: pair for path, pair in limits.items() if path not in own} if isinstance(limits, Mapping) else limits
 
 
 def labelled(data: Any) -> dict[str, Any]:

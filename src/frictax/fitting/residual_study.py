@@ -109,7 +109,11 @@ def residual_study(found: "FoundMachine", label: str | None = None, cutoff: floa
             notes.append(
                 f"Record {name!r}: the force that is missing cannot be told, so residuals of {type(objective).__name__} are studied: {why}"
             )
-            series = channel_series(found, name, cutoff)
+            try:
+                series = channel_series(found, name, cutoff)
+            except ValueError as too:
+                notes.append(f"Record {name!r} is not studied: {too}")
+                series = []
         for x in series:
             of_ripple, columns = ripple(x, Columns.of(x), 1.0 / record.rate)
             findings += [of_ripple, speed(x, columns), position(x, columns), direction(x, columns), time(x, columns)]

@@ -22,7 +22,7 @@ from frictax.fitting.plausibility import doubts, implausible
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.problem import Problem
 from frictax.fitting.record import Record
-from frictax.fitting.record_fit import labelled
+from frictax.fitting.record_fit import labelled, shared_limits
 from frictax.fitting.stretches import Stretches
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 
@@ -130,9 +130,10 @@ def compare_structures(
     """Fit several structures to the same records and say which of them they ask for; `compare` of records is this.
 
     A structure is judged by what it says of what it did not see, twice: in trajectory (the objective's residuals) and in force (what
-    inverse dynamics leaves). Left out are, in turn, each part of each record, which repeats the rest; each band of speeds; each record, of
-    several. A table with many nodes stores the speeds at which a record dwells, predicts another repeat of the same motion best of all,
-    and is wrong at every other speed: the bands show that, and so does its force. See `frictax.fitting.choice.chosen` for the rule.
+    inverse dynamics leaves). Left out are, in turn, each part of each record, which repeats the rest; each band of speeds; each record,
+    of several without numbers of their own. A table with many nodes stores the speeds at which a record dwells, predicts another repeat
+    of the same motion best of all, and is wrong at every other speed: the bands show that, and so does its force. See
+    `frictax.fitting.choice.chosen` for the rule.
 
     **Arguments:**
 
@@ -176,8 +177,11 @@ def compare_structures(
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
     settings = {"objective": objective, "start": start, "engine": engine}
 
+    # A record that is left out says nothing of numbers of its own.
+    by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
+
     def judged(structure: Structure) -> _Judged:
-        return _judged(structure, records, settings, cutoff, repeats, bands)
+        return _judged(structure, records, settings, cutoff, repeats, bands, by_record)
 
     # Most of the time goes into compiling, which leaves Python to others.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -210,17 +214,20 @@ class _Judged:
     held_out: Mapping[str, HeldOut]
 
 
-def _judged(structure: Structure, records: Mapping[str, Record], settings: Any, cutoff: float, repeats: int, bands: int) -> _Judged:
+def _judged(
+    structure: Structure, records: Mapping[str, Record], settings: Any, cutoff: float, repeats: int, bands: int, by_record: bool
+) -> _Judged:
     objective, start, engine = settings["objective"], settings["start"], settings["engine"]
     common = {"free": structure.free, "instruments": structure.instruments, "engine": engine, "bounds": structure.bounds}
     method = LevenbergMarquardt(tolerance=1e-3, max_steps=_STEPS)
-    before = None if start is None else fit(structure.model, records, objective=start, **common)
+    first = {**common, "bounds": shared_limits(structure.bounds, structure.own)}
+    before = None if start is None else fit(structure.model, records, objective=start, **first)
     model = structure.model if before is None else before.model
     found = fit(model, records, objective=objective, method=method, own=structure.own, priors=structure.priors, **common)
     stretches = Stretches(found.problem, records, cutoff)
     refits = Refits(found, before, _force_problem(found, records, cutoff), stretches)
     folds = {"repeats": stretches.repeats(repeats), "speeds": stretches.bands(bands)}
-    if len(records) > 1:
+    if by_record:
         folds["records"] = stretches.records(list(records))
     held_out = {by: refits.left_out(fold) for by, fold in folds.items()}
     force = float("nan") if refits.force is None else _rms(refits.force, refits.residuals(refits.force, found.x))
@@ -234,10 +241,14 @@ def _trajectory(found: FoundMachine, records: Mapping[str, Record]) -> float:
     objective = found.problem.objective
     if not set(state_names(found.problem.bench.machine)):  # of a machine of the user's own that does not say what it begins with
         return float("nan")
-    whole = objective if isinstance(objective, ClosedLoop) else FreeRun(measured_start=True)
+    whole = objective if isinstance(objective, ClosedLoop | FreeRun) else FreeRun(measured_start=True)
     squares = []
     for label, r in records.items():
-        for name, value in found.score(label, whole).items():
+        try:
+            scores = found.score(label, whole)
+        except ValueError:  # it does not measure every state that a run begins with
+            return float("nan")
+        for name, value in scores.items():
             sd = r.sd.get(name)
             squares.append((value / (1.0 if sd is None else float(np.mean(sd)))) ** 2)
     return root_mean(np.asarray(squares))

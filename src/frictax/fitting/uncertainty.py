@@ -16,7 +16,7 @@ from frictax.fitting.estimation import inverse_gram
 from frictax.fitting.found import Band, Estimated, quantile
 from frictax.fitting.long_run import long_run_covariance
 from frictax.fitting.printing import rounded, table
-from frictax.fitting.problem import SteadyPlan, bounds
+from frictax.fitting.problem import SteadyPlan, bounds, upper_bounds
 from frictax.fitting.refits import Samples, refitted
 
 if TYPE_CHECKING:
@@ -278,13 +278,15 @@ def uncertainty(found: "FoundMachine", by: Any) -> Uncertainty:
         raise ValueError(f"`uncertainty` takes White(), HAC(), BlockBootstrap() or Jackknife(), got {by!r}.")
     spread = by.spread(found)
     shown = np.asarray([not u.hidden for u in found.problem.unknowns for _ in u.names])
-    lower = bounds(found.problem.unknowns)[shown]
+    lower, upper = bounds(found.problem.unknowns)[shown], upper_bounds(found.problem.unknowns)[shown]
     covariance = spread.covariance[np.ix_(shown, shown)]
     error = np.where([np.isfinite(e.standard_error) for e in found.estimates], np.sqrt(np.diag(covariance)), np.nan)
     half = float(quantile(found.level, spread.dof, False)) * error
     estimates = tuple(
-        dataclasses.replace(e, standard_error=float(s), lower=float(max(e.value - h, b)), upper=float(e.value + h))
-        for e, s, h, b in zip(found.estimates, error, half, lower, strict=True)
+        dataclasses.replace(
+            e, standard_error=float(s), lower=float(np.maximum(e.value - h, low)), upper=float(np.minimum(e.value + h, top))
+        )
+        for e, s, h, low, top in zip(found.estimates, error, half, lower, upper, strict=True)
     )
     draws = None if spread.draws is None else spread.draws[:, shown]
     return Uncertainty(found, by, spread.says, estimates, covariance, spread.dof, found.level, draws, spread.covariance)

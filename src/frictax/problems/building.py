@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -43,7 +44,7 @@ class Place:
 
 def quoted(key: str) -> str:
     """`key` as TOML writes it."""
-    return key if key.replace("_", "").replace("-", "").isalnum() else f'"{key}"'
+    return key if key.replace("_", "").replace("-", "").isalnum() else json.dumps(key, ensure_ascii=not key.isprintable())
 
 
 def made(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
@@ -57,7 +58,7 @@ def made(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
     if not isinstance(table, Mapping) or "kind" not in table:
         raise place.error(f'must be a table with a `kind`, got {shown(table)}. Write {{ kind = "{kinds[0]}", ... }}.')
     kind = table["kind"]
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise place.below("kind").error(f"must be one of {', '.join(kinds)}, got {kind!r}.{near(kind, kinds)}")
     build: Any = getattr(fx, kind)
     fields = [p for p in inspect.signature(build).parameters.values() if p.name not in known]
@@ -96,7 +97,7 @@ def checked(build: Any, place: Place, *, values: bool = True) -> Any:
         raise
     except (ValueError, KeyError) as error:
         raise place.error(f"cannot be: {error.args[0] if error.args else type(error).__name__}") from error
-    except (TypeError, AttributeError, IndexError) as error:
+    except (TypeError, AttributeError, IndexError, ArithmeticError) as error:
         if not values:
             raise
         raise place.error(f"cannot be: {' '.join(str(error).split())[:300]} Check the kind of its values.") from error

@@ -13,7 +13,7 @@ import frictax as fx
 from frictax.fitting.free_runs import free_run
 from frictax.fitting.motions import Motion, motion
 from frictax.laws import as_law
-from frictax.problems.building import LAWS, ProblemError, checked, made
+from frictax.problems.building import LAWS, ProblemError, checked, made, near
 from frictax.problems.reading import Problem, read
 
 Tell = Callable[[str], Any]
@@ -40,7 +40,7 @@ class Identification:
 
     - `found`: the fit, of the structure that was chosen; `comparison`: that choice, for sweeps one for each direction.
     - `uncertainty`: errors by the account that the problem names; `profiles` by path; `study` of the residuals, None where there is none.
-    - `scores` of validation records; `motions`: record -> the free run beside it.
+    - `scores` of validation records; `motions`: record -> the free run beside it; `notices`: what could not be done, and why.
     """
 
     problem: Problem
@@ -51,6 +51,7 @@ class Identification:
     study: Any
     scores: tuple[Score, ...]
     motions: Mapping[str, Motion]
+    notices: tuple[str, ...] = ()
 
 
 def identify(path: str | Path, *, allow_code: bool = False, tell: Tell | None = None) -> Identification:
@@ -84,10 +85,14 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
     say("Finding errors")
     uncertainty = checked(lambda: found.uncertainty(problem.errors()), problem.place.below("uncertainty"), values=False)
     profiles = {}
+    known = [name for row in comparison.rows for name in row.found.names] if comparison is not None else found.names
+    here = problem.place.below("uncertainty").below("profiles")
     for name in content.uncertainty.profiles:
-        if name in found.names:  # a structure may not have it
+        if name not in known:
+            raise here.error(f"names {name!r}, which is not fitted.{near(name, known)} Fitted are: {', '.join(dict.fromkeys(known))}.")
+        if name in found.names:  # the structure that was chosen may not have it
             say(f"Profile of {name}")
-            profiles[name] = checked(lambda name=name: found.profile(name), problem.place.below("uncertainty.profiles"), values=False)
+            profiles[name] = checked(lambda name=name: found.profile(name), here, values=False)
     say("Studying, validating, simulating")
     free = found.problem.objective if isinstance(found.problem.objective, fx.FreeRun) else None
     asked = [(label, objective) for label in content.validation.records for objective in problem.scores()]
@@ -97,7 +102,11 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
         judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in asked]
         study = pool.submit(found.residual_study)
         motions, scores = {label: job.result() for label, job in runs.items()}, tuple(job.result() for job in judged)
-        return Identification(problem, found, comparison, uncertainty, profiles, study.result(), scores, motions)
+        try:
+            studied, notices = study.result(), ()
+        except ValueError as why:  # too few samples that move, say: the fit stands all the same
+            studied, notices = None, (f"What the fit leaves was not studied: {why}",)
+    return Identification(problem, found, comparison, uncertainty, profiles, studied, scores, motions, notices)
 
 
 def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective: Any) -> Score:
@@ -120,7 +129,10 @@ def _of_sweep(problem: Problem, say: Tell) -> Identification:
     entry, settings = content.law, problem.settings()
     laws = {"f_pos": "compare", "f_neg": None, "peak": None, "offset": None} if entry is None else entry.model_dump()
     each = laws["f_neg"] is not None
-    parts = {"f_pos": sweep.positive() if each else sweep} | ({"f_neg": sweep.negative()} if each else {})
+    parts = {"f_pos": sweep}
+    if each:
+        here = place.below("law").below("f_neg")
+        parts = {"f_pos": checked(sweep.positive, here), "f_neg": checked(sweep.negative, here)}
     comparisons, chosen = [], {}
     for way, data in parts.items():
         if laws[way] == "compare":

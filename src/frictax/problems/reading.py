@@ -1,11 +1,12 @@
 """A problem file, read and checked: everything in it is known to be right before anything is computed."""
 
+import contextlib
 import dataclasses
 import hashlib
 import importlib.util
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ class Problem:
 
     def errors(self) -> Any:
         """The account of the residuals by which errors are stated."""
-        return made(self.content.uncertainty.errors, ERRORS, self.place.below("uncertainty.errors"))
+        return made(self.content.uncertainty.errors, ERRORS, self.place.below("uncertainty").below("errors"))
 
     def scores(self) -> list[Any]:
         """The objectives by which validation records are judged."""
@@ -128,6 +129,8 @@ def _content(file: Path, raw: bytes) -> ProblemFile:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ProblemError(f"{file.name} is not TOML: {error}. Texts stand in quotes, tables begin with [name].") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise ProblemError(f"{file.name} is not TOML that can be read: {error}. Write shorter numbers.") from None
     except RecursionError:
         raise ProblemError(
             f"{file.name} is not TOML that can be read: it is nested too deeply. Use tables and lists of few levels."
@@ -220,32 +223,51 @@ class _Reader:
         path = self.file.parent / f"{module}.py"
         if not path.is_file():
             raise place.error(f"names the module {module!r}, and there is no {module}.py beside the problem.")
-        self.sources[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
-        found = getattr(_module(path), function, None)
+        if not isinstance(arguments, Mapping):
+            raise place.error(f"has `arguments` that are no table, got {shown(arguments)}. Write arguments = {{ name = value }}.")
+        try:
+            with _own_modules(self.file.parent) as used:
+                found = getattr(_module(path), function, None)
+                if callable(found):
+                    result = found(**arguments)
+            self.sources |= used
+        except (Exception, SystemExit) as error:  # whatever the user's own code does
+            says = " ".join(str(error.args[0] if error.args else type(error).__name__).split())
+            raise place.error(f"failed with {type(error).__name__}: {says[:300]}") from error
         if not callable(found):
             raise place.error(f"names {function!r}, and {path.name} has no such function.")
-        try:
-            return found(**arguments) if isinstance(arguments, Mapping) else found()
-        except (ValueError, KeyError, TypeError, OSError) as error:
-            raise place.error(f"failed: {error.args[0] if error.args else type(error).__name__}") from error
+        return result
+
+
+@contextlib.contextmanager
+def _own_modules(folder: Path) -> Iterator[dict[str, str]]:
+    """Let modules import their neighbours in `folder`, and forget them all afterwards: another problem may have others of these names.
+
+    Yields the checksums of those that were used, file -> SHA-256, filled at the end.
+    """
+    used: dict[str, str] = {}
+    home, mine = str(folder.resolve()), {path.stem for path in folder.glob("*.py")}
+    before = {name: sys.modules.pop(name) for name in mine if name in sys.modules}
+    sys.path.insert(0, home)
+    try:
+        yield used
+    finally:
+        sys.path.remove(home)
+        for name in mine & set(sys.modules):
+            file = Path(getattr(sys.modules.pop(name), "__file__", None) or "")
+            if file.parent == folder.resolve():
+                used[file.name] = hashlib.sha256(file.read_bytes()).hexdigest()
+        sys.modules.update(before)
 
 
 def _module(path: Path) -> Any:
-    """The module at `path`, which may import its neighbours."""
-    name = path.stem
-    known = sys.modules.get(name)
-    if known is not None and Path(getattr(known, "__file__", "") or "") == path.resolve():
-        return known
-    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    """The module at `path`, made anew."""
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.pop(0)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
     return module
 
 
@@ -267,12 +289,12 @@ def _check_names(problem: Problem) -> None:
                 raise here.error(f"names {label!r}, and there is no such record.{near(label, content.records)} There are: {known}.")
     if content.compare.given in content.structures:
         raise place.below("compare").below("given").error(f"names {content.compare.given!r}, as a structure does. Give it another name.")
-    if not problem.fitted:
-        raise place.below("fit").error("has no record to fit: all of them serve validation. Leave one out of validation.records.")
     both = [label for label in content.validation.records if label in problem.fitted]
     if both:
         here = place.below("validation").below("records")
         raise here.error(f"names {both[0]!r}, which is fitted: a record validates only what it did not make. Name it in one of the two.")
+    if not problem.fitted:
+        raise place.below("fit").error("has no record to fit: all of them serve validation, or fit.records is empty. Name one.")
     settings = problem.settings()
     problem.errors()
     problem.scores()

@@ -24,10 +24,11 @@ def check_results(path: str | Path, out: str | Path | None = None, *, overwrite:
     """Where the results of the problem at `path` go, its own folder unless `out` is given; raises `OSError` with one sentence where they
     cannot, or where one is there and `overwrite` is false."""
     folder = find(path).parent if out is None else Path(out)
+    linked = [name for name in FILES if (folder / name).is_symlink()]
+    if linked:
+        raise FileExistsError(f"{folder / linked[0]} is a link, and results are not written through links. Remove it.")
     targets = {name: check_target(folder / name, name) for name in FILES}
     for name, target in targets.items():
-        if target.parent != folder.resolve():
-            raise FileExistsError(f"{folder / name} is a link to another folder, and results stay in theirs. Remove the link.")
         if target.exists() and not overwrite:
             raise FileExistsError(f"{folder / name} exists. Give --overwrite to replace it, or another folder with --out.")
     return targets
@@ -124,7 +125,7 @@ def parameters_toml(made: Identification) -> str:
     level = made.found.level
     lines = [f"# {_one_line(made.problem.content.title)}", f"# Found by frictax {fx.__version__}; errors by {by}. SI units."]
     for e in estimates:
-        lines += ["", f"[{json.dumps(e.name)}]", f"value = {_number(e.value)}", f"unit = {json.dumps(e.unit)}"]
+        lines += ["", f"[{_quoted(e.name)}]", f"value = {_number(e.value)}", f"unit = {_quoted(e.unit)}"]
         if np.isfinite(e.standard_error):
             lines += [f"standard_error = {_number(e.standard_error)}", f"interval = [{_number(e.lower)}, {_number(e.upper)}]"]
             lines += [f"level = {_number(level)}"]
@@ -148,6 +149,7 @@ def report(made: Identification, command: str | None) -> str:
         made.found,
         title=content.title,
         notes=content.notes,
+        notices=made.notices,
         learnt=content.learnt,
         citation=content.citation,
         uncertainty=made.uncertainty,
@@ -205,6 +207,11 @@ def _plain(value: Any) -> Any:
 
 def _number(x: float) -> str:
     return "inf" if x == np.inf else "-inf" if x == -np.inf else "nan" if np.isnan(x) else repr(float(x))
+
+
+def _quoted(text: str) -> str:
+    """A text as TOML writes it."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _one_line(text: str) -> str:

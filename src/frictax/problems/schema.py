@@ -2,9 +2,16 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, StringConstraints, model_validator
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must be text in one line without control characters")
+    return text
+
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_printable)]
 Level = Annotated[float, Field(gt=0.0, lt=1.0)]
 Made = dict[str, Any] | Text  # a table with a `kind`, or the kind alone
 Function = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*:[A-Za-z_]\w*$")]
@@ -98,9 +105,9 @@ class FitEntry(Strict):
     priors: list[Made] = []
     instruments: dict[Text, dict[str, FiniteFloat]] = {}
     loss: Made = "Squares"
-    starts: PositiveInt = 1
+    starts: Annotated[int, Field(ge=1, le=100_000)] = 1
     spread: Annotated[FiniteFloat, Field(ge=0.0)] = 0.5
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0)] = 0
     level: Level = 0.95
 
 
@@ -127,8 +134,8 @@ class CompareEntry(Strict):
 class UncertaintyEntry(Strict):
     errors: Made = "HAC"
     profiles: list[Text] = []
-    draws: PositiveInt = 200
-    seed: int = 0
+    draws: Annotated[int, Field(ge=10, le=100_000)] = 200
+    seed: Annotated[int, Field(ge=0)] = 0
 
 
 class ValidationEntry(Strict):
@@ -141,7 +148,7 @@ class ProblemFile(Strict):
 
     title: Text
     notes: list[Text] = []
-    citation: str = ""
+    citation: Annotated[str, AfterValidator(_printable)] = ""
     learnt: list[Text] = []
     records: dict[Text, RecordEntry] = {}
     machine: dict[str, Any] = {}
@@ -159,6 +166,12 @@ class ProblemFile(Strict):
             raise ValueError("has nothing measured: give [sweep], or [records.NAME] for motions")
         if self.sweep is not None and (self.records or self.machine or self.structures):
             raise ValueError("has a [sweep] beside records or a machine: a sweep is explained by a [law] alone, in a problem of its own")
+        given = [name for name in ("compare", "uncertainty", "validation") if self.sweep is not None and name in self.model_fields_set]
+        if given:
+            raise ValueError(f"has [{given[0]}] beside a [sweep], which has no such thing: leave it out")
+        of_records = sorted(self.fit.model_fields_set - {"free", "loss", "level"}) if self.sweep is not None else []
+        if of_records:
+            raise ValueError(f"has fit.{of_records[0]} beside a [sweep]: fit of a sweep takes free, loss and level")
         if self.records and not self.machine:
             raise ValueError("has records and no [machine] that explains them: give its parts as [machine.NAME]")
         if self.records and self.law is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from frictax.contacts import Mode
-from frictax.contacts.contact import AbstractContact
+from frictax.contacts.contact import AbstractContact, AbstractPressed
 from frictax.fitting.found_machine import FoundMachine
 from frictax.fitting.motions import Motion
 from frictax.fitting.record import Record
@@ -22,33 +22,36 @@ _AXIS = {"showgrid": True, "gridcolor": "#eceef1", "zeroline": True, "zerolineco
 
 
 def friction_plot(found: FoundMachine, uncertainty: Any, study: Any) -> dict[str, Any] | None:
-    """The friction of each contact over speed, with the band of its errors and what the data ask for; None where there is none."""
-    contacts = _contacts(found)
-    data = _measured(found, study, contacts)
-    traces, unit, size = [], "N", 1.0
-    for k, (name, part) in enumerate(contacts.items()):
-        top = _top_speed(found, study)
-        turns = bool(study is not None and study.series and study.series[0].place == "rad")
-        v = np.linspace(1e-3 * top, top, 160)
-        label = next(iter(found.records)) if any(u.record is not None for u in found.problem.unknowns) else None
-        for way, colour in ((1, FORWARD if k == 0 else CYCLE[k % 6]), (-1, BACKWARD if k == 0 else CYCLE[k % 6])):
-            band = uncertainty.friction(name, way * v, label=label)
-            unit, size = prefixed("N.m" if turns else "N", band.force)
-            x, f, low, high = (_short(a / s) for a, s in ((way * v, 1.0), (band.force, size), (band.lower, size), (band.upper, size)))
-            says = f"{name}, {'forward' if way > 0 else 'backward'}"
-            traces.append(_line([*x, *x[::-1]], [*low, *high[::-1]], None, "", fill="toself", fillcolor=_faded(colour), hoverinfo="skip"))
-            traces.append(_line(x, f, colour, says, width=2.5))
-        del part
-    if not traces:
+    """The friction of each contact over speed, with the band of its errors and what the data ask for; None where there is none.
+
+    Forces stand before torques, and these before the coefficients of brakes and clutches: the first kind that there is, is drawn.
+    """
+    kinds: dict[str, dict[str, Any]] = {}
+    for name, part in _contacts(found).items():
+        kinds.setdefault(_unit_of(found, part, study), {})[name] = part
+    si = next((unit for unit in ("N", "N.m", "") if unit in kinds), None)
+    if si is None:
         return None
+    contacts, top = kinds[si], _top_speed(found, study)
+    v = np.linspace(1e-3 * top, top, 160)
+    label = next(iter(found.records)) if any(u.record is not None for u in found.problem.unknowns) else None
+    bands = {(name, way): uncertainty.friction(name, way * v, label=label) for name in contacts for way in (1, -1)}
+    unit, size = prefixed(si, *(band.force for band in bands.values())) if si else ("coefficient", 1.0)
+    traces = []
+    for k, ((name, way), band) in enumerate(bands.items()):
+        colour = CYCLE[(k // 2) % 6] if len(contacts) > 1 else FORWARD if way > 0 else BACKWARD
+        x, f, low, high = (_short(a / s) for a, s in ((way * v, 1.0), (band.force, size), (band.lower, size), (band.upper, size)))
+        says = f"{_text(name)}, {'forward' if way > 0 else 'backward'}"
+        traces.append(_line([*x, *x[::-1]], [*low, *high[::-1]], None, "", fill="toself", fillcolor=_faded(colour), hoverinfo="skip"))
+        traces.append(_line(x, f, colour, says, width=2.5))
+    layout = _layout(420)
+    layout |= {"xaxis": _axis("velocity [rad/s]" if _turns(study, si) else "velocity [m/s]"), "yaxis": _axis(f"friction [{unit}]")}
+    data = _measured(study, contacts) if si else None
     if data is not None:
         v, f = (a[:: max(a.size // _POINTS, 1)] for a in data)
         points = {"type": "scatter", "mode": "markers", "name": "what the data ask for", "x": _short(v), "y": _short(f / size)}
         traces.insert(0, {**points, "marker": {"size": 4, "color": FAINT, "opacity": 0.6}})
-    speed = "rad/s" if study is not None and study.series and study.series[0].place == "rad" else "m/s"
-    layout = _layout(420) | {"xaxis": _axis(f"velocity [{speed}]"), "yaxis": _axis(f"friction [{unit}]")}
-    if data is not None:  # single samples beyond this would make the curve flat
-        most = 1.6 * float(np.quantile(np.abs(data[1] / size), 0.98))
+        most = 1.6 * float(np.quantile(np.abs(data[1] / size), 0.98))  # single samples beyond this would make the curve flat
         layout["yaxis"] |= {"range": [-most, most]}
     return {"data": traces, "layout": layout}
 
@@ -142,16 +145,19 @@ def _motion(record: Record, motion: Motion, rows: np.ndarray, thin: bool) -> dic
                     _line(_short(x), _short(y), colour, says, width=width)
                     | {"yaxis": axis, "legendgroup": says, "showlegend": len(panels) == 1}
                 )
-    forces = {_text(n): x for n, x in [*record.inputs.items(), *motion.friction.items()]}
-    if forces:
-        unit = next(
-            (record.units[n].si_name for n in record.inputs), "N.m" if any(record.units[n].rotational for n in record.outputs) else "N"
-        )
-        unit, size = prefixed(unit, *(x[inside] for x in forces.values()))
-        panels.append(f"force [{unit}]")
-        for k, (name, values) in enumerate(forces.items()):
+    turned = "N.m" if any(record.units[n].rotational for n in record.outputs) else "N"
+    kinds: dict[str, dict[str, np.ndarray]] = {}
+    for name, values in record.inputs.items():
+        kinds.setdefault(record.units[name].si_name, {})[name] = values
+    for name, values in motion.friction.items():
+        kinds.setdefault(turned, {})[name] = values
+    colours = iter(CYCLE[1:] * 4)
+    for unit, group in kinds.items():
+        unit, size = prefixed(unit, *(x[inside][np.isfinite(x[inside])] for x in group.values()))
+        panels.append(f"{', '.join(map(_text, group))} [{unit}]" if len(group) == 1 else f"force [{unit}]")
+        for name, values in group.items():
             x, y = draw(t[inside], values[inside] / size)
-            traces.append(_line(_short(x), _short(y), CYCLE[(k + 1) % len(CYCLE)], name, width=1.2) | {"yaxis": _nth("y", len(panels))})
+            traces.append(_line(_short(x), _short(y), next(colours), _text(name), width=1.2) | {"yaxis": _nth("y", len(panels))})
     strips = _strips(motion, inside)
     heights = [*([1.0] * len(panels)), 0.16 * max(len(motion.modes), 1)]
     layout, bottom = _layout(150 * len(panels) + 130), 1.0
@@ -256,7 +262,7 @@ def _unit(record: Record, name: str) -> str:
 
 
 def _contacts(found: FoundMachine) -> dict[str, Any]:
-    """The contacts that have a friction force of their own over speed."""
+    """The contacts that have a friction of their own over speed."""
     machine = found.model
     if hasattr(machine, "named_parts"):
         parts = dict(machine.named_parts())
@@ -265,19 +271,32 @@ def _contacts(found: FoundMachine) -> dict[str, Any]:
     return {name: part for name, part in parts.items() if isinstance(part, AbstractContact)}
 
 
-def _measured(found: FoundMachine, study: Any, contacts: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
+def _unit_of(found: FoundMachine, part: Any, study: Any) -> str:
+    """N or N.m of what a contact's law gives, "" for the coefficient of one that is pressed on."""
+    if isinstance(part, AbstractPressed):
+        return ""
+    turns = getattr(type(part), "rotational", None)
+    if turns is None:
+        body = str(getattr(part, "body", "")).partition(".")[0]
+        there = found.model[body] if hasattr(found.model, "named_parts") and body in dict(found.model.named_parts()) else None
+        turns = getattr(type(there), "rotational", None) if there is not None else _turns(study, "")
+    return "N.m" if turns else "N"
+
+
+def _turns(study: Any, unit: str) -> bool:
+    return unit == "N.m" or (unit == "" and bool(study is not None and study.series and study.series[0].place == "rad"))
+
+
+def _measured(study: Any, contacts: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
     """Speed and friction that the data ask for: the law's force less the force that the machine lacks; of one contact on one body only."""
     if study is None or len(contacts) != 1 or len({s.of for s in study.series}) != 1 or not all(s.is_force for s in study.series):
         return None
-    v = np.concatenate([s.v for s in study.series if s.v is not None])
-    if v.size == 0:
+    series = [s for s in study.series if s.v is not None]
+    if not series:
         return None
-    name, part = next(iter(contacts.items()))
-    del name
-    sizes = np.abs(v)
-    laws = {way: part.law(way) for way in (1, -1)}
-    f = np.where(v >= 0, np.asarray(_law(laws[1], sizes)), -np.asarray(_law(laws[-1], sizes)))
-    return v, f - np.concatenate([s.e for s in study.series])
+    v, (part,) = np.concatenate([s.v for s in series]), contacts.values()
+    f = np.where(v >= 0, np.asarray(_law(part.law(1), np.abs(v))), -np.asarray(_law(part.law(-1), np.abs(v))))
+    return v, f - np.concatenate([s.e for s in series])
 
 
 def _law(law: Any, v: np.ndarray) -> Any:
@@ -300,7 +319,9 @@ def _extremes(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if x.size <= 2 * _BINS:
         return x, y
     rows = np.array_split(np.arange(x.size), _BINS)
-    picked = np.unique([i for r in rows for i in (r[np.argmin(y[r])], r[np.argmax(y[r])])])
+    y = np.where(np.isfinite(y), y, np.nan)
+    kept = [r[np.isfinite(y[r])] for r in rows]
+    picked = np.unique([i for r in kept if r.size for i in (r[np.argmin(y[r])], r[np.argmax(y[r])])])
     return x[picked], y[picked]
 
 

@@ -40,6 +40,7 @@ def machine_report_text(
     scores: Iterable[Any] = (),
     motions: Mapping[str, Motion] | None = None,
     notes: Iterable[str] = (),
+    notices: Iterable[str] = (),
     learnt: Iterable[str] = (),
     citation: str = "",
     sources: Mapping[str, str] | None = None,
@@ -51,7 +52,7 @@ def machine_report_text(
     fit leaves, validation, and how to make it again.
 
     **Arguments:** `uncertainty`, `profiles`, `study` of `found`; `comparison` of structures; `scores` on records that were not fitted;
-    `motions`: record -> `Motion`; `sources`: file -> SHA-256.
+    `motions`: record -> `Motion`; `notices`: what else to mind; `sources`: file -> SHA-256.
     """
     plots: dict[str, Any] = {}
     curve = friction_plot(found, uncertainty, study)
@@ -78,7 +79,7 @@ def machine_report_text(
         level=f"{100 * found.level:g} %",
         parameters=_parameters(found, uncertainty),
         errors=f"Errors: {uncertainty.says}. Intervals with Student's t, {uncertainty.dof} degrees of freedom. {_quality(found)}",
-        warnings=_warnings(found, study),
+        warnings=[*_warnings(found, study), *notices, *_ended(motions or {})],
         friction=curve is not None,
         friction_caption=f"Band: {100 * found.level:g} % at each speed, of these errors. Points: what the smoothed motion asks for.",
         motions=drawn,
@@ -89,7 +90,7 @@ def machine_report_text(
         waterfall=None if waterfall is None else f"Cost at the end of each of {found.costs.size} starts, over the least.",
         correlation=correlation_cells(found.correlation, found.names),
         measured=_measured(found, citation),
-        modelica=_modelica(found),
+        modelica=_modelica(found) if hasattr(found.model, "named_parts") else "",
         command=command,
         again=_again(seed, versions or {}),
         sources=list((sources or {}).items()),
@@ -158,6 +159,10 @@ def _warnings(found: FoundMachine, study: Any) -> list[str]:
     return out
 
 
+def _ended(motions: Mapping[str, Motion]) -> list[str]:
+    return [f"{label}: the free run of the fitted machine ended early, at {m.end:g} s." for label, m in motions.items() if not m.complete]
+
+
 def _validation(score: Any) -> dict[str, Any]:
     kind = type(score.objective).__name__
     length = getattr(score.objective, "length", None)
@@ -202,7 +207,7 @@ def _measured(found: FoundMachine, citation: str) -> list[tuple[str, str]]:
 
 def _modelica(found: FoundMachine) -> str:
     try:
-        return found.to_modelica()
+        return found.to_modelica_modifiers()
     except ValueError as why:
         return f"// {why}"
 
