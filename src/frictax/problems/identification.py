@@ -7,13 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import frictax as fx
 from frictax.fitting.free_runs import free_run
 from frictax.fitting.motions import Motion, motion
 from frictax.laws import as_law
-from frictax.problems.building import LAWS, ProblemError, checked, made, near
+from frictax.problems.building import LAWS, checked, made, near
 from frictax.problems.reading import Problem, read
 
 Tell = Callable[[str], Any]
@@ -158,11 +156,3 @@ def made_kind(name: str, place: Any) -> Any:
     if name not in LAWS[:3]:
         raise place.error(f'must be "compare", {", ".join(LAWS[:3])} or a table with a `kind`, got {name!r}.')
     return getattr(fx, name)
-
-
-def rms_of(found: Any) -> float:
-    """What a fit of a sweep leaves, root mean square [N or N.m]."""
-    return float(np.sqrt(np.mean(np.square(found.residuals))))
-
-
-__all__ = ["Identification", "ProblemError", "Score", "identify"]

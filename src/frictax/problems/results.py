@@ -3,9 +3,7 @@
 import contextlib
 import json
 import os
-import platform
 from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +13,9 @@ import frictax as fx
 from frictax.problems.identification import Identification
 from frictax.problems.reading import find
 from frictax.report.files import check_target, write_together
+from frictax.report.versions import versions
 
 FILES = ("result.json", "parameters.toml", "report.html")
-_PACKAGES = ("jax", "jaxlib", "diffrax", "equinox", "optax", "optimistix", "lineax", "numpy", "scipy")
 
 
 def check_results(path: str | Path, out: str | Path | None = None, *, overwrite: bool = False) -> dict[str, Path]:
@@ -163,15 +161,6 @@ def report(made: Identification, command: str | None) -> str:
         command=command,
         versions=versions(),
     )
-
-
-def versions() -> dict[str, str]:
-    """What was installed."""
-    known = {"frictax": fx.__version__, "python": platform.python_version()}
-    for package in _PACKAGES:
-        with contextlib.suppress(PackageNotFoundError):
-            known[package] = version(package)
-    return known
 
 
 def _fields(row: Any) -> Any:

@@ -2,10 +2,8 @@
 
 import base64
 import io
-import platform
 import warnings
 from collections.abc import Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +23,10 @@ from frictax.report.python_text import MOST_ROWS, python_text
 from frictax.report.style import MODES
 from frictax.report.sweep_figure import bars_in_words, comparisons, draw_sweep
 from frictax.report.trajectory_figure import draw_trajectory
+from frictax.report.versions import versions
 from frictax.trajectory import Trajectory
 
 GENERATOR = "frictax"
-_PACKAGES = ("jax", "jaxlib", "diffrax", "equinox", "optax", "optimistix", "lineax", "numpy", "scipy")
 _MARK = f'name="generator" content="{GENERATOR} '
 _MOST_EVENTS = 12
 _WIDE, _NARROW = 7.5, 4.2  # inch: for a page, for a phone
@@ -101,7 +99,7 @@ def sweep_report_text(
         n=found.n,
         command=command,
         python=python_text(found),
-        versions=_versions(),
+        versions=", ".join(f"{name.capitalize() if name == 'python' else name} {number}" for name, number in versions().items()),
         quantile=f"{found.quantile:.3g}",
     )
 
@@ -253,13 +251,3 @@ def _as_address(figure: Figure) -> str:
         png = io.BytesIO()
         figure.savefig(png, format="png", dpi=200)
     return "data:image/png;base64," + base64.b64encode(png.getvalue()).decode("ascii")
-
-
-def _versions() -> str:
-    known = [f"frictax {frictax.__version__}", f"Python {platform.python_version()}"]
-    for package in _PACKAGES:
-        try:
-            known.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(known)
