@@ -1,6 +1,8 @@
 """What a fit says of the parts of its records that it did not see."""
 
 import dataclasses
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
@@ -62,7 +64,8 @@ class Refits:
     def left_out(self, fold: Fold) -> HeldOut:
         """What each fold says of what it did not see."""
         number, names = fold
-        ends = [self.without(number == k) for k in range(len(names))]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            ends = list(pool.map(lambda k: self.without(number == k), range(len(names))))
         trajectory = self._errors(self.found.problem, self.of, number, ends)
         force = self._errors(self.force, self.of_force, number, ends)
         return HeldOut(names, trajectory[0], force[0], trajectory[1], force[1])
