@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from frictax.laws import AbstractLaw
+from frictax.laws.law import entry
 from frictax.parameters import check
 from frictax.signals import check_signal
 
@@ -123,8 +124,19 @@ def has_breaks(contact: AbstractContact) -> bool:
     return any(contact.law(m).breaks.shape[0] > 0 for m in (1, -1))
 
 
-def edges(contact: AbstractContact, direction: Int[Array, ""]) -> Float[Array, " n"]:
-    """The ends of the pieces of the law of `direction`: -inf, the breaks, inf (more inf where the other law has more)."""
+def piece_at(contact: AbstractContact, direction: Int[Array, ""], speed: Any) -> Int[Array, ""]:
+    """The piece of the law of `direction` that begins at or below `speed`."""
+    return jnp.sum(_edges(contact, direction)[1:-1] <= speed, dtype=jnp.int32)
+
+
+def ends(contact: AbstractContact, direction: Int[Array, ""], piece: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The speeds at which a piece of the law of `direction` begins and ends, which may be infinite."""
+    speeds = _edges(contact, direction)
+    return entry(speeds, piece), entry(speeds, piece + 1)
+
+
+def _edges(contact: AbstractContact, direction: Int[Array, ""]) -> Float[Array, " n"]:
+    """-inf, the breaks of the law of `direction`, inf (more inf where the other law has more)."""
     laws = [contact.law(1), contact.law(-1)]
     most = max(law.breaks.shape[0] for law in laws)
     rows = [jnp.concatenate([jnp.full(1, -jnp.inf), law.breaks, jnp.full(most - law.breaks.shape[0] + 1, jnp.inf)]) for law in laws]

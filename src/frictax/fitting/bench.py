@@ -110,14 +110,14 @@ def simulated(
     names: tuple[str, ...],
     engine: OnSamples | Adaptive,
     start: Mapping[str, Numbers],
-) -> tuple[Float[Array, "n c"], Any]:
-    """The variables `names` at times `ts`, from the machine's start or, where named, from `start`; and how the run ended."""
+) -> tuple[Float[Array, "n c"], Any, Array]:
+    """The variables `names` at times `ts`, from the machine's start or, where named, from `start`; how the run ended; its last state."""
     system = moved_to(system, start)
     y0, mode0 = system.start(ts[0])
     if start and not isinstance(system, MechanicalSystem):
         y0, mode0 = system.begin(ts[0], jnp.stack([start.get(name, y0[i]) for i, name in enumerate(system.states())]))
     path = walk(system, y0, mode0, ts, options=engine)
-    return jnp.stack([_read(system, name, ts, path) for name in names], axis=1), path.result
+    return jnp.stack([_read(system, name, ts, path) for name in names], axis=1), path.result, path.ys[-1]
 
 
 def state_names(machine: Any) -> tuple[str, ...]:

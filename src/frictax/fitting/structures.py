@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 
 from frictax.fitting.bench import state_names
@@ -17,14 +18,14 @@ from frictax.fitting.found_machine import FoundMachine
 from frictax.fitting.instruments import Instrument
 from frictax.fitting.inverse_dynamics import InverseDynamics
 from frictax.fitting.methods import LevenbergMarquardt
-from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun, Windows
+from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun, Windows, in_turn
 from frictax.fitting.plausibility import doubts, implausible
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.problem import Problem
 from frictax.fitting.record import Record
 from frictax.fitting.record_fit import labelled, shared_limits
 from frictax.fitting.stretches import Stretches
-from frictax.mechanism import AbstractHybridSystem, Mechanism
+from frictax.mechanism import AbstractHybridSystem, MechanicalSystem, Mechanism
 
 _STEPS = 60  # of a search: a table that cheats creeps on for hundreds
 
@@ -50,9 +51,9 @@ class ComparedStructure:
     """One structure of a comparison.
 
     - `found`: its fit to all records; `numbers`: how many it fitted.
-    - `trajectory`: root mean square of a free run from the measured start (of the closed loop, where the objective is one), in the unit of
-      the output, of several outputs in their standard deviations; `force`: that of what inverse dynamics leaves [N or N.m] at the fitted
-      values, nan where that cannot be had; `mean_square` of the objective's weighted residuals.
+    - `trajectory`: root mean square of a free run from the measured start over all that windows cover (of the closed loop, where the
+      objective is one), in the unit of the output, of several outputs in their standard deviations; `force`: that of what inverse dynamics
+      leaves [N or N.m] at the fitted values, nan where that cannot be had; `mean_square` of the objective's weighted residuals.
     - `aic`, `bic`: of residuals of which `StructureComparison.n_eff` are independent.
     - `held_out`: errors in what was left out of the fit, by ``"repeats"``, ``"speeds"`` and, of several records, ``"records"``.
     - `implausible`: why it cannot be the machine; `doubts`: what else to know.
@@ -184,7 +185,7 @@ def compare_structures(
         return _judged(structure, records, settings, cutoff, repeats, bands, by_record)
 
     # Most of the time goes into compiling, which leaves Python to others.
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(min(len(structures), 2 * (os.cpu_count() or 1))) as pool:
         all_judged = dict(zip(structures, pool.map(judged, structures.values()), strict=True))
     closest = min(all_judged.values(), key=lambda j: j.mean_square)
     n_eff = effective_samples(closest.found)
@@ -233,14 +234,23 @@ def _judged(
     force = float("nan") if refits.force is None else _rms(refits.force, refits.residuals(refits.force, found.x))
     counted = weights(found.problem) > 0
     mean_square = float(np.sum(found.residuals**2) / counted.sum())
-    return _Judged(found, _trajectory(found, records), force, max(mean_square, 1e-300), held_out)
+    return _Judged(found, _trajectory(refits, records), force, max(mean_square, 1e-300), held_out)
 
 
-def _trajectory(found: FoundMachine, records: Mapping[str, Record]) -> float:
+def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
     """Of runs in one piece, each from its measured start."""
-    objective = found.problem.objective
-    if not set(state_names(found.problem.bench.machine)):  # of a machine of the user's own that does not say what it begins with
+    found = refits.found
+    problem, objective = found.problem, found.problem.objective
+    if not set(state_names(problem.bench.machine)):  # of a machine of the user's own that does not say what it begins with
         return float("nan")
+    if isinstance(objective, Windows) and in_turn() and not _is_thermal(problem.bench.machine):
+        joined = eqx.tree_at(lambda p: [plan.goes_on for plan in p.plans], problem, [_all_but_first(p.goes_on) for p in problem.plans])
+        counts, ends = [p.weight.shape[-1] for p in problem.plans], np.cumsum([p.weight.size for p in problem.plans])
+        squares, parts = [], np.split(refits.residuals(joined, found.x), ends[:-1])
+        for r, plan, count in zip(parts, problem.plans, counts, strict=True):
+            counted = np.asarray(plan.weight).reshape(-1, count) > 0
+            squares += [float(np.mean(x[on] ** 2)) for x, on in zip(r.reshape(-1, count).T, counted.T, strict=True)]
+        return root_mean(np.asarray(squares))
     whole = objective if isinstance(objective, ClosedLoop | FreeRun) else FreeRun(measured_start=True)
     squares = []
     for label, r in records.items():
@@ -252,6 +262,15 @@ def _trajectory(found: FoundMachine, records: Mapping[str, Record]) -> float:
             sd = r.sd.get(name)
             squares.append((value / (1.0 if sd is None else float(np.mean(sd)))) ** 2)
     return root_mean(np.asarray(squares))
+
+
+def _is_thermal(machine: Any) -> bool:
+    """Whether it has states that no record measures."""
+    return isinstance(machine, Mechanism) and bool(MechanicalSystem(machine).layout.nodes)
+
+
+def _all_but_first(windows: Any) -> np.ndarray:
+    return np.arange(len(windows)) > 0
 
 
 def _force_problem(found: FoundMachine, records: Mapping[str, Record], cutoff: float) -> Problem | None:

@@ -67,3 +67,8 @@ def as_law(value: Any) -> Any:
             "Derive a class from `frictax.AbstractLaw`, so that its parameters can be fitted."
         )
     return Table(value)
+
+
+def entry(x: Any, k: Int[Array, "..."]) -> Array:
+    """x[k] for k known to lie inside: for any others, Python's rules are half of what there is to compile."""
+    return jnp.asarray(x).at[k].get(mode="promise_in_bounds", wrap_negative_indices=False)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from frictax.laws.law import AbstractLaw
+from frictax.laws.law import AbstractLaw, entry
 from frictax.parameters import AtLeast, Increasing, Vector, as_array, check, is_traced, parameter
 
 
@@ -70,8 +70,8 @@ class Table(AbstractLaw):
     def on_piece(self, v: Float[Array, "..."], piece: Int[Array, "..."]) -> Float[Array, "..."]:
         if self.v.shape[0] == 1:
             return self.f[0] + 0.0 * v
-        slope = (self.f[piece + 1] - self.f[piece]) / (self.v[piece + 1] - self.v[piece])
-        return self.f[piece] + slope * (v - self.v[piece])
+        v0, f0, v1, f1 = (entry(x, k) for k in (piece, piece + 1) for x in (self.v, self.f))
+        return f0 + (f1 - f0) / (v1 - v0) * (v - v0)
 
 
 def _is_array(value: Any) -> bool:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from frictax.contacts import Mode, SupportFriction
-from frictax.contacts.contact import edges, f0_max, has_breaks, law_value
+from frictax.contacts.contact import ends, f0_max, has_breaks, law_value, piece_at
 from frictax.mechanism.system import AbstractHybridSystem
 
 BACKWARD, STUCK, FORWARD = (int(m) for m in (Mode.BACKWARD, Mode.STUCK, Mode.FORWARD))
@@ -84,7 +84,7 @@ class AbstractAxis(AbstractHybridSystem):
         direction = jnp.sign(y[1]).astype(jnp.int32)
         mode = [direction] + [jnp.ones_like(direction)] * self._is_pressed
         if has_breaks(self.friction):
-            mode.append(jnp.searchsorted(edges(self.friction, direction)[1:-1], jnp.abs(y[1]), side="right"))
+            mode.append(piece_at(self.friction, direction, jnp.abs(y[1])))
         return y, _whole(mode)
 
     def friction_force(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
@@ -114,8 +114,8 @@ class AbstractAxis(AbstractHybridSystem):
         if self._is_pressed:
             margins.append(self._added(t, y, mode, args) + slack)
         if has_breaks(self.friction):
-            ends, k, v = edges(self.friction, m), mode[-1], m * y[1]
-            margins += [jnp.where(m == STUCK, inf, ends[k + 1] - v + eps), jnp.where(m == STUCK, inf, v - ends[k] + eps)]
+            (begins, stops), v = ends(self.friction, m, mode[-1]), m * y[1]
+            margins += [jnp.where(m == STUCK, inf, stops - v + eps), jnp.where(m == STUCK, inf, v - begins + eps)]
         return jnp.stack(margins)
 
     def jump(
@@ -138,7 +138,7 @@ class AbstractAxis(AbstractHybridSystem):
         if has_breaks(self.friction):
             faster = 2 + self._is_pressed
             step = jnp.where(fired == faster, 1, jnp.where(fired == faster + 1, -1, 0))
-            first = jnp.searchsorted(edges(self.friction, new[0])[1:-1], 0.0, side="right")
+            first = piece_at(self.friction, new[0], 0.0)
             new[-1] = jnp.where(new[0] == old, mode[-1] + step, first)
         return y, _whole(new), jnp.zeros((), jnp.int32)
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from frictax.contacts import Mode
-from frictax.contacts.contact import edges
+from frictax.contacts.contact import ends
 from frictax.mechanism.layout import Contact
 from frictax.mechanism.moment import Moment
 
@@ -47,9 +47,9 @@ def margins(now: Moment, c: int) -> dict[str, Array]:
     margins["forward"] = jnp.where(moves, speed + rounding(now, c), forward)
     margins["backward"] = backward
     if now.contact(c).piece is not None:
-        k, ends = now.piece[c], edges(part, now.direction[c])
-        margins["faster"] = jnp.where(slides, ends[k + 1] - v + eps, inf)
-        margins["slower"] = jnp.where(slides, v - ends[k] + eps, inf)
+        begins, stops = ends(part, now.direction[c], now.piece[c])
+        margins["faster"] = jnp.where(slides, stops - v + eps, inf)
+        margins["slower"] = jnp.where(slides, v - begins + eps, inf)
     if now.contact(c).side is not None:
         size = jax.lax.stop_gradient(now.transmitted_size(c))
         margins["side"] = jnp.where(slides, now.side_margin(c) + eps * size, inf)

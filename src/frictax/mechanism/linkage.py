@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from frictax.contacts import SupportFriction
-from frictax.contacts.contact import edges, has_breaks
+from frictax.contacts.contact import has_breaks, piece_at
 from frictax.mechanism.contact_margins import FREE, margin_names, margins
 from frictax.mechanism.elimination import Sparse
 from frictax.mechanism.layout import Contact, Flange, Layout
@@ -109,7 +109,7 @@ class AbstractLinkage(AbstractHybridSystem):
         speeds = self.jacobian(y[:n]) @ y[n : 2 * n]
         mode = [jnp.sign(v) for v in speeds]
         mode += [
-            jnp.searchsorted(edges(friction, jnp.sign(v).astype(jnp.int32))[1:-1], jnp.abs(v), side="right")
+            piece_at(friction, jnp.sign(v).astype(jnp.int32), jnp.abs(v))
             for friction, v in zip(self.frictions, speeds, strict=True)
             if has_breaks(friction)
         ]

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from frictax.contacts.contact import edges
+from frictax.contacts.contact import piece_at
 from frictax.mechanism.at_rest import AT_LIMIT, modes_at_rest
 from frictax.mechanism.at_rest_by_torque import Lines, modes_by_torque
 from frictax.mechanism.contact_margins import BACKWARD, FORWARD, FREE, STUCK, margin_names, rounding, slides_in
@@ -226,7 +226,7 @@ def _write_law_piece(before: Moment, now: Moment, c: int, event: dict[str, Array
         return
     old, mode = before.mode[c], new[c]
     direction = jnp.where(slides_in(mode), mode, 0)
-    begun = jnp.searchsorted(edges(now.part(c), direction)[1:-1], direction * now.v_rel[c], side="right")
+    begun = piece_at(now.part(c), direction, direction * now.v_rel[c])
     step = jnp.where(event["faster"], 1, 0) - jnp.where(event["slower"], 1, 0)
     new[piece] = jnp.where(slides_in(old) & (mode == old), before.mode[piece] + step, begun)
 
