@@ -1,5 +1,8 @@
 """Objectives, priors and methods of fits to records."""
 
+import dataclasses
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +10,7 @@ import optax
 import pytest
 
 import frictax as fx
+from frictax.fitting import objectives
 
 from .rigs import AWAY_LAW, FINE, LAW, NOISE, TRUE, T, U, assert_recovered, block, record
 
@@ -41,6 +45,47 @@ def test_windows_with_free_starts_find_them_within_their_errors(seen) -> None:
     for path, true in BOTH.items():
         assert abs(found.values[path] - true) < 4 * found.standard_errors[path], found
     assert found.rms["run"]["mass.s"] == pytest.approx(1e-4, rel=0.15)
+
+
+def _left(found: Any, objective: Any, goes_on: bool = False) -> Any:
+    """What is left of a record, a row a sample without the first, as a function of the values."""
+    problem = found.problem
+    plan = objective.plan(problem.bench.machine, found.records["run"])
+    size = None if plan.rows is None else plan.rows.shape[1]
+    if goes_on:
+        plan = dataclasses.replace(plan, goes_on=np.arange(len(plan.rows)) > 0)
+    plan = jax.tree_util.tree_map(jnp.asarray, plan)  # as where it is compiled
+    problem = dataclasses.replace(problem, plans=(plan,), objective=objective, engine=fx.OnSamples())
+
+    def left(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        r = problem.residuals(x)
+        r = jnp.ravel(r[1:] if size is None else jnp.reshape(r, (-1, size))[:, 1:])[:560]
+        return r, r
+
+    return left
+
+
+def _and_derivatives(found: Any, objective: Any, goes_on: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    slope, value = jax.jit(jax.jacfwd(_left(found, objective, goes_on), has_aux=True))(jnp.asarray(found.x))
+    return np.asarray(value), np.asarray(slope)
+
+
+def test_windows_that_go_on_are_the_free_run_to_rounding_with_its_derivatives(seen, monkeypatch) -> None:
+    start = fx.fit(block(m=1.2), seen, free=FREE, objective=fx.FreeRun(True, 15.0), method=fx.LevenbergMarquardt(max_steps=1))
+    windows, run = fx.Windows(0.7, cutoff=15.0), fx.FreeRun(measured_start=True, cutoff=15.0)
+    joined, whole = _and_derivatives(start, windows, goes_on=True), _and_derivatives(start, run)
+    for one, other in zip(joined, whole, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-8 * np.abs(other).max())
+    weights = np.sin(np.arange(560.0))
+    left = _left(start, windows, goes_on=True)
+    back = jax.jit(jax.grad(lambda x: weights @ left(x)[0]))(jnp.asarray(start.x))
+    np.testing.assert_allclose(back, weights @ joined[1], rtol=1e-8)
+    # One after the other is side by side, and not the run in one piece.
+    in_turn = _and_derivatives(start, windows)
+    monkeypatch.setattr(objectives, "in_turn", lambda: False)
+    for one, other, far in zip(in_turn, _and_derivatives(start, windows), joined, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12 * np.abs(other).max())
+        assert np.abs(one - far).max() > 1e-3 * np.abs(far).max()
 
 
 def test_a_closed_loop_finds_mass_and_law_under_its_known_controller() -> None:

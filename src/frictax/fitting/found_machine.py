@@ -5,7 +5,6 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -16,6 +15,7 @@ from frictax.fitting.estimation import inverse_gram, robust_variance
 from frictax.fitting.found import Estimate, Estimated, quantile
 from frictax.fitting.identifiability import Identifiability, Knowledge, combination, listed, null_directions
 from frictax.fitting.instruments import Instrument
+from frictax.fitting.kept_programs import kept
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.objectives import AbstractObjective
 from frictax.fitting.problem import Problem, SteadyPlan, bounds, predictions, residuals_and_jacobian, upper_bounds
@@ -304,7 +304,7 @@ def _score(found: FoundMachine, label: str | None, data: Record, objective: Abst
     return dict(zip(plan.names, np.sqrt(np.sum(left**2, axis=axes) / np.sum(counted, axis=axes)).tolist(), strict=True))
 
 
-@eqx.filter_jit
+@kept
 def _predict(objective: AbstractObjective, bench: Bench, plan: Any, engine: Any) -> Any:
     delayed = frozenset([f"inputs.{n}" for n in plan.inputs] + [f"outputs.{n}" for n in plan.names])
     return objective.predict(bench, plan, engine, delayed)

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from frictax.fitting.bench import Bench, Named
 from frictax.fitting.instruments import Instrument, perfect
+from frictax.fitting.kept_programs import kept
 from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun, Plan
 from frictax.fitting.problem import Problem, bounds, upper_bounds
 from frictax.fitting.record import Record
@@ -169,7 +170,7 @@ def _of_friction(machine: Any) -> list[Any]:
     return [p for p in parameters(machine) if p.path.rpartition(".")[2] in _FORCES and p.declaration.unit.startswith("N")]
 
 
-@eqx.filter_jit
+@kept
 def _runs(
     problem: Problem, objective: Any, plan: Plan, record: Any, driven: tuple[str, ...], xs: Any, more: Any, scale: Any, kept: Any
 ) -> tuple[Any, Any]:

@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +12,7 @@ from jaxtyping import Array, Float, Int
 from frictax.engine import Result, walk
 from frictax.fitting.bench import Bench, Named, contact_forces, driven, moved_to, state_names
 from frictax.fitting.instruments import perfect
+from frictax.fitting.kept_programs import kept
 from frictax.fitting.objectives import FreeRun, Plan, acting
 from frictax.fitting.record import Record
 from frictax.mechanism import MechanicalSystem
@@ -57,7 +57,8 @@ def motion(found: "FoundMachine", record: str | Record, objective: FreeRun | Non
     plan = objective.plan(bench.machine, data)
     inputs = {n: bench.inputs.at(n) if bench.inputs.has(n) else perfect() for n in plan.inputs}
     here = Bench(bench.machine, Named.of(inputs), bench.outputs)
-    ys, modes, forces, result = _run(here, plan, found.problem.engine, found.problem.delayed)
+    ys, modes, forces, ended = _run(here, plan, found.problem.engine, found.problem.delayed)
+    result = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(Result.successful), [ended])
     names = contact_names(bench.machine)
     return Motion(
         data.t,
@@ -75,8 +76,8 @@ def contact_names(machine: Any) -> list[str]:
     return ["friction"]
 
 
-@eqx.filter_jit
-def _run(bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> tuple[Array, Array, Array, Any]:
+@kept
+def _run(bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> tuple[Array, Array, Array, Array]:
     t = jnp.asarray(plan.t)
     system: Any = moved_to(driven(bench.machine, t, acting(bench, plan, delayed), plan.hold), plan.start)
     y0, mode0 = system.start(t[0])
@@ -84,4 +85,4 @@ def _run(bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> tupl
         y0, mode0 = system.begin(t[0], jnp.stack([jnp.asarray(plan.start.get(name, y0[i])) for i, name in enumerate(system.states())]))
     path = walk(system, y0, mode0, t, options=engine)
     forces = jax.vmap(lambda t, y, mode: contact_forces(system, t, y, mode))(t, path.ys, path.modes)
-    return path.ys, path.modes, forces, path.result
+    return path.ys, path.modes, forces, *jax.tree_util.tree_leaves(path.result)

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.fitting.bench import Bench
+from frictax.fitting.kept_programs import kept
 from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.objectives import AbstractObjective, Plan
 from frictax.fitting.priors import AbstractPrior
@@ -190,7 +191,7 @@ class Problem(eqx.Module):
         return jnp.concatenate([jnp.ravel(a) for a in out])
 
 
-@eqx.filter_jit
+@kept
 def residuals_and_jacobian(problem: Problem, x: Float[Numbers, " p"]) -> tuple[Array, Array]:
     """Plain residuals, no loss applied, and their Jacobian by the values."""
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.fitting.descent import begin, descend
+from frictax.fitting.kept_programs import kept
 from frictax.fitting.methods import LevenbergMarquardt
 from frictax.fitting.problem import Problem, SteadyPlan
 from frictax.fitting.search import advanced
@@ -75,7 +76,7 @@ def refitted(found: "FoundMachine", counts: Float[np.ndarray, "k m"]) -> tuple[F
     return np.stack([x for x, _ in done]), np.asarray([ok for _, ok in done])
 
 
-@eqx.filter_jit
+@kept
 def held(problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any) -> tuple[Array, Array, Array]:
     """The least cost with the numbers `which` (bool, one for each coordinate) held at `values`: coordinates, cost, and all numbers."""
 

@@ -9,8 +9,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from frictax.fitting.descent import Descent, begin, descend
+from frictax.fitting.kept_programs import kept
 from frictax.fitting.methods import LevenbergMarquardt
 from frictax.fitting.problem import Problem, SteadyPlan, residuals_and_jacobian
 
@@ -105,7 +107,8 @@ class _Run:
         scale = np.float64(noise)
         if not isinstance(self.method, LevenbergMarquardt):
             return jax.block_until_ready(_by_gradients(self.problem, state.z, scale, self.method, self.dof, self.floor))
-        return jax.block_until_ready(_by_newton(self.problem, state, np.int32(until), scale, self.method.tolerance, self.dof, self.floor))
+        end = _by_newton(self.problem, state, np.int32(until), scale, self.method.tolerance, self.dof, self.floor)
+        return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(state), jax.block_until_ready(end))
 
     def _tell(self, state: Descent, last: float, seconds: float) -> float:
         """One line of progress; the time left is what the distance's fall so far promises."""
@@ -121,10 +124,11 @@ class _Run:
         return self.method.tolerance
 
 
-@eqx.filter_jit
-def _by_newton(problem: Problem, state: Descent, until: Any, noise: Any, tolerance: float, dof: Any, floor: Any) -> Descent:
+@kept
+def _by_newton(problem: Problem, state: Descent, until: Any, noise: Any, tolerance: float, dof: Any, floor: Any) -> tuple[Array, ...]:
+    """The entries of the `Descent` that `state` leads to."""
     end = descend(lambda z: problem.evaluate(z, noise), state, until, tolerance, dof, floor)
-    return _with_values(problem, end)
+    return tuple(jax.tree_util.tree_leaves(_with_values(problem, end)))
 
 
 @eqx.filter_jit

@@ -244,7 +244,8 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
     if not set(state_names(problem.bench.machine)):  # of a machine of the user's own that does not say what it begins with
         return float("nan")
     if isinstance(objective, Windows) and in_turn() and not _is_thermal(problem.bench.machine):
-        joined = eqx.tree_at(lambda p: [plan.goes_on for plan in p.plans], problem, [_all_but_first(p.goes_on) for p in problem.plans])
+        later = [np.arange(p.weight.shape[0]) > 0 for p in problem.plans]
+        joined = eqx.tree_at(lambda p: [plan.goes_on for plan in p.plans], problem, later)
         counts, ends = [p.weight.shape[-1] for p in problem.plans], np.cumsum([p.weight.size for p in problem.plans])
         squares, parts = [], np.split(refits.residuals(joined, found.x), ends[:-1])
         for r, plan, count in zip(parts, problem.plans, counts, strict=True):
@@ -267,10 +268,6 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
 def _is_thermal(machine: Any) -> bool:
     """Whether it has states that no record measures."""
     return isinstance(machine, Mechanism) and bool(MechanicalSystem(machine).layout.nodes)
-
-
-def _all_but_first(windows: Any) -> np.ndarray:
-    return np.arange(len(windows)) > 0
 
 
 def _force_problem(found: FoundMachine, records: Mapping[str, Record], cutoff: float) -> Problem | None:

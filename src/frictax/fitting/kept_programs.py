@@ -1,0 +1,202 @@
+"""Compiled programs kept for the next process, found again without tracing.
+
+JAX's own compilation cache spares compiling alone: to find a program in it, all of it has to be traced and lowered first, which takes
+longer than reading it. Where that cache is switched on (``JAX_COMPILATION_CACHE_DIR``, or ``jax.config``), the programs of fits are kept
+beside it under what they are made from: the structure and shapes of what goes in, the sources of frictax, and the versions of all that
+takes part. What holds anything of the user's own, a part or a function, is left to JAX.
+"""
+
+import contextlib
+import dataclasses
+import enum
+import functools
+import hashlib
+import os
+import pickle
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+_FAMILY = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")  # whose classes and functions a version tells apart
+_KEPT = 30 * 86400.0  # seconds that a program is kept unread
+
+
+class _Unknown(Exception):
+    """Something whose meaning the next process could not be told by name."""
+
+
+def kept(function: Callable) -> Callable:
+    """`equinox.filter_jit` of a `function` that returns arrays in tuples, whose programs are kept where JAX keeps its own."""
+    jitted, programs, lock = eqx.filter_jit(function), {}, threading.Lock()
+
+    def left_to_jax(leaves: list, args: Any) -> Any:
+        del leaves
+        return jitted(*args)
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        folder = _folder()
+        if folder is None:
+            return jitted(*args)
+        arrays, rest = eqx.partition(args, eqx.is_array)
+        leaves, structure = jax.tree_util.tree_flatten(arrays)
+        if any(isinstance(x, jax.core.Tracer) for x in leaves):
+            return jitted(*args)
+        fixed, around = jax.tree_util.tree_flatten(rest)
+        key = folder, structure, around, tuple(fixed), tuple((np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in leaves)
+        try:
+            with lock:
+                program = programs.setdefault(key, _Program())
+        except TypeError:  # something in it cannot be hashed
+            return jitted(*args)
+        with program.lock:
+            if program.run is None:
+                program.run = _found(function, folder, args, leaves, structure, rest) or left_to_jax
+        return program.run(leaves, args)
+
+    return call
+
+
+class _Program:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.run: Callable | None = None
+
+
+def _found(function: Callable, folder: Path, args: Any, leaves: list, structure: Any, rest: Any) -> Callable | None:
+    """The program for `args`: read, or else compiled and kept; None where neither can be."""
+    try:
+        made_from = "\n".join((_surroundings(), f"{function.__module__}.{function.__qualname__}", said(args)))
+    except _Unknown:
+        return None
+    path = folder / f"{hashlib.sha256(made_from.encode()).hexdigest()}.program"
+    compiled = _read(path)
+    if compiled is None:
+
+        def flat(*leaves: Any) -> Any:
+            return function(*eqx.combine(jax.tree_util.tree_unflatten(structure, leaves), rest))
+
+        begin = time.perf_counter()
+        compiled = jax.jit(flat).lower(*leaves).compile()
+        if time.perf_counter() - begin >= _setting("jax_persistent_cache_min_compile_time_secs"):
+            _write(path, compiled)
+    return lambda leaves, _: compiled(*leaves)
+
+
+def _folder() -> Path | None:
+    """Where programs are kept, if they are: beside JAX's own."""
+    folder = _setting("jax_compilation_cache_dir")
+    if not folder or "://" in folder or not _setting("jax_enable_compilation_cache"):
+        return None
+    return None if _setting("jax_disable_jit") or jax.device_count() > 1 else Path(folder) / "frictax"
+
+
+def _setting(name: str) -> Any:
+    """One of `jax.config`, whose types know only some."""
+    return getattr(jax.config, name)
+
+
+def _read(path: Path) -> Any:
+    """The program in that file; None where there is none, or none that can be used."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    from jax.experimental.serialize_executable import deserialize_and_load
+
+    try:
+        compiled = deserialize_and_load(*pickle.loads(content), execution_devices=jax.devices()[:1])
+    except Exception:  # damaged, or of another machine: it is compiled again
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return compiled
+
+
+def _write(path: Path, compiled: Any) -> None:
+    """Keep a program, whole or not at all; what was not read for a month goes."""
+    from jax.experimental.serialize_executable import serialize
+
+    try:
+        content = pickle.dumps(serialize(compiled))
+    except Exception:  # one with a callback, say, cannot be kept
+        return
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for old in path.parent.glob("*.program"):
+            if time.time() - old.stat().st_mtime > _KEPT:
+                old.unlink()
+        partial = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
+        try:
+            partial.write_bytes(content)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+@functools.cache
+def _surroundings() -> str:
+    """What else a program depends on: sources, versions, settings and the processor."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(source.read_bytes())
+    versions = [f"{name} {version(name)}" for name in ("jax", "jaxlib", "equinox", "diffrax", "optax", "numpy")]
+    settings = [f"{name} {_setting(name)}" for name in ("jax_enable_x64", "jax_default_matmul_precision", "jax_debug_nans")]
+    device = jax.devices()[0]
+    processor = platform.node()
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next((line for line in lines if line.startswith(("flags", "Features"))), processor)
+    parts = [digest.hexdigest(), *versions, *settings, sys.version, platform.platform(), processor, device.platform, device.device_kind]
+    return "\n".join((*parts, os.environ.get("XLA_FLAGS", "")))
+
+
+def said(thing: Any, fixed: bool = False) -> str:
+    """`thing` as text that tells all that a program may depend on: of arrays shape and type alone, unless they are `fixed` in it.
+
+    Raises `_Unknown` for classes and functions whose sources are not those of a known version.
+    """
+    if isinstance(thing, np.ndarray | np.generic | jax.Array):
+        content = hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest() if fixed else getattr(thing, "weak_type", False)
+        return f"{type(thing).__name__ if fixed else 'array'} {thing.dtype} {np.shape(thing)} {content}"
+    inside = functools.partial(said, fixed=fixed)
+    kind = type(thing)
+    if thing is None or kind in (bool, int, float, complex, str, bytes):
+        return repr(thing)
+    if kind in (tuple, list):
+        return f"{kind.__name__}({', '.join(map(inside, thing))})"
+    if kind in (set, frozenset):
+        return f"{kind.__name__}({', '.join(sorted(map(inside, thing)))})"
+    if isinstance(thing, Mapping) and kind is dict:
+        return f"dict({', '.join(f'{inside(k)}: {inside(v)}' for k, v in thing.items())})"
+    if isinstance(thing, type | FunctionType):
+        return _name(thing)
+    if isinstance(thing, enum.Enum):
+        return f"{_name(kind)}.{thing.name}"
+    if isinstance(thing, np.dtype):
+        return f"dtype {thing}"
+    if dataclasses.is_dataclass(kind):
+        fields = dataclasses.fields(kind)
+        texts = (
+            f"{f.name}={said(getattr(thing, f.name), fixed or f.metadata.get('static', False))}" for f in fields if hasattr(thing, f.name)
+        )
+        return f"{_name(kind)}({', '.join(texts)})"
+    raise _Unknown(kind)
+
+
+def _name(thing: Any) -> str:
+    """Where a class or function is written, where that is one of the packages known."""
+    name = f"{thing.__module__}.{thing.__qualname__}"
+    if thing.__module__.partition(".")[0] not in _FAMILY or "<" in name or getattr(thing, "__closure__", None):
+        raise _Unknown(name)
+    return name
