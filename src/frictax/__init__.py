@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from frictax.fitting import Normal as Normal
     from frictax.fitting import Optax as Optax
     from frictax.fitting import Outlook as Outlook
+    from frictax.fitting import Posterior as Posterior
     from frictax.fitting import Profile as Profile
     from frictax.fitting import ProfilePair as ProfilePair
     from frictax.fitting import Record as Record
@@ -233,6 +234,7 @@ _ROOMS = {
         "Outlook",
         "outlook",
         "Profile",
+        "Posterior",
         "ProfilePair",
         "Uncertainty",
         "White",

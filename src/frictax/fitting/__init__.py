@@ -35,6 +35,7 @@ from frictax.fitting.objectives import FreeRun as FreeRun
 from frictax.fitting.objectives import Windows as Windows
 from frictax.fitting.outlook import Outlook as Outlook
 from frictax.fitting.outlook import outlook as outlook
+from frictax.fitting.posterior import Posterior as Posterior
 from frictax.fitting.priors import Normal as Normal
 from frictax.fitting.priors import Smooth as Smooth
 from frictax.fitting.profiles import Profile as Profile

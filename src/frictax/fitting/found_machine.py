@@ -23,6 +23,7 @@ from frictax.fitting.record import Record
 from frictax.parameters import parameters, replace, rotational_unit
 
 if TYPE_CHECKING:
+    from frictax.fitting.posterior import Posterior
     from frictax.fitting.residual_study import ResidualStudy
     from frictax.fitting.uncertainty import Uncertainty
 
@@ -137,6 +138,15 @@ class FoundMachine(Estimated):
         from frictax.fitting.profiles import profile, profile_pair
 
         return profile(self, path, **options) if isinstance(path, str) else profile_pair(self, path, **options)
+
+    def posterior(self, **options: Any) -> "Posterior":
+        """Draws from the posterior density of all fitted numbers, by NUTS: see `frictax.fitting.posterior.posterior`.
+
+        Needs the extra ``pip install 'frictax[bayes]'``.
+        """
+        from frictax.fitting.posterior import posterior
+
+        return posterior(self, **options)
 
     def residual_study(self, label: str | None = None, *, cutoff: float | None = None) -> "ResidualStudy":
         """What the fit leaves, and what it looks like: memory, speed, position, direction, time, ripple. See `ResidualStudy`.

@@ -63,7 +63,7 @@ def fit_records(
             f"`start` {type(start).__name__} and `objective` {type(objective).__name__} take the record's inputs for different things, "
             "a force and a controller's reference. Leave `start` out, or let both be `ClosedLoop`."
         )
-    say = _speaker(progress)
+    say = speaker(progress)
     if start is not None:
         settings = {"free": free, "own": (), "priors": (), "instruments": instruments, "engine": engine, "loss": loss, "level": level}
         settings |= {"limits": shared_limits(limits, own)}
@@ -366,7 +366,7 @@ def _wide(model: Any) -> Any:
     return jax.tree.map(lambda a: a.astype(np.float64) if eqx.is_inexact_array(a) and a.dtype != np.float64 else a, model)
 
 
-def _speaker(progress: bool | Progress) -> Any:
+def speaker(progress: bool | Progress) -> Any:
     if callable(progress):
         return progress
     return (lambda line: print(line, file=sys.stderr, flush=True)) if progress else None  # noqa: T201

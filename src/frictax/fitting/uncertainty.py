@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.contacts import AbstractContact
-from frictax.contacts.contact import law_value
+from frictax.fitting.contact_friction import friction_at
 from frictax.fitting.estimation import inverse_gram
 from frictax.fitting.found import Band, Estimated, quantile
 from frictax.fitting.long_run import long_run_covariance
@@ -221,17 +220,7 @@ class Uncertainty(Estimated):
             )
         record = None if label is None else self._number(label)
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
-        problem = self.found.problem
-
-        def at(x: Any) -> Any:
-            part: Any = problem.bench_at(x, record).machine
-            for name in contact.split("."):
-                part = part[name] if hasattr(part, "named_parts") else getattr(part, name, None)
-            if not isinstance(part, AbstractContact):
-                raise KeyError(f"There is no contact {contact!r} in this machine.")
-            return jax.vmap(lambda way, size: way * law_value(part, way, size, None))(ways, sizes)
-
-        ways, sizes = jnp.where(jnp.asarray(v) < 0, -1, 1), jnp.abs(jnp.asarray(v))
+        at = friction_at(self.found.problem, contact, v, record)
         f, g = (np.asarray(a) for a in jax.jit(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(self.found.x)))
         half = quantile(self.level, self.dof, False) * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", g, self.full, g), 0.0))
         return Band(v, f, f - half, f + half, self.level)

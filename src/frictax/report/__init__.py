@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from frictax.report.json_text import comparison_json as comparison_json
     from frictax.report.json_text import found_json as found_json
     from frictax.report.machine_json import found_machine_json as found_machine_json
+    from frictax.report.posterior_figure import draw_posterior as draw_posterior
     from frictax.report.sweep_report import check_report as check_report
     from frictax.report.sweep_report import write_sweep_report as write_sweep_report
     from frictax.report.terminal import comparison_table as comparison_table
@@ -24,6 +25,7 @@ _LAZY = {
     "draw_residuals": "frictax.report.figures",
     "draw_sweep": "frictax.report.figures",
     "draw_trajectory": "frictax.report.figures",
+    "draw_posterior": "frictax.report.posterior_figure",
     "comparison_json": "frictax.report.json_text",
     "found_json": "frictax.report.json_text",
     "found_machine_json": "frictax.report.machine_json",
