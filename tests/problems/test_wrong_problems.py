@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from frictax.problems import identify, read
+from frictax.problems import ProblemError, check, identify, read
 from problems.conftest import PROBLEM
 
 MACHINE = PROBLEM[PROBLEM.index("[machine.mass]") : PROBLEM.index("[fit]")]
@@ -139,6 +139,38 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a title with a bell": (TITLE, 'title = "A\\u0007"', ("title", "control characters")),
     "a seed below 0": ("[uncertainty]", "seed = -1\n[uncertainty]", ("fit.seed", "-1")),
     "a profile of what is not fitted": ('errors = "HAC"', 'profiles = ["mass.q"]', ("uncertainty.profiles", "'mass.q'", "Fitted are")),
+    "a structure that changes nothing": (
+        "[fit]",
+        '[structures.same]\nfree = ["mass.m", "friction.f_pos.F_Coulomb"]\n[fit]',
+        ("structures.same", "changes nothing", "leave it out"),
+    ),
+    "a structure without a part that there is not": (
+        "[fit]",
+        '[structures.bare.machine.frictoin]\nkind = "none"\n[fit]',
+        ("structures.bare.machine.frictoin", "does not have", "Did you mean 'friction'?"),
+    ),
+    "a structure with nothing that can be fitted": (
+        "[fit]",
+        "[structures.none]\nfree = []\n[fit]",
+        ("structures.none", "nothing to move"),
+    ),
+    "nothing that can be fitted": ('free = ["mass.m", "friction.f_pos.F_Coulomb"]', "free = []", ("fit", "nothing to move")),
+    "a prior on what is not fitted": (
+        "[uncertainty]",
+        'priors = [{ kind = "Normal", path = "friction.peak", mean = 1.0, sd = 0.1 }]\n[uncertainty]',
+        ("fit", "`priors` names 'friction.peak'", "Free are"),
+    ),
+    "starts for other records than there are": (
+        'free = ["mass.m", "friction.f_pos.F_Coulomb"]',
+        'free = ["mass.m"]\nown = { "friction.f_pos.F_Coulomb" = [] }',
+        ("fit", "`own` gives 0 starts"),
+    ),
+    "a score that needs longer records": (
+        'scores = [{ kind = "FreeRun", measured_start = true }]',
+        'records = ["run2"]\nscores = [{ kind = "Windows", length = 100.0 }]\n[records.run2]\nfile = "run.csv"\ntime = "t"\n'
+        'inputs.drive = { column = "F", unit = "N" }\noutputs."mass.s" = { column = "s", unit = "mm" }\n',
+        ("validation.scores.0", "`Windows.length`"),
+    ),
     "a structure that cannot be": (
         "[fit]",
         '[structures.b.machine.mass]\nkind = "Mass"\nm = -1\n[fit]',
@@ -160,6 +192,22 @@ def test_says_what_is_wrong_in_one_sentence_and_writes_nothing(what: str, proble
     assert all(word in said for word in words), said
     assert "Traceback" not in said
     assert sorted(folder.iterdir()) == before
+
+
+TOLD_BY_CHECK = (
+    "an input that no part takes", "a structure that changes nothing", "nothing that can be fitted",
+    "a prior on what is not fitted", "a profile of what is not fitted", "a score that needs longer records",
+    "starts for other records than there are",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("what", TOLD_BY_CHECK)
+def test_what_no_fit_could_be_made_of_is_told_before_any_is_begun(what: str, problem: Callable[..., Path]) -> None:
+    old, new, words = WRONG[what]
+    asked = read(problem((old, new)))
+    with pytest.raises(ProblemError) as error:
+        check(asked)
+    assert all(word in str(error.value) for word in words), error.value
 
 
 def test_there_are_sixty_of_them() -> None:

@@ -18,7 +18,9 @@ def identify(
     allow_code: Annotated[
         bool, option(FIT, "--allow-code", help="Let the problem call functions of Python files beside it. Read them first.")
     ] = False,
-    check: Annotated[bool, option(FIT, "--check", help="Read the problem and its data, say what would be done, and stop.")] = False,
+    check: Annotated[
+        bool, option(FIT, "--check", help="Read the problem and its data, say what would be done and what they can tell, and stop.")
+    ] = False,
 ) -> None:
     """Identify the machine that a problem file describes: fit, errors, structures, residuals, validation, report.
 
@@ -28,11 +30,15 @@ def identify(
 
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
+        from frictax.problems import check as check_problem
         from frictax.problems import check_results, claimed, read, result_texts, write_results
         from frictax.problems import identify as run
 
         if check:
-            said = _outline(read(problem, allow_code=allow_code))
+            asked = read(problem, allow_code=allow_code)
+            check_problem(asked)
+            doing("Asking what the data can tell")
+            said = [*_outline(asked), _outlook(asked)]
         else:
             targets = check_results(problem, out, overwrite=overwrite)
             with claimed(targets["result.json"].parent):
@@ -74,6 +80,21 @@ def _outline(problem: Any) -> list[str]:
     if problem.structures:
         lines.append(f"structures: as given, {', '.join(problem.structures)}")
     return ["\n".join(lines)]
+
+
+def _outlook(problem: Any) -> str:
+    """What the data can tell of what is free, asked before a fit that is believed."""
+    import frictax as fx
+
+    if isinstance(problem.data, fx.Sweep):
+        from frictax.problems.identification import asked_law
+
+        return str(fx.outlook(asked_law(problem), problem.data))
+    settings = {k: v for k, v in problem.settings().items() if k in ("free", "own", "priors", "instruments", "objective")}
+    try:
+        return str(fx.outlook(problem.machine, problem.fitted, **settings))
+    except ValueError as why:
+        return f"! {why}"
 
 
 def _said(made: Any) -> list[Any]:

@@ -55,7 +55,7 @@ def begin(z: Any, rows: int) -> Descent:
     )  # fmt: skip
 
 
-def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: float, dof: Any, floor: Any) -> Descent:
+def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: Any, dof: Any, floor: Any) -> Descent:
     """Go on until `until` steps are done or the next one would move less than `tolerance` standard errors.
 
     The residuals stand in the program once: a step is evaluated together with its Jacobian. A point where a simulation fails is a step

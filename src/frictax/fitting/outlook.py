@@ -9,19 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from frictax.fitting.descent import begin
 from frictax.fitting.estimation import as_data, inverse_gram, lower_bounds, with_values
 from frictax.fitting.experiments import Cure, better_motions, better_speeds
 from frictax.fitting.fit import fit
-from frictax.fitting.found_machine import found_machine
+from frictax.fitting.found_machine import FoundMachine, found_machine
 from frictax.fitting.identifiability import Identifiability, Knowledge, combination, listed, null_directions
 from frictax.fitting.losses import Squares
 from frictax.fitting.methods import LevenbergMarquardt
 from frictax.fitting.objectives import AbstractObjective, FreeRun
 from frictax.fitting.printing import table
-from frictax.fitting.problem import bounds, residuals_and_jacobian
+from frictax.fitting.problem import bounds
 from frictax.fitting.record_fit import check_arguments, fit_engine, labelled, pose, raise_if_failed
 from frictax.fitting.refits import Samples
-from frictax.fitting.search import search
+from frictax.fitting.search import advanced, search
 from frictax.fitting.sweep import Sweep
 from frictax.fitting.uncertainty import HAC, AbstractErrors
 from frictax.mechanism import AbstractHybridSystem, Mechanism
@@ -55,8 +56,9 @@ class Outlook:
     def sentences(self) -> tuple[str, ...]:
         return self.identifiability.sentences
 
-    def __str__(self) -> str:
-        rows = [
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The head of its table, and the table."""
+        return ("parameter", "start", "unit", "expected error", "relative", ""), [
             (
                 name,
                 f"{value:.6g}",
@@ -67,7 +69,9 @@ class Outlook:
             )
             for name, value, unit, error, share in zip(self.names, self.values, self.units, self.errors, self.relative, strict=True)
         ]
-        lines = [self.title, *table(("parameter", "start", "unit", "expected error", "relative", ""), rows)]
+
+    def __str__(self) -> str:
+        lines = [self.title, *table(*self.rows())]
         lines.append(f"condition {self.identifiability.condition:.3g}")
         return "\n".join([*lines, *(f"! {sentence}" for sentence in self.sentences)])
 
@@ -142,10 +146,28 @@ def _of_records(
     state, costs, noise, _ = search(problem, method, 1, 0.0, 0, None)
     raise_if_failed(problem, costs, records)
     first = found_machine(model, problem, records, state, costs, noise, method, 0.95, [], 0.0)
-    _, jacobian = (np.asarray(a) for a in residuals_and_jacobian(problem, problem.x0))
+    return _expected(first, free, by, given["instruments"])
+
+
+def outlook_of(found: FoundMachine, by: AbstractErrors | None = None) -> Outlook:
+    """`outlook` of the records of a fit, at the values that it started from, with the residuals that it left."""
+    bench, shared = found.problem.bench, [u.path for u in found.problem.unknowns if u.record is None]
+    instruments = {f"inputs.{name}": bench.inputs.at(name) for r in found.records.values() for name in getattr(r, "inputs", ())}
+    plain = dataclasses.replace(found, problem=dataclasses.replace(found.problem, loss=Squares()))
+    return _expected(plain, shared, HAC() if by is None else by, instruments)
+
+
+def _expected(first: FoundMachine, free: Any, by: AbstractErrors, instruments: Mapping[str, Any]) -> Outlook:
+    """At the start values of `first`, with the residuals that it leaves."""
+    problem, records, method = first.problem, first.records, first.method
+    method = method if isinstance(method, LevenbergMarquardt) else LevenbergMarquardt()
+    # The first step of a search evaluates the start, by the program that is compiled for the fit.
+    begun = advanced(problem, method, begin(np.zeros(problem.x0.size), problem.rows()), 1, 1.0, first.dof)
+    slope = np.asarray(begun.slope)
+    jacobian = np.asarray(begun.jacobian) / np.where(slope == 0, 1.0, slope)
     rows = len(first.residuals)
     jacobian = np.concatenate([jacobian[:rows], first.noise_scale * jacobian[rows:]])  # data in their unit, priors in units of the noise
-    if not np.all(np.isfinite(jacobian)):
+    if not np.isfinite(float(begun.cost)) and not np.any(jacobian):
         raise ValueError("`outlook` cannot look from here: with the start values a run fails. Give other start values.")
     shown = np.asarray([not u.hidden for u in problem.unknowns for _ in u.names])
     norms = np.linalg.norm(jacobian, axis=0)
@@ -163,9 +185,9 @@ def _of_records(
     told = jacobian[:, shown] - jacobian[:, ~shown] @ np.linalg.lstsq(jacobian[:, ~shown], jacobian[:, shown], rcond=None)[0]
 
     def cures(weak: Sequence[str]) -> Mapping[str, tuple[Cure, ...]]:
-        return better_motions(model, records, names, weak, free, given["instruments"])
+        return better_motions(first.start, records, names, weak, free, instruments)
 
-    title = f"What {', '.join(records)} can tell by {type(objective).__name__}, expected at the start values"
+    title = f"What {', '.join(records)} can tell by {type(problem.objective).__name__}, expected at the start values"
     return _judged(title, names, [e.unit for e in first.estimates], x0, lower, told, covariance, cures, ())
 
 

@@ -107,7 +107,7 @@ class _Run:
         scale = np.float64(noise)
         if not isinstance(self.method, LevenbergMarquardt):
             return jax.block_until_ready(_by_gradients(self.problem, state.z, scale, self.method, self.dof, self.floor))
-        end = _by_newton(self.problem, state, np.int32(until), scale, self.method.tolerance, self.dof, self.floor)
+        end = _by_newton(self.problem, state, np.int32(until), scale, np.float64(self.method.tolerance), self.dof, self.floor)
         return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(state), jax.block_until_ready(end))
 
     def _tell(self, state: Descent, last: float, seconds: float) -> float:
@@ -125,7 +125,7 @@ class _Run:
 
 
 @kept
-def _by_newton(problem: Problem, state: Descent, until: Any, noise: Any, tolerance: float, dof: Any, floor: Any) -> tuple[Array, ...]:
+def _by_newton(problem: Problem, state: Descent, until: Any, noise: Any, tolerance: Any, dof: Any, floor: Any) -> tuple[Array, ...]:
     """The entries of the `Descent` that `state` leads to."""
     end = descend(lambda z: problem.evaluate(z, noise), state, until, tolerance, dof, floor)
     return tuple(jax.tree_util.tree_leaves(_with_values(problem, end)))

@@ -1,6 +1,7 @@
 """Problem files: what is to be identified, from which data, and how it is judged."""
 
 from frictax.problems.building import ProblemError as ProblemError
+from frictax.problems.checking import check as check
 from frictax.problems.identification import Identification as Identification
 from frictax.problems.identification import identify as identify
 from frictax.problems.overview import overview as overview

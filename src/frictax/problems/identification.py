@@ -10,8 +10,10 @@ from typing import Any
 import frictax as fx
 from frictax.fitting.free_runs import free_run
 from frictax.fitting.motions import Motion, motion
+from frictax.fitting.outlook import outlook_of
 from frictax.laws import as_law
-from frictax.problems.building import LAWS, checked, made, near
+from frictax.problems.building import LAWS, checked, made
+from frictax.problems.checking import check, kind_of_law, laws_asked, shared_settings
 from frictax.problems.reading import Problem, read
 
 Tell = Callable[[str], Any]
@@ -39,6 +41,7 @@ class Identification:
     - `found`: the fit, of the structure that was chosen; `comparison`: that choice, for sweeps one for each direction.
     - `uncertainty`: errors by the account that the problem names; `profiles` by path; `study` of the residuals, None where there is none.
     - `scores` of validation records; `motions`: record -> the free run beside it; `notices`: what could not be done, and why.
+    - `outlook`: what the records could be expected to tell, at the values that the fit started from.
     """
 
     problem: Problem
@@ -50,6 +53,7 @@ class Identification:
     scores: tuple[Score, ...]
     motions: Mapping[str, Motion]
     notices: tuple[str, ...] = ()
+    outlook: Any = None
 
 
 def identify(path: str | Path, *, allow_code: bool = False, tell: Tell | None = None) -> Identification:
@@ -63,31 +67,27 @@ def identify(path: str | Path, *, allow_code: bool = False, tell: Tell | None = 
     say = tell or (lambda word: None)
     say("Reading")
     problem = read(path, allow_code=allow_code)
+    check(problem)
     if isinstance(problem.data, fx.Sweep):
         return _of_sweep(problem, say)
     return _of_records(problem, say)
 
 
 def _of_records(problem: Problem, say: Tell) -> Identification:
-    settings, content = problem.settings(), problem.content
-    records = problem.fitted
+    content, records = problem.content, problem.fitted
     if problem.structures:
         say("Comparing structures")
-        shared = {key: settings.pop(key) for key in ("free", "own", "priors", "instruments", "bounds")}
-        structures = {content.compare.given: fx.Structure(problem.machine, **shared), **problem.structures}
+        structures = {content.compare.given: shared_settings(problem)[1], **problem.structures}
         comparison = checked(lambda: fx.compare(records, structures, **problem.criterion()), problem.place, values=False)
         found = comparison.best.found
     else:
         say("Fitting")
-        comparison, found = None, checked(lambda: fx.fit(problem.machine, records, **settings), problem.place, values=False)
+        comparison, found = None, checked(lambda: fx.fit(problem.machine, records, **problem.settings()), problem.place, values=False)
     say("Finding errors")
     uncertainty = checked(lambda: found.uncertainty(problem.errors()), problem.place.below("uncertainty"), values=False)
     profiles = {}
-    known = [name for row in comparison.rows for name in row.found.names] if comparison is not None else found.names
     here = problem.place.below("uncertainty").below("profiles")
     for name in content.uncertainty.profiles:
-        if name not in known:
-            raise here.error(f"names {name!r}, which is not fitted.{near(name, known)} Fitted are: {', '.join(dict.fromkeys(known))}.")
         if name in found.names:  # the structure that was chosen may not have it
             say(f"Profile of {name}")
             profiles[name] = checked(lambda name=name: found.profile(name), here, values=False)
@@ -98,13 +98,21 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = {label: pool.submit(motion, found, label, free) for label in records}
         judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in asked]
-        study = pool.submit(found.residual_study)
+        study, expected = pool.submit(found.residual_study), pool.submit(outlook_of, found)
         motions, scores = {label: job.result() for label, job in runs.items()}, tuple(job.result() for job in judged)
-        try:
-            studied, notices = study.result(), ()
-        except ValueError as why:  # too few samples that move, say: the fit stands all the same
-            studied, notices = None, (f"What the fit leaves was not studied: {why}",)
-    return Identification(problem, found, comparison, uncertainty, profiles, studied, scores, motions, notices)
+        # Too few samples that move, say, or no run from the start values: the fit stands all the same.
+        studied, not_studied = _unless_refused(study, "What the fit leaves was not studied")
+        before, not_expected = _unless_refused(expected, "What the records can tell was not asked")
+    notices = (*not_studied, *not_expected)
+    return Identification(problem, found, comparison, uncertainty, profiles, studied, scores, motions, notices, before)
+
+
+def _unless_refused(job: Any, says: str) -> tuple[Any, tuple[str, ...]]:
+    """What a job found; or why it refused."""
+    try:
+        return job.result(), ()
+    except ValueError as why:
+        return None, (f"{says}: {why}",)
 
 
 def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective: Any) -> Score:
@@ -121,11 +129,18 @@ def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective
     return Score(label, objective, rms, units, None)
 
 
+def asked_law(problem: Problem) -> Any:
+    """The forward law that a sweep's file asks for, with start values; where laws are compared, the richest of them."""
+    entry, place = laws_asked(problem)["f_pos"], problem.place.below("law").below("f_pos")
+    if isinstance(entry, str):
+        return fx.starting_law(fx.Stribeck if entry == "compare" else kind_of_law(entry, place), problem.data)
+    return as_law(made(entry, LAWS, place))
+
+
 def _of_sweep(problem: Problem, say: Tell) -> Identification:
     sweep, content, place = problem.data, problem.content, problem.place
     assert isinstance(sweep, fx.Sweep)
-    entry, settings = content.law, problem.settings()
-    laws = {"f_pos": "compare", "f_neg": None, "peak": None, "offset": None} if entry is None else entry.model_dump()
+    settings, laws = problem.settings(), laws_asked(problem)
     each = laws["f_neg"] is not None
     parts = {"f_pos": sweep}
     if each:
@@ -140,7 +155,7 @@ def _of_sweep(problem: Problem, say: Tell) -> Identification:
             )
             chosen[way] = comparisons[-1].best.found.law
         elif isinstance(laws[way], str):
-            kind = made_kind(laws[way], place.below("law").below(way))
+            kind = kind_of_law(laws[way], place.below("law").below(way))
             chosen[way] = fx.starting_law(kind, data)
         else:
             chosen[way] = as_law(made(laws[way], LAWS, place.below("law").below(way)))
@@ -149,10 +164,3 @@ def _of_sweep(problem: Problem, say: Tell) -> Identification:
     options |= {"loss": settings["loss"], "level": content.fit.level}
     found = checked(lambda: fx.fit(chosen["f_pos"], sweep, **options), place, values=False)
     return Identification(problem, found, comparisons, None, {}, None, (), {})
-
-
-def made_kind(name: str, place: Any) -> Any:
-    """The kind of law called `name`, whose start values the data give."""
-    if name not in LAWS[:3]:
-        raise place.error(f'must be "compare", {", ".join(LAWS[:3])} or a table with a `kind`, got {name!r}.')
-    return getattr(fx, name)

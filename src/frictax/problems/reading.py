@@ -163,7 +163,13 @@ class _Reader:
         place = Place(self.file.name, "structures").below(name)
         own = "python" in entry.machine or "python" in self.content.machine
         parts = dict(entry.machine) if own and entry.machine else {**self.content.machine, **entry.machine}
-        built = self.machine({k: v for k, v in parts.items() if v != {"kind": "none"}}, place.below("machine"))
+        gone = [k for k, v in parts.items() if v == {"kind": "none"}]
+        for k in gone:
+            if k not in self.content.machine:
+                raise (
+                    place.below("machine").below(k).error(f"leaves out a part that [machine] does not have.{near(k, self.content.machine)}")
+                )
+        built = self.machine({k: v for k, v in parts.items() if k not in gone}, place.below("machine"))
         fit = self.content.fit
         free, each = fit.free if entry.free is None else entry.free, fit.own if entry.own is None else entry.own
         priors = [made(p, PRIORS, place.below("priors").below(str(i))) for i, p in enumerate(entry.priors)]

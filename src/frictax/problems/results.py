@@ -79,6 +79,7 @@ def result_json(made: Identification) -> str:
         "seeds": {"starts": problem.content.fit.seed, "draws": problem.content.uncertainty.seed},
         "versions": versions(),
         "fit": fit,
+        "outlook": None if made.outlook is None else _outlook(made.outlook),
         "structure": _structure(made),
         "errors": None if of_sweep else _errors(made),
         "profiles": {
@@ -99,6 +100,15 @@ def _structure(made: Identification) -> Any:
         numbers = {f.name: getattr(row, f.name) for f in _fields(row) if isinstance(getattr(row, f.name), float | int | str)}
         rows.append({**numbers, "parameters": len(row.found.estimates)})
     return {"chosen": made.comparison.best.name, "reason": made.comparison.reason, "structures": rows}
+
+
+def _outlook(outlook: Any) -> dict[str, Any]:
+    columns = zip(outlook.names, outlook.values, outlook.units, outlook.errors, outlook.relative, strict=True)
+    known = outlook.identifiability.knowledge
+    rows = [
+        {"name": n, "start": v, "unit": u, "expected_error": e, "relative": r, "knowledge": known[n].value} for n, v, u, e, r in columns
+    ]
+    return {"condition": outlook.identifiability.condition, "parameters": rows, "says": outlook.sentences}
 
 
 def _errors(made: Identification) -> dict[str, Any]:
@@ -156,6 +166,7 @@ def report(made: Identification, command: str | None) -> str:
         study=made.study,
         scores=made.scores,
         motions=made.motions,
+        outlook=made.outlook,
         sources=made.problem.sources,
         seed=content.fit.seed,
         command=command,

@@ -39,6 +39,7 @@ def machine_report_text(
     study: Any = None,
     scores: Iterable[Any] = (),
     motions: Mapping[str, Motion] | None = None,
+    outlook: Any = None,
     notes: Iterable[str] = (),
     notices: Iterable[str] = (),
     learnt: Iterable[str] = (),
@@ -52,7 +53,7 @@ def machine_report_text(
     fit leaves, validation, and how to make it again.
 
     **Arguments:** `uncertainty`, `profiles`, `study` of `found`; `comparison` of structures; `scores` on records that were not fitted;
-    `motions`: record -> `Motion`; `notices`: what else to mind; `sources`: file -> SHA-256.
+    `motions`: record -> `Motion`; `outlook`: what could be expected; `notices`: what else to mind; `sources`: file -> SHA-256.
     """
     plots: dict[str, Any] = {}
     curve = friction_plot(found, uncertainty, study)
@@ -84,6 +85,7 @@ def machine_report_text(
         friction_caption=f"Band: {100 * found.level:g} % at each speed, of these errors. Points: what the smoothed motion asks for.",
         motions=drawn,
         validation=[_validation(score) for score in scores],
+        outlook=None if outlook is None else _outlook(outlook),
         structures=None if comparison is None else _structures(comparison),
         study=None if study is None else _study(study),
         profiles=shown,
@@ -177,6 +179,11 @@ def _validation(score: Any) -> dict[str, Any]:
             ends = " / ".join(_amount(x, unit) for x in run.ranges[name])
             rows.append((f"{run.says}: 10 / 50 / 90 %", ends))
     return {"title": title, "rows": rows}
+
+
+def _outlook(outlook: Any) -> dict[str, Any]:
+    head, rows = outlook.rows()
+    return {"title": outlook.title, "head": head, "rows": rows, "sentences": outlook.sentences}
 
 
 def _structures(comparison: Any) -> dict[str, Any]:

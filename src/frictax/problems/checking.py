@@ -1,0 +1,102 @@
+"""Whether all that a problem asks for can be built: asked before the work, not found out after it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import equinox as eqx
+
+import frictax as fx
+from frictax.fitting.bench import check_channels
+from frictax.fitting.record_fit import check_arguments, fit_engine, pose, shared_limits
+from frictax.laws import as_law
+from frictax.problems.building import LAWS, Place, checked, made, near
+from frictax.problems.reading import Problem
+
+
+def check(problem: Problem) -> None:
+    """Build every fit, account of errors and score of a problem without running any; raises `ProblemError` for what cannot be."""
+    if isinstance(problem.data, fx.Sweep):
+        check_laws(problem)
+        return
+    place, names = problem.place, []
+    for here, structure in _structures(problem).values():
+        names += _fitted_numbers(problem, here, structure)
+    below = place.below("uncertainty").below("profiles")
+    for name in problem.content.uncertainty.profiles:
+        if name not in names:
+            raise below.error(f"names {name!r}, which is not fitted.{near(name, names)} Fitted are: {', '.join(dict.fromkeys(names))}.")
+    for label in problem.content.validation.records:
+        for i, objective in enumerate(problem.scores()):
+            here = place.below("validation").below("scores").below(str(i))
+            checked(lambda objective=objective, label=label: _plan(problem.machine, problem.data[label], objective), here, values=False)
+
+
+def check_laws(problem: Problem) -> None:
+    """The laws that a sweep's file names can be made."""
+    place = problem.place.below("law")
+    for way, entry in laws_asked(problem).items():
+        if way not in ("f_pos", "f_neg") or entry in (None, "compare"):
+            continue
+        if isinstance(entry, str):
+            kind_of_law(entry, place.below(way))
+        else:
+            as_law(made(entry, LAWS, place.below(way)))
+
+
+def laws_asked(problem: Problem) -> dict[str, Any]:
+    """What the file says of the laws of a sweep."""
+    entry = problem.content.law
+    return {"f_pos": "compare", "f_neg": None, "peak": None, "offset": None} if entry is None else entry.model_dump()
+
+
+def kind_of_law(name: str, place: Place) -> Any:
+    """The kind of law called `name`, whose start values the data give."""
+    if name not in LAWS[:3]:
+        raise place.error(f'must be "compare", {", ".join(LAWS[:3])} or a table with a `kind`, got {name!r}.')
+    return getattr(fx, name)
+
+
+def shared_settings(problem: Problem) -> tuple[dict[str, Any], fx.Structure]:
+    """The options of `fit` that all structures share, and the machine as given with what is its own."""
+    settings = problem.settings()
+    own = {key: settings.pop(key) for key in ("free", "own", "priors", "instruments", "bounds")}
+    return settings, fx.Structure(problem.machine, **own)
+
+
+def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
+    """Each with its place in the file; raises where one is no other machine than that given."""
+    _, given = shared_settings(problem)
+    out = {problem.content.compare.given: (problem.place.below("fit"), given)}
+    for name, structure in problem.structures.items():
+        here = problem.place.below("structures").below(name)
+        same = structure.free == given.free and structure.own == given.own and not structure.priors
+        if same and eqx.tree_equal(structure.model, given.model):
+            raise here.error("changes nothing of the machine, nor of what is free. Say what differs, or leave it out.")
+        out[name] = (here, structure)
+    return out
+
+
+def _fitted_numbers(problem: Problem, place: Place, structure: fx.Structure) -> Iterable[str]:
+    """The names of the numbers that a structure fits, once its fit is seen to be possible."""
+    settings, records = problem.settings(), problem.fitted
+    names: list[str] = []
+    for objective, own, priors in ((settings["start"], (), ()), (settings["objective"], structure.own, structure.priors)):
+        if objective is None:
+            continue
+        limits = structure.bounds if objective is settings["objective"] else shared_limits(structure.bounds, structure.own)
+
+        def posed(objective: Any = objective, own: Any = own, priors: Any = priors, limits: Any = limits) -> Any:
+            check_arguments(structure.model, records, objective, None, priors, None, fx.LevenbergMarquardt(), settings["starts"])
+            engine = fit_engine(None, fx.LevenbergMarquardt())
+            arguments = (structure.free, own, objective, priors, structure.instruments, engine, settings["loss"], limits)
+            return pose(structure.model, records, *arguments)[0]
+
+        problem_posed = checked(posed, place, values=False)
+        names = [name for u in problem_posed.unknowns if not u.hidden for name in u.names]
+    return names
+
+
+def _plan(machine: Any, record: fx.Record, objective: Any) -> None:
+    model = objective.machine(machine)
+    check_channels(model, record)
+    objective.plan(model, record)
