@@ -9,7 +9,7 @@ from frictax.fitting.printing import table
 if TYPE_CHECKING:
     from frictax.fitting.structures import StructureComparison
 
-_SIZES = (("", 1.0), ("m", 1e-3), ("u", 1e-6))
+_SIZES = (("", 1.0), ("m", 1e-3), ("µ", 1e-6))
 
 
 def structures_rows(made: "StructureComparison") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -48,5 +48,5 @@ def _handy(unit: str, values: list[float]) -> tuple[str, float]:
         return "x sd", 1.0
     known = [v for v in values if np.isfinite(v) and v > 0]
     least = min(known, default=1.0)
-    prefix, size = next(((p, s) for p, s in _SIZES if least >= 0.1 * s), _SIZES[-1])
+    prefix, size = next(((p, s) for p, s in _SIZES if least >= 0.01 * s), _SIZES[-1])
     return f"{prefix}{unit}", size

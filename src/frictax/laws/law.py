@@ -69,6 +69,6 @@ def as_law(value: Any) -> Any:
     return Table(value)
 
 
-def entry(x: Any, k: Int[Array, "..."]) -> Array:
+def entry(x: Any, k: Int[Array, "..."] | int) -> Array:
     """x[k] for k known to lie inside: for any others, Python's rules are half of what there is to compile."""
     return jnp.asarray(x).at[k].get(mode="promise_in_bounds", wrap_negative_indices=False)

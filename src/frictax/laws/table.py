@@ -64,10 +64,14 @@ class Table(AbstractLaw):
         return self.on_piece(v, piece)
 
     @property
+    def f0(self) -> Float[Array, ""]:
+        return self.on_piece(jnp.zeros(()), 0)  # its speeds are >= 0, so that this lies on the first piece or before it
+
+    @property
     def breaks(self) -> Float[Array, " n"]:
         return self.v[1:-1]
 
-    def on_piece(self, v: Float[Array, "..."], piece: Int[Array, "..."]) -> Float[Array, "..."]:
+    def on_piece(self, v: Float[Array, "..."], piece: Int[Array, "..."] | int) -> Float[Array, "..."]:
         if self.v.shape[0] == 1:
             return self.f[0] + 0.0 * v
         v0, f0, v1, f1 = (entry(x, k) for k in (piece, piece + 1) for x in (self.v, self.f))

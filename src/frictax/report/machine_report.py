@@ -15,10 +15,11 @@ from frictax.fitting.printing import rounded
 from frictax.fitting.record import Record
 from frictax.fitting.structures_text import structures_rows
 from frictax.report.machine_plots import as_json, friction_plot, motion_plots, profile_plot, waterfall_plot
+from frictax.report.residual_figure import draw_finding, drawn
+from frictax.report.structures_figure import draw_held_out, draw_laws
 from frictax.report.style import prefixed
 from frictax.report.sweep_report import GENERATOR, correlation_cells, pictures
 
-_WIDE, _NARROW = 7.5, 4.2  # inch
 _LACKS = {
     "whiteness": "it remembers itself",
     "speed": "it follows the speed",
@@ -59,11 +60,11 @@ def machine_report_text(
     curve = friction_plot(found, uncertainty, study)
     if curve is not None:
         plots["friction"] = curve
-    drawn = []
+    moved = []
     for i, (label, motion) in enumerate((motions or {}).items()):
         for j, (caption, figure) in enumerate(motion_plots(found, label, motion)):
             plots[f"motion-{i}-{j}"] = figure
-            drawn.append((f"motion-{i}-{j}", caption))
+            moved.append((f"motion-{i}-{j}", caption))
     shown = []
     for i, profile in enumerate((profiles or {}).values()):
         plots[f"profile-{i}"] = profile_plot(profile)
@@ -83,7 +84,7 @@ def machine_report_text(
         warnings=[*_warnings(found, study), *notices, *_ended(motions or {})],
         friction=curve is not None,
         friction_caption=f"Band: {100 * found.level:g} % at each speed, of these errors. Points: what the smoothed motion asks for.",
-        motions=drawn,
+        motions=moved,
         validation=[_validation(score) for score in scores],
         outlook=None if outlook is None else _outlook(outlook),
         structures=None if comparison is None else _structures(comparison),
@@ -189,15 +190,19 @@ def _outlook(outlook: Any) -> dict[str, Any]:
 def _structures(comparison: Any) -> dict[str, Any]:
     head, cells = structures_rows(comparison)
     rows = [{"cells": row, "chosen": row[0] == comparison.best.name} for row in cells]
-    drawn = pictures(*(comparison.plot(width=w) for w in (_WIDE, _NARROW)))
-    return {"head": head, "rows": rows, "reason": comparison.reason, "pictures": drawn}
+    panels = [
+        (pictures(draw_laws(comparison))["wide"], "Friction of all structures over speed, the chosen one thick."),
+        (pictures(draw_held_out(comparison))["wide"], "Their errors in what was left out of the fit, by repeats and by speeds."),
+    ]
+    return {"head": head, "rows": rows, "reason": comparison.reason, "panels": panels}
 
 
-def _study(study: Any) -> dict[str, Any]:
-    return {
-        "sentences": " ".join(f"{f.record}: {f.sentence}" for f in study.findings),
-        "pictures": pictures(*(study.plot(width=w) for w in (_WIDE, _NARROW))),
-    }
+def _study(study: Any) -> list[dict[str, Any]]:
+    many = len({f.record for f in study.findings}) > 1
+    return [
+        {"picture": pictures(draw_finding(f))["wide"], "sentence": f"{f.record}: {f.sentence}" if many else f.sentence, "strong": f.strong}
+        for f in drawn(study)
+    ]
 
 
 def _measured(found: FoundMachine, citation: str) -> list[tuple[str, str]]:

@@ -30,7 +30,7 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("residuals.png")`.
     """
-    findings = [study[name] for name in NAMES if any(f.name == name for f in study.findings)]
+    findings = drawn(study)
     rows = -(-len(findings) // 2)
     # Letters of the sentences are about 0.066 inch wide.
     words = ["\n".join(textwrap.wrap(_sentence(study, f), int((width / 2 - 0.7) / 0.066))) for f in findings]
@@ -46,6 +46,19 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
             below.text(0.0, 1.0, plain(text), ha="left", va="top", fontsize=8, color=INK if finding.strong else FAINT)
         figure.suptitle(plain(_head(study)), x=0.01, ha="left", fontsize=10, color=INK)
     return figure
+
+
+def draw_finding(finding: Finding, *, width: float = 4.2) -> Figure:
+    """Draw one finding alone, without its sentence."""
+    with style():
+        figure = Figure(figsize=(width, 0.55 * width), layout="constrained")
+        _panel(figure.subplots(), finding)
+    return figure
+
+
+def drawn(study: ResidualStudy) -> list[Finding]:
+    """The strongest finding of each kind, in the order in which they are drawn."""
+    return [study[name] for name in NAMES if any(f.name == name for f in study.findings)]
 
 
 def _head(study: ResidualStudy) -> str:

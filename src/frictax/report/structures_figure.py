@@ -26,15 +26,36 @@ def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure
         figure = Figure(figsize=(width, max(3.2, 1.6 + 0.3 * len(made.rows))), layout="constrained")
         laws, trajectory, force = figure.subplots(1, 3, width_ratios=(2.0, 1.2, 1.2))
         _laws(laws, made)
-        for axes, kind, unit in ((trajectory, "trajectory", made.unit), (force, "force", made.force_unit)):
-            _errors(axes, made, kind, unit)
-        trajectory.set_yticks(range(len(made.rows)), [plain(row.name) for row in made.rows])
-        force.set_yticks(range(len(made.rows)), [""] * len(made.rows))
-        for label, row in zip(trajectory.get_yticklabels(), made.rows, strict=True):
-            label.set_fontweight("bold" if row is made.best else "normal")
-        handles, labels = trajectory.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper right", ncols=3)
+        _held_out(trajectory, force, made)
     return figure
+
+
+def draw_laws(made: StructureComparison, *, width: float = 4.2) -> Figure:
+    """Draw the friction laws alone."""
+    with style():
+        figure = Figure(figsize=(width, 0.8 * width), layout="constrained")
+        _laws(figure.subplots(), made)
+    return figure
+
+
+def draw_held_out(made: StructureComparison, *, width: float = 4.2) -> Figure:
+    """Draw the held-out errors alone."""
+    with style():
+        figure = Figure(figsize=(width, max(0.8 * width, 1.6 + 0.3 * len(made.rows))), layout="constrained")
+        trajectory, force = figure.subplots(1, 2)
+        _held_out(trajectory, force, made)
+    return figure
+
+
+def _held_out(trajectory: Axes, force: Axes, made: StructureComparison) -> None:
+    for axes, kind, unit in ((trajectory, "trajectory", made.unit), (force, "force", made.force_unit)):
+        _errors(axes, made, kind, unit)
+    trajectory.set_yticks(range(len(made.rows)), [plain(row.name) for row in made.rows])
+    force.set_yticks(range(len(made.rows)), [""] * len(made.rows))
+    for label, row in zip(trajectory.get_yticklabels(), made.rows, strict=True):
+        label.set_fontweight("bold" if row is made.best else "normal")
+    handles, labels = trajectory.get_legend_handles_labels()
+    trajectory.figure.legend(handles, labels, loc="outside upper right", ncols=3)
 
 
 def _laws(axes: Axes, made: StructureComparison) -> None:
@@ -72,6 +93,11 @@ def _errors(axes: Axes, made: StructureComparison, kind: str, unit: str) -> None
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """Some 1, 2 and 5 times powers of ten between the two."""
+    """Some 1, 2 and 5 times powers of ten between the two, or more where these are few."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    return [x for p in powers for x in (10.0**p, 2 * 10.0**p, 5 * 10.0**p) if low <= x <= high]
+    found: list[float] = []
+    for steps in ((1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)):
+        found = [step * 10.0**p for p in powers for step in steps if low <= step * 10.0**p <= high]
+        if len(found) > 1:
+            break
+    return found
