@@ -179,7 +179,21 @@ def test_a_long_measured_drive_goes_into_a_file_beside_the_model(tmp_path: Any) 
     first, head, *rows = table.read_text().splitlines()
     assert (first, head) == ("#1", "double drive_f(301,2)")
     np.testing.assert_array_equal([[float(x) for x in row.split()] for row in rows], np.column_stack([t, np.sin(t)]))
-    assert len(write_machine(block, tmp_path, "Block", rows=301)) == 1
+    model.write_text("mine")
+    with pytest.raises(FileExistsError, match=r"Block\.mo exists\. Give overwrite=True"):
+        write_machine(block, tmp_path, "Block", rows=301)
+    assert model.read_text() == "mine"
+    assert len(write_machine(block, tmp_path, "Block", overwrite=True, rows=301)) == 1
+    assert model.read_text() != "mine"
+
+
+def test_the_files_of_a_model_called_like_a_part_bear_the_models_name(tmp_path: Any) -> None:
+    t = np.linspace(0.0, 1.0, 301)
+    block = fx.Mechanism(mass=fx.Mass(m=1.0), drive=fx.Force("mass", fx.Sampled(t, np.sin(t), hold=True)))
+    model, table = write_machine(block, tmp_path, "mass")
+    text = model.read_text()
+    assert f"model {model.stem}\n" in text
+    assert f'parameter String tables = "{table.name}"' in text
 
 
 def refusals() -> dict[str, tuple[Any, dict[str, Any]]]:

@@ -13,7 +13,7 @@ from frictax.engine.margins import Slope, first_to_fall, hold
 from frictax.engine.options import OnSamples
 from frictax.engine.result import CHATTER, Result
 from frictax.engine.reused import Reused
-from frictax.engine.stepping import advance, every
+from frictax.engine.stepping import advance, entries, every, together
 from frictax.mechanism.system import DEADLINE, END
 
 _LOCATED = 1e-7  # of a step: how near an event is found before the Newton step
@@ -65,7 +65,9 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
     log = jax.tree_util.tree_map(lambda a: a + nought if jnp.issubdtype(a.dtype, jnp.floating) else a, _empty(options, y0, mode0))
 
     def quiet(carry: Any) -> Any:
-        j, y, mode, _, alive, ys, modes = carry
+        # Entry by entry: XLA sees through a stack that is taken apart again, and not through arithmetic with it or a loop around it.
+        j, y_entries, mode_entries, _, alive, ys, modes = carry
+        y, mode = together(y_entries, y0), together(mode_entries, mode0)
         t, end = _read(grid, j), _read(grid, j + 1)
         h, slack = end - t, _read(slacks, j)
         mode1 = system.tick(t + slack, mode)
@@ -74,17 +76,22 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
         # Of a margin that is convex over the step, the tangent at its start lies below. Half a step of Euler's tells the tangent and, as
         # the second stage of most solvers, costs next to nothing.
         middle = system.guard(t + 0.5 * h, y + 0.5 * h * system.flow(t, y, mode1), mode1)
-        tangent = g + 2.5 * (middle - g)
-        calm = every((g > 0) & (g1 > 0) & ~((tangent < g) & (tangent <= 0))) & every(jnp.isfinite(y1))
+        calm = every(jnp.isfinite(y1))
+        for a, b, m in zip(entries(g), entries(g1), entries(middle), strict=True):
+            tangent = a + 2.5 * (m - a)
+            calm = calm & every(jnp.ravel((a > 0) & (b > 0) & ~((tangent < a) & (tangent <= 0))))
         calm = calm & (system.deadline(mode1) >= end - slack)
         stop = eqxi.unvmap_any(alive & ~calm)
         ys, modes = _written(ys, j + 1, y1), _written(modes, j, mode1)
-        return jnp.where(stop, j, j + 1), jnp.where(stop, y, y1), jnp.where(stop, mode, mode1), stop, alive, ys, modes
+        goes_on = lambda olds, news: [jnp.where(stop, a, b) for a, b in zip(olds, entries(news), strict=True)]  # noqa: E731
+        y_entries, mode_entries = goes_on(y_entries, y1), goes_on(mode_entries, mode1)
+        return jnp.where(stop, j, j + 1), y_entries, mode_entries, stop, alive, ys, modes
 
     def body(carry: Any) -> Any:
         j, y, mode, alive, ys, modes, log, count, result = carry
-        first = (j, y, mode, jnp.array(False), alive, ys, modes)
+        first = (j, entries(y), entries(mode), jnp.array(False), alive, ys, modes)
         j, y, mode, stop, _, ys, modes = jax.lax.while_loop(lambda c: (c[0] < steps) & ~c[3], quiet, first)
+        y, mode = together(y, y0), together(mode, mode0)
 
         def eventful(state: Any) -> Any:
             return _eventful(system, options, (grid[j], grid[j + 1], slacks[j], j), alive, nought, *state[2:])

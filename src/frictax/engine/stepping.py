@@ -1,6 +1,6 @@
 """One step of a diffrax Runge-Kutta solver."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import Any
@@ -43,6 +43,13 @@ def _stages(c: Any, a_lower: Any, b_sol: Any, flow: Callable, t0: Any, t1: Any, 
 def entries(x: Array) -> list[Array]:
     """The entries of a short vector one by one; a long one as it is."""
     return [x[i] for i in range(x.shape[0])] if x.shape[0] <= _FEW else [x]
+
+
+def together(parts: Sequence[Array], like: Array) -> Array:
+    """What `entries` took from an array of the length of `like`."""
+    if like.shape[0] == 0:
+        return like
+    return jnp.stack(parts) if like.shape[0] <= _FEW else parts[0]
 
 
 def every(x: Bool[Array, " n"]) -> Bool[Array, ""]:

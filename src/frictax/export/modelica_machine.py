@@ -92,22 +92,27 @@ def table_name(name: str) -> str:
     return f"{name}_tables.txt"
 
 
-def write_machine(machine: Mechanism, folder: str | Path, name: str = "Machine", **options: Any) -> list[Path]:
+def write_machine(machine: Mechanism, folder: str | Path, name: str = "Machine", *, overwrite: bool = False, **options: Any) -> list[Path]:
     """Write the model into `folder`, and the file of its long tables beside it; returns the paths. `options` as of `machine_text`.
 
     The model names that file without its folder: run it there, or set its parameter `tables`.
+
+    **Raises:** `FileExistsError` where a file is there and `overwrite` is false; nothing is written then.
     """
-    text, name = machine_text(machine, name, **options), identifier(name)
+    text = machine_text(machine, name, **options)
     how = {key: options[key] for key in ("self_contained", "tolerance", "v_max", "rows") if key in options}
     sheet = _written(machine, **{"self_contained": False, "tolerance": 1e-3, "v_max": None, "rows": 200, **how})
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.mo"]
-    paths[0].write_text(text + "\n", encoding="utf-8")
+    folder, name = Path(folder), identifier(name, sheet.taken)
+    texts = {folder / f"{name}.mo": text + "\n"}
     if sheet.tables:
-        paths.append(folder / table_name(name))
-        paths[1].write_text(_tables(sheet.tables), encoding="utf-8")
-    return paths
+        texts[folder / table_name(name)] = _tables(sheet.tables)
+    there = [path for path in texts if path.exists()]
+    if there and not overwrite:
+        raise FileExistsError(f"{there[0]} exists. Give overwrite=True to replace it, or another folder or name.")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, content in texts.items():
+        path.write_text(content, encoding="utf-8")
+    return list(texts)
 
 
 def modifiers(machine: Mechanism, names: Iterable[str], tolerance: float = 1e-3, v_max: float | None = None) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -24,6 +25,7 @@ class HeldOut:
 
     - `folds`: what was left out in each; `trajectory` (k,): root mean square of the objective's residuals there, in the outputs' unit;
       `force` (k,): that of inverse dynamics [N or N.m]; nan where there is none.
+    - `unfinished`: how many of these fits were stopped before they came to an end.
     - `trajectory_squares`, `force_squares` (u,): what each stretch of the records, left out once, adds to the mean square: their mean is
       that of all samples.
     """
@@ -33,6 +35,7 @@ class HeldOut:
     force: Float[np.ndarray, " k"]
     trajectory_squares: Float[np.ndarray, " u"]
     force_squares: Float[np.ndarray, " u"]
+    unfinished: int = 0
 
     @property
     def trajectory_rms(self) -> float:
@@ -43,6 +46,13 @@ class HeldOut:
     def force_rms(self) -> float:
         """Over all that was left out [N or N.m]."""
         return root_mean(self.force_squares)
+
+
+def unfinished(held_out: Mapping[str, HeldOut]) -> tuple[str, ...]:
+    """In words, how many of the fits to parts were stopped on their way."""
+    some = {by: held for by, held in held_out.items() if held.unfinished}
+    told = " and ".join(f"{held.unfinished} of {len(held.folds)} {by}" for by, held in some.items())
+    return (f"the fits without {told} were stopped after {_STEPS} steps",) if some else ()
 
 
 class Refits:
@@ -65,12 +75,12 @@ class Refits:
         """What each fold says of what it did not see."""
         number, names = fold
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            ends = list(pool.map(lambda k: self.without(number == k), range(len(names))))
+            ends, ended = zip(*pool.map(lambda k: self.without(number == k), range(len(names))), strict=True)
         trajectory = self._errors(self.found.problem, self.of, number, ends)
         force = self._errors(self.force, self.of_force, number, ends)
-        return HeldOut(names, trajectory[0], force[0], trajectory[1], force[1])
+        return HeldOut(names, trajectory[0], force[0], trajectory[1], force[1], len(names) - sum(ended))
 
-    def _errors(self, problem: Any, of: Any, number: np.ndarray, ends: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def _errors(self, problem: Any, of: Any, number: np.ndarray, ends: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The root mean square of each fold, and what each stretch adds to the mean square of all."""
         each, total = np.full(len(ends), np.nan), np.full(self.count, np.nan)
         if problem is None:
@@ -84,20 +94,20 @@ class Refits:
             each[k] = np.sqrt(squares[mine].sum() / size[mine].sum()) if mine.any() else np.nan
         return each, total * np.sum(size > 0) / size.sum()
 
-    def without(self, gone: np.ndarray) -> np.ndarray:
-        """All fitted numbers of the fit without the stretches `gone`; nan where it failed."""
+    def without(self, gone: np.ndarray) -> tuple[np.ndarray, bool]:
+        """All fitted numbers of the fit without the stretches `gone`, nan where it failed; whether the search was done."""
         found, x = self.found, np.array(self.found.problem.x0)
         if self.before is not None and self.of_before is not None:
             first = self.before.problem
             end = _fitted(self.before, _weighed(first, ~gone[self.of_before]), np.zeros(first.x0.size))
             if not np.isfinite(float(end.cost)):  # its start on all data would know what is left out
-                return np.full(x.size, np.nan)
+                return np.full(x.size, np.nan), True
             known = {u.path: np.asarray(end.x)[u.first : u.first + u.size] for u in first.unknowns if u.record is None}
             for u in found.problem.unknowns:
                 if u.record is None:
                     x[u.first : u.first + u.size] = known[u.path]
         end = _fitted(found, _weighed(found.problem, ~gone[self.of]), coordinates(found.problem, x))
-        return np.asarray(end.x) if np.isfinite(float(end.cost)) else np.full(x.size, np.nan)
+        return np.asarray(end.x) if np.isfinite(float(end.cost)) else np.full(x.size, np.nan), bool(end.done)
 
     def residuals(self, problem: Problem, x: np.ndarray) -> np.ndarray:
         """All residuals of `problem` at the values x, without those of priors: what the first step of a search finds."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from frictax.fitting.bench import state_names
 from frictax.fitting.choice import chosen
-from frictax.fitting.cross_validation import HeldOut, Refits, root_mean, weights
+from frictax.fitting.cross_validation import HeldOut, Refits, root_mean, unfinished, weights
 from frictax.fitting.effective_samples import effective_samples
 from frictax.fitting.fit import fit
 from frictax.fitting.found_machine import FoundMachine
@@ -194,7 +194,7 @@ def compare_structures(
             name, j.found, j.trajectory, j.force, j.mean_square,
             n_eff * np.log(j.mean_square) + 2 * len(j.found.estimates),
             n_eff * np.log(j.mean_square) + len(j.found.estimates) * np.log(n_eff),
-            j.held_out, implausible(j.found, cutoff), doubts(j.found),
+            j.held_out, implausible(j.found, cutoff), (*doubts(j.found), *unfinished(j.held_out)),
         )
         for name, j in all_judged.items()
     )  # fmt: skip

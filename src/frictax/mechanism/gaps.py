@@ -132,7 +132,7 @@ class ElastoBacklash(AbstractGap):
 
     **Raises:** `ValueError` for a value outside its domain.
 
-    **Source:** Modelica Standard Library 4.1.0, Rotational.Components.ElastoBacklash; there tau_d has no upper bound and jumps at touch.
+    **Source:** Modelica Standard Library 4.1.0, Rotational.Components.ElastoBacklash.
 
     >>> import frictax as fx
     >>> float(fx.ElastoBacklash("motor", "load", c=1e4, d=1.0, backlash=0.02).backlash)
