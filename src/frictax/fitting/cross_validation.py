@@ -17,6 +17,7 @@ from frictax.fitting.search import advanced
 from frictax.fitting.stretches import Fold, Stretches
 
 _STEPS = 30
+_LEFT_OUT = {"repeats": "a repeat", "speeds": "a band of speeds", "records": "a record"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,8 +52,8 @@ class HeldOut:
 def unfinished(held_out: Mapping[str, HeldOut]) -> tuple[str, ...]:
     """In words, how many of the fits to parts were stopped on their way."""
     some = {by: held for by, held in held_out.items() if held.unfinished}
-    told = " and ".join(f"{held.unfinished} of {len(held.folds)} {by}" for by, held in some.items())
-    return (f"the fits without {told} were stopped after {_STEPS} steps",) if some else ()
+    told = ", ".join(f"{held.unfinished} of {len(held.folds)} fits without {_LEFT_OUT[by]}" for by, held in some.items())
+    return (f"stopped after {_STEPS} steps: {told}",) if some else ()
 
 
 class Refits:
