@@ -11,6 +11,7 @@ import pytest
 
 import frictax as fx
 from frictax.fitting.choice import chosen
+from frictax.fitting.cross_validation import unfinished
 from frictax.fitting.effective_samples import memory
 
 from .rigs import motion as simulated
@@ -223,3 +224,12 @@ def test_emps_asks_for_a_physical_machine_and_not_for_the_table_that_fits_it_clo
     assert cheat.held_out["speeds"].force_rms > 2 * right.held_out["speeds"].force_rms
     assert "table fits closer, but is set aside" in made.reason
     assert right.held_out["speeds"].force_rms < 1.05 * right.force
+
+
+def test_fits_without_a_part_that_were_stopped_are_told(plateaus: fx.StructureComparison) -> None:
+    held = plateaus["table"].held_out
+    stopped = dataclasses.replace(held["repeats"], unfinished=2)
+    assert unfinished({"repeats": stopped, "speeds": dataclasses.replace(held["speeds"], unfinished=0)}) == (
+        "stopped after 30 steps: 2 of 4 fits without a repeat",
+    )
+    assert unfinished({by: dataclasses.replace(h, unfinished=0) for by, h in held.items()}) == ()
