@@ -104,7 +104,8 @@ def test_a_damaged_program_is_made_again(folder: Path, monkeypatch: pytest.Monke
     assert made(np.arange(3.0))[0].tolist() == [0.0, 2.0, 4.0]
     (path,) = _programs(folder)
     whole = path.read_bytes()
-    for damaged in (b"", b"nonsense", whole[: len(whole) // 2]):
+    flipped = bytes([*whole[:-9], whole[-9] ^ 1, *whole[-8:]])
+    for damaged in (b"", b"nonsense", whole[: len(whole) // 2], flipped):
         path.write_bytes(damaged)
         assert _doubled()(np.arange(3.0))[0].tolist() == [0.0, 2.0, 4.0]
         assert path.read_bytes() not in (damaged, b"")
@@ -132,6 +133,21 @@ def test_other_sources_make_other_programs(folder: Path, monkeypatch: pytest.Mon
     assert len(_programs(folder)) == 2
 
 
+def test_sources_that_changed_since_they_were_imported_keep_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept_programs._surroundings.cache_clear()
+    monkeypatch.setattr(kept_programs, "_BEGUN", 0.0)
+    assert _doubled()(np.arange(3.0))[0].tolist() == [0.0, 2.0, 4.0]
+    assert _programs(folder) == []
+
+
+def test_a_setting_that_is_changed_makes_another_program(folder: Path) -> None:
+    made = _doubled()
+    made(np.arange(3.0))
+    with jax.numpy_rank_promotion("raise"):
+        made(np.arange(3.0))
+    assert len(_programs(folder)) == 2
+
+
 def _doubled() -> Any:
     """A kept function that passes for one of frictax's, known to no process before."""
 
@@ -156,6 +172,12 @@ def test_a_users_own_parts_and_functions_are_left_to_jax(folder: Path) -> None:
         said(lambda t: t)
     with pytest.raises(kept_programs._Unknown):
         said(np.linspace)  # of numpy's, wrapped
+
+    def other() -> None: ...
+
+    other.__module__, other.__qualname__ = "frictax.fitting.descent", "begin"
+    with pytest.raises(kept_programs._Unknown):
+        said(other)
     _fit(_block(_Mine(0.8)))
     assert _programs(folder) == []
 

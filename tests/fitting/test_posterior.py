@@ -204,6 +204,27 @@ def test_what_has_no_end_is_refused() -> None:
         found.posterior(samples=100)
 
 
+def test_more_numbers_than_the_residuals_are_worth_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("frictax.fitting.posterior.effective_samples", lambda found: 2.5)
+    with pytest.raises(ValueError, match=r"worth 2\.5 independent samples, no more than the 3 numbers that were fitted"):
+        fitted().posterior()
+
+
+def test_of_records_with_values_of_their_own_the_friction_is_that_of_one() -> None:
+    records = {"one": pushed(0), "two": pushed(1, F_Coulomb=1.0)}
+    level = "friction.f_pos.F_Coulomb"
+    found = fx.fit(block(), records, free=["mass.m"], own=[level], objective=fx.InverseDynamics(40.0, v_min=0.05))
+    drawn = found.posterior(draws=100, warmup=100, chains=2, samples=100)
+    for label, expected in (("one", 0.5), ("two", 1.0)):
+        band = drawn.friction("friction", 1e-9, label)
+        assert band.force[0] == pytest.approx(expected, abs=0.1)
+        assert band.upper[0] > band.lower[0]
+    with pytest.raises(ValueError, match="has values of each record's own: name the record"):
+        drawn.friction("friction", 0.1)
+    with pytest.raises(KeyError, match="There is no record 'three'"):
+        drawn.friction("friction", 0.1, "three")
+
+
 def test_a_robust_loss_is_no_likelihood() -> None:
     with pytest.raises(ValueError, match="needs a likelihood, and Huber is none"):
         fitted(loss=fx.Huber()).posterior()

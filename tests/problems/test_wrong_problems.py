@@ -171,6 +171,16 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         'inputs.drive = { column = "F", unit = "N" }\noutputs."mass.s" = { column = "s", unit = "mm" }\n',
         ("validation.scores.0", "`Windows.length`"),
     ),
+    "errors by repeats of one record": (
+        'errors = "HAC"',
+        'errors = "Jackknife"',
+        ("uncertainty", "leaves out whole records, and there is one"),
+    ),
+    "errors that cannot draw priors anew": (
+        '[uncertainty]\nerrors = "HAC"',
+        'priors = [{ kind = "Normal", path = "mass.m", mean = 2.0, sd = 0.1 }]\n[uncertainty]\nerrors = "BlockBootstrap"',
+        ("uncertainty", "cannot draw priors anew"),
+    ),
     "a structure that cannot be": (
         "[fit]",
         '[structures.b.machine.mass]\nkind = "Mass"\nm = -1\n[fit]',
@@ -197,7 +207,7 @@ def test_says_what_is_wrong_in_one_sentence_and_writes_nothing(what: str, proble
 TOLD_BY_CHECK = (
     "an input that no part takes", "a structure that changes nothing", "nothing that can be fitted",
     "a prior on what is not fitted", "a profile of what is not fitted", "a score that needs longer records",
-    "starts for other records than there are",
+    "starts for other records than there are", "errors by repeats of one record", "errors that cannot draw priors anew",
 )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """The friction of one contact as a function of what is fitted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -13,8 +13,18 @@ from frictax.contacts.contact import law_value
 from frictax.fitting.problem import Problem
 
 
-def friction_at(problem: Problem, contact: str, velocity: Float[np.ndarray, " n"], record: int | None) -> Callable[[Any], Any]:
-    """From all fitted numbers to the friction of `contact` at each velocity; raises `KeyError` where there is no such contact."""
+def friction_at(
+    problem: Problem, contact: str, velocity: Float[np.ndarray, " n"], label: str | None, labels: Sequence[str]
+) -> Callable[[Any], Any]:
+    """From all fitted numbers to the friction of `contact` at each velocity, in the record `label`, one of `labels`.
+
+    Raises `KeyError` where there is no such contact or record; `ValueError` where each record has values of its own and none is named.
+    """
+    if label is None and any(u.record is not None and u.path.startswith(f"{contact}.") for u in problem.unknowns):
+        raise ValueError(f"{contact!r} has values of each record's own: name the record, friction(..., label={labels[0]!r}).")
+    if label is not None and label not in labels:
+        raise KeyError(f"There is no record {label!r} in this fit. It has: {', '.join(labels)}.")
+    record = None if label is None else labels.index(label)
     ways, sizes = jnp.where(jnp.asarray(velocity) < 0, -1, 1), jnp.abs(jnp.asarray(velocity))
 
     def at(x: Any) -> Any:

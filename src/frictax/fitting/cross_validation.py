@@ -97,18 +97,19 @@ class Refits:
 
     def without(self, gone: np.ndarray) -> tuple[np.ndarray, bool]:
         """All fitted numbers of the fit without the stretches `gone`, nan where it failed; whether the search was done."""
-        found, x = self.found, np.array(self.found.problem.x0)
+        found, x, done = self.found, np.array(self.found.problem.x0), True
         if self.before is not None and self.of_before is not None:
             first = self.before.problem
             end = _fitted(self.before, _weighed(first, ~gone[self.of_before]), np.zeros(first.x0.size))
             if not np.isfinite(float(end.cost)):  # its start on all data would know what is left out
                 return np.full(x.size, np.nan), True
+            done = bool(end.done)
             known = {u.path: np.asarray(end.x)[u.first : u.first + u.size] for u in first.unknowns if u.record is None}
             for u in found.problem.unknowns:
                 if u.record is None:
                     x[u.first : u.first + u.size] = known[u.path]
         end = _fitted(found, _weighed(found.problem, ~gone[self.of]), coordinates(found.problem, x))
-        return np.asarray(end.x) if np.isfinite(float(end.cost)) else np.full(x.size, np.nan), bool(end.done)
+        return np.asarray(end.x) if np.isfinite(float(end.cost)) else np.full(x.size, np.nan), done and bool(end.done)
 
     def residuals(self, problem: Problem, x: np.ndarray) -> np.ndarray:
         """All residuals of `problem` at the values x, without those of priors: what the first step of a search finds."""

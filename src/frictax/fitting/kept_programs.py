@@ -29,6 +29,8 @@ import numpy as np
 
 _FAMILY = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")  # whose classes and functions a version tells apart
 _KEPT = 30 * 86400.0  # seconds that a program is kept unread
+_BEGUN = time.time()  # sources that change after this are not those that run
+_SETTINGS = ("jax_enable_x64", "jax_default_matmul_precision", "jax_debug_nans", "jax_numpy_dtype_promotion", "jax_numpy_rank_promotion")
 
 
 class _Unknown(Exception):
@@ -53,7 +55,8 @@ def kept(function: Callable) -> Callable:
         if any(isinstance(x, jax.core.Tracer) for x in leaves):
             return jitted(*args)
         fixed, around = jax.tree_util.tree_flatten(rest)
-        key = folder, structure, around, tuple(fixed), tuple((np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in leaves)
+        shapes = tuple((np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in leaves)
+        key = folder, _settings(), structure, around, tuple(fixed), shapes
         try:
             with lock:
                 program = programs.setdefault(key, _Program())
@@ -76,7 +79,7 @@ class _Program:
 def _found(function: Callable, folder: Path, args: Any, leaves: list, structure: Any, rest: Any) -> Callable | None:
     """The program for `args`: read, or else compiled and kept; None where neither can be."""
     try:
-        made_from = "\n".join((_surroundings(), f"{function.__module__}.{function.__qualname__}", said(args)))
+        made_from = "\n".join((_surroundings(), *_settings(), f"{function.__module__}.{function.__qualname__}", said(args)))
     except _Unknown:
         return None
     path = folder / f"{hashlib.sha256(made_from.encode()).hexdigest()}.program"
@@ -109,14 +112,16 @@ def _setting(name: str) -> Any:
 def _read(path: Path) -> Any:
     """The program in that file; None where there is none, or none that can be used."""
     try:
-        content = path.read_bytes()
-    except OSError:
+        mark, content = path.read_bytes().split(b"\n", 1)
+    except (OSError, ValueError):
+        return None
+    if mark != _mark(content):
         return None
     from jax.experimental.serialize_executable import deserialize_and_load
 
     try:
         compiled = deserialize_and_load(*pickle.loads(content), execution_devices=jax.devices()[:1])
-    except Exception:  # damaged, or of another machine: it is compiled again
+    except Exception:  # of another machine, say: it is compiled again
         return None
     with contextlib.suppress(OSError):
         os.utime(path)
@@ -129,14 +134,15 @@ def _write(path: Path, compiled: Any) -> None:
 
     try:
         content = pickle.dumps(serialize(compiled))
+        content = _mark(content) + b"\n" + content
     except Exception:  # one with a callback, say, cannot be kept
         return
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        for old in path.parent.glob("*.program"):
+        for old in path.parent.glob("*.program*"):
             if time.time() - old.stat().st_mtime > _KEPT:
                 old.unlink()
-        partial = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
+        partial = path.with_suffix(f".program.{os.getpid()}.{threading.get_ident()}")
         try:
             partial.write_bytes(content)
             partial.replace(path)
@@ -144,20 +150,36 @@ def _write(path: Path, compiled: Any) -> None:
             partial.unlink(missing_ok=True)
 
 
+def _mark(content: bytes) -> bytes:
+    """What stands before a program, so that a damaged one is seen."""
+    return hashlib.sha256(content).hexdigest().encode()
+
+
+def _settings() -> tuple[str, ...]:
+    """Those of JAX that a program depends on, as they are now."""
+    return tuple(f"{name} {_setting(name)}" for name in _SETTINGS)
+
+
 @functools.cache
 def _surroundings() -> str:
-    """What else a program depends on: sources, versions, settings and the processor."""
+    """What else a program depends on: sources, versions and the processor; raises `_Unknown` where sources have changed since they were
+    imported."""
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parents[1].rglob("*.py")):
+        if source.stat().st_mtime > _BEGUN:
+            raise _Unknown(source)
         digest.update(source.read_bytes())
-    versions = [f"{name} {version(name)}" for name in ("jax", "jaxlib", "equinox", "diffrax", "optax", "numpy")]
-    settings = [f"{name} {_setting(name)}" for name in ("jax_enable_x64", "jax_default_matmul_precision", "jax_debug_nans")]
+    # Of what is imported the version that is, whatever was installed since.
+    versions = [
+        f"{name} {getattr(sys.modules.get(name), '__version__', None) or version(name)}"
+        for name in ("jax", "jaxlib", "equinox", "diffrax", "optax", "numpy")
+    ]
     device = jax.devices()[0]
     processor = platform.node()
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         processor = next((line for line in lines if line.startswith(("flags", "Features"))), processor)
-    parts = [digest.hexdigest(), *versions, *settings, sys.version, platform.platform(), processor, device.platform, device.device_kind]
+    parts = [digest.hexdigest(), *versions, sys.version, platform.platform(), processor, device.platform, device.device_kind]
     return "\n".join((*parts, os.environ.get("XLA_FLAGS", "")))
 
 
@@ -197,6 +219,10 @@ def said(thing: Any, fixed: bool = False) -> str:
 def _name(thing: Any) -> str:
     """Where a class or function is written, where that is one of the packages known."""
     name = f"{thing.__module__}.{thing.__qualname__}"
-    if thing.__module__.partition(".")[0] not in _FAMILY or "<" in name or getattr(thing, "__closure__", None):
+    found: Any = sys.modules.get(thing.__module__)
+    for part in thing.__qualname__.split("."):
+        found = getattr(found, part, None)
+    # One that bears the name of another, as by `functools.wraps`, is not that.
+    if thing.__module__.partition(".")[0] not in _FAMILY or found is not thing or getattr(thing, "__closure__", None):
         raise _Unknown(name)
     return name

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
 import equinox as eqx
@@ -85,15 +85,15 @@ def chains(
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [pool.submit(many.run, k, keys[k], frame, kept[k], diverged) for k in range(number)]
         try:
-            for job in jobs:
+            for job in wait(jobs, return_when=FIRST_EXCEPTION).done:
                 job.result()
-        except BaseException:
+        except BaseException as why:
             stop.set()  # the threads end after their block
             for job in jobs:
                 job.cancel()
             pool.shutdown()
             least = min(sum(len(block) for block in blocks) for blocks in kept)
-            if least < _FEWEST or any(job.done() and not job.cancelled() and job.exception() for job in jobs):
+            if not isinstance(why, KeyboardInterrupt) or least < _FEWEST:
                 raise
     least = min(sum(len(block) for block in blocks) for blocks in kept)
     w = jnp.asarray(np.stack([np.concatenate(blocks)[:least] for blocks in kept]))

@@ -50,11 +50,11 @@ class Posterior(Estimated):
     divergences: int
     warnings: tuple[str, ...]
 
-    def friction(self, contact: str, velocity: Any) -> Band:
+    def friction(self, contact: str, velocity: Any, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of the draws; for a contact under a normal force,
-        the coefficient."""
+        the coefficient. `label`: the record, where the contact has values of each record's own."""
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
-        at = friction_at(self.found.problem, contact, v, None)
+        at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
         x = self.all_draws.reshape(-1, self.all_draws.shape[-1])
         x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), _CURVES)).round().astype(int))]
         low, middle, high = np.quantile(np.asarray(jax.jit(jax.vmap(at))(jnp.asarray(x))), _ends(self.level), axis=0)
@@ -137,6 +137,11 @@ def posterior(
 
     level = found.level if level is None else level
     n = effective_samples(found) if samples is None else float(samples)
+    if n <= len(found.x):
+        raise ValueError(
+            f"`posterior`: the residuals are worth {n:.3g} independent samples, no more than the {len(found.x)} numbers that were fitted: "
+            "the density has no end. Fit fewer, as without `free_starts`, or record for longer."
+        )
     say = speaker(progress) or (lambda line: None)
     method = found.method if isinstance(found.method, LevenbergMarquardt) else LevenbergMarquardt(tolerance=1e-3)
     drawn = nuts.chains(found.problem, method, _frame(found, n), n, (chains, warmup, draws), seed, say)
@@ -222,9 +227,10 @@ def _check(found: "FoundMachine", draws: Any, warmup: Any, chains: Any, samples:
         )
     known = {p.path for p in found.problem.priors}
     high = {u.path for u in found.problem.unknowns if np.isfinite(u.declaration.domain.upper())}
-    untold = [e.name for e in found.estimates if e.knowledge is Knowledge.UNKNOWN and e.path not in known and e.path not in high]
+    path = lambda e: e.path.partition("@")[0]  # noqa: E731
+    untold = [e.name for e in found.estimates if e.knowledge is Knowledge.UNKNOWN and path(e) not in known and path(e) not in high]
     if untold:
         raise ValueError(
-            f"`posterior`: neither data nor priors tell {listed(untold)}, so that the density has no end there. Give priors, as "
-            f'fx.Normal("{untold[0]}", mean, sd), or `bounds` on both sides, or leave them out of `free`.'
+            f"`posterior`: neither data nor priors tell {listed(untold)}, so that the density has no end there. Give `bounds` on both "
+            f'sides or, to what all records share, priors, as fx.Normal("{untold[0]}", mean, sd), or leave them out of `free`.'
         )

@@ -174,7 +174,7 @@ def compare_structures(
     >>> print(made.reason)
     by direction is chosen: it predicts what was left out best, in trajectory and in force. symmetric comes next: its error of ...
     """
-    records, structures = _records(data), _checked(structures, objective, repeats, bands)
+    records, structures = _records(data), check_structures(structures, objective, repeats, bands)
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
     settings = {"objective": objective, "start": start, "engine": engine}
 
@@ -243,7 +243,8 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
     problem, objective = found.problem, found.problem.objective
     if not set(state_names(problem.bench.machine)):  # of a machine of the user's own that does not say what it begins with
         return float("nan")
-    if isinstance(objective, Windows) and in_turn() and not _is_thermal(problem.bench.machine):
+    late = any(name.startswith("outputs.") for name in problem.delayed)  # what a sensor shows at first comes from before its window
+    if isinstance(objective, Windows) and in_turn() and not late and not _is_thermal(problem.bench.machine):
         later = [np.arange(p.weight.shape[0]) > 0 for p in problem.plans]
         joined = eqx.tree_at(lambda p: [plan.goes_on for plan in p.plans], problem, later)
         counts, ends = [p.weight.shape[-1] for p in problem.plans], np.cumsum([p.weight.size for p in problem.plans])
@@ -296,7 +297,8 @@ def _records(data: Any) -> dict[str, Record]:
     return records
 
 
-def _checked(structures: Any, objective: Any, repeats: Any, bands: Any) -> dict[str, Structure]:
+def check_structures(structures: Any, objective: Any, repeats: Any, bands: Any) -> dict[str, Structure]:
+    """Raise `ValueError` where there is nothing to be compared, or nothing that can be predicted."""
     if not isinstance(structures, Mapping) or not structures:
         raise ValueError(
             f"`compare` of records needs structures by name, got {structures!r}. "

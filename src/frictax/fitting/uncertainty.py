@@ -15,7 +15,7 @@ from frictax.fitting.estimation import inverse_gram
 from frictax.fitting.found import Band, Estimated, quantile
 from frictax.fitting.long_run import long_run_covariance
 from frictax.fitting.printing import rounded, table
-from frictax.fitting.problem import SteadyPlan, bounds, upper_bounds
+from frictax.fitting.problem import Problem, SteadyPlan, bounds, upper_bounds
 from frictax.fitting.refits import Samples, refitted
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 class AbstractErrors(eqx.Module):
     """An account of what the residuals are, from which errors follow."""
+
+    def check(self, problem: Problem) -> None:
+        """Raise `ValueError` where it cannot account for a fit of `problem`."""
+        del problem
 
     @abc.abstractmethod
     def spread(self, found: "FoundMachine") -> "Spread":
@@ -114,8 +118,11 @@ class BlockBootstrap(AbstractErrors):
         if not isinstance(self.draws, int) or self.draws < 20:
             raise ValueError(f"`BlockBootstrap.draws` must be a whole number >= 20, got {self.draws!r}. 200 give errors to 5 %.")
 
+    def check(self, problem: Problem) -> None:
+        _refuse(problem, "BlockBootstrap")
+
     def spread(self, found: "FoundMachine") -> Spread:
-        _refuse(found, "BlockBootstrap")
+        self.check(found.problem)
         samples, random = Samples(found.problem), np.random.default_rng(self.seed)
         blocks = [_blocks(found, i, samples, self.length) for i in range(len(samples.sizes))]
         few = min(int(block[-1]) + 1 for block in blocks)
@@ -153,16 +160,18 @@ class Jackknife(AbstractErrors):
         if self.repeats is not None and (not isinstance(self.repeats, int) or self.repeats < 2):
             raise ValueError(f"`Jackknife.repeats` must be a whole number >= 2, got {self.repeats!r}. Leave it out for whole records.")
 
-    def spread(self, found: "FoundMachine") -> Spread:
-        _refuse(found, "Jackknife")
-        samples = Samples(found.problem)
-        if self.repeats is None and len(samples.sizes) < 2:
+    def check(self, problem: Problem) -> None:
+        _refuse(problem, "Jackknife")
+        if self.repeats is None and len(problem.plans) < 2:
             raise ValueError("`Jackknife()` leaves out whole records, and there is one. Say how often its motion repeats: Jackknife(4).")
-        own = any(u.record is not None for u in found.problem.unknowns if not u.hidden)
-        if self.repeats is None and own:
+        if self.repeats is None and _has_own(problem):
             raise ValueError(
                 "`Jackknife()` cannot leave out a record that has numbers of its own. Say how often each repeats: Jackknife(4)."
             )
+
+    def spread(self, found: "FoundMachine") -> Spread:
+        self.check(found.problem)
+        samples, own = Samples(found.problem), _has_own(found.problem)
         counts, owners = [], []
         for i, (size, plan) in enumerate(zip(samples.sizes, found.problem.plans, strict=True)):
             # A sweep is no motion that repeats itself: it is left out whole, or stays.
@@ -213,14 +222,8 @@ class Uncertainty(Estimated):
     def friction(self, contact: str, velocity: Any, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of these errors (delta method); for a contact
         under a normal force, the coefficient. `label`: the record, where the contact has values of each record's own."""
-        unknowns = self.found.problem.unknowns
-        if label is None and any(u.record is not None and u.path.startswith(f"{contact}.") for u in unknowns):
-            raise ValueError(
-                f"{contact!r} has values of each record's own: name the record, friction(..., label={next(iter(self.found.records))!r})."
-            )
-        record = None if label is None else self._number(label)
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
-        at = friction_at(self.found.problem, contact, v, record)
+        at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
         f, g = (np.asarray(a) for a in jax.jit(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(self.found.x)))
         half = quantile(self.level, self.dof, False) * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", g, self.full, g), 0.0))
         return Band(v, f, f - half, f + half, self.level)
@@ -296,11 +299,16 @@ def _scores(found: "FoundMachine") -> tuple[Float[np.ndarray, "q q"], Float[np.n
     return bread, found.full_jacobian[:rows] * r[:, None] * active
 
 
-def _refuse(found: "FoundMachine", kind: str) -> None:
+def _has_own(problem: Problem) -> bool:
+    """Whether records have numbers of their own."""
+    return any(u.record is not None for u in problem.unknowns if not u.hidden)
+
+
+def _refuse(problem: Problem, kind: str) -> None:
     """What fits to other weights of the samples cannot account for."""
-    if found.problem.priors:
+    if problem.priors:
         raise ValueError(f"`{kind}` cannot draw priors anew, so that its errors would be too small. Take `HAC()`.")
-    if found.problem.loss.rounds > 1 and kind == "BlockBootstrap":
+    if problem.loss.rounds > 1 and kind == "BlockBootstrap":
         raise ValueError(f"`{kind}` knows `Squares()` only. Take `HAC()` or `Jackknife(...)`.")
 
 

@@ -8,6 +8,7 @@ import equinox as eqx
 import frictax as fx
 from frictax.fitting.bench import check_channels
 from frictax.fitting.record_fit import check_arguments, fit_engine, pose, shared_limits
+from frictax.fitting.structures import check_structures
 from frictax.laws import as_law
 from frictax.problems.building import LAWS, Place, checked, made, near
 from frictax.problems.reading import Problem
@@ -65,11 +66,16 @@ def shared_settings(problem: Problem) -> tuple[dict[str, Any], fx.Structure]:
 
 def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
     """Each with its place in the file; raises where one is no other machine than that given."""
-    _, given = shared_settings(problem)
+    settings, given = shared_settings(problem)
+    if problem.structures:
+        entry = problem.content.compare
+        given_too = {entry.given: given, **problem.structures}
+        checked(lambda: check_structures(given_too, settings["objective"], entry.repeats, entry.bands), problem.place, values=False)
     out = {problem.content.compare.given: (problem.place.below("fit"), given)}
     for name, structure in problem.structures.items():
         here = problem.place.below("structures").below(name)
-        same = structure.free == given.free and structure.own == given.own and not structure.priors
+        same = all(getattr(structure, key) == getattr(given, key) for key in ("free", "own", "bounds"))
+        same = same and not structure.priors and not given.priors
         if same and eqx.tree_equal(structure.model, given.model):
             raise here.error("changes nothing of the machine, nor of what is free. Say what differs, or leave it out.")
         out[name] = (here, structure)
@@ -92,6 +98,9 @@ def _fitted_numbers(problem: Problem, place: Place, structure: fx.Structure) -> 
             return pose(structure.model, records, *arguments)[0]
 
         problem_posed = checked(posed, place, values=False)
+        if objective is settings["objective"]:
+            account = problem.errors()
+            checked(lambda account=account, of=problem_posed: account.check(of), problem.place.below("uncertainty"), values=False)
         names = [name for u in problem_posed.unknowns if not u.hidden for name in u.names]
     return names
 

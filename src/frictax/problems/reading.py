@@ -61,10 +61,7 @@ class Problem:
         out["start"] = None if fit.start is None else made(fit.start, OBJECTIVES, place.below("start"))
         out["priors"] = [made(p, PRIORS, place.below("priors").below(str(i))) for i, p in enumerate(fit.priors)]
         out["loss"] = made(fit.loss, LOSSES, place.below("loss"))
-        out["instruments"] = {
-            channel: made({"kind": "Instrument", **values}, ["Instrument"], place.below("instruments").below(channel))
-            for channel, values in fit.instruments.items()
-        }
+        out["instruments"] = instruments_of(fit.instruments, place.below("instruments"))
         return out
 
     def criterion(self) -> dict[str, Any]:
@@ -82,6 +79,11 @@ class Problem:
         """The objectives by which validation records are judged."""
         place = self.place.below("validation").below("scores")
         return [made(s, OBJECTIVES, place.below(str(i))) for i, s in enumerate(self.content.validation.scores)]
+
+
+def instruments_of(entries: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """The sensors and drives that a file describes, by channel."""
+    return {c: made({"kind": "Instrument", **values}, ["Instrument"], place.below(c)) for c, values in entries.items()}
 
 
 def find(path: str | Path) -> Path:
@@ -173,7 +175,12 @@ class _Reader:
         fit = self.content.fit
         free, each = fit.free if entry.free is None else entry.free, fit.own if entry.own is None else entry.own
         priors = [made(p, PRIORS, place.below("priors").below(str(i))) for i, p in enumerate(entry.priors)]
-        return fx.Structure(built, free=free, own=each, priors=priors)
+        # Its sensors are those of the machine as given, and so are limits of what it fits.
+        given = self.content.fit
+        mine = lambda path: free is None or any(path == p or path.startswith(f"{p}.") for p in [*free, *each])  # noqa: E731
+        instruments = instruments_of(given.instruments, Place(self.file.name, "fit").below("instruments"))
+        limits = {path: pair for path, pair in given.bounds.items() if mine(path)}
+        return fx.Structure(built, free=free, own=each, priors=priors, instruments=instruments, bounds=limits)
 
     def record(self, label: str, entry: RecordEntry) -> fx.Record:
         place = Place(self.file.name, "records").below(label)
