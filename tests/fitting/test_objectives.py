@@ -54,7 +54,7 @@ def _left(found: Any, objective: Any, goes_on: bool = False) -> Any:
     plan = objective.plan(problem.bench.machine, found.records["run"])
     size = None if plan.rows is None else plan.rows.shape[1]
     if goes_on:
-        plan = dataclasses.replace(plan, goes_on=np.arange(len(plan.rows)) > 0)
+        plan = dataclasses.replace(plan, goes_on=np.arange(plan.measured.shape[0]) > 0)
     plan = jax.tree_util.tree_map(jnp.asarray, plan)  # as where it is compiled
     problem = dataclasses.replace(problem, plans=(plan,), objective=objective, engine=fx.OnSamples())
 

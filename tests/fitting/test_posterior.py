@@ -41,7 +41,8 @@ def students(found: fx.FoundMachine, samples: float, count: int = 400_000) -> np
     best = np.asarray(found.x) - np.linalg.solve(j.T @ j, j.T @ found.residuals)  # beyond a bound, where the fit ended at one
     left = found.residuals + j @ (best - np.asarray(found.x))
     scale = left @ left / dof * np.linalg.inv(j.T @ j)
-    return stats.multivariate_t(best, scale, dof, seed=1).rvs(count)
+    multivariate: Any = stats.multivariate_t  # whose types know whole numbers alone
+    return multivariate(best, scale, dof, seed=1).rvs(count)
 
 
 def assert_alike(drawn: fx.Posterior, expected: np.ndarray, weights: np.ndarray | None = None) -> None:

@@ -174,7 +174,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "errors by repeats of one record": (
         'errors = "HAC"',
         'errors = "Jackknife"',
-        ("uncertainty", "leaves out whole records, and there is one"),
+        ("uncertainty", "leaves out whole records", "there is one"),
     ),
     "errors that cannot draw priors anew": (
         '[uncertainty]\nerrors = "HAC"',

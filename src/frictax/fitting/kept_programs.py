@@ -26,6 +26,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+from jax.core import Tracer
 
 _FAMILY = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")  # whose classes and functions a version tells apart
 _KEPT = 30 * 86400.0  # seconds that a program is kept unread
@@ -52,7 +53,7 @@ def kept(function: Callable) -> Callable:
             return jitted(*args)
         arrays, rest = eqx.partition(args, eqx.is_array)
         leaves, structure = jax.tree_util.tree_flatten(arrays)
-        if any(isinstance(x, jax.core.Tracer) for x in leaves):
+        if any(isinstance(x, Tracer) for x in leaves):
             return jitted(*args)
         fixed, around = jax.tree_util.tree_flatten(rest)
         shapes = tuple((np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in leaves)

@@ -179,11 +179,13 @@ def _block(
     density.defvjp(at, lambda slope, c: (c * slope,))
     kind = type(adapt[0](1.0))
 
+    draw: Any = kernel  # whose types know neither traced steps nor arrays as positions
+
     def one(carry: Any, key: Any) -> Any:
         state, averaging = carry
         now = kind(*averaging)
         step = jnp.where(moves, jnp.exp(now.log_step_size), size)
-        new, info = kernel(key, hmc.HMCState(*state), density, step, jnp.ones(root.shape[0]))
+        new, info = draw(key, hmc.HMCState(*state), density, step, jnp.ones(root.shape[0]))
         after = tuple(jnp.asarray(x, dtype=float) for x in adapt[1](now, info.acceptance_rate))
         return (tuple(new), after), (frame.middle + root @ new.position, info.is_divergent)
 

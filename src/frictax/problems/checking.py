@@ -26,10 +26,11 @@ def check(problem: Problem) -> None:
     for name in problem.content.uncertainty.profiles:
         if name not in names:
             raise below.error(f"names {name!r}, which is not fitted.{near(name, names)} Fitted are: {', '.join(dict.fromkeys(names))}.")
+    data: Any = problem.data
     for label in problem.content.validation.records:
         for i, objective in enumerate(problem.scores()):
             here = place.below("validation").below("scores").below(str(i))
-            checked(lambda objective=objective, label=label: _plan(problem.machine, problem.data[label], objective), here, values=False)
+            checked(lambda objective=objective, label=label: _plan(problem.machine, data[label], objective), here, values=False)
 
 
 def check_laws(problem: Problem) -> None:

@@ -133,6 +133,7 @@ def asked_law(problem: Problem) -> Any:
     """The forward law that a sweep's file asks for, with start values; where laws are compared, the richest of them."""
     entry, place = laws_asked(problem)["f_pos"], problem.place.below("law").below("f_pos")
     if isinstance(entry, str):
+        assert isinstance(problem.data, fx.Sweep)
         return fx.starting_law(fx.Stribeck if entry == "compare" else kind_of_law(entry, place), problem.data)
     return as_law(made(entry, LAWS, place))
 
