@@ -2,7 +2,7 @@
 
 Whole processes: Python starts, imports frictax, reads 2001 rows of time, force and speed from a CSV file (problem P4, see
 p4.py), fits four friction parameters and prints them. Each round does it first with an empty compilation cache, then again
-with what the first has left there (JAX's own persistent cache). Medians over the rounds.
+with what the first has left there (JAX's own persistent cache, and the programs that frictax keeps beside it). Medians over the rounds.
 
     python experiments/benchmarks/p4_process.py [--rounds 5]
 """
@@ -77,6 +77,7 @@ def main() -> None:
                 parameters, times = process(record, Path(folder) / f"cache{i}")
                 seconds.append(times)
     print(f"F_Coulomb, F_prop, F_Stribeck, fexp: {parameters}; from the optimum: {np.max(np.abs(parameters / p4.optimum() - 1)):.1e}")
+    print(f"P4 in C took {1e3 * p4.c_floor('C')[0].seconds():.2f} ms meanwhile")
     print(f"{'':<16}{'in all':>10}{'imports':>10}{'the rest':>10}")
     for name, seconds in taken.items():
         print(f"{name:<16}" + "".join(f"{statistics.median(column):>8.2f} s" for column in zip(*seconds, strict=True)))
