@@ -230,6 +230,6 @@ def test_fits_without_a_part_that_were_stopped_are_told(plateaus: fx.StructureCo
     held = plateaus["table"].held_out
     stopped = dataclasses.replace(held["repeats"], unfinished=2)
     assert unfinished({"repeats": stopped, "speeds": dataclasses.replace(held["speeds"], unfinished=0)}) == (
-        "stopped after 30 steps: 2 of 4 fits without a repeat",
+        "stopped after 30 steps: 2 of 2 fits without a repeat",
     )
     assert unfinished({by: dataclasses.replace(h, unfinished=0) for by, h in held.items()}) == ()
