@@ -17,6 +17,7 @@ import platform
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -84,17 +85,38 @@ def _found(function: Callable, folder: Path, args: Any, leaves: list, structure:
     except _Unknown:
         return None
     path = folder / f"{hashlib.sha256(made_from.encode()).hexdigest()}.program"
-    compiled = _read(path)
-    if compiled is None:
 
+    def compiled() -> Callable:
         def flat(*leaves: Any) -> Any:
             return function(*eqx.combine(jax.tree_util.tree_unflatten(structure, leaves), rest))
 
+        # A name of its own, so that JAX's cache does not know it: what that hands out was read from a file and cannot be written to
+        # another, on CPU it would lack its functions.
+        flat.__name__ = f"flat_{uuid.uuid4().hex}"
         begin = time.perf_counter()
-        compiled = jax.jit(flat).lower(*leaves).compile()
+        program = jax.jit(flat).lower(*leaves).compile()
         if time.perf_counter() - begin >= _setting("jax_persistent_cache_min_compile_time_secs"):
-            _write(path, compiled)
-    return lambda leaves, _: compiled(*leaves)
+            _write(path, program)
+        with contextlib.suppress(OSError):
+            for unread in folder.parent.glob(f"jit_{flat.__name__}-*"):
+                unread.unlink()
+        return program
+
+    program = _read(path)
+    if program is None:
+        program = compiled()
+        return lambda leaves, _: program(*leaves)
+
+    def run(leaves: list, args: Any) -> Any:
+        nonlocal program
+        del args
+        try:
+            return jax.block_until_ready(program(*leaves))
+        except jax.errors.JaxRuntimeError:  # XLA looks for some functions only when they are called
+            program = compiled()
+            return program(*leaves)
+
+    return run
 
 
 def _folder() -> Path | None:
