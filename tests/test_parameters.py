@@ -1,5 +1,7 @@
 """Parameters: domains, the way to unconstrained space and back, paths."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -38,6 +40,14 @@ def test_a_value_inside_comes_back_from_unconstrained_space(name: str, x: float)
     domain = SCALARS[name]
     value = jnp.asarray(getattr(domain, "lower", 0.0) + x)
     assert float(domain.from_unconstrained(domain.to_unconstrained(value))) == pytest.approx(float(value), rel=1e-9)
+
+
+@pytest.mark.parametrize("domain", [*SCALARS.values(), Between(-3.0, 1e5), Increasing()], ids=lambda d: type(d).__name__)
+def test_numbers_of_numpy_stay_numpys_and_are_the_same(domain: Any) -> None:
+    values = np.array([1.5, 2.5, 40.0])  # what is done with them outside a compiled program then compiles nothing
+    z = domain.to_unconstrained(values)
+    assert isinstance(z, np.ndarray)
+    np.testing.assert_allclose(z, domain.to_unconstrained(jnp.asarray(values)), rtol=1e-14)
 
 
 @given(st.lists(st.floats(-5.0, 5.0), min_size=1, max_size=6))
@@ -141,7 +151,7 @@ def test_units_of_rotation_are_those_of_translation_turned() -> None:
 def test_a_value_between_two_bounds_comes_back_and_never_leaves_them(x: float) -> None:
     domain = Between(-2.0, 3.0)
     z = domain.to_unconstrained(jnp.asarray(x))
-    np.testing.assert_allclose(domain.from_unconstrained(z), x, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(domain.from_unconstrained(jnp.asarray(z)), x, rtol=1e-9, atol=1e-9)
     far = np.asarray(domain.from_unconstrained(jnp.asarray([-1e3, 1e3])))
     assert domain.contains(far)
     assert domain.on_edge(np.asarray(3.0))

@@ -64,7 +64,7 @@ class AbstractContact(eqx.Module):
 def check_laws(contact: AbstractContact, name: str) -> None:
     """Raise `ValueError` where something else stands in place of the law called `name`, or in that of backward motion."""
     for direction, which in ((1, name), (-1, name.replace("_pos", "_neg"))):
-        law = contact.law(direction)
+        law = type(contact).law(contact, direction)  # of the class: a method bound to a module is itself a new module
         if not isinstance(law, AbstractLaw):
             raise ValueError(
                 f"`{type(contact).__name__}.{which}` must be a law such as `Coulomb(F_Coulomb=5.0)` or an M x 2 table, got {law!r}. "

@@ -1,5 +1,6 @@
 """The loop over the samples of a record."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -128,7 +129,7 @@ def _eventful(
         mode_now = jnp.where(active & (hold(t) <= begin + slack), mode, mode_now)
         now = Piece(t, y, mode)
         found, cause = _search(system, options, now, end, slack, active)
-        t1, y1, after, fired, status = cross_inside(system, options, now, found, cause, None, end)
+        t1, y1, after, fired, status = cross_inside(system, options, now, found, cause, None, end, active)
         done = fired == END
         following = Piece(t1, y1, jnp.where(done, mode, after))
         idle = jnp.where(hold(t1 - t) <= slack, idle + 1, 0)
@@ -140,9 +141,10 @@ def _eventful(
         ):
             result = Result.where(active & failed & (result == Result.successful), how, result)
         entry = Log(t1, fired, mode, after, None if log.retrace is None else Retrace(t, y, found, y1, j))
-        row = jnp.where(active & ~done & (result == Result.successful), count, size)
-        log = jax.tree_util.tree_map(lambda a, v: a.at[row].set(v.astype(a.dtype), mode="drop"), log, entry)
-        count = jnp.where(row < size, count + 1, count)
+        told = active & ~done & (result == Result.successful)
+        row = jnp.minimum(count, size - 1)
+        log = jax.tree_util.tree_map(lambda a, v: _written(a, row, jnp.where(told, v.astype(a.dtype), _read(a, row))), log, entry)
+        count = jnp.where(told, count + 1, count)
         at_sample = active & ~done & (hold(t1) <= begin + slack) & (result == Result.successful)
         y_now = jnp.where(at_sample, as_of(system, t1, y1, system.tick(t1 + slack, after)), y_now)
         piece = jax.tree_util.tree_map(lambda a, b: jnp.where(active, a, b), following, piece)
@@ -191,14 +193,14 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
         turn = low + jnp.where(bend > 0, jnp.clip(0.5 * (left - right) / jnp.where(bend > 0, bend, 1.0), -0.99, 0.99), 0.0)
         at = jnp.where(s.place == 0, 1.0 * _LOOKS, jnp.where(s.place < _LOOKS, s.place, turn))
         x = jnp.where(s.fell, s.bracket.guess(_LOCATED), jnp.where(s.place == 0, stop, t + at * width))
-        f = jnp.min(system.guard(x, _state(system, options, now, x), now.mode))
+        f = _only(~s.done, lambda: jnp.min(system.guard(x, _state(system, options, now, x), now.mode)))
         down = ~s.fell & (f <= 0)
         before = jnp.where(s.place == 0, 0, jnp.where(s.place < _LOOKS, s.place - 1, jnp.floor(turn).astype(s.place.dtype)))
         begun = Bracket.start(t + before * width, x, s.values[before], f)
         choose = lambda a, b, c: jnp.where(s.fell, a, jnp.where(down, b, c))  # noqa: E731
         bracket = jax.tree_util.tree_map(choose, s.bracket.narrowed(x, f), begun, s.bracket)
         row = jnp.where(s.place == 0, _LOOKS, s.place)
-        values = s.values.at[jnp.where(s.fell, _LOOKS + 1, row)].set(f, mode="drop")
+        values = _written(s.values, row, jnp.where(s.fell, _read(s.values, row), f))
         fell = s.fell | down
         done = jnp.where(fell, bracket.is_shorter_than(_LOCATED) | (bracket.high - bracket.low <= finest), s.place >= _LOOKS)
         return _Look(s.place + 1, values, bracket, fell, done | (s.place > 100))
@@ -214,48 +216,71 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
     return found, jnp.where(passed, DEADLINE, jnp.where(fell | expired, 1, jnp.where(stop < end, DEADLINE, END)))
 
 
-def cross_inside(system: Reused, options: OnSamples, now: Piece, found: Any, cause: Any, fired: Any, end: Any) -> Any:
+def cross_inside(
+    system: Reused, options: OnSamples, now: Piece, found: Any, cause: Any, fired: Any, end: Any, needed: Any = True
+) -> tuple[Any, ...]:
     """From the start of a piece over its end: the exact time by one Newton step, the state there, the jump. This is differentiated.
 
     Of the step's end as a function of its length, both value and derivative are the solver's own, so that derivatives are those of the
-    samples that are computed, whatever the step size. `cause` is `_search`'s, or None where the margin that `fired` is known.
+    samples that are computed, whatever the step size. The root is found so nearly that from there on the end moves along its tangent.
+    `cause` is `_search`'s, or None where the margin that `fired` is known.
     Returns time, state, mode, what fired, and 0 or 1 for no consistent mode.
     """
     t, found = now.t, hold(found)
-
-    def margins(s: Any) -> Any:
-        y = _state(system, options, now, s)
-        return system.guard(s, y, now.mode), y
-
-    (g, _), (slopes, speed) = jax.jvp(margins, (found,), (jnp.ones_like(found),))
+    slope, y = _only(needed, lambda: _ends(system, options, now, found))
     if fired is None:
-        first = first_to_fall(hold(Slope(speed, g, slopes)), hold(found) <= hold(t))
+        first = first_to_fall(hold(slope), found <= hold(t))
         fired = jnp.where(cause > 0, first, cause)
-    i = jnp.maximum(fired, 0)
-    rate = hold(slopes[i])
-    falling = rate < 0
-    step = -g[i] / jnp.where(falling, rate, 1.0)
-    # The value of the step is bounded by the accuracy of the root; its derivative is not.
-    most = 1e3 * _LOCATED * (end - t)
-    # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is nearest to falling then is another, far off.
-    lost = falling & (found > t) & (jnp.abs(hold(step)) > 10 * (end - t))
-    # A margin that was down before the piece began, by a switch or another event, ends it where it began.
-    within = falling & (hold(step) >= jnp.where(found <= t, -most, -jnp.inf))
-    step = step + hold(jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, end - found)) - step)
-    deadline = system.deadline(now.mode).astype(t.dtype)
-    known = jnp.where(fired == DEADLINE, found + deadline - hold(deadline), end)
-    moved = jnp.where(within, step, jnp.where(found <= t, t - hold(t), 0.0))
-    time = jnp.where(fired >= 0, found + moved, known)
-    state = _state(system, options, now, time)
-    after, mode, status = system.jump(time, state, now.mode, fired)
+
+    def moved() -> Any:
+        i = jnp.maximum(fired, 0)
+        falling = slope.rate[i] < 0
+        step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
+        # The value of the step is bounded by the accuracy of the root; its derivative is not.
+        most = 1e3 * _LOCATED * (end - t)
+        # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is nearest to falling is another, far off.
+        lost = falling & (found > t) & (jnp.abs(hold(step)) > 10 * (end - t))
+        # A margin that was down before the piece began, by a switch or another event, ends it where it began.
+        within = falling & (hold(step) >= jnp.where(found <= t, -most, -jnp.inf))
+        step = step + hold(jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, end - found)) - step)
+        deadline = system.deadline(now.mode).astype(t.dtype)
+        known = jnp.where(fired == DEADLINE, found + deadline - hold(deadline), end)
+        time = jnp.where(fired >= 0, found + jnp.where(within, step, jnp.where(found <= t, t - hold(t), 0.0)), known)
+        return time, y + slope.speed * (time - found), lost
+
+    time, state, lost = _only(needed, moved)
+    after, mode, status = _only(needed, lambda: system.jump(time, state, now.mode, fired))
     jumped = fired >= DEADLINE
     status = jnp.where(jumped, jnp.where(lost & (fired >= 0), 1, status), 0)
     return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, now.mode), fired, status
 
 
+def _ends(system: Reused, options: OnSamples, now: Piece, s: Any) -> tuple[Slope, Any]:
+    """Of the piece's end at time `s`: rates, which are not differentiated, margins and state, which are."""
+
+    def end(system: Reused, now: Piece, s: Any) -> tuple[Any, Any]:
+        y = _state(system, options, now, s)
+        return system.guard(s, y, now.mode), y
+
+    still, piece = hold((system, now))
+    _, (rate, speed) = jax.jvp(lambda s: end(still, piece, s), (s,), (jnp.ones_like(s),))
+    g, y = end(system, now, s)
+    return Slope(speed, g, rate), y
+
+
 def _state(system: Reused, options: OnSamples, now: Piece, s: Any) -> Any:
     """The state at time `s` of the piece."""
     return advance(options.solver, lambda t, y: system.flow(t, y, now.mode), now.t, s, now.y)
+
+
+def _only(needed: Any, compute: Callable[[], Any]) -> Any:
+    """What `compute` returns where it is `needed`, else zeros.
+
+    Its reason is not the time saved: XLA does not write the inside of a branch out again for every number that is made from its results.
+    Without it, the program of an event is twice as long, and so is the time in which LLVM compiles it.
+    """
+    shapes = jax.eval_shape(compute)
+    return jax.lax.cond(needed, compute, lambda: jax.tree_util.tree_map(lambda x: jnp.zeros(x.shape, x.dtype), shapes))
 
 
 def _read(rows: Array, j: Any) -> Array:

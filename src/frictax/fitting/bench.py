@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from frictax.engine import Adaptive, OnSamples, walk
+from frictax.fitting.parcel import parcel
 from frictax.fitting.record import Record
 from frictax.mechanism import AbstractHybridSystem, Driven, MechanicalSystem, Mechanism, hybrid
 from frictax.mechanism.variables import variables_at
@@ -55,7 +56,8 @@ class Named(eqx.Module):
         return thing.has(rest) if isinstance(thing, Named) and rest else not rest
 
 
-class Bench(eqx.Module):
+@parcel
+class Bench:
     """A machine with an `Instrument` for each input and each output. Paths into the machine are those of the machine itself."""
 
     machine: Any

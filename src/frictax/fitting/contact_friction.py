@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,3 +37,13 @@ def friction_at(
         return jax.vmap(lambda way, size: way * law_value(part, way, size, None))(ways, sizes)
 
     return at
+
+
+def law_values(law: Any, velocity: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """A law at many speeds, compiled once for all laws of a kind."""
+    return np.asarray(_law_values(law, jnp.asarray(velocity)))
+
+
+@eqx.filter_jit
+def _law_values(law: Any, v: Any) -> Any:
+    return jax.vmap(law)(v)

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from frictax.fitting.parcel import parcel
 from frictax.parameters import Numbers
 
 _IDLE = 12  # steps in a row without gain: enough
@@ -17,7 +17,8 @@ _IDLE = 12  # steps in a row without gain: enough
 Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array, "n p"]]]
 
 
-class Descent(eqx.Module):
+@parcel
+class Descent:
     """Where the search stands.
 
     - `z`: the best point so far; `residuals`, `jacobian`, `cost` = half the sum of squares there.

@@ -170,7 +170,7 @@ def _block(
 
     def at(u: Array) -> tuple[Array, Array]:
         w = frame.middle + root @ u
-        value, slope = _density(problem, frame, w, *problem.evaluate(problem.coordinates(frame.values(w)), 1.0), samples)
+        value, slope = _density(problem, frame, w, *problem.evaluate(jnp.asarray(problem.coordinates(frame.values(w))), 1.0), samples)
         good = jnp.isfinite(value) & jnp.all(jnp.isfinite(slope))
         return jnp.where(good, value, -jnp.inf), jnp.where(good, root.T @ slope, 0.0)
 

@@ -12,13 +12,15 @@ from jaxtyping import Array, Bool, Float, Int
 
 from frictax.engine import Result
 from frictax.fitting.bench import Bench, driven, simulated, state_names
+from frictax.fitting.parcel import parcel, static
 from frictax.fitting.record import Record
 from frictax.fitting.smoothing import smooth
 from frictax.mechanism import Mechanism, PositionController
 from frictax.parameters import Numbers
 
 
-class Plan(eqx.Module):
+@parcel
+class Plan:
     """A record as arrays, ready for its objective.
 
     - `t` (n,), `inputs`; `rows`: numbers of the samples of each window (w, k), or None for the record in one piece.
@@ -35,8 +37,8 @@ class Plan(eqx.Module):
     known: dict[str, Numbers]
     rows: Int[Numbers, "w k"] | None
     goes_on: Bool[Numbers, " w"] | None
-    names: tuple[str, ...] = eqx.field(static=True)
-    hold: bool = eqx.field(static=True)
+    names: tuple[str, ...] = static()
+    hold: bool = static()
 
 
 class AbstractObjective(eqx.Module):

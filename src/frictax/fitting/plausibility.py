@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from frictax.contacts import AbstractContact, MassWithStopAndFriction
 from frictax.contacts.contact import AbstractPressed
+from frictax.fitting.contact_friction import law_values
 from frictax.fitting.found_machine import FoundMachine
 from frictax.fitting.identifiability import Knowledge, listed
 from frictax.fitting.record import Record
@@ -73,7 +73,7 @@ def visited_laws(found: FoundMachine, cutoff: float) -> Iterator[tuple[str, int,
         units = ("N.m", "N.m.s/rad", "rad/s") if getattr(type(part), "rotational", False) else ("N", "N.s/m", "m/s")
         if isinstance(part, AbstractPressed):  # whose law is a coefficient
             units = ("", units[2].split("/")[-1] + "/" + units[2].split("/")[0], units[2])
-        yield name, way, v, np.asarray(part.law(way)(jnp.asarray(v))), units
+        yield name, way, v, law_values(part.law(way), v), units
 
 
 def _slidings(machine: Any, record: Any, cutoff: float) -> Iterator[tuple[str, Any, Float[np.ndarray, " n"]]]:

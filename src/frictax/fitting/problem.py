@@ -14,6 +14,7 @@ from frictax.fitting.bench import Bench
 from frictax.fitting.kept_programs import kept
 from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.objectives import AbstractObjective, Plan
+from frictax.fitting.parcel import parcel, static
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.steady import SteadyFriction
 from frictax.parameters import Declaration, Numbers, Real, replace
@@ -56,7 +57,8 @@ def upper_bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
     return np.concatenate([np.full(u.size, u.declaration.domain.upper()) for u in unknowns])
 
 
-class SteadyPlan(eqx.Module):
+@parcel
+class SteadyPlan:
     """A sweep as arrays, and the contact whose friction it is."""
 
     velocity: Float[Array, " n"]
@@ -64,7 +66,7 @@ class SteadyPlan(eqx.Module):
     weight: Float[Array, " n"]
     breakaway: Array
     direction: Float[Array, " n"]
-    contact: str = eqx.field(static=True)
+    contact: str = static()
 
     def predict(self, bench: Bench) -> Float[Array, " n"]:
         part = bench.machine[self.contact]
@@ -72,7 +74,8 @@ class SteadyPlan(eqx.Module):
         return steady.predict(self.velocity, self.breakaway, self.direction)
 
 
-class Problem(eqx.Module):
+@parcel
+class Problem:
     """What is minimised.
 
     Coordinates `z` are unconstrained and 0 at the start `x0`; those of bounded values count in distances of their start from the bound.
@@ -87,8 +90,8 @@ class Problem(eqx.Module):
     x0: Float[np.ndarray, " p"]
     origin: Float[np.ndarray, " p"]
     size: Float[np.ndarray, " p"]
-    unknowns: tuple[Unknown, ...] = eqx.field(static=True)
-    delayed: frozenset[str] = eqx.field(static=True)
+    unknowns: tuple[Unknown, ...] = static()
+    delayed: frozenset[str] = static()
 
     def rows(self) -> int:
         """How many residuals there are."""
@@ -103,15 +106,15 @@ class Problem(eqx.Module):
 
     def physical(self, z: Float[Numbers, " p"]) -> Float[Array, " p"]:
         """Values from coordinates."""
-        start = self._mapped(self.origin + (self.x0 - self.origin) / self.size, "to_unconstrained")
-        return (self._mapped(start + z, "from_unconstrained") - self.origin) * self.size + self.origin
+        start = jnp.asarray(self._unconstrained(self.x0))
+        return (jnp.asarray(self._mapped(start + z, "from_unconstrained")) - self.origin) * self.size + self.origin
 
-    def coordinates(self, x: Float[Numbers, " p"]) -> Float[Array, " p"]:
-        """Coordinates from values: the inverse of `physical`."""
-        start, here = (
-            self._mapped(self.origin + (at - self.origin) / self.size, "to_unconstrained") for at in (jnp.asarray(self.x0), jnp.asarray(x))
-        )
-        return here - start
+    def coordinates(self, x: Float[Numbers, " p"]) -> Float[Numbers, " p"]:
+        """Coordinates from values: the inverse of `physical`. In numpy where `x` is numpy's."""
+        return self._unconstrained(x) - self._unconstrained(self.x0)
+
+    def _unconstrained(self, x: Numbers) -> Numbers:
+        return self._mapped(self.origin + (x - self.origin) / self.size, "to_unconstrained")
 
     def values_and_slopes(self, z: Float[Numbers, " p"]) -> tuple[Float[Array, " p"], Float[Array, " p"]]:
         """Values, and their derivatives by the coordinates."""
@@ -186,9 +189,10 @@ class Problem(eqx.Module):
         values = {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in self.unknowns}
         return jnp.concatenate([p.residuals(values) for p in self.priors]) if self.priors else jnp.zeros(0)
 
-    def _mapped(self, x: Numbers, way: str) -> Array:
-        out = [getattr(u.declaration.domain, way)(jnp.reshape(x[u.first : u.first + u.size], u.shape)) for u in self.unknowns]
-        return jnp.concatenate([jnp.ravel(a) for a in out])
+    def _mapped(self, x: Numbers, way: str) -> Numbers:
+        xp = x.__array_namespace__()
+        out = [getattr(u.declaration.domain, way)(xp.reshape(x[u.first : u.first + u.size], u.shape)) for u in self.unknowns]
+        return xp.concat([xp.reshape(a, (-1,)) for a in out])
 
 
 @kept

@@ -8,7 +8,6 @@ Physical values live in the model; only a fit leaves them for unconstrained spac
 from frictax.parameters.checks import check as check
 from frictax.parameters.checks import check_value as check_value
 from frictax.parameters.declaration import Declaration as Declaration
-from frictax.parameters.declaration import Numbers as Numbers
 from frictax.parameters.declaration import Scalar as Scalar
 from frictax.parameters.declaration import Vector as Vector
 from frictax.parameters.declaration import as_array as as_array
@@ -19,6 +18,7 @@ from frictax.parameters.domains import AbstractDomain as AbstractDomain
 from frictax.parameters.domains import AtLeast as AtLeast
 from frictax.parameters.domains import Between as Between
 from frictax.parameters.domains import Increasing as Increasing
+from frictax.parameters.domains import Numbers as Numbers
 from frictax.parameters.domains import Positive as Positive
 from frictax.parameters.domains import Real as Real
 from frictax.parameters.paths import Parameter as Parameter

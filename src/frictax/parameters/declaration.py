@@ -14,7 +14,6 @@ from frictax.parameters.domains import AbstractDomain, Real
 
 _KEY = "frictax_parameter"
 
-Numbers = Array | np.ndarray  # of either kind: before a compiled search numpy's, which compile nothing
 
 # What a parameter's field holds. A type checker, which does not run the field's converter, lets numbers and lists pass.
 if TYPE_CHECKING:

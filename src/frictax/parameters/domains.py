@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+Numbers = Array | np.ndarray  # of either kind: before a compiled search numpy's, which compile nothing
+
 
 class AbstractDomain(abc.ABC):
     """The set of values a parameter may take, with a smooth map onto it from the whole real line."""
@@ -41,7 +43,8 @@ class AbstractDomain(abc.ABC):
         """Where a fit may start instead of on the edge."""
 
     @abc.abstractmethod
-    def to_unconstrained(self, value: Array) -> Array: ...
+    def to_unconstrained(self, value: Numbers) -> Numbers | np.floating:
+        """In numpy where `value` is numpy's."""
 
     @abc.abstractmethod
     def from_unconstrained(self, z: Array) -> Array: ...
@@ -69,7 +72,7 @@ class Real(AbstractDomain):
     def suggestion(self) -> str:
         return "any finite number"
 
-    def to_unconstrained(self, value: Array) -> Array:
+    def to_unconstrained(self, value: Numbers) -> Numbers | np.floating:
         return value
 
     def from_unconstrained(self, z: Array) -> Array:
@@ -98,8 +101,8 @@ class Positive(AbstractDomain):
     def suggestion(self) -> str:
         return "a positive number"
 
-    def to_unconstrained(self, value: Array) -> Array:
-        return jnp.log(value)
+    def to_unconstrained(self, value: Numbers) -> Numbers | np.floating:
+        return value.__array_namespace__().log(value)
 
     def from_unconstrained(self, z: Array) -> Array:
         return jnp.exp(z)
@@ -134,10 +137,10 @@ class AtLeast(AbstractDomain):
             return f"{self.lower + 0.05 * abs(self.lower):g}"
         return "a tenth of the size that you expect"
 
-    def to_unconstrained(self, value: Array) -> Array:
-        x = value - self.lower
+    def to_unconstrained(self, value: Numbers) -> Numbers | np.floating:
+        xp, x = value.__array_namespace__(), value - self.lower
         # log(exp(x) - 1), written so that neither end overflows
-        return x + jnp.log(-jnp.expm1(-x))
+        return x + xp.log(-xp.expm1(-x))
 
     def from_unconstrained(self, z: Array) -> Array:
         return self.lower + jax.nn.softplus(z)
@@ -171,8 +174,8 @@ class Between(AbstractDomain):
     def suggestion(self) -> str:
         return f"{0.5 * (self.lower + self.most):g}"
 
-    def to_unconstrained(self, value: Array) -> Array:
-        return jnp.log((value - self.lower) / (self.most - value))
+    def to_unconstrained(self, value: Numbers) -> Numbers | np.floating:
+        return value.__array_namespace__().log((value - self.lower) / (self.most - value))
 
     def from_unconstrained(self, z: Array) -> Array:
         return self.lower + (self.most - self.lower) * jax.nn.sigmoid(z)
@@ -200,8 +203,9 @@ class Increasing(AbstractDomain):
     def suggestion(self) -> str:
         return "distinct values"
 
-    def to_unconstrained(self, value: Array) -> Array:
-        return jnp.concatenate([value[:1], jnp.log(jnp.diff(value))])
+    def to_unconstrained(self, value: Numbers) -> Numbers | np.floating:
+        xp = value.__array_namespace__()
+        return xp.concat([value[:1], xp.log(xp.diff(value))])
 
     def from_unconstrained(self, z: Array) -> Array:
         return jnp.cumsum(jnp.concatenate([z[:1], jnp.exp(z[1:])]))

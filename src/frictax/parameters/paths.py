@@ -8,7 +8,8 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Float
 
-from frictax.parameters.declaration import Declaration, Numbers, as_array, declared
+from frictax.parameters.declaration import Declaration, as_array, declared
+from frictax.parameters.domains import Numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,9 +97,10 @@ def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
         for name, child in named(model):
             yield name, child, None
     elif isinstance(model, eqx.Module):
-        for field in dataclasses.fields(model):
+        has = vars(model)  # once, and not through the module's own look at every attribute
+        for field in dataclasses.fields(type(model)):
             if not field.metadata.get("static", False):
-                yield field.name, getattr(model, field.name, None), declared(field)
+                yield field.name, has.get(field.name), declared(field)
 
 
 def _walk(model: Any, prefix: str) -> Iterator[Parameter]:

@@ -131,11 +131,15 @@ def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective
 
 def asked_law(problem: Problem) -> Any:
     """The forward law that a sweep's file asks for, with start values; where laws are compared, the richest of them."""
-    entry, place = laws_asked(problem)["f_pos"], problem.place.below("law").below("f_pos")
-    if isinstance(entry, str):
-        assert isinstance(problem.data, fx.Sweep)
-        return fx.starting_law(fx.Stribeck if entry == "compare" else kind_of_law(entry, place), problem.data)
-    return as_law(made(entry, LAWS, place))
+    assert isinstance(problem.data, fx.Sweep)
+    compared = laws_asked(problem)["f_pos"] == "compare"
+    return fx.starting_law(fx.Stribeck, problem.data) if compared else _law(problem, "f_pos", problem.data)
+
+
+def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
+    """The law of the file for one direction: of a kind with start values from `data`, or as written."""
+    entry, place = laws_asked(problem)[way], problem.place.below("law").below(way)
+    return fx.starting_law(kind_of_law(entry, place), data) if isinstance(entry, str) else as_law(made(entry, LAWS, place))
 
 
 def _of_sweep(problem: Problem, say: Tell) -> Identification:
@@ -155,11 +159,8 @@ def _of_sweep(problem: Problem, say: Tell) -> Identification:
                 checked(lambda data=data: fx.compare(data, offset=laws["offset"], loss=settings["loss"]), place, values=False)
             )
             chosen[way] = comparisons[-1].best.found.law
-        elif isinstance(laws[way], str):
-            kind = kind_of_law(laws[way], place.below("law").below(way))
-            chosen[way] = fx.starting_law(kind, data)
         else:
-            chosen[way] = as_law(made(laws[way], LAWS, place.below("law").below(way)))
+            chosen[way] = _law(problem, way, data)
     say("Fitting")
     options = {"f_neg": chosen.get("f_neg"), "peak": laws["peak"], "offset": laws["offset"], "free": content.fit.free}
     options |= {"loss": settings["loss"], "level": content.fit.level}

@@ -9,6 +9,8 @@ import numpy as np
 
 from frictax.contacts import Mode
 from frictax.contacts.contact import AbstractContact, AbstractPressed
+from frictax.fitting.contact_friction import law_values
+from frictax.fitting.found import Band
 from frictax.fitting.found_machine import FoundMachine
 from frictax.fitting.motions import Motion
 from frictax.fitting.record import Record
@@ -35,7 +37,11 @@ def friction_plot(found: FoundMachine, uncertainty: Any, study: Any) -> dict[str
     contacts, top = kinds[si], _top_speed(found, study)
     v = np.linspace(1e-3 * top, top, 160)
     label = next(iter(found.records)) if any(u.record is not None for u in found.problem.unknowns) else None
-    bands = {(name, way): uncertainty.friction(name, way * v, label=label) for name in contacts for way in (1, -1)}
+    bands = {}
+    for name in contacts:
+        both = uncertainty.friction(name, np.concatenate([v, -v]), label=label)
+        for way, half in ((1, slice(v.size)), (-1, slice(v.size, None))):
+            bands[name, way] = Band(way * v, both.force[half], both.lower[half], both.upper[half], both.level)
     unit, size = prefixed(si, *(band.force for band in bands.values())) if si else ("coefficient", 1.0)
     traces = []
     for k, ((name, way), band) in enumerate(bands.items()):
@@ -295,14 +301,8 @@ def _measured(study: Any, contacts: Mapping[str, Any]) -> tuple[np.ndarray, np.n
     if not series:
         return None
     v, (part,) = np.concatenate([s.v for s in series]), contacts.values()
-    f = np.where(v >= 0, np.asarray(_law(part.law(1), np.abs(v))), -np.asarray(_law(part.law(-1), np.abs(v))))
+    f = np.where(v >= 0, law_values(part.law(1), np.abs(v)), -law_values(part.law(-1), np.abs(v)))
     return v, f - np.concatenate([s.e for s in series])
-
-
-def _law(law: Any, v: np.ndarray) -> Any:
-    import jax
-
-    return jax.vmap(law)(v)
 
 
 def _top_speed(found: FoundMachine, study: Any) -> float:

@@ -244,6 +244,10 @@ def _as_address(figure: Figure) -> str:
     # The same result gives the same file: no date, and names inside the SVG that do not change.
     with matplotlib.rc_context({"svg.hashsalt": GENERATOR, "svg.fonttype": "path"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a name in another script: shown as boxes
+        engine = figure.get_layout_engine()
+        if engine is not None:  # laid out once, here: `savefig` would draw all of it once more for that
+            engine.execute(figure)
+            figure.set_layout_engine("none")
         svg = io.BytesIO()
         figure.savefig(svg, format="svg", metadata={"Date": None})
         if svg.tell() <= 1_000_000:
