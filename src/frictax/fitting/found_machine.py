@@ -254,7 +254,9 @@ def found_machine(
     error = np.sqrt(np.where(active, np.diag(covariance), np.nan))
     half = float(quantile(level, dof, False)) * error
     # What the starts of windows could explain as well says nothing of a parameter.
-    told = triangle[:, shown] - triangle[:, ~shown] @ np.linalg.lstsq(triangle[:, ~shown], triangle[:, shown], rcond=None)[0]
+    told = triangle
+    if not shown.all():
+        told = triangle[:, shown] - triangle[:, ~shown] @ np.linalg.lstsq(triangle[:, ~shown], triangle[:, shown], rcond=None)[0]
     known = _identifiability(
         told, [n for n, on in zip(names, shown, strict=True) if on], active[shown], x[shown], (lower[shown], upper[shown]), half[shown]
     )

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,12 +10,14 @@ from jaxtyping import Array, Float
 
 from frictax.fitting.bench import Bench, driven, moved_to
 from frictax.fitting.objectives import AbstractObjective, Plan, acting, check_positive, plan_of
+from frictax.fitting.parcel import parcel, static
 from frictax.fitting.record import Record
 from frictax.fitting.smoothing import smooth
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.parameters import Numbers
 
 
+@parcel
 class InverseDynamics(AbstractObjective):
     """Newton's law at every sample: the force that the smoothed motion asks for against the force that acts, m*a - sum of forces [N].
 
@@ -31,10 +32,10 @@ class InverseDynamics(AbstractObjective):
     model with least squares).
     """
 
-    cutoff: float = eqx.field(static=True, default=50.0)
-    v_min: float = eqx.field(static=True, default=0.01)
+    cutoff: float = static(default=50.0)
+    v_min: float = static(default=0.01)
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         check_positive(self, "cutoff", "Hz")
         if not 0 <= self.v_min < 1:
             raise ValueError(f"`InverseDynamics.v_min` must be a share >= 0 and < 1 of the highest speed, got {self.v_min!r}.")

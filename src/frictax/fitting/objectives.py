@@ -41,7 +41,7 @@ class Plan:
     hold: bool = static()
 
 
-class AbstractObjective(eqx.Module):
+class AbstractObjective(abc.ABC):
     """How the parameters of a machine are judged by a record."""
 
     @abc.abstractmethod
@@ -74,6 +74,7 @@ class AbstractObjective(eqx.Module):
         return True
 
 
+@parcel
 class FreeRun(AbstractObjective):
     """The whole record in one run under its inputs: nothing measured is fed back.
 
@@ -84,10 +85,10 @@ class FreeRun(AbstractObjective):
     (then positions and speeds at the start can be fitted: ``free=["mass.s", "mass.v"]``).
     """
 
-    measured_start: bool = eqx.field(static=True, default=False)
-    cutoff: float = eqx.field(static=True, default=50.0)
+    measured_start: bool = static(default=False)
+    cutoff: float = static(default=50.0)
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         check_positive(self, "cutoff", "Hz")
 
     def plan(self, machine: Any, record: Record) -> Plan:
@@ -107,6 +108,7 @@ class FreeRun(AbstractObjective):
         return _recorded(bench, plan.names, plan.t, values, plan.t[0], delayed), result
 
 
+@parcel
 class ClosedLoop(AbstractObjective):
     """A free run with known controllers in the place of drives: the record's input under a drive's name is then its reference.
 
@@ -116,10 +118,10 @@ class ClosedLoop(AbstractObjective):
     """
 
     controllers: dict[str, PositionController]
-    measured_start: bool = eqx.field(static=True, default=True)
-    cutoff: float = eqx.field(static=True, default=50.0)
+    measured_start: bool = static(default=True)
+    cutoff: float = static(default=50.0)
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         check_positive(self, "cutoff", "Hz")
         for name, part in self.controllers.items():
             if not isinstance(part, PositionController):
@@ -152,6 +154,7 @@ class ClosedLoop(AbstractObjective):
         return FreeRun(self.measured_start, self.cutoff).result(bench, plan, engine, delayed)
 
 
+@parcel
 class Windows(AbstractObjective):
     """The record cut in windows, each a run of its own from the smoothed measurement; all are simulated in one program (multiple shooting).
 
@@ -164,11 +167,11 @@ class Windows(AbstractObjective):
     **Source:** H. G. Bock, "Recent advances in parameter identification techniques for O.D.E.", 1983 (multiple shooting).
     """
 
-    length: float = eqx.field(static=True, default=0.5)
-    cutoff: float = eqx.field(static=True, default=50.0)
-    free_starts: bool = eqx.field(static=True, default=False)
+    length: float = static(default=0.5)
+    cutoff: float = static(default=50.0)
+    free_starts: bool = static(default=False)
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         check_positive(self, "length", "s")
         check_positive(self, "cutoff", "Hz")
 

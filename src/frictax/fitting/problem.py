@@ -1,6 +1,7 @@
 """Records, machine, objective and priors as one vector of residuals."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ class Unknown:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
     @property
     def hidden(self) -> bool:
@@ -49,12 +50,12 @@ class Unknown:
 
 def bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
     """The lower bound of each entry, -inf where there is none."""
-    return np.concatenate([np.full(u.size, u.declaration.domain.bound()) for u in unknowns])
+    return np.array([u.declaration.domain.bound() for u in unknowns for _ in range(u.size)], dtype=float)
 
 
 def upper_bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
     """The upper bound of each entry, inf where there is none."""
-    return np.concatenate([np.full(u.size, u.declaration.domain.upper()) for u in unknowns])
+    return np.array([u.declaration.domain.upper() for u in unknowns for _ in range(u.size)], dtype=float)
 
 
 @parcel

@@ -22,8 +22,9 @@ _TRIAL = 30  # steps that each of many starts is given before the hopeless are l
 def search(problem: Problem, method: Any, starts: int, spread: float, seed: int, say: Any) -> tuple[Descent, np.ndarray, float, bool]:
     """The best descent, the costs at the ends of all, the noise scale, and whether a key stopped the search."""
     x0 = np.asarray(problem.x0)
-    draws = np.random.default_rng(seed).standard_normal((starts, x0.size)) * problem.spans(x0)
-    draws[0] = 0.0
+    draws = np.zeros((starts, x0.size))
+    if starts > 1:
+        draws[1:] = np.random.default_rng(seed).standard_normal((starts, x0.size))[1:] * problem.spans(x0)
     weights = [np.asarray(p.weight) for p in problem.plans]
     measured = [np.asarray(p.force if isinstance(p, SteadyPlan) else p.measured) for p in problem.plans]
     dof = max(sum(int(np.sum(w > 0)) for w in weights) - x0.size, 1)
