@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from frictax.contacts import AbstractContact, Brake
+from frictax.contacts.contact import AbstractPressed
 from frictax.fitting.bench import Bench, Named
 from frictax.fitting.descent import Descent
 from frictax.fitting.estimation import inverse_gram, robust_variance
@@ -20,6 +22,8 @@ from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.objectives import AbstractObjective
 from frictax.fitting.problem import Problem, SteadyPlan, bounds, predictions, residuals_and_jacobian, upper_bounds
 from frictax.fitting.record import Record
+from frictax.mechanism import Mechanism
+from frictax.mechanism.attachments import is_rotational
 from frictax.parameters import parameters, replace, rotational_unit
 
 if TYPE_CHECKING:
@@ -260,7 +264,7 @@ def found_machine(
     known = _identifiability(
         told, [n for n, on in zip(names, shown, strict=True) if on], active[shown], x[shown], (lower[shown], upper[shown]), half[shown]
     )
-    owners, unit = [u for u in problem.unknowns for _ in u.names], _units(records)
+    owners, unit = [u for u in problem.unknowns for _ in u.names], _units(records, problem.bench.machine)
     estimates = tuple(
         Estimate(
             n, n if "@" in n else u.path, float(x[i]), float(error[i]), float(np.maximum(x[i] - half[i], lower[i])),
@@ -288,17 +292,29 @@ def found_machine(
     )  # fmt: skip
 
 
-def _units(records: Mapping[str, Any]) -> Any:
-    """The unit of an unknown: of a channel's offset and drift the channel's, of a machine whose angle is measured that of a rotation."""
+def _units(records: Mapping[str, Any], machine: Any) -> Any:
+    """The unit of an unknown: of a channel's offset and drift the channel's; a part's own fields say theirs; those of its laws are of
+    translation, until it turns or their force is a coefficient."""
     motions = [r for r in records.values() if isinstance(r, Record)]
     channels = {f"{kind}.{name}": r.units[name] for r in motions for kind in ("inputs", "outputs") for name in getattr(r, kind)}
-    turns = any(r.units[name].rotational for r in motions for name in r.outputs)
+    measured = any(r.units[name].rotational for r in motions for name in r.outputs)
 
     def unit(u: Any) -> str:
         channel, _, last = u.path.rpartition(".")
         if channel in channels and last in ("offset", "drift"):
             return channels[channel].si_name + ("/s" if last == "drift" else "")
-        return rotational_unit(u.declaration.unit) if turns else u.declaration.unit
+        declared, (name, _, field) = u.declaration.unit, u.path.partition(".")
+        if not isinstance(machine, Mechanism) or name not in machine.names:
+            return rotational_unit(declared) if measured else declared
+        part = machine[name]
+        turns = is_rotational(part)
+        if turns is None and isinstance(part, AbstractContact):  # its body says
+            turns = is_rotational(machine[part.between()[0].partition(".")[0]])
+        if "." not in field:
+            return "m" if turns and isinstance(part, Brake) and field == "cgeo" else declared
+        if isinstance(part, AbstractPressed):
+            declared = "1" if declared == "N" else "s/m" if declared == "N.s/m" else declared
+        return rotational_unit(declared) if turns else declared
 
     return unit
 
