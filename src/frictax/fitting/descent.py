@@ -21,7 +21,8 @@ Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array,
 class Descent:
     """Where the search stands.
 
-    - `z`: the best point so far; `residuals`, `jacobian`, `cost` = half the sum of squares there.
+    - `z`: the best point so far; `residuals`, `jacobian`, `cost` = half the sum of squares there; `products` of the Jacobian's columns
+      and the residuals with each other.
     - `x`: the physical values at `z`, and `slope`, theirs by `z`; `descend` knows neither and leaves them as they are.
     - `move`: the step that is tried next, `promised`: how much less cost a linear model expects of it.
     - `scale` of each coordinate (the largest length of its column so far), `damping` relative to it, and its `growth`.
@@ -33,6 +34,7 @@ class Descent:
     residuals: Float[Numbers, "*s n"]
     jacobian: Float[Numbers, "*s n p"]
     cost: Float[Numbers, "*s"]
+    products: Float[Numbers, "*s q q"]
     move: Float[Numbers, "*s p"]
     promised: Float[Numbers, "*s"]
     scale: Float[Numbers, "*s p"]
@@ -51,8 +53,8 @@ def begin(z: Any, rows: int) -> Descent:
     """The state before anything was evaluated: the first `descend` evaluates `z` itself."""
     p, count, never = z.shape[0], np.array(0, np.int32), np.array(False)
     return Descent(
-        z, np.zeros(rows), np.zeros((rows, p)), np.array(np.inf), np.zeros(p), np.array(1.0), np.zeros(p), np.array(1e-3), np.array(2.0),
-        count, np.array(np.inf), np.zeros(p), np.zeros(p), count, never, never,
+        z, np.zeros(rows), np.zeros((rows, p)), np.array(np.inf), np.zeros((p + 1, p + 1)), np.zeros(p), np.array(1.0), np.zeros(p),
+        np.array(1e-3), np.array(2.0), count, np.array(np.inf), np.zeros(p), np.zeros(p), count, never, never,
     )  # fmt: skip
 
 
@@ -70,34 +72,38 @@ def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: Any, dof:
     def step(s: Descent) -> Descent:
         z = jnp.add(s.z, s.move)
         r, jacobian = evaluate(z)
-        cost = 0.5 * r @ r
+        # All sums over the samples at once: XLA takes each for itself to pieces and compiles them.
+        both = jnp.concatenate([jacobian, r[:, None]], axis=1)
+        products = both.T @ both
+        squares = jnp.diagonal(products)
+        cost = 0.5 * squares[-1]
         ratio = (s.cost - cost) / jnp.maximum(s.promised, jnp.finfo(cost.dtype).tiny)
         first = s.steps == 0
-        leads = jnp.any(jacobian != 0)
-        better = jnp.isfinite(cost) & jnp.all(jnp.isfinite(jacobian)) & (first | ((ratio > 0) & leads))
-        z, r, jacobian, cost = (
-            jnp.where(better, a, b) for a, b in zip((z, r, jacobian, cost), (s.z, s.residuals, s.jacobian, s.cost), strict=True)
+        leads = jnp.any(squares[:-1] > 0)
+        better = jnp.all(jnp.isfinite(squares)) & (first | ((ratio > 0) & leads))
+        z, r, jacobian, cost, products = (
+            jnp.where(better, a, b)
+            for a, b in zip((z, r, jacobian, cost, products), (s.z, s.residuals, s.jacobian, s.cost, s.products), strict=True)
         )
         damping = jnp.where(better, jnp.maximum(1 / 3, 1 - (2 * jnp.where(first, 0.5, ratio) - 1) ** 3), s.growth) * s.damping
         growth = jnp.where(better, 2.0, 2.0 * s.growth)
-        gram, gradient = jacobian.T @ jacobian, jacobian.T @ r
+        gram, gradient = products[:-1, :-1], products[:-1, -1]
         scale = jnp.maximum(s.scale, jnp.sqrt(jnp.diagonal(gram)))
         unit = jnp.where(scale > 0, scale, 1.0)
         gram, gradient = gram / unit[:, None] / unit, gradient / unit
         eye = jnp.eye(unit.size)
-        both = jax.vmap(lambda d: _solved(gram + d * eye, -gradient))(jnp.stack([damping, 1e-12 * jnp.ones_like(damping)]))
-        move, newton = both[0], both[1]
+        moves = jax.vmap(lambda d: _solved(gram + d * eye, -gradient))(jnp.stack([damping, 1e-12 * jnp.ones_like(damping)]))
+        move, newton = moves[0], moves[1]
         promised = -gradient @ move - 0.5 * move @ gram @ move
         variance = jnp.maximum(2 * cost, floor) / dof
         distance = jnp.sqrt(jnp.maximum(-gradient @ newton, 0.0) / variance)
-        settled = jnp.isfinite(cost) & (distance <= tolerance) & jnp.any(jacobian != 0)
+        settled = jnp.isfinite(cost) & (distance <= tolerance) & jnp.any(scale > 0)
         # At a kink no step gains what its slope promises; at rounding none gains anything.
         idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
         stuck = (idle >= _IDLE) | (~better & (damping > 1e10))
         done = settled | stuck | (first & ~(better & leads))
-        return Descent(
-            z, r, jacobian, cost, move / unit, promised, scale, damping, growth, idle, distance, s.x, s.slope, s.steps + 1, done, settled
-        )
+        then = (move / unit, promised, scale, damping, growth, idle, distance)
+        return Descent(z, r, jacobian, cost, products, *then, s.x, s.slope, s.steps + 1, done, settled)
 
     return jax.lax.while_loop(lambda s: ~s.done & (s.steps < until), step, state)
 
