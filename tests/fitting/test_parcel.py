@@ -40,4 +40,4 @@ def test_a_parcel_is_frozen() -> None:
 def test_objectives_that_say_the_same_are_equal() -> None:
     assert fx.Windows(0.5) == fx.Windows(0.5) != fx.Windows(0.6)
     assert len({fx.FreeRun(), fx.FreeRun(), fx.FreeRun(measured_start=True)}) == 2
-    assert repr(fx.Windows(0.5)) == "Windows(length=0.5, cutoff=50.0, free_starts=False)"
+    assert repr(fx.Windows(0.6)) == str(fx.Windows(0.6)) == "Windows(length=0.6)"  # what is as usual is not said

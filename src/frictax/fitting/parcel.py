@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any, TypeVar, dataclass_transform
 
+import equinox as eqx
 import jax
 
 T = TypeVar("T")
@@ -21,7 +22,8 @@ def parcel(cls: type[T]) -> type[T]:
     that is asked for, which was a third of the time of a small fit.
     """
     comparable = all(isinstance(vars(cls).get(name), dataclasses.Field) for name in cls.__annotations__)  # as `static()` makes them
-    made: Any = dataclasses.dataclass(frozen=True, eq=comparable)(cls)
+    made: Any = dataclasses.dataclass(frozen=True, eq=comparable, repr=False)(cls)
+    made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # without what is as it is unless given
     fields = dataclasses.fields(made)
     inside = tuple(f.name for f in fields if not f.metadata.get("static", False))
     fixed = tuple(f.name for f in fields if f.metadata.get("static", False))
