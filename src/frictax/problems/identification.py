@@ -96,8 +96,8 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
     asked = [(label, objective) for label in content.validation.records for objective in problem.scores()]
     # Most of the time goes into compiling, which leaves Python to others.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
+        judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in asked]  # the longest first
         runs = {label: pool.submit(motion, found, label, free) for label in records}
-        judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in asked]
         study, expected = pool.submit(found.residual_study), pool.submit(outlook_of, found)
         motions, scores = {label: job.result() for label, job in runs.items()}, tuple(job.result() for job in judged)
         # Too few samples that move, say, or no run from the start values: the fit stands all the same.
