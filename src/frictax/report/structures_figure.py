@@ -89,7 +89,7 @@ def _errors(axes: Axes, made: StructureComparison, kind: str, unit: str) -> None
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_ylim(len(made.rows) - 0.5, -0.5)
-    axes.set_xlabel(f"error of {kind} [{name}]")
+    axes.set_xlabel(f"error of\n{kind} [{name}]")
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
