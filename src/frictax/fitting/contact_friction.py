@@ -40,7 +40,10 @@ def friction_at(
 
 
 def law_values(law: Any, velocity: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """A law at many speeds, compiled once for all laws of a kind."""
+    """A law at many speeds >= 0 [m/s or rad/s], (n,): its friction [N or N.m], or the coefficient of a contact that is pressed [1].
+
+    Compiled once for all laws of a kind.
+    """
     return np.asarray(_law_values(law, jnp.asarray(velocity)))
 
 

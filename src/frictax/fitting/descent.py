@@ -21,8 +21,8 @@ Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array,
 class Descent:
     """Where the search stands.
 
-    - `z`: the best point so far; `residuals`, `jacobian`, `cost` = half the sum of squares there; `products` of the Jacobian's columns
-      and the residuals with each other.
+    - `z`: the best point so far; `residuals`, `jacobian`, `cost` = half the sum of squares there; `products`, shape (p + 1, p + 1), of
+      the Jacobian's columns and, last, the residuals with each other.
     - `x`: the physical values at `z`, and `slope`, theirs by `z`; `descend` knows neither and leaves them as they are.
     - `move`: the step that is tried next, `promised`: how much less cost a linear model expects of it.
     - `scale` of each coordinate (the largest length of its column so far), `damping` relative to it, and its `growth`.
