@@ -1,5 +1,6 @@
 """Fits to synthetic records find what the records were made with."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -166,6 +167,43 @@ def test_a_trial_that_fails_is_a_step_that_is_not_taken() -> None:
     end = descend(evaluate, begin(jnp.array([0.0]), 1), 100, 1e-4, 1.0, 1e-20)
     assert float(end.z[0]) == pytest.approx(0.9, abs=1e-6)
     assert bool(end.settled)
+
+
+def test_a_last_step_that_is_not_looked_at_comes_within_the_tolerance() -> None:
+    """Of noisy exponentials; the truth goes on to 1e-9 standard errors. What is handed on stands for the end, as well as for any look."""
+    t, free = jnp.linspace(0.0, 3.0, 60), 58.0
+
+    @jax.jit
+    def ends(seed):
+        y = 2.0 * jnp.exp(-0.7 * t) + 0.05 * jax.random.normal(jax.random.key(seed), t.shape)
+        of = lambda z: jnp.exp(z[0]) * jnp.exp(-z[1] * t) - y  # noqa: E731
+        search = lambda tolerance: descend(  # noqa: E731
+            lambda z: (of(z), jax.jacfwd(of)(z)), begin(jnp.array([1.5, 0.2]), t.size), 50, tolerance, free, 1e-20
+        )
+        end, truth = search(1e-3), search(1e-9)
+        off = truth.jacobian @ (end.z - truth.z) / jnp.sqrt(2 * truth.cost / free)
+        return end, jnp.linalg.norm(off), of(end.z), 0.5 * of(end.z) @ of(end.z)
+
+    ends_, off, residuals, cost = jax.vmap(ends)(jnp.arange(100))
+    assert bool(jnp.all(ends_.settled))
+    unseen = np.any(np.asarray(ends_.z != ends_.seen), axis=1)
+    assert unseen.sum() > 20  # what this is about does happen
+    assert np.max(np.asarray(off)[unseen]) < 1e-3
+    np.testing.assert_allclose(ends_.residuals, residuals, atol=1e-3 * 0.05)
+    np.testing.assert_allclose(ends_.cost, cost, rtol=1e-6)
+    there = jax.vmap(jax.jacfwd(lambda z: jnp.exp(z[0]) * jnp.exp(-z[1] * t)))(ends_.z)
+    lengths = lambda j: np.linalg.norm(j, axis=1)  # noqa: E731
+    np.testing.assert_allclose(lengths(ends_.jacobian), lengths(there), rtol=1e-2)
+
+
+def test_a_search_that_begins_at_its_end_looks_and_stays() -> None:
+    """One evaluation says nothing of how fast the next steps will come nearer."""
+    z = jnp.array([0.9 + 1e-4])
+    evaluate = lambda z: (jnp.concatenate([z - 0.9, jnp.ones(1)]), jnp.array([[1.0], [0.0]]))  # noqa: E731
+    once, end = (descend(evaluate, begin(z, 2), until, 1e-6, 1.0, 1e-20) for until in (1, 100))
+    assert bool(once.z[0] == z[0])
+    assert not bool(once.done)
+    assert float(end.z[0]) == pytest.approx(0.9, abs=1e-6)
 
 
 def test_a_search_goes_around_starts_whose_runs_exceed_the_events(run, found) -> None:

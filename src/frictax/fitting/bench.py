@@ -127,12 +127,12 @@ def state_names(machine: Any) -> tuple[str, ...]:
     return hybrid.state_names(machine) if isinstance(machine, Mechanism) else machine.states()
 
 
-def check_channels(machine: Any, record: Record) -> None:
-    """Raise `ValueError` for an input that no part takes, or an output that the machine does not have."""
+def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None = None) -> None:
+    """Raise `ValueError` for an input that no part takes, or an output that the machine, with these `states`, does not have."""
     if isinstance(machine, Mechanism):
         for name in record.inputs:
             signal_field(machine, name)
-    if set(record.outputs) <= set(state_names(machine)):
+    if set(record.outputs) <= set(state_names(machine) if states is None else states):
         return
     t = jnp.zeros(())
     system = driven(machine, jnp.asarray(record.t[:2]), {n: jnp.asarray(x[:2]) for n, x in record.inputs.items()}, record.hold)

@@ -12,6 +12,9 @@ from frictax.fitting.parcel import parcel
 from frictax.parameters import Numbers
 
 _IDLE = 12  # steps in a row without gain: enough
+# A step that comes this much nearer to the minimum than the one before, and now this near to it [standard errors], shows a search that
+# converges as Newton's does.
+_NEAR = 0.05
 
 # From coordinates to residuals and their Jacobian.
 Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array, "n p"]]]
@@ -21,9 +24,10 @@ Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array,
 class Descent:
     """Where the search stands.
 
-    - `z`: the best point so far; `residuals`, `jacobian`, `cost` = half the sum of squares there; `products`, shape (p + 1, p + 1), of
-      the Jacobian's columns and, last, the residuals with each other.
-    - `x`: the physical values at `z`, and `slope`, theirs by `z`; `descend` knows neither and leaves them as they are.
+    - `z`: the best point so far, and `seen`, the last that was evaluated, which differs from it after a last step that need not be.
+    - `residuals` and `cost` = half the sum of squares, at `z`; `jacobian` and `products`, shape (p + 1, p + 1), of its columns and, last,
+      the residuals with each other, at `seen`.
+    - `x`: the physical values at `z`, and `slope`, theirs by the coordinates, at `seen`; `descend` knows neither and leaves them alone.
     - `move`: the step that is tried next, `promised`: how much less cost a linear model expects of it.
     - `scale` of each coordinate (the largest length of its column so far), `damping` relative to it, and its `growth`.
     - `idle`: steps in a row that gained next to nothing.
@@ -31,6 +35,7 @@ class Descent:
     """
 
     z: Float[Numbers, "*s p"]
+    seen: Float[Numbers, "*s p"]
     residuals: Float[Numbers, "*s n"]
     jacobian: Float[Numbers, "*s n p"]
     cost: Float[Numbers, "*s"]
@@ -53,7 +58,7 @@ def begin(z: Any, rows: int) -> Descent:
     """The state before anything was evaluated: the first `descend` evaluates `z` itself."""
     p, count, never = z.shape[0], np.array(0, np.int32), np.array(False)
     return Descent(
-        z, np.zeros(rows), np.zeros((rows, p)), np.array(np.inf), np.zeros((p + 1, p + 1)), np.zeros(p), np.array(1.0), np.zeros(p),
+        z, z, np.zeros(rows), np.zeros((rows, p)), np.array(np.inf), np.zeros((p + 1, p + 1)), np.zeros(p), np.array(1.0), np.zeros(p),
         np.array(1e-3), np.array(2.0), count, np.array(np.inf), np.zeros(p), np.zeros(p), count, never, never,
     )  # fmt: skip
 
@@ -64,6 +69,9 @@ def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: Any, dof:
     The residuals stand in the program once: a step is evaluated together with its Jacobian. A point where a simulation fails is a step
     that is not taken, and so is one where nothing moves what was measured, for there is no way on from it. `floor`: cost that is
     rounding.
+
+    Where the steps' own fall says that one more comes within the tolerance, that one is taken as the linear model has it: Newton's steps
+    square the distance, and to look once more would only tell so.
 
     **Source:** K. Madsen, H. B. Nielsen, O. Tingleff, *Methods for Non-Linear Least Squares Problems*, 2nd ed. (2004), algorithm 3.16,
     with the scaling of J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
@@ -97,13 +105,19 @@ def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: Any, dof:
         promised = -gradient @ move - 0.5 * move @ gram @ move
         variance = jnp.maximum(2 * cost, floor) / dof
         distance = jnp.sqrt(jnp.maximum(-gradient @ newton, 0.0) / variance)
-        settled = jnp.isfinite(cost) & (distance <= tolerance) & jnp.any(scale > 0)
+        # What is left after one more step, if it comes as much nearer as the last one did.
+        fall = distance / s.distance
+        last = better & ~first & (distance > tolerance) & (distance <= _NEAR) & (fall <= _NEAR) & (distance * fall <= tolerance)
+        settled = jnp.isfinite(cost) & ((distance <= tolerance) | last) & jnp.any(scale > 0)
         # At a kink no step gains what its slope promises; at rounding none gains anything.
         idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
         stuck = (idle >= _IDLE) | (~better & (damping > 1e10))
         done = settled | stuck | (first & ~(better & leads))
-        then = (move / unit, promised, scale, damping, growth, idle, distance)
-        return Descent(z, r, jacobian, cost, products, *then, s.x, s.slope, s.steps + 1, done, settled)
+        move = move / unit
+        step = jnp.where(last, move, 0.0)
+        then = (move, promised, scale, damping, growth, idle, jnp.where(last, distance * fall, distance))
+        there = (z + step, z, r + jacobian @ step, jacobian, cost - jnp.where(last, promised, 0.0), products)
+        return Descent(*there, *then, s.x, s.slope, s.steps + 1, done, settled)
 
     return jax.lax.while_loop(lambda s: ~s.done & (s.steps < until), step, state)
 

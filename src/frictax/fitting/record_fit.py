@@ -57,7 +57,7 @@ def fit_records(
     check_arguments(model, records, objective, start, priors, engine, method, starts)
     _check_settings(instruments, loss, level, spread, progress)
     objective = FreeRun() if objective is None else objective
-    method = LevenbergMarquardt(tolerance=1e-3, max_steps=200) if method is None else method
+    method = _usual_method() if method is None else method
     if start is not None and objective.drives() != start.drives():
         raise ValueError(
             f"`start` {type(start).__name__} and `objective` {type(objective).__name__} take the record's inputs for different things, "
@@ -124,10 +124,10 @@ def pose(
     if unknown:
         channels = ", ".join([f"inputs.{n}" for n in inputs] + [f"outputs.{n}" for n in outputs])
         raise ValueError(f"`instruments` names {unknown[0]!r}, which no record has. Channels are: {channels}.")
-    bench = Bench(machine, _sensors("inputs", inputs, instruments), _sensors("outputs", outputs, instruments))
+    bench, states = Bench(machine, _sensors("inputs", inputs, instruments), _sensors("outputs", outputs, instruments)), state_names(machine)
     shared, each, notes = _chosen(bench, free, own)
     for r in motions:
-        check_channels(machine, r)
+        check_channels(machine, r, states)
     if objective.in_units_of_outputs():
         _check_deviations(records)
     plans = tuple(objective.plan(machine, r) if isinstance(r, Record) else _steady_plan(machine, label, r) for label, r in records.items())
@@ -158,7 +158,7 @@ def pose(
         name for name, instrument in instruments.items() if float(instrument.delay) != 0
     )
     problem = Problem(bench, plans, tuple(priors), objective, engine, loss, x0, origin, size, tuple(unknowns), delayed)
-    return problem, notes + _far_starts(problem, records)
+    return problem, notes + _far_starts(problem, records, states)
 
 
 def _sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instrument]) -> Named:
@@ -247,24 +247,25 @@ def _check_deviations(records: Mapping[str, Any]) -> None:
             raise ValueError(f"Sweep {label!r} is fitted together with records, so it needs a standard deviation. Give sigma=... [N].")
 
 
-def _far_starts(problem: Problem, records: Mapping[str, Any]) -> list[str]:
+def _far_starts(problem: Problem, records: Mapping[str, Any], states: tuple[str, ...]) -> list[str]:
     """Sentences on runs that begin elsewhere than their records do."""
     objective, machine, out = problem.objective, problem.bench.machine, []
     for i, (label, r) in enumerate(records.items()):
         if not isinstance(r, Record) or not isinstance(objective, FreeRun | ClosedLoop) or objective.measured_start:
             continue
         moved = {u.path for u in problem.unknowns}
-        names = [n for n in state_names(machine) if n in r.outputs and not {n, f"outputs.{n}.offset"} & moved]
+        names = [n for n in states if n in r.outputs and not {n, f"outputs.{n}.offset"} & moved]
         if not names:
             continue
         if isinstance(machine, Mechanism):
             start = {n: float(get(machine, n)) for n in names}
         else:
             y0 = np.asarray(problem.bench_at(problem.x0, i).machine.start(jnp.asarray(r.t[0]))[0])
-            start = dict(zip(state_names(machine), y0, strict=False))
+            start = dict(zip(states, y0, strict=False))
         for n in names:
-            first, spread = float(r.outputs[n][0]), np.std(r.outputs[n])
-            if abs(first - start[n]) > 0.1 * spread + 5 * np.mean(r.sd.get(n) or 0):
+            first = float(r.outputs[n][0])
+            beyond = abs(first - start[n]) - 5 * np.mean(r.sd.get(n) or 0)
+            if beyond > 0 and beyond > 0.1 * np.std(r.outputs[n]):
                 out.append(
                     f"{n} starts at {start[n]:.4g}, record {label!r} at {first:.4g}: the run begins elsewhere than the measurement. "
                     f"Write {type(objective).__name__}(..., measured_start=True), or fit the start by own=[{n!r}]."
@@ -357,13 +358,21 @@ def fit_engine(engine: Any, method: Any) -> OnSamples:
 
 
 @functools.cache
+def _usual_method() -> LevenbergMarquardt:
+    return LevenbergMarquardt(tolerance=1e-3, max_steps=200)
+
+
+@functools.cache
 def _usual_engine(alone: bool) -> OnSamples:
     return OnSamples(adjoint=ForwardAlone() if alone else None)
 
 
 def _wide(model: Any) -> Any:
     """`model` in 64 bits."""
-    return jax.tree.map(lambda a: a.astype(np.float64) if eqx.is_inexact_array(a) and a.dtype != np.float64 else a, model)
+    narrow = lambda a: eqx.is_inexact_array(a) and a.dtype != np.float64  # noqa: E731
+    if not any(map(narrow, jax.tree_util.tree_leaves(model))):
+        return model
+    return jax.tree.map(lambda a: a.astype(np.float64) if narrow(a) else a, model)
 
 
 def speaker(progress: bool | Progress) -> Any:

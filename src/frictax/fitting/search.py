@@ -109,7 +109,8 @@ class _Run:
         if not isinstance(self.method, LevenbergMarquardt):
             return jax.block_until_ready(_by_gradients(self.problem, state.z, scale, self.method, self.dof, self.floor))
         end = _by_newton(self.problem, state, np.int32(until), scale, np.float64(self.method.tolerance), self.dof, self.floor)
-        return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(state), jax.block_until_ready(end))
+        # As numpy's, whose numbers cost less to look at.
+        return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(state), [np.asarray(x) for x in end])
 
     def _tell(self, state: Descent, last: float, seconds: float) -> float:
         """One line of progress; the time left is what the distance's fall so far promises."""
@@ -151,7 +152,8 @@ def _by_gradients(problem: Problem, z: Any, noise: Any, method: Any, dof: Any, f
 
 
 def _with_values(problem: Problem, end: Descent) -> Descent:
-    return eqx.tree_at(lambda s: (s.x, s.slope), end, problem.values_and_slopes(end.z))
+    values = problem.physical(end.z), problem.values_and_slopes(end.seen)[1]
+    return eqx.tree_at(lambda s: (s.x, s.slope), end, values)
 
 
 def _noise(problem: Problem, state: Descent, dof: int, first: bool) -> float:

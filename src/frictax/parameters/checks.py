@@ -17,10 +17,10 @@ def check(model: Any) -> None:
     and `fit` call this at their entry. Traced values cannot be looked at and are passed over.
     """
     for name, child, declaration in children(model):
-        if declaration is not None and not isinstance(child, eqx.Module):
-            check_value(f"{type(model).__name__}.{name}", child, declaration)
-        elif isinstance(child, eqx.Module):
+        if isinstance(child, eqx.Module):
             check(child)
+        elif declaration is not None:
+            check_value(f"{type(model).__name__}.{name}", child, declaration)
     rules = getattr(type(model), "check_rules", None)
     if rules is not None:
         rules(model)
@@ -32,7 +32,7 @@ def check_value(name: str, value: Any, declaration: Declaration) -> None:
         return
     kind = "a number" if declaration.ndim == 0 else "a list of numbers"
     try:
-        array = np.asarray(value if isinstance(value, str | None) else np.asarray(value, dtype=float))
+        array = np.asarray(value) if value is None or isinstance(value, str) else np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         array = np.asarray(None)
     if array.dtype != float:

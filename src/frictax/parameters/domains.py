@@ -90,7 +90,7 @@ class Positive(AbstractDomain):
         return "Give a positive number."
 
     def contains(self, value: np.ndarray) -> bool:
-        return bool(np.all(np.isfinite(value)) and np.all(value > 0))
+        return bool(np.all((value > 0) & (value < np.inf)))
 
     def on_edge(self, value: np.ndarray) -> bool:
         return bool(np.any(value <= 0))
@@ -124,7 +124,7 @@ class AtLeast(AbstractDomain):
         return f"Give {self.lower:g} or more." if self.lower else "Give its size, without a sign."
 
     def contains(self, value: np.ndarray) -> bool:
-        return bool(np.all(np.isfinite(value)) and np.all(value >= self.lower))
+        return bool(np.all((value >= self.lower) & (value < np.inf)))
 
     def on_edge(self, value: np.ndarray) -> bool:
         return bool(np.any(value <= self.lower))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -98,19 +99,23 @@ def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
             yield name, child, None
     elif isinstance(model, eqx.Module):
         has = vars(model)  # once, and not through the module's own look at every attribute
-        for field in dataclasses.fields(type(model)):
-            if not field.metadata.get("static", False):
-                yield field.name, has.get(field.name), declared(field)
+        for name, declaration in _fields(type(model)):
+            yield name, has.get(name), declaration
+
+
+@functools.cache
+def _fields(kind: Any) -> tuple[tuple[str, Declaration | None], ...]:
+    """The fields of a class that are not static, with their declarations."""
+    return tuple((f.name, declared(f)) for f in dataclasses.fields(kind) if not f.metadata.get("static", False))
 
 
 def _walk(model: Any, prefix: str) -> Iterator[Parameter]:
     for name, child, declaration in children(model):
         path = f"{prefix}{name}"
-        if declaration is not None:
-            if eqx.is_array(child) or not isinstance(child, eqx.Module):
-                if child is not None:
-                    yield Parameter(path, type(model).__name__, child, declaration)
-                continue
+        if declaration is not None and not isinstance(child, eqx.Module):
+            if child is not None:
+                yield Parameter(path, type(model).__name__, child, declaration)
+            continue
         if isinstance(child, eqx.Module | tuple):
             yield from _walk(child, path + ".")
 
