@@ -1,5 +1,6 @@
 """The loop over the samples of a record."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -61,8 +62,9 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
     grid, slacks = fine_grid(t0, ts, options.substeps)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
-    ys = (jnp.zeros((steps + 1, n), y0.dtype) + nought).at[0].set(y0)
-    modes = jnp.zeros((steps + 1, m), jnp.int32).at[0].set(mode0)
+    # The last row of each, and of the log, takes what is not to be kept: to choose it costs less than to read what stands in a row.
+    ys = jnp.concatenate([y0[None], jnp.zeros((steps + 1, n), y0.dtype) + nought])
+    modes = jnp.concatenate([mode0[None], jnp.zeros((steps + 1, m), jnp.int32)])
     log = jax.tree_util.tree_map(lambda a: a + nought if jnp.issubdtype(a.dtype, jnp.floating) else a, _empty(options, y0, mode0))
 
     def quiet(carry: Any) -> Any:
@@ -99,17 +101,15 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
 
         now = (y, mode, y, mode, log, count, result)
         y_now, mode_now, y, mode, log, count, result = jax.lax.cond(stop, eventful, lambda state: state, now)
-        # At the end of the run nothing has stopped it: the rows are written as they are.
-        i = jnp.minimum(j, steps - 1)
-        both = jax.lax.dynamic_slice_in_dim(ys, i, 2)
-        ys = jax.lax.dynamic_update_slice_in_dim(ys, jnp.where(stop, jnp.stack([y_now, y]), both), i, 0)
-        modes = _written(modes, i, jnp.where(stop, mode_now, _read(modes, i)))
+        here, there = (jnp.where(stop, i, steps + 1) for i in (j, j + 1))  # at the end of the run nothing has stopped it
+        ys, modes = _written(_written(ys, here, y_now), there, y), _written(modes, here, mode_now)
         return jnp.where(stop, j + 1, j), y, mode, result == Result.successful, ys, modes, log, count, result
 
     zero = jnp.array(0, jnp.int32)
     carry = (zero, y0, mode0, jnp.array(True), ys, modes, log, zero, Result.successful)
     _, _, _, _, ys, modes, log, count, result = jax.lax.while_loop(lambda c: c[0] < steps, body, carry)
     kept = slice(0, steps, options.substeps)
+    log = jax.tree_util.tree_map(lambda rows: rows[:-1], log)
     whole = (modes[kept], log.fired, log.before, log.after, count, result, 0 * count + (steps - 1))
     return (ys[kept], log.t1), whole, (ys, modes, log, count)
 
@@ -142,8 +142,8 @@ def _eventful(
             result = Result.where(active & failed & (result == Result.successful), how, result)
         entry = Log(t1, fired, mode, after, None if log.retrace is None else Retrace(t, y, found, y1, j))
         told = active & ~done & (result == Result.successful)
-        row = jnp.minimum(count, size - 1)
-        log = jax.tree_util.tree_map(lambda a, v: _written(a, row, jnp.where(told, v.astype(a.dtype), _read(a, row))), log, entry)
+        row = jnp.where(told, count, size)
+        log = jax.tree_util.tree_map(lambda rows, new: _written(rows, row, new.astype(rows.dtype)), log, entry)
         count = jnp.where(told, count + 1, count)
         at_sample = active & ~done & (hold(t1) <= begin + slack) & (result == Result.successful)
         y_now = jnp.where(at_sample, as_of(system, t1, y1, system.tick(t1 + slack, after)), y_now)
@@ -206,7 +206,7 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
         return _Look(s.place + 1, values, bracket, fell, done | (s.place > 100))
 
     never = jnp.full_like(t, jnp.inf)
-    values = jnp.full(_LOOKS + 1, jnp.inf, t.dtype).at[0].set(f0)
+    values = jnp.concatenate([f0[None], jnp.full(_LOOKS, jnp.inf, t.dtype)])
     idle = ~active | passed | expired
     first = _Look(jnp.array(0), values, Bracket.start(t, stop, never, never), jnp.array(False), idle)
     keep = lambda s: jax.tree_util.tree_map(lambda a, b: jnp.where(s.done, a, b), s, look(s))  # noqa: E731
@@ -234,8 +234,9 @@ def cross_inside(
 
     def moved() -> Any:
         i = jnp.maximum(fired, 0)
-        falling = slope.rate[i] < 0
-        step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
+        g, rate = (jnp.sum(jnp.where(jnp.arange(x.shape[0]) == i, x, 0.0)) for x in (slope.g, slope.rate))
+        falling = rate < 0
+        step = -g / jnp.where(falling, rate, 1.0)
         # The value of the step is bounded by the accuracy of the root; its derivative is not.
         most = 1e3 * _LOCATED * (end - t)
         # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is nearest to falling is another, far off.
@@ -288,16 +289,39 @@ def _read(rows: Array, j: Any) -> Array:
     return jax.lax.dynamic_index_in_dim(rows, j, keepdims=False, allow_negative_indices=False)
 
 
+@jax.custom_jvp
 def _written(rows: Array, j: Any, row: Array) -> Array:
     """`rows` with row j replaced, in place inside a loop."""
     return jax.lax.dynamic_update_index_in_dim(rows, row, j, 0, allow_negative_indices=False)
+
+
+@_written.defjvp
+def _written_jvp(at: Any, along: Any) -> Any:
+    (rows, j, row), (d_rows, _, d_row) = at, along
+    return _written(rows, j, row), d_rows if d_rows.dtype == jax.dtypes.float0 else _writer(0)(d_rows, j, d_row)
+
+
+@functools.cache
+def _writer(axis: int) -> Callable:
+    """The same along `axis`, and in all lanes at once. Of that JAX alone makes a scatter, and XLA a loop."""
+    plain = lambda rows, j, row: jax.lax.dynamic_update_index_in_dim(rows, row, j, axis, allow_negative_indices=False)  # noqa: E731
+    write = jax.custom_batching.custom_vmap(plain)
+
+    @write.def_vmap
+    def of_lanes(size: int, many: Any, rows: Any, j: Any, row: Any) -> tuple[Array, bool]:
+        if many[1]:
+            return jax.vmap(plain, in_axes=[0 if is_many else None for is_many in many])(rows, j, row), True
+        rows, row = (x if is_many else jnp.broadcast_to(x, (size, *x.shape)) for x, is_many in ((rows, many[0]), (row, many[2])))
+        return _writer(axis + 1)(rows, j, row), True
+
+    return write
 
 
 def fine_grid(t0: Any, ts: Any, substeps: int) -> tuple[Array, Array]:
     """The times at which steps begin and end, and for each step the time [s] within which two times are one: drives may miss samples by
     a rounding. The steps are those between samples, `substeps` for each, and a last one of no length, for what happens at the run's end.
     """
-    times = jax.lax.stop_gradient(ts).at[0].set(t0)
+    times = jnp.concatenate([jnp.asarray(t0, ts.dtype)[None], jax.lax.stop_gradient(ts)[1:]])
     if substeps > 1 and ts.shape[0] > 1:
         share = (jnp.arange(substeps) / substeps).astype(times.dtype)
         times = jnp.concatenate([(times[:-1, None] + jnp.diff(times)[:, None] * share).reshape(-1), times[-1:]])
@@ -308,7 +332,7 @@ def fine_grid(t0: Any, ts: Any, substeps: int) -> tuple[Array, Array]:
 
 
 def _empty(options: OnSamples, y: Any, mode: Any) -> Log:
-    size = options.max_events
+    size = options.max_events + 1
     number, whole = jnp.zeros(size, y.dtype), jnp.zeros(size, jnp.int32)
     states, modes = jnp.zeros((size, *y.shape), y.dtype), jnp.zeros((size, *mode.shape), jnp.int32)
     retrace = Retrace(number, states, number, states, whole - 1) if options.adjoint is None else None

@@ -165,13 +165,13 @@ class Problem:
             own = np.concatenate([np.arange(u.first, u.first + u.size) for u in mine])
 
             def of(values: Array, i: int = i, own: np.ndarray = own, starts: list[Unknown] = starts) -> tuple[Array, Array]:
-                at = x.at[own].set(values[: own.size])
+                at = values if own.size == p else x.at[own].set(values[: own.size])
                 for k, u in enumerate(starts):
                     at = at.at[u.first : u.first + u.size].add(values[own.size + k])
                 r = self.residuals_of(at, i)
                 return r, r
 
-            jacobian, r = jax.jacfwd(of, has_aux=True)(jnp.concatenate([x[own], jnp.zeros(len(starts))]))
+            jacobian, r = jax.jacfwd(of, has_aux=True)(x if own.size == p else jnp.concatenate([x[own], jnp.zeros(len(starts))]))
             full = jacobian if own.size == p else jnp.zeros((r.shape[0], p)).at[:, own].set(jacobian[:, : own.size])
             for k, u in enumerate(starts):
                 rows = np.arange(r.shape[0])
