@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
+
+from frictax.parameters import Numbers
 
 
 class AbstractLaw(eqx.Module):
@@ -25,9 +28,9 @@ class AbstractLaw(eqx.Module):
         return self(jnp.zeros(()))
 
     @property
-    def breaks(self) -> Float[Array, " n"]:
+    def breaks(self) -> Float[Numbers, " n"]:
         """Speeds > 0 at which the law has a corner. The engine locates them, so that each piece is smooth."""
-        return jnp.zeros(0)
+        return np.zeros(0)
 
     def on_piece(self, v: Float[Array, ""], piece: Int[Array, ""]) -> Float[Array, ""]:
         """The piece between two breaks, continued smoothly beyond them; a law without breaks has one."""

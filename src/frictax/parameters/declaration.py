@@ -60,8 +60,8 @@ def as_array(value: Any) -> Any:
     if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.floating):
         return value
     try:
-        if isinstance(value, int | float | np.ndarray):  # numpy converts faster than JAX
-            return jnp.asarray(np.asarray(value, dtype=jax.dtypes.canonicalize_dtype(float)))
+        if isinstance(value, int | float | np.ndarray):  # numpy converts faster than JAX, which compiles a program for each shape
+            return jax.device_put(np.array(value, dtype=jax.dtypes.canonicalize_dtype(float)))
         return jnp.asarray(value, dtype=float)
     except (TypeError, ValueError):
         return value  # `check` names the field and the value
