@@ -18,7 +18,7 @@ from frictax.fitting.objectives import AbstractObjective, Plan
 from frictax.fitting.parcel import parcel, static
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.steady import SteadyFriction
-from frictax.parameters import Declaration, Numbers, Real, replace
+from frictax.parameters import Declaration, Increasing, Numbers, Real, replace
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +58,19 @@ def upper_bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
     return np.array([u.declaration.domain.upper() for u in unknowns for _ in range(u.size)], dtype=float)
 
 
+def mapped(unknowns: Sequence[Unknown], x: Float[Numbers, " p"], way: str) -> Float[Numbers, " p"]:
+    """Every entry of `x` through ``to_unconstrained`` or ``from_unconstrained`` of its domain; neighbours of one domain in one go."""
+    runs: list[tuple[Any, int, int]] = []
+    for u in unknowns:
+        domain, end = u.declaration.domain, u.first + u.size
+        if runs and runs[-1][0] == domain and not isinstance(domain, Increasing):  # which goes by its own neighbours
+            runs[-1] = domain, runs[-1][1], end
+        else:
+            runs.append((domain, u.first, end))
+    parts = [getattr(domain, way)(x[first:end]) for domain, first, end in runs]
+    return parts[0] if len(parts) == 1 else x.__array_namespace__().concat(parts)
+
+
 @parcel
 class SteadyPlan:
     """A sweep as arrays, and the contact whose friction it is."""
@@ -79,7 +92,8 @@ class SteadyPlan:
 class Problem:
     """What is minimised.
 
-    Coordinates `z` are unconstrained and 0 at the start `x0`; those of bounded values count in distances of their start from the bound.
+    Coordinates `z` are unconstrained and 0 at the start `x0`; those of bounded values count in distances of their start from the bound,
+    `size` from `origin`. `base`: `x0` in those units, mapped onto the whole real line.
     """
 
     bench: Bench
@@ -89,6 +103,7 @@ class Problem:
     engine: Any
     loss: AbstractLoss
     x0: Float[np.ndarray, " p"]
+    base: Float[np.ndarray, " p"]
     origin: Float[np.ndarray, " p"]
     size: Float[np.ndarray, " p"]
     unknowns: tuple[Unknown, ...] = static()
@@ -107,15 +122,11 @@ class Problem:
 
     def physical(self, z: Float[Numbers, " p"]) -> Float[Array, " p"]:
         """Values from coordinates."""
-        start = jnp.asarray(self._unconstrained(self.x0))
-        return (jnp.asarray(self._mapped(start + z, "from_unconstrained")) - self.origin) * self.size + self.origin
+        return (jnp.asarray(mapped(self.unknowns, self.base + z, "from_unconstrained")) - self.origin) * self.size + self.origin
 
     def coordinates(self, x: Float[Numbers, " p"]) -> Float[Numbers, " p"]:
         """Coordinates from values: the inverse of `physical`. In numpy where `x` is numpy's."""
-        return self._unconstrained(x) - self._unconstrained(self.x0)
-
-    def _unconstrained(self, x: Numbers) -> Numbers:
-        return self._mapped(self.origin + (x - self.origin) / self.size, "to_unconstrained")
+        return mapped(self.unknowns, self.origin + (x - self.origin) / self.size, "to_unconstrained") - self.base
 
     def values_and_slopes(self, z: Float[Numbers, " p"]) -> tuple[Float[Array, " p"], Float[Array, " p"]]:
         """Values, and their derivatives by the coordinates."""
@@ -189,11 +200,6 @@ class Problem:
     def _prior(self, x: Array) -> Array:
         values = {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in self.unknowns}
         return jnp.concatenate([p.residuals(values) for p in self.priors]) if self.priors else jnp.zeros(0)
-
-    def _mapped(self, x: Numbers, way: str) -> Numbers:
-        xp = x.__array_namespace__()
-        out = [getattr(u.declaration.domain, way)(xp.reshape(x[u.first : u.first + u.size], u.shape)) for u in self.unknowns]
-        return xp.concat([xp.reshape(a, (-1,)) for a in out])
 
 
 @kept

@@ -22,7 +22,7 @@ from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun, Plan, starting_state
 from frictax.fitting.priors import AbstractPrior
-from frictax.fitting.problem import Problem, SteadyPlan, Unknown, bounds, upper_bounds
+from frictax.fitting.problem import Problem, SteadyPlan, Unknown, bounds, mapped, upper_bounds
 from frictax.fitting.record import Record
 from frictax.fitting.search import search
 from frictax.fitting.sweep import Sweep
@@ -157,7 +157,8 @@ def pose(
     delayed = frozenset(u.path.removesuffix(".delay") for u in unknowns if u.path.endswith(".delay")) | frozenset(
         name for name, instrument in instruments.items() if float(instrument.delay) != 0
     )
-    problem = Problem(bench, plans, tuple(priors), objective, engine, loss, x0, origin, size, tuple(unknowns), delayed)
+    base = np.asarray(mapped(unknowns, origin + (x0 - origin) / size, "to_unconstrained"))
+    problem = Problem(bench, plans, tuple(priors), objective, engine, loss, x0, base, origin, size, tuple(unknowns), delayed)
     return problem, notes + _far_starts(problem, records, states)
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from frictax.laws.law import AbstractLaw, Characteristic, as_law
-from frictax.parameters import Positive, Real, Scalar, check, parameter
+from frictax.parameters import Numbers, Positive, Real, Scalar, check, parameter
 
 
 class TemperatureDependent(AbstractLaw):
@@ -43,7 +43,7 @@ class TemperatureDependent(AbstractLaw):
         return self.law.f0
 
     @property
-    def breaks(self) -> Float[Array, " n"]:
+    def breaks(self) -> Float[Numbers, " n"]:
         return self.law.breaks
 
     def on_piece(self, v: Float[Array, ""], piece: Int[Array, ""]) -> Float[Array, ""]:
@@ -65,7 +65,7 @@ class _Multiplied(AbstractLaw):
         return self.factor * self.law.f0
 
     @property
-    def breaks(self) -> Float[Array, " n"]:
+    def breaks(self) -> Float[Numbers, " n"]:
         return self.law.breaks
 
     def on_piece(self, v: Float[Array, ""], piece: Int[Array, ""]) -> Float[Array, ""]:

@@ -54,10 +54,10 @@ class Sampled(AbstractSignal):
         left, right = jnp.maximum(k - 1, 0), jnp.minimum(k, n - 1)
         if self.hold:
             return _at(self.values, left) + 0.0 * t
-        inside, begin = (k > 0) & (k < n), _at(self.times, left)
-        length = jnp.where(inside, _at(self.times, right) - begin, 1.0)
-        along = jnp.where(inside, (t - begin) / length, 0.0)
-        return _at(self.values, left) + along * (_at(self.values, right) - _at(self.values, left))
+        begin, first = _at(self.times, left), _at(self.values, left)
+        # Before the first sample and after the last, both ends are one: nothing is added.
+        length = jnp.where(left < right, _at(self.times, right) - begin, 1.0)
+        return first + (t - begin) / length * (_at(self.values, right) - first)
 
     def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
         return jnp.searchsorted(self.times, t, side="right").astype(jnp.int32)
