@@ -9,6 +9,9 @@ import numpy as np
 
 import frictax as fx
 
+# For `jax.jit` of what is computed for long: see conftest.py.
+OPTIMISED = {"xla_backend_optimization_level": 3}
+
 
 def flat(machine: Any, paths: Sequence[str]) -> jax.Array:
     """The parameters at `paths` in one vector."""

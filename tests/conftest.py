@@ -22,6 +22,15 @@ from frictax import fast_loops  # noqa: E402
 
 fast_loops()
 
+# Most tests compile a program and run it once or twice: they wait for the compiler. LLVM does without its optimisations here, and XLA
+# without a pass that matters for speed alone; what is computed stays the same but for rounding. Processes that tests start have the
+# usual flags, and a test that computes for long compiles with `checks.OPTIMISED`.
+_usual = os.environ["XLA_FLAGS"]
+_passes = "while-loop-invariant-code-motion,simplify-while-loops"
+os.environ["XLA_FLAGS"] = f"{_usual} --xla_backend_optimization_level=0 --xla_disable_hlo_passes={_passes}"
+jax.devices()  # reads the flags
+os.environ["XLA_FLAGS"] = _usual
+
 # The same examples every time: a test's result depends on the code alone.
 hypothesis.settings.register_profile("frictax", derandomize=True, deadline=None, max_examples=50)
 hypothesis.settings.load_profile("frictax")

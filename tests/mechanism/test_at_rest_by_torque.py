@@ -1,5 +1,6 @@
 """Which contacts begin to slide where one is a lossy gear: a closed form, and random problems against a check of their own."""
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from checks import OPTIMISED
 from frictax.mechanism.at_rest_by_torque import ChosenByTorque, Lines, modes_by_torque
 
 MANY = 5_000
@@ -52,7 +54,7 @@ class Problems(NamedTuple):
         k = self.J.shape[1]
         here, rest = jnp.arange(k) == GEAR, jnp.ones(k, bool)
 
-        @jax.jit
+        @functools.partial(jax.jit, compiler_options=OPTIMISED)
         @jax.vmap
         def run(*values: jax.Array) -> ChosenByTorque:
             G, b, limit, share, at, by, slope, offset = values
