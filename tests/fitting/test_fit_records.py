@@ -196,14 +196,41 @@ def test_a_last_step_that_is_not_looked_at_comes_within_the_tolerance() -> None:
     np.testing.assert_allclose(lengths(ends_.jacobian), lengths(there), rtol=1e-2)
 
 
-def test_a_search_that_begins_at_its_end_looks_and_stays() -> None:
-    """One evaluation says nothing of how fast the next steps will come nearer."""
+def test_the_first_evaluation_leads_to_no_last_step() -> None:
+    """It says nothing of how much nearer a step comes."""
     z = jnp.array([0.9 + 1e-4])
     evaluate = lambda z: (jnp.concatenate([z - 0.9, jnp.ones(1)]), jnp.array([[1.0], [0.0]]))  # noqa: E731
     once, end = (descend(evaluate, begin(z, 2), until, 1e-6, 1.0, 1e-20) for until in (1, 100))
     assert bool(once.z[0] == z[0])
     assert not bool(once.done)
     assert float(end.z[0]) == pytest.approx(0.9, abs=1e-6)
+
+
+@pytest.mark.parametrize("weak", [0.005, 0.019])
+def test_a_direction_that_damping_holds_back_is_gone_on_with(weak: float) -> None:
+    """Two columns nearly alike: steps are as good as undamped along their sum, and hardly move along their difference."""
+    along = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
+    matrix, free = np.zeros((100, 2)), 98.0
+    matrix[:2] = np.diag([1.0, 1e-3]) @ along
+    noise = np.zeros(100)
+    noise[2:] = 1.0  # of variance 1, which no parameter explains
+    start = along.T @ np.array([20.0, weak / 1e-3])  # 20 and `weak` standard errors from the minimum at 0
+    evaluate = lambda z: (jnp.asarray(matrix) @ z + noise, jnp.asarray(matrix))  # noqa: E731
+    end = descend(evaluate, begin(jnp.asarray(start), 100), 100, 1e-3, free, 1e-20)
+    assert bool(end.settled)
+    assert float(jnp.linalg.norm(matrix @ end.z)) < 1.1e-3
+
+
+def test_standard_errors_after_a_last_step_without_a_look_are_those_of_a_search_that_looks() -> None:
+    noisy = np.asarray(record(block()).outputs["mass.v"]) + 0.3 * np.random.default_rng(5).standard_normal((40, T.size))
+    run = fx.Record(T, {"drive": U}, {"mass.v": noisy[0]})
+    free = ["friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"]
+    quick, slow = (
+        fx.fit_many(block(), run, noisy, free=free, method=fx.LevenbergMarquardt(tolerance=tolerance, max_steps=200))
+        for tolerance in (1e-3, 1e-9)
+    )
+    np.testing.assert_allclose(quick.standard_errors, slow.standard_errors, rtol=2e-3)
+    assert np.max(np.abs(quick.values - slow.values) / slow.standard_errors) < 2e-3
 
 
 def test_a_search_goes_around_starts_whose_runs_exceed_the_events(run, found) -> None:

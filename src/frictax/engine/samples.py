@@ -62,7 +62,7 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
     grid, slacks = fine_grid(t0, ts, options.substeps)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
-    # The last row of each, and of the log, takes what is not to be kept: to choose it costs less than to read what stands in a row.
+    # The last row of each, and of the log, takes what is not to be kept: choosing the row costs less than reading what stands there.
     ys = jnp.concatenate([y0[None], jnp.zeros((steps + 1, n), y0.dtype) + nought])
     modes = jnp.concatenate([mode0[None], jnp.zeros((steps + 1, m), jnp.int32)])
     log = jax.tree_util.tree_map(lambda a: a + nought if jnp.issubdtype(a.dtype, jnp.floating) else a, _empty(options, y0, mode0))
@@ -292,7 +292,7 @@ def _read(rows: Array, j: Any) -> Array:
 @jax.custom_jvp
 def _written(rows: Array, j: Any, row: Array) -> Array:
     """`rows` with row j replaced, in place inside a loop."""
-    return jax.lax.dynamic_update_index_in_dim(rows, row, j, 0, allow_negative_indices=False)
+    return _writer(0)(rows, j, row)
 
 
 @_written.defjvp
@@ -303,12 +303,14 @@ def _written_jvp(at: Any, along: Any) -> Any:
 
 @functools.cache
 def _writer(axis: int) -> Callable:
-    """The same along `axis`, and in all lanes at once. Of that JAX alone makes a scatter, and XLA a loop."""
+    """`_written` along `axis`. Under `jax.vmap` it stays one update of a slice, where JAX's own makes a scatter, to XLA a loop."""
     plain = lambda rows, j, row: jax.lax.dynamic_update_index_in_dim(rows, row, j, axis, allow_negative_indices=False)  # noqa: E731
     write = jax.custom_batching.custom_vmap(plain)
 
     @write.def_vmap
     def of_lanes(size: int, many: Any, rows: Any, j: Any, row: Any) -> tuple[Array, bool]:
+        if not any(many):
+            return plain(rows, j, row), False
         if many[1]:
             return jax.vmap(plain, in_axes=[0 if is_many else None for is_many in many])(rows, j, row), True
         rows, row = (x if is_many else jnp.broadcast_to(x, (size, *x.shape)) for x, is_many in ((rows, many[0]), (row, many[2])))

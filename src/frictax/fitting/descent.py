@@ -13,9 +13,8 @@ from frictax.fitting.parcel import parcel
 from frictax.parameters import Numbers
 
 _IDLE = 12  # steps in a row without gain: enough
-# A step that comes this much nearer to the minimum than the one before, and now this near to it [standard errors], shows a search that
-# converges as Newton's does.
-_NEAR = 0.05
+_NEAR = 0.02  # standard errors that a last step moves at most without being looked at
+_FAST = 0.05  # of the distance before the last step: what is left after it where steps converge as Newton's do
 
 # From coordinates to residuals and their Jacobian.
 Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array, "n p"]]]
@@ -25,14 +24,15 @@ Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array,
 class Descent:
     """Where the search stands.
 
-    - `z`: the best point so far, and `seen`, the last that was evaluated, which differs from it after a last step that need not be.
-    - `residuals` and `cost` = half the sum of squares, at `z`; `jacobian` and `products`, shape (p + 1, p + 1), of its columns and, last,
-      the residuals with each other, at `seen`.
+    - `z`: the best point so far, and `seen`, the best that was evaluated: they differ by a last step that was not looked at.
+    - `jacobian` at `seen`, and `products`, shape (p + 1, p + 1), of its columns and, last, the residuals there with each other.
+    - `residuals` and `cost` = half the sum of squares, at `z`; after a step that was not looked at, by the linear model at `seen`.
     - `x`: the physical values at `z`, and `slope`, theirs by the coordinates, at `seen`; `descend` knows neither and leaves them alone.
     - `move`: the step that is tried next, `promised`: how much less cost a linear model expects of it.
     - `scale` of each coordinate (the largest length of its column so far), `damping` relative to it, and its `growth`.
     - `idle`: steps in a row that gained next to nothing.
-    - `distance` to the minimum of the linear model, in standard errors; `steps`; `done`; `settled`: done because it met its tolerance.
+    - `distance` to the minimum of the linear model, in standard errors, or what the steps before make of it after one that was not looked
+      at; `steps`; `done`; `settled`: done because it met its tolerance.
     """
 
     z: Float[Numbers, "*s p"]
@@ -71,8 +71,9 @@ def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: Any, dof:
     that is not taken, and so is one where nothing moves what was measured, for there is no way on from it. `floor`: cost that is
     rounding.
 
-    Where the steps' own fall says that one more comes within the tolerance, that one is taken as the linear model has it: Newton's steps
-    square the distance, and to look once more would only tell so.
+    A last step of at most `_NEAR` standard errors is taken without a look, as the linear model has it, where the step before came so much
+    nearer that one more like it comes within the tolerance, and where its damping leaves no more than that. To look would only tell so;
+    that a simulation runs at its end is taken from its start.
 
     **Source:** K. Madsen, H. B. Nielsen, O. Tingleff, *Methods for Non-Linear Least Squares Problems*, 2nd ed. (2004), algorithm 3.16,
     with the scaling of J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
@@ -106,17 +107,18 @@ def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: Any, dof:
         variance = jnp.maximum(2 * cost, floor) / dof
         distance = jnp.sqrt(jnp.maximum(-gradient @ newton, 0.0) / variance)
         # What is left after one more step, if it comes as much nearer as the last one did.
-        fall = distance / s.distance
-        last = better & ~first & (distance > tolerance) & (distance <= _NEAR) & (fall <= _NEAR) & (distance * fall <= tolerance)
+        fall, rest = distance / s.distance, newton - move
+        kept = jnp.sqrt(jnp.maximum(rest @ gram @ rest, 0.0) / variance)
+        last = better & ~first & (distance > tolerance) & (distance <= _NEAR) & (fall <= _FAST) & (distance * fall + kept <= tolerance)
         settled = jnp.isfinite(cost) & ((distance <= tolerance) | last) & jnp.any(scale > 0)
         # At a kink no step gains what its slope promises; at rounding none gains anything.
         idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
         stuck = (idle >= _IDLE) | (~better & (damping > 1e10))
         done = settled | stuck | (first & ~(better & leads))
         move = move / unit
-        step = jnp.where(last, move, 0.0)
-        then = (move, promised, scale, damping, growth, idle, jnp.where(last, distance * fall, distance))
-        there = (z + step, z, r + jacobian @ step, jacobian, cost - jnp.where(last, promised, 0.0), products)
+        unseen = jnp.where(last, move, 0.0)
+        then = (move, promised, scale, damping, growth, idle, jnp.where(last, distance * fall + kept, distance))
+        there = (z + unseen, z, r + jacobian @ unseen, jacobian, cost - jnp.where(last, promised, 0.0), products)
         return Descent(*there, *then, s.x, s.slope, s.steps + 1, done, settled)
 
     return jax.lax.while_loop(lambda s: ~s.done & (s.steps < until), step, state)

@@ -18,7 +18,7 @@ from frictax.fitting.objectives import AbstractObjective, Plan
 from frictax.fitting.parcel import parcel, static
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.steady import SteadyFriction
-from frictax.parameters import Declaration, Increasing, Numbers, Real, replace
+from frictax.parameters import Declaration, Numbers, Real, replace
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,15 +60,16 @@ def upper_bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
 
 def mapped(unknowns: Sequence[Unknown], x: Float[Numbers, " p"], way: str) -> Float[Numbers, " p"]:
     """Every entry of `x` through ``to_unconstrained`` or ``from_unconstrained`` of its domain; neighbours of one domain in one go."""
-    runs: list[tuple[Any, int, int]] = []
+    xp, runs = x.__array_namespace__(), []
     for u in unknowns:
         domain, end = u.declaration.domain, u.first + u.size
-        if runs and runs[-1][0] == domain and not isinstance(domain, Increasing):  # which goes by its own neighbours
-            runs[-1] = domain, runs[-1][1], end
+        if runs and runs[-1][0] == domain and domain.entry_by_entry:
+            first = runs.pop()[1]
+            runs.append((domain, first, end, (end - first,)))
         else:
-            runs.append((domain, u.first, end))
-    parts = [getattr(domain, way)(x[first:end]) for domain, first, end in runs]
-    return parts[0] if len(parts) == 1 else x.__array_namespace__().concat(parts)
+            runs.append((domain, u.first, end, u.shape))
+    parts = [xp.reshape(getattr(domain, way)(xp.reshape(x[first:end], shape)), (-1,)) for domain, first, end, shape in runs]
+    return parts[0] if len(parts) == 1 else xp.concat(parts)
 
 
 @parcel

@@ -66,7 +66,7 @@ def _all(
         mine = eqx.tree_at(lambda p: p.plans, problem, (eqx.combine(plan, static),))
         start = begin(np.zeros(lower.size), mine.rows())
         end = descend(lambda z: mine.evaluate(z, 1.0), start, method.max_steps, method.tolerance, dof, floor)
-        x, slope = mine.values_and_slopes(end.z)
+        x, slope = mine.physical(end.z), mine.values_and_slopes(end.seen)[1]
         jacobian = end.jacobian / jnp.where(slope == 0, 1.0, slope)
         norms, scale = jnp.linalg.norm(jacobian, axis=0), jnp.sqrt(2.0 * end.cost / dof)
         effect = jnp.where(jnp.isfinite(lower), (x - lower) * norms, jnp.inf) / np.sqrt(dof)

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,8 @@ Numbers = Array | np.ndarray  # of either kind: before a compiled search numpy's
 
 class AbstractDomain(abc.ABC):
     """The set of values a parameter may take, with a smooth map onto it from the whole real line."""
+
+    entry_by_entry: ClassVar[bool] = False  # whether the map takes each entry by itself, whatever the shape
 
     @abc.abstractmethod
     def rule(self) -> str:
@@ -54,6 +57,8 @@ class AbstractDomain(abc.ABC):
 class Real(AbstractDomain):
     """Any finite number."""
 
+    entry_by_entry = True
+
     def rule(self) -> str:
         return "finite"
 
@@ -82,6 +87,8 @@ class Real(AbstractDomain):
 @dataclasses.dataclass(frozen=True)
 class Positive(AbstractDomain):
     """A number > 0, moved on a logarithmic scale."""
+
+    entry_by_entry = True
 
     def rule(self) -> str:
         return "> 0"
@@ -114,6 +121,8 @@ class AtLeast(AbstractDomain):
 
     The bound itself is a valid value (`peak = 1`, `F_Stribeck = 0`) but not a place to start a fit.
     """
+
+    entry_by_entry = True
 
     lower: float
 
@@ -149,6 +158,8 @@ class AtLeast(AbstractDomain):
 @dataclasses.dataclass(frozen=True)
 class Between(AbstractDomain):
     """A number between `lower` and `most`, moved on a logistic scale: what a user knows of one machine."""
+
+    entry_by_entry = True
 
     lower: float
     most: float

@@ -55,9 +55,9 @@ class Sampled(AbstractSignal):
         if self.hold:
             return _at(self.values, left) + 0.0 * t
         begin, first = _at(self.times, left), _at(self.values, left)
-        # Before the first sample and after the last, both ends are one: nothing is added.
-        length = jnp.where(left < right, _at(self.times, right) - begin, 1.0)
-        return first + (t - begin) / length * (_at(self.values, right) - first)
+        inside = left < right  # before the first sample and after the last, both ends are one
+        length = jnp.where(inside, _at(self.times, right) - begin, 1.0)
+        return first + jnp.where(inside, t - begin, 0.0) / length * (_at(self.values, right) - first)
 
     def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
         return jnp.searchsorted(self.times, t, side="right").astype(jnp.int32)
