@@ -1,6 +1,6 @@
 """Derivatives of a run, three ways."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -29,10 +29,13 @@ def rebuilt(machine: Any, paths: Sequence[str], vector: Any) -> Any:
     return fx.parameters.replace(machine, values)
 
 
-def value_and_jacobian(f: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array], tuple[jax.Array, jax.Array]]:
+def value_and_jacobian(
+    f: Callable[[jax.Array], jax.Array], options: Mapping[str, Any] | None = None
+) -> Callable[[jax.Array], tuple[jax.Array, jax.Array]]:
     """f(x) and df/dx by forward mode, in one compiled program: compilation is what most of these tests wait for."""
     along = lambda x, v: jax.jvp(f, (x,), (v,))  # noqa: E731
-    return jax.jit(lambda x: jax.vmap(along, in_axes=(None, 0), out_axes=(None, -1))(x, jnp.eye(x.shape[0])))
+    both = lambda x: jax.vmap(along, in_axes=(None, 0), out_axes=(None, -1))(x, jnp.eye(x.shape[0]))  # noqa: E731
+    return jax.jit(both, compiler_options=dict(options or {}))
 
 
 def central_differences(f: Callable[[jax.Array], Any], x: jax.Array, step: float = 1e-3) -> np.ndarray:
@@ -45,18 +48,24 @@ def central_differences(f: Callable[[jax.Array], Any], x: jax.Array, step: float
     return np.stack(columns, axis=-1)
 
 
-def assert_derivatives_agree(f: Callable[[jax.Array], jax.Array], x: jax.Array, step: float = 1e-3, reverse: bool = True) -> np.ndarray:
+def assert_derivatives_agree(
+    f: Callable[[jax.Array], jax.Array],
+    x: jax.Array,
+    step: float = 1e-3,
+    reverse: bool = True,
+    options: Mapping[str, Any] | None = None,
+) -> np.ndarray:
     """Forward mode equals reverse mode to 1e-10 and central differences to 1e-6, relative to the largest entry of each column.
 
-    Without `reverse`, that mode is left out: where a test has several machines of one kind, one of them does.
+    Without `reverse`, that mode is left out: where a test has several machines of one kind, one of them does. `options` of the compiler.
     """
-    both = value_and_jacobian(f)
+    both = value_and_jacobian(f, options)
     forward = np.asarray(both(x)[1])
     differences = central_differences(lambda x: both(x)[0], x, step)
     assert np.all(np.isfinite(forward))
     scale = np.maximum(np.max(np.abs(forward), axis=0, keepdims=True), 1e-6)
     if reverse:
-        assert np.max(np.abs(forward - np.asarray(jax.jit(jax.jacrev(f))(x))) / scale) <= 1e-10
+        assert np.max(np.abs(forward - np.asarray(jax.jit(jax.jacrev(f), compiler_options=dict(options or {}))(x))) / scale) <= 1e-10
     worst = np.abs(forward - differences) / scale
     i, j = np.unravel_index(np.argmax(worst), worst.shape)
     assert worst[i, j] <= 1e-6, f"output {i} by parameter {j}: {forward[i, j]} against {differences[i, j]}"

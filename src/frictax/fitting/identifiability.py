@@ -178,7 +178,8 @@ def _chance_of_a_dip(model: Any, sweep: Sweep, names: list[str], done: Estimatio
     columns = jacobian[:, kept] / np.linalg.norm(jacobian[:, kept], axis=0)
     data = float(law.F_Stribeck) * dip(float(law.fexp)) - residual + jacobian[:, kept] @ np.where(own, x[kept], 0.0)
     if kept:
-        without = lsq_linear(columns, data / np.max(np.abs(data)), bounds=(np.where(own, 0.0, -np.inf), np.inf)).x
+        with np.errstate(invalid="ignore"):  # scipy tries steps without end where the data are exact, and does not take them
+            without = lsq_linear(columns, data / np.max(np.abs(data)), bounds=(np.where(own, 0.0, -np.inf), np.inf)).x
         columns = columns[:, ~own | (without > 1e-6 * np.max(np.abs(without)))]
 
     left, size, _ = np.linalg.svd(columns, full_matrices=False)
