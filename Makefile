@@ -39,7 +39,7 @@ lint: $(VENV)/.installed-test
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 
 test: lint
-	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8 --dist loadgroup
+	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .

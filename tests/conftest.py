@@ -24,8 +24,8 @@ from frictax import fast_loops  # noqa: E402
 fast_loops()
 
 # Most tests compile a program and run it once or twice: they wait for the compiler. LLVM does without its optimisations here, and XLA
-# without passes that matter for speed alone; what is computed stays the same but for rounding. Processes that tests start, notebooks,
-# commands and examples, have the usual flags, and a test that computes for long compiles with `checks.OPTIMISED`.
+# without passes that matter for speed alone; what is computed stays the same but for rounding. Processes that tests start, for
+# commands and problem files, have the usual flags, and a test that computes for long compiles with `checks.OPTIMISED`.
 _usual = os.environ["XLA_FLAGS"]
 _passes = "while-loop-invariant-code-motion,simplify-while-loops"
 os.environ["XLA_FLAGS"] = f"{_usual} --xla_backend_optimization_level=0 --xla_disable_hlo_passes={_passes}"

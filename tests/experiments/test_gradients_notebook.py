@@ -18,8 +18,6 @@ import frictax as fx
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?")
 
-pytestmark = pytest.mark.xdist_group("gradients notebook")  # its fixtures take long: one process makes them for all
-
 
 @pytest.fixture(scope="module")
 def path(root: Path) -> Path:

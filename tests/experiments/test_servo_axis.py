@@ -11,8 +11,6 @@ import pytest
 from scipy.linalg import expm
 from scipy.optimize import brentq
 
-pytestmark = pytest.mark.xdist_group("servo axis")  # its fixtures take long: one process makes them for all
-
 
 @pytest.fixture(scope="module")
 def experiment(root: Path) -> Any:

@@ -19,8 +19,6 @@ from .rigs import motion as simulated
 OBJECTIVE, START = fx.Windows(0.5, cutoff=20.0), fx.InverseDynamics(20.0)
 RIPPLE = 0.6  # N, of a force that the machines do not have
 
-pytestmark = pytest.mark.xdist_group("structures")  # its fixtures take long: one process makes them for all
-
 
 def axis(**laws: Any) -> fx.Mechanism:
     return fx.Mechanism(mass=fx.Mass(m=90.0), friction=fx.SupportFriction("mass", peak=1.0, **laws), drive=fx.Force("mass", 0.0))

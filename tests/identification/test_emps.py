@@ -12,8 +12,6 @@ import frictax as fx
 
 FOLDER = Path(__file__).resolve().parents[2] / "identification" / "emps"
 
-pytestmark = pytest.mark.xdist_group("emps")  # its fixtures take long: one process makes them for all
-
 
 @pytest.fixture(scope="module")
 def emps() -> ModuleType:

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("xl330")  # its fixtures take long: one process makes them for all
-
 
 @pytest.fixture(scope="module")
 def identify(root: Path, data_folder: Path) -> Any:

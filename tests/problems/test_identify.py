@@ -19,8 +19,6 @@ from problems.conftest import PROBLEM
 
 Write = Callable[..., Path]
 
-pytestmark = pytest.mark.xdist_group("identify")  # its fixtures take long: one process makes them for all
-
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, run_csv: str) -> Any:
