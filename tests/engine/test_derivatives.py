@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from checks import OPTIMISED, assert_derivatives_agree, flat, outcome, rebuilt
+from checks import assert_derivatives_agree, flat, outcome, rebuilt
 from machines import TIGHT, braked_twice, pulsed_brake, spring_pendulum, stick_slip, stop1, stop2, supported_mass, two_blocks
 
 STRIBECK = ("F_prop", "F_Coulomb", "F_Stribeck", "fexp")
@@ -85,9 +85,7 @@ def test_derivatives_of_states_and_event_times_equal_central_differences(name: s
     x = flat(machine, paths)
     f = lambda vector: outcome(rebuilt(machine, paths, vector), ts, TIGHT, count)  # noqa: E731
     # A parameter must not move an event past a sample: 1e-4 of it moves an event by less than the 1e-3 s above.
-    # As they are compiled for tests, the programs of forward and reverse mode round differently, and with the ramps take other steps: that
-    # shows in derivatives by 2e-7.
-    assert_derivatives_agree(f, x, step=1e-4, options=OPTIMISED if name == "brake pressed by ramps" else None)
+    assert_derivatives_agree(f, x, step=1e-4)
 
 
 def test_a_start_velocity_that_friction_stops_at_once_has_no_influence() -> None:
