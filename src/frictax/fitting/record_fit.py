@@ -124,7 +124,8 @@ def pose(
     if unknown:
         channels = ", ".join([f"inputs.{n}" for n in inputs] + [f"outputs.{n}" for n in outputs])
         raise ValueError(f"`instruments` names {unknown[0]!r}, which no record has. Channels are: {channels}.")
-    bench, states = Bench(machine, _sensors("inputs", inputs, instruments), _sensors("outputs", outputs, instruments)), state_names(machine)
+    bench = Bench(machine, _sensors("inputs", inputs, instruments), _sensors("outputs", outputs, instruments))
+    states = state_names(machine)
     shared, each, notes = _chosen(bench, free, own)
     for r in motions:
         check_channels(machine, r, states)

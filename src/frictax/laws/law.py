@@ -29,7 +29,7 @@ class AbstractLaw(eqx.Module):
 
     @property
     def breaks(self) -> Float[Numbers, " n"]:
-        """Speeds > 0 at which the law has a corner. The engine locates them, so that each piece is smooth."""
+        """Speeds > 0 [m/s or rad/s] at which the law has a corner, rising, (n,). The engine locates them, so that each piece is smooth."""
         return np.zeros(0)
 
     def on_piece(self, v: Float[Array, ""], piece: Int[Array, ""]) -> Float[Array, ""]:
