@@ -59,7 +59,7 @@ def upper_bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
 
 
 def mapped(unknowns: Sequence[Unknown], x: Float[Numbers, " p"], way: str) -> Float[Numbers, " p"]:
-    """Every entry of `x` through its domain's `way`, ``"to_unconstrained"`` or ``"from_unconstrained"``; neighbours of one domain at once."""
+    """Every entry of `x` through its domain's `way`, ``"to_unconstrained"`` or ``"from_unconstrained"``; neighbours alike at once."""
     xp, runs = x.__array_namespace__(), []
     for u in unknowns:
         domain, end = u.declaration.domain, u.first + u.size
