@@ -29,8 +29,3 @@ def first_to_fall(slope: Slope, expired: Bool[Array, ""]) -> Int[Array, ""]:
     falling = slope.rate < 0
     away = jnp.where(falling, jnp.abs(slope.g / jnp.where(falling, slope.rate, 1.0)), jnp.inf)
     return jnp.where(expired | jnp.all(jnp.isinf(away)), jnp.argmin(slope.g), jnp.argmin(away))
-
-
-def hold(tree: Any) -> Any:
-    """`tree` with its arrays as constants to differentiation."""
-    return jax.tree_util.tree_map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)

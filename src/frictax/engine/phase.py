@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from frictax.engine.margins import Slope, first_to_fall, hold, slope_of
+from frictax.engine.margins import Slope, first_to_fall, slope_of
 from frictax.engine.options import Adaptive
 from frictax.engine.reused import Reused
 from frictax.engine.root import Bracketed
+from frictax.mechanism.held import hold
 from frictax.mechanism.system import CUT, DEADLINE, END
 
 STEPS = 4096  # a phase: more, and the next goes on where it stopped

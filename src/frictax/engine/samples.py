@@ -11,11 +11,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from frictax.engine.bracket import Bracket
-from frictax.engine.margins import Slope, first_to_fall, hold
+from frictax.engine.margins import Slope, first_to_fall
 from frictax.engine.options import OnSamples
 from frictax.engine.result import CHATTER, Result
 from frictax.engine.reused import Reused
 from frictax.engine.stepping import advance, entries, every, together
+from frictax.mechanism.held import hold
 from frictax.mechanism.system import DEADLINE, END
 
 _LOCATED = 1e-7  # of a step: how near an event is found before the Newton step
@@ -59,6 +60,7 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
     with an event takes all of them through `_eventful`.
     """
     system = Reused(model)
+    still = hold(system)
     grid, slacks = fine_grid(t0, ts, options.substeps)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
@@ -74,11 +76,13 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
         t, end = _read(grid, j), _read(grid, j + 1)
         h, slack = end - t, _read(slacks, j)
         mode1 = system.tick(t + slack, mode)
-        y1 = advance(options.solver, lambda t, y: system.flow(t, y, mode1), t, end, y)
-        g, g1 = system.guard(t, y, mode1), system.guard(end, y1, mode1)
+        rate = system.flow(t, y, mode1)
+        y1 = advance(options.solver, lambda t, y: system.flow(t, y, mode1), t, end, y, rate)
+        guard = lambda *at: still.guard(*hold(at), mode1)  # noqa: E731
+        g, g1 = guard(t, y), guard(end, y1)
         # Of a margin that is convex over the step, the tangent at its start lies below. Half a step of Euler's tells the tangent and, as
         # the second stage of most solvers, costs next to nothing.
-        middle = system.guard(t + 0.5 * h, y + 0.5 * h * system.flow(t, y, mode1), mode1)
+        middle = guard(t + 0.5 * h, y + 0.5 * h * rate)
         calm = every(jnp.isfinite(y1))
         for a, b, m in zip(entries(g), entries(g1), entries(middle), strict=True):
             tangent = a + 2.5 * (m - a)
@@ -157,7 +161,7 @@ def _eventful(
 
 def as_of(system: Reused, t: Any, y: Any, mode: Any) -> Any:
     """The state at the time that `t` is, whichever way derivatives move the event at `t` that led to `y` and `mode`."""
-    return y + hold(system.flow(t, y, mode)) * (hold(t) - t)
+    return y + hold(system).flow(*hold((t, y)), mode) * (hold(t) - t)
 
 
 class _Look(eqx.Module):
@@ -181,21 +185,26 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
     deadline = system.deadline(now.mode).astype(t.dtype)
     stop = jnp.where(deadline < end - slack, jnp.maximum(deadline, t), end)
     passed = deadline <= t + slack
-    f0 = jnp.min(system.guard(t, now.y, now.mode))
+    f0 = _only(active, lambda: jnp.min(system.guard(t, now.y, now.mode)), t)
     expired = f0 <= 0
     width = (stop - t) / _LOOKS
     finest = 4 * jnp.finfo(t.dtype).eps * jnp.abs(end)
 
-    def look(s: _Look) -> _Look:
+    def aim(s: _Look) -> tuple[Any, Any]:
+        """Where to look next, and the place before it."""
         low = jnp.clip(jnp.argmin(s.values[1:-1]) + 1, 1, _LOOKS - 1)
         left, middle, right = s.values[low - 1], s.values[low], s.values[low + 1]
         bend = left - 2 * middle + right
         turn = low + jnp.where(bend > 0, jnp.clip(0.5 * (left - right) / jnp.where(bend > 0, bend, 1.0), -0.99, 0.99), 0.0)
         at = jnp.where(s.place == 0, 1.0 * _LOOKS, jnp.where(s.place < _LOOKS, s.place, turn))
         x = jnp.where(s.fell, s.bracket.guess(_LOCATED), jnp.where(s.place == 0, stop, t + at * width))
-        f = _only(~s.done, lambda: jnp.min(system.guard(x, _state(system, options, now, x), now.mode)))
-        down = ~s.fell & (f <= 0)
         before = jnp.where(s.place == 0, 0, jnp.where(s.place < _LOOKS, s.place - 1, jnp.floor(turn).astype(s.place.dtype)))
+        return x, before
+
+    def look(s: _Look) -> _Look:
+        x, before = _only(~s.done, lambda: aim(s), (t, s.place))
+        f = _only(~s.done, lambda: jnp.min(system.guard(x, _state(system, options, now, x), now.mode)), f0)
+        down = ~s.fell & (f <= 0)
         begun = Bracket.start(t + before * width, x, s.values[before], f)
         choose = lambda a, b, c: jnp.where(s.fell, a, jnp.where(down, b, c))  # noqa: E731
         bracket = jax.tree_util.tree_map(choose, s.bracket.narrowed(x, f), begun, s.bracket)
@@ -211,9 +220,13 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
     first = _Look(jnp.array(0), values, Bracket.start(t, stop, never, never), jnp.array(False), idle)
     keep = lambda s: jax.tree_util.tree_map(lambda a, b: jnp.where(s.done, a, b), s, look(s))  # noqa: E731
     end_ = jax.lax.while_loop(lambda s: eqxi.unvmap_any(~s.done), keep, first)
-    fell = end_.fell & ~idle
-    found = jnp.where(passed | expired, t, jnp.where(fell, end_.bracket.end(), stop))
-    return found, jnp.where(passed, DEADLINE, jnp.where(fell | expired, 1, jnp.where(stop < end, DEADLINE, END)))
+
+    def ending() -> tuple[Any, Any]:
+        fell = end_.fell & ~idle
+        found = jnp.where(passed | expired, t, jnp.where(fell, end_.bracket.end(), stop))
+        return found, jnp.where(passed, DEADLINE, jnp.where(fell | expired, 1, jnp.where(stop < end, DEADLINE, END)))
+
+    return _only(active, ending, (t, end_.place))
 
 
 def cross_inside(
@@ -227,7 +240,9 @@ def cross_inside(
     Returns time, state, mode, what fired, and 0 or 1 for no consistent mode.
     """
     t, found = now.t, hold(found)
-    slope, y = _only(needed, lambda: _ends(system, options, now, found))
+    margins = jax.eval_shape(system.guard, t, now.y, now.mode)
+    none = jnp.zeros(margins.shape, margins.dtype)
+    slope, y = _only(needed, lambda: _ends(system, options, now, found), (Slope(now.y, none, none), now.y))
     if fired is None:
         first = first_to_fall(hold(slope), found <= hold(t))
         fired = jnp.where(cause > 0, first, cause)
@@ -249,8 +264,9 @@ def cross_inside(
         time = jnp.where(fired >= 0, found + jnp.where(within, step, jnp.where(found <= t, t - hold(t), 0.0)), known)
         return time, y + slope.speed * (time - found), lost
 
-    time, state, lost = _only(needed, moved)
-    after, mode, status = _only(needed, lambda: system.jump(time, state, now.mode, fired))
+    time, state, lost = _only(needed, moved, (t, y, jnp.array(False)))
+    at = time, state, now.mode, fired
+    after, mode, status = _only(needed, lambda: system.jump(*at), jax.eval_shape(system.jump, *at))
     jumped = fired >= DEADLINE
     status = jnp.where(jumped, jnp.where(lost & (fired >= 0), 1, status), 0)
     return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, now.mode), fired, status
@@ -274,14 +290,13 @@ def _state(system: Reused, options: OnSamples, now: Piece, s: Any) -> Any:
     return advance(options.solver, lambda t, y: system.flow(t, y, now.mode), now.t, s, now.y)
 
 
-def _only(needed: Any, compute: Callable[[], Any]) -> Any:
-    """What `compute` returns where it is `needed`, else zeros.
+def _only(needed: Any, compute: Callable[[], Any], like: Any) -> Any:
+    """What `compute` returns where it is `needed`, else zeros of the shapes and types of `like`.
 
     Its reason is not the time saved: XLA does not write the inside of a branch out again for every number that is made from its results.
     Without it, the program of an event is twice as long, and so is the time in which LLVM compiles it.
     """
-    shapes = jax.eval_shape(compute)
-    return jax.lax.cond(needed, compute, lambda: jax.tree_util.tree_map(lambda x: jnp.zeros(x.shape, x.dtype), shapes))
+    return jax.lax.cond(needed, compute, lambda: jax.tree_util.tree_map(lambda x: jnp.zeros(jnp.shape(x), x.dtype), like))
 
 
 def _read(rows: Array, j: Any) -> Array:

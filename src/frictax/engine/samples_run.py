@@ -32,15 +32,16 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     moved, _ = eqx.partition(moved, eqx.is_inexact_array)
     rest = jax.tree_util.tree_map(lambda x, m: x if m is None else None, model_, moved, is_leaf=lambda x: x is None)
     d_moved = eqx.filter(d_model, jax.tree_util.tree_map(lambda m: m is not None, moved, is_leaf=lambda x: x is None))
-    zero = lambda like, d=None: jnp.zeros_like(like) if d is None else d  # noqa: E731
+    d_y0 = jnp.zeros_like(y0) if d_y0 is None else d_y0
 
-    def run(moved: Any, t0: Any, y0: Any) -> Any:
-        first = jax.tree_util.tree_leaves((moved, t0, y0))[0]
+    def run(moved: Any, y0: Any, t0: Any = t0_) -> Any:
+        first = jax.tree_util.tree_leaves((moved, y0))[0]
         nought = 0.0 * jnp.ravel(first)[0].astype(y0.dtype)
         floats, whole, log = march(eqx.combine(moved, rest), t0, y0, mode0, ts_, options, nought)
         return floats, (whole, log)
 
-    at, along = (moved, t0_, y0_), (d_moved, zero(t0, d_t0), zero(y0, d_y0))
+    # The times of the steps have no derivative unless the start has one: they are read in every step.
+    at, along = ((moved, y0_), (d_moved, d_y0)) if d_t0 is None else ((moved, y0_, t0_), (d_moved, d_y0, d_t0))
     if options.adjoint is not None:
         floats, d_floats, (whole, _) = jax.jvp(run, at, along, has_aux=True)
         d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_floats[0], slice(1, None))
@@ -48,18 +49,19 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     floats, (whole, log) = run(*at)
     # Transposition asks that every entry depend linearly on some tangent, also the zeros.
     nought = 0.0 * jnp.sum(jax.tree_util.tree_leaves((d_model, d_t0, d_y0, d_ts))[0])
-    along = (d_moved, along[1] + nought, along[2] + nought)
+    along = (d_moved, *[d + nought for d in along[1:]])
     nothing = jax.tree_util.tree_map(lambda x: jnp.zeros_like(x) + nought, floats)
     # Forward mode goes the whole way once more instead of along the log: where the values are not asked for, this is all that is done.
     push = lambda along: jax.jvp(run, at, along, has_aux=True)[1]  # noqa: E731
-    pull = _pull(moved, rest, *fine_grid(t0_, ts_, options.substeps), log, options)
+    pull = _pull(moved, rest, *fine_grid(t0_, ts_, options.substeps), log, options, d_t0 is None)
     d_ys, d_times = linear(push, pull, along, nothing)
     d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
     return (floats, whole), ((d_ys, d_times), jax.tree_util.tree_map(lambda _: None, whole))
 
 
-def _pull(moved: Any, rest: Any, grid: Any, slacks: Any, record: Any, options: OnSamples) -> Any:
-    """Cotangents of the inputs from cotangents of all outputs: over the steps from last to first."""
+def _pull(moved: Any, rest: Any, grid: Any, slacks: Any, record: Any, options: OnSamples, starts_fixed: bool) -> Any:
+    """Cotangents of the inputs from cotangents of all outputs: over the steps from last to first. No time of the start's where it is
+    fixed."""
     ys, modes, log, count = record
     steps, trace = grid.shape[0] - 1, log.retrace
 
@@ -110,6 +112,6 @@ def _pull(moved: Any, rest: Any, grid: Any, slacks: Any, record: Any, options: O
 
         first = (jnp.zeros_like(grid[0]), jnp.zeros_like(ys[0]), nothing, count - 1)
         c_t, c_y, c_moved, _ = jax.lax.fori_loop(0, steps, body, first)
-        return c_moved, c_t, c_y
+        return (c_moved, c_y) if starts_fixed else (c_moved, c_y, c_t)
 
     return pull

@@ -11,6 +11,7 @@ import dataclasses
 import enum
 import functools
 import hashlib
+import math
 import os
 import pickle
 import platform
@@ -27,7 +28,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+from jax._src import config as _config  # there is no public way to leave one program out of the cache
 from jax.core import Tracer
+
+from frictax.xla import options_of_fits
 
 _FAMILY = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")  # whose classes and functions a version tells apart
 _KEPT = 30 * 86400.0  # seconds that a program is kept unread
@@ -66,7 +70,7 @@ def kept(function: Callable) -> Callable:
         with program.lock:
             if program.run is None:
                 flat = _flat(function, structure, fixed)
-                program.run = (_found(function, flat, folder, args, arrays) if folder else None) or jax.jit(flat)
+                program.run = (_found(function, flat, folder, args, arrays) if folder else None) or _jit(flat)
         try:
             return jax.block_until_ready(program.run(*arrays))
         except jax.errors.JaxRuntimeError:  # as of `equinox.error_if`, whose sentence `filter_jit` knows how to raise
@@ -95,6 +99,10 @@ def _flat(function: Callable, structure: Any, fixed: tuple[Any, ...]) -> Callabl
     return flat
 
 
+def _jit(flat: Callable) -> Any:
+    return jax.jit(flat, compiler_options=options_of_fits())
+
+
 def _found(function: Callable, flat: Callable, folder: Path, args: Any, arrays: list) -> Callable | None:
     """The program for `args`: read, or else compiled and kept; None where neither can be."""
     try:
@@ -105,15 +113,13 @@ def _found(function: Callable, flat: Callable, folder: Path, args: Any, arrays: 
 
     def compiled() -> Callable:
         # A name of its own, so that JAX's cache does not know it: what that hands out was read from a file and cannot be written to
-        # another, on CPU it would lack its functions.
+        # another, on CPU it would lack its functions. Nor is it to keep a copy that nobody would read.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
-        begin = time.perf_counter()
-        program = jax.jit(flat).lower(*arrays).compile()
-        if time.perf_counter() - begin >= _setting("jax_persistent_cache_min_compile_time_secs"):
+        begin, least = time.perf_counter(), _setting("jax_persistent_cache_min_compile_time_secs")
+        with _config.persistent_cache_min_compile_time_secs(math.inf):
+            program = _jit(flat).lower(*arrays).compile()
+        if time.perf_counter() - begin >= least:
             _write(path, program)
-        with contextlib.suppress(OSError):
-            for unread in folder.parent.glob(f"jit_{flat.__name__}-*"):
-                unread.unlink()
         return program
 
     program = _read(path)

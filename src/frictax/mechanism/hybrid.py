@@ -12,10 +12,11 @@ from frictax.mechanism.contact_margins import margin_names, margins, rounding
 from frictax.mechanism.elimination import product
 from frictax.mechanism.energy import powers, stored
 from frictax.mechanism.heat import heat_flows
+from frictax.mechanism.held import hold
 from frictax.mechanism.layout import Layout, layout, signal_of
 from frictax.mechanism.mechanism import Mechanism
 from frictax.mechanism.moment import Moment
-from frictax.mechanism.settling import fallen, is_off, settled
+from frictax.mechanism.settling import at_rest, fallen, is_off, settled
 from frictax.mechanism.system import DEADLINE, AbstractHybridSystem
 from frictax.signals import Constant, Function
 from frictax.signals.function import longest_step
@@ -117,22 +118,24 @@ class MechanicalSystem(AbstractHybridSystem):
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], fired: Int[Array, ""], args: Any
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
         del args
-        new, events = self._switched(t, mode, fired), fallen(self.layout, self.mechanism.parts, fired)
+        # What is chosen has no derivative; the state has.
+        still, t_, y_ = hold((self, t, y))
+        new, events = still._switched(t_, mode, fired), fallen(self.layout, self.mechanism.parts, fired)
         for contact, event in zip(self.layout.contacts, events, strict=True):
             if contact.face is not None:
                 new[contact.face] = jnp.where(event["normal"], -mode[contact.face], mode[contact.face])
-        before = self.moment(t, y, mode)
+        before = still.moment(t_, y_, mode)
         fell = [fired == sum(len(event) for event in events) + i for i in range(2 * len(self.layout.gaps))]
         for i, k in enumerate(self.layout.gaps):
             v_rel, piece = dynamics.stretch(before, k)[1], before.gap_piece(k)
-            new[self.layout.first_gap + i] = self._gap(k).following(v_rel, piece, fell[2 * i], fell[2 * i + 1])
-        y = self._after_hits(before, y, events, new)
-        after = self.moment(t, y, _whole(new))
+            new[self.layout.first_gap + i] = still._gap(k).following(v_rel, piece, fell[2 * i], fell[2 * i + 1])
+        y = self._after_hits(t, y, mode, events, new)
+        begun = _whole(new)
         if self.energy and self.layout.motions:  # a motion with a corner gives its body energy at once
-            y = y.at[-4].add(sum(stored(after)) - sum(stored(self.moment(t, y, mode))))
-        y, after = self._held_forward(y, after, self.energy)
-        y, ok = settled(before, after, y, events, fired, new)
-        return y, _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
+            y = y.at[-4].add(sum(stored(self.moment(t, y, begun))) - sum(stored(self.moment(t, y, mode))))
+        y = self._held_forward(t, y, begun, self.energy)
+        rests, ok = settled(before, still.moment(t_, hold(y), begun), events, fired, new)
+        return self._at_rest(t, y, begun, rests), _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
 
     def start(self, t: Float[Array, ""]) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
         """State and mode at the time `t` [s] at which the run begins."""
@@ -148,7 +151,8 @@ class MechanicalSystem(AbstractHybridSystem):
             for place in (contact.side, contact.face):
                 if place is not None:
                     mode[place] = jnp.asarray(1)
-        now = self.moment(t, y, _whole(mode))
+        still, t_, y_ = hold((self, t, y))
+        now = still.moment(t_, y_, _whole(mode))
         for c, contact in enumerate(lay.contacts):
             if contact.wall is not None:
                 (low, high), s, v = now.part(c).stops(), now.position_of(c), now.v_rel[c]
@@ -156,11 +160,13 @@ class MechanicalSystem(AbstractHybridSystem):
             if contact.face is not None:
                 mode[contact.face] = jnp.where(now.normal[c] < 0, -1, 1)
         for i, k in enumerate(lay.gaps):
-            mode[lay.first_gap + i] = self._gap(k).piece_at(*dynamics.stretch(now, k))
-        y, now = self._held_forward(y, self.moment(t, y, _whole(mode)), False)
+            mode[lay.first_gap + i] = still._gap(k).piece_at(*dynamics.stretch(now, k))
+        begun = _whole(mode)
+        y = self._held_forward(t, y, begun, False)
+        now = still.moment(t_, hold(y), begun)
+        rests, _ = settled(now, now, fallen(lay, parts, jnp.asarray(DEADLINE)), jnp.asarray(DEADLINE), mode)
         # What is at rest has the value already; this makes it one that no start velocity moves: a small one would come to rest at once.
-        y, _ = settled(now, now, y, fallen(lay, parts, jnp.asarray(DEADLINE)), jnp.asarray(DEADLINE), mode)
-        return y, _whole(mode)
+        return self._at_rest(t, y, begun, rests), _whole(mode)
 
     def states(self) -> tuple[str, ...]:
         return state_names(self.mechanism)
@@ -183,43 +189,49 @@ class MechanicalSystem(AbstractHybridSystem):
             new[self.layout.first_signal + j] = jnp.where((fired == DEADLINE) & (switches == j), jnp.maximum(k + 1, passed), passed)
         return new
 
-    def _after_hits(self, before: Moment, y: Array, events: list[dict[str, Array]], new: list[Array]) -> Array:
+    def _after_hits(self, t: Array, y: Array, mode: Array, events: list[dict[str, Array]], new: list[Array]) -> Array:
         """The state after a body hit a stop: there, and with no velocity into it; `new` takes the stop's mode."""
         hits = {c: event["low"] | event["high"] for c, event in enumerate(events) if "low" in event}
         if not hits:
             return y
-        n = len(self.layout.coordinates)
+        n, before = len(self.layout.coordinates), self.moment(t, y, mode)
         q = list(before.q)
         for c in hits:
             (i,), (low, high), wall = before.rows[c], before.part(c).stops(), before.contact(c).wall
             q[i] = jnp.where(events[c]["low"], low, jnp.where(events[c]["high"], high, q[i]))
             assert wall is not None
-            new[wall] = jnp.where(events[c]["low"], -1, jnp.where(events[c]["high"], 1, before.mode[wall]))
+            new[wall] = jnp.where(events[c]["low"], -1, jnp.where(events[c]["high"], 1, mode[wall]))
         u = before.stopped(hits)
         y = jnp.concatenate([jnp.stack(q + u), y[2 * n :]])
         if self.energy:
-            y = y.at[-1].add(stored(before)[0] - stored(self.moment(before.t, y, before.mode))[0])
+            y = y.at[-1].add(stored(before)[0] - stored(self.moment(t, y, mode))[0])
         return y
 
-    def _held_forward(self, y: Array, now: Moment, counted: bool) -> tuple[Array, Moment]:
+    def _at_rest(self, t: Array, y: Array, mode: Array, rests: dict[int, Array]) -> Array:
+        """The state after the contacts that `rests` names were brought to rest at once."""
+        return at_rest(self.moment(t, y, mode), y, rests) if rests else y
+
+    def _held_forward(self, t: Array, y: Array, mode: Array, counted: bool) -> Array:
         """The state after freewheels that turn backward, as a start or a given motion may have it, came to rest at once; `counted`: with
         the loss in the accounts."""
-        freewheels = [c for c in range(len(now.layout.contacts)) if now.part(c).blocks_backward]
+        parts = [self.mechanism.parts[contact.part] for contact in self.layout.contacts]
+        freewheels = [c for c, part in enumerate(parts) if part.blocks_backward]
         if not freewheels:
-            return y, now
+            return y
+        now = self.moment(t, y, mode)
         n, held = len(now.q), {c: jnp.array(False) for c in freewheels}
         for _ in freewheels:  # stopping one may make the next turn backward
             held = {c: before | (now.v_rel[c] < -rounding(now, c)) for c, before in held.items()}
             u = now.stopped(held)
             y = jnp.concatenate([y[:n], jnp.stack(u), y[2 * n :]])
-            after = self.moment(now.t, y, now.mode)
+            after = self.moment(t, y, mode)
             if counted:
                 change = {i: b - a for i, (a, b) in enumerate(zip(now.u, u, strict=True))}
                 lost = 0.5 * sum(x * product(now.mass_matrix[i], change) for i, x in change.items())
                 # What a given motion does in no time is the rest of the balance.
                 y = y.at[-1].add(lost).at[-4].add(sum(stored(after)) - sum(stored(now)) + lost if self.layout.motions else 0.0)
             now = after
-        return y, now
+        return y
 
     # -- one contact -----------------------------------------------------------------------------------------------
 

@@ -14,9 +14,10 @@ from frictax.contacts import SupportFriction
 from frictax.contacts.contact import has_breaks, piece_at
 from frictax.mechanism.contact_margins import FREE, margin_names, margins
 from frictax.mechanism.elimination import Sparse
+from frictax.mechanism.held import hold
 from frictax.mechanism.layout import Contact, Flange, Layout
 from frictax.mechanism.moment import Moment
-from frictax.mechanism.settling import fallen, settled
+from frictax.mechanism.settling import at_rest, fallen, settled
 from frictax.mechanism.system import AbstractHybridSystem
 
 
@@ -139,8 +140,10 @@ class AbstractLinkage(AbstractHybridSystem):
     def jump(
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], fired: Int[Array, ""], args: Any
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
-        now, new = self._moment(t, y, mode, args), list(mode)
-        y, ok = settled(now, now, y, fallen(now.layout, self.frictions, fired), fired, new)
+        new, (still, *at) = list(mode), hold((self, t, y, mode, args))
+        now = still._moment(*at)
+        rests, ok = settled(now, now, fallen(now.layout, still.frictions, fired), fired, new)
+        y = at_rest(self._moment(t, y, mode, args), y, rests) if rests else y
         return y, _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
 
     # -- what these are made of ------------------------------------------------------------------------------------

@@ -26,9 +26,9 @@ def fallen(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
     return events
 
 
-def settled(before: Moment, now: Moment, y: Array, events: list[dict[str, Array]], fired: Array, new: list[Array]) -> tuple[Array, Array]:
-    """The modes of all contacts in the state and with the loads of `now`, written to `new`; the state, at rest where they are; whether
-    the modes are consistent."""
+def settled(before: Moment, now: Moment, events: list[dict[str, Array]], fired: Array, new: list[Array]) -> tuple[dict[int, Array], Array]:
+    """The modes of all contacts in the state and with the loads of `now`, written to `new`; which of them come to rest; whether the modes
+    are consistent. None of it has a derivative."""
     rests, ok = {}, jnp.array(True)
     for group in now.layout.groups:
         # A group that nothing happened to goes on, also at the very start of its motion, at v = 0.
@@ -60,8 +60,13 @@ def settled(before: Moment, now: Moment, y: Array, events: list[dict[str, Array]
             if (side := now.contact(c).side) is not None:
                 found = jnp.where(events[c]["side"], -now.side[c], jnp.where(first[c], new[c], -new[c]))
                 new[side] = jnp.where(touched & slides_in(new[c]), found, now.side[c])
+    return rests, ok
+
+
+def at_rest(now: Moment, y: Array, rests: dict[int, Array]) -> Array:
+    """The state `y` of `now` after the contacts that `rests` names were brought to rest at once."""
     n = len(now.q)
-    return jnp.concatenate([y[:n], jnp.stack(now.stopped(rests)), y[2 * n :]]) if rests else y, ok
+    return jnp.concatenate([y[:n], jnp.stack(now.stopped(rests)), y[2 * n :]])
 
 
 def _settled_one(before: Moment, now: Moment, c: int, event: dict[str, Array], found: tuple[Array, ...], new: list[Array]) -> Array:
@@ -103,8 +108,8 @@ def _chosen(
     matrix, free = _equations(now, group)
     b = [p - sum(g * f for g, f in zip(row, others, strict=True)) for p, row in zip(free, matrix, strict=True)]
     found = modes_at_rest(
-        jnp.stack([_still(row) for row in matrix]), _still(b), (_still(hold[-1]), _still(hold[1])), (_still(slide[-1]), _still(slide[1])),
-        _still(now.shares(group)), jnp.stack(at_rest),
+        jnp.stack([_row(row) for row in matrix]), _row(b), (_row(hold[-1]), _row(hold[1])), (_row(slide[-1]), _row(slide[1])),
+        _row(now.shares(group)), jnp.stack(at_rest),
     )  # fmt: skip
     chosen = [_released(before, c, events[c], found.modes[i]) for i, c in enumerate(group)]
     if now.contact(group[0]).redundant:
@@ -140,18 +145,18 @@ def _chosen_by_torque(
         (k1, d1), (k2, d2) = now.part(c).lines(jnp.where(rest, 0.0, modes[-1] * v), None if now.piece[c] is None else now.piece[c] * ~rest)
         rows.append((torque, [by.get(d, zero) for d in group], (k1, k2), (d1, d2)))
     at, by, slopes, offsets = zip(*rows, strict=True)
-    table = lambda rows: jnp.stack([_still(row) for row in rows])  # noqa: E731
+    table = lambda rows: jnp.stack([_row(row) for row in rows])  # noqa: E731
     friction = Lines(
         is_by_torque=jnp.array([now.contact(c).side is not None for c in group]),
-        at=_still(at),
+        at=_row(at),
         by=table(by),
         slope=table(slopes).T,
         offset=table(offsets).T,
         factor=table([_factor(before, c, events[c], m) for c in group] for m in (-1, 1)),
     )
-    limits = (_still(hold[-1]), _still(hold[1])), (_still(slide[-1]), _still(slide[1]))
-    given, redundant = (jnp.stack(modes), _still(known)), now.contact(group[0]).redundant
-    found = modes_by_torque(table(matrix), _still(free), *limits, _still(now.shares(group)), jnp.stack(rests), given, friction, redundant)
+    limits = (_row(hold[-1]), _row(hold[1])), (_row(slide[-1]), _row(slide[1]))
+    given, redundant = (jnp.stack(modes), _row(known)), now.contact(group[0]).redundant
+    found = modes_by_torque(table(matrix), _row(free), *limits, _row(now.shares(group)), jnp.stack(rests), given, friction, redundant)
     return [found.modes[i] for i in range(len(group))], {c: found.lines[i] == 0 for i, c in enumerate(group)}, found.ok
 
 
@@ -194,9 +199,9 @@ def _equations(now: Moment, group: tuple[int, ...]) -> tuple[list[list[Array]], 
     return matrix, [now.relative_acceleration(c, now.free_acceleration) for c in group]
 
 
-def _still(values: Any) -> Array:
-    """The values in one array, through which no derivative passes."""
-    return jax.lax.stop_gradient(jnp.stack([jnp.asarray(x) for x in values]))
+def _row(values: Any) -> Array:
+    """The values in one array."""
+    return jnp.stack([jnp.asarray(x) for x in values])
 
 
 def _released(before: Moment, c: int, event: dict[str, Array], chosen: Array) -> Array:
