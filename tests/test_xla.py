@@ -7,10 +7,13 @@ import sys
 import jaxlib.version
 import pytest
 
+from frictax.xla import options_of_fits
+
 # Known to this version of XLA.
 KNOWN = jaxlib.version.__version_info__[:2] == (0, 10)
 EMITTERS = " --xla_cpu_use_fusion_emitters=false" * KNOWN
 QUICKER = EMITTERS + " --xla_disable_hlo_passes=while-loop-invariant-code-motion" * KNOWN
+UNOPTIMISED = "--xla_backend_optimization_level"
 OPTION = "xla_cpu_small_while_loop_byte_threshold"
 
 
@@ -36,6 +39,29 @@ SHOW = "import os, frictax as fx; fx.fast_loops(); fx.fast_loops(); print(os.env
 )
 def test_it_adds_the_setting_once_and_keeps_what_is_there(before: str | None, after: str) -> None:
     assert _python(SHOW, before).stdout.strip() == after
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, f"{QUICKER} {UNOPTIMISED}=0"), (f"{UNOPTIMISED}=1", QUICKER)])
+def test_once_leaves_llvm_s_optimisation_out_unless_a_level_is_asked_for(before: str | None, after: str) -> None:
+    done = _python("import os, jax, frictax as fx; fx.fast_loops(once=True); jax.numpy.ones(2); print(os.environ['XLA_FLAGS'])", before)
+    assert done.stdout.strip() == f"{'' if before is None else before + ' '}--xla_backend_extra_options={OPTION}=1000000{after}", (
+        done.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "options"),
+    [
+        (f"{QUICKER}", {"xla_disable_hlo_passes": "while-loop-invariant-code-motion,simplify-while-loops"}),
+        ("--xla_disable_hlo_passes=dce", None),
+        ("", None),
+    ],
+)
+def test_fits_are_compiled_without_a_pass_more_where_the_others_are_off(
+    flags: str, options: dict[str, str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    assert options_of_fits() == (options if KNOWN else None)
 
 
 def test_jax_accepts_it_and_importing_frictax_alone_sets_nothing() -> None:

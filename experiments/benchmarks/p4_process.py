@@ -2,7 +2,8 @@
 
 Whole processes: Python starts, imports frictax, reads 2001 rows of time, force and speed from a CSV file (problem P4, see
 p4.py), fits four friction parameters and prints them. Each round does it first with an empty compilation cache, then again
-with what the first has left there (JAX's own persistent cache, and the programs that frictax keeps beside it). Medians over the rounds.
+with what the first has left there (JAX's own persistent cache, and the programs that frictax keeps beside it); both with programs that
+are optimised, and as `fx.fast_loops(once=True)` has them. Medians over the rounds.
 
     python experiments/benchmarks/p4_process.py [--rounds 5]
 """
@@ -33,7 +34,7 @@ import numpy as np
 
 import frictax as fx
 
-fx.fast_loops()
+fx.fast_loops(once=sys.argv[2] == "once")
 law = fx.Stribeck(F_Coulomb=1.3, F_prop=0.14, F_Stribeck=0.28, fexp=6.5)
 imported = time.perf_counter()
 ts, u, v = np.loadtxt(sys.argv[1], delimiter=",", skiprows=1, unpack=True)
@@ -49,7 +50,7 @@ print(imported - begin, time.perf_counter() - imported)
 """
 
 
-def process(record: Path, cache: Path) -> tuple[np.ndarray, tuple[float, float, float]]:
+def process(record: Path, cache: Path, how: str) -> tuple[np.ndarray, tuple[float, float, float]]:
     """The parameters that one process finds; the seconds it takes in all, to import, and to do the rest."""
     # As a user has it: no flags, and Python keeps what it has compiled of a module.
     environment = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "PYTHONDONTWRITEBYTECODE")} | {
@@ -58,7 +59,7 @@ def process(record: Path, cache: Path) -> tuple[np.ndarray, tuple[float, float, 
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     }
     begin = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", SCRIPT, str(record)], env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([sys.executable, "-c", SCRIPT, str(record), how], env=environment, check=True, stdout=subprocess.PIPE, text=True)
     total = time.perf_counter() - begin
     parameters, (imports, rest) = (np.array(line.split(), float) for line in done.stdout.splitlines())
     return parameters, (total, float(imports), float(rest))
@@ -68,19 +69,23 @@ def main() -> None:
     """Take turns, print medians."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=5)
-    taken: dict[str, list[tuple[float, float, float]]] = {"empty cache": [], "filled cache": []}
+    ways = [(how, cache) for how in ("optimised", "once") for cache in ("empty cache", "filled cache")]
+    taken: dict[tuple[str, str], list[tuple[float, float, float]]] = {way: [] for way in ways}
+    floor, floors = p4.c_floor("C")[0], []
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record.csv"
         np.savetxt(record, np.stack([p4.TIMES, p4.FORCE, p4.speeds()], 1), "%.12g", ",", header="time,u,v", comments="")
         for i in range(options.parse_args().rounds):
-            for seconds in taken.values():  # in this order
-                parameters, times = process(record, Path(folder) / f"cache{i}")
+            for (how, _), seconds in taken.items():  # in this order
+                parameters, times = process(record, Path(folder) / f"{how}{i}", how)
                 seconds.append(times)
+                floors.append(floor.seconds())
     print(f"F_Coulomb, F_prop, F_Stribeck, fexp: {parameters}; from the optimum: {np.max(np.abs(parameters / p4.optimum() - 1)):.1e}")
-    print(f"P4 in C took {1e3 * p4.c_floor('C')[0].seconds():.2f} ms meanwhile")
-    print(f"{'':<16}{'in all':>10}{'imports':>10}{'the rest':>10}")
-    for name, seconds in taken.items():
-        print(f"{name:<16}" + "".join(f"{statistics.median(column):>8.2f} s" for column in zip(*seconds, strict=True)))
+    low, middle, high = 1e3 * np.quantile(floors, (0.0, 0.5, 1.0))
+    print(f"P4 in C took {low:.2f} to {high:.2f} ms meanwhile, in the median {middle:.2f} ms")
+    print(f"{'':<24}{'in all':>10}{'imports':>10}{'the rest':>10}")
+    for (how, cache), seconds in taken.items():
+        print(f"{f'{how}, {cache}':<24}" + "".join(f"{statistics.median(column):>8.2f} s" for column in zip(*seconds, strict=True)))
 
 
 if __name__ == "__main__":

@@ -10,13 +10,14 @@ _DISABLED = "--xla_disable_hlo_passes"
 # for a flag that it does not know, so they are asked for only where they are known to be.
 _QUICKER = ("--xla_cpu_use_fusion_emitters=false", f"{_DISABLED}=while-loop-invariant-code-motion")
 _KNOWN_TO = (0, 10)
+_UNOPTIMISED = "--xla_backend_optimization_level=0"
 # Takes a tenth of the time in which a fit is compiled, and none off its run. (Simulations alone, and their derivatives, need it: they
 # compute more than is asked for.)
 _IDLE_IN_FITS = "simplify-while-loops"
 _OBJECTS = 100_000
 
 
-def fast_loops() -> None:
+def fast_loops(once: bool = False) -> None:
     """Let XLA compile each simulation loop as one function, in this process: small simulations then run several times faster on a CPU.
 
     With jaxlib 0.10 they are also compiled in half the time, by XLA's older code for fused operations and without its search for what a
@@ -26,6 +27,9 @@ def fast_loops() -> None:
     simulation that a fifth of that time went into collecting. One that is off stays off. And it passes over all that is there already
     (`gc.freeze`), the modules above all, which are looked through for nothing, last of all when the process ends: that took as long as
     a quarter of a small fit.
+
+    **Arguments:** `once`: for a script that computes little and each thing once, such as a fit of one small record. LLVM then leaves its
+    optimisations out (``--xla_backend_optimization_level=0``): a fit is compiled in two thirds of the time, and runs three times as long.
 
     Call it before jax computes anything. It adds to the environment variable `XLA_FLAGS`
     ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000``, ``--xla_cpu_use_fusion_emitters=false`` and
@@ -56,7 +60,8 @@ def fast_loops() -> None:
 
     known = jaxlib.version.__version_info__[:2] == _KNOWN_TO
     set_already = {flag.partition("=")[0] for flag in flags}
-    quicker = [flag for flag in _QUICKER if known and flag.partition("=")[0] not in set_already]
+    wanted = (*(_QUICKER if known else ()), *((_UNOPTIMISED,) if once else ()))
+    quicker = [flag for flag in wanted if flag.partition("=")[0] not in set_already]
     os.environ["XLA_FLAGS"] = " ".join([*flags, f"--xla_backend_extra_options={_OPTION}=1000000", *quicker])
 
 

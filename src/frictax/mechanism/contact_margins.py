@@ -34,8 +34,8 @@ def margins(now: Moment, c: int) -> dict[str, Array]:
     v = now.direction[c] * now.v_rel[c]
     forward, backward = (jnp.where(m == STUCK, reserve, inf) for reserve in _reserves(now, c))
     margins = {}
-    if now.contact(c).wall is not None:
-        wall, s = now.mode[now.contact(c).wall], now.position_of(c)
+    if (place := now.contact(c).wall) is not None:
+        wall, s = now.mode[place], now.position_of(c)
         forward, backward = jnp.where(wall == 1, inf, forward), jnp.where(wall == -1, inf, backward)
         low, high = part.stops()
         room_low, room_high = s - low + eps, high - s + eps

@@ -1,5 +1,7 @@
 """A mechanism at one moment: signals, positions and loads evaluated."""
 
+import dataclasses
+from functools import cached_property
 from typing import Any
 
 import equinox as eqx
@@ -10,61 +12,150 @@ from jaxtyping import Array
 from frictax.contacts import Mode
 from frictax.laws import AbstractLaw
 from frictax.mechanism.elimination import product
-from frictax.mechanism.layout import Contact, Flange, Form, Layout, forms, row_of, signal_of
+from frictax.mechanism.layout import Flange, Form, Layout, forms, row_of, signal_of
 from frictax.mechanism.moment import Moment
 
 FREE = int(Mode.FREE)
 
 
-def moment(mechanism: Any, layout: Layout, t: Array, y: Array, mode: Array) -> Moment:
-    """All that is known of a mechanism at time `t`, in state `y` and `mode`."""
-    pieces = [None if c.piece is None else mode[c.piece] for c in layout.contacts]
-    sides = [None if c.side is None else mode[c.side] for c in layout.contacts]
-    signals = [mode[layout.first_signal + j] for j in range(len(layout.signals))]
-    n = len(layout.coordinates)
-    q, u = [y[i] for i in range(n)], [y[n + i] for i in range(n)]
-    numbered = [(signal_of(mechanism, place), k) for place, k in zip(layout.signals, signals, strict=True)]
-    drive = [signal.on_piece(t, k) for signal, k in numbered]
-    bodies = forms(layout, lambda part: mechanism.parts[part].factors())
-    given = _given(mechanism, layout, t, numbered)
-    s, v = (_placed(bodies, values, [g[k] if g else None for g in given], t) for k, values in enumerate((q, u)))
-    load: list[Array] = [jnp.zeros_like(t)] * len(layout.bodies)
-    for k, (part, a, b) in enumerate(layout.compliants):
-        piece = mode[layout.first_gap + layout.gaps.index(k)] if k in layout.gaps else jnp.asarray(0)
-        f = sum(mechanism.parts[part].forces(*_stretch(mechanism, a, b, s, v, t), piece))
-        for flange, sign in ((a, 1.0), (b, -1.0)):
+@dataclasses.dataclass(frozen=True)
+class MachineMoment(Moment):
+    """A mechanism at time `t` in state `y` and the mode `numbers`. Each of its variables is computed when it is first asked for."""
+
+    mechanism: Any
+    layout: Layout
+    t: Array
+    y: Array
+    numbers: Array
+
+    @cached_property
+    def mode(self) -> list[Array]:
+        return [self.numbers[i] for i in range(self.numbers.shape[0])]
+
+    # -- bodies ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def q(self) -> list[Array]:
+        return [self.y[i] for i in range(len(self.layout.coordinates))]
+
+    @cached_property
+    def u(self) -> list[Array]:
+        n = len(self.layout.coordinates)
+        return [self.y[n + i] for i in range(n)]
+
+    @cached_property
+    def forms(self) -> list[Form]:
+        return forms(self.layout, lambda part: self.mechanism.parts[part].factors())
+
+    @cached_property
+    def s(self) -> list[Array]:
+        return _placed(self.forms, self.q, [g[0] if g else None for g in self._given], self.t)
+
+    @cached_property
+    def v(self) -> list[Array]:
+        return _placed(self.forms, self.u, [g[1] if g else None for g in self._given], self.t)
+
+    @cached_property
+    def given(self) -> list[Any]:
+        return [g[2] if g else None for g in self._given]
+
+    @cached_property
+    def _given(self) -> list[tuple[Array, Array, Array] | None]:
+        return _given(self.mechanism, self.layout, self.t, self._signals)
+
+    # -- forces but for friction -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _signals(self) -> list[tuple[Any, Array]]:
+        """Each signal and the piece it is on."""
+        first = self.layout.first_signal
+        return [(signal_of(self.mechanism, place), self.mode[first + j]) for j, place in enumerate(self.layout.signals)]
+
+    @cached_property
+    def drive(self) -> list[Array]:
+        return [signal.on_piece(self.t, k) for signal, k in self._signals]
+
+    @cached_property
+    def driven(self) -> list[Array]:
+        found = []
+        for part, flange, signal in self.layout.forces:
+            value = None if signal is None else self.drive[signal]
+            at = position(self.mechanism, flange, self.s), velocity(flange, self.v, self.t)
+            found.append(self.mechanism.parts[part].driven(value, *at))
+        return found
+
+    @cached_property
+    def load(self) -> list[Array]:
+        load: list[Array] = [jnp.zeros_like(self.t)] * len(self.layout.bodies)
+        for k, (part, a, b) in enumerate(self.layout.compliants):
+            f = sum(self.mechanism.parts[part].forces(*stretch(self, k), self.gap_piece(k)))
+            for flange, sign in ((a, 1.0), (b, -1.0)):
+                if flange.body is not None:
+                    load[flange.body] = load[flange.body] + sign * f
+        for (part, flange, _), f in zip(self.layout.forces, self.driven, strict=True):
             if flange.body is not None:
-                load[flange.body] = load[flange.body] + sign * f
-    driven = []
-    for part, flange, signal in layout.forces:
-        source, at = mechanism.parts[part], position(mechanism, flange, s)
-        driven.append(source.driven(None if signal is None else drive[signal], at, velocity(flange, v, t)))
-        if flange.body is not None:
-            load[flange.body] = load[flange.body] + driven[-1] + source.elastic(at)
-    rows = [row_of(contact, bodies) for contact in layout.contacts]
-    temperature = [y[2 * n + i] for i in range(len(layout.nodes))]
-    elements = [mechanism.parts[contact.part] for contact in layout.contacts]
-    for i, node in enumerate(layout.nodes):
-        for c in node.contacts:
-            elements[c] = _at_temperature(elements[c], temperature[i])
-    v_rel, directions, normals, scales = [], [], [], []
-    for c, contact in enumerate(layout.contacts):
-        part = elements[c]
-        moves = velocity(contact.flange, v, t)
-        has_support = contact.support is not None and contact.support.body is not None
-        v_rel.append(moves - velocity(contact.support, v, t) if has_support else moves)
-        normal = None
-        if contact.is_pressed:
-            press = drive[contact.signal] if contact.signal is not None else _pressed(mechanism, contact, part, t, s, v_rel[c])
-            normal = part.normal(press if contact.face is None else mode[contact.face] * press)
-        directions.append(jnp.where(mode[c] == FREE, 0, mode[c]))
-        normals.append(normal)
-        scales.append(part.scale(normal))
-    accelerations = [g[2] if g else None for g in given]
-    return Moment(
-        mechanism, layout, t, mode, q, u, s, v, bodies, accelerations, drive, driven, load, rows, v_rel, directions, pieces, normals,
-        scales, sides, elements, temperature,
-    )  # fmt: skip
+                elastic = self.mechanism.parts[part].elastic(position(self.mechanism, flange, self.s))
+                load[flange.body] = load[flange.body] + f + elastic
+        return load
+
+    # -- contacts --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def temperature(self) -> list[Array]:
+        first = 2 * len(self.layout.coordinates)
+        return [self.y[first + i] for i in range(len(self.layout.nodes))]
+
+    @cached_property
+    def elements(self) -> list[Any]:
+        found = [self.mechanism.parts[contact.part] for contact in self.layout.contacts]
+        for T, node in zip(self.temperature, self.layout.nodes, strict=True):
+            for c in node.contacts:
+                found[c] = _at_temperature(found[c], T)
+        return found
+
+    @cached_property
+    def rows(self) -> list[Form]:
+        return [row_of(contact, self.forms) for contact in self.layout.contacts]
+
+    @cached_property
+    def v_rel(self) -> list[Array]:
+        found = []
+        for contact in self.layout.contacts:
+            moves = velocity(contact.flange, self.v, self.t)
+            has_support = contact.support is not None and contact.support.body is not None
+            found.append(moves - velocity(contact.support, self.v, self.t) if has_support else moves)
+        return found
+
+    @cached_property
+    def direction(self) -> list[Array]:
+        modes = self.mode[: len(self.layout.contacts)]
+        return [jnp.where(mode == FREE, 0, mode) for mode in modes]
+
+    @cached_property
+    def piece(self) -> list[Any]:
+        return [None if c.piece is None else self.mode[c.piece] for c in self.layout.contacts]
+
+    @cached_property
+    def side(self) -> list[Any]:
+        return [None if c.side is None else self.mode[c.side] for c in self.layout.contacts]
+
+    @cached_property
+    def normal(self) -> list[Any]:
+        return [self._normal(c) if contact.is_pressed else None for c, contact in enumerate(self.layout.contacts)]
+
+    def _normal(self, c: int) -> Array:
+        contact, part = self.contact(c), self.part(c)
+        if contact.signal is not None:
+            press = self.drive[contact.signal]
+        else:  # what the motion makes of the normal force, over fn_max
+            at = position(self.mechanism, contact.flange, self.s)
+            at = at if contact.support is None else at - position(self.mechanism, contact.support, self.s)
+            press = part.f_normalized.in_motion(self.t, at, self.v_rel[c])
+        return part.normal(press if contact.face is None else self.mode[contact.face] * press)
+
+    @cached_property
+    def scale(self) -> list[Any]:
+        return [part.scale(normal) for part, normal in zip(self.elements, self.normal, strict=True)]
 
 
 def _given(mechanism: Any, layout: Layout, t: Array, numbered: list[tuple[Any, Array]]) -> list[tuple[Array, Array, Array] | None]:
@@ -93,20 +184,11 @@ def _placed(bodies: list[Form], values: list[Array], given: list[Any], t: Array)
     return [by if g is None and by is not None else (zero if by is None else by) + (0.0 if g is None else g) for by, g in both]
 
 
-def _pressed(mechanism: Any, contact: Contact, part: Any, t: Array, s: list[Array], v_rel: Array) -> Array:
-    """What the motion makes of the normal force of a contact, over fn_max."""
-    at = position(mechanism, contact.flange, s)
-    return part.f_normalized.in_motion(t, at if contact.support is None else at - position(mechanism, contact.support, s), v_rel)
-
-
-def _stretch(mechanism: Any, a: Flange, b: Flange, s: list[Array], v: list[Array], t: Array) -> tuple[Array, Array]:
-    return position(mechanism, b, s) - position(mechanism, a, s), velocity(b, v, t) - velocity(a, v, t)
-
-
 def stretch(now: Moment, k: int) -> tuple[Array, Array]:
     """Extension [m] of compliant number k and its rate [m/s]."""
     _, a, b = now.layout.compliants[k]
-    return _stretch(now.mechanism, a, b, now.s, now.v, now.t)
+    s_rel = position(now.mechanism, b, now.s) - position(now.mechanism, a, now.s)
+    return s_rel, velocity(b, now.v, now.t) - velocity(a, now.v, now.t)
 
 
 def forces(now: Moment, k: int) -> tuple[Array, Array]:

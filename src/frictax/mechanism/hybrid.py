@@ -264,7 +264,7 @@ class MechanicalSystem(AbstractHybridSystem):
 
     def moment(self, t: Array, y: Array, mode: Array) -> Moment:
         """All that is known of the mechanism at time `t`, in state `y` and `mode`."""
-        return dynamics.moment(self.mechanism, self.layout, t, y, mode)
+        return dynamics.MachineMoment(self.mechanism, self.layout, t, y, mode)
 
 
 def state_names(mechanism: Mechanism) -> tuple[str, ...]:

@@ -158,12 +158,8 @@ class AbstractLinkage(AbstractHybridSystem):
         direction = [jnp.where(mode[c] == FREE, 0, mode[c]) for c in range(k)]
         pieces = [None if c.piece is None else mode[c.piece] for c in laid.contacts]
         rows: list[Sparse] = [{c: 1.0} if self._is_by_joint else {i: jacobian[c, i] for i in range(n)} for c in range(k)]
-        none: list[Any] = []
-        return _LinkageMoment(
-            _Parts(self.frictions), laid, t, mode, list(q), list(u), none, v_rel, none, none, none, none, none, rows, v_rel, direction,
-            pieces, [None] * k, [1.0] * k, [None] * k, list(self.frictions), none,
-            self.mass_matrix(q), self.force(t, q, u, args), turning @ u,
-        )  # fmt: skip
+        modes, matrices = [mode[i] for i in range(mode.shape[0])], (self.mass_matrix(q), self.force(t, q, u, args), turning @ u)
+        return _LinkageMoment(_Parts(self.frictions), laid, t, modes, list(q), list(u), rows, v_rel, direction, pieces, *matrices)
 
     @property
     def _is_by_joint(self) -> bool:
@@ -179,9 +175,39 @@ class _Parts:
 class _LinkageMoment(Moment):
     """A linkage at one time, its matrices given as a whole."""
 
+    mechanism: Any
+    layout: Layout
+    t: Array
+    mode: list[Array]
+    q: list[Array]
+    u: list[Array]
+    rows: list[Sparse]
+    v_rel: list[Array]
+    direction: list[Array]
+    piece: list[Any]
     dense_mass: Array
     force: Array
     turning: Array  # dJ/dt u
+
+    @cached_property
+    def elements(self) -> list[Any]:
+        return list(self.mechanism.parts)
+
+    @cached_property
+    def normal(self) -> list[Any]:
+        return [None] * len(self.rows)
+
+    @cached_property
+    def side(self) -> list[Any]:
+        return [None] * len(self.rows)
+
+    @cached_property
+    def scale(self) -> list[Any]:
+        return [1.0] * len(self.rows)
+
+    @property
+    def v(self) -> list[Array]:
+        return self.v_rel
 
     @cached_property
     def mass_matrix(self) -> dict[int, Sparse]:

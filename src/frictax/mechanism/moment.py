@@ -1,6 +1,5 @@
 """The forces and accelerations of a mechanism at one moment, in given modes."""
 
-import dataclasses
 from functools import cached_property
 from typing import Any
 
@@ -17,12 +16,11 @@ STUCK = int(Mode.STUCK)
 _LEAST_SHARE = 1e-4  # of the greatest in its group
 
 
-@dataclasses.dataclass(frozen=True)
 class Moment:
     """A mechanism at one time: lists over its coordinates, bodies, signals, sources and contacts, all scalars.
 
-    - `q`, `u`: coordinates and their rates. `s`, `v`: of all bodies; `forms`: these as linear forms in the coordinates;
-      `given`: acceleration of a body that motions give it, None where there is none.
+    - `mode`: as it is numbered in the layout. `q`, `u`: coordinates and their rates. `s`, `v`: of all bodies; `forms`: these as linear
+      forms in the coordinates; `given`: acceleration of a body that motions give it, None where there is none.
     - `drive`: values of the signals; `driven`: the part of a source's force whose work a drive does.
     - `load`: the sum of the forces on a body but for friction [N].
     - `rows`: the motions of the contacts as linear forms; `v_rel`: their velocities; `direction`: 1, -1, or 0 for one that does not slide;
@@ -34,7 +32,7 @@ class Moment:
     mechanism: Any
     layout: Layout
     t: Array
-    mode: Array
+    mode: list[Array]
     q: list[Array]
     u: list[Array]
     s: list[Array]
