@@ -11,7 +11,7 @@ _DISABLED = "--xla_disable_hlo_passes"
 _QUICKER = ("--xla_cpu_use_fusion_emitters=false", f"{_DISABLED}=while-loop-invariant-code-motion")
 _KNOWN_TO = (0, 10)
 _UNOPTIMISED = "--xla_backend_optimization_level=0"
-# Takes a tenth of the time in which a fit is compiled, and none off its run. (Simulations alone, and their derivatives, need it: they
+# Takes a sixth of the time in which a fit is compiled, and nothing off its run. (Simulations alone, and their derivatives, need it: they
 # compute more than is asked for.)
 _IDLE_IN_FITS = "simplify-while-loops"
 _OBJECTS = 100_000
