@@ -12,12 +12,12 @@ from frictax.mechanism.contact_margins import margin_names, margins, rounding
 from frictax.mechanism.elimination import product
 from frictax.mechanism.energy import powers, stored
 from frictax.mechanism.heat import heat_flows
-from frictax.mechanism.held import hold
 from frictax.mechanism.layout import Layout, layout, signal_of
 from frictax.mechanism.mechanism import Mechanism
 from frictax.mechanism.moment import Moment
 from frictax.mechanism.settling import at_rest, fallen, is_off, settled
 from frictax.mechanism.system import DEADLINE, AbstractHybridSystem
+from frictax.parameters.held import hold
 from frictax.signals import Constant, Function
 from frictax.signals.function import longest_step
 

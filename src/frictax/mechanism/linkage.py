@@ -14,11 +14,11 @@ from frictax.contacts import SupportFriction
 from frictax.contacts.contact import has_breaks, piece_at
 from frictax.mechanism.contact_margins import FREE, margin_names, margins
 from frictax.mechanism.elimination import Sparse
-from frictax.mechanism.held import hold
 from frictax.mechanism.layout import Contact, Flange, Layout
 from frictax.mechanism.moment import Moment
 from frictax.mechanism.settling import at_rest, fallen, settled
 from frictax.mechanism.system import AbstractHybridSystem
+from frictax.parameters.held import hold
 
 
 class AbstractLinkage(AbstractHybridSystem):
