@@ -173,7 +173,8 @@ class _Parts:
 
 @dataclasses.dataclass(frozen=True)
 class _LinkageMoment(Moment):
-    """A linkage at one time, its matrices given as a whole."""
+    """A linkage at one time: `dense_mass` is M [kg or kg.m2], n x n; `force` has n entries [N or N.m]; `turning` is dJ/dt u [m/s2 or
+    rad/s2], one for each contact. The others are those of `Moment`."""
 
     mechanism: Any
     layout: Layout
@@ -187,7 +188,7 @@ class _LinkageMoment(Moment):
     piece: list[Any]
     dense_mass: Array
     force: Array
-    turning: Array  # dJ/dt u
+    turning: Array
 
     @cached_property
     def elements(self) -> list[Any]:
