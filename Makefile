@@ -38,8 +38,9 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 
+# By file: what the tests of one share is made once.
 test: lint
-	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8
+	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8 --dist loadfile
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .
