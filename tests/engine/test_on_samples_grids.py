@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from checks import assert_derivatives_agree, flat, rebuilt
 from machines import stick_slip
 from sampled import PULL, TS, block
 
@@ -51,6 +52,21 @@ def test_a_dip_of_the_velocity_below_0_inside_one_sample_is_a_stop(depth: float)
     sticks = math.acos(1 - 2 * math.pi * (A / math.pi - depth) / A) / (2 * math.pi)
     assert abs(float(run.events.time[0]) - sticks) <= 1e-6 / math.sqrt(depth)
     assert abs(float(run.events.time[1]) - 0.5) <= 1e-9
+
+
+def test_over_a_gap_steps_are_no_longer_than_elsewhere_and_derivatives_are_those_of_all_of_them() -> None:
+    every = np.linspace(0.0, 2.0, 401)
+    ts = every[(every < 0.4) | (every > 0.705)]
+    engine = FINE.over_gaps(ts)
+    assert engine.finer == ((79, 63),)
+    assert engine.steps(ts.size).sum() == 400
+    assert fx.OnSamples().over_gaps(every) == fx.OnSamples()
+    machine = stick_slip(peak=1.05)
+    agree(machine, ts, engine)
+    without = fx.simulate(machine, every, FINE).ys[np.isin(every, ts)]
+    np.testing.assert_allclose(fx.simulate(machine, ts, engine).ys, without, rtol=0, atol=1e-8)
+    paths = ("friction.f_pos.F_Coulomb", "friction.f_pos.fexp", "mass.m")
+    assert_derivatives_agree(lambda x: jnp.ravel(fx.simulate(rebuilt(machine, paths, x), ts, engine).ys[1:]), flat(machine, paths), 1e-4)
 
 
 BESIDE = np.concatenate([[0.0], np.cumsum(np.full(200, 0.01))])

@@ -58,7 +58,28 @@ def test_two_runs_of_a_fit_are_equal_bit_for_bit(run, found) -> None:
     assert np.array_equal(again.covariance, found.covariance)
 
 
-BAD_START = {"F_prop": 1.0, "F_Coulomb": 1.5, "F_Stribeck": 0.1, "fexp": 50.0}
+BAD_START = {"F_prop": 0.66, "F_Coulomb": 1.95, "F_Stribeck": 1.35, "fexp": 60.0}
+
+
+STRAYS = [
+    {"F_prop": 1.0, "F_Coulomb": 1.5, "F_Stribeck": 0.1, "fexp": 50.0},
+    {"F_prop": 0.5, "F_Coulomb": 0.4, "F_Stribeck": 1.2, "fexp": 60.0},
+]
+
+
+@pytest.mark.parametrize("start", STRAYS, ids=["too steep", "too flat"])
+def test_a_stribeck_force_that_is_lost_on_the_way_is_brought_back(run, found, start) -> None:
+    """From there the search first ends where it has no depth or no width, at 14 times the noise."""
+    away = fx.fit(block(**start), run, free=LAW)
+    assert away.converged
+    for path, value in found.values.items():
+        assert away.values[path] == pytest.approx(value, rel=1e-3)
+
+
+def test_more_starts_are_never_worse_than_one(run) -> None:
+    alone = fx.fit(block(**BAD_START), run, free=LAW)
+    many = fx.fit(block(**BAD_START), run, free=LAW, starts=3, spread=3.0, seed=2)
+    assert many.noise_scale <= alone.noise_scale * (1 + 1e-6)
 
 
 def test_many_starts_leave_the_local_minimum_of_a_single_one_and_are_reproducible(run, found) -> None:

@@ -48,6 +48,64 @@ def test_windows_with_free_starts_find_them_within_their_errors(seen) -> None:
     assert found.rms["run"]["mass.s"] == pytest.approx(1e-4, rel=0.15)
 
 
+SPRUNG = ("mass.m", "friction.f_pos.F_Coulomb", "friction.f_pos.F_prop", "spring.c")
+IMPERFECT = {
+    "offset and drift": fx.Instrument(offset=0.02, drift=0.004),
+    "gain": fx.Instrument(gain=1.03),
+    "delay": fx.Instrument(delay=0.006),
+    "lead": fx.Instrument(delay=-0.006),
+}
+FROM_MEASURED = {
+    "windows": (fx.Windows(0.5), 2e-4),
+    "windows with free starts": (fx.Windows(0.5, free_starts=True), 1e-6),
+    "one run": (fx.FreeRun(measured_start=True), 1e-6),
+    "inverse dynamics": (fx.InverseDynamics(50.0), 0.03),  # which smooths what a stop does
+}
+
+
+@pytest.mark.parametrize("objective", FROM_MEASURED)
+@pytest.mark.parametrize("sensor", IMPERFECT)
+def test_what_starts_from_a_measurement_takes_off_what_the_sensor_adds(sensor: str, objective: str) -> None:
+    """Of a record without noise whose sensor is found with the machine, or known where nothing in the record tells its gain."""
+    t, judge = np.linspace(0.0, 4.0, 2001), FROM_MEASURED[objective]
+    force = 14.0 * np.sin(2 * np.pi * 0.4 * t) + 7.0 * np.sin(2 * np.pi * 1.1 * t)
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=2.0),
+        wall=fx.Fixed(),
+        spring=fx.Spring("wall", "mass", c=100.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=3.0, F_prop=3.0)),
+        drive=fx.Force("mass", fx.Sampled(t, force)),
+    )
+    true = np.asarray(fx.simulate(machine, t)["mass"].s)
+    shown = np.asarray(IMPERFECT[sensor](jnp.asarray(t), jnp.asarray(true), 0.0))
+    seen = fx.Record(t, {"drive": force}, {"mass.s": shown}, {"mass.s": 1e-5}, name="run")
+    values = {"offset and drift": {"offset": 0.02, "drift": 0.004}, "delay": {"delay": 0.006}, "lead": {"delay": -0.006}}.get(sensor, {})
+    if objective == "inverse dynamics":  # it leaves slow samples out, and which these are depends on the delay
+        values.pop("delay", None)
+    known = {} if values else {"outputs.mass.s": IMPERFECT[sensor]}
+    free = [*SPRUNG, *(f"outputs.mass.s.{name}" for name in values)]
+    found = fx.fit(machine, seen, free=free, objective=judge[0], instruments=known, method=fx.LevenbergMarquardt(max_steps=40))
+    wanted = dict(zip(SPRUNG, (2.0, 3.0, 3.0, 100.0), strict=True)) | {f"outputs.mass.s.{n}": x for n, x in values.items()}
+    for path, value in wanted.items():
+        assert found.values[path] == pytest.approx(value, rel=judge[1]), (path, found)
+
+
+def test_a_gap_in_a_record_is_gone_over_in_steps_of_the_usual_length() -> None:
+    """One cycle of an oscillator is missing at 200 Hz, which one step a sample would miss by a third of its amplitude."""
+    t = np.arange(0.0, 3.0, 0.005)
+    t = t[(t < 1.0) | (t > 2.0)]
+    law = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=0.5, F_prop=0.2))
+    machine = fx.Mechanism(mass=fx.Mass(m=1.0, s=1.0), wall=fx.Fixed(), spring=fx.Spring("wall", "mass", c=39.5), friction=law)
+    s = np.asarray(fx.simulate(machine, t, fx.Adaptive())["mass"].s) + 1e-4 * np.random.default_rng(0).standard_normal(t.size)
+    seen = fx.Record(t, outputs={"mass.s": s}, sd={"mass.s": 1e-4}, name="run")
+    true = {"spring.c": 39.5, "friction.f_pos.F_Coulomb": 0.5, "friction.f_pos.F_prop": 0.2}
+    for objective in (fx.FreeRun(), fx.Windows(0.25, free_starts=True)):
+        found = fx.fit(machine, seen, free=list(true), objective=objective)
+        assert found.noise_scale == pytest.approx(1.0, abs=0.15)
+        for path, value in true.items():
+            assert abs(found.values[path] - value) < 4 * found.standard_errors[path], found
+
+
 def _left(found: Any, objective: Any, goes_on: bool = False) -> Any:
     """What is left of a record, a row a sample without the first, as a function of the values."""
     problem = found.problem

@@ -1,5 +1,6 @@
 """How to walk: typed options of the engine."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -117,6 +118,9 @@ class ForwardAlone(eqx.Module):
     """`diffrax.ForwardMode()` in one word, which diffrax need not be imported for."""
 
 
+_GAP = 2.5  # usual steps of a record
+
+
 class OnSamples(eqx.Module):
     """One step from each sample of a record to the next, events located inside the step: for measured drives.
 
@@ -132,6 +136,7 @@ class OnSamples(eqx.Module):
     - `max_events`: how many mode changes, and switches of drives between samples, a run may have.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for forward mode alone, which then takes value
       and derivatives in one pass and compiles in a third of the time. `fit` uses it.
+    - `finer`: pairs (i, k), for k times as many steps from sample i to the next, as a gap in a record asks for: see `over_gaps`.
 
     **Raises:** `ValueError` for a solver that is none, or a count that is not a whole number >= 1.
     """
@@ -140,6 +145,28 @@ class OnSamples(eqx.Module):
     substeps: int = eqx.field(static=True, default=1)
     max_events: int = eqx.field(static=True, default=1000)
     adjoint: Any = None
+    finer: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
+
+    def over_gaps(self, t: np.ndarray) -> "OnSamples":
+        """These options, with steps no longer than usual where the times `t` have a gap: an interval of more than 2.5 median ones.
+
+        `fit` does so with its records.
+
+        >>> import frictax as fx, numpy as np
+        >>> fx.OnSamples().over_gaps(np.array([0.0, 0.1, 0.2, 0.6, 0.7])).finer
+        ((2, 4),)
+        """
+        steps = np.diff(np.asarray(t))
+        usual = float(np.median(steps)) if steps.size else 1.0
+        finer = tuple((int(i), math.ceil(steps[i] / usual - 1e-6)) for i in np.flatnonzero(steps > _GAP * usual))
+        return OnSamples(self.solver, self.substeps, self.max_events, self.adjoint, finer) if finer != self.finer else self
+
+    def steps(self, samples: int) -> np.ndarray:
+        """How many steps lie between each of `samples` samples and the next."""
+        steps = np.full(max(samples - 1, 0), self.substeps)
+        for i, k in self.finer:
+            steps[i] *= k
+        return steps
 
     def __check_init__(self) -> None:
         for name in ("substeps", "max_events"):

@@ -8,6 +8,7 @@ import equinox as eqx
 import equinox.internal as eqxi  # unvmap_any: a loop must go on while any lane of a vmap needs it, and its counter stays one number
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from frictax.engine.bracket import Bracket
@@ -61,7 +62,7 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
     """
     system = Reused(model)
     still = hold(system)
-    grid, slacks = fine_grid(t0, ts, options.substeps)
+    grid, slacks = fine_grid(t0, ts, options)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
     # The last row of each, and of the log, takes what is not to be kept: choosing the row costs less than reading what stands there.
@@ -112,7 +113,7 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
     zero = jnp.array(0, jnp.int32)
     carry = (zero, y0, mode0, jnp.array(True), ys, modes, log, zero, Result.successful)
     _, _, _, _, ys, modes, log, count, result = jax.lax.while_loop(lambda c: c[0] < steps, body, carry)
-    kept = slice(0, steps, options.substeps)
+    kept = at_samples(options, ts.shape[0])
     log = jax.tree_util.tree_map(lambda rows: rows[:-1], log)
     whole = (modes[kept], log.fired, log.before, log.after, count, result, 0 * count + (steps - 1))
     return (ys[kept], log.t1), whole, (ys, modes, log, count)
@@ -334,13 +335,25 @@ def _writer(axis: int) -> Callable:
     return write
 
 
-def fine_grid(t0: Any, ts: Any, substeps: int) -> tuple[Array, Array]:
+def at_samples(options: OnSamples, samples: int) -> Any:
+    """At the ends of which steps the samples lie."""
+    if options.finer:
+        return np.concatenate([[0], np.cumsum(options.steps(samples))])
+    return slice(0, (samples - 1) * options.substeps + 1, options.substeps)
+
+
+def fine_grid(t0: Any, ts: Any, options: OnSamples) -> tuple[Array, Array]:
     """The times at which steps begin and end, and for each step the time [s] within which two times are one: drives may miss samples by
-    a rounding. The steps are those between samples, `substeps` for each, and a last one of no length, for what happens at the run's end.
+    a rounding. The steps are those between samples, and a last one of no length, for what happens at the run's end.
     """
     times = jnp.concatenate([jnp.asarray(t0, ts.dtype)[None], jax.lax.stop_gradient(ts)[1:]])
-    if substeps > 1 and ts.shape[0] > 1:
-        share = (jnp.arange(substeps) / substeps).astype(times.dtype)
+    if options.finer:
+        steps = options.steps(ts.shape[0])
+        before, first = (np.repeat(a, steps) for a in (np.arange(steps.size), np.cumsum(steps) - steps))
+        share = ((np.arange(before.size) - first) / steps[before]).astype(times.dtype)
+        times = jnp.concatenate([times[before] + jnp.diff(times)[before] * share, times[-1:]])
+    elif options.substeps > 1 and ts.shape[0] > 1:
+        share = (jnp.arange(options.substeps) / options.substeps).astype(times.dtype)
         times = jnp.concatenate([(times[:-1, None] + jnp.diff(times)[:, None] * share).reshape(-1), times[-1:]])
     lengths = hold(jnp.diff(times))
     slacks = jnp.minimum(1e-9 * lengths + 4 * jnp.finfo(times.dtype).eps * jnp.abs(hold(times[1:])), 0.1 * lengths)

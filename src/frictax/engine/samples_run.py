@@ -11,7 +11,7 @@ from frictax.engine.linear import linear, read_later
 from frictax.engine.options import OnSamples
 from frictax.engine.result import SECOND
 from frictax.engine.reused import Reused
-from frictax.engine.samples import Piece, as_of, cross_inside, fine_grid, march
+from frictax.engine.samples import Piece, as_of, at_samples, cross_inside, fine_grid, march
 from frictax.engine.stepping import advance
 
 
@@ -53,7 +53,7 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     nothing = jax.tree_util.tree_map(lambda x: jnp.zeros_like(x) + nought, floats)
     # Forward mode goes the whole way once more instead of along the log: where the values are not asked for, this is all that is done.
     push = lambda along: jax.jvp(run, at, along, has_aux=True)[1]  # noqa: E731
-    pull = _pull(moved, rest, *fine_grid(t0_, ts_, options.substeps), log, options, d_t0 is None)
+    pull = _pull(moved, rest, *fine_grid(t0_, ts_, options), log, options, d_t0 is None)
     d_ys, d_times = linear(push, pull, along, nothing)
     d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
     return (floats, whole), ((d_ys, d_times), jax.tree_util.tree_map(lambda _: None, whole))
@@ -79,7 +79,7 @@ def _pull(moved: Any, rest: Any, grid: Any, slacks: Any, record: Any, options: O
 
     def pull(cotangents: Any) -> Any:
         c_ys, c_times = cotangents
-        c_all = jnp.zeros_like(ys).at[: steps : options.substeps].set(c_ys)
+        c_all = jnp.zeros_like(ys).at[at_samples(options, c_ys.shape[0])].set(c_ys)
         nothing = jax.tree_util.tree_map(jnp.zeros_like, moved)
         add = lambda a, b: jax.tree_util.tree_map(jnp.add, a, b)  # noqa: E731
 

@@ -10,7 +10,7 @@ import frictax
 from frictax.export.modelica_machine import machine_text, modifiers, write_machine
 from frictax.fitting.bench import driven, moved_to, state_names
 from frictax.fitting.found_machine import FoundMachine
-from frictax.fitting.objectives import acting
+from frictax.fitting.objectives import acting, seen_in, undone
 from frictax.fitting.problem import SteadyPlan
 from frictax.mechanism import Mechanism
 
@@ -56,9 +56,9 @@ def _identified(found: FoundMachine, label: str | None, options: dict[str, Any])
         system = driven(machine, plan.t, acting(bench, plan, found.problem.delayed), plan.hold)
         machine = getattr(system, "mechanism", machine)
         if isinstance(machine, Mechanism):
-            states = state_names(machine)
-            known = {**plan.known, **plan.start}  # what inverse dynamics knows at all times, others at the start or of each window
-            start = {name: jnp.ravel(values)[0] for name, values in known.items() if name in states}
+            channels, delayed = found.records[label].outputs, found.problem.delayed
+            states = [name for name in state_names(machine) if name in plan.known]
+            start = {name: undone(bench, plan, name, *seen_in(name, channels), 0, delayed) for name in states}
             machine = getattr(moved_to(system, start), "mechanism", machine)
         settings |= {"start_time": float(plan.t[0]), "stop_time": float(plan.t[-1])}
     return machine, settings | options

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from frictax.fitting.residual_study import ResidualStudy
     from frictax.fitting.uncertainty import Uncertainty
 
+_LARGE = 3.0  # times the standard deviations given: residuals that noise does not explain
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class FoundMachine(Estimated):
@@ -273,7 +275,8 @@ def found_machine(
         for i, (n, u) in enumerate(zip(names, owners, strict=True))
         if shown[i]
     )  # fmt: skip
-    warnings = [] if bool(state.settled) else [_not_settled(method, int(state.steps))]
+    warnings = [] if bool(state.settled) else [_not_settled(method, int(state.steps), problem.objective)]
+    warnings += _too_large(problem, records, scale)
     if not np.any(norms > 0):
         warnings = [
             "Nothing that may move changes what was measured, so the start values stay: does the machine stand still with them? "
@@ -383,7 +386,23 @@ def _identifiability(jacobian: Any, names: list[str], active: Any, x: Any, betwe
     return Identifiability(knowledge, tuple(sentences), s, condition, tuple(null))
 
 
-def _not_settled(method: AbstractMethod, steps: int) -> str:
+def _too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> list[str]:
+    """A sentence where residuals are far larger than what was measured is said to be uncertain."""
+    deviations = [r.sd.get(name) for r in records.values() if isinstance(r, Record) for name in r.outputs]
+    if scale < _LARGE or not deviations or any(sd is None for sd in deviations) or not problem.objective.in_units_of_outputs():
+        return []
+    return [
+        f"What is left is {scale:.3g} times as large as the standard deviations given: the machine lacks something, they are too small, or "
+        "this is not the least misfit there is. Look at found.residual_study(), and compare starts=16 or `Windows(free_starts=True)`."
+    ]
+
+
+def _not_settled(method: AbstractMethod, steps: int, objective: AbstractObjective) -> str:
+    if isinstance(method, LevenbergMarquardt) and steps < method.max_steps and not objective.in_units_of_outputs():
+        return (
+            f"The search ended after {steps} steps: no step makes the misfit less although its slope says so, as where parameters can "
+            "hardly be told apart. Fit fewer."
+        )
     if isinstance(method, LevenbergMarquardt) and steps < method.max_steps:
         return (
             f"The search ended after {steps} steps at a kink: no step makes the misfit less although its slope says so, for a stop or a "

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from frictax.parameters import Positive, Real, Scalar, check, parameter
+from frictax.parameters import Numbers, Positive, Real, Scalar, check, parameter
 
 
 @functools.cache
@@ -44,3 +44,8 @@ class Instrument(eqx.Module):
         """The channel as it comes out; `delayed` is false where the delay is known to be 0, which saves looking up."""
         late = jnp.interp(t - self.delay, t, x) if delayed else x
         return self.gain * late + self.offset + self.drift * (t - t0)
+
+    def undone(self, t: Float[Numbers, "*n"], y: Float[Numbers, "*n"], t0: Any, order: int = 0) -> Float[Numbers, "*n"]:
+        """The x that came out as `y` at the time `t`, a delay later; of derivatives by time if `order` is 1 or 2."""
+        added = (self.offset + self.drift * (t - t0), self.drift, 0.0)[order]
+        return (y - added) / self.gain

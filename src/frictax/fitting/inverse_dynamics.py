@@ -9,12 +9,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.fitting.bench import Bench, driven, moved_to
-from frictax.fitting.objectives import AbstractObjective, Plan, acting, check_positive, plan_of
+from frictax.fitting.objectives import AbstractObjective, Plan, acting, check_positive, plan_of, undone
 from frictax.fitting.parcel import parcel, static
 from frictax.fitting.record import Record
 from frictax.fitting.smoothing import smooth
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.parameters import Numbers
+from frictax.parameters.held import hold
 
 
 @parcel
@@ -23,7 +24,7 @@ class InverseDynamics(AbstractObjective):
 
     Positions pass a Butterworth low-pass of order 4 forward and backward (no phase shift) and are differenced for v and a. Linear in
     masses, Coulomb and viscous coefficients, so that it takes milliseconds from any start. Noise of v and a biases it, and it says nothing
-    of breakaway; so it is where a fit starts.
+    of breakaway; so it is where a fit starts. The delay of a sensor that is not known is for `Windows` to find.
 
     **Arguments:** `cutoff` [Hz] of the filter; `v_min`, as a share of the highest speed: slower samples are left out, for their direction
     is not known.
@@ -78,4 +79,22 @@ class InverseDynamics(AbstractObjective):
             a, m = moment.accelerations, moment.inertias
             return jnp.stack([m[i] * (a[i] - now[f"{b}.a"]) for i, b in enumerate(bodies)])
 
-        return jax.vmap(one)(jnp.asarray(plan.t), plan.known)
+        moves = motion(bench, plan, delayed)
+        lacking = jax.vmap(one)(jnp.asarray(plan.t), moves)
+        if not any(name.startswith("outputs.") for name in delayed):
+            return lacking
+        # Which samples are slow was told from what a delayed sensor showed, at other times than the machine was.
+        speeds = [jnp.abs(hold(v)) for name, v in moves.items() if name.rpartition(".")[2] in ("v", "w")]
+        fast = [v >= self.v_min * jnp.max(v) for v in speeds]
+        return jnp.where(jnp.stack(fast).all(axis=0)[:, None], lacking, 0.0)
+
+
+def motion(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
+    """Positions, velocities and accelerations of the bodies at each sample, without what sensors add to them."""
+    found = {}
+    for name in plan.known:
+        body, _, variable = name.rpartition(".")
+        position = next(f"{body}.{s}" for s in ("s", "phi") if f"{body}.{s}" in plan.known)
+        order = {"s": 0, "phi": 0, "v": 1, "w": 1, "a": 2}[variable]
+        found[name] = undone(bench, plan, name, position, order, slice(None), delayed)
+    return found

@@ -13,7 +13,7 @@ from frictax.engine import Result, walk
 from frictax.fitting.bench import Bench, Named, contact_forces, driven, moved_to, state_names
 from frictax.fitting.instruments import perfect
 from frictax.fitting.kept_programs import kept
-from frictax.fitting.objectives import FreeRun, Plan, acting
+from frictax.fitting.objectives import FreeRun, Plan, acting, dividing, measured_starts
 from frictax.fitting.record import Record
 from frictax.mechanism import MechanicalSystem
 
@@ -56,7 +56,8 @@ def motion(found: "FoundMachine", record: str | Record, objective: FreeRun | Non
     bench = found.problem.bench_at(jnp.asarray(found.x), i)
     plan = objective.plan(bench.machine, data)
     inputs = {n: bench.inputs.at(n) if bench.inputs.has(n) else perfect() for n in plan.inputs}
-    here = Bench(bench.machine, Named.of(inputs), bench.outputs)
+    outputs = {n: bench.outputs.at(n) if bench.outputs.has(n) else perfect() for n in plan.names}
+    here = Bench(bench.machine, Named.of(inputs), Named.of(outputs))
     ys, modes, forces, ended = _run(here, plan, found.problem.engine, found.problem.delayed)
     result = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(Result.successful), [ended])
     names = contact_names(bench.machine)
@@ -79,10 +80,11 @@ def contact_names(machine: Any) -> list[str]:
 @kept
 def _run(bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> tuple[Array, Array, Array, Array]:
     t = jnp.asarray(plan.t)
-    system: Any = moved_to(driven(bench.machine, t, acting(bench, plan, delayed), plan.hold), plan.start)
+    start = measured_starts(bench, plan, delayed)
+    system: Any = moved_to(driven(bench.machine, t, acting(bench, plan, delayed), plan.hold), start)
     y0, mode0 = system.start(t[0])
-    if plan.start and not isinstance(system, MechanicalSystem):
-        y0, mode0 = system.begin(t[0], jnp.stack([jnp.asarray(plan.start.get(name, y0[i])) for i, name in enumerate(system.states())]))
-    path = walk(system, y0, mode0, t, options=engine)
+    if start and not isinstance(system, MechanicalSystem):
+        y0, mode0 = system.begin(t[0], jnp.stack([start[name] if name in start else y0[i] for i, name in enumerate(system.states())]))
+    path = walk(system, y0, mode0, t, options=dividing(engine, plan))
     forces = jax.vmap(lambda t, y, mode: contact_forces(system, t, y, mode))(t, path.ys, path.modes)
     return path.ys, path.modes, forces, *jax.tree_util.tree_leaves(path.result)

@@ -1,7 +1,7 @@
 """What a fit compares with a record, and from where."""
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from frictax.engine import Result
+from frictax.engine import OnSamples, Result
 from frictax.fitting.bench import Bench, driven, simulated, state_names
 from frictax.fitting.parcel import parcel, static
 from frictax.fitting.record import Record
 from frictax.fitting.smoothing import smooth
 from frictax.mechanism import Mechanism, PositionController
 from frictax.parameters import Numbers
+from frictax.parameters.held import hold
 
 
 @parcel
@@ -25,8 +26,10 @@ class Plan:
 
     - `t` (n,), `inputs`; `rows`: numbers of the samples of each window (w, k), or None for the record in one piece.
     - `measured`, `weight` (..., c): what the predictions are compared with, and 1/sd; 0 leaves a value out.
-    - `start`: states known at the start of the run or of each window; `known`: channels that the objective needs besides.
+    - `known`: states over the record, as smoothed sensors have them, with derivatives where the objective needs these.
+    - `start`: which states a run or each window starts from, with what the sensors have of them there.
     - `goes_on` (w,): whether a window begins where the one before has ended, instead.
+    - `finer`: of a run in one piece, how its steps are divided over gaps.
     """
 
     t: Float[Numbers, " n"]
@@ -39,6 +42,7 @@ class Plan:
     goes_on: Bool[Numbers, " w"] | None
     names: tuple[str, ...] = static()
     hold: bool = static()
+    finer: tuple[tuple[int, int], ...] = static()
 
 
 class AbstractObjective(abc.ABC):
@@ -93,8 +97,8 @@ class FreeRun(AbstractObjective):
 
     def plan(self, machine: Any, record: Record) -> Plan:
         measured, weight = _channels(record)
-        start = {name: x[0] for name, x in _states(machine, record, self.cutoff).items()} if self.measured_start else {}
-        return plan_of(record, measured, weight, start)
+        known = _states(machine, record, self.cutoff) if self.measured_start else {}
+        return plan_of(record, measured, weight, {name: x[0] for name, x in known.items()}, known=known)
 
     def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
         return self._run(bench, plan, engine, delayed)[0]
@@ -104,8 +108,8 @@ class FreeRun(AbstractObjective):
 
     def _run(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> tuple[Array, Any]:
         system = driven(bench.machine, plan.t, acting(bench, plan, delayed), plan.hold)
-        values, result, _ = simulated(system, plan.t, plan.names, engine, plan.start)
-        return _recorded(bench, plan.names, plan.t, values, plan.t[0], delayed), result
+        values, result, _ = simulated(system, plan.t, plan.names, dividing(engine, plan), measured_starts(bench, plan, delayed))
+        return _recorded(bench, plan.names, plan.t, values, plan.t[0], delayed, plan.measured), result
 
 
 @parcel
@@ -159,7 +163,8 @@ class Windows(AbstractObjective):
     """The record cut in windows, each a run of its own from the smoothed measurement; all are simulated in one program (multiple shooting).
 
     Well conditioned where a free run is not, and what is fitted is friction and not the sum of all errors since the start. Of each window
-    the first sample is not counted, since the run starts there. That the starts are measured too, the intervals do not know.
+    the first sample is not counted, since the run starts there, nor what a delayed sensor shows of the time before, nor what comes after a
+    gap. That the starts are measured too, the intervals do not know.
 
     **Arguments:** `length` of a window [s]; `cutoff` [Hz] of the zero-phase filter that the starts are read from; `free_starts`: whether
     the starts are found with the parameters, each from its own window, instead of being trusted. Then the first samples count too.
@@ -187,8 +192,12 @@ class Windows(AbstractObjective):
         measured, weight = (x[rows] for x in _channels(record))
         if not self.free_starts:
             weight[:, 0] = 0.0
-        start = {name: x[rows[:, 0]] for name, x in _states(machine, record, self.cutoff).items()}
-        return plan_of(record, measured, weight, start, rows)
+        after = np.zeros(rows.shape, bool)  # what comes after a gap, over which a window is led by one step
+        for i, _ in OnSamples().over_gaps(record.t).finer:
+            after |= (rows > i) & (rows[:, :1] <= i)
+        weight[after] = 0.0
+        known = _states(machine, record, self.cutoff)
+        return plan_of(record, measured, weight, {name: x[rows[:, 0]] for name, x in known.items()}, rows, known)
 
     def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
         return self._runs(bench, plan, engine, delayed)[0]
@@ -201,27 +210,29 @@ class Windows(AbstractObjective):
     def _runs(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> tuple[Array, Any]:
         given, times = acting(bench, plan, delayed), jnp.asarray(plan.t)
 
-        def window(rows: Numbers, start: Mapping[str, Numbers]) -> tuple[Array, tuple[Array, Any]]:
+        def window(rows: Numbers, start: Mapping[str, Numbers], measured: Numbers) -> tuple[Array, tuple[Array, Any]]:
             t = times[rows]
             system = driven(bench.machine, t, {name: x[rows] for name, x in given.items()}, plan.hold)
             values, result, end = simulated(system, t, plan.names, engine, start)
-            return end, (_recorded(bench, plan.names, t, values, times[0], delayed), result)
+            return end, (_recorded(bench, plan.names, t, values, times[0], delayed, measured), result)
 
         assert plan.rows is not None
         assert plan.goes_on is not None
-        names, starts = state_names(bench.machine), {name: jnp.asarray(x) for name, x in plan.start.items()}
+        names, measured = state_names(bench.machine), jnp.asarray(plan.measured)
+        begins = {name: jnp.asarray(x) for name, x in (plan.start if self.free_starts else measured_starts(bench, plan, delayed)).items()}
         if not in_turn():
-            return jax.vmap(window)(plan.rows, starts)[1]
+            return jax.vmap(window)(plan.rows, begins, measured)[1]
 
-        def after(end: Array, at: tuple[Numbers, Any, Mapping[str, Numbers]]) -> tuple[Array, tuple[Array, Any]]:
-            rows, goes_on, start = at
-            end, out = window(rows, {name: jnp.where(goes_on, end[names.index(name)], x) for name, x in start.items()})
+        def after(end: Array, at: tuple[Numbers, Any, Mapping[str, Numbers], Numbers]) -> tuple[Array, tuple[Array, Any]]:
+            rows, goes_on, start, measured = at
+            end, out = window(rows, {name: jnp.where(goes_on, end[names.index(name)], x) for name, x in start.items()}, measured)
             return end[: len(names)], out
 
         # What is handed on has derivatives, and JAX is spared tracing all twice to find that out.
         floats = jax.tree_util.tree_leaves(eqx.filter(bench, eqx.is_inexact_array))
         nought = 0.0 * sum((jnp.sum(jnp.where(jnp.isfinite(x), x, 0.0)) for x in floats), start=jnp.zeros(()))
-        return jax.lax.scan(after, jnp.zeros(len(names)) + nought, (jnp.asarray(plan.rows), jnp.asarray(plan.goes_on), starts))[1]
+        each = jnp.asarray(plan.rows), jnp.asarray(plan.goes_on), begins, measured
+        return jax.lax.scan(after, jnp.zeros(len(names)) + nought, each)[1]
 
     def fits_starts(self) -> bool:
         return self.free_starts
@@ -232,15 +243,60 @@ def in_turn() -> bool:
     return jax.default_backend() == "cpu"
 
 
+def dividing(engine: Any, plan: Plan) -> Any:
+    """`engine` with steps no longer than usual where the record has a gap."""
+    if not plan.finer or not isinstance(engine, OnSamples):
+        return engine
+    return OnSamples(engine.solver, engine.substeps, engine.max_events, engine.adjoint, plan.finer)
+
+
 def acting(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
     """The inputs as they act on the machine."""
     return {name: bench.inputs.at(name)(plan.t, x, plan.t[0], f"inputs.{name}" in delayed) for name, x in plan.inputs.items()}
 
 
-def _recorded(bench: Bench, names: tuple[str, ...], t: Numbers, values: Array, t0: Any, delayed: frozenset[str]) -> Array:
-    """The outputs as the sensors record them."""
-    columns = [bench.outputs.at(name)(t, values[:, i], t0, f"outputs.{name}" in delayed) for i, name in enumerate(names)]
+def _recorded(
+    bench: Bench, names: tuple[str, ...], t: Numbers, values: Array, t0: Any, delayed: frozenset[str], measured: Numbers
+) -> Array:
+    """The outputs as the sensors record them. What a delayed one shows of the time before the run or after it is what was measured, so that
+    it does not count; of a delay of more than a quarter of the run, that of its first or last moment."""
+    columns = []
+    for i, name in enumerate(names):
+        sensor, late = bench.outputs.at(name), f"outputs.{name}" in delayed
+        shown = sensor(t, values[:, i], t0, late)
+        if late:
+            of = t - hold(sensor.delay)
+            unknown = ((of < t[0]) | (of > t[-1])) & (jnp.abs(hold(sensor.delay)) <= 0.25 * (t[-1] - t[0]))
+            shown = jnp.where(unknown & jnp.isfinite(shown), jnp.asarray(measured)[:, i], shown)
+        columns.append(shown)
     return jnp.stack(columns, axis=1)
+
+
+def measured_starts(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
+    """The states in which the run or each window begins, without what sensors add to them."""
+    rows = 0 if plan.rows is None else plan.rows[:, 0]
+    return {name: undone(bench, plan, name, *seen_in(name, plan.names), rows, delayed) for name in plan.start}
+
+
+def undone(bench: Bench, plan: Plan, name: str, of: str, order: int, rows: Any, delayed: frozenset[str]) -> Array:
+    """`plan.known[name]` at the samples `rows`, read from channel `of` or its derivative of that `order`, without what its sensor adds."""
+    t, read, sensor = jnp.asarray(plan.t), jnp.asarray(plan.known[name]), bench.outputs.at(of)
+    if f"outputs.{of}" not in delayed:
+        return sensor.undone(t[rows], read[rows], t[0], order)
+    late = t[rows] + sensor.delay
+    return sensor.undone(late, jnp.interp(late, t, read), t[0], order)
+
+
+def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
+    """The channel that a state is read from, and as which derivative of it."""
+    return (name, 0) if name in channels else (_position_of(name) or name, 1)
+
+
+def _position_of(name: str) -> str | None:
+    """The position of which the state `name` is the velocity; None where it is none."""
+    body, dot, variable = name.rpartition(".")
+    position = {"v": "s", "w": "phi"}.get(variable)
+    return None if position is None else f"{body}{dot}{position}"
 
 
 def plan_of(
@@ -252,7 +308,8 @@ def plan_of(
     start = {name: array(x) for name, x in start.items()}
     goes_on = None if rows is None else np.zeros(len(rows), bool)
     names = tuple(names or record.outputs)
-    return Plan(array(record.t), inputs, array(measured), array(weight), start, known, rows, goes_on, names, record.hold)
+    finer = OnSamples().over_gaps(record.t).finer if rows is None else ()
+    return Plan(array(record.t), inputs, array(measured), array(weight), start, known, rows, goes_on, names, record.hold, finer)
 
 
 def _channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
@@ -267,16 +324,14 @@ def _states(machine: Any, record: Record, cutoff: float) -> dict[str, np.ndarray
     names, out = state_names(machine), {}
     cutoff = min(cutoff, 0.45 * record.rate)
     for name in names:
-        body, _, variable = name.rpartition(".")
-        position = {"v": "s", "w": "phi"}.get(variable)
-        of = (body + "." if body else "") + (position or "")
+        of = _position_of(name)
         if name in record.outputs:
             out[name] = smooth(record.t, record.outputs[name], cutoff).x
-        elif position is not None and of in record.outputs:
+        elif of in record.outputs:
             out[name] = smooth(record.t, record.outputs[of], cutoff).v
         else:
             raise ValueError(
-                f"Record {record.name!r} must measure {name!r}{f' or {of!r}' if position else ''}, from which the runs start; it measures "
+                f"Record {record.name!r} must measure {name!r}{f' or {of!r}' if of else ''}, from which the runs start; it measures "
                 f"{', '.join(record.outputs)}. Take `FreeRun()`, which starts from the model's own values."
             )
     if not names:

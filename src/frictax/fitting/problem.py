@@ -115,6 +115,10 @@ class Problem:
         values = {u.path: np.zeros(u.shape) for u in self.unknowns}
         return sum(int(np.prod(np.shape(p.weight))) for p in self.plans) + sum(p.residuals(values).shape[0] for p in self.priors)
 
+    def one_sided(self) -> np.ndarray:
+        """Which entries have a lower bound alone: those that count in distances of their start from it."""
+        return np.isfinite(bounds(self.unknowns)) & ~np.isfinite(upper_bounds(self.unknowns))
+
     def spans(self, x: np.ndarray) -> np.ndarray:
         """How far apart starts are drawn, in coordinates: bounded values by their own distance from the bound, others by their size."""
         bounded = np.concatenate([np.full(u.size, not isinstance(u.declaration.domain, Real)) for u in self.unknowns])

@@ -20,14 +20,26 @@ from frictax.fitting.found_machine import FoundMachine, found_machine
 from frictax.fitting.instruments import Instrument, perfect
 from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
-from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun, Plan, starting_state
+from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun, Plan, measured_starts, starting_state
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.problem import Problem, SteadyPlan, Unknown, bounds, mapped, upper_bounds
 from frictax.fitting.record import Record
 from frictax.fitting.search import search
 from frictax.fitting.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
-from frictax.parameters import Between, Declaration, Increasing, Parameter, Real, check, check_not_on_edge, check_value, get, select
+from frictax.parameters import (
+    Between,
+    Declaration,
+    Increasing,
+    Parameter,
+    Real,
+    check,
+    check_not_on_edge,
+    check_value,
+    get,
+    replace,
+    select,
+)
 
 Progress = Callable[[str], None]
 
@@ -68,7 +80,7 @@ def fit_records(
         settings = {"free": free, "own": (), "priors": (), "instruments": instruments, "engine": engine, "loss": loss, "level": level}
         settings |= {"limits": shared_limits(limits, own)}
         found = fit_records(model, data, objective=start, start=None, method=None, starts=1, spread=0.0, seed=0, progress=False, **settings)
-        model = found.model
+        model = _begun_at(found.model, model, found.problem)
     problem, notes = pose(model, records, free, own, objective, priors, instruments, fit_engine(engine, method), loss, limits)
     began = time.perf_counter()
     state, costs, noise, interrupted = search(problem, method, starts, spread, seed, say)
@@ -78,6 +90,17 @@ def fit_records(
             f"Interrupted after {int(state.steps)} steps: these are the best values so far, their errors those of an unfinished search."
         )
     return found_machine(model, problem, records, state, costs, noise, method, level, notes, time.perf_counter() - began)
+
+
+def _begun_at(model: Any, before: Any, problem: Problem) -> Any:
+    """`model` as a first fit found it, with the values of `before` where they fell to a bound, from which no search leads back."""
+    for u in problem.unknowns:
+        bound = u.declaration.domain.bound()
+        if np.isfinite(bound) and u.record is None:
+            found, old = np.asarray(get(model, u.path)), np.asarray(get(before, u.path))
+            fell = found - bound < 1e-3 * (old - bound)
+            model = replace(model, {u.path: np.where(fell, old, found)}) if fell.any() else model
+    return model
 
 
 def shared_limits(limits: Any, own: Any) -> Any:
@@ -127,6 +150,9 @@ def pose(
     bench = Bench(machine, _sensors("inputs", inputs, instruments), _sensors("outputs", outputs, instruments))
     states = state_names(machine)
     shared, each, notes = _chosen(bench, free, own)
+    delayed = frozenset(p.path.removesuffix(".delay") for p in (*shared, *each) if p.path.endswith(".delay")) | frozenset(
+        name for name, instrument in instruments.items() if float(instrument.delay) != 0
+    )
     for r in motions:
         check_channels(machine, r, states)
     if objective.in_units_of_outputs():
@@ -143,7 +169,7 @@ def pose(
             values.append(np.ravel(value))
             first += values[-1].size
     for i, (label, plan) in enumerate(zip(records, plans, strict=True)):
-        for name, value in plan.start.items() if objective.fits_starts() and isinstance(plan, Plan) else ():
+        for name, value in measured_starts(bench, plan, delayed).items() if objective.fits_starts() and isinstance(plan, Plan) else ():
             unknowns.append(Unknown(f"windows.{name}", i, label, Declaration(Real()), value.shape, first))
             values.append(np.asarray(value))
             first += value.size
@@ -155,9 +181,6 @@ def pose(
     scaled = np.isfinite(lower) & ~np.isfinite(upper_bounds(unknowns))
     origin = np.where(scaled, lower, 0.0)
     size = np.where(scaled, x0 - origin, 1.0)
-    delayed = frozenset(u.path.removesuffix(".delay") for u in unknowns if u.path.endswith(".delay")) | frozenset(
-        name for name, instrument in instruments.items() if float(instrument.delay) != 0
-    )
     base = np.asarray(mapped(unknowns, origin + (x0 - origin) / size, "to_unconstrained"))
     problem = Problem(bench, plans, tuple(priors), objective, engine, loss, x0, base, origin, size, tuple(unknowns), delayed)
     return problem, notes + _far_starts(problem, records, states)
@@ -265,7 +288,7 @@ def _far_starts(problem: Problem, records: Mapping[str, Any], states: tuple[str,
             y0 = np.asarray(problem.bench_at(problem.x0, i).machine.start(jnp.asarray(r.t[0]))[0])
             start = dict(zip(states, y0, strict=False))
         for n in names:
-            first = float(r.outputs[n][0])
+            first = float(problem.bench.outputs.at(n).undone(r.t[:1], r.outputs[n][:1], r.t[0])[0])
             beyond = abs(first - start[n]) - 5 * np.mean(r.sd.get(n) or 0)
             if beyond > 0 and beyond > 0.1 * np.std(r.outputs[n]):
                 out.append(

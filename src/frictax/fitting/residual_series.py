@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.fitting.bench import Bench, driven, state_names
+from frictax.fitting.bench import Bench, Named, driven, state_names
+from frictax.fitting.instruments import perfect
 from frictax.fitting.inverse_dynamics import InverseDynamics
 from frictax.fitting.objectives import Plan, acting, plan_of
 from frictax.fitting.record import Record
@@ -67,8 +68,9 @@ def force_series(found: "FoundMachine", label: str, cutoff: float) -> list[Serie
     objective = InverseDynamics(cutoff, v_min=0.0)
     plan = objective.plan(bench.machine, seen)
     at_rest = {name: np.zeros_like(x) if name.endswith(".a") else x for name, x in plan.known.items()}
-    lacking = -_predicted(objective, bench, plan)
-    force = _predicted(objective, bench, dataclasses.replace(plan, known=at_rest))
+    perfectly = dataclasses.replace(bench, outputs=Named.of(dict.fromkeys(seen.outputs, perfect())))  # what they add is taken off already
+    lacking = -_predicted(objective, perfectly, plan)
+    force = _predicted(objective, perfectly, dataclasses.replace(plan, known=at_rest))
     out = []
     for c, name in enumerate(plan.names):
         body = name.removeprefix("force on ")

@@ -17,6 +17,7 @@ from frictax.fitting.methods import LevenbergMarquardt
 from frictax.fitting.problem import Problem, SteadyPlan, residuals_and_jacobian
 
 _TRIAL = 30  # steps that each of many starts is given before the hopeless are left
+_FAR = 1e3  # times as far from its bound, or as near, as at its start: a value may have strayed there
 
 
 def search(problem: Problem, method: Any, starts: int, spread: float, seed: int, say: Any) -> tuple[Descent, np.ndarray, float, bool]:
@@ -32,6 +33,8 @@ def search(problem: Problem, method: Any, starts: int, spread: float, seed: int,
     run = _Run(problem, method, dof, floor, say)
     states = [begin(spread * draw, problem.rows()) for draw in draws]
     state, costs, interrupted = run.many(states, 1.0) if starts > 1 else run.one(states[0], 1.0)
+    if not interrupted:
+        state, costs, interrupted = run.brought_back(state, costs)
     noise = 1.0
     if problem.loss.rounds > 1 or problem.priors:  # both depend on the noise, which depends on the fit
         for k in range(20):
@@ -74,8 +77,26 @@ class _Run:
             return state, np.asarray([state.cost]), True
         return state, np.asarray([state.cost]), False
 
+    def brought_back(self, state: Descent, costs: np.ndarray) -> tuple[Descent, np.ndarray, bool]:
+        """The better of `state` and the end of a search from there with the values that strayed put back to where they began.
+
+        Next to its bound a value acts so little that the search does not lead it back: a Stribeck force lost on the way stays lost. Where
+        the data ask for none, this only tells so.
+        """
+        x, problem = np.asarray(state.x), self.problem
+        ratio = np.divide(x - problem.origin, problem.size, out=np.ones_like(x), where=problem.one_sided())
+        strayed = (np.abs(ratio) < 1 / _FAR) | (np.abs(ratio) > _FAR)
+        if not strayed.any() or not np.isfinite(state.cost) or not isinstance(self.method, LevenbergMarquardt):
+            return state, costs, False
+        again, _, interrupted = self.one(begin(np.where(strayed, 0.0, np.asarray(state.z)), problem.rows()), 1.0)
+        if not float(again.cost) < float(state.cost) * (1 - 1e-6):
+            return state, costs, interrupted
+        costs = np.where(costs == float(state.cost), float(again.cost), costs)
+        return again, costs, interrupted
+
     def many(self, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray, bool]:
-        """From many starts, as many at a time as there are processors; those far behind after `_TRIAL` steps are left.
+        """From many starts, as many at a time as there are processors; those far behind after `_TRIAL` steps are left, but for the first:
+        more starts are never worse than one.
 
         One after the other and not in one `vmap`: the starts need 6 to 100 steps each, and in step all would take the most.
         """
@@ -86,7 +107,8 @@ class _Run:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for pending, until in (range(1, len(states)), trial), (range(len(states)), self._most()):
                 least = min((float(s.cost) for s in states), default=np.inf)
-                hopeful = [i for i in pending if not bool(states[i].done) and (until == trial or float(states[i].cost) <= 2.0 * least)]
+                goes_on = [i for i in pending if not bool(states[i].done)]
+                hopeful = [i for i in goes_on if i == 0 or until == trial or float(states[i].cost) <= 2.0 * least]
                 jobs = {i: pool.submit(self.advanced, states[i], until, noise) for i in hopeful}
                 try:
                     for k, (i, job) in enumerate(jobs.items()):
