@@ -106,6 +106,55 @@ def test_a_gap_in_a_record_is_gone_over_in_steps_of_the_usual_length() -> None:
             assert abs(found.values[path] - value) < 4 * found.standard_errors[path], found
 
 
+@pytest.mark.parametrize("objective", [fx.InverseDynamics(15.0), fx.Windows(0.7, cutoff=15.0)], ids=["forces", "windows"])
+def test_where_only_the_speed_is_measured_the_position_is_its_integral(objective: Any) -> None:
+    machine = fx.Mechanism(**dict(block().named_parts()), wall=fx.Fixed(), spring=fx.Spring("wall", "mass", c=8.0))
+    t = np.linspace(0.0, 6.0, 1201)
+    force = 3.0 * np.sin(2 * np.pi * t) + 2.0 * np.sin(2 * np.pi * 0.37 * t)
+    machine = eqx.tree_at(lambda m: m["drive"].f, machine, fx.Sampled(t, force))
+    v = np.asarray(fx.simulate(machine, t, FINE)["mass"].v)
+    seen = fx.Record(t, {"drive": force}, {"mass.v": 1.02 * v + 0.01}, {"mass.v": 1e-4}, name="run")
+    known = {"outputs.mass.v": fx.Instrument(gain=1.02, offset=0.01)}
+    free = ["mass.m", "friction.f_pos.F_Coulomb", "spring.c"]
+    found = fx.fit(machine, seen, free=free, instruments=known, objective=objective)
+    for path, value in {"mass.m": 1.0, "friction.f_pos.F_Coulomb": 1.0, "spring.c": 8.0}.items():
+        assert found.values[path] == pytest.approx(value, rel=0.02), found
+
+
+def test_a_body_that_the_record_moves_has_an_event_for_each_sample() -> None:
+    t = np.linspace(0.0, 6.0, 1201)
+    at = 0.1 * np.sin(2 * np.pi * 0.5 * t)
+    machine = fx.Mechanism(
+        belt=fx.Mass(m=1.0), mass=fx.Mass(m=1.0), drive=fx.Position("belt", fx.Sampled(t, at)), wall=fx.Fixed(),
+        spring=fx.Spring("wall", "mass", c=20.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=0.7), support="belt"),
+    )  # fmt: skip
+    s = np.asarray(fx.simulate(machine, t, fx.OnSamples(max_events=2000))["mass"].s)
+    seen = fx.Record(t, {"drive": at}, {"mass.s": s}, {"mass.s": 1e-5}, name="run")
+    start = eqx.tree_at(lambda m: m["friction"].f_pos.F_Coulomb, machine, jnp.asarray(0.8))
+    found = fx.fit(start, seen, free=["friction.f_pos.F_Coulomb"])
+    assert found.values["friction.f_pos.F_Coulomb"] == pytest.approx(0.7, rel=1e-6)
+
+
+def test_under_held_inputs_a_breakaway_is_said_to_act_in_jumps() -> None:
+    t = np.linspace(0.0, 2.0, 401)
+    force = 3.0 * np.sin(2 * np.pi * 0.5 * t)
+    law = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0, F_prop=0.2), peak=1.3)
+    machine = fx.Mechanism(mass=fx.Mass(m=1.0), friction=law, drive=fx.Force("mass", fx.Sampled(t, force, hold=True)))
+    v = np.asarray(fx.simulate(machine, t)["mass"].v) + 1e-3 * np.random.default_rng(0).standard_normal(t.size)
+    found = fx.fit(machine, fx.Record(t, {"drive": force}, {"mass.v": v}, {"mass.v": 1e-3}, hold=True), free=["friction"])
+    assert any("friction.peak acts in jumps" in w for w in found.warnings), found.warnings
+    assert not any("has no effect" in w for w in found.warnings)
+
+
+def test_residuals_far_beyond_the_deviations_given_are_told() -> None:
+    seen = record(block(), {"mass.v": 1e-3})
+    poor = fx.fit(block(m=1.5), seen, free=["friction.f_pos.F_Coulomb"])
+    assert poor.noise_scale > 3
+    assert any("times as large as the standard deviations given" in w for w in poor.warnings), poor.warnings
+    good = fx.fit(block(m=1.5), seen, free=["friction.f_pos.F_Coulomb", "mass.m"])
+    assert not any("standard deviations given" in w for w in good.warnings)
+
+
 def _left(found: Any, objective: Any, goes_on: bool = False) -> Any:
     """What is left of a record, a row a sample without the first, as a function of the values."""
     problem = found.problem

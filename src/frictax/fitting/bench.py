@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -60,6 +60,7 @@ class Named(eqx.Module):
 class Bench:
     """A machine with an `Instrument` for each input and each output. Paths into the machine are those of the machine itself."""
 
+    described_as: ClassVar[str] = "machine or of its record's channels"
     machine: Any
     inputs: Named
     outputs: Named

@@ -287,10 +287,20 @@ def found_machine(
             f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations of the parameters are told far worse than "
             "others. Fit fewer, on `Windows` or `ClosedLoop`, or record a richer motion."
         )
+    sentences = list(known.sentences)
+    if any(isinstance(r, Record) and r.hold for r in records.values()):
+        for name in (
+            n for n, norm, on in zip(names, norms, shown, strict=True) if on and norm == 0 and n.partition("@")[0].endswith(".peak")
+        ):
+            sentences = [s for s in sentences if not s.startswith(f"{name} has no effect")]
+            sentences.append(
+                f"Held inputs change at samples only, for which a breakaway waits: {name} acts in jumps, which no derivative sees. Compare "
+                "fits with other values of it."
+            )
     return FoundMachine(
         model, records, estimates, covariance[np.ix_(shown, shown)], covariance, jacobian, r[:data],
         _rms(problem, records, r), scale, dof, level,
-        bool(state.settled), int(state.steps), seconds, costs, known, (*warnings, *known.sentences, *notes), problem, method, x,
+        bool(state.settled), int(state.steps), seconds, costs, known, (*warnings, *sentences, *notes), problem, method, x,
         np.asarray(state.z),
     )  # fmt: skip
 

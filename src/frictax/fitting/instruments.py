@@ -46,6 +46,8 @@ class Instrument(eqx.Module):
         return self.gain * late + self.offset + self.drift * (t - t0)
 
     def undone(self, t: Float[Numbers, "*n"], y: Float[Numbers, "*n"], t0: Any, order: int = 0) -> Float[Numbers, "*n"]:
-        """The x that came out as `y` at the time `t`, a delay later; of derivatives by time if `order` is 1 or 2."""
-        added = (self.offset + self.drift * (t - t0), self.drift, 0.0)[order]
+        """The x that came out as `y` at the time `t`, a delay later; of derivatives by time if `order` is 1 or 2, of integrals from t0 if
+        it is -1."""
+        since = t - t0
+        added = {-1: self.offset * since + 0.5 * self.drift * since**2, 0: self.offset + self.drift * since, 1: self.drift, 2: 0.0}[order]
         return (y - added) / self.gain

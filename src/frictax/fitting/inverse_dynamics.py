@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.fitting.bench import Bench, driven, moved_to
-from frictax.fitting.objectives import AbstractObjective, Plan, acting, check_positive, plan_of, undone
+from frictax.fitting.objectives import AbstractObjective, Plan, acting, check_positive, integral, plan_of, undone
 from frictax.fitting.parcel import parcel, static
 from frictax.fitting.record import Record
 from frictax.fitting.smoothing import smooth
@@ -22,7 +22,8 @@ from frictax.parameters.held import hold
 class InverseDynamics(AbstractObjective):
     """Newton's law at every sample: the force that the smoothed motion asks for against the force that acts, m*a - sum of forces [N].
 
-    Positions pass a Butterworth low-pass of order 4 forward and backward (no phase shift) and are differenced for v and a. Linear in
+    Positions pass a Butterworth low-pass of order 4 forward and backward (no phase shift) and are differenced for v and a; where only the
+    speed is measured, that, and its integral is the position. Linear in
     masses, Coulomb and viscous coefficients, so that it takes milliseconds from any start. Noise of v and a biases it, and it says nothing
     of breakaway; so it is where a fit starts. The delay of a sensor that is not known is for `Windows` to find.
 
@@ -48,10 +49,10 @@ class InverseDynamics(AbstractObjective):
             )
         lay = MechanicalSystem(machine).layout
         bodies = {machine.names[i]: ("phi", "w") if machine.parts[i].rotational else ("s", "v") for i in lay.bodies}
-        missing = [f"{b}.{s}" for b, (s, _) in bodies.items() if f"{b}.{s}" not in record.outputs]
+        missing = [f"{b}.{s}" for b, names in bodies.items() for s in names[:1] if not {f"{b}.{n}" for n in names} & set(record.outputs)]
         if missing:
             raise ValueError(
-                f"Record {record.name!r} must measure the position of every body for `InverseDynamics`; {', '.join(missing)} is missing. "
+                f"Record {record.name!r} must measure how every body moves for `InverseDynamics`; {', '.join(missing)} is missing. "
                 "Take `FreeRun()` or `Windows()`."
             )
         cutoff = min(self.cutoff, 0.45 * record.rate)
@@ -59,9 +60,14 @@ class InverseDynamics(AbstractObjective):
         edge = int(np.ceil(record.rate / cutoff))  # the filter does not know what lies beyond the ends
         keep[:edge] = keep[record.n - edge :] = False
         for b, (s, v) in bodies.items():
-            found = smooth(record.t, record.outputs[f"{b}.{s}"], cutoff)
-            known |= {f"{b}.{s}": found.x, f"{b}.{v}": found.v, f"{b}.a": found.a}
-            keep &= np.abs(found.v) >= self.v_min * np.max(np.abs(found.v))
+            if f"{b}.{s}" in record.outputs:
+                found = smooth(record.t, record.outputs[f"{b}.{s}"], cutoff)
+                motion = found.x, found.v, found.a
+            else:
+                found = smooth(record.t, record.outputs[f"{b}.{v}"], cutoff)
+                motion = integral(record.t, found.x), found.x, found.v
+            known |= dict(zip((f"{b}.{s}", f"{b}.{v}", f"{b}.a"), motion, strict=True))
+            keep &= np.abs(motion[1]) >= self.v_min * np.max(np.abs(motion[1]))
         nothing = np.zeros((record.n, len(bodies)))
         return plan_of(record, nothing, np.where(keep[:, None], 1.0, nothing), {}, known=known, names=[f"force on {b}" for b in bodies])
 
@@ -94,7 +100,7 @@ def motion(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array
     found = {}
     for name in plan.known:
         body, _, variable = name.rpartition(".")
-        position = next(f"{body}.{s}" for s in ("s", "phi") if f"{body}.{s}" in plan.known)
-        order = {"s": 0, "phi": 0, "v": 1, "w": 1, "a": 2}[variable]
-        found[name] = undone(bench, plan, name, position, order, slice(None), delayed)
+        of, order = next((f"{body}.{x}", i) for i, x in enumerate(("s", "phi", "v", "w")) if bench.outputs.has(f"{body}.{x}"))
+        order = {"s": 0, "phi": 0, "v": 1, "w": 1, "a": 2}[variable] - order // 2
+        found[name] = undone(bench, plan, name, of, order, slice(None), delayed)
     return found

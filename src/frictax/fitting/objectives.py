@@ -16,7 +16,7 @@ from frictax.fitting.parcel import parcel, static
 from frictax.fitting.record import Record
 from frictax.fitting.smoothing import smooth
 from frictax.mechanism import Mechanism, PositionController
-from frictax.parameters import Numbers
+from frictax.parameters import Numbers, get
 from frictax.parameters.held import hold
 
 
@@ -127,6 +127,11 @@ class ClosedLoop(AbstractObjective):
 
     def __post_init__(self) -> None:
         check_positive(self, "cutoff", "Hz")
+        if not isinstance(self.controllers, Mapping):
+            raise ValueError(
+                f"`ClosedLoop.controllers` must be a dict of drive -> controller, got a {type(self.controllers).__name__}. "
+                'Write ClosedLoop({"drive": PositionController(...)}).'
+            )
         for name, part in self.controllers.items():
             if not isinstance(part, PositionController):
                 raise ValueError(
@@ -279,24 +284,38 @@ def measured_starts(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[s
 
 
 def undone(bench: Bench, plan: Plan, name: str, of: str, order: int, rows: Any, delayed: frozenset[str]) -> Array:
-    """`plan.known[name]` at the samples `rows`, read from channel `of` or its derivative of that `order`, without what its sensor adds."""
+    """`plan.known[name]` at the samples `rows`, read from channel `of` or its derivative of that `order`, without what its sensor adds; of
+    order -1 its integral, from where the machine starts."""
     t, read, sensor = jnp.asarray(plan.t), jnp.asarray(plan.known[name]), bench.outputs.at(of)
-    if f"outputs.{of}" not in delayed:
-        return sensor.undone(t[rows], read[rows], t[0], order)
-    late = t[rows] + sensor.delay
-    return sensor.undone(late, jnp.interp(late, t, read), t[0], order)
+    at = t[rows]
+    if f"outputs.{of}" in delayed:
+        at = at + sensor.delay
+        read = jnp.interp(at, t, read)
+    else:
+        read = read[rows]
+    return sensor.undone(at, read, t[0], order) + (get(bench.machine, name) if order < 0 else 0.0)
 
 
 def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
     """The channel that a state is read from, and as which derivative of it."""
-    return (name, 0) if name in channels else (_position_of(name) or name, 1)
+    if name in channels:
+        return name, 0
+    velocity = _sibling(name, _VELOCITIES)
+    return (velocity, -1) if velocity is not None and velocity in channels else (_sibling(name, _POSITIONS) or name, 1)
 
 
-def _position_of(name: str) -> str | None:
-    """The position of which the state `name` is the velocity; None where it is none."""
+_POSITIONS, _VELOCITIES = {"v": "s", "w": "phi"}, {"s": "v", "phi": "w"}
+
+
+def _sibling(name: str, of: Mapping[str, str]) -> str | None:
+    """The position of which the state `name` is the velocity, or the other way; None where it is none."""
     body, dot, variable = name.rpartition(".")
-    position = {"v": "s", "w": "phi"}.get(variable)
-    return None if position is None else f"{body}{dot}{position}"
+    return f"{body}{dot}{of[variable]}" if variable in of else None
+
+
+def integral(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Of `x` over time, from 0."""
+    return np.concatenate([[0.0], np.cumsum(0.5 * (x[1:] + x[:-1]) * np.diff(t))])
 
 
 def plan_of(
@@ -324,14 +343,17 @@ def _states(machine: Any, record: Record, cutoff: float) -> dict[str, np.ndarray
     names, out = state_names(machine), {}
     cutoff = min(cutoff, 0.45 * record.rate)
     for name in names:
-        of = _position_of(name)
+        of, rate = _sibling(name, _POSITIONS), _sibling(name, _VELOCITIES)
         if name in record.outputs:
             out[name] = smooth(record.t, record.outputs[name], cutoff).x
         elif of in record.outputs:
             out[name] = smooth(record.t, record.outputs[of], cutoff).v
+        elif rate in record.outputs and isinstance(machine, Mechanism):
+            out[name] = integral(record.t, smooth(record.t, record.outputs[rate], cutoff).x)
         else:
+            other = f" or {of or rate!r}" if of or rate else ""
             raise ValueError(
-                f"Record {record.name!r} must measure {name!r}{f' or {of!r}' if of else ''}, from which the runs start; it measures "
+                f"Record {record.name!r} must measure {name!r}{other}, from which the runs start; it measures "
                 f"{', '.join(record.outputs)}. Take `FreeRun()`, which starts from the model's own values."
             )
     if not names:

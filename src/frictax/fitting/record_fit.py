@@ -27,6 +27,7 @@ from frictax.fitting.record import Record
 from frictax.fitting.search import search
 from frictax.fitting.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
+from frictax.mechanism.forces import AbstractMotion
 from frictax.parameters import (
     Between,
     Declaration,
@@ -81,7 +82,8 @@ def fit_records(
         settings |= {"limits": shared_limits(limits, own)}
         found = fit_records(model, data, objective=start, start=None, method=None, starts=1, spread=0.0, seed=0, progress=False, **settings)
         model = _begun_at(found.model, model, found.problem)
-    problem, notes = pose(model, records, free, own, objective, priors, instruments, fit_engine(engine, method), loss, limits)
+    engine = fit_engine(engine, method) if engine is not None else _with_room(fit_engine(None, method), model, records)
+    problem, notes = pose(model, records, free, own, objective, priors, instruments, engine, loss, limits)
     began = time.perf_counter()
     state, costs, noise, interrupted = search(problem, method, starts, spread, seed, say)
     raise_if_failed(problem, costs, records)
@@ -90,6 +92,16 @@ def fit_records(
             f"Interrupted after {int(state.steps)} steps: these are the best values so far, their errors those of an unfinished search."
         )
     return found_machine(model, problem, records, state, costs, noise, method, level, notes, time.perf_counter() - began)
+
+
+def _with_room(engine: OnSamples, model: Any, records: Mapping[str, Any]) -> OnSamples:
+    """`engine` with an event for each sample where a record moves a body: the body's velocity jumps there."""
+    if not isinstance(model, Mechanism):
+        return engine
+    moved = [name for name, part in model.named_parts() if isinstance(part, AbstractMotion)]
+    motions = (r for r in records.values() if isinstance(r, Record) and any(name.partition(".")[0] in moved for name in r.inputs))
+    most = max((r.n for r in motions), default=0)
+    return OnSamples(engine.solver, engine.substeps, engine.max_events + most, engine.adjoint) if most else engine
 
 
 def _begun_at(model: Any, before: Any, problem: Problem) -> Any:

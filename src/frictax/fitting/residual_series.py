@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from frictax.fitting.bench import Bench, Named, driven, state_names
 from frictax.fitting.instruments import perfect
 from frictax.fitting.inverse_dynamics import InverseDynamics
-from frictax.fitting.objectives import Plan, acting, plan_of
+from frictax.fitting.objectives import Plan, acting, integral, plan_of
 from frictax.fitting.record import Record
 from frictax.fitting.refits import Samples
 from frictax.fitting.smoothing import smooth
@@ -155,7 +155,7 @@ def _with_positions(bench: Bench, record: Record) -> Record:
             continue
         if f"{body}.{v}" not in outputs:
             raise ValueError(f"the record measures neither {body}.{s} nor {body}.{v}")
-        outputs[f"{body}.{s}"] = float(getattr(bench.machine.parts[i], s)) + _integral(record.t, outputs[f"{body}.{v}"])
+        outputs[f"{body}.{s}"] = float(getattr(bench.machine.parts[i], s)) + integral(record.t, outputs[f"{body}.{v}"])
     return Record(record.t, record.inputs, outputs, hold=record.hold, name=record.name)
 
 
@@ -164,10 +164,6 @@ def _true(bench: Bench, record: Record, name: str) -> np.ndarray:
     sensor, t = bench.outputs.at(name), record.t
     x = (record.outputs[name] - float(sensor.offset) - float(sensor.drift) * (t - t[0])) / float(sensor.gain)
     return np.interp(t + float(sensor.delay), t, x) if float(sensor.delay) else x
-
-
-def _integral(t: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0.0], np.cumsum(0.5 * (x[1:] + x[:-1]) * np.diff(t))])
 
 
 @eqx.filter_jit
@@ -187,7 +183,7 @@ def _axis_series(bench: Bench, record: Record, label: str, cutoff: float) -> Ser
     missing = [name for name in more if name not in given]
     if s not in given and v not in given or missing:
         raise ValueError(f"the record does not measure {(missing or [s])[0]}")
-    x = given[s] if s in given else float(machine.start(jnp.asarray(record.t[0]))[0][0]) + _integral(record.t, given[v])
+    x = given[s] if s in given else float(machine.start(jnp.asarray(record.t[0]))[0][0]) + integral(record.t, given[v])
     motion = smooth(record.t, x, cutoff)
     y = np.stack([motion.x, motion.v, *(_smoothed(record.t, given[n], cutoff) for n in more)], axis=1)
     plan = plan_of(record, np.zeros((record.n, 1)), np.ones((record.n, 1)), {})

@@ -124,4 +124,5 @@ def _unknown(model: Any, path: str) -> KeyError:
     known = [p.path for p in parameters(model)]
     near = difflib.get_close_matches(path, known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return UnknownName(f"There is no parameter {path!r} in this {type(model).__name__}.{hint} It has: {', '.join(known)}.")
+    owner = getattr(type(model), "described_as", type(model).__name__)
+    return UnknownName(f"There is no parameter {path!r} of this {owner}.{hint} It has: {', '.join(known)}.")
