@@ -100,7 +100,8 @@ def motion(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array
     found = {}
     for name in plan.known:
         body, _, variable = name.rpartition(".")
-        of, order = next((f"{body}.{x}", i) for i, x in enumerate(("s", "phi", "v", "w")) if bench.outputs.has(f"{body}.{x}"))
-        order = {"s": 0, "phi": 0, "v": 1, "w": 1, "a": 2}[variable] - order // 2
+        seen = [(f"{body}.{x}", i // 2) for i, x in enumerate(("s", "phi", "v", "w")) if bench.outputs.has(f"{body}.{x}")]
+        of, rate = seen[0] if seen else (name, 0)  # nobody's sensor
+        order = {"s": 0, "phi": 0, "v": 1, "w": 1, "a": 2}[variable] - rate
         found[name] = undone(bench, plan, name, of, order, slice(None), delayed)
     return found

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from frictax.engine import OnSamples, Result
 from frictax.fitting.bench import Bench, driven, simulated, state_names
+from frictax.fitting.instruments import perfect
 from frictax.fitting.parcel import parcel, static
 from frictax.fitting.record import Record
 from frictax.fitting.smoothing import smooth
@@ -286,8 +287,8 @@ def measured_starts(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[s
 def undone(bench: Bench, plan: Plan, name: str, of: str, order: int, rows: Any, delayed: frozenset[str]) -> Array:
     """`plan.known[name]` at the samples `rows`, read from channel `of` or its derivative of that `order`, without what its sensor adds; of
     order -1 its integral, from where the machine starts."""
-    t, read, sensor = jnp.asarray(plan.t), jnp.asarray(plan.known[name]), bench.outputs.at(of)
-    at = t[rows]
+    t, read = jnp.asarray(plan.t), jnp.asarray(plan.known[name])
+    sensor, at = bench.outputs.at(of) if bench.outputs.has(of) else perfect(), t[rows]
     if f"outputs.{of}" in delayed:
         at = at + sensor.delay
         read = jnp.interp(at, t, read)
