@@ -1,6 +1,7 @@
 """What a record cannot tell, what a user is told on the way, and what one may get wrong."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import jaxtyping
@@ -105,6 +106,9 @@ def made(name: str = "run", inputs: dict | None = None, outputs: dict | None = N
     return fx.Record(T, {"drive": U} if inputs is None else inputs, {"mass.v": V} if outputs is None else outputs, name=name, **more)
 
 
+CONTROLLER: Any = fx.PositionController("mass", 0.0, 1.0, 1.0)
+
+
 def ask(data=None, model=None, **options) -> Callable[[], object]:
     options = {"free": LAW, **options}
     return lambda: fx.fit(block() if model is None else model, made() if data is None else data, **options)
@@ -155,7 +159,7 @@ BAD = [
     ("level of 95", ask(level=95), ["`level`", "between 0 and 1"]),
     ("progress of text", ask(progress="yes"), ["`progress`", "'yes'"]),
     ("controllers for no part", ask(objective=fx.ClosedLoop({"motor": fx.PositionController("mass", 0.0, 1.0, 1.0)})), ["motor"]),
-    ("controllers in no dict", lambda: fx.ClosedLoop(fx.PositionController("mass", 0.0, 1.0, 1.0)), ["must be a dict", "ClosedLoop({"]),
+    ("controllers in no dict", lambda: fx.ClosedLoop(CONTROLLER), ["must be a dict", "ClosedLoop({"]),
     ("many of another shape", lambda: fx.fit_many(block(), made(), np.ones(5), free=LAW), ["(k, 601)", "(5,)"]),
     ("many without an output", lambda: fx.fit_many(block(), made(), {"mass.s": np.ones((2, 601))}, free=LAW), ["'mass.v': ..."]),
     ("many with huber", lambda: fx.fit_many(block(), made(), np.ones((2, 601)), free=LAW, loss=fx.Huber()), ["Squares()", "`fit`"]),

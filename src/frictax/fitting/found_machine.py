@@ -18,10 +18,11 @@ from frictax.fitting.found import Estimate, Estimated, quantile
 from frictax.fitting.identifiability import Identifiability, Knowledge, combination, listed, null_directions
 from frictax.fitting.instruments import Instrument
 from frictax.fitting.kept_programs import kept
-from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
+from frictax.fitting.methods import AbstractMethod
 from frictax.fitting.objectives import AbstractObjective
 from frictax.fitting.problem import Problem, SteadyPlan, bounds, predictions, residuals_and_jacobian, upper_bounds
 from frictax.fitting.record import Record
+from frictax.fitting.record_sentences import held_breakaways, not_settled, too_large
 from frictax.mechanism import Mechanism
 from frictax.mechanism.attachments import is_rotational
 from frictax.parameters import parameters, replace, rotational_unit
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from frictax.fitting.posterior import Posterior
     from frictax.fitting.residual_study import ResidualStudy
     from frictax.fitting.uncertainty import Uncertainty
-
-_LARGE = 3.0  # times the standard deviations given: residuals that noise does not explain
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -275,8 +274,8 @@ def found_machine(
         for i, (n, u) in enumerate(zip(names, owners, strict=True))
         if shown[i]
     )  # fmt: skip
-    warnings = [] if bool(state.settled) else [_not_settled(method, int(state.steps), problem.objective)]
-    warnings += _too_large(problem, records, scale)
+    warnings = [] if bool(state.settled) else [not_settled(method, int(state.steps), problem.objective)]
+    warnings += too_large(problem.objective, records, scale)
     if not np.any(norms > 0):
         warnings = [
             "Nothing that may move changes what was measured, so the start values stay: does the machine stand still with them? "
@@ -287,20 +286,12 @@ def found_machine(
             f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations of the parameters are told far worse than "
             "others. Fit fewer, on `Windows` or `ClosedLoop`, or record a richer motion."
         )
-    sentences = list(known.sentences)
-    if any(isinstance(r, Record) and r.hold for r in records.values()):
-        for name in (
-            n for n, norm, on in zip(names, norms, shown, strict=True) if on and norm == 0 and n.partition("@")[0].endswith(".peak")
-        ):
-            sentences = [s for s in sentences if not s.startswith(f"{name} has no effect")]
-            sentences.append(
-                f"Held inputs change at samples only, for which a breakaway waits: {name} acts in jumps, which no derivative sees. Compare "
-                "fits with other values of it."
-            )
+    still = [n for n, norm, on in zip(names, norms, shown, strict=True) if on and norm == 0]
+    sentences = (*warnings, *held_breakaways(known.sentences, still, records), *notes)
     return FoundMachine(
         model, records, estimates, covariance[np.ix_(shown, shown)], covariance, jacobian, r[:data],
         _rms(problem, records, r), scale, dof, level,
-        bool(state.settled), int(state.steps), seconds, costs, known, (*warnings, *sentences, *notes), problem, method, x,
+        bool(state.settled), int(state.steps), seconds, costs, known, sentences, problem, method, x,
         np.asarray(state.z),
     )  # fmt: skip
 
@@ -394,28 +385,3 @@ def _identifiability(jacobian: Any, names: list[str], active: Any, x: Any, betwe
         )
     condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
     return Identifiability(knowledge, tuple(sentences), s, condition, tuple(null))
-
-
-def _too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> list[str]:
-    """A sentence where residuals are far larger than what was measured is said to be uncertain."""
-    deviations = [r.sd.get(name) for r in records.values() if isinstance(r, Record) for name in r.outputs]
-    if scale < _LARGE or not deviations or any(sd is None for sd in deviations) or not problem.objective.in_units_of_outputs():
-        return []
-    return [
-        f"What is left is {scale:.3g} times as large as the standard deviations given: the machine lacks something, they are too small, or "
-        "this is not the least misfit there is. Look at found.residual_study(), and compare starts=16 or `Windows(free_starts=True)`."
-    ]
-
-
-def _not_settled(method: AbstractMethod, steps: int, objective: AbstractObjective) -> str:
-    if isinstance(method, LevenbergMarquardt) and steps < method.max_steps and not objective.in_units_of_outputs():
-        return (
-            f"The search ended after {steps} steps: no step makes the misfit less although its slope says so, as where parameters can "
-            "hardly be told apart. Fit fewer."
-        )
-    if isinstance(method, LevenbergMarquardt) and steps < method.max_steps:
-        return (
-            f"The search ended after {steps} steps at a kink: no step makes the misfit less although its slope says so, for a stop or a "
-            "breakaway appears or vanishes there. Compare other starts, starts=16 say; the errors hold on one side of the kink only."
-        )
-    return f"{type(method).__name__} stopped after {steps} steps without meeting its tolerance: allow more, or give a better start."

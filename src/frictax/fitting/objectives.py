@@ -294,7 +294,7 @@ def undone(bench: Bench, plan: Plan, name: str, of: str, order: int, rows: Any, 
         read = jnp.interp(at, t, read)
     else:
         read = read[rows]
-    return sensor.undone(at, read, t[0], order) + (get(bench.machine, name) if order < 0 else 0.0)
+    return jnp.asarray(sensor.undone(at, read, t[0], order)) + (get(bench.machine, name) if order < 0 else 0.0)
 
 
 def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:

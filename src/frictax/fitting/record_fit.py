@@ -20,10 +20,11 @@ from frictax.fitting.found_machine import FoundMachine, found_machine
 from frictax.fitting.instruments import Instrument, perfect
 from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
-from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun, Plan, measured_starts, starting_state
+from frictax.fitting.objectives import AbstractObjective, FreeRun, Plan, measured_starts, starting_state
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.problem import Problem, SteadyPlan, Unknown, bounds, mapped, upper_bounds
 from frictax.fitting.record import Record
+from frictax.fitting.record_sentences import far_starts
 from frictax.fitting.search import search
 from frictax.fitting.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
@@ -195,7 +196,7 @@ def pose(
     size = np.where(scaled, x0 - origin, 1.0)
     base = np.asarray(mapped(unknowns, origin + (x0 - origin) / size, "to_unconstrained"))
     problem = Problem(bench, plans, tuple(priors), objective, engine, loss, x0, base, origin, size, tuple(unknowns), delayed)
-    return problem, notes + _far_starts(problem, records, states)
+    return problem, notes + far_starts(problem, records, states)
 
 
 def _sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instrument]) -> Named:
@@ -282,32 +283,6 @@ def _check_deviations(records: Mapping[str, Any]) -> None:
             )
         if isinstance(r, Sweep) and r.sigma is None:
             raise ValueError(f"Sweep {label!r} is fitted together with records, so it needs a standard deviation. Give sigma=... [N].")
-
-
-def _far_starts(problem: Problem, records: Mapping[str, Any], states: tuple[str, ...]) -> list[str]:
-    """Sentences on runs that begin elsewhere than their records do."""
-    objective, machine, out = problem.objective, problem.bench.machine, []
-    for i, (label, r) in enumerate(records.items()):
-        if not isinstance(r, Record) or not isinstance(objective, FreeRun | ClosedLoop) or objective.measured_start:
-            continue
-        moved = {u.path for u in problem.unknowns}
-        names = [n for n in states if n in r.outputs and not {n, f"outputs.{n}.offset"} & moved]
-        if not names:
-            continue
-        if isinstance(machine, Mechanism):
-            start = {n: float(get(machine, n)) for n in names}
-        else:
-            y0 = np.asarray(problem.bench_at(problem.x0, i).machine.start(jnp.asarray(r.t[0]))[0])
-            start = dict(zip(states, y0, strict=False))
-        for n in names:
-            first = float(problem.bench.outputs.at(n).undone(r.t[:1], r.outputs[n][:1], r.t[0])[0])
-            beyond = abs(first - start[n]) - 5 * np.mean(r.sd.get(n) or 0)
-            if beyond > 0 and beyond > 0.1 * np.std(r.outputs[n]):
-                out.append(
-                    f"{n} starts at {start[n]:.4g}, record {label!r} at {first:.4g}: the run begins elsewhere than the measurement. "
-                    f"Write {type(objective).__name__}(..., measured_start=True), or fit the start by own=[{n!r}]."
-                )
-    return out
 
 
 def _steady_plan(machine: Any, label: str, sweep: Sweep) -> SteadyPlan:

@@ -1,0 +1,82 @@
+"""What is said of a fit to records: where its search ended, what it left, and what its record could not tell."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
+from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun
+from frictax.fitting.record import Record
+from frictax.mechanism import Mechanism
+from frictax.parameters import get
+
+if TYPE_CHECKING:
+    from frictax.fitting.problem import Problem
+
+_LARGE = 3.0  # times the standard deviations given: residuals that noise does not explain
+
+
+def not_settled(method: AbstractMethod, steps: int, objective: AbstractObjective) -> str:
+    if isinstance(method, LevenbergMarquardt) and steps < method.max_steps and not objective.in_units_of_outputs():
+        return (
+            f"The search ended after {steps} steps: no step makes the misfit less although its slope says so, as where parameters can "
+            "hardly be told apart. Fit fewer."
+        )
+    if isinstance(method, LevenbergMarquardt) and steps < method.max_steps:
+        return (
+            f"The search ended after {steps} steps at a kink: no step makes the misfit less although its slope says so, for a stop or a "
+            "breakaway appears or vanishes there. Compare other starts, starts=16 say; the errors hold on one side of the kink only."
+        )
+    return f"{type(method).__name__} stopped after {steps} steps without meeting its tolerance: allow more, or give a better start."
+
+
+def too_large(objective: AbstractObjective, records: Mapping[str, Any], scale: float) -> list[str]:
+    """A sentence where residuals are far larger than what was measured is said to be uncertain."""
+    deviations = [r.sd.get(name) for r in records.values() if isinstance(r, Record) for name in r.outputs]
+    if scale < _LARGE or not deviations or any(sd is None for sd in deviations) or not objective.in_units_of_outputs():
+        return []
+    return [
+        f"What is left is {scale:.3g} times as large as the standard deviations given: the machine lacks something, they are too small, or "
+        "this is not the least misfit there is. Look at found.residual_study(), and compare starts=16 or `Windows(free_starts=True)`."
+    ]
+
+
+def held_breakaways(sentences: Sequence[str], still: Sequence[str], records: Mapping[str, Any]) -> list[str]:
+    """`sentences`, with what is true of breakaways among the names `still`, which have no derivative, where inputs are held."""
+    jumps = [n for n in still if n.partition("@")[0].endswith(".peak")]
+    if not any(isinstance(r, Record) and r.hold for r in records.values()):
+        jumps = []
+    kept = [s for s in sentences if not any(s.startswith(f"{name} has no effect") for name in jumps)]
+    return kept + [
+        f"Held inputs change at samples only, for which a breakaway waits: {name} acts in jumps, which no derivative sees. Compare fits "
+        "with other values of it."
+        for name in jumps
+    ]
+
+
+def far_starts(problem: "Problem", records: Mapping[str, Any], states: tuple[str, ...]) -> list[str]:
+    """Sentences on runs that begin elsewhere than their records do."""
+    objective, machine, out = problem.objective, problem.bench.machine, []
+    for i, (label, r) in enumerate(records.items()):
+        if not isinstance(r, Record) or not isinstance(objective, FreeRun | ClosedLoop) or objective.measured_start:
+            continue
+        moved = {u.path for u in problem.unknowns}
+        names = [n for n in states if n in r.outputs and not {n, f"outputs.{n}.offset"} & moved]
+        if not names:
+            continue
+        if isinstance(machine, Mechanism):
+            start = {n: float(get(machine, n)) for n in names}
+        else:
+            y0 = np.asarray(problem.bench_at(problem.x0, i).machine.start(jnp.asarray(r.t[0]))[0])
+            start = dict(zip(states, y0, strict=False))
+        for n in names:
+            first = float(problem.bench.outputs.at(n).undone(r.t[:1], r.outputs[n][:1], r.t[0])[0])
+            beyond = abs(first - start[n]) - 5 * np.mean(r.sd.get(n) or 0)
+            if beyond > 0 and beyond > 0.1 * np.std(r.outputs[n]):
+                out.append(
+                    f"{n} starts at {start[n]:.4g}, record {label!r} at {first:.4g}: the run begins elsewhere than the measurement. "
+                    f"Write {type(objective).__name__}(..., measured_start=True), or fit the start by own=[{n!r}]."
+                )
+    return out
