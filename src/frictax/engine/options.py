@@ -148,7 +148,7 @@ class OnSamples(eqx.Module):
     finer: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
 
     def over_gaps(self, t: np.ndarray) -> "OnSamples":
-        """These options, with steps no longer than usual where the times `t` have a gap: an interval of more than 2.5 median ones.
+        """These options, with steps no longer than usual where the times `t` (n,) [s] have a gap: an interval of more than 2.5 median ones.
 
         `fit` does so with its records.
 

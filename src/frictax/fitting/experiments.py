@@ -13,6 +13,7 @@ from frictax.fitting.estimation import inverse_gram, with_values
 from frictax.fitting.inverse_dynamics import InverseDynamics
 from frictax.fitting.losses import Squares
 from frictax.fitting.methods import LevenbergMarquardt
+from frictax.fitting.objectives import integral
 from frictax.fitting.problem import residuals_and_jacobian
 from frictax.fitting.record import Record
 from frictax.fitting.record_fit import fit_engine, pose
@@ -70,9 +71,7 @@ def _positions(machine: Mechanism, record: Record) -> dict[str, np.ndarray] | No
         if f"{body}.{position}" in record.outputs:
             return {f"{body}.{position}": record.outputs[f"{body}.{position}"]}
         if f"{body}.{velocity}" in record.outputs:
-            v = record.outputs[f"{body}.{velocity}"]
-            steps = 0.5 * (v[1:] + v[:-1]) * np.diff(record.t)
-            return {f"{body}.{position}": np.concatenate([[0.0], np.cumsum(steps)])}
+            return {f"{body}.{position}": integral(record.t, record.outputs[f"{body}.{velocity}"])}
     return None
 
 
