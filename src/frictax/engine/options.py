@@ -131,7 +131,8 @@ class OnSamples(eqx.Module):
     **Arguments:**
 
     - `solver`: any explicit diffrax Runge-Kutta solver; None for the steps of `diffrax.Bosh3()`, the cheapest whose error on a record at
-      2.5 kHz stays below 1e-9 (experiments/benchmarks/p2.py). Its error estimate is not used: halve the steps to see what they cost.
+      2.5 kHz stays below 1e-9 (experiments/benchmarks/p2.py). Its error estimate is not used: `FoundMachine.step_error`
+      tells what the steps cost a fit.
     - `substeps`: steps from one sample to the next, for records whose sampling is slow beside the machine's motion.
     - `max_events`: how many mode changes, and switches of drives between samples, a run may have.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for forward mode alone, which then takes value

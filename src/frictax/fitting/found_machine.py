@@ -132,6 +132,12 @@ class FoundMachine(Estimated):
 
         return uncertainty(self, by)
 
+    def step_error(self) -> dict[str, float]:
+        """How far each estimate would move if all steps were half as long: see `frictax.fitting.step_error.step_error`."""
+        from frictax.fitting.step_error import step_error
+
+        return step_error(self)
+
     def free_run(self, record: Any, **options: Any) -> Any:
         """A free run beside a record, with sensitivities and the range that chance allows: see `frictax.fitting.free_runs.free_run`."""
         from frictax.fitting.free_runs import free_run

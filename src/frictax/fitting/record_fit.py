@@ -26,6 +26,7 @@ from frictax.fitting.problem import Problem, SteadyPlan, Unknown, bounds, mapped
 from frictax.fitting.record import Record
 from frictax.fitting.record_sentences import far_starts
 from frictax.fitting.search import search
+from frictax.fitting.step_error import step_warnings
 from frictax.fitting.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 from frictax.mechanism.forces import AbstractMotion
@@ -92,7 +93,8 @@ def fit_records(
         notes.append(
             f"Interrupted after {int(state.steps)} steps: these are the best values so far, their errors those of an unfinished search."
         )
-    return found_machine(model, problem, records, state, costs, noise, method, level, notes, time.perf_counter() - began)
+    found = found_machine(model, problem, records, state, costs, noise, method, level, notes, time.perf_counter() - began)
+    return dataclasses.replace(found, warnings=(*found.warnings, *step_warnings(found)))
 
 
 def _with_room(engine: OnSamples, model: Any, records: Mapping[str, Any]) -> OnSamples:

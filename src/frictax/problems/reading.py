@@ -266,7 +266,7 @@ def _own_modules(folder: Path) -> Iterator[dict[str, str]]:
         yield used
     finally:
         sys.path.remove(home)
-        for name in mine & set(sys.modules):
+        for name in sorted(mine & set(sys.modules)):  # the same order in each process: results are compared
             file = Path(getattr(sys.modules.pop(name), "__file__", None) or "")
             if file.parent == folder.resolve():
                 used[file.name] = hashlib.sha256(file.read_bytes()).hexdigest()

@@ -1,0 +1,78 @@
+"""Steps that are too long for a machine's motion move what a fit finds: by how much, and that it is told."""
+
+import re
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from frictax.fitting import step_error as module
+
+T = np.linspace(0.0, 2.0, 201)  # 0.01 s a step
+
+
+def swing(omega: float) -> fx.Mechanism:
+    return fx.Mechanism(
+        mass=fx.Mass(m=1.0, s=0.1),
+        wall=fx.Fixed(),
+        spring=fx.Spring("mass", "wall", c=omega**2),
+        damper=fx.Damper("mass", "wall", d=1.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=0.02 * omega)),
+    )
+
+
+def record_of(machine: Any, substeps: int = 64, sd: float = 1e-4) -> fx.Record:
+    run = fx.simulate(machine, jnp.asarray(T), engine=fx.OnSamples(substeps=substeps))
+    s = np.asarray(run["mass"].s) + np.random.default_rng(0).normal(0.0, sd, T.size)
+    return fx.Record(T, outputs={"mass.s": s}, sd={"mass.s": sd}, name="swing")
+
+
+FREE = ["damper.d", "spring.c", "friction.f_pos.F_Coulomb"]
+
+
+def test_what_half_the_steps_would_move_is_what_the_steps_have_moved() -> None:
+    machine = swing(18.0)  # 0.18 rad a step
+    record = record_of(machine)
+    found = fx.fit(machine, record, free=FREE)
+    (told,) = [w for w in found.warnings if w.startswith("The steps are too long")]
+    substeps = int(re.search(r"substeps=(\d+)", told)[1])  # type: ignore[index]
+    better = fx.fit(machine, record, free=FREE, engine=fx.OnSamples(substeps=substeps))
+    assert not any("steps are too long" in w for w in better.warnings)
+    moved = found.step_error()
+    for name, e in {e.name: e for e in found.estimates}.items():
+        after = next(b.value for b in better.estimates if b.name == name)
+        assert moved[name] == pytest.approx(7 / 8 * (after - e.value), abs=max(0.1 * abs(after - e.value), 0.5 * e.standard_error))
+    most = max(abs(moved[e.name]) / e.standard_error for e in found.estimates)
+    assert most > 3
+    left = better.step_error()
+    assert max(abs(left[e.name]) / e.standard_error for e in better.estimates) < 0.3
+
+
+def test_steps_that_are_short_enough_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(found: Any) -> dict[str, float]:
+        raise AssertionError("simulated once more without need")
+
+    monkeypatch.setattr(module, "step_error", never)
+    machine = swing(3.0)
+    found = fx.fit(machine, record_of(machine), free=FREE)
+    assert not any("steps are too long" in w for w in found.warnings)
+
+
+def test_a_held_noisy_input_raises_no_alarm() -> None:
+    """The outputs' fourth differences are large, their cause is not the steps' length."""
+    rng = np.random.default_rng(1)
+    drive = 20.0 * rng.normal(size=T.size)
+    law = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_prop=2.0, F_Coulomb=1.0))
+    machine = fx.Mechanism(mass=fx.Mass(m=1.0), friction=law, drive=fx.Force("mass", fx.Sampled(T, drive, hold=True)))
+    v = np.asarray(fx.simulate(machine, jnp.asarray(T), engine=fx.OnSamples())["mass"].v) + rng.normal(0.0, 1e-4, T.size)
+    found = fx.fit(machine, fx.Record(T, {"drive": drive}, {"mass.v": v}, {"mass.v": 1e-4}, hold=True), free=["friction.f_pos"])
+    assert not any("steps are too long" in w for w in found.warnings)
+
+
+def test_what_simulates_nothing_has_no_step_error() -> None:
+    machine = swing(30.0)
+    sweep = fx.Sweep(np.linspace(0.1, 1.0, 10), np.full(10, 0.6), sigma=np.full(10, 0.01))
+    found = fx.fit(machine, {"swing": record_of(machine), "friction": sweep}, free=FREE, objective=fx.InverseDynamics())
+    assert found.step_error() == dict.fromkeys(FREE, 0.0)
