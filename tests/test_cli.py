@@ -295,6 +295,9 @@ def test_the_version_is_printed() -> None:
     with _process("--version") as process:
         out, _ = process.communicate(timeout=120)
     assert (process.returncode, out) == (0, f"frictax {fx.__version__}\n")
+    environment = {**os.environ, "PYTHONPATH": str(Path(fx.__file__).parents[1])}
+    module = subprocess.run([sys.executable, "-m", "frictax", "--version"], text=True, capture_output=True, timeout=120, env=environment)
+    assert (module.returncode, module.stdout) == (0, out)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="os.mkfifo is missing: named pipes are those of POSIX")

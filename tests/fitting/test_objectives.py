@@ -135,6 +135,18 @@ def test_a_body_that_the_record_moves_has_an_event_for_each_sample() -> None:
     assert found.values["friction.f_pos.F_Coulomb"] == pytest.approx(0.7, rel=1e-6)
 
 
+def test_a_drive_that_no_record_has_an_input_for_is_told_unless_it_is_fitted() -> None:
+    t = np.linspace(0.0, 1.0, 101)
+    law = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0))
+    machine = fx.Mechanism(mass=fx.Mass(m=1.0, v=2.0), friction=law, drive=fx.Force("mass", 0.0))
+    seen = fx.Record(t, outputs={"mass.v": 2.0 - t + 1e-3 * np.random.default_rng(0).standard_normal(t.size)})
+    found = fx.fit(machine, seen, free=["friction.f_pos.F_Coulomb"])
+    assert any(w.startswith("drive is 0 all the time") for w in found.warnings), found.warnings
+    pushed = fx.fit(machine, seen, free=["drive.f.k"])
+    assert pushed.values["drive.f.k"] == pytest.approx(0.0, abs=5 * pushed.standard_errors["drive.f.k"])
+    assert not any("all the time" in w for w in pushed.warnings)
+
+
 def test_under_held_inputs_a_breakaway_is_said_to_act_in_jumps() -> None:
     t = np.linspace(0.0, 2.0, 401)
     force = 3.0 * np.sin(2 * np.pi * 0.5 * t)

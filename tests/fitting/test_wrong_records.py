@@ -147,6 +147,7 @@ CASES: dict[str, tuple[Case, list[str]]] = {
         ["'arm.phi'", "angle (rad", "'mm'", "a unit of position", "Correct"],
     ),
     "a drive in watts": (arrays(units={"drive": "W"}), ["input 'drive'", "'W'", "a unit of power", "Correct the unit"]),
+    "a drive in milliamperes": (frame(inputs={"drive": fx.Column("F", unit="mA")}), ["input 'drive'", "'mA'", "gain=<N per mA>"]),
     "a drive in volts": (frame(inputs={"drive": fx.Column("F", unit="V")}), ["input 'drive'", "'V'", "gain=<N per V>", 'to="N"']),
     "volts in the column's name": (
         frame(FRAME.rename(columns={"F": "u [V]"}), inputs={"drive": "u [V]"}),

@@ -10,8 +10,8 @@ import pytest
 
 from frictax.mechanism.at_rest import Chosen, modes_at_rest
 
-MANY = 20_000
-# The most rounds that a batch of `MANY` problems needed when these tests were written, by the number of contacts.
+MANY = 4_000
+# The most rounds that a batch of 20000 problems needed when these tests were written, by the number of contacts.
 MOST_ROUNDS = {2: 3, 3: 4, 4: 5, 5: 6, 6: 5}
 one, many = jax.jit(modes_at_rest), jax.jit(jax.vmap(modes_at_rest))
 

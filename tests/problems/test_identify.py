@@ -237,6 +237,7 @@ def test_modules_of_one_problem_are_not_those_of_another_and_no_library_is_repla
     first, second = (read(place, allow_code=True) for place in (folder, other))
     assert (float(first.machine["mass"].m), float(second.machine["mass"].m)) == (1.5, 2.5)
     assert set(first.sources) == {"json.py", "plant.py", "run.csv"}
+    assert [name for name in first.sources if name != "run.csv"] == ["json.py", "plant.py"]
     assert first.sources["plant.py"] != second.sources["plant.py"]
     assert json.loads("[1]") == [1]
     assert sys.modules["json"] is json

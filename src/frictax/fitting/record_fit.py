@@ -24,7 +24,7 @@ from frictax.fitting.objectives import AbstractObjective, FreeRun, Plan, measure
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.problem import Problem, SteadyPlan, Unknown, bounds, mapped, upper_bounds
 from frictax.fitting.record import Record
-from frictax.fitting.record_sentences import far_starts
+from frictax.fitting.record_sentences import far_starts, undriven
 from frictax.fitting.search import search
 from frictax.fitting.step_error import step_warnings
 from frictax.fitting.sweep import Sweep
@@ -198,7 +198,7 @@ def pose(
     size = np.where(scaled, x0 - origin, 1.0)
     base = np.asarray(mapped(unknowns, origin + (x0 - origin) / size, "to_unconstrained"))
     problem = Problem(bench, plans, tuple(priors), objective, engine, loss, x0, base, origin, size, tuple(unknowns), delayed)
-    return problem, notes + far_starts(problem, records, states)
+    return problem, notes + undriven(problem, records) + far_starts(problem, records, states)
 
 
 def _sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instrument]) -> Named:

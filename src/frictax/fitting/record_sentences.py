@@ -9,8 +9,9 @@ import numpy as np
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun
 from frictax.fitting.record import Record
-from frictax.mechanism import Mechanism
+from frictax.mechanism import Force, Mechanism, Torque
 from frictax.parameters import get
+from frictax.signals import Constant
 
 if TYPE_CHECKING:
     from frictax.fitting.problem import Problem
@@ -54,6 +55,28 @@ def held_breakaways(sentences: Sequence[str], still: Sequence[str], records: Map
         "with other values of it."
         for name in jumps
     ]
+
+
+def undriven(problem: "Problem", records: Mapping[str, Any]) -> list[str]:
+    """Sentences on drives that do nothing: 0 in the machine, not fitted, and without an input in any record."""
+    machine = problem.bench.machine
+    if not isinstance(machine, Mechanism):
+        return []
+    given = {name.partition(".")[0] for r in records.values() if isinstance(r, Record) for name in r.inputs}
+    given |= {u.path.partition(".")[0] for u in problem.unknowns}
+    idle = [
+        name
+        for name, part in machine.named_parts()
+        if isinstance(part, Force | Torque) and name not in given and _is_nought(getattr(part, part.signal_name() or ""))
+    ]
+    return [
+        f"{name} is 0 all the time: no record has an input for it. Name its column, inputs={{{name!r}: ...}}, or leave the part out."
+        for name in idle
+    ]
+
+
+def _is_nought(signal: Any) -> bool:
+    return isinstance(signal, Constant) and not np.any(np.asarray(signal.k))
 
 
 def far_starts(problem: "Problem", records: Mapping[str, Any], states: tuple[str, ...]) -> list[str]:

@@ -121,7 +121,7 @@ def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
     kinds = (", ".join(words[:-1]) + " or " if len(words) > 1 else "") + words[-1]
     if plain in _MECHANICAL:
         hint = f", a unit of {quantity(_MECHANICAL[plain])}. Correct the unit, or name the variable that the column measures."
-    elif near := difflib.get_close_matches(plain, known, n=1, cutoff=0.5):
+    elif plain not in ELECTRIC and (near := difflib.get_close_matches(plain, known, n=1, cutoff=0.5)):
         hint = f". Did you mean {near[0]!r}?"
     elif si_names == ("s",):
         hint = ". Name one of these."
