@@ -76,6 +76,14 @@ def test_a_stribeck_force_that_is_lost_on_the_way_is_brought_back(run, found, st
         assert away.values[path] == pytest.approx(value, rel=1e-3)
 
 
+def test_many_fits_at_once_bring_back_what_is_lost_on_the_way_too(run, found) -> None:
+    twice = np.stack([run.outputs["mass.v"]] * 2)
+    many = fx.fit_many(block(**STRAYS[0]), run, {"mass.v": twice}, free=LAW)
+    assert many.converged.all()
+    for values in many.values:
+        np.testing.assert_allclose(values, list(found.values.values()), rtol=1e-3)
+
+
 def test_more_starts_are_never_worse_than_one(run) -> None:
     alone = fx.fit(block(**BAD_START), run, free=LAW)
     many = fx.fit(block(**BAD_START), run, free=LAW, starts=3, spread=3.0, seed=2)

@@ -19,6 +19,7 @@ from frictax.fitting.objectives import AbstractObjective, FreeRun
 from frictax.fitting.problem import Problem, bounds
 from frictax.fitting.record import Record
 from frictax.fitting.record_fit import check_arguments, fit_engine, pose
+from frictax.fitting.search import strayed
 
 
 def fit_records_many(
@@ -50,7 +51,13 @@ def fit_records_many(
     weights, measured = np.asarray(plans[0].weight), np.asarray(plans[0].measured)
     dof = max(int(np.sum(weights > 0)) - lower.size, 1)
     floor = np.float64(1e-20 * np.sum((weights * measured) ** 2) + 1e-300)
-    x, sd, ok = (np.asarray(a) for a in _all(problem, stacked, static, lower, method, dof, floor))
+    start = np.zeros((len(plans), lower.size))
+    x, sd, ok, z, cost = (np.asarray(a) for a in _all(problem, stacked, static, lower, method, dof, floor, start))
+    away = strayed(problem, x) & np.isfinite(cost)[:, None]
+    if away.any():  # as in one fit: a value next to its bound acts so little that the search does not lead it back
+        again = [np.asarray(a) for a in _all(problem, stacked, static, lower, method, dof, floor, np.where(away, 0.0, z))]
+        better = again[-1] < cost * (1 - 1e-6)
+        x, sd, ok = (np.where(better if a.ndim == 1 else better[:, None], b, a) for a, b in zip((x, sd, ok), again[:3], strict=True))
     half = float(quantile(level, dof, False)) * sd
     low = np.maximum(x - half, np.where(np.isnan(half), np.nan, lower))
     return Replicates(tuple(name for u in problem.unknowns for name in u.names), x, sd, low, x + half, ok, level)
@@ -58,23 +65,26 @@ def fit_records_many(
 
 @eqx.filter_jit
 def _all(
-    problem: Problem, plans: Any, static: Any, lower: Any, method: LevenbergMarquardt, dof: int, floor: Any
-) -> tuple[Array, Array, Array]:
-    """Values, standard errors, and whether the tolerance was met. One after the other: in step, all would take the most steps of any."""
+    problem: Problem, plans: Any, static: Any, lower: Any, method: LevenbergMarquardt, dof: int, floor: Any, starts: Any
+) -> tuple[Array, ...]:
+    """Values, standard errors, whether the tolerance was met, coordinates, and costs, from `starts`.
 
-    def one(plan: Any) -> tuple[Array, Array, Array]:
+    One after the other: in step, all would take the most steps of any.
+    """
+
+    def one(at: Any) -> tuple[Array, ...]:
+        plan, start = at
         mine = eqx.tree_at(lambda p: p.plans, problem, (eqx.combine(plan, static),))
-        start = begin(np.zeros(lower.size), mine.rows())
-        end = descend(lambda z: mine.evaluate(z, 1.0), start, method.max_steps, method.tolerance, dof, floor)
+        end = descend(lambda z: mine.evaluate(z, 1.0), begin(start, mine.rows()), method.max_steps, method.tolerance, dof, floor)
         x, slope = mine.physical(end.z), mine.values_and_slopes(end.seen)[1]
         jacobian = end.jacobian / jnp.where(slope == 0, 1.0, slope)
         norms, scale = jnp.linalg.norm(jacobian, axis=0), jnp.sqrt(2.0 * end.cost / dof)
         effect = jnp.where(jnp.isfinite(lower), (x - lower) * norms, jnp.inf) / np.sqrt(dof)
         active = (norms > 0) & (effect > 1e-3 * scale)
         covariance = scale**2 * inverse_gram(jacobian, norms, active)
-        return x, jnp.where(active, jnp.sqrt(jnp.diagonal(covariance)), jnp.nan), jnp.asarray(end.settled)
+        return x, jnp.where(active, jnp.sqrt(jnp.diagonal(covariance)), jnp.nan), jnp.asarray(end.settled), end.z, end.cost
 
-    return jax.lax.map(one, plans)
+    return jax.lax.map(one, (plans, jnp.asarray(starts)))
 
 
 def _each(record: Record, outputs: Any) -> list[dict[str, np.ndarray]]:

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Float
 
 from frictax.fitting.descent import Descent, begin, descend
 from frictax.fitting.kept_programs import kept
@@ -52,6 +52,13 @@ def advanced(problem: Problem, method: Any, state: Descent, until: int, noise: A
     return _Run(problem, method, dof, 1e-300, None).advanced(state, until, noise)
 
 
+def strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:
+    """Which values ended far nearer to their bound than they started, or far farther from it."""
+    one_sided = np.broadcast_to(problem.one_sided(), x.shape)
+    ratio = np.divide(x - problem.origin, problem.size, out=np.ones_like(x), where=one_sided)
+    return (np.abs(ratio) < 1 / _FAR) | (np.abs(ratio) > _FAR)
+
+
 class _Run:
     """Searches of one problem, compiled once."""
 
@@ -83,12 +90,10 @@ class _Run:
         Next to its bound a value acts so little that the search does not lead it back: a Stribeck force lost on the way stays lost. Where
         the data ask for none, this only tells so.
         """
-        x, problem = np.asarray(state.x), self.problem
-        ratio = np.divide(x - problem.origin, problem.size, out=np.ones_like(x), where=problem.one_sided())
-        strayed = (np.abs(ratio) < 1 / _FAR) | (np.abs(ratio) > _FAR)
-        if not strayed.any() or not np.isfinite(state.cost) or not isinstance(self.method, LevenbergMarquardt):
+        away, problem = strayed(self.problem, np.asarray(state.x)), self.problem
+        if not away.any() or not np.isfinite(state.cost) or not isinstance(self.method, LevenbergMarquardt):
             return state, costs, False
-        again, _, interrupted = self.one(begin(np.where(strayed, 0.0, np.asarray(state.z)), problem.rows()), 1.0)
+        again, _, interrupted = self.one(begin(np.where(away, 0.0, np.asarray(state.z)), problem.rows()), 1.0)
         if not float(again.cost) < float(state.cost) * (1 - 1e-6):
             return state, costs, interrupted
         costs = np.where(costs == float(state.cost), float(again.cost), costs)
