@@ -117,7 +117,8 @@ class FreeRun(AbstractObjective):
 class ClosedLoop(AbstractObjective):
     """A free run with known controllers in the place of drives: the record's input under a drive's name is then its reference.
 
-    The controller holds the machine near the measured motion, so that errors do not add up.
+    The controller holds the machine near the measured motion, so that errors do not add up. It acts without delay: the delay of a
+    digital one is put down to the machine, whose mass is found too small (see `PositionController`). Take `Windows` where that matters.
 
     **Arguments:** `controllers`: drive -> `PositionController`; `measured_start`, `cutoff` as for `FreeRun`.
     """
