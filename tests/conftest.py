@@ -19,6 +19,7 @@ jax.config.update("jax_enable_x64", True)
 # Every annotated function of frictax checks its arguments' types and shapes while the tests run.
 install_import_hook("frictax", "beartype.beartype")
 
+from checks import OPTIMISED  # noqa: E402
 from frictax import fast_loops  # noqa: E402
 
 fast_loops()
@@ -50,6 +51,12 @@ def _room_for_programs() -> Iterator[None]:
         gc.collect()
         with contextlib.suppress(AttributeError, OSError):
             ctypes.CDLL("libc.so.6").malloc_trim(0)  # what is free goes back to the system
+
+
+@pytest.fixture
+def optimised_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs of fits are compiled with LLVM's optimisations: for tests that run one hundreds of times."""
+    monkeypatch.setattr("frictax.fitting.kept_programs.options_of_fits", lambda: OPTIMISED)
 
 
 def _folder(variable: str, holds: str) -> Path:

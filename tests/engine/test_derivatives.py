@@ -85,7 +85,7 @@ def test_derivatives_of_states_and_event_times_equal_central_differences(name: s
     x = flat(machine, paths)
     f = lambda vector: outcome(rebuilt(machine, paths, vector), ts, TIGHT, count)  # noqa: E731
     # A parameter must not move an event past a sample: 1e-4 of it moves an event by less than the 1e-3 s above.
-    assert_derivatives_agree(f, x, step=1e-4)
+    assert_derivatives_agree(f, x, step=1e-4, optimised=name in ("support friction by table", "brake pressed by ramps"))
 
 
 def test_a_start_velocity_that_friction_stops_at_once_has_no_influence() -> None:

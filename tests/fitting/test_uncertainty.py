@@ -120,6 +120,7 @@ def test_profile_where_the_misfit_is_a_parabola_is_the_linearised_interval() -> 
 # -- stick and slip ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("optimised_fits")
 def test_coloured_residuals_hac_holds_the_truth_in_88_to_99_per_cent_of_300_records_where_white_errors_fail() -> None:
     machine, random = block(peak=1.0), np.random.default_rng(1)
     v = clean(SLIDING, machine)
@@ -132,6 +133,7 @@ def test_coloured_residuals_hac_holds_the_truth_in_88_to_99_per_cent_of_300_reco
     assert np.all((hac / 300 >= 0.88) & (hac / 300 <= 0.99)), hac / 300
 
 
+@pytest.mark.usefixtures("optimised_fits")
 def test_coloured_residuals_block_bootstrap_holds_the_truth_as_well() -> None:
     machine, random = block(peak=1.0), np.random.default_rng(2)
     v, hits, curve = clean(SLIDING, machine), np.zeros(4), 0
@@ -145,6 +147,7 @@ def test_coloured_residuals_block_bootstrap_holds_the_truth_as_well() -> None:
     assert curve / 60 >= 0.85
 
 
+@pytest.mark.usefixtures("optimised_fits")
 @pytest.mark.parametrize(
     ("path", "start", "free", "true"),
     [
