@@ -82,7 +82,13 @@ def _all(
         effect = jnp.where(jnp.isfinite(lower), (x - lower) * norms, jnp.inf) / np.sqrt(dof)
         active = (norms > 0) & (effect > 1e-3 * scale)
         covariance = scale**2 * inverse_gram(jacobian, norms, active)
-        return x, jnp.where(active, jnp.sqrt(jnp.diagonal(covariance)), jnp.nan), jnp.asarray(end.settled), jnp.asarray(end.z), jnp.asarray(end.cost)
+        return (
+            x,
+            jnp.where(active, jnp.sqrt(jnp.diagonal(covariance)), jnp.nan),
+            jnp.asarray(end.settled),
+            jnp.asarray(end.z),
+            jnp.asarray(end.cost),
+        )
 
     return jax.lax.map(one, (plans, jnp.asarray(starts)))
 
