@@ -39,14 +39,12 @@ def step_error(found: "FoundMachine") -> dict[str, float]:
     problem, engine = found.problem, found.problem.engine
     finer = OnSamples(engine.solver, 2 * engine.substeps, engine.max_events, engine.adjoint, engine.finer)
     halved = dataclasses.replace(problem, engine=finer)
-    moved = []
+    left = []
     for i, plan in enumerate(problem.plans):
-        if isinstance(plan, SteadyPlan):
-            moved.append(np.zeros(np.size(plan.weight)))
-            continue
-        before, after = (np.asarray(predictions(p, jnp.asarray(found.x), i)) for p in (problem, halved))
-        moved.append(np.ravel(np.asarray(plan.weight) * np.where(np.asarray(plan.weight) > 0, after - before, 0.0)))
-    r, jacobian = np.concatenate(moved), found.full_jacobian
+        weight, measured = (np.asarray(x) for x in (plan.weight, plan.force if isinstance(plan, SteadyPlan) else plan.measured))
+        after = np.asarray(predictions(halved, jnp.asarray(found.x), i))
+        left.append(np.ravel(weight * np.where(weight > 0, after - measured, 0.0)))
+    r, jacobian = np.concatenate(left) - found.residuals, found.full_jacobian
     active = np.isfinite(np.diag(found.full_covariance)) & (np.diag(found.full_covariance) > 0)
     gram = inverse_gram(jacobian, np.linalg.norm(jacobian, axis=0), active, np)
     step = -gram @ (jacobian[: r.size].T @ r)
