@@ -75,4 +75,6 @@ def test_what_simulates_nothing_has_no_step_error() -> None:
     machine = swing(30.0)
     sweep = fx.Sweep(np.linspace(0.1, 1.0, 10), np.full(10, 0.6), sigma=np.full(10, 0.01))
     found = fx.fit(machine, {"swing": record_of(machine), "friction": sweep}, free=FREE, objective=fx.InverseDynamics())
-    assert found.step_error() == pytest.approx(dict.fromkeys(FREE, 0.0), abs=1e-12)
+    moved = found.step_error()
+    assert set(moved) == set(FREE)
+    assert all(abs(moved[name]) < 1e-3 * found.standard_errors[name] for name in FREE)  # the fit's last step was not looked at

@@ -24,7 +24,8 @@ def step_error(found: "FoundMachine") -> dict[str, float]:
 
     With the usual solver, which is of third order, that is 7/8 of what the length of the steps has done to it.
 
-    Each record is simulated once more; nothing is fitted again. For objectives that simulate nothing (`InverseDynamics`) all are 0.
+    Each record is simulated once more; nothing is fitted again. For objectives that simulate nothing (`InverseDynamics`) all are 0
+    but for rounding.
 
     >>> import frictax as fx, numpy as np
     >>> swing = fx.Mechanism(
