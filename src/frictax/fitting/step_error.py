@@ -14,8 +14,8 @@ from frictax.fitting.problem import Problem, SteadyPlan, predictions
 if TYPE_CHECKING:
     from frictax.fitting.found_machine import FoundMachine
 
-_TOLD = 0.3  # standard errors
-_AIM = 0.1  # standard errors
+_TOLD = 0.3  # standard errors that an estimate would move: more is told
+_AIM = 0.1  # standard errors that are left with as many substeps as are recommended
 _SMALL = 2e-4  # of a value: less is no matter, however exact the record is
 
 
