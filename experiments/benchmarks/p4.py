@@ -25,6 +25,7 @@ TIMES = times(2000)
 FORCE = 3.0 * np.sin(2.0 * np.pi * TIMES) + 3.0 * np.sin(2.0 * np.pi * 0.37 * TIMES)
 START = PARAMETERS * np.array([1.3, 0.7, 0.7, 1.3])
 TOLERANCE = 1e-7  # of scipy's simulations
+STARTS = 64  # of a search from many places
 MANY = 100  # records that `fit_many` fits in one call
 
 
@@ -67,18 +68,40 @@ def frictax() -> list[Contestant]:
             drive=fx.Force("mass", fx.Sampled(jnp.asarray(TIMES), us)),
         )
 
-    def fit(machine: fx.Mechanism) -> np.ndarray:
-        found = fx.fit(machine, record, free=["friction.f_pos"], objective=fx.FreeRun())
+    def fitted(machine: fx.Mechanism, starts: int = 1) -> fx.fitting.FoundMachine:
+        return fx.fit(machine, record, free=["friction.f_pos"], objective=fx.FreeRun(), starts=starts)
+
+    def values(found: fx.fitting.FoundMachine) -> np.ndarray:
         return np.array([found.values[f"friction.f_pos.{name}"] for name in names])
+
+    def fit(machine: fx.Mechanism) -> np.ndarray:
+        return values(fitted(machine))
+
+    def one_after_the_other(machines: list[fx.Mechanism]) -> np.ndarray:
+        return values(min((fitted(machine) for machine in machines), key=lambda found: found.noise_scale))
 
     def many(machine: fx.Mechanism) -> np.ndarray:
         found = fx.fit_many(machine, record, np.tile(speeds(), (MANY, 1)), free=["friction.f_pos"])
         return found.values[0, [found.names.index(f"friction.f_pos.{name}") for name in names]]
 
-    blocks = [block(changed(i)) for i in range(3)]
+    blocks = [block(changed(i)) for i in range(20)]
+    draws = np.random.default_rng(0).standard_normal((STARTS, len(START)))
+    scattered = [block(START * np.exp(0.5 * draw)) for draw in draws]  # as far apart as those that `fit` draws
     return [
-        Contestant("frictax fit", "fit", lambda: fit(blocks[0]), lambda: timed(lambda i: fit(blocks[i]), 3)),
+        Contestant("frictax fit", "fit", lambda: fit(blocks[0]), lambda: timed(lambda i: fit(blocks[i]), 20)),
         Contestant("frictax fit_many", "fit", lambda: many(blocks[0]), lambda: timed(lambda i: many(blocks[i]), 1) / MANY),
+        Contestant(
+            f"frictax fit with {STARTS} starts",
+            "fit",
+            lambda: values(fitted(blocks[0], STARTS)),
+            lambda: timed(lambda i: fitted(blocks[0], STARTS), 1),
+        ),
+        Contestant(
+            f"frictax fit {STARTS} times",
+            "fit",
+            lambda: one_after_the_other(scattered),
+            lambda: timed(lambda i: one_after_the_other(scattered), 1),
+        ),
     ]
 
 

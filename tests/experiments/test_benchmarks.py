@@ -77,7 +77,12 @@ def test_scipy_with_default_differences_does_not_leave_the_start_of_p4(benchmark
     [
         ("p1", ["C", "frictax", "scipy"], 2),
         ("p2", ["C", "C with library exp", "frictax", "scipy"], 2),
-        ("p4", ["C", "C with library exp", "frictax fit", "frictax fit_many", "scipy with step 1e-3", "scipy on C with step 1e-3"], 1),
+        (
+            "p4",
+            ["C", "C with library exp", "frictax fit", "frictax fit_many", "frictax fit with 64 starts", "frictax fit 64 times"]
+            + ["scipy with step 1e-3", "scipy on C with step 1e-3"],
+            1,
+        ),
     ],
 )
 def test_a_contest_prints_and_writes_a_row_for_each_contestant(

@@ -157,9 +157,10 @@ class OnSamples(eqx.Module):
         >>> fx.OnSamples().over_gaps(np.array([0.0, 0.1, 0.2, 0.6, 0.7])).finer
         ((2, 4),)
         """
-        steps = np.diff(np.asarray(t))
-        usual = float(np.median(steps)) if steps.size else 1.0
-        finer = tuple((int(i), math.ceil(steps[i] / usual - 1e-6)) for i in np.flatnonzero(steps > _GAP * usual))
+        steps, finer = np.diff(np.asarray(t)), ()
+        if steps.size and steps.max() > _GAP * steps.min():
+            usual = float(np.median(steps))
+            finer = tuple((int(i), math.ceil(steps[i] / usual - 1e-6)) for i in np.flatnonzero(steps > _GAP * usual))
         return OnSamples(self.solver, self.substeps, self.max_events, self.adjoint, finer) if finer != self.finer else self
 
     def steps(self, samples: int) -> np.ndarray:

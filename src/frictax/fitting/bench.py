@@ -45,7 +45,7 @@ class Named(eqx.Module):
         """The thing called `name`."""
         first, _, rest = name.partition(".")
         thing = self.things[self.names.index(first)]
-        return thing.at(rest) if rest else thing
+        return Named.at(thing, rest) if rest else thing  # asked of the class: a method bound to a module is itself a new module
 
     def has(self, name: str) -> bool:
         """Whether there is a thing called `name`."""
@@ -53,7 +53,7 @@ class Named(eqx.Module):
         if first not in self.names:
             return False
         thing = self.things[self.names.index(first)]
-        return thing.has(rest) if isinstance(thing, Named) and rest else not rest
+        return Named.has(thing, rest) if isinstance(thing, Named) and rest else not rest
 
 
 @parcel

@@ -1,6 +1,7 @@
 """What a fit compares with a record, and from where."""
 
 import abc
+import functools
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -329,8 +330,13 @@ def plan_of(
     start = {name: array(x) for name, x in start.items()}
     goes_on = None if rows is None else np.zeros(len(rows), bool)
     names = tuple(names or record.outputs)
-    finer = OnSamples().over_gaps(record.t).finer if rows is None else ()
+    finer = _usual().over_gaps(record.t).finer if rows is None else ()
     return Plan(array(record.t), inputs, array(measured), array(weight), start, known, rows, goes_on, names, record.hold, finer)
+
+
+@functools.cache
+def _usual() -> OnSamples:
+    return OnSamples()
 
 
 def _channels(record: Record) -> tuple[np.ndarray, np.ndarray]:

@@ -101,9 +101,10 @@ def _with_room(engine: OnSamples, model: Any, records: Mapping[str, Any]) -> OnS
     """`engine` with an event for each sample where a record moves a body: the body's velocity jumps there."""
     if not isinstance(model, Mechanism):
         return engine
-    moved = [name for name, part in model.named_parts() if isinstance(part, AbstractMotion)]
-    motions = (r for r in records.values() if isinstance(r, Record) and any(name.partition(".")[0] in moved for name in r.inputs))
-    most = max((r.n for r in motions), default=0)
+    motions = [r for r in records.values() if isinstance(r, Record)]
+    given = {name.partition(".")[0] for r in motions for name in r.inputs}
+    moved = [name for name in given if name in model.names and isinstance(model[name], AbstractMotion)]
+    most = max((r.n for r in motions if any(name.partition(".")[0] in moved for name in r.inputs)), default=0)
     return OnSamples(engine.solver, engine.substeps, engine.max_events + most, engine.adjoint) if most else engine
 
 
