@@ -97,7 +97,7 @@ def far_starts(problem: "Problem", records: Mapping[str, Any], states: tuple[str
             start = dict(zip(states, y0, strict=False))
         for n in names:
             sensor = jax.tree.map(np.asarray, problem.bench.outputs.at(n))  # numpy's numbers, a tenth of the time of JAX's
-            first = float(sensor.undone(np.asarray(r.t[0]), np.asarray(r.outputs[n][0]), r.t[0]))
+            first = float(sensor.undone(r.t[:1], r.outputs[n][:1], r.t[0])[0])
             beyond = abs(first - start[n]) - 5 * np.mean(r.sd.get(n) or 0)
             if beyond > 0 and beyond > 0.1 * np.std(r.outputs[n]):
                 out.append(
