@@ -85,6 +85,14 @@ def test_a_unit_in_the_columns_name_counts_as_declared_unless_another_is() -> No
     np.testing.assert_allclose(found.outputs["mass.s"], 1e-3 * S)
     declared = fx.Record.from_pandas(frame, time="time (ms)", outputs={"mass.s": fx.Column("pos [mm]", unit="m")})
     np.testing.assert_allclose(declared.outputs["mass.s"], S)
+    contradiction = "Column 'pos [mm]' of the DataFrame says mm in its name, `unit` says m"
+    assert found.notes == ()
+    assert declared.warnings[0].startswith(contradiction)
+    assert declared.decimate(2).warnings[0].startswith(contradiction)
+    same = fx.Record.from_pandas(
+        frame.rename(columns={"pos [mm]": "arm (°)"}), time="time (ms)", outputs={"arm.phi": fx.Column("arm (°)", "deg")}
+    )
+    assert same.notes == ()
 
 
 def test_undeclared_a_part_that_turns_turns_in_all_its_variables_and_so_does_its_drive() -> None:

@@ -34,7 +34,8 @@ class Record:
       it is (s, v, a, f; phi, w, tau), so that a wrong unit is refused; s, v, a, f may be of a rotation too.
     - `hold`, `name`, `citation`.
 
-    The fields hold SI values, in arrays that cannot be written to; `units` holds what was declared, for tables and pictures.
+    The fields hold SI values, in arrays that cannot be written to; `units` holds what was declared, for tables and pictures; `notes`, what
+    was doubtful in the columns that were read.
 
     **Raises:** `ValueError` for what cannot be a record: lengths, text, NaN, times that fall or repeat, an output that never changes,
     units of another kind, sd <= 0. What is possible but suspicious is told by `warnings`, which ``print(record)`` shows.
@@ -58,6 +59,7 @@ class Record:
     hold: bool
     name: str
     citation: str
+    notes: tuple[str, ...]
 
     def __init__(
         self,
@@ -143,7 +145,7 @@ class Record:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What is possible but suspicious, one sentence each: gaps, saturation, coarse resolution, unit and sign slips."""
-        return suspicions(self.t, self.inputs, self.outputs, self.sd, self.units, self.hold)
+        return self.notes + suspicions(self.t, self.inputs, self.outputs, self.sd, self.units, self.hold)
 
     def trim(self, start: float | None = None, end: float | None = None, *, reset: bool = False) -> "Record":
         """The samples with start <= t <= end [s]; a bound that is left out, or lies beyond the record, cuts nothing there.

@@ -29,11 +29,12 @@ def row(i: int) -> str:
 
 def checked(
     t: Any, inputs: Any, outputs: Any, sd: Any, declared: Any, *, hold: Any, name: Any, citation: Any,
-    place: Place = row, labels: Mapping[str, str] | None = None,
+    place: Place = row, labels: Mapping[str, str] | None = None, notes: tuple[str, ...] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """The fields of a record, in SI.
 
-    **Arguments:** `declared`: channel, or ``"time"``, -> unit; `place` and `labels` say where a row and a channel come from.
+    **Arguments:** `declared`: channel, or ``"time"``, -> unit; `place` and `labels` say where a row and a channel come from;
+    `notes`: what was doubtful there.
     """
     inputs, outputs = named("inputs", {} if inputs is None else inputs), named("outputs", {} if outputs is None else outputs)
     sd, declared = named("sd", {} if sd is None else sd), named("units", {} if declared is None else declared)
@@ -64,7 +65,7 @@ def checked(
     apart(inputs, outputs)
     deviations = {key: None if sd.get(key) is None else deviation(key, sd[key], seconds.size, unit_of[key]) for key in outputs}
     fields = {"t": seconds, "inputs": inputs, "outputs": outputs, "sd": deviations, "units": unit_of}
-    return {**locked(fields), "hold": bool(hold), "name": name, "citation": citation}
+    return {**locked(fields), "hold": bool(hold), "name": name, "citation": citation, "notes": notes}
 
 
 def channel_units(inputs: Mapping[str, Any], outputs: Mapping[str, Any], declared: Mapping[str, str]) -> dict[str, units.Unit]:

@@ -1,7 +1,7 @@
 """Columns of a motion record from CSV, Parquet, MAT and pandas, or one sentence on what is wrong with them."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from frictax.fitting.reading import existing_file, missing_column, read_columns
 from frictax.fitting.record_checks import numbers, shown
-from frictax.fitting.units import named_in
+from frictax.fitting.units import named_in, spelled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +182,8 @@ def assemble(table: Table, time: str | Column, inputs: Any, outputs: Any) -> dic
             sd[name] = abs(column.factor) * numbers(f"Column {column.sd!r} of {table.source}", table.column(column.sd, f"sd of {name!r}"))
         elif column.sd is not None:
             sd[name] = abs(column.factor) * column.sd
-    return {"t": t, **values, "sd": sd, "declared": declared, "place": table.place, "labels": labels}
+    notes = tuple(note for column in (clock, *drives.values(), *measured.values()) for note in _contradiction(column, table.source))
+    return {"t": t, **values, "sd": sd, "declared": declared, "place": table.place, "labels": labels, "notes": notes}
 
 
 def columns_of(what: str, given: Any) -> dict[str, Column]:
@@ -222,6 +223,16 @@ def _declare(declared: dict[str, str], name: str, column: Column) -> None:
     unit = column.to or column.unit or named_in(column.name)
     if unit is not None:
         declared[name] = unit
+
+
+def _contradiction(column: Column, source: str) -> Iterator[str]:
+    """A sentence where the column's name says another unit than the user does."""
+    said = named_in(column.name)
+    if said is not None and column.unit is not None and said != spelled(column.unit):
+        yield (
+            f"Column {column.name!r} of {source} says {said} in its name, `unit` says {column.unit}, which counts: correct it if the name "
+            "is right."
+        )
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

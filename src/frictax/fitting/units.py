@@ -112,7 +112,7 @@ def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
     ...
     ValueError: `Record` output 'mass.s' must be in a unit of position or angle (m, mm, cm, um, nm, in, rad, mrad, deg, rev), got 'N', ...
     """
-    plain = _plain(name)
+    plain = spelled(name)
     if plain in _MECHANICAL and _MECHANICAL[plain].si_name in si_names:
         return _MECHANICAL[plain]
     known = [unit.name for unit in _MECHANICAL.values() if unit.si_name in si_names]
@@ -139,7 +139,7 @@ def named_in(header: str) -> str | None:
     text = header.strip()
     for opening, closing in ("[]", "()"):
         if text.endswith(closing) and opening in text:
-            inside = _plain(text[text.rindex(opening) + 1 : -1])
+            inside = spelled(text[text.rindex(opening) + 1 : -1])
             return inside if inside in _MECHANICAL or inside in ELECTRIC else None
     return None
 
@@ -180,7 +180,7 @@ def shown(si_unit: str, force: Unit) -> tuple[str, float]:
 
 
 def _look_up(argument: str, name: str, known: dict[str, Unit]) -> Unit:
-    plain = _plain(name)
+    plain = spelled(name)
     if plain not in known:
         near = difflib.get_close_matches(plain, known, n=1, cutoff=0.5)
         hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -188,7 +188,8 @@ def _look_up(argument: str, name: str, known: dict[str, Unit]) -> Unit:
     return known[plain]
 
 
-def _plain(name: str) -> str:
+def spelled(name: str) -> str:
+    """The unit's name as it is written here: "°" is "deg", "Nm" is "N.m"."""
     plain = str(name).strip().replace("·", ".").replace("*", ".").replace(" ", "").replace("µ", "u")
     plain = plain.replace("^2", "2").replace("²", "2")
     return _ALIASES.get(plain, plain)
