@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -220,7 +219,10 @@ def test_the_table_of_machines_goes_between_its_marks(made: Any, texts: dict[str
         overview(tmp_path)
 
 
-def test_modules_of_one_problem_are_not_those_of_another_and_no_library_is_replaced(problem: Write, tmp_path: Path) -> None:
+def test_modules_of_one_problem_are_not_those_of_another_and_no_library_is_replaced(
+    problem: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     machine = PROBLEM[PROBLEM.index("[machine.mass]") : PROBLEM.index("[fit]")]
     folder = problem((machine, '[machine]\npython = "json:block"\n\n'))
     code = (
@@ -241,9 +243,10 @@ def test_modules_of_one_problem_are_not_those_of_another_and_no_library_is_repla
     assert first.sources["plant.py"] != second.sources["plant.py"]
     assert json.loads("[1]") == [1]
     assert sys.modules["json"] is json
+    written = (folder / "plant.py").stat().st_mtime
     (folder / "plant.py").write_text("MASS = 3.5\n")
-    later = time.time() + 10
-    os.utime(folder / "plant.py", (later, later))  # Python's own bytecode of a module tells changes by whole seconds and size
+    os.utime(folder / "plant.py", (written, written))  # Python's own bytecode of a module tells changes by whole seconds and size
+    assert not (folder / "__pycache__").exists()
     assert float(read(folder, allow_code=True).machine["mass"].m) == 3.5
 
 

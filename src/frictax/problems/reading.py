@@ -262,9 +262,12 @@ def _own_modules(folder: Path) -> Iterator[dict[str, str]]:
     home, mine = str(folder.resolve()), {path.stem for path in folder.glob("*.py")}
     before = {name: sys.modules.pop(name) for name in mine if name in sys.modules}
     sys.path.insert(0, home)
+    # No bytecode: Python takes it for that of a file of the same size and second, so that a number changed just now would not count.
+    wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield used
     finally:
+        sys.dont_write_bytecode = wrote
         sys.path.remove(home)
         for name in sorted(mine & set(sys.modules)):  # the same order in each process: results are compared
             file = Path(getattr(sys.modules.pop(name), "__file__", None) or "")
