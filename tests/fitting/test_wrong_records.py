@@ -92,7 +92,7 @@ CASES: dict[str, tuple[Case, list[str]]] = {
     # times
     "no samples": (arrays(t=[]), ["at least 4 samples", "0", "Check the file"]),
     "three samples": (arrays(t=T[:3], inputs={}, outputs={"mass.s": Q[:3]}), ["at least 4 samples", "3", "longer part"]),
-    "a time twice": (arrays(t=put(T, 4, T[3])), ["time must increase", "0.3 s twice", "row 4", "1 rows", "more digits"]),
+    "a time twice": (arrays(t=put(T, 4, T[3])), ["time must increase", "0.3 s twice", "row 4", "more digits"]),
     "times that fall": (arrays(t=put(T, 4, 0.1)), ["time must increase", "0.1 s after 0.3 s", "row 4", "Sort the rows"]),
     "a clock that starts again": (arrays(t=np.r_[T[:6], T[:5]]), ["must increase", "0 s after 0.5 s", "row 6", "cut where"]),
     "times backward": (arrays(t=T[::-1]), ["time must increase", "0.9 s after 1 s", "Reverse the rows"]),
@@ -104,7 +104,23 @@ CASES: dict[str, tuple[Case, list[str]]] = {
     "a missing date": (arrays(t=np.array(["2026-01-01", "NaT", "2026-01-03", "2026-01-04"], "M8[s]")), ["finite", "nan", "row 1"]),
     "times in litres": (arrays(units={"time": "l"}), ["`Record` time", "'l'", "s, ms, us"]),
     "times in metres": (arrays(units={"time": "m"}), ["`Record` time", "time (s", "'m'", "position"]),
+    "dates with a unit": (
+        arrays(t=np.arange(11).astype("M8[ms]"), units={"time": "ms"}),
+        ["time holds dates", "no unit", "'ms'", "Leave it out"],
+    ),
+    "a table's dates with a unit": (
+        frame(FRAME.assign(t=pd.to_datetime(T, unit="s")), time=fx.Column("t", unit="ms")),
+        ["Column 't' of the DataFrame", "dates", "no unit", "'ms'", "Leave it out"],
+    ),
+    "dates for an output": (frame(FRAME.assign(q=pd.to_datetime(Q, unit="s"))), ["Column 'q'", "'mass.s'", "got dates", "Name the column"]),
+    "durations for an output": (arrays(outputs={"mass.s": T.astype("m8[s]")}), ["'mass.s'", "got dates or durations", "Name the column"]),
     # arrays
+    "masked samples": (
+        arrays(outputs={"mass.s": np.ma.masked_array(Q, mask=Q > 0.5)}),
+        ["'mass.s'", "masked samples", "were not measured", "Delete such rows"],
+    ),
+    "a masked sd": (arrays(sd={"mass.s": np.ma.masked_array(T + 1, mask=T > 0.5)}), ["sd of 'mass.s'", "masked", "Give one number"]),
+    "a force of no machine": (arrays(inputs={"drive": put(F, 3, 1e200)}), ["input 'drive'", "1e+200 in row 3", "0.3 s", "Check the unit"]),
     "a list for inputs": (arrays(inputs=[F]), ["inputs must be a dict", "array", 'inputs={"drive": F}']),
     "an array for outputs": (arrays(outputs=Q), ["outputs must be a dict", "array", 'outputs={"mass.s": q}']),
     "no outputs": (arrays(outputs={}), ["at least one measured variable", "none", 'outputs={"mass.s": ...}']),
@@ -207,6 +223,16 @@ CASES: dict[str, tuple[Case, list[str]]] = {
     "a header alone": (csv("t,F,q\n"), ["run.csv", "no rows", "exported"]),
     "semicolons": (csv(GOOD.replace(",", ";")), ["run.csv", 'delimiter=";"']),
     "a row of units": (csv(GOOD.replace("\n", "\ns,N,m\n", 1)), ["run.csv, line 2", "'t'", "'s'", "holds units", "begin it with #"]),
+    "a value that a spreadsheet lacks": (csv(GOOD + "#N/A,1.0,0.5\n"), ["line 13", "'t'", "no number ('#N/A')", "Delete the row"]),
+    "spaces between the columns": (csv(GOOD.replace(",", " ")), ["separated by spaces", "pandas.read_csv('run.csv', sep=", "hand over"]),
+    "a word for the delimiter": (csv(delimiter="tab"), ["`delimiter`", "one character", "'tab'", "pandas.read_csv"]),
+    "no decimal sign": (csv(decimal=""), ["`decimal` must be", "''", "Leave it out"]),
+    "a number for a path": (lambda _: fx.Record.from_csv(3, time="t", outputs={"mass.s": "q"}), ["by its path", "got 3", "'run.csv'"]),  # pyright: ignore
+    "a path of no length": (lambda _: fx.Record.from_csv("", time="t", outputs={"mass.s": "q"}), ["by its path", "got ''", "'run.csv'"]),
+    "a name that no file can have": (
+        lambda _: fx.Record.from_csv("a" * 200 + ".csv" * 20, time="t", outputs={"mass.s": "q"}),
+        ["no file aaa"],
+    ),
     "dates in a text file": (csv(GOOD.replace("\n0.0,", "\n2026-01-15 10:28,", 1)), ["line 2", "'t'", "2026-01-15 10:28", "parse_dates"]),
     "an empty cell": (csv(GOOD + "1.1,,0.5\n"), ["run.csv, line 13", "'F'", "no number", "Delete the row"]),
     "a repeated line": (csv(GOOD + GOOD.splitlines()[-1] + "\n"), ["1 s twice", "line 13 of run.csv", "Drop them"]),

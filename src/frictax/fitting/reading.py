@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+_ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")  # of spreadsheets
 _DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d|\d:\d\d")
 
 
@@ -70,7 +71,7 @@ class Columns:
         text = cell.strip()
         if not text and empty is not None:
             return empty
-        if not text or text.lower() in {"nan", "na", "n/a", "null", "none"}:
+        if not text or text.lower() in {"nan", "na", "n/a", "null", "none"} or text.startswith(_ERRORS):
             raise ValueError(f"{self.path.name}, line {line}: column {name!r} has no number ({cell!r}). Delete the row or fill it.")
         if self.decimal != "." and "." in text:
             raise ValueError(
@@ -101,11 +102,18 @@ def read_columns(path: str | Path, *, delimiter: str = ",", decimal: str = ".") 
     **Raises:** `FileNotFoundError` or `ValueError` with one sentence on what to do.
     """
     path = existing_file(path, ".csv")
+    if not isinstance(delimiter, str) or len(delimiter) != 1:
+        raise ValueError(
+            f"`delimiter` must be one character, got {delimiter!r}. Read other files with `pandas.read_csv(..., sep=...)` and hand over "
+            "the table."
+        )
+    if decimal not in (".", ","):
+        raise ValueError(f"`decimal` must be '.' or ',', got {decimal!r}. Leave it out for points.")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{path.name} is not a UTF-8 text file. Save it as CSV (UTF-8).") from None
-    kept = [(i, line) for i, line in enumerate(text.splitlines(), start=1) if line.strip() and not line.lstrip().startswith("#")]
+    kept = [(i, line) for i, line in enumerate(text.splitlines(), start=1) if line.strip() and not _is_comment(line)]
     if not kept:
         raise ValueError(f"{path.name} is empty. It must begin with a line of column names.")
     table = [_cells(path, line, number, delimiter) for number, line in kept]
@@ -114,18 +122,32 @@ def read_columns(path: str | Path, *, delimiter: str = ",", decimal: str = ".") 
     return Columns(path, header, rows, lines, decimal)
 
 
+def _is_comment(line: str) -> bool:
+    """Whether a line begins with #, and not with what a spreadsheet writes for a value that it does not have."""
+    return line.lstrip().startswith("#") and not line.lstrip().startswith(_ERRORS)
+
+
 def existing_file(path: str | Path, suffix: str) -> Path:
     """The file at `path`; where there is none, a sentence with the nearest name, or the files of a folder that end in `suffix`."""
+    if not isinstance(path, str | Path) or not str(path).strip():
+        raise ValueError(f"The file to read must be named by its path, got {path!r}. Write 'run{suffix}', say.")
     path = Path(path)
+    if not _exists(path):
+        near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else [], n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else " Check the folder you run from."
+        raise FileNotFoundError(f"There is no file {path}.{hint}")
     if path.is_dir():
         files = sorted(p.name for p in path.glob(f"*{suffix}"))
         hint = f" It holds {', '.join(files[:5])}." if files else f" It holds no {suffix} file."
         raise ValueError(f"{path} is a folder, not a file: name the file.{hint}")
-    if not path.exists():
-        near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else [], n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else " Check the folder you run from."
-        raise FileNotFoundError(f"There is no file {path}.{hint}")
     return path
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def missing_column(source: str, name: Any, role: str, header: Sequence[str]) -> ValueError:
@@ -150,6 +172,11 @@ def _check_shape(path: Path, header: list[str], rows: list[list[str]], lines: li
         for other, name in ((",", ","), (";", ";"), ("\t", r"\t"), ("|", "|")):
             if other != delimiter and other in header[0]:
                 raise ValueError(f'{path.name} seems to be separated by "{name}", not "{delimiter}". Give delimiter="{name}".')
+        if len(header[0].split()) > 1 and all(len(row) == 1 and len(row[0].split()) == len(header[0].split()) for row in rows):
+            raise ValueError(
+                f"{path.name} seems to be separated by spaces. Read it with `pandas.read_csv({path.name!r}, sep=r'\\s+')` and hand over "
+                "the table."
+            )
     if all(_is_number(cell) for cell in header):
         raise ValueError(f"{path.name} must begin with a line of column names, got the numbers {', '.join(header[:4])}. Add one.")
     repeated = sorted({name for name in header if header.count(name) > 1})

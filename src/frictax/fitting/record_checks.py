@@ -19,6 +19,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("torque", "moment"), "tau"),
 }
 FEWEST = 4  # samples of a motion: position, velocity, acceleration, and one to check them
+_MOST = 1e100  # SI: squares of more overflow
 
 Place = Callable[[int], str]
 
@@ -51,12 +52,14 @@ def checked(
     known("units", declared, ["time", *inputs, *outputs])
     unit_of = channel_units(inputs, outputs, declared)
     clock = units.channel_unit("`Record` time", declared.get("time", "s"), ("s",))
+    no_unit_of_dates("`Record` time", t, declared.get("time"))
     seconds = numbers("`Record` time", t) * clock.si
     times(seconds, place)
     rows: dict[str, np.ndarray] = {}
     for kind, channels in (("input", inputs), ("output", outputs)):
         for key, values in channels.items():
             label = f"`Record` {kind} {key!r}{(labels or {}).get(key, '')}"
+            no_dates(label, values)
             rows[key] = numbers(label, values) * unit_of[key].si
             channel(label, rows[key], seconds, place)
             if kind == "output":
@@ -133,8 +136,27 @@ def same_rotation(units_of: Mapping[str, units.Unit]) -> None:
             )
 
 
+def no_unit_of_dates(label: str, values: Any, unit: str | None) -> None:
+    """Dates and durations say themselves how long they are."""
+    if _holds_dates(values) and unit not in (None, "s"):
+        raise ValueError(f"{label} holds dates or durations, which become seconds, so it takes no unit, got {unit!r}. Leave it out.")
+
+
+def no_dates(label: str, values: Any) -> None:
+    """Dates are times, and nothing else."""
+    if _holds_dates(values):
+        raise ValueError(f"{label} must be one row of numbers, got dates or durations. Name the column that was measured.")
+
+
+def _holds_dates(values: Any) -> bool:
+    return getattr(getattr(values, "dtype", None), "kind", "") in ("M", "m")
+
+
 def numbers(label: str, values: Any) -> np.ndarray:
     """One row of real numbers; dates become seconds since the first."""
+    if np.ma.is_masked(values):
+        hidden = int(np.sum(np.ma.getmaskarray(values)))
+        raise ValueError(f"{label} has {hidden} masked samples, which were not measured. Delete such rows: time need not be uniform.")
     try:
         array = np.asarray(values)
         if array.dtype.kind == "M":
@@ -170,8 +192,9 @@ def times(t: np.ndarray, place: Place) -> None:
         raise ValueError(f"`Record` time must increase, got {t[i + 1]:.9g} s after {t[i]:.9g} s in {place(i + 1)}. {remedy}.")
     if repeated.size:
         i = int(repeated[0])
+        more = f"; {repeated.size} rows repeat a time" if repeated.size > 1 else ""
         raise ValueError(
-            f"`Record` time must increase, got {t[i]:.9g} s twice, the second time in {place(i + 1)}; {repeated.size} rows repeat a time. "
+            f"`Record` time must increase, got {t[i]:.9g} s twice, the second time in {place(i + 1)}{more}. "
             "Drop them, or write the time with more digits."
         )
 
@@ -189,6 +212,14 @@ def channel(label: str, values: np.ndarray, t: np.ndarray, place: Place) -> None
             f"{label} must be finite, got {values[i]} in {place(i)}, at {t[i]:.9g} s{more}. Delete such rows: time need not be uniform."
         )
 
+    large = np.flatnonzero(np.abs(values) > _MOST)
+    if large.size:
+        i = int(large[0])
+        raise ValueError(
+            f"{label} must be of a size that a machine has, got {values[i]:.3g} in {place(i)}, at {t[i]:.9g} s. Check the unit, or delete "
+            "such rows: time need not be uniform."
+        )
+
 
 def moves(label: str, values: np.ndarray, unit: units.Unit) -> None:
     if np.all(values == values[0]):
@@ -201,6 +232,8 @@ def moves(label: str, values: np.ndarray, unit: units.Unit) -> None:
 def deviation(name: str, given: Any, n: int, unit: units.Unit) -> Any:
     """A standard deviation in SI: one positive number, or one for each sample."""
     label = f"`Record` sd of {name!r}"
+    if np.ma.is_masked(given):
+        raise ValueError(f"{label} must be > 0 for each sample, got masked ones. Give one number.")
     try:
         sd = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):

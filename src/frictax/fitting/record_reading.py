@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from frictax.fitting.reading import existing_file, missing_column, read_columns
-from frictax.fitting.record_checks import numbers, shown
+from frictax.fitting.record_checks import no_dates, no_unit_of_dates, numbers, shown
 from frictax.fitting.units import named_in, spelled
 
 
@@ -149,7 +149,7 @@ def pandas_table(frame: Any, source: str) -> Table:
         if pd.api.types.is_datetime64_any_dtype(series.dtype):
             series = series - series.iloc[0]  # whatever the time zone
         if pd.api.types.is_timedelta64_dtype(series.dtype):
-            return series.dt.total_seconds().to_numpy(dtype=float)
+            return series.to_numpy()
         if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_complex_dtype(series.dtype):
             return series.to_numpy(dtype=float, na_value=np.nan)
         return series.to_numpy()
@@ -215,7 +215,12 @@ def _each_once(clock: Column, drives: Mapping[str, Column], measured: Mapping[st
 
 
 def _values(table: Table, column: Column, role: str) -> np.ndarray:
-    return column.factor * numbers(f"Column {column.name!r} of {table.source} for {role}", table.column(column.name, role))
+    label, read = f"Column {column.name!r} of {table.source} for {role}", table.column(column.name, role)
+    if role == "the time":
+        no_unit_of_dates(label, read, column.unit)
+    else:
+        no_dates(label, read)
+    return column.factor * numbers(label, read)
 
 
 def _declare(declared: dict[str, str], name: str, column: Column) -> None:
