@@ -132,7 +132,20 @@ BAD = [
     ("free empty", ask(free=[]), ["nothing to move", "mass.m"]),
     ("own unknown", ask(own=["mass.w"]), ["mass.w"]),
     ("own and free", ask(free=["mass.v"], own=["mass.v"]), ["'mass.v'", "`free` and in `own`"]),
-    ("own too few", ask([made("a"), made("b")], own={"mass.v": [0.1]}), ["`own`", "'mass.v'", "one for each"]),
+    ("a number for free", ask(free=3), ["`free` must name parameters", "got 3", "'mass.m'"]),
+    ("None among free", ask(free=[None]), ["`free` must name parameters", "got None"]),
+    ("own too many", ask(own={"mass.v": [0.1, 0.2]}), ["`own`", "1 records", "got 2", "'mass.v'"]),
+    ("force in mm", ask(made(units={"drive": "mm"})), ["'drive'", "a force [N]", "in mm", "Correct its unit"]),
+    ("delay longer than the record", ask(instruments={"outputs.mass.v": fx.Instrument(delay=10.0)}), ["delay", "6 s", "10 s", "seconds"]),
+    ("text for a switch", lambda: fx.FreeRun(measured_start="yes"), ["FreeRun.measured_start", "True or False", "'yes'"]),  # pyright: ignore
+    ("text for free starts", lambda: fx.Windows(free_starts="yes"), ["Windows.free_starts", "True or False", "'yes'"]),  # pyright: ignore
+    ("no controllers", lambda: fx.ClosedLoop({}), ["ClosedLoop.controllers", "got none", "FreeRun()"]),
+    ("Huber of text", lambda: fx.Huber("1.3"), ["Huber.delta", "> 0", "'1.3'"]),  # pyright: ignore
+    ("a mean of text", lambda: fx.Normal("mass.m", "2", 0.1), ["Normal.mean", "finite number", "'2'"]),  # pyright: ignore
+    ("a number for a prior's path", lambda: fx.Normal(3, 2.0, 0.1), ["Normal.path", "got 3"]),  # pyright: ignore
+    ("many of none", lambda: fx.fit_many(block(), made(), np.ones((0, 601)), free=LAW), ["(k, 601)", "(0, 601)"]),
+    ("many of words", lambda: fx.fit_many(block(), made(), "abc", free=LAW), ["`measured` must be numbers", "(k, 601)"]),
+    ("own too few", ask([made("a"), made("b")], own={"mass.v": [0.1]}), ["`own`", "'mass.v'", "each of the 2 records", "got 1"]),
     ("same names", ask([made(), made()]), ["two records", "'run'", "name='...'"]),
     ("several outputs without sd", ask(made(outputs=TWO, sd={"mass.v": 0.1})), ["'mass.s'", "sd={'mass.s': ...}"]),
     ("different outputs without sd", ask([made("a"), made("b", outputs={"mass.s": V})]), ["'mass.v'", "standard deviation"]),
@@ -174,6 +187,43 @@ def test_a_bad_request_gives_one_clear_sentence(call, words: list[str]) -> None:
     message = str(caught.value)
     assert all(word in message for word in words), message
     assert "\n" not in message
+
+
+@pytest.mark.usefixtures("as_a_user_runs_it")
+def test_what_was_not_fitted_is_named_without_quotation_marks_around_the_sentence(run) -> None:
+    found = fx.fit(block(), run, free=["friction.f_pos.F_Coulomb"])
+    for call, words in (
+        (lambda: found.model_for("walk"), "There is no record 'walk' in this fit. It has: run."),
+        (lambda: found.profile("mass.k"), "`profile`: 'mass.k' was not fitted. Fitted are: friction.f_pos.F_Coulomb."),
+        (lambda: found.profile(3), "`profile` takes the name of a fitted number or a pair of them, got 3. "),  # pyright: ignore
+        (lambda: found.score("run", fx.FreeRun), "`score` needs an objective such as FreeRun(measured_start=True)"),  # pyright: ignore
+    ):
+        with pytest.raises((KeyError, ValueError)) as caught:
+            call()
+        assert str(caught.value).startswith(words)
+
+
+def test_a_mass_against_the_sign_of_its_force_grows_and_is_not_said_to_lie_on_its_bound_of_0(run) -> None:
+    turned = fx.Record(T, {"drive": -U}, run.outputs, run.sd, name="run")
+    found = fx.fit(block(), turned, free=["mass.m"])
+    (sentence,) = (w for w in found.warnings if w.startswith("mass.m"))
+    assert sentence.startswith("mass.m went from 1 to ")
+    assert "signs and units" in sentence
+    assert "mass.m" in found.identifiability.unknown
+
+
+@pytest.mark.parametrize(("bounds", "bound", "asks"), [((0.1, 0.8), 0.8, "more than that"), ((1.2, 5.0), 1.2, "no more of it")])
+def test_a_value_that_went_all_the_way_to_a_bound_that_was_given_is_said_to_lie_there(bounds, bound, asks) -> None:
+    seen, start = record(block(), {"mass.s": 1e-4}), block(m=float(np.mean(bounds)))
+    found = fx.fit(start, seen, free=["mass.m"], objective=fx.InverseDynamics(15.0), bounds={"mass.m": bounds})
+    assert f"mass.m lies on its bound {bound:g}: the data ask for {asks}. No symmetric interval applies." in found.warnings
+
+
+def test_a_record_too_slow_for_the_filter_of_inverse_dynamics_is_told() -> None:
+    seen = record(block(), {"mass.s": 1e-4})
+    found = fx.fit(block(), seen, free=["mass.m"], objective=fx.InverseDynamics(60.0))
+    assert any("100 Hz cannot be filtered at 60 Hz, and at 45 Hz" in w for w in found.warnings)
+    assert not any("filtered" in w for w in fx.fit(block(), seen, free=["mass.m"], objective=fx.InverseDynamics(15.0)).warnings)
 
 
 def test_32_bits_are_refused_with_the_remedy() -> None:

@@ -93,3 +93,13 @@ def test_a_mistake_is_told_with_its_remedy(name: str) -> None:
     assert [piece for piece in pieces if piece not in message] == [], message
     assert "\n" not in message
     assert message.endswith(".")
+
+
+@pytest.mark.parametrize("cutoff", [10.0, 20.0, 50.0])
+def test_a_motion_that_begins_bent_has_its_velocity_and_acceleration_at_the_ends_too(cutoff: float) -> None:
+    t = np.linspace(0.0, 4.0, 1601)
+    found = smooth(t, t - 0.9 * t**2 + 0.1 * t**3, cutoff)
+    np.testing.assert_allclose(found.v, 1.0 - 1.8 * t + 0.3 * t**2, atol=1e-5)
+    np.testing.assert_allclose(found.a[1:-1], -1.8 + 0.6 * t[1:-1], atol=1e-4)
+    released = smooth(t, np.cos(6.0 * t), cutoff)  # 1 rad/s^2 off the straight at once: 0.37 rad/s at 10 Hz by reflection alone
+    assert abs(released.v[0]) < 0.3 / cutoff

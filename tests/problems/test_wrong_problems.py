@@ -163,7 +163,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "starts for other records than there are": (
         'free = ["mass.m", "friction.f_pos.F_Coulomb"]',
         'free = ["mass.m"]\nown = { "friction.f_pos.F_Coulomb" = [] }',
-        ("fit", "`own` gives 0 starts"),
+        ("fit", "`own` must give a start for each of the 1 records", "got 0"),
     ),
     "a score that needs longer records": (
         'scores = [{ kind = "FreeRun", measured_start = true }]',

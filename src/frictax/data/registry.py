@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from frictax.parameters import UnknownName
+
 ENVIRONMENT = "FRICTAX_DATA"
 
 
@@ -156,7 +158,7 @@ def _known(name: str) -> PublicRecord:
     if name not in records():
         near = difflib.get_close_matches(str(name), records(), n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise KeyError(f"There is no public record {name!r}.{hint} There are: {', '.join(records())}.")
+        raise UnknownName(f"There is no public record {name!r}.{hint} There are: {', '.join(records())}.")
     return records()[name]
 
 

@@ -7,6 +7,8 @@ from xml.sax.saxutils import quoteattr
 import jax.numpy as jnp
 import numpy as np
 
+from frictax.parameters import UnknownName
+
 if TYPE_CHECKING:
     from frictax.fitting.found import Found
     from frictax.fitting.found_machine import FoundMachine
@@ -98,7 +100,7 @@ def _steady(found: Any, contact: str | None, v_max: float | None) -> tuple[Any, 
     if contact is None and len(parts) == 1:
         (contact,) = parts
     if contact not in parts:
-        raise KeyError(f"There is no contact {contact!r} in this machine. It has: {', '.join(parts) or 'none'}.")
+        raise UnknownName(f"There is no contact {contact!r} in this machine. It has: {', '.join(parts) or 'none'}.")
     part = parts[contact]
     if hasattr(part, "f_normalized"):
         raise ValueError(f"{contact!r} is pressed on by a normal force, which a robot's joint does not know. Name another contact.")

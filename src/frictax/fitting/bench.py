@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from frictax.engine import Adaptive, OnSamples, walk
 from frictax.fitting.parcel import parcel
 from frictax.fitting.record import Record
-from frictax.mechanism import AbstractHybridSystem, Driven, MechanicalSystem, Mechanism, hybrid
+from frictax.mechanism import AbstractHybridSystem, Driven, Force, MechanicalSystem, Mechanism, Torque, hybrid
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import Numbers, children
 from frictax.signals import AbstractSignal, Sampled
@@ -133,6 +133,13 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
     if isinstance(machine, Mechanism):
         for name in record.inputs:
             signal_field(machine, name)
+            drive, unit = machine[name.partition(".")[0]], record.units[name]
+            if isinstance(drive, Force | Torque) and unit.si_name not in ("N", "N.m"):
+                kind = "a force [N]" if isinstance(drive, Force) else "a torque [N.m]"
+                raise ValueError(
+                    f"The record's input {name!r} must be {kind}, got one in {unit.name}. Correct its unit, "
+                    "or drive the part by `Position` or a controller in `ClosedLoop`."
+                )
     if set(record.outputs) <= set(state_names(machine) if states is None else states):
         return
     t = jnp.zeros(())

@@ -16,6 +16,7 @@ from frictax.fitting.methods import AbstractMethod
 from frictax.fitting.starting import starting_law
 from frictax.fitting.sweep import Sweep
 from frictax.laws import Coulomb, Stribeck, Table
+from frictax.parameters import UnknownName
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ class Comparison:
     def __getitem__(self, name: str) -> ComparedLaw:
         known = {row.name: row for row in self.rows}
         if name not in known:
-            raise KeyError(f"There is no law {name!r} in this comparison. It has: {', '.join(known)}.")
+            raise UnknownName(f"There is no law {name!r} in this comparison. It has: {', '.join(known)}.")
         return known[name]
 
     def __str__(self) -> str:

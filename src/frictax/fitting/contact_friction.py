@@ -12,6 +12,7 @@ from jaxtyping import Float
 from frictax.contacts import AbstractContact
 from frictax.contacts.contact import law_value
 from frictax.fitting.problem import Problem
+from frictax.parameters import UnknownName
 
 
 def friction_at(
@@ -24,7 +25,7 @@ def friction_at(
     if label is None and any(u.record is not None and u.path.startswith(f"{contact}.") for u in problem.unknowns):
         raise ValueError(f"{contact!r} has values of each record's own: name the record, friction(..., label={labels[0]!r}).")
     if label is not None and label not in labels:
-        raise KeyError(f"There is no record {label!r} in this fit. It has: {', '.join(labels)}.")
+        raise UnknownName(f"There is no record {label!r} in this fit. It has: {', '.join(labels)}.")
     record = None if label is None else labels.index(label)
     ways, sizes = jnp.where(jnp.asarray(velocity) < 0, -1, 1), jnp.abs(jnp.asarray(velocity))
 
@@ -33,7 +34,7 @@ def friction_at(
         for name in contact.split("."):
             part = part[name] if hasattr(part, "named_parts") else getattr(part, name, None)
         if not isinstance(part, AbstractContact):
-            raise KeyError(f"There is no contact {contact!r} in this machine.")
+            raise UnknownName(f"There is no contact {contact!r} in this machine. Name one with friction, such as 'friction'.")
         return jax.vmap(lambda way, size: way * law_value(part, way, size, None))(ways, sizes)
 
     return at

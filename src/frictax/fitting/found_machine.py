@@ -25,7 +25,7 @@ from frictax.fitting.record import Record
 from frictax.fitting.record_sentences import held_breakaways, not_settled, too_large
 from frictax.mechanism import Mechanism
 from frictax.mechanism.attachments import is_rotational
-from frictax.parameters import parameters, replace, rotational_unit
+from frictax.parameters import UnknownName, parameters, replace, rotational_unit
 
 if TYPE_CHECKING:
     from frictax.fitting.posterior import Posterior
@@ -93,7 +93,7 @@ class FoundMachine(Estimated):
     def model_for(self, label: str) -> Any:
         """The machine with all values that belong to the record called `label`."""
         if label not in self.records:
-            raise KeyError(f"There is no record {label!r} in this fit. It has: {', '.join(self.records)}.")
+            raise UnknownName(f"There is no record {label!r} in this fit. It has: {', '.join(self.records)}.")
         return self.problem.bench_at(jnp.asarray(self.x), list(self.records).index(label)).machine
 
     def predicted(self, label: str) -> Float[np.ndarray, "*w n c"]:
@@ -106,6 +106,8 @@ class FoundMachine(Estimated):
         `record`: a label of this fit, whose own values count then, or a `Record` that was not fitted. A free run of a validation record
         is ``found.score(validation, fx.FreeRun(measured_start=True))``.
         """
+        if not isinstance(objective, AbstractObjective):
+            raise ValueError(f"`score` needs an objective such as FreeRun(measured_start=True) or Windows(), got {objective!r}.")
         if isinstance(record, str):
             self.model_for(record)  # raises for a label that there is not
             return _score(self, record, self.records[record], objective)
@@ -148,6 +150,10 @@ class FoundMachine(Estimated):
         """The profile likelihood of one fitted number, or of a pair: see `frictax.fitting.profiles.profile`."""
         from frictax.fitting.profiles import profile, profile_pair
 
+        if not isinstance(path, str) and not (isinstance(path, tuple | list) and len(path) == 2):
+            raise ValueError(
+                f"`profile` takes the name of a fitted number or a pair of them, got {path!r}. There are: {', '.join(self.names)}."
+            )
         return profile(self, path, **options) if isinstance(path, str) else profile_pair(self, path, **options)
 
     def posterior(self, **options: Any) -> "Posterior":
@@ -269,8 +275,9 @@ def found_machine(
     if not shown.all():
         told = triangle[:, shown] - triangle[:, ~shown] @ np.linalg.lstsq(triangle[:, ~shown], triangle[:, shown], rcond=None)[0]
     known = _identifiability(
-        told, [n for n, on in zip(names, shown, strict=True) if on], active[shown], x[shown], (lower[shown], upper[shown]), half[shown]
-    )
+        told, [n for n, on in zip(names, shown, strict=True) if on], active[shown], x[shown], np.asarray(problem.x0)[shown],
+        (lower[shown], upper[shown]), half[shown],
+    )  # fmt: skip
     owners, unit = [u for u in problem.unknowns for _ in u.names], _units(records, problem.bench.machine)
     estimates = tuple(
         Estimate(
@@ -363,21 +370,27 @@ def _rms(problem: Problem, records: Mapping[str, Any], r: np.ndarray) -> dict[st
     return out
 
 
-def _identifiability(jacobian: Any, names: list[str], active: Any, x: Any, between: tuple[Any, Any], half: Any) -> Identifiability:
+def _identifiability(jacobian: Any, names: list[str], active: Any, x: Any, x0: Any, between: tuple[Any, Any], half: Any) -> Identifiability:
     s, null = null_directions(jacobian, names, active)
     knowledge, sentences = {}, []
     for i, name in enumerate(names):
         above = between[1][i] - x[i] < x[i] - between[0][i]  # nearer to the upper bound, which only a user gives
         bound = between[1][i] if above else between[0][i]
         if not active[i]:
-            at_bound = np.isfinite(bound) and np.linalg.norm(jacobian[:, i]) > 0
+            acts, left, before = np.linalg.norm(jacobian[:, i]) > 0, abs(x[i] - bound), abs(x0[i] - bound)
+            at_bound = np.isfinite(bound) and left < 0.5 * before and (acts or left <= 1e-9 * before)
             knowledge[name] = Knowledge.AT_BOUND if at_bound else Knowledge.UNKNOWN
             asks = "the data ask for more than that" if above else "the data ask for no more of it"
-            sentences.append(
-                f"{name} lies on its bound {bound:g}: {asks}. No symmetric interval applies."
-                if at_bound
-                else f"{name} has no effect on what was measured and is not identifiable."
-            )
+            if at_bound:
+                sentences.append(f"{name} lies on its bound {bound:g}: {asks}. No symmetric interval applies.")
+            elif acts and np.isfinite(bound) and left > 10 * before:
+                sentences.append(
+                    f"{name} went from {x0[i]:.3g} to {x[i]:.3g}, where it hardly acts: the data ask for ever more of it. Look at the "
+                    "signs and units of the record."
+                )
+            else:
+                little = "hardly any" if acts else "no"
+                sentences.append(f"{name} has {little} effect on what was measured and is not identifiable.")
         else:
             weak = np.isfinite(bound) and half[i] >= abs(x[i] - bound)
             knowledge[name] = Knowledge.WEAK if weak else Knowledge.KNOWN

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from frictax.contacts import MassWithStopAndFriction
 from frictax.fitting.bench import Bench, driven, moved_to
-from frictax.fitting.objectives import AbstractObjective, Plan, acting, check_positive, integral, plan_of, undone
+from frictax.fitting.objectives import LARGEST_CUTOFF, AbstractObjective, Plan, acting, check_positive, integral, plan_of, undone
 from frictax.fitting.parcel import parcel, static
 from frictax.fitting.record import Record
 from frictax.fitting.smoothing import smooth
@@ -28,7 +29,7 @@ class InverseDynamics(AbstractObjective):
     of breakaway; so it is where a fit starts. The delay of a sensor that is not known is for `Windows` to find.
 
     **Arguments:** `cutoff` [Hz] of the filter; `v_min`, as a share of the highest speed: slower samples are left out, for their direction
-    is not known.
+    is not known; so are those at a hard stop, or less than 2/cutoff from one, for its force is not known.
 
     **Source:** A. Janot, P.-O. Vandanjon, M. Gautier, IEEE Trans. Control Systems Technology 22(1), 2014 (inverse dynamic identification
     model with least squares).
@@ -55,7 +56,7 @@ class InverseDynamics(AbstractObjective):
                 f"Record {record.name!r} must measure how every body moves for `InverseDynamics`; {', '.join(missing)} is missing. "
                 "Take `FreeRun()` or `Windows()`."
             )
-        cutoff = min(self.cutoff, 0.45 * record.rate)
+        cutoff = min(self.cutoff, LARGEST_CUTOFF * record.rate)
         known, keep = {}, np.ones(record.n, bool)
         edge = int(np.ceil(record.rate / cutoff))  # the filter does not know what lies beyond the ends
         keep[:edge] = keep[record.n - edge :] = False
@@ -68,6 +69,12 @@ class InverseDynamics(AbstractObjective):
                 motion = integral(record.t, found.x), found.x, found.v
             known |= dict(zip((f"{b}.{s}", f"{b}.{v}", f"{b}.a"), motion, strict=True))
             keep &= np.abs(motion[1]) >= self.v_min * np.max(np.abs(motion[1]))
+            keep &= ~_at_stops(machine[b], motion[0], 2 * edge)
+        if not keep.any():
+            raise ValueError(
+                f"Record {record.name!r} leaves `InverseDynamics` no sample: all are slow, at the ends or at a stop. Take `FreeRun()` or "
+                "`Windows()`."
+            )
         nothing = np.zeros((record.n, len(bodies)))
         return plan_of(record, nothing, np.where(keep[:, None], 1.0, nothing), {}, known=known, names=[f"force on {b}" for b in bodies])
 
@@ -93,6 +100,16 @@ class InverseDynamics(AbstractObjective):
         speeds = [jnp.abs(hold(v)) for name, v in moves.items() if name.rpartition(".")[2] in ("v", "w")]
         fast = [v >= self.v_min * jnp.max(v) for v in speeds]
         return jnp.where(jnp.stack(fast).all(axis=0)[:, None], lacking, 0.0)
+
+
+def _at_stops(part: Any, s: np.ndarray, wide: int) -> np.ndarray:
+    """Which samples lie at a stop of `part`, or `wide` samples from one that does."""
+    if not isinstance(part, MassWithStopAndFriction):
+        return np.zeros(s.size, bool)
+    low, high = (float(x) for x in part.stops())
+    play = 0.01 * float(np.ptp(s))
+    at = (s <= low + play) | (s >= high - play)
+    return np.convolve(at, np.ones(2 * wide + 1), mode="same")[: s.size] > 0.5
 
 
 def motion(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:

@@ -74,8 +74,8 @@ class Huber(AbstractLoss):
     delta: float = eqx.field(static=True, default=1.345)
 
     def __check_init__(self) -> None:
-        if not self.delta > 0:
-            raise ValueError(f"`Huber.delta` must be > 0, got {self.delta}. Write 1.345 for 95 % efficiency, or use `Squares()`.")
+        if not isinstance(self.delta, int | float) or not self.delta > 0:
+            raise ValueError(f"`Huber.delta` must be > 0, got {self.delta!r}. Write 1.345 for 95 % efficiency, or use `Squares()`.")
 
     def rho(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
         size = jnp.abs(x)

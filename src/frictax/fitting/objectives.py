@@ -21,6 +21,8 @@ from frictax.mechanism import Mechanism, PositionController
 from frictax.parameters import Numbers, get
 from frictax.parameters.held import hold
 
+LARGEST_CUTOFF = 0.45  # of a record's rate: a filter that still passes something, and takes something away
+
 
 @parcel
 class Plan:
@@ -96,6 +98,7 @@ class FreeRun(AbstractObjective):
 
     def __post_init__(self) -> None:
         check_positive(self, "cutoff", "Hz")
+        check_bool(self, "measured_start")
 
     def plan(self, machine: Any, record: Record) -> Plan:
         measured, weight = _channels(record)
@@ -130,10 +133,16 @@ class ClosedLoop(AbstractObjective):
 
     def __post_init__(self) -> None:
         check_positive(self, "cutoff", "Hz")
+        check_bool(self, "measured_start")
         if not isinstance(self.controllers, Mapping):
             raise ValueError(
                 f"`ClosedLoop.controllers` must be a dict of drive -> controller, got a {type(self.controllers).__name__}. "
                 'Write ClosedLoop({"drive": PositionController(...)}).'
+            )
+        if not self.controllers:
+            raise ValueError(
+                '`ClosedLoop.controllers` must hold a controller, got none. Write ClosedLoop({"drive": PositionController(...)}), '
+                "or take `FreeRun()`."
             )
         for name, part in self.controllers.items():
             if not isinstance(part, PositionController):
@@ -187,6 +196,7 @@ class Windows(AbstractObjective):
     def __post_init__(self) -> None:
         check_positive(self, "length", "s")
         check_positive(self, "cutoff", "Hz")
+        check_bool(self, "free_starts")
 
     def plan(self, machine: Any, record: Record) -> Plan:
         size = int(round(self.length * record.rate)) + 1
@@ -349,7 +359,7 @@ def _channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
 def _states(machine: Any, record: Record, cutoff: float) -> dict[str, np.ndarray]:
     """The states of the machine over the record, from the smoothed measurement."""
     names, out = state_names(machine), {}
-    cutoff = min(cutoff, 0.45 * record.rate)
+    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     for name in names:
         of, rate = _sibling(name, _POSITIONS), _sibling(name, _VELOCITIES)
         if name in record.outputs:
@@ -378,10 +388,16 @@ def starting_state(machine: Any, record: Record, name: str, cutoff: float = 50.0
     of = name[: len(name) - len(variable)] + {"v": "s", "w": "phi"}.get(variable, variable)
     if not {name, of} & set(record.outputs) or name not in state_names(machine):
         return None
-    cutoff = min(cutoff, 0.45 * record.rate)
+    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     if name in record.outputs:
         return float(smooth(record.t, record.outputs[name], cutoff).x[0])
     return float(smooth(record.t, record.outputs[of], cutoff).v[0])
+
+
+def check_bool(objective: Any, field: str) -> None:
+    value = getattr(objective, field)
+    if not isinstance(value, bool):
+        raise ValueError(f"`{type(objective).__name__}.{field}` must be True or False, got {value!r}. Leave it out for the usual.")
 
 
 def check_positive(objective: Any, field: str, unit: str) -> None:

@@ -35,8 +35,8 @@ class Normal(AbstractPrior):
 
     def __check_init__(self) -> None:
         _check_sd(self, self.sd)
-        if not np.isfinite(self.mean):
-            raise ValueError(f"`Normal.mean` of {self.path!r} must be finite, got {self.mean!r}.")
+        if not _is_finite(self.mean):
+            raise ValueError(f"`Normal.mean` of {self.path!r} must be a finite number, got {self.mean!r}. Give it in the parameter's unit.")
 
     def residuals(self, values: Mapping[str, Numbers | float]) -> Float[Array, " r"]:
         return jnp.ravel((jnp.asarray(values[self.path]) - self.mean) / self.sd)
@@ -61,7 +61,13 @@ class Smooth(AbstractPrior):
 
 
 def _check_sd(prior: AbstractPrior, sd: float) -> None:
-    if not (np.isfinite(sd) and sd > 0):
+    if not isinstance(prior.path, str):
+        raise ValueError(f"`{type(prior).__name__}.path` must be the path of a parameter, got {prior.path!r}. Write 'mass.m', say.")
+    if not (_is_finite(sd) and sd > 0):
         raise ValueError(
             f"`{type(prior).__name__}.sd` of {prior.path!r} must be > 0, got {sd!r}. Leave the prior out where nothing is known."
         )
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and bool(np.isfinite(value))

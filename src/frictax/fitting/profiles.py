@@ -10,6 +10,7 @@ from jaxtyping import Float
 from frictax.fitting.found import quantile
 from frictax.fitting.problem import bounds, upper_bounds
 from frictax.fitting.refits import held
+from frictax.parameters import UnknownName
 
 if TYPE_CHECKING:
     from frictax.fitting.found_machine import FoundMachine
@@ -213,7 +214,7 @@ def _end(at: Callable[[list[float]], float], best: float, step: float, bound: fl
 def _place(found: "FoundMachine", path: str) -> tuple[int, Any]:
     known = {e.name: e for e in found.estimates}
     if path not in known:
-        raise KeyError(f"`profile`: {path!r} was not fitted. Fitted are: {', '.join(known)}.")
+        raise UnknownName(f"`profile`: {path!r} was not fitted. Fitted are: {', '.join(known)}.")
     names = [name for u in found.problem.unknowns for name in u.names]
     return names.index(path), known[path]
 

@@ -20,11 +20,11 @@ from frictax.fitting.found_machine import FoundMachine, found_machine
 from frictax.fitting.instruments import Instrument, perfect
 from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
-from frictax.fitting.objectives import AbstractObjective, FreeRun, Plan, measured_starts, starting_state
+from frictax.fitting.objectives import AbstractObjective, FreeRun, Plan, measured_starts, seen_in, starting_state
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.problem import Problem, SteadyPlan, Unknown, bounds, mapped, upper_bounds
 from frictax.fitting.record import Record
-from frictax.fitting.record_sentences import far_starts, undriven
+from frictax.fitting.record_sentences import far_starts, uncounted, undriven, unfiltered
 from frictax.fitting.search import search
 from frictax.fitting.step_error import step_warnings
 from frictax.fitting.sweep import Sweep
@@ -80,9 +80,14 @@ def fit_records(
         )
     say = speaker(progress)
     if start is not None:
-        settings = {"free": free, "own": (), "priors": (), "instruments": instruments, "engine": engine, "loss": loss, "level": level}
-        settings |= {"limits": shared_limits(limits, own)}
+        theirs = _own_parameters(model, own)
+        settings = {"free": free, "own": theirs, "priors": (), "instruments": instruments, "engine": engine, "loss": loss, "level": level}
+        settings |= {"limits": shared_limits(limits, [path for path in ([own] if isinstance(own, str) else own) if path not in theirs])}
         found = fit_records(model, data, objective=start, start=None, method=None, starts=1, spread=0.0, seed=0, progress=False, **settings)
+        if theirs:
+            begun = [_begun_at(found.model_for(label), model, found.problem) for label in records]
+            given = own if isinstance(own, Mapping) else dict.fromkeys([own] if isinstance(own, str) else own)
+            own = {**given, **{path: [np.asarray(get(machine, path)) for machine in begun] for path in theirs}}
         model = _begun_at(found.model, model, found.problem)
     engine = fit_engine(engine, method) if engine is not None else _with_room(fit_engine(None, method), model, records)
     problem, notes = pose(model, records, free, own, objective, priors, instruments, engine, loss, limits)
@@ -97,6 +102,13 @@ def fit_records(
     return found if interrupted else dataclasses.replace(found, warnings=(*found.warnings, *step_warnings(found)))
 
 
+def _own_parameters(model: Any, own: Any) -> dict[str, Any]:
+    """Those of `own` that are the machine's and no state of it, with the starts given: what a first fit can tell for the next."""
+    paths, states = [own] if isinstance(own, str) else list(own), state_names(model)
+    kept = [p for p in paths if isinstance(p, str) and not p.startswith(("inputs.", "outputs.", "windows.")) and p not in states]
+    return {path: own[path] if isinstance(own, Mapping) else None for path in kept}
+
+
 def _with_room(engine: OnSamples, model: Any, records: Mapping[str, Any]) -> OnSamples:
     """`engine` with an event for each sample where a record moves a body: the body's velocity jumps there."""
     if not isinstance(model, Mechanism):
@@ -109,13 +121,13 @@ def _with_room(engine: OnSamples, model: Any, records: Mapping[str, Any]) -> OnS
 
 
 def _begun_at(model: Any, before: Any, problem: Problem) -> Any:
-    """`model` as a first fit found it, with the values of `before` where they fell to a bound, from which no search leads back."""
+    """`model` as a first fit found it, with the values of `before` where they fell to a bound or ran off: no search leads back."""
     for u in problem.unknowns:
         bound = u.declaration.domain.bound()
-        if np.isfinite(bound) and u.record is None:
+        if np.isfinite(bound) and not u.path.startswith(("inputs.", "outputs.")):
             found, old = np.asarray(get(model, u.path)), np.asarray(get(before, u.path))
-            fell = found - bound < 1e-3 * (old - bound)
-            model = replace(model, {u.path: np.where(fell, old, found)}) if fell.any() else model
+            astray = (found - bound < 1e-3 * (old - bound)) | (found - bound > 1e3 * (old - bound))
+            model = replace(model, {u.path: np.where(astray, old, found)}) if astray.any() else model
     return model
 
 
@@ -166,11 +178,17 @@ def pose(
     bench = Bench(machine, _sensors("inputs", inputs, instruments), _sensors("outputs", outputs, instruments))
     states = state_names(machine)
     shared, each, notes = _chosen(bench, free, own)
+    for path, values in own.items() if isinstance(own, Mapping) else ():
+        if values is not None and len(values) != len(records):
+            raise ValueError(
+                f"`own` must give a start for each of the {len(records)} records, got {len(values)} for {path!r}. Give one for each."
+            )
     delayed = frozenset(p.path.removesuffix(".delay") for p in (*shared, *each) if p.path.endswith(".delay")) | frozenset(
         name for name, instrument in instruments.items() if float(instrument.delay) != 0
     )
     for r in motions:
         check_channels(machine, r, states)
+        _check_delays(instruments, r)
     if objective.in_units_of_outputs():
         _check_deviations(records)
     plans = tuple(objective.plan(machine, r) if isinstance(r, Record) else _steady_plan(machine, label, r) for label, r in records.items())
@@ -178,7 +196,7 @@ def pose(
     unknowns, values, first = [], [], 0
     for i, label in [(None, ""), *enumerate(records)]:
         for p in shared if i is None else each:
-            value = np.asarray(p.value, dtype=float) if i is None else _own_start(bench, p, own, i, list(records.values())[i])
+            value = _shared_start(bench, p, objective, records) if i is None else _own_start(bench, p, own, i, list(records.values())[i])
             declaration = narrowed.get(p.path, p.declaration)
             _check_start(p, value, declaration)
             unknowns.append(Unknown(p.path, i, label, declaration, np.shape(p.value), first))
@@ -199,7 +217,17 @@ def pose(
     size = np.where(scaled, x0 - origin, 1.0)
     base = np.asarray(mapped(unknowns, origin + (x0 - origin) / size, "to_unconstrained"))
     problem = Problem(bench, plans, tuple(priors), objective, engine, loss, x0, base, origin, size, tuple(unknowns), delayed)
-    return problem, notes + undriven(problem, records) + far_starts(problem, records, states)
+    notes += undriven(problem, records) + far_starts(problem, records, states)
+    return problem, notes + unfiltered(objective, motions) + uncounted(objective, plans, list(records))
+
+
+def _check_delays(instruments: Mapping[str, Instrument], record: Record) -> None:
+    for name, instrument in instruments.items():
+        if abs(float(instrument.delay)) >= record.duration:
+            raise ValueError(
+                f"`instruments` {name!r} must have a delay shorter than record {record.name!r} ({record.duration:g} s), got "
+                f"{float(instrument.delay):g} s. It is in seconds."
+            )
 
 
 def _sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instrument]) -> Named:
@@ -213,6 +241,11 @@ def _perfect_sensors(channels: tuple[str, ...]) -> Named:
 
 
 def _chosen(bench: Bench, free: Any, own: Any) -> tuple[list[Parameter], list[Parameter], list[str]]:
+    for what, paths in (("free", free), ("own", own)):
+        names = [] if paths is None else [paths] if isinstance(paths, str) else list(paths) if isinstance(paths, Iterable) else [paths]
+        wrong = [name for name in names if not isinstance(name, str)]
+        if wrong:
+            raise ValueError(f"`{what}` must name parameters by their paths, got {wrong[0]!r}. Write {what}=['mass.m', 'friction.f_pos'].")
     own_paths = [own] if isinstance(own, str) else list(own)
     each = select(bench, own_paths) if own_paths else []
     both = [path for path in own_paths if free is not None and path in ([free] if isinstance(free, str) else list(free))]
@@ -229,12 +262,28 @@ def _chosen(bench: Bench, free: Any, own: Any) -> tuple[list[Parameter], list[Pa
     return shared, each, notes
 
 
+def _shared_start(bench: Bench, p: Parameter, objective: AbstractObjective, records: Mapping[str, Any]) -> np.ndarray:
+    """Where the model has it; a state that is 0 there, as it is unless given, where the record begins, if that is in motion.
+
+    From rest a run may begin stuck, so that a little speed does nothing and no search would find it.
+    """
+    value = np.asarray(p.value, dtype=float)
+    record = next(iter(records.values())) if len(records) == 1 else None
+    if value.shape or value != 0 or not isinstance(record, Record) or not isinstance(objective, FreeRun) or objective.measured_start:
+        return value
+    measured = starting_state(bench.machine, record, p.path)
+    if measured is None:
+        return value
+    seen, order = seen_in(p.path, record.outputs)
+    x = record.outputs[seen]
+    usual = np.std(np.gradient(x, record.t) if order == 1 else x)
+    return np.asarray(measured) if abs(measured) > 0.05 * usual else value
+
+
 def _own_start(bench: Bench, p: Parameter, own: Any, i: int, record: Any) -> np.ndarray:
     if isinstance(own, Mapping):
         values = list(own[p.path]) if p.path in own and own[p.path] is not None else None
         if values is not None:
-            if len(values) <= i:
-                raise ValueError(f"`own` gives {len(values)} starts for {p.path!r}, fewer than there are records. Give one for each.")
             return np.asarray(values[i], dtype=float)
     if isinstance(record, Record) and p.path in state_names(bench.machine):
         measured = starting_state(bench.machine, record, p.path)

@@ -102,9 +102,12 @@ def _each(record: Record, outputs: Any) -> list[dict[str, np.ndarray]]:
             f"`measured` must hold every output of record {record.name!r}: write {{{', '.join(f'{n!r}: ...' for n in names)}}}, "
             f"each of shape (k, {record.n})."
         )
-    arrays = {name: np.asarray(given[name], dtype=float) for name in names}
+    try:
+        arrays = {name: np.asarray(given[name], dtype=float) for name in names}
+    except (TypeError, ValueError):
+        raise ValueError(f"`measured` must be numbers of shape (k, {record.n}), a row a measurement. Stack them with numpy.") from None
     for name, x in arrays.items():
-        if x.ndim != 2 or x.shape[1] != record.n or x.shape[0] != len(arrays[names[0]]):
+        if x.ndim != 2 or not x.size or x.shape[1] != record.n or x.shape[0] != len(arrays[names[0]]):
             raise ValueError(f"`measured` must have shape (k, {record.n}) for {name!r}, a row a measurement, got {x.shape}.")
     return [{name: x[i] for name, x in arrays.items()} for i in range(len(arrays[names[0]]))]
 

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from frictax.fitting.inverse_dynamics import InverseDynamics
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
-from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun
+from frictax.fitting.objectives import LARGEST_CUTOFF, AbstractObjective, ClosedLoop, FreeRun, Windows, seen_in
 from frictax.fitting.record import Record
 from frictax.mechanism import Force, Mechanism, Torque
 from frictax.parameters import get
@@ -76,6 +77,36 @@ def undriven(problem: "Problem", records: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def unfiltered(objective: AbstractObjective, records: Sequence[Record]) -> list[str]:
+    """Sentences on records whose rate leaves the filter of `InverseDynamics` next to nothing to take away."""
+    if not isinstance(objective, InverseDynamics):
+        return []
+    return [
+        f"Record {r.name!r} at {r.rate:.4g} Hz cannot be filtered at {objective.cutoff:g} Hz, and at {LARGEST_CUTOFF * r.rate:.4g} Hz, as "
+        "it is, nearly all noise passes and biases what is found: give a lower `cutoff`, a few times the fastest motion."
+        for r in records
+        if objective.cutoff > LARGEST_CUTOFF * r.rate
+    ]
+
+
+def uncounted(objective: AbstractObjective, plans: Sequence[Any], labels: Sequence[str]) -> list[str]:
+    """Sentences on records many of whose samples come after gaps in their windows."""
+    if not isinstance(objective, Windows):
+        return []
+    out = []
+    for label, plan in zip(labels, plans, strict=True):
+        if getattr(plan, "rows", None) is None:
+            continue
+        weight = np.asarray(plan.weight)[:, 0 if objective.free_starts else 1 :]
+        lost = float(np.mean(weight == 0))
+        if lost > 0.05:
+            out.append(
+                f"{100 * lost:.0f} % of the samples of record {label!r} do not count: they come after a gap of more than 2.5 steps in "
+                "their window. Shorter windows lose fewer."
+            )
+    return out
+
+
 def _is_nought(signal: Any) -> bool:
     return isinstance(signal, Constant) and not np.any(np.asarray(signal.k))
 
@@ -88,10 +119,11 @@ def far_starts(problem: "Problem", records: Mapping[str, Any], states: tuple[str
             continue
         moved = {u.path for u in problem.unknowns}
         names = [n for n in states if n in r.outputs and not {n, f"outputs.{n}.offset"} & moved]
-        if not names:
+        rates = [n for n in states if n not in r.outputs and n not in moved and seen_in(n, r.outputs)[0] in r.outputs]
+        if not names and not rates:
             continue
         if isinstance(machine, Mechanism):
-            start = {n: float(get(machine, n)) for n in names}
+            start = {n: float(get(machine, n)) for n in (*names, *rates)}
         else:
             y0 = np.asarray(problem.bench_at(problem.x0, i).machine.start(jnp.asarray(r.t[0]))[0])
             start = dict(zip(states, y0, strict=False))
@@ -104,4 +136,27 @@ def far_starts(problem: "Problem", records: Mapping[str, Any], states: tuple[str
                     f"{n} starts at {start[n]:.4g}, record {label!r} at {first:.4g}: the run begins elsewhere than the measurement. "
                     f"Write {type(objective).__name__}(..., measured_start=True), or fit the start by own=[{n!r}]."
                 )
+        for n in rates:
+            of, order = seen_in(n, r.outputs)
+            if order != 1:
+                continue
+            first, error, usual = _first_rate(r.t, r.outputs[of])
+            if abs(first - start[n]) - 5 * error > 0.2 * usual:
+                out.append(
+                    f"{n} starts at {start[n]:.4g}, and by {of} record {label!r} at about {first:.2g}: the run begins at another speed "
+                    f"than the measurement. Write {type(objective).__name__}(..., measured_start=True), or fit the start by own=[{n!r}]."
+                )
     return out
+
+
+def _first_rate(t: np.ndarray, x: np.ndarray) -> tuple[float, float, float]:
+    """How fast a position changes at the start, by a parabola through the first samples, with its standard error, and usually."""
+    k = min(int(np.clip(0.02 * t.size, 8, 40)), t.size)
+    s = (t[:k] - t[0]) / (t[k - 1] - t[0])
+    design = np.stack([np.ones(k), s, s**2], axis=1)
+    found, rest, *_ = np.linalg.lstsq(design, x[:k])
+    variance = float(rest[0]) / (k - 3) if rest.size and k > 3 else 0.0
+    error = np.sqrt(variance * np.linalg.inv(design.T @ design)[1, 1])
+    each = max(k // 4, 1)
+    usual = np.std(np.diff(x[::each]) / np.diff(t[::each]))
+    return float(found[1]) / (t[k - 1] - t[0]), float(error) / (t[k - 1] - t[0]), float(usual)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from frictax.fitting.bench import Bench, Named, driven, state_names
 from frictax.fitting.instruments import perfect
 from frictax.fitting.inverse_dynamics import InverseDynamics
-from frictax.fitting.objectives import Plan, acting, integral, plan_of
+from frictax.fitting.objectives import LARGEST_CUTOFF, Plan, acting, integral, plan_of
 from frictax.fitting.record import Record
 from frictax.fitting.refits import Samples
 from frictax.fitting.smoothing import smooth
@@ -61,7 +61,7 @@ def force_series(found: "FoundMachine", label: str, cutoff: float) -> list[Serie
     """
     record, number = found.records[label], list(found.records).index(label)
     bench = found.problem.bench_at(jnp.asarray(found.x), number)
-    cutoff = min(cutoff, 0.45 * record.rate)
+    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     if isinstance(bench.machine, AbstractAxis):
         return [_axis_series(bench, record, label, cutoff)]
     seen = _with_positions(bench, record)
@@ -85,7 +85,7 @@ def force_series(found: "FoundMachine", label: str, cutoff: float) -> list[Serie
 def channel_series(found: "FoundMachine", label: str, cutoff: float) -> list[Series]:
     """What the objective leaves of each channel, measured - predicted, against what the record tells of the motion."""
     record, out = found.records[label], []
-    cutoff = min(cutoff, 0.45 * record.rate)
+    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     for name, at, e in left(found, label):
         body, dot, _ = name.removeprefix("force on ").rpartition(".")
         motion: dict[str, Any] = {"s": None, "v": None}

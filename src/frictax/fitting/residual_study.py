@@ -10,6 +10,7 @@ from frictax.fitting.residual_finding import Finding
 from frictax.fitting.residual_memory import whiteness
 from frictax.fitting.residual_ripple import ripple
 from frictax.fitting.residual_series import Series, channel_series, force_series, left
+from frictax.parameters import UnknownName
 
 if TYPE_CHECKING:
     from frictax.fitting.found_machine import FoundMachine
@@ -66,7 +67,7 @@ class ResidualStudy:
     def __getitem__(self, name: str) -> Finding:
         mine = [finding for finding in self.findings if finding.name == name]
         if not mine:
-            raise KeyError(f"There is no finding {name!r} in this study. It has: {', '.join(NAMES)}.")
+            raise UnknownName(f"There is no finding {name!r} in this study. It has: {', '.join(NAMES)}.")
         return mine[0]
 
     def plot(self, **kwargs: Any) -> Any:
@@ -90,7 +91,7 @@ def residual_study(found: "FoundMachine", label: str | None = None, cutoff: floa
     if label is not None:
         found.model_for(label)  # raises for a label that there is not
         if label not in motions:
-            raise KeyError(f"{label!r} is a sweep, and a residual study is of records: {', '.join(motions)}.")
+            raise UnknownName(f"{label!r} is a sweep, and a residual study is of records: {', '.join(motions)}.")
         motions = [label]
     objective = found.problem.objective
     if cutoff is None:

@@ -12,6 +12,8 @@ from jaxtyping import Float
 
 from frictax.fitting import record_checks as checks
 
+_END = 1.5  # times 1/cutoff: what tells how a motion begins and ends
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Smoothed:
@@ -58,12 +60,29 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
     sections = butter(order, cutoff, fs=1.0 / step, output="sos")
     # As far as the filter remembers, but no further than the samples reach.
     reach = min(times.size - 1, max(12, round(8.0 / (cutoff * step))))
-    clean = sosfiltfilt(sections, values if uniform else CubicSpline(times, values)(grid), padlen=reach)
+    even = values if uniform else CubicSpline(times, values)(grid)
+    trend = _trend(even, max(8, round(_END / (cutoff * step)))) if order > 2 else np.zeros_like(even)
+    clean = trend + sosfiltfilt(sections, even - trend, padlen=reach)
     v = np.gradient(clean, step, edge_order=2)
     a = np.empty_like(clean)
     a[1:-1] = (clean[2:] - 2.0 * clean[1:-1] + clean[:-2]) / step**2
     a[0], a[-1] = 2.0 * a[1] - a[2], 2.0 * a[-2] - a[-3]
     return Smoothed(*((clean, v, a) if uniform else (CubicSpline(grid, y)(times) for y in (clean, v, a))))
+
+
+def _trend(x: Float[np.ndarray, " n"], k: int) -> Float[np.ndarray, " n"]:
+    """The polynomial of order 5 that has the value, slope and curvature of `x` at both ends, as cubics through `k` samples tell them.
+
+    A filter of order 3 or more hands it on as it is, for its gain is flat to order 5. What is left of `x` begins and ends straight, as the
+    filter's reflection about the ends supposes: without, velocity and acceleration of a motion that begins bent would be wrong there.
+    """
+    if x.size < 2 * k:
+        return np.zeros_like(x)
+    s, width = np.linspace(0.0, 1.0, x.size), (k - 1) / (x.size - 1)
+    cubics = [np.polynomial.polynomial.polyfit(np.arange(k) / (k - 1), y, 3) for y in (x[:k], x[::-1][:k])]
+    (a, da, dda), (b, db, ddb) = (c[:3] * [1.0, 1.0 / width, 2.0 / width**2] for c in cubics)
+    ends = [[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 2, 0, 0, 0], [1, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5], [0, 0, 2, 6, 12, 20]]
+    return np.polynomial.polynomial.polyval(s, np.linalg.solve(np.array(ends, dtype=float), [a, da, dda, b, -db, ddb]))
 
 
 def _check_filter(cutoff: Any, order: Any, t: np.ndarray, step: float) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
+from frictax.fitting.objectives import LARGEST_CUTOFF
 from frictax.fitting.problem import Problem
 from frictax.fitting.record import Record
 from frictax.fitting.refits import Samples
@@ -72,7 +73,7 @@ def speeds(records: Sequence[Record], cutoff: float) -> tuple[list[Float[np.ndar
 
 def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " n"]]:
     """The speed of each body [m/s or rad/s], smoothed at `cutoff` [Hz]; where none is measured, the rates of all outputs."""
-    out, cutoff = {}, min(cutoff, 0.45 * record.rate)
+    out, cutoff = {}, min(cutoff, LARGEST_CUTOFF * record.rate)
     moving = [n for n in record.outputs if n.rpartition(".")[2] in ("s", "phi", "v", "w")] or list(record.outputs)
     for name in moving:
         body, _, variable = name.rpartition(".")

@@ -26,6 +26,7 @@ from frictax.fitting.record import Record
 from frictax.fitting.record_fit import labelled, shared_limits
 from frictax.fitting.stretches import Stretches
 from frictax.mechanism import AbstractHybridSystem, MechanicalSystem, Mechanism
+from frictax.parameters import UnknownName
 
 _STEPS = 60  # of a search: a table that cheats creeps on for hundreds
 
@@ -100,7 +101,7 @@ class StructureComparison:
     def __getitem__(self, name: str) -> ComparedStructure:
         known = {row.name: row for row in self.rows}
         if name not in known:
-            raise KeyError(f"There is no structure {name!r} in this comparison. It has: {', '.join(known)}.")
+            raise UnknownName(f"There is no structure {name!r} in this comparison. It has: {', '.join(known)}.")
         return known[name]
 
     def plot(self, **kwargs: Any) -> Any:

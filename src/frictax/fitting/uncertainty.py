@@ -17,6 +17,7 @@ from frictax.fitting.long_run import long_run_covariance
 from frictax.fitting.printing import rounded, table
 from frictax.fitting.problem import Problem, SteadyPlan, bounds, upper_bounds
 from frictax.fitting.refits import Samples, refitted
+from frictax.parameters import UnknownName
 
 if TYPE_CHECKING:
     from frictax.fitting.found_machine import FoundMachine
@@ -243,7 +244,7 @@ class Uncertainty(Estimated):
 
     def _number(self, label: str) -> int:
         if label not in self.found.records:
-            raise KeyError(f"There is no record {label!r} in this fit. It has: {', '.join(self.found.records)}.")
+            raise UnknownName(f"There is no record {label!r} in this fit. It has: {', '.join(self.found.records)}.")
         return list(self.found.records).index(label)
 
     def __str__(self) -> str:

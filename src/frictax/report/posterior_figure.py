@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from frictax.fitting.posterior import Posterior
+from frictax.parameters import UnknownName
 from frictax.report.style import BACKWARD, FORWARD, INK, plain, prefixed, style
 
 _MOST = 8  # numbers that are drawn unless they are named
@@ -30,7 +31,7 @@ def draw_posterior(posterior: Posterior, *, names: Sequence[str] | None = None, 
     asked = known[:_MOST] if names is None else list(names)
     for name in asked:
         if name not in known:
-            raise KeyError(f"There is no fitted number {name!r} to draw. There are: {', '.join(known)}.")
+            raise UnknownName(f"There is no fitted number {name!r} to draw. There are: {', '.join(known)}.")
     which = [known.index(name) for name in asked]
     draws = posterior.draws.reshape(-1, posterior.draws.shape[-1])[:, which]
     estimates = [posterior.estimates[i] for i in which]
