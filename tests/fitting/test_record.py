@@ -277,3 +277,44 @@ def test_the_servo_s_angle_and_speed_belong_together(data_folder: Path) -> None:
         )  # fmt: skip
         assert not found.uniform
         assert not [text for text in found.warnings if "arm.w' gives" in text or "follow" in text or "against" in text]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("a [deg]", {"gain": np.pi / 180}, "has a gain, and what it leads to is taken as deg"),
+        ("a [raw]", {}, "says 'raw', which is no unit known here"),
+        ("a_deg", {}, "ends in deg, which is not read as a unit"),
+        ("a [deg]", {"gain": 2.0, "to": "deg"}, ""),
+        ("a [raw]", {"unit": "deg"}, ""),
+        ("a_deg", {"unit": "deg"}, ""),
+        ("a_rad", {}, ""),
+        ("a", {"gain": 2.0}, ""),
+    ],
+)
+def test_what_a_columns_name_may_mean_is_told_where_it_is_not_what_counts(name: str, options: dict[str, Any], words: str) -> None:
+    frame = FRAME.rename(columns={"q": name})
+    found = fx.Record.from_pandas(frame, time="t", outputs={"arm.phi": fx.Column(name, **options)})
+    assert len(found.notes) == bool(words), found.notes
+    assert not words or words in found.warnings[0]
+
+
+def test_times_in_32_bits_that_begin_late_are_told() -> None:
+    late = (np.linspace(0.0, 4.0, 401) + 1e5).astype(np.float32)
+    assert "float32" in fx.Record(late, outputs={"mass.s": np.sin(late)}).warnings[0]
+    early = np.linspace(0.0, 4.0, 401).astype(np.float32)
+    assert fx.Record(early, outputs={"mass.s": np.sin(early)}).notes == ()
+
+
+def test_milliseconds_and_millimetres_a_second_are_asked_for() -> None:
+    t = np.linspace(0.0, 2.0, 201)
+    assert any('unit="ms"' in w for w in fx.Record(1e3 * t, outputs={"mass.v": np.sin(t)}).warnings)
+    assert any('unit="mm/s"' in w for w in fx.Record(t, outputs={"mass.v": 300 * np.sin(t)}).warnings)
+
+
+def test_a_printed_fit_repeats_what_is_suspicious_in_its_record() -> None:
+    t = np.linspace(0.0, 2.0, 201)
+    parts = {"friction": fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), "drive": fx.Force("mass", 0.0)}
+    record = fx.Record(t, {"drive": 2.0 + np.sin(t)}, {"mass.v": 300 * np.sin(t)}, name="run")
+    found = fx.fit(fx.Mechanism(mass=fx.Mass(m=1.0), **parts), record, free=["mass.m"], objective=fx.InverseDynamics(10.0))
+    assert "! Record 'run': Output 'mass.v' reaches 300 m/s" in str(found)

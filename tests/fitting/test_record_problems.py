@@ -145,6 +145,10 @@ BAD = [
     ("a number for a prior's path", lambda: fx.Normal(3, 2.0, 0.1), ["Normal.path", "got 3"]),  # pyright: ignore
     ("many of none", lambda: fx.fit_many(block(), made(), np.ones((0, 601)), free=LAW), ["(k, 601)", "(0, 601)"]),
     ("many of words", lambda: fx.fit_many(block(), made(), "abc", free=LAW), ["`measured` must be numbers", "(k, 601)"]),
+    ("a number for own", ask(own={"mass.v": 0.5}), ["`own`", "each record", "got 0.5", "'mass.v'"]),
+    ("a negative seed", ask(starts=2, seed=-1), ["`seed`", ">= 0", "got -1"]),
+    ("an array for a record", ask(np.ones(5)), ["records and sweeps", "from_csv"]),
+    ("a number for a label", ask({1: made()}), ["labelled by texts", "got 1"]),
     ("own too few", ask([made("a"), made("b")], own={"mass.v": [0.1]}), ["`own`", "'mass.v'", "each of the 2 records", "got 1"]),
     ("same names", ask([made(), made()]), ["two records", "'run'", "name='...'"]),
     ("several outputs without sd", ask(made(outputs=TWO, sd={"mass.v": 0.1})), ["'mass.s'", "sd={'mass.s': ...}"]),

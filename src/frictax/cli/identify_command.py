@@ -71,11 +71,13 @@ def table(
 def _outline(problem: Any) -> list[str]:
     """What a problem asks for."""
     import frictax as fx
+    from frictax.fitting.machine_text import record_warnings
 
     content = problem.content
     if isinstance(problem.data, fx.Sweep):
         return [f"{content.title}\n{problem.data.n} rows of a sweep, {content.law.f_pos if content.law else 'laws compared'}"]
     lines = [content.title, *(f"{'fit' if label in problem.fitted else 'not fitted'}  {r!r}" for label, r in problem.data.items())]
+    lines += [f"! {warning}" for warning in record_warnings(problem.data)]
     lines.append(f"free: {', '.join(content.fit.free or ['all that can be'])}")
     if problem.structures:
         lines.append(f"structures: as given, {', '.join(problem.structures)}")

@@ -68,7 +68,8 @@ def fit(
     For a machine (a `Mechanism` or a hybrid system of your own) in the place of `f_neg`, `peak` and `offset`:
 
     - `free` takes sensors and drives too, such as ``"outputs.mass.s.delay"``; `own`: paths of which each record has a value of its own
-      (``"mass.v@run2"``), or path -> a start for each record; `instruments`: channel -> `Instrument`.
+      (``"mass.v@run2"``), or path -> a start for each record. Positions and speeds at the start begin where the record does: `own`
+      ones, and `free` ones of one record that the machine leaves at 0. `instruments`: channel -> `Instrument`.
     - `objective`: `FreeRun()` unless given, `Windows`, `ClosedLoop`, `InverseDynamics`; `start`: the objective of a fit before, whose end
       is the start; `priors`: `Normal`, `Smooth`; `engine`: `OnSamples(...)`.
     - `bounds`: path -> (least, most), where the user knows more than a parameter's own domain says.

@@ -1,11 +1,13 @@
 """A fit to records as text."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from frictax.fitting.identifiability import Knowledge
 from frictax.fitting.printing import rounded, table
+from frictax.fitting.record import Record
 
 if TYPE_CHECKING:
     from frictax.fitting.found_machine import FoundMachine
@@ -35,4 +37,11 @@ def machine_text(found: "FoundMachine") -> str:
     if pairs:
         strong = [f"{found.names[j]}, {found.names[i]} {c[i, j]:+.3f}" for _, i, j in sorted(pairs, reverse=True)[:4]]
         lines.append("correlation " + ", ".join(strong))
-    return "\n".join([*lines, *(f"! {sentence}" for sentence in found.warnings)])
+    return "\n".join([*lines, *(f"! {sentence}" for sentence in (*found.warnings, *record_warnings(found.records)))])
+
+
+def record_warnings(records: Mapping[str, Any]) -> list[str]:
+    """What is suspicious in the records themselves: with a wrong unit they are no less easy to fit."""
+    return [
+        f"Record {label!r}: {warning}" for label, record in records.items() if isinstance(record, Record) for warning in record.warnings
+    ]

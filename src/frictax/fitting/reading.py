@@ -79,10 +79,14 @@ class Columns:
                 "Write numbers without a sign between thousands, or correct `decimal`."
             )
         try:
+            if "_" in text:  # which Python would read
+                raise ValueError
             value = float(text.replace(self.decimal, ".") if self.decimal != "." else text)
         except ValueError:
             hint = ""
-            if "," in text and self.decimal == ".":
+            if "," in text and "." in text and self.decimal == ".":
+                hint = " Write numbers without a sign between thousands."
+            elif "," in text and self.decimal == ".":
                 hint = ' Write decimal="," for decimal commas.'
             elif _DATE.search(text):
                 hint = " Read dates with `pandas.read_csv(..., parse_dates=[...])` and hand over the table."

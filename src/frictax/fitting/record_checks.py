@@ -1,7 +1,7 @@
 """What cannot be a motion record, each told in one sentence with its remedy."""
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ def checked(
     clock = units.channel_unit("`Record` time", declared.get("time", "s"), ("s",))
     no_unit_of_dates("`Record` time", t, declared.get("time"))
     seconds = numbers("`Record` time", t) * clock.si
+    notes = (*notes, *_coarse(t))
     times(seconds, place)
     rows: dict[str, np.ndarray] = {}
     for kind, channels in (("input", inputs), ("output", outputs)):
@@ -136,6 +137,15 @@ def same_rotation(units_of: Mapping[str, units.Unit]) -> None:
             )
 
 
+def _coarse(t: Any) -> Iterator[str]:
+    """A sentence on times whose type has too few digits for their steps."""
+    kind = getattr(t, "dtype", None)
+    if kind in (np.float32, np.float16):
+        step, digit = float(np.median(np.diff(np.asarray(t, dtype=float)))), float(np.spacing(np.max(np.abs(np.asarray(t)))))
+        if digit > 1e-2 * step:
+            yield f"Time is given in {kind}, whose steps there are {digit:.2g}, for samples {step:.3g} apart: give it in 64 bits."
+
+
 def no_unit_of_dates(label: str, values: Any, unit: str | None) -> None:
     """Dates and durations say themselves how long they are."""
     if _holds_dates(values) and unit not in (None, "s"):
@@ -166,11 +176,14 @@ def numbers(label: str, values: Any) -> np.ndarray:
         if array.dtype.kind == "O":
             array = array.astype(float)
     except (TypeError, ValueError):
-        raise ValueError(f"{label} must be one row of numbers, got {shown(values)}. Convert it with numpy first.") from None
+        remedy = "Convert dates with `pandas.to_datetime`, other things with numpy first"
+        raise ValueError(f"{label} must be one row of numbers, got {shown(values)}. {remedy}.") from None
     if array.dtype.kind == "c":
         raise ValueError(f"{label} must be real, got complex numbers such as {array.flat[0]}. Take their real part.")
     if array.dtype.kind not in "bifu":
-        raise ValueError(f"{label} must be one row of numbers, got {shown(values)}. Convert text to numbers first.")
+        raise ValueError(
+            f"{label} must be one row of numbers, got {shown(values)}. Convert text to numbers first, dates with `pandas.to_datetime`."
+        )
     if array.ndim == 0:
         raise ValueError(f"{label} must be one row of numbers, got {shown(values)}. Give one value for each time.")
     if array.ndim != 1:
@@ -235,6 +248,8 @@ def deviation(name: str, given: Any, n: int, unit: units.Unit) -> Any:
     if np.ma.is_masked(given):
         raise ValueError(f"{label} must be > 0 for each sample, got masked ones. Give one number.")
     try:
+        if np.asarray(given).dtype == bool:
+            raise TypeError
         sd = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{label} must be a number > 0, got {shown(given)}. Leave it out if it is not known.") from None

@@ -24,6 +24,7 @@ from frictax.fitting.objectives import AbstractObjective, FreeRun, Plan, measure
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.problem import Problem, SteadyPlan, Unknown, bounds, mapped, upper_bounds
 from frictax.fitting.record import Record
+from frictax.fitting.record_checks import shown
 from frictax.fitting.record_sentences import far_starts, uncounted, undriven, unfiltered
 from frictax.fitting.search import search
 from frictax.fitting.step_error import step_warnings
@@ -70,6 +71,8 @@ def fit_records(
     """`fit` of a machine to records; see there."""
     records = labelled(data)
     check_arguments(model, records, objective, start, priors, engine, method, starts)
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+        raise ValueError(f"`seed` must be a whole number >= 0, got {seed!r}. Leave it out for 0.")
     _check_settings(instruments, loss, level, spread, progress)
     objective = FreeRun() if objective is None else objective
     method = _usual_method() if method is None else method
@@ -141,11 +144,18 @@ def labelled(data: Any) -> dict[str, Any]:
     if isinstance(data, Record | Sweep):
         data = [data]
     if isinstance(data, Mapping):
+        wrong = next((label for label in data if not isinstance(label, str)), "")
+        if wrong != "":
+            raise ValueError(f"`fit`: records must be labelled by texts, got {wrong!r}. Write {{'run': record}}.")
         return dict(data)
     if isinstance(data, str) or not isinstance(data, Iterable):
-        raise ValueError(f"`fit` takes a record, a list or a dict of records and sweeps, got {data!r}. Read one with Record.from_csv(...).")
+        raise ValueError(
+            f"`fit` takes a record, a list or a dict of records and sweeps, got {shown(data)}. Read one with Record.from_csv(...)."
+        )
     out: dict[str, Any] = {}
     for item in data:
+        if not isinstance(item, Record | Sweep):
+            raise ValueError(f"`fit` takes records and sweeps, got {shown(item)} among the data. Read one with Record.from_csv(...).")
         label = item.name if getattr(item, "name", "") else "record"
         if label in out:
             raise ValueError(f"`fit`: two records are called {label!r}. Give each a name of its own: Record(..., name='...').")
@@ -179,6 +189,8 @@ def pose(
     states = state_names(machine)
     shared, each, notes = _chosen(bench, free, own)
     for path, values in own.items() if isinstance(own, Mapping) else ():
+        if values is not None and not isinstance(values, Sequence | np.ndarray | jax.Array):
+            raise ValueError(f"`own` must give a start for each record, got {values!r} for {path!r}. Write [{values!r}, ...].")
         if values is not None and len(values) != len(records):
             raise ValueError(
                 f"`own` must give a start for each of the {len(records)} records, got {len(values)} for {path!r}. Give one for each."

@@ -71,6 +71,9 @@ class Column:
         return self.sign * (1.0 if self.gain is None else float(self.gain))
 
 
+_ENDINGS = ("ms", "us", "mm", "cm", "um", "deg", "rpm", "kN", "mA")  # of a column's name, and other than SI
+
+
 @dataclasses.dataclass(frozen=True)
 class Table:
     """The columns of a source: its name and theirs, how one is read, and where a row stands (for messages)."""
@@ -217,7 +220,7 @@ def _each_once(clock: Column, drives: Mapping[str, Column], measured: Mapping[st
 def _values(table: Table, column: Column, role: str) -> np.ndarray:
     label, read = f"Column {column.name!r} of {table.source} for {role}", table.column(column.name, role)
     if role == "the time":
-        no_unit_of_dates(label, read, column.unit)
+        no_unit_of_dates(label, read, column.unit or named_in(column.name))
     else:
         no_dates(label, read)
     return column.factor * numbers(label, read)
@@ -230,9 +233,28 @@ def _declare(declared: dict[str, str], name: str, column: Column) -> None:
         declared[name] = unit
 
 
+def _in_brackets(name: str) -> str:
+    """What stands in square brackets at the end of a column's name."""
+    text = name.strip()
+    return text[text.rindex("[") + 1 : -1].strip() if text.endswith("]") and "[" in text else ""
+
+
 def _contradiction(column: Column, source: str) -> Iterator[str]:
     """A sentence where the column's name says another unit than the user does."""
-    said = named_in(column.name)
+    said, inside = named_in(column.name), _in_brackets(column.name)
+    if column.gain is not None and column.to is None and column.unit is None and said is not None:
+        yield (
+            f"Column {column.name!r} of {source} has a gain, and what it leads to is taken as {said}, as its name says. Give the unit "
+            f"after the gain, to={said!r} if that is right."
+        )
+    if said is None and inside and column.unit is None and column.to is None:
+        yield (
+            f"Column {column.name!r} of {source} says {inside!r}, which is no unit known here, so that it counts as SI. Give `unit`, "
+            "or a gain and `to`."
+        )
+    ending = column.name.rpartition("_")[2]
+    if said is None and column.unit is None and column.to is None and ending in _ENDINGS:
+        yield f"Column {column.name!r} of {source} ends in {ending}, which is not read as a unit: it counts as SI. Give unit={ending!r}."
     if said is not None and column.unit is not None and said != spelled(column.unit):
         yield (
             f"Column {column.name!r} of {source} says {said} in its name, `unit` says {column.unit}, which counts: correct it if the name "

@@ -10,6 +10,7 @@ from frictax.fitting.units import Unit
 
 GAP = 5.0  # median steps
 _LONGEST = 50.0  # m, of a machine's travel
+_FASTEST = 100.0  # m/s
 _WIDEST = 20.0  # rad, to and fro
 _RATE_OF = {"s": "v", "s_rel": "v_rel", "v": "a", "v_rel": "a_rel", "phi": "w", "phi_rel": "w_rel", "w": "a", "w_rel": "a_rel"}
 _SLIPS = {
@@ -60,7 +61,7 @@ def _time(t: np.ndarray, hold: bool, driven: bool) -> Iterator[str]:
         between = "the input's last value is held" if hold else "inputs are joined by a straight line"
         then = f"where {between}: trim the record if that is not what happened" if driven else "where nothing was recorded: check the clock"
         yield f"Time has {count} of {step[i]:.3g} s after {t[i]:.6g} s, {then}."
-    if middle > 0.5 and t.size > 1000:
+    if middle > 0.5 and t.size > 100:
         yield f'Time steps are {middle:.4g} s, {t[-1] - t[0]:.4g} s in all: declare unit="ms" if the column holds milliseconds.'
     if middle < 1e-6:
         yield f"Time steps are {middle:.3g} s, {t[-1] - t[0]:.3g} s in all: check the unit of the time."
@@ -140,6 +141,9 @@ def _size(label: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[str]
     reach, moved = float(np.ptp(y)), float(np.sum(np.abs(np.diff(y))))
     if unit.si_name == "m" and reach > _LONGEST:
         yield f'{label} moves over {reach:.4g} m: declare unit="mm" if the column holds millimetres.'
+    fastest = float(np.max(np.abs(y)))
+    if unit.si_name == "m/s" and fastest > _FASTEST:
+        yield f'{label} reaches {fastest:.4g} m/s: declare unit="mm/s" if the column holds millimetres a second.'
     if unit.si_name != "rad":
         return
     # One that turns on and on is no slip; one that swings over many turns is.

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from frictax.fitting import record_checks as checks
 
-_END = 1.5  # times 1/cutoff: what tells how a motion begins and ends
+_END = 1.0  # times 1/cutoff: what tells how a motion begins and ends
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

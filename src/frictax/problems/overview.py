@@ -39,7 +39,7 @@ def _row(file: Path) -> tuple[str, ...]:
         result = json.loads(file.read_text(encoding="utf-8"))
         name = file.parent.name
         return (f"[{name}]({name}/README.md)", _law(result), _parameters(result), _left(result), _validation(result))
-    except (json.JSONDecodeError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, IndexError) as error:
         raise ValueError(f"{file} is no result of `frictax identify` ({error}). Make it again with --overwrite.") from None
 
 

@@ -122,7 +122,7 @@ def read(path: str | Path, *, allow_code: bool = False) -> Problem:
 
 def _content(file: Path, raw: bytes) -> ProblemFile:
     try:
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ProblemError(f"{file.name} is no text in UTF-8 (byte {error.start}). Save it as UTF-8.") from None
     if not text.strip():

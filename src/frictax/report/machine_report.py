@@ -10,6 +10,7 @@ import frictax
 from frictax.fitting.found_machine import FoundMachine
 from frictax.fitting.free_runs import FreeRunScore
 from frictax.fitting.identifiability import Knowledge
+from frictax.fitting.machine_text import record_warnings
 from frictax.fitting.motions import Motion
 from frictax.fitting.printing import rounded
 from frictax.fitting.record import Record
@@ -153,7 +154,7 @@ def _quality(found: FoundMachine) -> str:
 
 
 def _warnings(found: FoundMachine, study: Any) -> list[str]:
-    out = list(found.warnings)
+    out = [*found.warnings, *record_warnings(found.records)]
     if study is not None:
         out += list(study.notes)
         strong = dict.fromkeys(_LACKS[f.name] for f in study.findings if f.strong)
