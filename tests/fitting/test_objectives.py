@@ -13,7 +13,7 @@ import pytest
 import frictax as fx
 from frictax.fitting import objectives
 
-from .rigs import AWAY_LAW, FINE, LAW, NOISE, TRUE, T, U, assert_recovered, block, record
+from .rigs import AWAY_LAW, FINE, LAW, TRUE, T, U, assert_recovered, block, record
 
 FREE = ["mass.m", "friction.f_pos"]
 BOTH = {**TRUE, "mass.m": 1.0}
@@ -220,53 +220,6 @@ def test_a_closed_loop_finds_mass_and_law_under_its_known_controller() -> None:
     assert isinstance(found.model["drive"], fx.Force)
 
 
-def test_a_run_that_begins_elsewhere_than_its_record_is_told_to_start_from_the_measurement() -> None:
-    seen = record(block(s=0.1, v=0.5), {"mass.s": 1e-4, "mass.v": NOISE})
-    free = ["friction.f_pos.F_Coulomb"]
-    far = fx.fit(block(), seen, free=free)
-    assert any("mass.s starts at 0, record 'run' at 0.1" in w and "measured_start=True" in w for w in far.warnings), far.warnings
-    near = fx.fit(block(F_Coulomb=1.1), seen, free=free, objective=fx.FreeRun(measured_start=True, cutoff=20.0))
-    assert not any("measured_start" in w for w in near.warnings)
-    assert near.values["friction.f_pos.F_Coulomb"] == pytest.approx(1.0, rel=0.01)
-
-
-def test_a_run_that_begins_at_another_speed_than_its_position_shows_is_told() -> None:
-    seen = record(block(v=0.8), {"mass.s": 1e-4})
-    free = ["friction.f_pos.F_Coulomb"]
-    far = fx.fit(block(), seen, free=free)
-    assert any("mass.v starts at 0, and by mass.s record 'run' at about 0." in w for w in far.warnings), far.warnings
-    for start in (block(v=0.8), block()):
-        near = fx.fit(start, seen if start.parts[0].v else record(block(), {"mass.s": 1e-4}), free=free)
-        assert not any("at about" in w for w in near.warnings)
-
-
-def test_a_start_that_is_fitted_begins_where_the_record_does_unless_the_machine_says_otherwise() -> None:
-    """From rest the run would begin stuck, where a little speed does nothing."""
-    seen = record(block(s=0.3, v=0.8), {"mass.s": 1e-4})
-    free = ["mass.m", "friction.f_pos.F_Coulomb", "mass.s", "mass.v"]
-    found = fx.fit(block(m=1.2, F_Coulomb=1.2), seen, free=free)
-    assert_recovered(found, {"mass.m": 1.0, "friction.f_pos.F_Coulomb": 1.0, "mass.s": 0.3, "mass.v": 0.8})
-    assert float(found.problem.x0[list(found.names).index("mass.v")]) == pytest.approx(0.8, abs=0.02)
-    said = fx.fit(block(v=0.6), seen, free=free)
-    assert float(said.problem.x0[list(said.names).index("mass.v")]) == 0.6
-
-
-@pytest.mark.parametrize(
-    "objective", [fx.Windows(0.5, cutoff=15.0), fx.FreeRun(measured_start=True, cutoff=15.0)], ids=lambda o: type(o).__name__
-)
-def test_runs_that_start_from_the_measurement_are_not_biased_where_the_motion_begins_bent(objective) -> None:
-    """A spring lets go at the record's begin: rest, and an acceleration that a filter's reflection about the end would take for speed."""
-    spring = {"spring": fx.Spring("mass", "wall", c=40.0, s_rel0=0.0), "wall": fx.Fixed(), "damper": fx.Damper("mass", "wall", d=0.4)}
-    truth = fx.Mechanism(mass=fx.Mass(m=1.0, s=0.1), drive=fx.Force("mass", 0.0), **spring)
-    s = np.asarray(fx.simulate(truth, T, FINE)["mass"].s) + 2e-5 * np.random.default_rng(0).standard_normal(T.size)
-    run = fx.Record(T, outputs={"mass.s": s}, sd={"mass.s": 2e-5}, name="run")
-    found = fx.fit(truth, run, free=["damper.d", "mass.m"], objective=objective)
-    for name, value in (("damper.d", 0.4), ("mass.m", 1.0)):
-        assert found.values[name] == pytest.approx(value, rel=3e-3), found
-    plan = found.problem.plans[0]
-    assert abs(float(np.ravel(plan.start["mass.v"])[0])) < 0.01
-
-
 def test_inverse_dynamics_leaves_samples_at_hard_stops_out() -> None:
     stops = {"m": 1.2, "smin": -0.2, "smax": 0.2, "F_prop": 1.5, "F_Coulomb": 2.0, "F_Stribeck": 0.0, "fexp": 1.0}
     t = np.linspace(0.0, 6.0, 3001)
@@ -282,21 +235,6 @@ def test_inverse_dynamics_leaves_samples_at_hard_stops_out() -> None:
     rest = fx.Mechanism(mass=fx.MassWithStopAndFriction(**{**stops, "smin": -5e-7, "smax": 5e-7}), drive=fx.Force("mass", 0.0))
     with pytest.raises(ValueError, match="leaves `InverseDynamics` no sample"):
         fx.fit(rest, run, free=["mass.m"], objective=fx.InverseDynamics(30.0))
-
-
-def test_a_first_fit_moves_what_each_record_has_of_its_own_and_sensors_too() -> None:
-    two = [record(block(m=m), {"mass.s": 1e-5}, seed=i, name=f"load {i}") for i, m in enumerate((1.0, 2.2))]
-    first = fx.InverseDynamics(15.0)
-    found = fx.fit(block(m=1.4, **AWAY_LAW), two, free=LAW, own=["mass.m"], start=first, objective=fx.Windows(1.0, free_starts=True))
-    begun = [
-        float(x)
-        for x, name in zip(found.problem.x0, [n for u in found.problem.unknowns for n in u.names], strict=True)
-        if "mass.m@" in name
-    ]
-    np.testing.assert_allclose(begun, [1.0, 2.2], rtol=0.1)
-    np.testing.assert_allclose([found.values["mass.m@load 0"], found.values["mass.m@load 1"]], [1.0, 2.2], rtol=0.01)
-    gain = fx.fit(block(), two[0], free=["friction.f_pos.F_Coulomb", "inputs.drive.gain"], start=first, objective=fx.Windows(1.0))
-    assert gain.values["inputs.drive.gain"] == pytest.approx(1.0, rel=0.02)
 
 
 def test_windows_say_how_much_of_a_record_with_gaps_they_leave_out() -> None:

@@ -15,7 +15,7 @@ from frictax.fitting.bench import Bench, Named
 from frictax.fitting.descent import Descent
 from frictax.fitting.estimation import inverse_gram, robust_variance
 from frictax.fitting.found import Estimate, Estimated, quantile
-from frictax.fitting.identifiability import Identifiability, Knowledge, combination, listed, null_directions
+from frictax.fitting.identifiability import Identifiability, judge_columns
 from frictax.fitting.instruments import Instrument
 from frictax.fitting.kept_programs import kept
 from frictax.fitting.methods import AbstractMethod
@@ -274,7 +274,7 @@ def found_machine(
     told = triangle
     if not shown.all():
         told = triangle[:, shown] - triangle[:, ~shown] @ np.linalg.lstsq(triangle[:, ~shown], triangle[:, shown], rcond=None)[0]
-    known = _identifiability(
+    known = judge_columns(
         told, [n for n, on in zip(names, shown, strict=True) if on], active[shown], x[shown], np.asarray(problem.x0)[shown],
         (lower[shown], upper[shown]), half[shown],
     )  # fmt: skip
@@ -368,39 +368,3 @@ def _rms(problem: Problem, records: Mapping[str, Any], r: np.ndarray) -> dict[st
         counts = [max(int(np.sum(w[..., c] > 0)), 1) for c in range(w.shape[-1])]
         out[label] = {n: float(np.sqrt(np.sum(plain[..., c] ** 2) / counts[c])) for c, n in enumerate(plan.names)}
     return out
-
-
-def _identifiability(jacobian: Any, names: list[str], active: Any, x: Any, x0: Any, between: tuple[Any, Any], half: Any) -> Identifiability:
-    s, null = null_directions(jacobian, names, active)
-    knowledge, sentences = {}, []
-    for i, name in enumerate(names):
-        above = between[1][i] - x[i] < x[i] - between[0][i]  # nearer to the upper bound, which only a user gives
-        bound = between[1][i] if above else between[0][i]
-        if not active[i]:
-            acts, left, before = np.linalg.norm(jacobian[:, i]) > 0, abs(x[i] - bound), abs(x0[i] - bound)
-            at_bound = np.isfinite(bound) and left < 0.5 * before and (acts or left <= 1e-9 * before)
-            knowledge[name] = Knowledge.AT_BOUND if at_bound else Knowledge.UNKNOWN
-            asks = "the data ask for more than that" if above else "the data ask for no more of it"
-            if at_bound:
-                sentences.append(f"{name} lies on its bound {bound:g}: {asks}. No symmetric interval applies.")
-            elif acts and np.isfinite(bound) and left > 10 * before:
-                sentences.append(
-                    f"{name} went from {x0[i]:.3g} to {x[i]:.3g}, where it hardly acts: the data ask for ever more of it. Look at the "
-                    "signs and units of the record."
-                )
-            else:
-                little = "hardly any" if acts else "no"
-                sentences.append(f"{name} has {little} effect on what was measured and is not identifiable.")
-        else:
-            weak = np.isfinite(bound) and half[i] >= abs(x[i] - bound)
-            knowledge[name] = Knowledge.WEAK if weak else Knowledge.KNOWN
-            if weak and not any(name in direction for direction in null):
-                sentences.append(f"{name} cannot be told from {bound:g}: its interval reaches that bound.")
-    for direction in null:
-        knowledge.update(dict.fromkeys(direction, Knowledge.UNKNOWN))
-        sentences.append(
-            f"{listed(direction)} cannot be told apart: the data fix only a combination of them "
-            f"(null direction {combination(direction)}). Leave one of them out of `free`."
-        )
-    condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
-    return Identifiability(knowledge, tuple(sentences), s, condition, tuple(null))

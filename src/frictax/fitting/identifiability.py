@@ -209,3 +209,40 @@ def listed(names: Any) -> str:
 def combination(direction: Mapping[str, float]) -> str:
     """A direction as a sum."""
     return " ".join(f"{value:+.2f} {name}" for name, value in direction.items())
+
+
+def judge_columns(jacobian: Any, names: list[str], active: Any, x: Any, x0: Any, between: tuple[Any, Any], half: Any) -> Identifiability:
+    """Knowledge of every entry at the end of a search from `x0`, by the columns of its Jacobian; `between`: the bounds."""
+    s, null = null_directions(jacobian, names, active)
+    knowledge, sentences = {}, []
+    for i, name in enumerate(names):
+        above = between[1][i] - x[i] < x[i] - between[0][i]  # nearer to the upper bound, which only a user gives
+        bound = between[1][i] if above else between[0][i]
+        if not active[i]:
+            acts, left, before = np.linalg.norm(jacobian[:, i]) > 0, abs(x[i] - bound), abs(x0[i] - bound)
+            at_bound = np.isfinite(bound) and left < 0.5 * before and (acts or left <= 1e-9 * before)
+            knowledge[name] = Knowledge.AT_BOUND if at_bound else Knowledge.UNKNOWN
+            asks = "the data ask for more than that" if above else "the data ask for no more of it"
+            if at_bound:
+                sentences.append(f"{name} lies on its bound {bound:g}: {asks}. No symmetric interval applies.")
+            elif acts and np.isfinite(bound) and left > 10 * before:
+                sentences.append(
+                    f"{name} went from {x0[i]:.3g} to {x[i]:.3g}, where it hardly acts: the data ask for ever more of it. Look at the "
+                    "signs and units of the record."
+                )
+            else:
+                little = "hardly any" if acts else "no"
+                sentences.append(f"{name} has {little} effect on what was measured and is not identifiable.")
+        else:
+            weak = np.isfinite(bound) and half[i] >= abs(x[i] - bound)
+            knowledge[name] = Knowledge.WEAK if weak else Knowledge.KNOWN
+            if weak and not any(name in direction for direction in null):
+                sentences.append(f"{name} cannot be told from {bound:g}: its interval reaches that bound.")
+    for direction in null:
+        knowledge.update(dict.fromkeys(direction, Knowledge.UNKNOWN))
+        sentences.append(
+            f"{listed(direction)} cannot be told apart: the data fix only a combination of them "
+            f"(null direction {combination(direction)}). Leave one of them out of `free`."
+        )
+    condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
+    return Identifiability(knowledge, tuple(sentences), s, condition, tuple(null))

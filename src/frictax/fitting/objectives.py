@@ -382,18 +382,6 @@ def _states(machine: Any, record: Record, cutoff: float) -> dict[str, np.ndarray
     return out
 
 
-def starting_state(machine: Any, record: Record, name: str, cutoff: float = 50.0) -> float | None:
-    """The state `name` at the start of the record, where the record measures it or its position."""
-    variable = name.rpartition(".")[2]
-    of = name[: len(name) - len(variable)] + {"v": "s", "w": "phi"}.get(variable, variable)
-    if not {name, of} & set(record.outputs) or name not in state_names(machine):
-        return None
-    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
-    if name in record.outputs:
-        return float(smooth(record.t, record.outputs[name], cutoff).x[0])
-    return float(smooth(record.t, record.outputs[of], cutoff).v[0])
-
-
 def check_bool(objective: Any, field: str) -> None:
     value = getattr(objective, field)
     if not isinstance(value, bool):

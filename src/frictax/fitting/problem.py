@@ -18,6 +18,8 @@ from frictax.fitting.objectives import AbstractObjective, Plan
 from frictax.fitting.parcel import parcel, static
 from frictax.fitting.priors import AbstractPrior
 from frictax.fitting.steady import SteadyFriction
+from frictax.fitting.sweep import Sweep
+from frictax.mechanism import Mechanism
 from frictax.parameters import Declaration, Numbers, Real, replace
 
 
@@ -223,3 +225,16 @@ def residuals_and_jacobian(problem: Problem, x: Float[Numbers, " p"]) -> tuple[A
 def predictions(problem: Problem, x: Array, i: int) -> Array:
     """`Problem.predicted`, compiled."""
     return problem.predicted(x, i)
+
+
+def steady_plan(machine: Any, label: str, sweep: Sweep) -> SteadyPlan:
+    """A sweep as arrays, with the contact that `label` names, or the only one."""
+    contacts = [n for n, part in machine.named_parts() if hasattr(part, "breakaway")] if isinstance(machine, Mechanism) else []
+    if label not in contacts and len(contacts) != 1:
+        raise ValueError(
+            f"A sweep must name the contact whose friction it measures: got {label!r}, contacts are {', '.join(contacts) or 'none'}. "
+            "Give the data as {'friction': sweep, 'run': record}."
+        )
+    weight = jnp.asarray(np.ones(sweep.n) if sweep.sigma is None else 1 / sweep.sigma)
+    v, f, breakaway, way = (jnp.asarray(a) for a in (sweep.velocity, sweep.force, sweep.breakaway, sweep.direction))
+    return SteadyPlan(v, f, weight, breakaway, way, label if label in contacts else contacts[0])

@@ -9,7 +9,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from frictax.engine import OnSamples
@@ -20,12 +19,13 @@ from frictax.fitting.found_machine import FoundMachine, found_machine
 from frictax.fitting.instruments import Instrument, perfect
 from frictax.fitting.losses import AbstractLoss
 from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
-from frictax.fitting.objectives import AbstractObjective, FreeRun, Plan, measured_starts, seen_in, starting_state
+from frictax.fitting.objectives import AbstractObjective, FreeRun, Plan, measured_starts
 from frictax.fitting.priors import AbstractPrior
-from frictax.fitting.problem import Problem, SteadyPlan, Unknown, bounds, mapped, upper_bounds
+from frictax.fitting.problem import Problem, Unknown, bounds, mapped, steady_plan, upper_bounds
 from frictax.fitting.record import Record
 from frictax.fitting.record_checks import shown
 from frictax.fitting.record_sentences import far_starts, uncounted, undriven, unfiltered
+from frictax.fitting.record_starts import begun_at, own_parameters, own_start, shared_start
 from frictax.fitting.search import search
 from frictax.fitting.step_error import step_warnings
 from frictax.fitting.sweep import Sweep
@@ -41,7 +41,6 @@ from frictax.parameters import (
     check_not_on_edge,
     check_value,
     get,
-    replace,
     select,
 )
 
@@ -83,15 +82,15 @@ def fit_records(
         )
     say = speaker(progress)
     if start is not None:
-        theirs = _own_parameters(model, own)
+        theirs = own_parameters(model, own)
         settings = {"free": free, "own": theirs, "priors": (), "instruments": instruments, "engine": engine, "loss": loss, "level": level}
         settings |= {"limits": shared_limits(limits, [path for path in ([own] if isinstance(own, str) else own) if path not in theirs])}
         found = fit_records(model, data, objective=start, start=None, method=None, starts=1, spread=0.0, seed=0, progress=False, **settings)
         if theirs:
-            begun = [_begun_at(found.model_for(label), model, found.problem) for label in records]
+            begun = [begun_at(found.model_for(label), model, found.problem) for label in records]
             given = own if isinstance(own, Mapping) else dict.fromkeys([own] if isinstance(own, str) else own)
             own = {**given, **{path: [np.asarray(get(machine, path)) for machine in begun] for path in theirs}}
-        model = _begun_at(found.model, model, found.problem)
+        model = begun_at(found.model, model, found.problem)
     engine = fit_engine(engine, method) if engine is not None else _with_room(fit_engine(None, method), model, records)
     problem, notes = pose(model, records, free, own, objective, priors, instruments, engine, loss, limits)
     began = time.perf_counter()
@@ -105,13 +104,6 @@ def fit_records(
     return found if interrupted else dataclasses.replace(found, warnings=(*found.warnings, *step_warnings(found)))
 
 
-def _own_parameters(model: Any, own: Any) -> dict[str, Any]:
-    """Those of `own` that are the machine's and no state of it, with the starts given: what a first fit can tell for the next."""
-    paths, states = [own] if isinstance(own, str) else list(own), state_names(model)
-    kept = [p for p in paths if isinstance(p, str) and not p.startswith(("inputs.", "outputs.", "windows.")) and p not in states]
-    return {path: own[path] if isinstance(own, Mapping) else None for path in kept}
-
-
 def _with_room(engine: OnSamples, model: Any, records: Mapping[str, Any]) -> OnSamples:
     """`engine` with an event for each sample where a record moves a body: the body's velocity jumps there."""
     if not isinstance(model, Mechanism):
@@ -121,17 +113,6 @@ def _with_room(engine: OnSamples, model: Any, records: Mapping[str, Any]) -> OnS
     moved = [name for name in given if name in model.names and isinstance(model[name], AbstractMotion)]
     most = max((r.n for r in motions if any(name.partition(".")[0] in moved for name in r.inputs)), default=0)
     return OnSamples(engine.solver, engine.substeps, engine.max_events + most, engine.adjoint) if most else engine
-
-
-def _begun_at(model: Any, before: Any, problem: Problem) -> Any:
-    """`model` as a first fit found it, with the values of `before` where they fell to a bound or ran off: no search leads back."""
-    for u in problem.unknowns:
-        bound = u.declaration.domain.bound()
-        if np.isfinite(bound) and not u.path.startswith(("inputs.", "outputs.")):
-            found, old = np.asarray(get(model, u.path)), np.asarray(get(before, u.path))
-            astray = (found - bound < 1e-3 * (old - bound)) | (found - bound > 1e3 * (old - bound))
-            model = replace(model, {u.path: np.where(astray, old, found)}) if astray.any() else model
-    return model
 
 
 def shared_limits(limits: Any, own: Any) -> Any:
@@ -203,12 +184,12 @@ def pose(
         _check_delays(instruments, r)
     if objective.in_units_of_outputs():
         _check_deviations(records)
-    plans = tuple(objective.plan(machine, r) if isinstance(r, Record) else _steady_plan(machine, label, r) for label, r in records.items())
+    plans = tuple(objective.plan(machine, r) if isinstance(r, Record) else steady_plan(machine, label, r) for label, r in records.items())
     narrowed = _narrowed([*shared, *each], {} if limits is None else limits)
     unknowns, values, first = [], [], 0
     for i, label in [(None, ""), *enumerate(records)]:
         for p in shared if i is None else each:
-            value = _shared_start(bench, p, objective, records) if i is None else _own_start(bench, p, own, i, list(records.values())[i])
+            value = shared_start(bench, p, objective, records) if i is None else own_start(bench, p, own, i, list(records.values())[i])
             declaration = narrowed.get(p.path, p.declaration)
             _check_start(p, value, declaration)
             unknowns.append(Unknown(p.path, i, label, declaration, np.shape(p.value), first))
@@ -274,36 +255,6 @@ def _chosen(bench: Bench, free: Any, own: Any) -> tuple[list[Parameter], list[Pa
     return shared, each, notes
 
 
-def _shared_start(bench: Bench, p: Parameter, objective: AbstractObjective, records: Mapping[str, Any]) -> np.ndarray:
-    """Where the model has it; a state that is 0 there, as it is unless given, where the record begins, if that is in motion.
-
-    From rest a run may begin stuck, so that a little speed does nothing and no search would find it.
-    """
-    value = np.asarray(p.value, dtype=float)
-    record = next(iter(records.values())) if len(records) == 1 else None
-    if value.shape or value != 0 or not isinstance(record, Record) or not isinstance(objective, FreeRun) or objective.measured_start:
-        return value
-    measured = starting_state(bench.machine, record, p.path)
-    if measured is None:
-        return value
-    seen, order = seen_in(p.path, record.outputs)
-    x = record.outputs[seen]
-    usual = np.std(np.gradient(x, record.t) if order == 1 else x)
-    return np.asarray(measured) if abs(measured) > 0.05 * usual else value
-
-
-def _own_start(bench: Bench, p: Parameter, own: Any, i: int, record: Any) -> np.ndarray:
-    if isinstance(own, Mapping):
-        values = list(own[p.path]) if p.path in own and own[p.path] is not None else None
-        if values is not None:
-            return np.asarray(values[i], dtype=float)
-    if isinstance(record, Record) and p.path in state_names(bench.machine):
-        measured = starting_state(bench.machine, record, p.path)
-        if measured is not None:
-            return np.asarray(measured)
-    return np.asarray(p.value, dtype=float)
-
-
 def _narrowed(chosen: Sequence[Parameter], limits: Any) -> dict[str, Declaration]:
     """The declarations of parameters for which the user knows narrower bounds than their kind has."""
     if not isinstance(limits, Mapping):
@@ -347,18 +298,6 @@ def _check_deviations(records: Mapping[str, Any]) -> None:
             )
         if isinstance(r, Sweep) and r.sigma is None:
             raise ValueError(f"Sweep {label!r} is fitted together with records, so it needs a standard deviation. Give sigma=... [N].")
-
-
-def _steady_plan(machine: Any, label: str, sweep: Sweep) -> SteadyPlan:
-    contacts = [n for n, part in machine.named_parts() if hasattr(part, "breakaway")] if isinstance(machine, Mechanism) else []
-    if label not in contacts and len(contacts) != 1:
-        raise ValueError(
-            f"A sweep must name the contact whose friction it measures: got {label!r}, contacts are {', '.join(contacts) or 'none'}. "
-            "Give the data as {'friction': sweep, 'run': record}."
-        )
-    weight = jnp.asarray(np.ones(sweep.n) if sweep.sigma is None else 1 / sweep.sigma)
-    v, f, breakaway, way = (jnp.asarray(a) for a in (sweep.velocity, sweep.force, sweep.breakaway, sweep.direction))
-    return SteadyPlan(v, f, weight, breakaway, way, label if label in contacts else contacts[0])
 
 
 def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, Any]) -> None:
