@@ -109,7 +109,7 @@ def _at_stops(part: Any, s: np.ndarray, wide: int) -> np.ndarray:
     low, high = (float(x) for x in part.stops())
     play = 0.01 * float(np.ptp(s))
     at = (s <= low + play) | (s >= high - play)
-    return np.convolve(at, np.ones(2 * wide + 1), mode="same")[: s.size] > 0.5
+    return np.convolve(at, np.ones(2 * wide + 1))[wide : wide + s.size] > 0.5
 
 
 def motion(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:

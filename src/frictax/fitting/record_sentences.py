@@ -140,7 +140,8 @@ def far_starts(problem: "Problem", records: Mapping[str, Any], states: tuple[str
             of, order = seen_in(n, r.outputs)
             if order != 1:
                 continue
-            first, error, usual = _first_rate(r.t, r.outputs[of])
+            sensor = jax.tree.map(np.asarray, problem.bench.outputs.at(of))
+            first, error, usual = _first_rate(r.t, sensor.undone(r.t, r.outputs[of], r.t[0]))
             if abs(first - start[n]) - 5 * error > 0.2 * usual:
                 out.append(
                     f"{n} starts at {start[n]:.4g}, and by {of} record {label!r} at about {first:.2g}: the run begins at another speed "
