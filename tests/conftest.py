@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no windows
@@ -21,6 +21,8 @@ install_import_hook("frictax", "beartype.beartype")
 
 from checks import OPTIMISED  # noqa: E402
 from frictax import fast_loops  # noqa: E402
+from frictax.laws import Stribeck  # noqa: E402
+from frictax.measurements import Sweep  # noqa: E402
 
 fast_loops()
 
@@ -56,7 +58,7 @@ def _room_for_programs() -> Iterator[None]:
 @pytest.fixture
 def optimised_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs of fits are compiled with LLVM's optimisations: for tests that run one hundreds of times."""
-    monkeypatch.setattr("frictax.fitting.kept_programs.options_of_fits", lambda: OPTIMISED)
+    monkeypatch.setattr("frictax.executable_cache.options_of_fits", lambda: OPTIMISED)
 
 
 def _folder(variable: str, holds: str) -> Path:
@@ -85,3 +87,20 @@ def data_folder() -> Path:
 def root() -> Path:
     """The repository's root."""
     return Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def drive(root: Path) -> Callable[..., Sweep]:
+    """``drive(1, "positive")``: the shipped sweep of a screw drive."""
+
+    def read(number: int, direction: str = "both", **options) -> Sweep:
+        path = root / "data" / "screw_drives" / "sweep.csv"
+        return Sweep.from_csv(path, velocity="omega", force="torque", where={"drive": number}, direction=direction, **options)
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def truth() -> Stribeck:
+    """The published curve of drive 1, forward."""
+    return Stribeck(F_prop=4.87e-5, F_Coulomb=2.148e-3, F_Stribeck=6.01e-4, fexp=0.222, exponent=2.0)

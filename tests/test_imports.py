@@ -1,10 +1,14 @@
 """Imports point one way, the forward half stays pure, and importing frictax does nothing but import."""
 
 import ast
+import functools
+import importlib
+import inspect
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,13 +16,14 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "frictax"
 
 # The rooms in the order in which data flows. A room imports from itself and from rooms to its left.
-FORWARD = ["xla", "parameters", "laws", "signals", "contacts", "mechanism", "engine", "trajectory", "simulation", "linearization"]
-INVERSE = ["fitting", "report", "export", "data", "problems", "cli"]
-RANK = {room: rank for rank, room in enumerate(FORWARD + INVERSE)}
+GROUND = ["handover", "pytree", "xla", "executable_cache"]
+FORWARD = ["parameters", "laws", "signals", "engine", "contacts", "mechanism", "trajectory", "simulation", "linearization"]
+INVERSE = ["measurements", "fitting", "analysis", "report", "export", "data", "problems", "cli"]
+RANK = {room: rank for rank, room in enumerate(GROUND + FORWARD + INVERSE)}
+# Within `fitting`, too.
+STAGES = ["problem", "search", "result"]
 # These two stand beside each other and do not know one another.
 APART = [{"laws", "signals"}, {"report", "export"}]
-# A result hands itself over when it is asked to (`run.plot()`, `found.report()`): an import inside that method.
-HANDED_TO = {"report", "export"}
 # What a result turns itself into on request (`run.to_pandas()`, `run.to_xarray()`).
 TURNED_INTO = {"pandas", "xarray"}
 RIM = {"pandas", "scipy", "matplotlib", "plotly", "typer", "rich", "jinja2", "pydantic", "pooch"}
@@ -27,6 +32,7 @@ NEVER_FORWARD = RIM | TURNED_INTO | {"optax", "optimistix"}
 ROOT_FINDER = {("engine", "optimistix")}
 COSTLY = RIM | {"diffrax", "optax", "optimistix", "lineax"}
 READS_OR_WRITES = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "read_csv", "loadtxt", "savetxt", "tofile", "fromfile"}
+FULLEST = {"mechanism": 25, "report": 25}  # files of a folder; 16 of any other
 
 
 def _files(rooms: list[str]) -> list[Path]:
@@ -37,12 +43,18 @@ def _room(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
+def _module(path: Path) -> str:
+    parts = ["frictax", *path.relative_to(SOURCE).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {_module(path): path for path in SOURCE.rglob("*.py")}
+
+
 def _imports(path: Path) -> Iterator[tuple[str, bool, int]]:
-    """Dotted module, whether the import stands inside a function, and the line. Type-checking imports cost nothing and are passed over."""
+    """Dotted module, whether the import stands inside a function, and the line; those for type checkers and by name are told too."""
 
     def visit(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool, int]]:
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            return
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, inside, node.lineno
@@ -50,16 +62,30 @@ def _imports(path: Path) -> Iterator[tuple[str, bool, int]]:
             package = ["frictax", *path.relative_to(SOURCE).parts[:-1]]
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
-            if module == "frictax":
-                for alias in node.names:
-                    yield f"frictax.{alias.name}", inside, node.lineno
-            else:
-                yield module, inside, node.lineno
+            for alias in node.names:
+                full = f"{module}.{alias.name}"
+                yield full if full in MODULES or module == "frictax" else module, inside, node.lineno
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "import_module":
+            if node.args and isinstance(node.args[0], ast.Constant):
+                yield str(node.args[0].value), inside, node.lineno
         inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for child in ast.iter_child_nodes(node):
             yield from visit(child, inside)
 
     yield from visit(ast.parse(path.read_text(encoding="utf-8")), False)
+
+
+def _verbs() -> Iterator[tuple[type, str, str]]:
+    """The class, the name and the target of every verb that a room hands over."""
+    from frictax.handover import Verb
+
+    for name, path in sorted(MODULES.items()):
+        if "Verb(" not in path.read_text(encoding="utf-8") or name == "frictax.handover":
+            continue
+        module = importlib.import_module(name)
+        for thing in vars(module).values():
+            if inspect.isclass(thing) and thing.__module__ == name:
+                yield from ((thing, verb, value.target) for verb, value in vars(thing).items() if isinstance(value, Verb))
 
 
 def _id(path: Path) -> str:
@@ -68,31 +94,73 @@ def _id(path: Path) -> str:
 
 def test_every_source_file_stands_in_a_room_of_the_design() -> None:
     strangers = {_room(path) for path in SOURCE.rglob("*.py")} - set(RANK) - {"__init__", "__main__", "py.typed"}
-    assert not strangers, f"give {strangers} a place in FORWARD or INVERSE"
+    assert not strangers, f"give {strangers} a place in GROUND, FORWARD or INVERSE"
 
 
-@pytest.mark.parametrize("path", _files(FORWARD + INVERSE), ids=_id)
+@pytest.mark.parametrize("path", _files(GROUND + FORWARD + INVERSE), ids=_id)
 def test_a_room_imports_only_from_itself_and_from_rooms_before_it(path: Path) -> None:
     room, wrong = _room(path), []
-    for module, inside, line in _imports(path):
-        if module.split(".")[0] != "frictax" or module == "frictax":
+    for module, _, line in _imports(path):
+        parts = module.split(".")
+        if parts[0] != "frictax" or len(parts) == 1 or module == "frictax.__version__":
             continue
-        other = module.split(".")[1]
-        handed = inside and other in HANDED_TO
-        if other not in RANK:
+        if parts[1] not in RANK:
             wrong.append(f"line {line}: {module}: import from the room that defines it")
-        elif not handed and (RANK[other] > RANK[room] or {room, other} in APART):
+        elif RANK[parts[1]] > RANK[room] or {room, parts[1]} in APART:
             wrong.append(f"line {line}: {room} imports {module}")
+        elif room == parts[1] == "fitting" and _stage(parts) > _stage(_module(path).split(".")):
+            wrong.append(f"line {line}: {_module(path)} imports {module}")
     assert not wrong
+
+
+def _stage(parts: list[str]) -> int:
+    return STAGES.index(parts[2]) if len(parts) > 2 and parts[2] in STAGES else len(STAGES)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {}
+    for name, path in MODULES.items():
+        known = {module for module, _, _ in _imports(path) if module in MODULES and module not in ("frictax", name)}
+        # A package's own face lists its modules, which do not need it.
+        graph[name] = {m for m in known if name != "frictax" and not (MODULES[m].name == "__init__.py" and name.startswith(f"{m}."))}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_no_folder_is_a_heap() -> None:
+    for folder in {path.parent for path in MODULES.values()}:
+        assert len(list(folder.glob("*.py"))) <= FULLEST.get(folder.name, 16), folder
+
+
+def test_every_verb_is_carried_out_above_and_takes_the_object_first() -> None:
+    found = list(_verbs())
+    assert len(found) > 20
+    for owner, verb, target in found:
+        module, _, function = target.partition(":")
+        assert module not in _below(owner.__module__), f"{owner.__name__}.{verb} is carried out below"
+        carried_out = getattr(importlib.import_module(module), function)
+        first = next(iter(inspect.signature(carried_out).parameters.values()))
+        assert first.annotation in (owner, inspect.Parameter.empty) or owner.__name__ in str(first.annotation), f"{verb}: {first}"
+        assert verb.startswith("_") or carried_out.__doc__, target
+
+
+@functools.cache
+def _graph() -> dict[str, set[str]]:
+    return {name: {m for m, _, _ in _imports(path) if m in MODULES and m not in ("frictax", name)} for name, path in MODULES.items()}
+
+
+@functools.cache
+def _below(name: str) -> set[str]:
+    """What a module imports, and what that imports."""
+    direct = _graph()[name]
+    return direct.union(*(_below(m) for m in direct))
 
 
 @pytest.mark.parametrize("path", _files(["engine"]), ids=_id)
 def test_the_engine_knows_the_contract_of_a_hybrid_system_and_nothing_of_friction(path: Path) -> None:
-    friction = [
-        m
-        for m, _, _ in _imports(path)
-        if m.startswith("frictax.") and not m.startswith(("frictax.engine", "frictax.mechanism.system", "frictax.parameters"))
-    ]
+    friction = [m for m, _, _ in _imports(path) if m.startswith("frictax.") and not m.startswith(("frictax.engine", "frictax.parameters"))]
     assert not friction
 
 
@@ -109,6 +177,11 @@ def test_the_forward_half_knows_no_optimiser_no_plot_and_no_file(path: Path) -> 
             if called in READS_OR_WRITES:
                 wrong.append(f"line {node.lineno}: {called}()")
     assert not wrong
+
+
+@pytest.mark.parametrize("path", _files(["measurements"]), ids=_id)
+def test_measurements_are_numpy_alone(path: Path) -> None:
+    assert not {m.split(".")[0] for m, _, _ in _imports(path)} & {"jax", "equinox", "diffrax", "optax"}
 
 
 def _python(code: str) -> subprocess.CompletedProcess[str]:

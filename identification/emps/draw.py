@@ -7,7 +7,7 @@ import numpy as np
 from identify import DRIFT, Spread, free_run, rms
 
 import frictax as fx
-from frictax.fitting.smoothing import smooth
+from frictax.measurements.filters import smooth
 from frictax.report.style import CYCLE, FAINT, style
 
 COLOURS = {"windows": CYCLE[5], "closed loop": CYCLE[1], "free run, drift": CYCLE[6]}

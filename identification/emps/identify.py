@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array
 
 import frictax as fx
-from frictax.fitting.smoothing import smooth
+from frictax.measurements.filters import smooth
 
 jax.config.update("jax_enable_x64", True)
 HERE = Path(__file__).resolve().parent

@@ -6,6 +6,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from frictax import data as data
     from frictax import parameters as parameters
+    from frictax.analysis import HAC as HAC
+    from frictax.analysis import BlockBootstrap as BlockBootstrap
+    from frictax.analysis import ComparedLaw as ComparedLaw
+    from frictax.analysis import ComparedStructure as ComparedStructure
+    from frictax.analysis import Comparison as Comparison
+    from frictax.analysis import Finding as Finding
+    from frictax.analysis import Jackknife as Jackknife
+    from frictax.analysis import Outlook as Outlook
+    from frictax.analysis import Posterior as Posterior
+    from frictax.analysis import Profile as Profile
+    from frictax.analysis import ProfilePair as ProfilePair
+    from frictax.analysis import ResidualStudy as ResidualStudy
+    from frictax.analysis import Structure as Structure
+    from frictax.analysis import StructureComparison as StructureComparison
+    from frictax.analysis import Uncertainty as Uncertainty
+    from frictax.analysis import White as White
+    from frictax.analysis import compare as compare
+    from frictax.analysis import default_structures as default_structures
+    from frictax.analysis import outlook as outlook
     from frictax.contacts import AbstractContact as AbstractContact
     from frictax.contacts import BearingFriction as BearingFriction
     from frictax.contacts import Brake as Brake
@@ -20,16 +39,9 @@ if TYPE_CHECKING:
     from frictax.engine import OnSamples as OnSamples
     from frictax.engine import Result as Result
     from frictax.engine import walk as walk
-    from frictax.fitting import HAC as HAC
     from frictax.fitting import Band as Band
-    from frictax.fitting import BlockBootstrap as BlockBootstrap
     from frictax.fitting import ClosedLoop as ClosedLoop
-    from frictax.fitting import Column as Column
-    from frictax.fitting import ComparedLaw as ComparedLaw
-    from frictax.fitting import ComparedStructure as ComparedStructure
-    from frictax.fitting import Comparison as Comparison
     from frictax.fitting import Estimate as Estimate
-    from frictax.fitting import Finding as Finding
     from frictax.fitting import Found as Found
     from frictax.fitting import FoundMachine as FoundMachine
     from frictax.fitting import FreeRun as FreeRun
@@ -37,32 +49,17 @@ if TYPE_CHECKING:
     from frictax.fitting import Identifiability as Identifiability
     from frictax.fitting import Instrument as Instrument
     from frictax.fitting import InverseDynamics as InverseDynamics
-    from frictax.fitting import Jackknife as Jackknife
     from frictax.fitting import Knowledge as Knowledge
     from frictax.fitting import LevenbergMarquardt as LevenbergMarquardt
     from frictax.fitting import Normal as Normal
     from frictax.fitting import Optax as Optax
-    from frictax.fitting import Outlook as Outlook
-    from frictax.fitting import Posterior as Posterior
-    from frictax.fitting import Profile as Profile
-    from frictax.fitting import ProfilePair as ProfilePair
-    from frictax.fitting import Record as Record
     from frictax.fitting import Replicates as Replicates
-    from frictax.fitting import ResidualStudy as ResidualStudy
     from frictax.fitting import Smooth as Smooth
     from frictax.fitting import Squares as Squares
     from frictax.fitting import SteadyFriction as SteadyFriction
-    from frictax.fitting import Structure as Structure
-    from frictax.fitting import StructureComparison as StructureComparison
-    from frictax.fitting import Sweep as Sweep
-    from frictax.fitting import Uncertainty as Uncertainty
-    from frictax.fitting import White as White
     from frictax.fitting import Windows as Windows
-    from frictax.fitting import compare as compare
-    from frictax.fitting import default_structures as default_structures
     from frictax.fitting import fit as fit
     from frictax.fitting import fit_many as fit_many
-    from frictax.fitting import outlook as outlook
     from frictax.fitting import starting_law as starting_law
     from frictax.laws import AbstractLaw as AbstractLaw
     from frictax.laws import Coulomb as Coulomb
@@ -71,6 +68,9 @@ if TYPE_CHECKING:
     from frictax.laws import TemperatureDependent as TemperatureDependent
     from frictax.linearization import Linearization as Linearization
     from frictax.linearization import linearize as linearize
+    from frictax.measurements import Column as Column
+    from frictax.measurements import Record as Record
+    from frictax.measurements import Sweep as Sweep
     from frictax.mechanism import AbstractAxis as AbstractAxis
     from frictax.mechanism import AbstractHybridSystem as AbstractHybridSystem
     from frictax.mechanism import AbstractLinkage as AbstractLinkage
@@ -193,51 +193,55 @@ _ROOMS = {
         "SimulationError",
         "simulate",
     ),
+    "frictax.measurements": (
+        "Column",
+        "Record",
+        "Sweep",
+    ),
     "frictax.fitting": (
         "Band",
-        "Column",
-        "ComparedLaw",
-        "ComparedStructure",
-        "Comparison",
-        "Estimate",
-        "Finding",
-        "Found",
-        "Huber",
-        "Identifiability",
-        "Knowledge",
-        "LevenbergMarquardt",
-        "Optax",
-        "Record",
-        "Replicates",
-        "ResidualStudy",
-        "Squares",
-        "SteadyFriction",
-        "Structure",
-        "StructureComparison",
-        "Sweep",
-        "compare",
-        "default_structures",
         "ClosedLoop",
+        "Estimate",
+        "Found",
         "FoundMachine",
         "FreeRun",
+        "Huber",
+        "Identifiability",
         "Instrument",
         "InverseDynamics",
+        "Knowledge",
+        "LevenbergMarquardt",
         "Normal",
+        "Optax",
+        "Replicates",
         "Smooth",
+        "Squares",
+        "SteadyFriction",
         "Windows",
         "fit",
         "fit_many",
         "starting_law",
+    ),
+    "frictax.analysis": (
         "BlockBootstrap",
+        "ComparedLaw",
+        "ComparedStructure",
+        "Comparison",
+        "Finding",
         "HAC",
         "Jackknife",
         "Outlook",
-        "outlook",
-        "Profile",
         "Posterior",
+        "Profile",
         "ProfilePair",
+        "ResidualStudy",
+        "Structure",
+        "StructureComparison",
         "Uncertainty",
         "White",
+        "compare",
+        "default_structures",
+        "outlook",
     ),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

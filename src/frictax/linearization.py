@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from frictax.engine.system import AbstractHybridSystem
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.layout import signal_of
-from frictax.mechanism.system import AbstractHybridSystem
 from frictax.signals.signal import AbstractSignal
 
 

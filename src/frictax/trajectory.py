@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.contacts import Mode
 from frictax.engine.walk import Path
+from frictax.handover import Verb
 from frictax.mechanism.energy import stored
 from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.mechanism.variables import variables_at
@@ -109,11 +110,7 @@ class Trajectory(eqx.Module):
             raise ValueError("This run has no energy accounts. Ask for them: `simulate(..., energy=True)`.")
         return _energy(self.system, self.ts, self.ys, self.modes)
 
-    def plot(self, **kwargs: Any) -> Any:
-        """Draw positions, velocities, friction forces and a mode strip; returns the matplotlib figure."""
-        from importlib import import_module
-
-        return import_module("frictax.report.figures").draw_trajectory(self, **kwargs)
+    plot = Verb("frictax.report.figures:draw_trajectory")
 
     def to_pandas(self) -> Any:
         """All variables of all parts as a table, columns named ``part.variable``, indexed by time."""

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from frictax.export.modelica import sample
-from frictax.fitting import Sweep, fit
+from frictax.fitting import fit
 from frictax.laws import Coulomb, Stribeck, Table
+from frictax.measurements import Sweep
 
 LAW = Stribeck(F_prop=1.0, F_Coulomb=5.0, F_Stribeck=10.0, fexp=2.0)
 

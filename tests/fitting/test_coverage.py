@@ -4,10 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from frictax.fitting import Huber, Squares, Sweep, fit_many
+from frictax.fitting import Huber, Squares, fit_many
 from frictax.laws import Stribeck
-
-from .conftest import NOISE, SPEEDS, breakaway_case, true_values
+from frictax.measurements import Sweep
+from sweeps import NOISE, SPEEDS, breakaway_case, true_values
 
 
 def coverage(many, truth: np.ndarray) -> np.ndarray:

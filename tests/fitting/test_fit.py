@@ -7,11 +7,11 @@ import numpy as np
 import optax
 import pytest
 
-from frictax.fitting import Huber, LevenbergMarquardt, Optax, Squares, SteadyFriction, Sweep, fit, fit_many, starting_law
-from frictax.fitting.estimation import as_data, estimate
+from frictax.fitting import Huber, LevenbergMarquardt, Optax, Squares, SteadyFriction, fit, fit_many, starting_law
+from frictax.fitting.search.estimation import as_data, estimate
 from frictax.laws import Coulomb, Stribeck, Table
-
-from .conftest import NOISE, SPEEDS, breakaway_case, true_values
+from frictax.measurements import Sweep
+from sweeps import NOISE, SPEEDS, breakaway_case, true_values
 
 PUBLISHED = {"F_Coulomb": 2.148e-3, "F_Stribeck": 0.601e-3, "fexp": 0.222, "F_prop": 0.0487e-3}
 
@@ -298,7 +298,7 @@ def test_32_bits_are_refused_with_the_remedy(drive) -> None:
 def test_quantiles_are_students_and_the_normal_ones(level: float) -> None:
     from scipy.stats import norm, t
 
-    from frictax.fitting.found import quantile
+    from frictax.fitting.result.found import quantile
 
     for dof in (3, 99, 100, 1997):
         assert float(quantile(level, dof, False)) == pytest.approx(float(t.ppf(0.5 + level / 2, dof)), abs=1e-8)

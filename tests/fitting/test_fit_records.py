@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.fitting.descent import begin, descend
-
-from .rigs import AWAY_LAW, FINE, LAW, NOISE, TRUE, TRUE_LAW, T, U, assert_recovered, block, record
+from frictax.fitting.search.levenberg_marquardt import begin, descend
+from rigs import AWAY_LAW, FINE, LAW, NOISE, TRUE, TRUE_LAW, T, U, assert_recovered, block, record
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from frictax.fitting import Knowledge, SteadyFriction, Sweep, fit, starting_law
+from frictax.fitting import Knowledge, SteadyFriction, fit, starting_law
 from frictax.laws import Coulomb, Stribeck, Table
+from frictax.measurements import Sweep
 
 
 @pytest.mark.parametrize("exponent", [1.0, 2.0])

@@ -11,9 +11,8 @@ import optax
 import pytest
 
 import frictax as fx
-from frictax.fitting import objectives
-
-from .rigs import AWAY_LAW, FINE, LAW, TRUE, T, U, assert_recovered, block, record
+from frictax.fitting.problem import objectives
+from rigs import AWAY_LAW, FINE, LAW, TRUE, T, U, assert_recovered, block, record
 
 FREE = ["mass.m", "friction.f_pos"]
 BOTH = {**TRUE, "mass.m": 1.0}
@@ -326,10 +325,10 @@ def test_optax_and_levenberg_marquardt_end_alike_on_forces(seen, rule) -> None:
 
 
 def test_a_compiled_search_calls_back_to_no_host(seen) -> None:
-    from frictax.fitting.descent import begin
-    from frictax.fitting.losses import Squares
+    from frictax.fitting.problem.losses import Squares
     from frictax.fitting.record_fit import fit_engine, pose
-    from frictax.fitting.search import _by_newton
+    from frictax.fitting.search.levenberg_marquardt import begin
+    from frictax.fitting.search.multistart import _by_newton
 
     method = fx.LevenbergMarquardt(tolerance=1e-4)
     problem, _ = pose(block(), {"run": seen}, LAW, (), fx.FreeRun(), (), {}, fit_engine(None, method), Squares())

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-
-from .rigs import AWAY_LAW, FINE, NOISE, TRUE_LAW, block
+from rigs import AWAY_LAW, FINE, NOISE, TRUE_LAW, block
 
 T = np.linspace(0.0, 10.0, 2001)
 SLIDING = 3 * np.sin(2 * np.pi * T) + 3 * np.sin(2 * np.pi * 0.37 * T)  # problem P4 of the benchmarks

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.fitting import step_error as module
+from frictax.fitting.result import step_error as module
 
 T = np.linspace(0.0, 2.0, 201)  # 0.01 s a step
 

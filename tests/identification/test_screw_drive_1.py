@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from frictax.fitting import Sweep, fit, starting_law, units
+from frictax.fitting import fit, starting_law
 from frictax.laws import Stribeck
+from frictax.measurements import Sweep, units
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,9 @@ import jax.numpy as jnp
 import pytest
 
 import frictax as fx
-from frictax.fitting import Comparison, Found, Sweep, compare, fit, starting_law
+from frictax.analysis import Comparison, compare
+from frictax.fitting import Found, fit, starting_law
+from frictax.measurements import Sweep
 from frictax.trajectory import Trajectory
 
 

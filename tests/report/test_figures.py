@@ -9,7 +9,9 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
 import frictax as fx
-from frictax.fitting import Comparison, Found, Sweep, fit
+from frictax.analysis import Comparison
+from frictax.fitting import Found, fit
+from frictax.measurements import Sweep
 from frictax.report import draw_sweep, draw_trajectory
 from frictax.report.style import BACKWARD, FORWARD, STUCK, plain, prefixed
 from frictax.report.trajectory_figure import mode_spans

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.fitting import Comparison, Found, Sweep, fit
+from frictax.analysis import Comparison
+from frictax.fitting import Found, fit
+from frictax.measurements import Sweep
 from frictax.report import write_sweep_report
 from frictax.trajectory import Trajectory
 
@@ -52,7 +54,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def page(found: Found, comparison: Comparison, run: Trajectory, tmp_path_factory: pytest.TempPathFactory) -> Page:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    written = write_sweep_report(path, found, comparison, run, title="A drive", notes=["A note."], command="frictax fit sweep.csv")
+    written = write_sweep_report(found, path, comparison, run, title="A drive", notes=["A note."], command="frictax fit sweep.csv")
     assert written == path
     return Page(path.read_text(encoding="utf-8"))
 
@@ -94,7 +96,7 @@ def test_the_report_shows_the_mode_changes_of_the_run(page: Page, run: Trajector
 
 
 def test_the_same_fit_gives_the_same_file(found: Found, tmp_path: Path) -> None:
-    one, two = (write_sweep_report(tmp_path / name, found) for name in ("one.html", "two.html"))
+    one, two = (write_sweep_report(found, tmp_path / name) for name in ("one.html", "two.html"))
     assert one.read_bytes() == two.read_bytes()
 
 
@@ -145,20 +147,20 @@ def test_the_python_of_a_table_or_a_robust_fit_makes_the_same_fit_again() -> Non
 
 def test_a_former_report_is_replaced_and_another_file_is_not(found: Found, tmp_path: Path) -> None:
     report, precious = tmp_path / "report.html", tmp_path / "sweep.csv"
-    write_sweep_report(report, found, title="first")
-    write_sweep_report(report, found, title="second")
+    write_sweep_report(found, report, title="first")
+    write_sweep_report(found, report, title="second")
     assert "<title>second</title>" in report.read_text(encoding="utf-8")
     precious.write_text("omega,torque\n1,2\n", encoding="utf-8")
     with pytest.raises(FileExistsError, match="is not a report of frictax"):
-        write_sweep_report(precious, found)
+        write_sweep_report(found, precious)
     assert precious.read_text(encoding="utf-8") == "omega,torque\n1,2\n"
     with pytest.raises(FileExistsError, match="exists"):
-        write_sweep_report(report, found, overwrite=False)
+        write_sweep_report(found, report, overwrite=False)
 
 
 @pytest.mark.parametrize("fails", ["replace", "draw"])
 def test_a_report_that_was_there_survives_a_failure(fails: str, found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write_sweep_report(tmp_path / "report.html", found)
+    path = write_sweep_report(found, tmp_path / "report.html")
     before = path.read_bytes()
 
     def broken(*args: object, **kwargs: object) -> None:
@@ -166,28 +168,28 @@ def test_a_report_that_was_there_survives_a_failure(fails: str, found: Found, tm
 
     monkeypatch.setattr(*{"replace": (os, "replace"), "draw": (fx.report.sweep_report, "draw_sweep")}[fails], broken)  # pyright: ignore
     with pytest.raises(OSError, match="No space left"):
-        write_sweep_report(path, found, title="new")
+        write_sweep_report(found, path, title="new")
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_a_place_that_cannot_be_written_is_refused_in_one_sentence(found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FileNotFoundError, match=r"There is no folder .*missing for the report\. Make it first"):
-        write_sweep_report(tmp_path / "missing" / "report.html", found)
+        write_sweep_report(found, tmp_path / "missing" / "report.html")
     with pytest.raises(IsADirectoryError, match="is a folder. Name a file in it"):
-        write_sweep_report(tmp_path, found)
+        write_sweep_report(found, tmp_path)
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with pytest.raises(NotADirectoryError, match="is a file"):
-        write_sweep_report(tmp_path / "file" / "report.html", found)
+        write_sweep_report(found, tmp_path / "file" / "report.html")
     with pytest.raises(FileExistsError, match="no ordinary file"):
-        write_sweep_report("/dev/null", found)
+        write_sweep_report(found, "/dev/null")
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(PermissionError, match="may not be written to. Choose another one"):
-        write_sweep_report(tmp_path / "report.html", found)
+        write_sweep_report(found, tmp_path / "report.html")
 
 
 def test_a_link_to_a_report_stays_a_link(found: Found, tmp_path: Path) -> None:
     (tmp_path / "latest.html").symlink_to(tmp_path / "real.html")
-    write_sweep_report(tmp_path / "latest.html", found)
+    write_sweep_report(found, tmp_path / "latest.html")
     assert (tmp_path / "latest.html").is_symlink()
     assert (tmp_path / "real.html").is_file()

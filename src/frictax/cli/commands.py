@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,6 +43,7 @@ from frictax.cli.working import (
     USAGE,
     check_files,
     check_usage,
+    command_line,
     compare_laws,
     end,
     is_stdout,
@@ -56,8 +56,6 @@ from frictax.cli.working import (
     write_json,
 )
 
-# As the user typed it, for the report; None where the commands are called from a program.
-command_line: ContextVar[str | None] = ContextVar("command_line", default=None)
 # What costs time to import is imported inside the commands: `frictax --help` is there at once.
 
 app = typer.Typer(
@@ -205,7 +203,7 @@ def fit(
         if report is not None:
             from frictax.report import write_sweep_report
 
-            write_sweep_report(report, found, made, title=title, command=command_line.get(), overwrite=overwrite)
+            write_sweep_report(found, report, made, title=title, command=command_line.get(), overwrite=overwrite)
         if json is not None and text is not None:
             write_json(json, text, overwrite)
     if not is_stdout(json):

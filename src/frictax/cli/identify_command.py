@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from frictax.cli.options import FIT, OUT, Overwrite, option
-from frictax.cli.working import DATA_FAILED, INTERRUPTED, end, plain_errors, progress, show
+from frictax.cli.working import DATA_FAILED, INTERRUPTED, command_line, end, plain_errors, progress, show
 
 
 def identify(
@@ -26,8 +26,6 @@ def identify(
 
     Writes `result.json`, `parameters.toml` and `report.html`, all of them or none.
     """
-    from frictax.cli.commands import command_line
-
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
         from frictax.problems import check as check_problem
@@ -71,7 +69,7 @@ def table(
 def _outline(problem: Any) -> list[str]:
     """What a problem asks for."""
     import frictax as fx
-    from frictax.fitting.machine_text import record_warnings
+    from frictax.fitting.result.machine_text import record_warnings
 
     content = problem.content
     if isinstance(problem.data, fx.Sweep):

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,7 +14,11 @@ import typer
 from frictax.cli.options import Direction, Law
 
 if TYPE_CHECKING:
-    from frictax.fitting import Comparison, Sweep
+    from frictax.analysis import Comparison
+    from frictax.measurements import Sweep
+
+# As the user typed it, for the report; None where the commands are called from a program.
+command_line: ContextVar[str | None] = ContextVar("command_line", default=None)
 
 DATA_FAILED, USAGE, INTERRUPTED = 1, 2, 130  # exit codes; 130 is the shells' for a keyboard interrupt
 
@@ -128,7 +133,7 @@ def check_files(options: Mapping[str, Any]) -> None:
 
 def read(options: Mapping[str, Any]) -> "Sweep":
     """The sweep that the options describe."""
-    from frictax.fitting import Sweep
+    from frictax.measurements import Sweep
 
     path = options["sweep"]
     where = _conditions(options["where"] or [])
@@ -169,7 +174,8 @@ def start(law: Law, sweep: "Sweep", exponent: float) -> Any:
 
 def compare_laws(sweep: "Sweep", each_direction: bool, robust: bool, offset: bool) -> "list[Comparison]":
     """One comparison, or one for each direction."""
-    from frictax.fitting import Huber, Squares, compare
+    from frictax.analysis import compare
+    from frictax.fitting import Huber, Squares
 
     loss = Huber() if robust else Squares()
     start = 0.0 if offset else None

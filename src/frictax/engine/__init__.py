@@ -3,9 +3,9 @@
 from frictax.engine.options import Adaptive as Adaptive
 from frictax.engine.options import OnSamples as OnSamples
 from frictax.engine.result import Result as Result
+from frictax.engine.system import CUT as CUT
+from frictax.engine.system import DEADLINE as DEADLINE
+from frictax.engine.system import END as END
+from frictax.engine.system import AbstractHybridSystem as AbstractHybridSystem
 from frictax.engine.walk import Path as Path
 from frictax.engine.walk import walk as walk
-from frictax.mechanism.system import CUT as CUT
-from frictax.mechanism.system import DEADLINE as DEADLINE
-from frictax.mechanism.system import END as END
-from frictax.mechanism.system import AbstractHybridSystem as AbstractHybridSystem

@@ -12,7 +12,7 @@ from frictax.engine.margins import Slope, first_to_fall, slope_of
 from frictax.engine.options import Adaptive
 from frictax.engine.reused import Reused
 from frictax.engine.root import Bracketed
-from frictax.mechanism.system import CUT, DEADLINE, END
+from frictax.engine.system import CUT, DEADLINE, END
 from frictax.parameters.held import hold
 
 STEPS = 4096  # a phase: more, and the next goes on where it stopped

@@ -15,7 +15,7 @@ from frictax.engine.options import Adaptive
 from frictax.engine.phase import STEPS, STEPS_DENSE, WINDOW, Start, Stop, cross, locate, transport
 from frictax.engine.result import CHATTER, SECOND, Result
 from frictax.engine.reused import Reused
-from frictax.mechanism.system import CUT, END
+from frictax.engine.system import CUT, END
 
 
 class _Record(eqx.Module):

@@ -17,7 +17,7 @@ from frictax.engine.options import OnSamples
 from frictax.engine.result import CHATTER, Result
 from frictax.engine.reused import Reused
 from frictax.engine.stepping import advance, entries, every, together
-from frictax.mechanism.system import DEADLINE, END
+from frictax.engine.system import DEADLINE, END
 from frictax.parameters.held import hold
 
 _LOCATED = 1e-7  # of a step: how near an event is found before the Newton step

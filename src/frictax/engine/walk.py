@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.engine.options import Adaptive, OnSamples
 from frictax.engine.reused import model_of
 from frictax.engine.samples_run import run_samples
-from frictax.mechanism.system import AbstractHybridSystem
+from frictax.engine.system import AbstractHybridSystem
 
 
 class Path(eqx.Module):

@@ -1,18 +1,14 @@
 """Friction as modifiers of the Modelica Standard Library's elements."""
 
-from typing import TYPE_CHECKING
-
 import jax.numpy as jnp
 import numpy as np
 
+from frictax.fitting.problem.steady import SteadyFriction, as_steady
+from frictax.fitting.result.found import Found
 from frictax.laws import AbstractLaw, Stribeck, Table
 
-if TYPE_CHECKING:
-    from frictax.fitting.found import Found
-    from frictax.fitting.steady import SteadyFriction
 
-
-def sweep_modifier(found: "Found", tolerance: float = 1e-3) -> str:
+def sweep_modifier(found: Found, tolerance: float = 1e-3) -> str:
     """A fitted sweep as text that a Modelica tool accepts behind a component's class name.
 
     A symmetric translational Stribeck law of exponent 1 becomes `MassWithStopAndFriction`'s four coefficients (its
@@ -22,8 +18,6 @@ def sweep_modifier(found: "Found", tolerance: float = 1e-3) -> str:
 
     **Arguments:** `tolerance`: error of the table relative to the largest force.
     """
-    from frictax.fitting.steady import as_steady
-
     friction, sweep = as_steady(found.model), found.sweep
     rotational = sweep.rotational
     v_max = float(np.max(np.abs(sweep.velocity)))
@@ -73,7 +67,7 @@ def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3, most: int = 
         nodes = sorted([*nodes, float(fine[worst])])
 
 
-def _element(law: AbstractLaw, friction: "SteadyFriction", rotational: bool, v_max: float, tolerance: float, before: str) -> list[str]:
+def _element(law: AbstractLaw, friction: SteadyFriction, rotational: bool, v_max: float, tolerance: float, before: str) -> list[str]:
     rows, error = sample(law, v_max, tolerance)
     name, table, unit = ("BearingFriction", "tau_pos", "N.m") if rotational else ("SupportFriction", "f_pos", "N")
     text = "; ".join(f"{_number(v)}, {_number(f)}" for v, f in rows)

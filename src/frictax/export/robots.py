@@ -1,17 +1,16 @@
 """Friction as robot simulators take it: one dry level and one viscous coefficient for each joint."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import jax.numpy as jnp
 import numpy as np
 
+from frictax.fitting.problem.steady import SteadyFriction, as_steady
+from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.found import Found
 from frictax.parameters import UnknownName
-
-if TYPE_CHECKING:
-    from frictax.fitting.found import Found
-    from frictax.fitting.found_machine import FoundMachine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +40,7 @@ class JointFriction:
         return f"<!-- {said.replace('--', '- -')} -->"
 
 
-def joint_friction(found: "Found | FoundMachine", contact: str | None = None, v_max: float | None = None) -> JointFriction:
+def joint_friction(found: Found | FoundMachine, contact: str | None = None, v_max: float | None = None) -> JointFriction:
     """The level and the slope, both >= 0, nearest to a fitted friction over speeds from 0 to `v_max` (least squares), and what is lost.
 
     **Arguments:** `found`: the fit of a sweep, or of a machine with the name of its `contact`; `v_max` [m/s or rad/s]: the highest speed
@@ -75,6 +74,26 @@ def joint_friction(found: "Found | FoundMachine", contact: str | None = None, v_
     return JointFriction(level, slope, unit, v_max, tuple(lost))
 
 
+def sweep_mujoco(found: Found, joint: str = "joint", v_max: float | None = None) -> str:
+    """A MuJoCo joint with this friction as far as it can be said there: see `joint_friction`."""
+    return joint_friction(found, None, v_max).mujoco(joint)
+
+
+def sweep_urdf(found: Found, v_max: float | None = None) -> str:
+    """The same as URDF's ``<dynamics>``."""
+    return joint_friction(found, None, v_max).urdf()
+
+
+def machine_mujoco(found: FoundMachine, contact: str | None = None, *, v_max: float, joint: str = "joint") -> str:
+    """A MuJoCo joint with the friction of `contact` as far as it can be said there: see `joint_friction`."""
+    return joint_friction(found, contact, v_max).mujoco(joint)
+
+
+def machine_urdf(found: FoundMachine, contact: str | None = None, *, v_max: float) -> str:
+    """The same as URDF's ``<dynamics>``."""
+    return joint_friction(found, contact, v_max).urdf()
+
+
 def _nearest(v: np.ndarray, f: np.ndarray) -> tuple[float, float]:
     """Level and slope >= 0 of the nearest line."""
     from scipy.optimize import nnls
@@ -86,9 +105,6 @@ def _nearest(v: np.ndarray, f: np.ndarray) -> tuple[float, float]:
 
 def _steady(found: Any, contact: str | None, v_max: float | None) -> tuple[Any, bool, float, float]:
     """Laws and peak, whether it turns, the highest speed, and the constant force beside it."""
-    from frictax.fitting import Found, SteadyFriction
-    from frictax.fitting.steady import as_steady
-
     if v_max is not None and not (np.isfinite(v_max) and v_max > 0):
         raise ValueError(f"`v_max` must be a speed > 0, got {v_max!r}.")
     if isinstance(found, Found):

@@ -9,8 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frictax.fitting.answer import answer
-from frictax.fitting.estimation import (
+from frictax.fitting.fit_many import fit_records_many
+from frictax.fitting.problem.initial_guess import near_law, starting_law
+from frictax.fitting.problem.losses import AbstractLoss, Squares
+from frictax.fitting.problem.steady import SteadyFriction, as_steady
+from frictax.fitting.record_fit import fit_records
+from frictax.fitting.result.answer import answer
+from frictax.fitting.result.found import Replicates, quantile
+from frictax.fitting.result.identifiability import null_directions, peak_sentence
+from frictax.fitting.search.estimation import (
     as_data,
     entries,
     estimate_each,
@@ -18,15 +25,10 @@ from frictax.fitting.estimation import (
     lower_bounds,
     with_values,
 )
-from frictax.fitting.found import Replicates, quantile
-from frictax.fitting.identifiability import null_directions, peak_sentence
-from frictax.fitting.losses import AbstractLoss, Squares
-from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
-from frictax.fitting.record import Record
-from frictax.fitting.starting import near_law, starting_law
-from frictax.fitting.steady import SteadyFriction, as_steady
-from frictax.fitting.sweep import Sweep
+from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt
 from frictax.laws import AbstractLaw, as_law
+from frictax.measurements.record import Record
+from frictax.measurements.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 from frictax.parameters import Parameter, as_array, check, parameters, replace, select, to_unconstrained
 
@@ -111,8 +113,6 @@ def fit(
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise TypeError(f"`fit` has no option {unknown[0]!r}.{hint} It has: {', '.join(known)}.")
     if not isinstance(data, Sweep) or isinstance(model, Mechanism | AbstractHybridSystem):
-        from frictax.fitting.record_fit import fit_records
-
         _refuse({"f_neg": f_neg, "peak": peak, "offset": offset}, "a law's sweep", "a machine, which holds its own")
         settings = {**_OF_RECORDS, **of_records}
         limits = settings.pop("bounds")
@@ -157,8 +157,6 @@ def fit_many(
     """
     loss = Squares() if loss is None else loss
     if isinstance(data, Record):
-        from frictax.fitting.record_replicates import fit_records_many
-
         settings = {"free": free, "objective": objective, "engine": engine, "method": method, "loss": loss, "level": level}
         return fit_records_many(model, data, measured, **settings)
     _refuse({"objective": objective, "engine": engine}, "a record", "a sweep")

@@ -14,21 +14,21 @@ import numpy as np
 from frictax.engine import OnSamples
 from frictax.engine.options import ForwardAlone
 from frictax.engine.result import Result
-from frictax.fitting.bench import Bench, Named, check_channels, state_names
-from frictax.fitting.found_machine import FoundMachine, found_machine
-from frictax.fitting.instruments import Instrument, perfect
-from frictax.fitting.losses import AbstractLoss
-from frictax.fitting.methods import AbstractMethod, LevenbergMarquardt
-from frictax.fitting.objectives import AbstractObjective, FreeRun, Plan, measured_starts
-from frictax.fitting.priors import AbstractPrior
-from frictax.fitting.problem import Problem, Unknown, bounds, mapped, steady_plan, upper_bounds
-from frictax.fitting.record import Record
-from frictax.fitting.record_checks import shown
-from frictax.fitting.record_sentences import far_starts, uncounted, undriven, unfiltered
-from frictax.fitting.record_starts import begun_at, own_parameters, own_start, shared_start
-from frictax.fitting.search import search
-from frictax.fitting.step_error import step_warnings
-from frictax.fitting.sweep import Sweep
+from frictax.fitting.problem.initial_state import begun_at, own_parameters, own_start, shared_start
+from frictax.fitting.problem.losses import AbstractLoss
+from frictax.fitting.problem.objectives import AbstractObjective, FreeRun, Plan, measured_starts
+from frictax.fitting.problem.priors import AbstractPrior
+from frictax.fitting.problem.problem import Problem, Unknown, bounds, mapped, steady_plan, upper_bounds
+from frictax.fitting.problem.sensors import Instrument, perfect
+from frictax.fitting.problem.setup import Bench, Named, check_channels, state_names
+from frictax.fitting.result.fit_result import FoundMachine, found_machine
+from frictax.fitting.result.notices import far_starts, uncounted, undriven, unfiltered
+from frictax.fitting.result.step_error import step_warnings
+from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt
+from frictax.fitting.search.multistart import search
+from frictax.measurements.checks import shown
+from frictax.measurements.record import Record
+from frictax.measurements.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 from frictax.mechanism.forces import AbstractMotion
 from frictax.parameters import (

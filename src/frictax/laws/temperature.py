@@ -4,7 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from frictax.laws.law import AbstractLaw, Characteristic, as_law
+from frictax.laws.as_law import as_law
+from frictax.laws.law import AbstractLaw, Characteristic
 from frictax.parameters import Numbers, Positive, Real, Scalar, check, parameter
 
 

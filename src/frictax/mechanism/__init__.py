@@ -1,5 +1,6 @@
 """Bodies, what acts between them, and their assembly to a hybrid system."""
 
+from frictax.engine.system import AbstractHybridSystem as AbstractHybridSystem
 from frictax.mechanism.axis import AbstractAxis as AbstractAxis
 from frictax.mechanism.bodies import Fixed as Fixed
 from frictax.mechanism.bodies import Inertia as Inertia
@@ -24,6 +25,5 @@ from frictax.mechanism.hybrid import MechanicalSystem as MechanicalSystem
 from frictax.mechanism.linkage import AbstractLinkage as AbstractLinkage
 from frictax.mechanism.lossy_gear import LossyGear as LossyGear
 from frictax.mechanism.mechanism import Mechanism as Mechanism
-from frictax.mechanism.system import AbstractHybridSystem as AbstractHybridSystem
 from frictax.mechanism.thermal import HeatCapacitor as HeatCapacitor
 from frictax.mechanism.thermal import ThermalConductor as ThermalConductor

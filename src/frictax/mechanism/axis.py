@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from frictax.contacts import Mode, SupportFriction
 from frictax.contacts.contact import ends, f0_max, has_breaks, law_value, piece_at
-from frictax.mechanism.system import AbstractHybridSystem
+from frictax.engine.system import AbstractHybridSystem
 
 BACKWARD, STUCK, FORWARD = (int(m) for m in (Mode.BACKWARD, Mode.STUCK, Mode.FORWARD))
 

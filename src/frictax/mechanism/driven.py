@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from frictax.mechanism.system import DEADLINE, AbstractHybridSystem
+from frictax.engine.system import DEADLINE, AbstractHybridSystem
 from frictax.signals import AbstractSignal
-from frictax.signals.signal import as_signal
+from frictax.signals.as_signal import as_signal
 
 
 class Driven(AbstractHybridSystem):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from frictax.contacts import Mode
+from frictax.engine.system import DEADLINE, AbstractHybridSystem
 from frictax.mechanism import dynamics
 from frictax.mechanism.contact_margins import margin_names, margins, rounding
 from frictax.mechanism.elimination import product
@@ -16,7 +17,6 @@ from frictax.mechanism.layout import Layout, layout, signal_of
 from frictax.mechanism.mechanism import Mechanism
 from frictax.mechanism.moment import Moment
 from frictax.mechanism.settling import at_rest, fallen, is_off, settled
-from frictax.mechanism.system import DEADLINE, AbstractHybridSystem
 from frictax.parameters.held import hold
 from frictax.signals import Constant, Function
 from frictax.signals.function import longest_step

@@ -12,12 +12,12 @@ from jaxtyping import Array, Float, Int
 
 from frictax.contacts import SupportFriction
 from frictax.contacts.contact import has_breaks, piece_at
+from frictax.engine.system import AbstractHybridSystem
 from frictax.mechanism.contact_margins import FREE, margin_names, margins
 from frictax.mechanism.elimination import Sparse
 from frictax.mechanism.layout import Contact, Flange, Layout
 from frictax.mechanism.moment import Moment
 from frictax.mechanism.settling import at_rest, fallen, settled
-from frictax.mechanism.system import AbstractHybridSystem
 from frictax.parameters.held import hold
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import equinox as eqx
 
+from frictax.handover import Verb
 from frictax.mechanism.layout import PARTS, layout
 from frictax.parameters import UnknownName
 
@@ -60,19 +61,5 @@ class Mechanism(eqx.Module):
         """The parts with their names, in the order written."""
         return zip(self.names, self.parts, strict=True)
 
-    def plot(self, **kwargs: Any) -> Any:
-        """Draw the parts with their names and main values, and what joins them; returns the matplotlib figure.
-
-        >>> import frictax as fx
-        >>> block = fx.Mechanism(mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass"), drive=fx.Force("mass", 2.0))
-        >>> block.plot().savefig("block.png")
-        """
-        from importlib import import_module
-
-        return import_module("frictax.report.mechanism_figure").draw_mechanism(self, **kwargs)
-
-    def _repr_svg_(self) -> str:
-        """What a notebook shows."""
-        from importlib import import_module
-
-        return import_module("frictax.report.mechanism_figure").mechanism_svg(self)
+    plot = Verb("frictax.report.mechanism_figure:draw_mechanism")
+    _repr_svg_ = Verb("frictax.report.mechanism_figure:mechanism_svg")

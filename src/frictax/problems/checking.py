@@ -6,9 +6,9 @@ from typing import Any
 import equinox as eqx
 
 import frictax as fx
-from frictax.fitting.bench import check_channels
+from frictax.analysis.selection.structures import check_structures
+from frictax.fitting.problem.setup import check_channels
 from frictax.fitting.record_fit import check_arguments, fit_engine, pose, shared_limits
-from frictax.fitting.structures import check_structures
 from frictax.laws import as_law
 from frictax.problems.building import LAWS, Place, checked, made, near
 from frictax.problems.reading import Problem

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import frictax as fx
-from frictax.fitting.free_runs import free_run
-from frictax.fitting.motions import Motion, motion
-from frictax.fitting.outlook import outlook_of
+from frictax.analysis.planning.outlook import outlook_of
+from frictax.analysis.replay.free_run import free_run
+from frictax.analysis.replay.motion import Motion, motion
 from frictax.laws import as_law
 from frictax.problems.building import LAWS, checked, made
 from frictax.problems.checking import check, kind_of_law, laws_asked, shared_settings

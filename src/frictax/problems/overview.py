@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from frictax.fitting.printing import rounded
+from frictax.fitting.result.printing import rounded
 from frictax.report.files import check_target, write_whole
 from frictax.report.style import prefixed
 

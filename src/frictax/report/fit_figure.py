@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from frictax.fitting.found_machine import FoundMachine
-from frictax.fitting.problem import SteadyPlan
-from frictax.fitting.record import Record
-from frictax.fitting.units import quantity
+from frictax.fitting.problem.problem import SteadyPlan
+from frictax.fitting.result.fit_result import FoundMachine
+from frictax.measurements.record import Record
+from frictax.measurements.units import quantity
 from frictax.report.style import CYCLE, FAINT, FORWARD, INK, plain, prefixed, style, zero_line
 
 MEASURED, PREDICTED = FAINT, FORWARD

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import frictax
-from frictax.fitting.compare import Comparison
-from frictax.fitting.found import Estimate, Found
-from frictax.fitting.steady import as_steady
+from frictax.analysis.selection.compare import Comparison
+from frictax.fitting.problem.steady import as_steady
+from frictax.fitting.result.found import Estimate, Found
 from frictax.laws import AbstractLaw, Stribeck, Table
 
 FORMAT = 1  # goes up when a key changes its meaning or goes

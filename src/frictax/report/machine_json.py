@@ -5,8 +5,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from frictax.fitting.found_machine import FoundMachine
-from frictax.fitting.record import Record
+from frictax.fitting.result.fit_result import FoundMachine
+from frictax.measurements.record import Record
 from frictax.mechanism import Mechanism
 from frictax.parameters import parameters, rotational_unit
 from frictax.report.json_text import as_text, estimate

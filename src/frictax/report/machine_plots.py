@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from frictax.analysis.contact_friction import law_values
+from frictax.analysis.replay.motion import Motion
 from frictax.contacts import Mode
 from frictax.contacts.contact import AbstractContact, AbstractPressed
-from frictax.fitting.contact_friction import law_values
-from frictax.fitting.found import Band
-from frictax.fitting.found_machine import FoundMachine
-from frictax.fitting.motions import Motion
-from frictax.fitting.record import Record
-from frictax.fitting.smoothing import smooth
+from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.found import Band
+from frictax.measurements.filters import smooth
+from frictax.measurements.record import Record
 from frictax.report.style import BACKWARD, CYCLE, FAINT, FORWARD, INK, MODES, prefixed
 
 _BINS = 1200  # of a long record: lowest and highest sample of each are drawn

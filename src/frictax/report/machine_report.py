@@ -7,14 +7,14 @@ import jinja2
 import numpy as np
 
 import frictax
-from frictax.fitting.found_machine import FoundMachine
-from frictax.fitting.free_runs import FreeRunScore
-from frictax.fitting.identifiability import Knowledge
-from frictax.fitting.machine_text import record_warnings
-from frictax.fitting.motions import Motion
-from frictax.fitting.printing import rounded
-from frictax.fitting.record import Record
-from frictax.fitting.structures_text import structures_rows
+from frictax.analysis.replay.free_run import FreeRunScore
+from frictax.analysis.replay.motion import Motion
+from frictax.analysis.selection.structures_text import structures_rows
+from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.identifiability import Knowledge
+from frictax.fitting.result.machine_text import record_warnings
+from frictax.fitting.result.printing import rounded
+from frictax.measurements.record import Record
 from frictax.report.machine_plots import as_json, friction_plot, motion_plots, profile_plot, waterfall_plot
 from frictax.report.residual_figure import draw_finding, drawn
 from frictax.report.structures_figure import draw_held_out, draw_laws

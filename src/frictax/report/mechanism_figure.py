@@ -1,11 +1,11 @@
 """The picture of a machine: its parts and what joins them."""
 
 import io
-from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
 
+from frictax.mechanism import Mechanism
 from frictax.report.schematic.network import network
 from frictax.report.schematic.order import plans
 from frictax.report.schematic.sheet import sheet
@@ -14,7 +14,7 @@ from frictax.report.style import style
 _MARGIN, _BETWEEN = 10.0, 26.0  # around the picture, between machines that stand by themselves [pt]
 
 
-def draw_mechanism(mechanism: Any, *, width: float = 7.5) -> Figure:
+def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
     """Draw a machine's parts with their names and main values, and what joins them.
 
     The longest line of bodies runs from left to right, what branches off it lies below, and what closes a loop, or acts between the same
@@ -46,7 +46,7 @@ def draw_mechanism(mechanism: Any, *, width: float = 7.5) -> Figure:
     return figure
 
 
-def mechanism_svg(mechanism: Any) -> str:
+def mechanism_svg(mechanism: Mechanism) -> str:
     """The picture as a notebook shows it: an element ``<svg>``, the same letter for letter each time."""
     text = io.StringIO()
     figure = draw_mechanism(mechanism)

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from frictax.fitting.found import Found
-from frictax.fitting.losses import Squares
-from frictax.fitting.steady import as_steady
-from frictax.fitting.sweep import Sweep
+from frictax.fitting.problem.losses import Squares
+from frictax.fitting.problem.steady import as_steady
+from frictax.fitting.result.found import Found
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
+from frictax.measurements.sweep import Sweep
 from frictax.parameters import parameters
 
 MOST_ROWS = 200  # of data in a text that people read

@@ -7,10 +7,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from frictax.fitting.record import Record
-from frictax.fitting.record_text import deviation, headline
-from frictax.fitting.record_warnings import gaps
-from frictax.fitting.units import Unit, quantity
+from frictax.measurements.diagnostics import gaps
+from frictax.measurements.record import Record
+from frictax.measurements.summary import deviation, headline
+from frictax.measurements.units import Unit, quantity
 from frictax.report.style import CYCLE, FAINT, INK, plain, prefixed, style
 
 OUTPUT, INPUT = CYCLE[0], CYCLE[1]

@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from frictax.fitting.residual_finding import Curve, Finding
-from frictax.fitting.residual_study import NAMES, ResidualStudy
+from frictax.analysis.residuals.finding import Curve, Finding
+from frictax.analysis.residuals.study import NAMES, ResidualStudy
 from frictax.report.style import BACKWARD, CYCLE, FAINT, FORWARD, INK, plain, prefixed, style, zero_line
 
 _ROW, _HEAD, _LINE = 2.05, 0.45, 0.155  # inch: of a panel without its words, of the head, of a line of a sentence

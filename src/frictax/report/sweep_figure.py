@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from frictax.fitting.compare import Comparison
-from frictax.fitting.found import Found
-from frictax.fitting.units import Unit
+from frictax.analysis.selection.compare import Comparison
+from frictax.fitting.result.found import Found
+from frictax.measurements.units import Unit
 from frictax.report.style import BACKWARD, FORWARD, INK, plain, style, zero_line
 
 _DASHES = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 3)), (0, (8, 3)))
@@ -33,7 +33,8 @@ def draw_sweep(found: Found, comparison: Comparison | Sequence[Comparison] | Non
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("sweep.png")`.
 
     >>> import frictax as fx
-    >>> from frictax.fitting import Sweep, fit
+    >>> from frictax.measurements import Sweep
+    >>> from frictax.fitting import fit
     >>> sweep = Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
     >>> figure = draw_sweep(fit(fx.Coulomb, sweep))
     >>> [axes.get_ylabel() for axes in figure.axes]

@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import frictax
+from frictax.analysis.selection.compare import Comparison
 from frictax.contacts import Mode
-from frictax.fitting import units
-from frictax.fitting.compare import Comparison
-from frictax.fitting.found import Found
-from frictax.fitting.printing import found_rows
+from frictax.fitting.result.found import Found
+from frictax.fitting.result.printing import found_rows
+from frictax.measurements import units
 from frictax.report import words
 from frictax.report.files import check_target, write_whole
 from frictax.report.python_text import MOST_ROWS, python_text
@@ -33,8 +33,8 @@ _WIDE, _NARROW = 7.5, 4.2  # inch: for a page, for a phone
 
 
 def write_sweep_report(
-    path: str | Path,
     found: Found,
+    path: str | Path,
     comparison: Comparison | Sequence[Comparison] | None = None,
     simulation: Trajectory | Figure | None = None,
     title: str | None = None,

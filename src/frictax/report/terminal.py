@@ -4,10 +4,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from frictax.fitting.compare import Comparison
-from frictax.fitting.found import Found
-from frictax.fitting.identifiability import Knowledge
-from frictax.fitting.printing import found_rows
+from frictax.analysis.selection.compare import Comparison
+from frictax.fitting.result.found import Found
+from frictax.fitting.result.identifiability import Knowledge
+from frictax.fitting.result.printing import found_rows
 from frictax.report import words
 
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from frictax.fitting.found import Found
-from frictax.fitting.losses import Squares
-from frictax.fitting.steady import as_steady
-from frictax.fitting.sweep import Sweep
-from frictax.fitting.units import Unit
+from frictax.fitting.problem.losses import Squares
+from frictax.fitting.problem.steady import as_steady
+from frictax.fitting.result.found import Found
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
+from frictax.measurements.sweep import Sweep
+from frictax.measurements.units import Unit
 
 MEANING: Mapping[str, str] = {
     "F_prop": "viscous part: what each unit of speed adds",

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 
@@ -54,26 +53,6 @@ if TYPE_CHECKING:
     Drive = Any
 else:
     Drive = AbstractSignal
-
-
-def as_signal(value: Any) -> Any:
-    """A signal as it is, a number as a `Constant`, a callable of time as a `Function`."""
-    from frictax.signals.function import Function
-    from frictax.signals.step import Constant
-
-    if isinstance(value, AbstractSignal):
-        return value
-    if isinstance(value, type):
-        name = value.__name__
-        raise ValueError(f"A signal must be one of frictax's signals, got the class {name}. Make one of it: {name}(...).")
-    if callable(value):
-        return Function(value)
-    if not eqx.is_array_like(value) or np.ndim(value) != 0:
-        raise ValueError(
-            f"A signal must be one of frictax's signals, a function of time or one number, got {value!r}. "
-            "Write `Sampled(times, values)` for measured samples."
-        )
-    return Constant(value)
 
 
 def check_signal(part: Any, name: str) -> None:

@@ -1,0 +1,23 @@
+"""What a fit is worth: `errors` (how well its numbers are known), `residuals` (what it leaves), `selection` (which law, which parts),
+`planning` (what a record could tell), `replay` (runs beside the record)."""
+
+from frictax.analysis.errors.posterior import Posterior as Posterior
+from frictax.analysis.errors.profiles import Profile as Profile
+from frictax.analysis.errors.profiles import ProfilePair as ProfilePair
+from frictax.analysis.errors.uncertainty import HAC as HAC
+from frictax.analysis.errors.uncertainty import BlockBootstrap as BlockBootstrap
+from frictax.analysis.errors.uncertainty import Jackknife as Jackknife
+from frictax.analysis.errors.uncertainty import Uncertainty as Uncertainty
+from frictax.analysis.errors.uncertainty import White as White
+from frictax.analysis.planning.outlook import Outlook as Outlook
+from frictax.analysis.planning.outlook import outlook as outlook
+from frictax.analysis.replay.free_run import FreeRunScore as FreeRunScore
+from frictax.analysis.residuals.finding import Finding as Finding
+from frictax.analysis.residuals.study import ResidualStudy as ResidualStudy
+from frictax.analysis.selection.candidates import default_structures as default_structures
+from frictax.analysis.selection.compare import ComparedLaw as ComparedLaw
+from frictax.analysis.selection.compare import Comparison as Comparison
+from frictax.analysis.selection.compare import compare as compare
+from frictax.analysis.selection.structure import ComparedStructure as ComparedStructure
+from frictax.analysis.selection.structure import Structure as Structure
+from frictax.analysis.selection.structure import StructureComparison as StructureComparison

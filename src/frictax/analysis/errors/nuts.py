@@ -1,0 +1,218 @@
+"""Chains of the No-U-Turn sampler over a `Problem`, each in a thread of its own."""
+
+import dataclasses
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.fitting.problem.problem import Problem
+from frictax.fitting.search.levenberg_marquardt import begin
+from frictax.fitting.search.multistart import advanced
+
+_BLOCK = 25  # draws of one call, between which a chain can be stopped and tells how far it is
+_ACCEPTED = 0.9  # of the proposals: the step size is adapted to that
+_FEWEST = 100  # draws that an interrupted chain must have to be worth anything
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Chains:
+    """Draws of the values (chains, n, q), how many of them ended a diverging path, and whether a key stopped the chains."""
+
+    x: Float[np.ndarray, "c n q"]
+    divergences: int
+    interrupted: bool
+
+
+class Frame(eqx.Module):
+    """Coordinates u in which the density is about that of unit normals: w = middle + root u, and values x(w) within their bounds.
+
+    Far from its bound x is linear in w, in steps of `scale`: numbers that are known together only would else lie on a bent ridge.
+    """
+
+    lower: Float[np.ndarray, " q"]
+    upper: Float[np.ndarray, " q"]
+    scale: Float[np.ndarray, " q"]
+    middle: Float[np.ndarray, " q"]
+    root: Float[np.ndarray, "q q"]
+
+    def values(self, w: Any) -> Array:
+        """Softplus above one bound, a logistic curve between two."""
+        low, high = (jnp.where(jnp.isfinite(b), b, 0.0) for b in (self.lower, self.upper))
+        wide = jnp.where(jnp.isfinite(self.upper) & jnp.isfinite(self.lower), high - low, 1.0)
+        above = low + self.scale * jax.nn.softplus(w)
+        below = high - self.scale * jax.nn.softplus(-w)
+        between = low + wide * jax.nn.sigmoid(4.0 * self.scale / wide * w)
+        bounded = jnp.where(jnp.isfinite(self.upper), jnp.where(jnp.isfinite(self.lower), between, below), above)
+        return jnp.where(jnp.isfinite(self.lower) | jnp.isfinite(self.upper), bounded, self.scale * w)
+
+    def coordinates(self, x: np.ndarray) -> np.ndarray:
+        """The w of values inside their bounds."""
+        w = []
+        for low, high, scale, at in zip(self.lower, self.upper, self.scale, x, strict=True):
+            if np.isfinite(low) and np.isfinite(high):
+                w.append(np.log((at - low) / (high - at)) * (high - low) / (4.0 * scale))
+            elif np.isfinite(low) or np.isfinite(high):
+                far = (at - low if np.isfinite(low) else high - at) / scale
+                w.append((far + np.log(-np.expm1(-far))) * (1.0 if np.isfinite(low) else -1.0))
+            else:
+                w.append(at / scale)
+        return np.asarray(w)
+
+    def slopes(self, w: Any) -> Array:
+        """dx/dw."""
+        return jax.jvp(self.values, (w,), (jnp.ones_like(w),))[1]
+
+
+def chains(
+    problem: Problem, method: Any, frame: Frame, samples: float, counts: tuple[int, int, int], seed: int, tell: Callable[[str], Any]
+) -> Chains:
+    """Draw. `frame` to begin with; `samples`: how many independent ones the residuals are worth; `counts` of chains, of draws that the
+    step size and the metric are adapted with, and of draws that are kept, in each chain."""
+    number, warmup, draws = counts
+    stop = threading.Event()
+    many = _Chain(problem, method, samples, warmup, draws, stop, tell)
+    keys = jax.random.split(jax.random.key(seed), number)
+    kept: list[list[np.ndarray]] = [[] for _ in range(number)]
+    diverged = [0] * number
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [pool.submit(many.run, k, keys[k], frame, kept[k], diverged) for k in range(number)]
+        try:
+            for job in wait(jobs, return_when=FIRST_EXCEPTION).done:
+                job.result()
+        except BaseException as why:
+            stop.set()  # the threads end after their block
+            for job in jobs:
+                job.cancel()
+            pool.shutdown()
+            least = min(sum(len(block) for block in blocks) for blocks in kept)
+            if not isinstance(why, KeyboardInterrupt) or least < _FEWEST:
+                raise
+    least = min(sum(len(block) for block in blocks) for blocks in kept)
+    w = jnp.asarray(np.stack([np.concatenate(blocks)[:least] for blocks in kept]))
+    return Chains(np.asarray(frame.values(w)), sum(diverged), stop.is_set())
+
+
+class _Chain:
+    """What all chains have in common."""
+
+    def __init__(self, problem: Problem, method: Any, samples: float, warmup: int, draws: int, stop: threading.Event, tell: Any) -> None:
+        self.problem, self.method, self.samples, self.stop, self.tell = problem, method, np.float64(samples), stop, tell
+        self.warmup, self.draws = warmup, draws
+
+    def run(self, number: int, key: Any, frame: Frame, kept: list[np.ndarray], diverged: list[int]) -> None:
+        """One chain: half of the warm-up in the frame given, half in that of the draws so far, then the draws."""
+        key, own = jax.random.split(key)
+        state = self.started(own, frame)
+        step, done = 0.5, 0
+        halves = []
+        for count, moves in ((self.warmup // 2, True), (self.warmup - self.warmup // 2, True), (self.draws, False)):
+            averaging, drawn = _averaging(step), []
+            while sum(len(block) for block in drawn) < count and not self.stop.is_set():
+                key, own = jax.random.split(key)
+                size = np.float64(step)
+                state, averaging, w, wild = _block(self.problem, frame, self.samples, own, state, averaging, np.bool_(moves), size)
+                w = np.asarray(w)[: count - sum(len(block) for block in drawn)]
+                drawn.append(w)
+                done += len(w)
+                if not moves:
+                    kept.append(w)
+                    diverged[number] += int(np.sum(np.asarray(wild)[: len(w)]))
+                self.tell(f"chain {number + 1}: {done} of {self.warmup + self.draws} draws")
+            if moves and drawn:
+                step = float(np.exp(averaging[1]))
+                halves.append(np.concatenate(drawn))
+            if moves and len(halves) == 1 and drawn:
+                frame, state = _reframed(frame, state, halves[0][len(halves[0]) // 3 :])
+
+    def started(self, key: Any, frame: Frame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """A state to begin with, drawn in the frame, nearer to its middle where the first lead nowhere."""
+        random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        for nearer in range(12):
+            u = random.standard_normal(frame.middle.size) * 0.5**nearer
+            w = frame.middle + frame.root @ u
+            z = np.asarray(self.problem.coordinates(frame.values(jnp.asarray(w))))
+            end = advanced(self.problem, self.method, begin(z, self.problem.rows()), 1, 1.0, 1.0)
+            if not np.isfinite(float(end.cost)):
+                continue
+            value, slope = eqx.filter_jit(_density)(
+                self.problem, frame, jnp.asarray(w), jnp.asarray(end.residuals), jnp.asarray(end.jacobian), self.samples
+            )
+            if np.isfinite(value) and np.all(np.isfinite(slope)):
+                return u, np.asarray(value), frame.root.T @ np.asarray(slope)
+        raise ValueError("`posterior`: the runs fail close to the fitted values too. Fit on `Windows`, or give `bounds`.")
+
+
+def _averaging(step: float) -> tuple[np.ndarray, ...]:
+    """The state of the step size's dual averaging."""
+    from blackjax.adaptation.step_size import dual_averaging_adaptation
+
+    return tuple(np.asarray(x, dtype=float) for x in dual_averaging_adaptation(_ACCEPTED)[0](step))
+
+
+@eqx.filter_jit
+def _block(
+    problem: Problem, frame: Frame, samples: Any, key: Any, state: Any, averaging: Any, moves: Any, size: Any
+) -> tuple[Any, Any, Array, Array]:
+    """`_BLOCK` draws on from `state`; the step size is `size` unless it `moves` with the averaging."""
+    from blackjax.adaptation.step_size import dual_averaging_adaptation
+    from blackjax.mcmc import hmc, nuts
+
+    kernel, adapt = nuts.build_kernel(), dual_averaging_adaptation(_ACCEPTED)
+    root = jnp.asarray(frame.root)
+
+    def at(u: Array) -> tuple[Array, Array]:
+        w = frame.middle + root @ u
+        value, slope = _density(problem, frame, w, *problem.evaluate(jnp.asarray(problem.coordinates(frame.values(w))), 1.0), samples)
+        good = jnp.isfinite(value) & jnp.all(jnp.isfinite(slope))
+        return jnp.where(good, value, -jnp.inf), jnp.where(good, root.T @ slope, 0.0)
+
+    # Both from one pass of forward mode, where reverse mode would take ten times as long.
+    density = jax.custom_vjp(lambda u: at(u)[0])
+    density.defvjp(at, lambda slope, c: (c * slope,))
+    kind = type(adapt[0](1.0))
+
+    draw: Any = kernel  # whose types know neither traced steps nor arrays as positions
+
+    def one(carry: Any, key: Any) -> Any:
+        state, averaging = carry
+        now = kind(*averaging)
+        step = jnp.where(moves, jnp.exp(now.log_step_size), size)
+        new, info = draw(key, hmc.HMCState(*state), density, step, jnp.ones(root.shape[0]))
+        after = tuple(jnp.asarray(x, dtype=float) for x in adapt[1](now, info.acceptance_rate))
+        return (tuple(new), after), (frame.middle + root @ new.position, info.is_divergent)
+
+    first = tuple(map(jnp.asarray, state)), tuple(jnp.asarray(x, dtype=float) for x in averaging)
+    (state, averaging), (w, wild) = jax.lax.scan(one, first, jax.random.split(key, _BLOCK))
+    return state, averaging, w, wild
+
+
+def _density(problem: Problem, frame: Frame, w: Any, r: Any, jacobian: Any, samples: Any) -> tuple[Array, Array]:
+    """The logarithm of the posterior density of the coordinates w, but for a constant, and its gradient, from the residuals and their
+    Jacobian by the coordinates of the problem."""
+    data = sum(int(np.prod(np.shape(p.weight))) for p in problem.plans)
+    size = jnp.maximum(r[:data] @ r[:data], jnp.finfo(r.dtype).tiny)
+    volume = lambda w: jnp.sum(jnp.log(frame.slopes(w)))  # noqa: E731
+    value = -0.5 * samples * jnp.log(size) - 0.5 * r[data:] @ r[data:] + volume(w)
+    slope = -samples / size * (r[:data] @ jacobian[:data]) - r[data:] @ jacobian[data:]
+    by_value = slope / problem.values_and_slopes(problem.coordinates(frame.values(w)))[1]
+    return value, by_value * frame.slopes(w) + jax.grad(volume)(w)
+
+
+def _reframed(frame: Frame, state: Any, drawn: Float[np.ndarray, "n q"]) -> tuple[Frame, Any]:
+    """The frame of the draws so far, and the state in it."""
+    u, value, slope = (np.asarray(x) for x in state)
+    w, count = frame.middle + frame.root @ u, len(drawn)
+    old = frame.root @ frame.root.T
+    # Few draws say little of many directions: what was known before counts as five more (as in Stan).
+    covariance = (count * np.atleast_2d(np.cov(drawn, rowvar=False)) + 5.0 * old) / (count + 5.0)
+    new = dataclasses.replace(frame, middle=drawn.mean(axis=0), root=np.linalg.cholesky(covariance))
+    back = np.linalg.solve(frame.root.T, slope)
+    return new, (np.linalg.solve(new.root, w - new.middle), value, new.root.T @ back)

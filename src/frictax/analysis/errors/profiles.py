@@ -1,0 +1,247 @@
+"""Profile likelihood: how much worse the best fit becomes where one number, or two, are held elsewhere."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from frictax.analysis.errors.refits import held
+from frictax.analysis.errors.uncertainty import AbstractErrors
+from frictax.fitting.problem.problem import bounds, upper_bounds
+from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.found import quantile
+from frictax.parameters import UnknownName
+
+_NEAR = 1e-3  # of the threshold's root: where the search for an end of the interval stops
+_FAR = 100  # standard errors: what does not end within these counts as open
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Profile:
+    """The profile of one fitted number. Print it.
+
+    - `values` (n,), sorted [SI]; `ratio` (n,): likelihood ratio 2*(log L_best - log L) there, 0 at the best; `others` (n, q): all fitted
+      numbers at each.
+    - `lower`, `upper`: ends of the interval; `one_sided`: whether the bound of the number's domain lies in it, so that there is no lower
+      end to find; `threshold` on `ratio` that it was found with; `level`.
+    - `sentence`: the interval in words.
+    """
+
+    name: str
+    unit: str
+    best: float
+    values: Float[np.ndarray, " n"]
+    ratio: Float[np.ndarray, " n"]
+    others: Float[np.ndarray, "n q"]
+    lower: float
+    upper: float
+    one_sided: bool
+    threshold: float
+    level: float
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    __repr__ = __str__
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ProfilePair:
+    """The profile of two fitted numbers: `ratio` (n, m) at `first` (n,) by `second` (m,) [SI]; inside `threshold` lies the region of
+    that `level`."""
+
+    names: tuple[str, str]
+    units: tuple[str, str]
+    first: Float[np.ndarray, " n"]
+    second: Float[np.ndarray, " m"]
+    ratio: Float[np.ndarray, "n m"]
+    threshold: float
+    level: float
+
+
+def profile_of(found: FoundMachine, path: str | tuple[str, str], **options: Any) -> "Profile | ProfilePair":
+    """The profile likelihood of one fitted number, or of a pair: options are those of `profile` and `profile_pair`."""
+    if isinstance(path, str):
+        return profile(found, path, **options)
+    if not (isinstance(path, tuple | list) and len(path) == 2):
+        raise ValueError(
+            f"`profile` takes the name of a fitted number or a pair of them, got {path!r}. There are: {', '.join(found.names)}."
+        )
+    return profile_pair(found, path, **options)
+
+
+def profile(found: FoundMachine, path: str, by: AbstractErrors | None = None, level: float | None = None) -> Profile:
+    """Hold one number at values left and right of its estimate, fit all others anew at each, and find where the misfit becomes too large.
+
+    The interval holds what a linearised one does not know: that the misfit is no parabola, and that a number cannot lie beyond the bound
+    of its domain. Where the bound itself is not ruled out, the interval begins there and its upper end is where the ratio reaches the
+    threshold of a one-sided test, 2.71 for 95 % (at a bound the ratio is 0 in half of all cases, the 50:50 mixture); else both ends are
+    where it reaches 3.84, but none beyond the bound.
+
+    **Arguments:** `path`: a name of `found.estimates`, such as ``"friction.peak"`` or ``"mass.v@run2"``; `by`: an account of the residuals
+    (`HAC()`, ...), by whose error over that of white residuals the ratio is made smaller; `level`, that of the fit unless given.
+
+    An end that is not reached within 100 standard errors is open: inf, or the bound. Where the user gave an upper bound, and it is not
+    ruled out, the interval ends there.
+
+    **Raises:** `KeyError` for a name that was not fitted; `ValueError` where the data do not tell the number at all, or for a level outside
+    0.5 to 1.
+
+    **Source:** D. M. Bates, D. G. Watts, *Nonlinear Regression Analysis and Its Applications* (1988), section 6.1; at a bound: S. G. Self,
+    K.-Y. Liang, Journal of the American Statistical Association 82 (1987), case 5.
+
+    A mass of 1 kg under 2 N for two seconds, with an error that is no noise:
+
+    >>> import frictax as fx, jax.numpy as jnp, numpy as np
+    >>> t = np.linspace(0.0, 2.0, 401)
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 2.0)
+    ... )
+    >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}, name="pull")
+    >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
+    >>> found.profile("friction.f_pos.F_Coulomb")
+    friction.f_pos.F_Coulomb: 1.25 N, 1.2494 to 1.2506 N (95 %, profile likelihood)
+    """
+    i, estimate = _place(found, path)
+    level = _level(found, level)
+    two_sided = float(quantile(level, found.dof, False)) ** 2
+    one_sided = float(quantile(2 * level - 1, found.dof, False)) ** 2
+    stretch = _stretch(found, path, by)
+    at = _Held(found, [i], stretch)
+    bound, most = (float(of(found.problem.unknowns)[i]) for of in (bounds, upper_bounds))
+    best = min(max(float(found.x[i]), bound), most)
+    step = estimate.standard_error * np.sqrt(stretch)
+    if not np.isfinite(step) or not step > 0:
+        if not np.isfinite(bound) or np.linalg.norm(found.full_jacobian[:, i]) == 0:
+            raise ValueError(f"`profile`: the data do not tell {path}, so that it has no interval. Leave it out of `free`.")
+        step = found.noise_scale * np.sqrt(stretch) / np.linalg.norm(found.full_jacobian[:, i])
+    at([best])
+    to_bound = at([bound]) if np.isfinite(bound) and best - bound < 30 * step else np.inf
+    reaches = to_bound <= one_sided
+    threshold = one_sided if reaches else two_sided
+    to_most = at([most]) if np.isfinite(most) and most - best < 30 * step else np.inf
+    upper = most if to_most <= threshold else _end(at, best, step, most, threshold)
+    lower = bound if reaches else _end(at, best, -step, bound, min(two_sided, max(to_bound - 1e-9, one_sided)))
+    order = np.argsort([v for v, _, _ in at.seen])
+    values, costs, others = (np.asarray([entry[k] for entry in at.seen])[order] for k in range(3))
+    unit = "" if estimate.unit == "1" else f" {estimate.unit}"
+    sentence = (
+        f"{path}: {best:.6g}{unit}, {'at most ' if reaches else f'{lower:.6g} to '}{upper:.6g}{unit} "
+        f"({100 * level:g} %, profile likelihood{f'; {bound:g} is not ruled out' if reaches else ''})"
+    )
+    return Profile(
+        path, estimate.unit, best, values, at.ratios(costs), others, float(lower), float(upper), bool(reaches), threshold, level, sentence
+    )
+
+
+def profile_pair(
+    found: FoundMachine, paths: tuple[str, str], by: AbstractErrors | None = None, level: float | None = None, points: int = 15
+) -> ProfilePair:
+    """`profile` of two numbers on a grid of `points` by `points` over three and a half standard errors either way, within their domains."""
+    first, second = paths
+    (i, a), (j, b) = _place(found, first), _place(found, second)
+    if i == j:
+        raise ValueError(f"`profile` of a pair needs two different numbers, got {first!r} twice.")
+    level = _level(found, level)
+    at = _Held(found, [i, j], max(_stretch(found, p, by) for p in paths))
+    axes = []
+    for k, estimate in ((i, a), (j, b)):
+        if not np.isfinite(estimate.standard_error):
+            raise ValueError(f"`profile`: the data do not tell {estimate.name}, so that it has no interval. Leave it out of `free`.")
+        width = 3.5 * estimate.standard_error * np.sqrt(at.stretch)
+        least, most = (of(found.problem.unknowns)[k] for of in (bounds, upper_bounds))
+        axes.append(np.linspace(max(found.x[k] - width, least), min(found.x[k] + width, most), points))
+    ratio = np.zeros((points, points))
+    for n, x in enumerate(axes[0]):
+        for m in range(points) if n % 2 == 0 else reversed(range(points)):  # each begins where its neighbour ended
+            ratio[n, m] = at([x, axes[1][m]])
+    from scipy.stats import f
+
+    return ProfilePair((first, second), (a.unit, b.unit), axes[0], axes[1], ratio, 2.0 * float(f.ppf(level, 2, found.dof)), level)
+
+
+class _Held:
+    """The likelihood ratio with some numbers held, each search begun where the one before ended; `seen`: value, cost, all numbers."""
+
+    def __init__(self, found: FoundMachine, places: list[int], stretch: float) -> None:
+        self.found, self.places, self.stretch = found, places, stretch
+        self.z = np.asarray(found.z)
+        self.noise = np.float64(found.noise_scale if found.problem.loss.rounds > 1 or found.problem.priors else 1.0)
+        self.which = np.zeros(len(self.z), bool)
+        self.which[places] = True
+        self.seen: list[tuple[float, float, np.ndarray]] = []
+        self.least = float(held(found.problem, self.z, np.zeros_like(self.which), found.x, self.noise, np.float64(found.dof))[1])
+
+    def __call__(self, values: list[float]) -> float:
+        x = np.array(self.found.x)
+        x[self.places] = values
+        ends = [held(self.found.problem, z, self.which, x, self.noise, np.float64(self.found.dof)) for z in (self.z, self.found.z)]
+        z, cost, everything = min(ends, key=lambda end: float(end[1]) if np.isfinite(end[1]) else np.inf)
+        if np.isfinite(cost):
+            self.z = np.where(self.which, self.found.z, z)
+            self.least = min(self.least, float(cost))
+        self.seen.append((float(values[0]), float(cost), np.asarray(everything)))
+        return float(self.ratios(np.asarray([cost]))[0])
+
+    def ratios(self, costs: np.ndarray) -> np.ndarray:
+        """Costs as likelihood ratios."""
+        variance = 2.0 * self.least / self.found.dof if self.noise == 1.0 else self.noise**2
+        return 2.0 * (costs - self.least) / variance / self.stretch
+
+
+def _end(at: Callable[[list[float]], float], best: float, step: float, bound: float, threshold: float) -> float:
+    """Where the ratio reaches the threshold, from `best` on in the direction of `step`: its root is nearly a straight line."""
+    aim, inside, outside, reach = np.sqrt(threshold), (best, 0.0), None, step
+    x = best + step * aim
+    for _ in range(60):
+        if (step < 0 and x <= bound) or (step > 0 and x >= bound):
+            x = bound + 1e-3 * (inside[0] - bound)
+        root = float(np.sqrt(max(at([x]), 0.0)))
+        if abs(root - aim) <= _NEAR * aim:
+            return x
+        if root < aim:
+            inside = (x, root)
+            if outside is None:
+                reach = 1.5 * reach  # where it is no straight line, ever longer strides
+                x = x + reach * max(aim - root, 0.3 * aim)
+                if abs(x - best) > _FAR * abs(step):
+                    return bound
+                continue
+        else:
+            outside = (x, root)
+        # At a kink the root jumps: between regula falsi's point and the middle, whichever is nearer to the middle.
+        share = (aim - inside[1]) / max(outside[1] - inside[1], 1e-300) if np.isfinite(outside[1]) else 0.5
+        x = inside[0] + (outside[0] - inside[0]) * float(np.clip(share, 0.1, 0.9))
+        if abs(outside[0] - inside[0]) <= 1e-3 * abs(step):
+            return outside[0]
+    return x if outside is not None else bound
+
+
+def _place(found: FoundMachine, path: str) -> tuple[int, Any]:
+    known = {e.name: e for e in found.estimates}
+    if path not in known:
+        raise UnknownName(f"`profile`: {path!r} was not fitted. Fitted are: {', '.join(known)}.")
+    names = [name for u in found.problem.unknowns for name in u.names]
+    return names.index(path), known[path]
+
+
+def _level(found: FoundMachine, level: float | None) -> float:
+    level = found.level if level is None else level
+    if not 0.5 < level < 1:
+        raise ValueError(f"`level` of a profile must lie between 0.5 and 1, got {level}. Write 0.95 for 95 %.")
+    return level
+
+
+def _stretch(found: FoundMachine, path: str, by: AbstractErrors | None) -> float:
+    """How many times larger than for white residuals the variance is."""
+    if by is None:
+        return 1.0
+    at = [e.name for e in found.estimates].index(path)
+    free = found.with_all_active()  # at its bound a number has no error of its own
+    ratio = free.uncertainty(by).covariance[at, at] / free.covariance[at, at]
+    if not (np.isfinite(ratio) and ratio > 0):
+        raise ValueError(f"`profile`: {type(by).__name__} says nothing of {path}. Leave out `by`.")
+    return float(ratio)

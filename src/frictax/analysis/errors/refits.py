@@ -1,0 +1,85 @@
+"""A fit again, from where it ended: with other weights of the samples, or with some numbers held."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.executable_cache import kept
+from frictax.fitting.problem.problem import Problem, SteadyPlan
+from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.search.levenberg_marquardt import begin, descend
+from frictax.fitting.search.methods import LevenbergMarquardt
+from frictax.fitting.search.multistart import advanced
+
+_TOLERANCE, _STEPS = 1e-4, 60  # the first of profiles
+
+
+class Samples:
+    """Which sample of its record each residual belongs to, for all residuals in their order.
+
+    `record`, `sample`: numbers, one for each residual; `counted`: whether it has a weight; `sizes`: how many samples each record has.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        records, samples, counted, sizes = [], [], [], []
+        for i, plan in enumerate(problem.plans):
+            weight = np.asarray(plan.weight)
+            if isinstance(plan, SteadyPlan):
+                at, size = np.arange(weight.size), weight.size
+            else:
+                rows = np.arange(weight.shape[0]) if plan.rows is None else np.asarray(plan.rows)
+                at, size = np.broadcast_to(rows[..., None], weight.shape), int(rows.max()) + 1
+            records.append(np.full(weight.size, i))
+            samples.append(np.ravel(at))
+            counted.append(np.ravel(weight) > 0)
+            sizes.append(size)
+        self.record, self.sample, self.counted = (np.concatenate(x) for x in (records, samples, counted))
+        self.sizes = tuple(sizes)
+
+    def of(self, values: list[np.ndarray]) -> Float[np.ndarray, " m"]:
+        """From a number for each sample of each record to one for each residual."""
+        out = np.zeros(self.record.size)
+        for i, x in enumerate(values):
+            mine = self.record == i
+            out[mine] = x[self.sample[mine]]
+        return out
+
+
+def refitted(found: FoundMachine, counts: Float[np.ndarray, "k m"]) -> tuple[Float[np.ndarray, "k q"], np.ndarray]:
+    """All fitted numbers of k fits, in each of which residual j counts `counts` times; and whether each came to an end.
+
+    By the program that is compiled for the fit itself, as many at a time as there are processors.
+    """
+    problem = found.problem
+    noise = float(found.noise_scale) if problem.loss.rounds > 1 or problem.priors else 1.0
+    method = found.method if isinstance(found.method, LevenbergMarquardt) else LevenbergMarquardt(tolerance=1e-3)
+    shapes = [np.shape(p.weight) for p in problem.plans]
+    ends = np.cumsum([int(np.prod(s)) for s in shapes])[:-1]
+
+    def one(count: np.ndarray) -> tuple[np.ndarray, bool]:
+        roots = [np.reshape(x, s) for x, s in zip(np.split(np.sqrt(count), ends), shapes, strict=True)]
+        new = [np.asarray(p.weight) * root for p, root in zip(problem.plans, roots, strict=True)]
+        mine = eqx.tree_at(lambda p: [plan.weight for plan in p.plans], problem, new)
+        end = advanced(mine, method, begin(found.z, problem.rows()), _STEPS, noise, float(found.dof))
+        return np.asarray(end.x), bool(end.settled)
+
+    first = one(counts[0])  # by itself: it may compile
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        done = [first, *pool.map(one, counts[1:])]
+    return np.stack([x for x, _ in done]), np.asarray([ok for _, ok in done])
+
+
+@kept
+def held(problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any) -> tuple[Array, Array, Array]:
+    """The least cost with the numbers `which` (bool, one for each coordinate) held at `values`: coordinates, cost, and all numbers."""
+
+    def evaluate(z: Array) -> tuple[Array, Array]:
+        return problem.evaluate(z, noise, (which, values))
+
+    end = descend(evaluate, begin(z, problem.rows()), _STEPS, _TOLERANCE, dof, 1e-300)
+    return jnp.asarray(end.z), jnp.asarray(end.cost), jnp.where(which, values, problem.physical(end.z))

@@ -1,0 +1,340 @@
+"""How well a fit to records knows its numbers, where the residuals are not white noise."""
+
+import abc
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from frictax.analysis.contact_friction import friction_at
+from frictax.analysis.errors.hac_covariance import long_run_covariance
+from frictax.analysis.errors.refits import Samples, refitted
+from frictax.fitting.problem.problem import Problem, SteadyPlan, bounds, upper_bounds
+from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.found import Band, Estimated, quantile
+from frictax.fitting.result.printing import rounded, table
+from frictax.fitting.search.estimation import inverse_gram
+from frictax.parameters import UnknownName
+
+
+class AbstractErrors(eqx.Module):
+    """An account of what the residuals are, from which errors follow."""
+
+    def check(self, problem: Problem) -> None:
+        """Raise `ValueError` where it cannot account for a fit of `problem`."""
+        del problem
+
+    @abc.abstractmethod
+    def spread(self, found: FoundMachine) -> "Spread":
+        """What it makes of a fit."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """Of all fitted numbers, hidden ones too: `covariance` (q, q), degrees of freedom `dof` of Student's t, `draws` (k, q) or None, and
+    `says`, a sentence on how it was found."""
+
+    covariance: Float[np.ndarray, "q q"]
+    dof: int
+    draws: Float[np.ndarray, "k q"] | None
+    says: str
+
+
+class White(AbstractErrors):
+    """Residuals that do not depend on each other: what a fit itself prints."""
+
+    def spread(self, found: FoundMachine) -> Spread:
+        return Spread(found.full_covariance, found.dof, None, "residuals taken as white")
+
+
+class HAC(AbstractErrors):
+    """Residuals that depend on those near in time, and whose size may change (heteroskedasticity and autocorrelation consistent).
+
+    covariance = B (sum over lags j of kernel(j/bandwidth) S_j) B with B = inv(J'J) and S_j the covariance, j samples apart, of the
+    gradients J'r of each sample, prewhitened. Right where the record is some hundred times as long as its residuals remember, or more.
+    An error that lasts as long as the record, such as a drift, no such account can see: take `Jackknife` over repeats.
+
+    **Arguments:** `bandwidth` [s]; chosen from the residuals unless given.
+
+    **Source:** see `frictax.analysis.errors.hac_covariance.long_run_covariance`.
+    """
+
+    bandwidth: float | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self) -> None:
+        if self.bandwidth is not None and not self.bandwidth > 0:
+            raise ValueError(f"`HAC.bandwidth` must be > 0 s, got {self.bandwidth}. Leave it out to have it chosen.")
+
+    def spread(self, found: FoundMachine) -> Spread:
+        problem, (bread, gradients) = found.problem, _scores(found)
+        scale = np.sqrt(np.where(np.diag(bread) > 0, np.diag(bread), 1.0))
+        size, directions = np.linalg.eigh(bread / np.outer(scale, scale))  # whatever the units
+        turn = (scale[:, None] * directions * np.sqrt(np.maximum(size, 0.0)))[:, size > 1e-14]
+        samples, meat, widths = Samples(problem), np.zeros((turn.shape[1], turn.shape[1])), []
+        for i, (label, data) in enumerate(found.records.items()):
+            mine = samples.record == i
+            if isinstance(problem.plans[i], SteadyPlan):  # rows of a sweep are in no order
+                terms = gradients[mine] @ turn
+                meat += terms.T @ terms
+                continue
+            scores = np.zeros((samples.sizes[i], gradients.shape[1]))
+            np.add.at(scores, samples.sample[mine], gradients[mine])
+            step = found.records[label].duration / max(data.n - 1, 1)
+            # In directions in which white residuals would give unit errors: parameters of one effect look alike to an autoregression.
+            summed, width = long_run_covariance(scores @ turn, None if self.bandwidth is None else self.bandwidth / step)
+            meat += len(scores) * summed
+            widths.append(width * step)
+        known = found.full_jacobian[len(found.residuals) :] @ turn * found.noise_scale  # what priors say is no residual
+        meat += known.T @ known
+        rows = found.dof + turn.shape[1]
+        width = f"kernel {max(widths):.2g} s wide" if widths else "sweeps only"
+        return Spread(turn @ meat @ turn.T * rows / found.dof, found.dof, None, f"residuals that depend on their neighbours: {width}")
+
+
+class BlockBootstrap(AbstractErrors):
+    """Fits to records put together anew from blocks of the measured ones, drawn with replacement (each block keeps its place in time and
+    counts as often as it was drawn).
+
+    The blocks must be longer than the residuals remember, and many: 20 or more to a record. Priors are refused.
+
+    **Arguments:** `length` of a block [s], a twentieth of the record unless given; `draws`: how many fits; `seed`.
+
+    **Source:** H. R. Künsch, Annals of Statistics 17 (1989); weights in place of copies: S. Chatterjee, A. Bose, Annals of Statistics 33
+    (2005).
+    """
+
+    length: float | None = eqx.field(static=True, default=None)
+    draws: int = eqx.field(static=True, default=200)
+    seed: int = eqx.field(static=True, default=0)
+
+    def __check_init__(self) -> None:
+        if self.length is not None and not self.length > 0:
+            raise ValueError(f"`BlockBootstrap.length` must be > 0 s, got {self.length}. Leave it out for a twentieth of the record.")
+        if not isinstance(self.draws, int) or self.draws < 20:
+            raise ValueError(f"`BlockBootstrap.draws` must be a whole number >= 20, got {self.draws!r}. 200 give errors to 5 %.")
+
+    def check(self, problem: Problem) -> None:
+        _refuse(problem, "BlockBootstrap")
+
+    def spread(self, found: FoundMachine) -> Spread:
+        self.check(found.problem)
+        samples, random = Samples(found.problem), np.random.default_rng(self.seed)
+        blocks = [_blocks(found, i, samples, self.length) for i in range(len(samples.sizes))]
+        few = min(int(block[-1]) + 1 for block in blocks)
+        if few < 4:
+            raise ValueError(f"`BlockBootstrap` needs at least 4 blocks in each record, got {few}. Give a shorter `length`.")
+        counts = []
+        for _ in range(self.draws):
+            drawn = [random.multinomial(b[-1] + 1, np.full(b[-1] + 1, 1.0 / (b[-1] + 1)))[b].astype(float) for b in blocks]
+            counts.append(samples.of(drawn))
+        x, ok = refitted(found, np.asarray(counts))
+        finite = np.all(np.isfinite(x), axis=1)
+        if np.mean(finite) < 0.8:
+            raise ValueError(
+                f"`BlockBootstrap`: only {int(finite.sum())} of {self.draws} fits gave a number. Fit fewer parameters, or on `Windows`."
+            )
+        says = f"{int(finite.sum())} fits to blocks drawn with replacement, {few} blocks to a record{_at_kinks(ok[finite])}"
+        x = x[finite]
+        return Spread(np.atleast_2d(np.cov(x, rowvar=False)), few - 1, x, says)
+
+
+class Jackknife(AbstractErrors):
+    """Fits that leave out one repeat of the motion after the other: what differs between repeats is error, whatever makes it differ.
+
+    variance = (k - 1)/k * sum over the k fits of (value - mean)**2, with k - 1 degrees of freedom; of several records, the sum over them
+    (the degrees of freedom of one where records have numbers of their own, else of all).
+
+    **Arguments:** `repeats`: how many equal parts each record is cut into, a cycle of its motion each; None leaves out whole records.
+
+    **Source:** B. Efron, *The Jackknife, the Bootstrap and Other Resampling Plans* (1982), chapter 3.
+    """
+
+    repeats: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self) -> None:
+        if self.repeats is not None and (not isinstance(self.repeats, int) or self.repeats < 2):
+            raise ValueError(f"`Jackknife.repeats` must be a whole number >= 2, got {self.repeats!r}. Leave it out for whole records.")
+
+    def check(self, problem: Problem) -> None:
+        _refuse(problem, "Jackknife")
+        if self.repeats is None and len(problem.plans) < 2:
+            raise ValueError("`Jackknife()` leaves out whole records, and there is one. Say how often its motion repeats: Jackknife(4).")
+        if self.repeats is None and _has_own(problem):
+            raise ValueError(
+                "`Jackknife()` cannot leave out a record that has numbers of its own. Say how often each repeats: Jackknife(4)."
+            )
+
+    def spread(self, found: FoundMachine) -> Spread:
+        self.check(found.problem)
+        samples, own = Samples(found.problem), _has_own(found.problem)
+        counts, owners = [], []
+        for i, (size, plan) in enumerate(zip(samples.sizes, found.problem.plans, strict=True)):
+            # A sweep is no motion that repeats itself: it is left out whole, or stays.
+            parts = 1 if self.repeats is None else 0 if isinstance(plan, SteadyPlan) else self.repeats
+            for k in range(parts):
+                kept = [np.ones(n) for n in samples.sizes]
+                kept[i][slice(k * size // parts, (k + 1) * size // parts)] = 0.0
+                counts.append(samples.of(kept))
+                owners.append(0 if self.repeats is None else i)
+        x, ok = refitted(found, np.asarray(counts))
+        if not np.all(np.isfinite(x)):
+            raise ValueError("`Jackknife`: a fit without one of the parts failed. Fit fewer parameters, or on `Windows`.")
+        covariance, dof = np.zeros((x.shape[1],) * 2), []
+        for i in dict.fromkeys(owners):
+            mine = x[np.asarray(owners) == i]
+            away = mine - mine.mean(axis=0)
+            covariance += (len(mine) - 1) / len(mine) * away.T @ away
+            dof.append(len(mine) - 1)
+        says = f"{len(x)} fits, each without one {'record' if self.repeats is None else 'repeat'}{_at_kinks(ok)}"
+        return Spread(covariance, min(dof) if own else sum(dof), x, says)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Uncertainty(Estimated):
+    """What an account of the residuals makes of a fit. Print it.
+
+    - `found`: the fit; `by`: the account; `says`: how the errors were found.
+    - `estimates`: the fitted values with these errors and intervals; `covariance` (p, p); `ratio`: its errors over those of white noise.
+    - `dof` of Student's t in the intervals, `level`; `draws` (k, p): the values of all fits, where there were many.
+    """
+
+    found: "FoundMachine"
+    by: AbstractErrors
+    says: str
+    estimates: tuple[Any, ...]
+    covariance: Float[np.ndarray, "p p"]
+    dof: int
+    level: float
+    draws: Float[np.ndarray, "k p"] | None
+    full: Float[np.ndarray, "q q"]
+
+    @property
+    def ratio(self) -> dict[str, float]:
+        """How many times as large as those of white residuals the errors are, by name."""
+        white = {e.name: e.standard_error for e in self.found.estimates}
+        return {e.name: e.standard_error / white[e.name] for e in self.estimates}
+
+    def friction(self, contact: str, velocity: Any, label: str | None = None) -> Band:
+        """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of these errors (delta method); for a contact
+        under a normal force, the coefficient. `label`: the record, where the contact has values of each record's own."""
+        v = np.atleast_1d(np.asarray(velocity, dtype=float))
+        at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
+        f, g = (np.asarray(a) for a in jax.jit(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(self.found.x)))
+        half = quantile(self.level, self.dof, False) * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", g, self.full, g), 0.0))
+        return Band(v, f, f - half, f + half, self.level)
+
+    def motion(self, label: str) -> tuple[Float[np.ndarray, "*w n c"], Float[np.ndarray, "*w n c"]]:
+        """Lower and upper end of the pointwise band of what the objective predicts of record `label` (delta method) [SI]; of the
+        prediction, without the noise of a next measurement; nan where a sample has no weight."""
+        i = self._number(label)
+        weight = np.asarray(self.found.problem.plans[i].weight)
+        here = Samples(self.found.problem).record == i
+        g = self.found.full_jacobian[: len(here)][here]
+        half = quantile(self.level, self.dof, False) * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", g, self.full, g), 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            half = half.reshape(weight.shape) / np.where(weight > 0, weight, np.nan)
+        middle = self.found.predicted(label)
+        return middle - half, middle + half
+
+    def _number(self, label: str) -> int:
+        if label not in self.found.records:
+            raise UnknownName(f"There is no record {label!r} in this fit. It has: {', '.join(self.found.records)}.")
+        return list(self.found.records).index(label)
+
+    def __str__(self) -> str:
+        rows = [
+            (
+                e.name,
+                rounded(e.value, e.standard_error),
+                e.unit,
+                f"{e.standard_error:.2g}" if np.isfinite(e.standard_error) else "",
+                f"{rounded(e.lower, e.standard_error)} to {rounded(e.upper, e.standard_error)}",
+                f"{self.ratio[e.name]:.1f}" if np.isfinite(self.ratio[e.name]) else "",
+            )
+            for e in self.estimates
+        ]
+        head = ("parameter", "value", "unit", "std. error", f"{100 * self.level:g} % interval", "x white")
+        return "\n".join([f"{type(self.by).__name__}: {self.says}", *table(head, rows)])
+
+    __repr__ = __str__
+
+
+def uncertainty(found: FoundMachine, by: Any) -> Uncertainty:
+    """Errors and intervals by another account of the residuals than white noise: `HAC()`, `BlockBootstrap()`, `Jackknife(4)`.
+
+    >>> import frictax as fx, jax.numpy as jnp, numpy as np
+    >>> t = np.linspace(0.0, 2.0, 401)
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 2.0)
+    ... )
+    >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}, name="pull")
+    >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
+    >>> print(found.uncertainty(fx.HAC()))
+    HAC: residuals that depend on their neighbours: kernel ... s wide
+    parameter                 value  unit  std. error  95 % interval  x white
+    friction.f_pos.F_Coulomb  ...    N     ...         ... to ...     ...
+    """
+    if not isinstance(by, AbstractErrors):
+        raise ValueError(f"`uncertainty` takes White(), HAC(), BlockBootstrap() or Jackknife(), got {by!r}.")
+    spread = by.spread(found)
+    shown = np.asarray([not u.hidden for u in found.problem.unknowns for _ in u.names])
+    lower, upper = bounds(found.problem.unknowns)[shown], upper_bounds(found.problem.unknowns)[shown]
+    covariance = spread.covariance[np.ix_(shown, shown)]
+    error = np.where([np.isfinite(e.standard_error) for e in found.estimates], np.sqrt(np.diag(covariance)), np.nan)
+    half = float(quantile(found.level, spread.dof, False)) * error
+    estimates = tuple(
+        dataclasses.replace(
+            e, standard_error=float(s), lower=float(np.maximum(e.value - h, low)), upper=float(np.minimum(e.value + h, top))
+        )
+        for e, s, h, low, top in zip(found.estimates, error, half, lower, upper, strict=True)
+    )
+    draws = None if spread.draws is None else spread.draws[:, shown]
+    return Uncertainty(found, by, spread.says, estimates, covariance, spread.dof, found.level, draws, spread.covariance)
+
+
+def _scores(found: FoundMachine) -> tuple[Float[np.ndarray, "q q"], Float[np.ndarray, "n q"]]:
+    """The inverse of the Hessian of half the sum of squares (or of the loss), 0 for numbers at a bound; and each residual's gradient."""
+    rows, loss, noise = len(found.residuals), found.problem.loss, found.noise_scale
+    norms, active = np.linalg.norm(found.full_jacobian, axis=0), np.diag(found.full_covariance) > 0
+    bread, r = inverse_gram(found.full_jacobian, norms, active, np), found.residuals
+    if loss.rounds > 1:
+        counted = Samples(found.problem).counted
+        bread = bread / np.mean(np.asarray(loss.score_slope(jnp.asarray(r[counted] / noise))))
+        r = noise * np.asarray(loss.score(jnp.asarray(r / noise)))
+    # A residual that a parameter has to itself is made 0 by the fit: it says nothing of how large it was.
+    leverage = np.clip(np.einsum("ij,jk,ik->i", found.full_jacobian[:rows], bread, found.full_jacobian[:rows]), 0.0, 1.0)
+    r = np.where(leverage < 0.9, r / np.sqrt(1.0 - np.minimum(leverage, 0.9)), noise * np.where(r < 0, -1.0, 1.0))
+    return bread, found.full_jacobian[:rows] * r[:, None] * active
+
+
+def _has_own(problem: Problem) -> bool:
+    """Whether records have numbers of their own."""
+    return any(u.record is not None for u in problem.unknowns if not u.hidden)
+
+
+def _refuse(problem: Problem, kind: str) -> None:
+    """What fits to other weights of the samples cannot account for."""
+    if problem.priors:
+        raise ValueError(f"`{kind}` cannot draw priors anew, so that its errors would be too small. Take `HAC()`.")
+    if problem.loss.rounds > 1 and kind == "BlockBootstrap":
+        raise ValueError(f"`{kind}` knows `Squares()` only. Take `HAC()` or `Jackknife(...)`.")
+
+
+def _at_kinks(settled: np.ndarray) -> str:
+    """How many fits ended where a stop or a breakaway appears or vanishes, so that the misfit has a kink."""
+    return "" if settled.all() else f"; {int(np.sum(~settled))} of them ended at a kink"
+
+
+def _blocks(found: FoundMachine, i: int, samples: Samples, length: float | None) -> np.ndarray:
+    """The number of the block of each sample of record i."""
+    data, size = list(found.records.values())[i], samples.sizes[i]
+    if isinstance(found.problem.plans[i], SteadyPlan):
+        return np.arange(size)
+    step = data.duration / max(data.n - 1, 1)
+    each = max(int(round((data.duration / 20 if length is None else length) / step)), 1)
+    count = max(size // each, 1)
+    return np.minimum(np.arange(size) // each, count - 1)

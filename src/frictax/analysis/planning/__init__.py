@@ -1,0 +1,1 @@
+"""What a record can tell before it is fitted, and which motion would tell more."""

@@ -1,0 +1,166 @@
+"""Which other experiment would tell a parameter better: by the forces that it would ask for."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.fitting.problem.inverse_dynamics import InverseDynamics
+from frictax.fitting.problem.losses import Squares
+from frictax.fitting.problem.objectives import integral
+from frictax.fitting.problem.problem import residuals_and_jacobian
+from frictax.fitting.problem.steady import as_steady
+from frictax.fitting.record_fit import fit_engine, pose
+from frictax.fitting.search.estimation import inverse_gram, with_values
+from frictax.fitting.search.methods import LevenbergMarquardt
+from frictax.measurements.filters import smooth
+from frictax.measurements.record import Record
+from frictax.measurements.sweep import Sweep
+from frictax.mechanism import Mechanism
+
+FAST, SLOW, SPAN = 3.0, 4.0, 100.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Cure:
+    """An experiment, and by what factor the error of a parameter would be smaller [1] at equal errors of force."""
+
+    says: str
+    gain: float
+
+
+def better_motions(
+    machine: Any, records: Mapping[str, Any], names: Sequence[str], weak: Sequence[str], free: Any, instruments: Mapping[str, Any]
+) -> dict[str, tuple[Cure, ...]]:
+    """For each weak parameter the motions that were tried; the first record stands for all.
+
+    `peak` shows in no sliding motion: its cure is that it breaks away at all.
+    """
+    out: dict[str, tuple[Cure, ...]] = {
+        name: (Cure("let it come to rest and hold it there, then raise the force slowly until it breaks away, several times", np.inf),)
+        for name in weak
+        if name.endswith(".peak")
+    }
+    record = next((r for r in records.values() if isinstance(r, Record)), None)
+    motion = None if record is None or not isinstance(machine, Mechanism) else _positions(machine, record)
+    if motion is None or record is None:
+        return out
+    here = _errors(machine, record, motion, names, free, instruments)
+    if here is None:
+        return out
+    for says, tried in _motions(record, motion):
+        there = _errors(machine, record, tried, names, free, instruments)
+        for i, name in enumerate(names):
+            if there is not None and name in weak and not name.endswith(".peak") and there[i] > 0:
+                gain = float(here[i] / there[i]) if np.isfinite(here[i]) else np.inf
+                out[name] = (*out.get(name, ()), Cure(says, gain))
+    return out
+
+
+def _positions(machine: Mechanism, record: Record) -> dict[str, np.ndarray] | None:
+    """The measured position of the one body that there is; None where there are several, or none is measured."""
+    bodies = [n for n, part in machine.named_parts() if hasattr(part, "inertia")]
+    if len(bodies) != 1:
+        return None
+    (body,) = bodies
+    for position, velocity in (("s", "v"), ("phi", "w")):
+        if f"{body}.{position}" in record.outputs:
+            return {f"{body}.{position}": record.outputs[f"{body}.{position}"]}
+        if f"{body}.{velocity}" in record.outputs:
+            return {f"{body}.{position}": integral(record.t, record.outputs[f"{body}.{velocity}"])}
+    return None
+
+
+def _motions(record: Record, motion: Mapping[str, np.ndarray]) -> list[tuple[str, dict[str, np.ndarray]]]:
+    """Other motions of the same length, and how to ask for them."""
+    t = record.t - record.t[0]
+    ((name, s),) = motion.items()
+    v = smooth(record.t, s, min(20.0, 0.2 * record.rate)).v
+    top = float(np.max(np.abs(v)))
+    unit = "rad/s" if name.endswith("phi") else "m/s"
+    tried = [
+        (f"move it faster, at up to {FAST * top:.2g} {unit} in place of {top:.2g}", s[0] + FAST * (s - s[0])),
+        (f"move it more slowly, at up to {top / SLOW:.2g} {unit} in place of {top:.2g}, with slow ramps", np.interp(t / SLOW, t, s)),
+    ]
+    if np.min(v) > -0.05 * top or np.max(v) < 0.05 * top:
+        half = 0.5 * t[-1]
+        there = np.interp(np.where(t <= half, 2 * t, 2 * (t[-1] - t)), t, s)
+        tried.append(("let it reverse: move to and fro, not one way only", there))
+    tried.append(
+        (
+            f"sweep the speed slowly from {top / SPAN:.2g} to {top:.2g} {unit} and back, both ways",
+            s[0] + np.concatenate([[0.0], np.cumsum(_swept(t, top)[1:] * np.diff(t))]),
+        )
+    )
+    half = len(s) // 2
+    fast, slow = FAST * (s[:half] - s[0]), np.interp(t[: len(s) - half] / SLOW, t, s) - s[0]
+    tried.append(
+        (f"record both slow and fast motion, at {top / SLOW:.2g} and {FAST * top:.2g} {unit}", np.concatenate([fast, fast[-1] + slow]))
+    )
+    return [(says, {name: x}) for says, x in tried]
+
+
+def _swept(t: np.ndarray, top: float) -> np.ndarray:
+    """A speed that goes from `top`/`SPAN` to `top` and back, forward, then backward; each factor in speed takes the same time."""
+    phase = 4.0 * t / t[-1]
+    way = np.where(phase < 2, 1.0, -1.0)
+    return way * top * SPAN ** -np.abs(np.mod(phase, 2.0) - 1.0)
+
+
+def _errors(
+    machine: Mechanism, record: Record, motion: Mapping[str, np.ndarray], names: Sequence[str], free: Any, instruments: Mapping[str, Any]
+) -> np.ndarray | None:
+    """The standard error of each parameter by the forces along a motion, at unit errors of force; nan where forces do not tell it."""
+    try:
+        other = Record(record.t, record.inputs, dict(motion), hold=record.hold, name=record.name)
+        objective = InverseDynamics(min(20.0, 0.2 * record.rate))
+        given = {k: v for k, v in instruments.items() if k.startswith("inputs.")}
+        method = LevenbergMarquardt()
+        problem, _ = pose(machine, {record.name: other}, free, (), objective, (), given, fit_engine(None, method), Squares())
+        _, jacobian = (np.asarray(a) for a in residuals_and_jacobian(problem, problem.x0))
+    except (ValueError, KeyError):  # not all that may move is seen in forces: no advice then
+        return None
+    mine = [name for u in problem.unknowns for name in u.names]
+    norms = np.linalg.norm(jacobian, axis=0)
+    covariance = inverse_gram(jacobian, norms, norms > 0, np)
+    error = dict(zip(mine, np.sqrt(np.where(norms > 0, np.diag(covariance), np.nan)), strict=True))
+    return np.asarray([error.get(name, np.nan) for name in names])
+
+
+def better_speeds(
+    model: Any, sweep: Sweep, paths: tuple[str, ...], x: Float[Array, " p"], names: Sequence[str], weak: Sequence[str]
+) -> dict[str, tuple[Cure, ...]]:
+    """The same for a sweep: other speeds, the other direction, rows of breakaway."""
+    v, way, breakaway = (jnp.asarray(a) for a in (sweep.velocity, sweep.direction, sweep.breakaway))
+    unit = "rad/s" if sweep.rotational else "m/s"
+    sliding = np.abs(sweep.velocity[~sweep.breakaway])
+    top, slowest = float(np.max(sliding)), float(np.min(sliding))
+
+    def errors(v: Array, breakaway: Array, way: Array) -> np.ndarray:
+        jacobian = np.asarray(jax.jacfwd(lambda x: as_steady(with_values(model, paths, x)).predict(v, breakaway, way))(x))
+        norms = np.linalg.norm(jacobian, axis=0)
+        return np.sqrt(np.where(norms > 0, np.diag(inverse_gram(jacobian, norms, norms > 0, np)), np.inf))
+
+    here = errors(v, breakaway, way)
+    half = jnp.arange(v.shape[0]) % 2 == 0
+    tried = [
+        (f"measure faster too, up to {FAST * top:.2g} {unit} in place of {top:.2g}", (jnp.where(half, FAST * v, v), breakaway, way)),
+        (
+            f"measure more slowly too, down to {slowest / SLOW:.2g} {unit} in place of {slowest:.2g}",
+            (jnp.where(half, v / SLOW, v), breakaway, way),
+        ),
+        ("measure the force at which motion begins too", (v, breakaway | half, way)),
+    ]
+    if not sweep.both_directions:
+        tried.append(("measure the other direction too", (jnp.where(half, -v, v), breakaway, jnp.where(half, -way, way))))
+    out: dict[str, tuple[Cure, ...]] = {}
+    for says, rows in tried:
+        there = errors(*rows)
+        for i, name in enumerate(names):
+            if name in weak and there[i] > 0 and np.isfinite(there[i]):
+                out[name] = (*out.get(name, ()), Cure(says, float(here[i] / there[i]) if np.isfinite(here[i]) else np.inf))
+    return out

@@ -1,0 +1,321 @@
+"""What a record or a sweep will tell, asked before the fit that is believed."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from frictax.analysis.errors.refits import Samples
+from frictax.analysis.errors.uncertainty import HAC, AbstractErrors
+from frictax.analysis.planning.experiments import Cure, better_motions, better_speeds
+from frictax.fitting.fit import fit
+from frictax.fitting.problem.losses import Squares
+from frictax.fitting.problem.objectives import AbstractObjective, FreeRun
+from frictax.fitting.problem.problem import bounds
+from frictax.fitting.record_fit import check_arguments, fit_engine, labelled, pose, raise_if_failed
+from frictax.fitting.result.fit_result import FoundMachine, found_machine
+from frictax.fitting.result.identifiability import Identifiability, Knowledge, combination, listed, null_directions
+from frictax.fitting.result.printing import table
+from frictax.fitting.search.estimation import as_data, inverse_gram, lower_bounds, with_values
+from frictax.fitting.search.levenberg_marquardt import begin
+from frictax.fitting.search.methods import LevenbergMarquardt
+from frictax.fitting.search.multistart import advanced, search
+from frictax.measurements.sweep import Sweep
+from frictax.mechanism import AbstractHybridSystem, Mechanism
+from frictax.parameters import parameters
+
+_WEAK, _HOPELESS = 0.5, 2.0  # error over distance from the bound, or over size
+_HELPS = 1.5  # times smaller an error that is worth another experiment
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Outlook:
+    """What data can tell of the parameters that a fit would move. Print it.
+
+    - `names`, `units`, `values` (p,): what would be moved, and its start values [SI].
+    - `errors` (p,): the standard errors that are to be expected at these values, by the residuals that a first fit leaves.
+    - `relative` (p,): these over the values' sizes, or their distances from their bounds.
+    - `identifiability`: knowledge of each, singular values, null directions; its sentences say what would cure it.
+    - `cures`: by name, how other experiments would change the error.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    values: Float[np.ndarray, " p"]
+    errors: Float[np.ndarray, " p"]
+    relative: Float[np.ndarray, " p"]
+    identifiability: Identifiability
+    cures: Mapping[str, tuple[Cure, ...]]
+    title: str
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return self.identifiability.sentences
+
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The head of its table, and the table."""
+        return ("parameter", "start", "unit", "expected error", "relative", ""), [
+            (
+                name,
+                f"{value:.6g}",
+                unit,
+                f"{error:.2g}" if np.isfinite(error) else "",
+                _share(share),
+                _VERDICT[self.identifiability.knowledge[name]],
+            )
+            for name, value, unit, error, share in zip(self.names, self.values, self.units, self.errors, self.relative, strict=True)
+        ]
+
+    def __str__(self) -> str:
+        lines = [self.title, *table(*self.rows())]
+        lines.append(f"condition {self.identifiability.condition:.3g}")
+        return "\n".join([*lines, *(f"! {sentence}" for sentence in self.sentences)])
+
+    __repr__ = __str__
+
+
+_VERDICT = {Knowledge.KNOWN: "", Knowledge.WEAK: "weak", Knowledge.UNKNOWN: "not identifiable", Knowledge.AT_BOUND: "at its bound"}
+
+
+def outlook(
+    model: Any,
+    data: Any,
+    *,
+    free: str | Iterable[str] | None = None,
+    objective: AbstractObjective | None = None,
+    by: AbstractErrors | None = None,
+    f_neg: Any = None,
+    **options: Any,
+) -> Outlook:
+    """How well a fit of `model` to `data` would know each parameter, what it could not tell apart, and which experiment would.
+
+    Expected errors are those at the start values, with the residuals that a first fit leaves (coloured as they are: `by` is `HAC()`
+    unless given). A parameter is weak where its error is above half of its size, or of its distance from its bound.
+
+    A cure is another motion of the same machine and length (faster, slower, both, to and fro, a slow sweep of speed) along which the
+    forces would tell the weak parameter better at equal errors of force; how much better is computed. For a sweep: faster, slower, the
+    other direction, breakaway rows.
+
+    **Arguments:** `model`, `data`, `free`, `objective`, `f_neg` as for `fit`; of its other options those for a sweep, or, for records,
+    `own`, `priors`, `instruments` and `engine`. For a sweep the best fit takes the place of the start values.
+
+    A mass that a sine of 2 N hardly moves: viscous friction does not show at such speeds.
+
+    >>> import frictax as fx, numpy as np
+    >>> t = np.linspace(0.0, 4.0, 801)
+    >>> u = 2.0 * np.sin(2 * np.pi * t)
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Stribeck(F_prop=0.2, F_Coulomb=1.0, F_Stribeck=0.4, fexp=5.0)),
+    ...     drive=fx.Force("mass", fx.Sampled(t, u)),
+    ... )
+    >>> v = np.asarray(fx.simulate(block, t)["mass"].v) + 2e-3 * np.random.default_rng(0).standard_normal(801)
+    >>> print(fx.outlook(block, fx.Record(t, {"drive": u}, {"mass.v": v}, name="run"), free=["friction.f_pos"]))
+    What run can tell by FreeRun, expected at the start values
+    parameter                  start  unit   expected error  relative
+    friction.f_pos.F_prop      0.2    N.s/m  ...             ... times  not identifiable
+    ...
+    ! Cure: move it faster, at up to 0.37 m/s in place of 0.12; errors would be smaller, of ...
+    """
+    if isinstance(data, Sweep) and not isinstance(model, Mechanism | AbstractHybridSystem):
+        if objective is not None or by is not None:
+            raise ValueError("`objective` and `by` are options for records and mean nothing for a law's sweep. Leave them out.")
+        return _of_sweep(model, data, free, f_neg, options)
+    if f_neg is not None:
+        raise ValueError(f"`f_neg` is an option for a law's sweep and means nothing for a machine, got {f_neg!r}. Leave it out.")
+    return _of_records(model, labelled(data), free, FreeRun() if objective is None else objective, HAC() if by is None else by, options)
+
+
+def _of_records(
+    model: Any, records: Mapping[str, Any], free: Any, objective: AbstractObjective, by: AbstractErrors, options: Mapping[str, Any]
+) -> Outlook:
+    known = {"own": (), "priors": (), "instruments": {}, "engine": None}
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise TypeError(f"`outlook` has no option {unknown[0]!r}. It has: free, objective, by, f_neg, {', '.join(known)}.")
+    given = {**known, **options}
+    method = LevenbergMarquardt(tolerance=1e-2, max_steps=30)
+    check_arguments(model, records, objective, None, given["priors"], given["engine"], method, 1)
+    problem, _ = pose(
+        model, records, free, given["own"], objective, given["priors"], given["instruments"], fit_engine(given["engine"], method), Squares()
+    )
+    state, costs, noise, _ = search(problem, method, 1, 0.0, 0, None)
+    raise_if_failed(problem, costs, records)
+    first = found_machine(model, problem, records, state, costs, noise, method, 0.95, [], 0.0)
+    return _expected(first, free, by, given["instruments"])
+
+
+def outlook_of(found: FoundMachine, by: AbstractErrors | None = None) -> Outlook:
+    """`outlook` of the records of a fit, at the values that it started from, with the residuals that it left."""
+    bench, shared = found.problem.bench, [u.path for u in found.problem.unknowns if u.record is None]
+    instruments = {f"inputs.{name}": bench.inputs.at(name) for r in found.records.values() for name in getattr(r, "inputs", ())}
+    plain = dataclasses.replace(found, problem=dataclasses.replace(found.problem, loss=Squares()))
+    return _expected(plain, shared, HAC() if by is None else by, instruments)
+
+
+def _expected(first: FoundMachine, free: Any, by: AbstractErrors, instruments: Mapping[str, Any]) -> Outlook:
+    """At the start values of `first`, with the residuals that it leaves."""
+    problem, records, method = first.problem, first.records, first.method
+    method = method if isinstance(method, LevenbergMarquardt) else LevenbergMarquardt()
+    # The first step of a search evaluates the start, by the program that is compiled for the fit.
+    begun = advanced(problem, method, begin(np.zeros(problem.x0.size), problem.rows()), 1, 1.0, first.dof)
+    slope = np.asarray(begun.slope)
+    jacobian = np.asarray(begun.jacobian) / np.where(slope == 0, 1.0, slope)
+    rows = len(first.residuals)
+    jacobian = np.concatenate([jacobian[:rows], first.noise_scale * jacobian[rows:]])  # data in their unit, priors in units of the noise
+    if not np.isfinite(float(begun.cost)) and not np.any(jacobian):
+        raise ValueError("`outlook` cannot look from here: with the start values a run fails. Give other start values.")
+    shown = np.asarray([not u.hidden for u in problem.unknowns for _ in u.names])
+    norms = np.linalg.norm(jacobian, axis=0)
+    seen = _apart(jacobian)
+    here = dataclasses.replace(
+        first,
+        full_jacobian=jacobian,
+        full_covariance=first.noise_scale**2 * inverse_gram(jacobian, norms, seen, np),
+        dof=max(int(Samples(problem).counted.sum()) - int(seen.sum()), 1),
+    )
+    covariance = by.spread(here).covariance[np.ix_(shown, shown)]
+    names = [e.name for e in first.estimates]
+    lower = bounds(problem.unknowns)[shown]
+    x0 = np.asarray(problem.x0)[shown]
+    told = jacobian[:, shown] - jacobian[:, ~shown] @ np.linalg.lstsq(jacobian[:, ~shown], jacobian[:, shown], rcond=None)[0]
+
+    def cures(weak: Sequence[str]) -> Mapping[str, tuple[Cure, ...]]:
+        return better_motions(first.start, records, names, weak, free, instruments)
+
+    title = f"What {', '.join(records)} can tell by {type(problem.objective).__name__}, expected at the start values"
+    return _judged(title, names, [e.unit for e in first.estimates], x0, lower, told, covariance, cures, ())
+
+
+def _of_sweep(model: Any, sweep: Sweep, free: Any, f_neg: Any, options: Mapping[str, Any]) -> Outlook:
+    found = fit(model, sweep, f_neg=f_neg, free=free, **options)
+    names, values = list(found.names), np.asarray([e.value for e in found.estimates])
+    start = found.model
+    paths, arrays = tuple(dict.fromkeys(e.path for e in found.estimates)), as_data(sweep)
+    x = jnp.asarray(values)
+    jacobian = np.asarray(jax.jacfwd(lambda x: arrays.weight * arrays.predict(with_values(start, paths, x)))(x))
+    norms = np.linalg.norm(jacobian, axis=0)
+    covariance = found.noise_scale**2 * inverse_gram(jacobian, norms, _apart(jacobian), np)
+    lower = np.asarray(lower_bounds([p for p in parameters(start) if p.path in paths]))
+    unknown = [n for n, k in found.identifiability.knowledge.items() if k in (Knowledge.UNKNOWN, Knowledge.AT_BOUND)]
+
+    def cures(weak: Sequence[str]) -> Mapping[str, tuple[Cure, ...]]:
+        return better_speeds(start, sweep, paths, x, names, weak)
+
+    title = f"What {sweep.name or 'the sweep'} can tell, expected at the best fit"
+    said = tuple(s for s in found.identifiability.sentences if any(n in s for n in unknown))
+    return _judged(title, names, [e.unit for e in found.estimates], values, lower, jacobian, covariance, cures, tuple(unknown), said)
+
+
+def _judged(
+    title: str,
+    names: list[str],
+    units: list[str],
+    x: Float[np.ndarray, " p"],
+    lower: Float[np.ndarray, " p"],
+    jacobian: Float[np.ndarray, "n p"],
+    covariance: Float[np.ndarray, "p p"],
+    cures: Callable[[Sequence[str]], Mapping[str, tuple[Cure, ...]]],
+    unknown: tuple[str, ...],
+    said: tuple[str, ...] = (),
+) -> Outlook:
+    norms = np.linalg.norm(jacobian, axis=0)
+    seen = norms > 1e-12 * np.max(norms, initial=0.0)
+    s, null = null_directions(jacobian, names, seen)
+    size = np.where(np.isfinite(lower) & (x > lower), x - np.where(np.isfinite(lower), lower, 0.0), np.abs(x))
+    nulls = {name for direction in null for name in direction}
+    alone = np.asarray([name not in nulls for name in names])
+    errors = np.where(seen & alone, np.sqrt(np.maximum(np.diag(covariance), 0.0)), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = errors / size
+    sentences = list(said)
+    for direction in null:
+        sentences.append(
+            f"{listed(direction)} cannot be told apart: what is measured fixes only a combination of them "
+            f"(null direction {combination(direction)}), whatever the motion. Leave one of them out of `free`."
+        )
+    knowledge: dict[str, Knowledge] = {}
+    for i, name in enumerate(names):
+        if not seen[i]:
+            knowledge[name] = Knowledge.UNKNOWN
+            sentences.append(f"{name} has no effect on what was measured and is not identifiable.")
+        elif name in nulls or name in unknown or not relative[i] < _HOPELESS:
+            # Of a number that may be 0, such as an offset, the size says nothing.
+            knowledge[name] = Knowledge.UNKNOWN if name in nulls or name in unknown or size[i] > 0 else Knowledge.KNOWN
+        else:
+            knowledge[name] = Knowledge.WEAK if relative[i] > _WEAK else Knowledge.KNOWN
+    weak = [n for n in names if knowledge[n] is not Knowledge.KNOWN and n not in nulls]
+    kept = [i for i, n in enumerate(names) if seen[i] and n not in nulls and size[i] > 0]
+    if weak and kept and not unknown:
+        sentences += _directions([names[i] for i in kept], [units[i] for i in kept], covariance[np.ix_(kept, kept)], size[kept])
+    found = cures(weak) if weak else {}
+    sentences += _advice(found, weak)
+    condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
+    known = Identifiability(knowledge, tuple(dict.fromkeys(sentences)), s, condition, tuple(null))
+    return Outlook(tuple(names), tuple(units), x, errors, relative, known, found, title)
+
+
+def _apart(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
+    """Which columns have an effect of their own: of each combination that has none, all but one."""
+    norms = np.linalg.norm(jacobian, axis=0)
+    kept = norms > 1e-12 * np.max(norms, initial=0.0)
+    while kept.any():
+        columns = jacobian[:, kept] / norms[kept]
+        _, s, vt = np.linalg.svd(columns, full_matrices=False)
+        if s[-1] >= 1e-7 * s[0]:
+            break
+        kept[np.flatnonzero(kept)[np.argmax(np.abs(vt[-1]))]] = False
+    return kept
+
+
+def _directions(names: list[str], units: list[str], covariance: np.ndarray, size: np.ndarray) -> list[str]:
+    """The combinations of which the error is above half of what they are made of, in words; two at most."""
+    spread, directions = np.linalg.eigh(covariance / np.outer(size, size))
+    out = []
+    for variance, w in list(zip(spread, directions.T, strict=True))[::-1][:2]:
+        if not np.sqrt(max(variance, 0.0)) > _WEAK:
+            break
+        change = w / np.max(np.abs(w)) * min(np.sqrt(variance) * np.max(np.abs(w)), 1.0)
+        parts = [i for i in np.argsort(-np.abs(w)) if abs(w[i]) > 0.1 * np.max(np.abs(w))]
+        told = ", ".join(f"{names[i]} by {change[i] * size[i]:+.2g} {units[i]}" for i in sorted(parts))
+        if len(parts) > 1:
+            out.append(
+                f"{listed(names[i] for i in sorted(parts))} are hard to tell apart: to change {told} together changes what is measured by "
+                "no more than its errors."
+            )
+        else:
+            out.append(f"{names[parts[0]]} is hard to tell: to change {told} changes what is measured by no more than its errors.")
+    return out
+
+
+def _advice(cures: Mapping[str, tuple[Cure, ...]], weak: Sequence[str]) -> list[str]:
+    """For each experiment which of the weak it would cure, the best for each."""
+    best: dict[str, list[tuple[str, float]]] = {}
+    without = []
+    for name in weak:
+        helpful = [c for c in cures.get(name, ()) if c.gain >= _HELPS]
+        if helpful:
+            cure = max(helpful, key=lambda c: c.gain)
+            best.setdefault(cure.says, []).append((name, cure.gain))
+        else:
+            without.append(name)
+    out = []
+    for says, gains in best.items():
+        errors = [f"{name} {gain:.2g} times" for name, gain in gains if np.isfinite(gain)]
+        unseen = [name for name, gain in gains if not np.isfinite(gain)]
+        told = [f"errors would be smaller, of {listed(errors)}"] if errors else []
+        told += [f"{listed(unseen)} would show at all"] if unseen else []
+        out.append(f"Cure: {says}; {'; '.join(told)}.")
+    if without:
+        out.append(f"For {listed(without)} take a value from elsewhere: leave out of `free`, or give a prior.")
+    return out
+
+
+def _share(x: float) -> str:
+    if not np.isfinite(x):
+        return ""
+    return f"{100 * x:.2g} %" if x < 0.1 else f"{100 * x:.0f} %" if x < 2 else f"{x:.2g} times"

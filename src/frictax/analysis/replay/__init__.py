@@ -1,0 +1,1 @@
+"""Runs of a fitted machine beside its record."""

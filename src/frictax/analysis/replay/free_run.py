@@ -1,0 +1,200 @@
+"""How far a fitted machine runs from the truth without looking, and how much of that is luck."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from frictax.analysis.errors.uncertainty import HAC, Jackknife, Uncertainty, uncertainty
+from frictax.executable_cache import kept
+from frictax.fitting.problem.objectives import AbstractObjective, ClosedLoop, FreeRun, Plan
+from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
+from frictax.fitting.problem.sensors import Instrument, perfect
+from frictax.fitting.problem.setup import Bench, Named
+from frictax.fitting.result.fit_result import FoundMachine
+from frictax.measurements.record import Record
+from frictax.parameters import parameters, replace
+
+_KEPT = 1500  # samples of each run that ranges and sensitivities are read from
+_FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # what makes friction larger, of all laws
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class FreeRunScore:
+    """A free run of a fitted machine beside its record, with what its figure is worth. Print it.
+
+    - `label` of the record; `rms`: output -> root mean square of measured - simulated [SI]; `units` of the outputs.
+    - `sensitivities`: a small change in words -> output -> by how much it moves the run, rms [SI].
+    - `ranges`: output -> the rms that 10, 50 and 90 % of machines stay below that differ from the fitted one as `says` tells.
+    - `draws` (k, c): the rms of each drawn machine; `failed`: how many of them gave no run.
+    """
+
+    label: str
+    rms: Mapping[str, float]
+    units: Mapping[str, str]
+    sensitivities: Mapping[str, Mapping[str, float]]
+    ranges: Mapping[str, tuple[float, float, float]]
+    says: str
+    draws: Float[np.ndarray, "k c"]
+    failed: int
+
+    def __str__(self) -> str:
+        lines = []
+        for name, value in self.rms.items():
+            unit, size = _prefixed(self.units[name], value)
+            low, middle, high = (x / size for x in self.ranges[name])
+            lines.append(f"{self.label}: free run, rms of {name} {value / size:.3g} {unit}")
+            lines += [f"  {says} moves it by {moved[name] / size:.2g} {unit}" for says, moved in self.sensitivities.items()]
+            lines.append(f"  {self.says}: {low:.3g} / {middle:.3g} / {high:.3g} {unit} at 10 / 50 / 90 %")
+        if self.failed:
+            lines.append(f"  {self.failed} of these machines gave no run")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def free_run(
+    found: FoundMachine,
+    record: Any,
+    *,
+    errors: Uncertainty | None = None,
+    objective: AbstractObjective | None = None,
+    draws: Any = 200,
+    seed: int = 0,
+) -> FreeRunScore:
+    """The fitted machine under the inputs of a whole record, nothing fed back, and how much of the error is luck.
+
+    Machines are drawn anew with normal errors: by `Jackknife` errors each differs from the fitted one as one repeat of the motion from
+    the next, by others as the parameters are uncertain. A number that is drawn beyond its bound is taken at it.
+
+    **Arguments:** `record`: a label of the fit, or a `Record` that was not fitted; `errors`: an `Uncertainty` of this fit, `HAC()` unless
+    given; `objective`: `FreeRun(measured_start=True)` unless given; `draws`, `seed`.
+
+    **Returns:** a `FreeRunScore`.
+
+    >>> import frictax as fx, numpy as np
+    >>> t = np.linspace(0.0, 2.0, 401)
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 0.0)
+    ... )
+    >>> seen = {"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}
+    >>> found = fx.fit(block, fx.Record(t, {"drive": 2.0 + 0.0 * t}, seen, name="pull"), free=["friction.f_pos.F_Coulomb"])
+    >>> print(found.free_run("pull", objective=fx.FreeRun()))
+    pull: free run, rms of mass.v 7.07 mm/s
+      0.001 N more from drive moves it by 1.2 mm/s
+      1 % more friction moves it by 14 mm/s
+      parameters drawn with their errors (HAC): ... / ... / ... mm/s at 10 / 50 / 90 %
+    """
+    if not isinstance(record, str | Record):
+        raise ValueError(f"`free_run` takes a `Record` or the label of one that was fitted, got {record!r}.")
+    if not isinstance(draws, int) or draws < 10:
+        raise ValueError(f"`free_run` needs `draws`, a whole number >= 10, got {draws!r}. 200 are usual.")
+    errors = uncertainty(found, HAC()) if errors is None else errors
+    objective = FreeRun(measured_start=True) if objective is None else objective
+    if not isinstance(objective, FreeRun | ClosedLoop):
+        raise ValueError(f"`free_run` takes FreeRun(...) or ClosedLoop(...) as objective, got {objective!r}. `score` takes any.")
+    label, i = (record, list(found.records).index(record)) if isinstance(record, str) and found.model_for(record) else ("", None)
+    data = found.records[label] if isinstance(record, str) else record
+    if not isinstance(data, Record):
+        raise ValueError(f"`free_run` runs beside records, and {label!r} is a sweep.")
+    x = np.asarray(found.x)
+    machine = objective.machine(found.problem.bench_at(jnp.asarray(x), i).machine)
+    plan = objective.plan(machine, data)
+    changes = _changes(found, data, machine)
+    times = _repeats(found, errors)
+    covariance = errors.full * np.sqrt(np.outer(times, times))
+    values, vectors = np.linalg.eigh(covariance)
+    away = np.random.default_rng(seed).standard_normal((draws, x.size)) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    unknowns = found.problem.unknowns
+    drawn = np.clip(x + away, bounds(unknowns), upper_bounds(unknowns))
+    xs = np.concatenate([np.tile(x, (1 + len(changes), 1)), drawn])
+    more, scale = np.zeros(len(xs)), np.ones(len(xs))
+    for k, (_, force, times) in enumerate(changes):
+        more[1 + k], scale[1 + k] = force, times
+    kept = np.unique(np.linspace(0, data.n - 1, min(data.n, _KEPT)).round().astype(int))
+    rms, runs = (np.asarray(a) for a in _runs(found.problem, objective, plan, i, _inputs(data), xs, more, scale, kept))
+    base, moved, spread = rms[0], runs[1 : 1 + len(changes)] - runs[0], rms[1 + len(changes) :]
+    ok = np.all(np.isfinite(spread), axis=1)
+    ends = np.quantile(spread[ok], [0.1, 0.5, 0.9], axis=0) if ok.any() else np.full((3, base.size), np.nan)
+    repeats = "machines that differ as one repeat from the next" if isinstance(errors.by, Jackknife) else ""
+    return FreeRunScore(
+        label or data.name,
+        dict(zip(plan.names, base.tolist(), strict=True)),
+        {n: data.units[n].si_name for n in plan.names},
+        {c[0]: dict(zip(plan.names, np.sqrt(np.mean(m**2, axis=0)).tolist(), strict=True)) for c, m in zip(changes, moved, strict=True)},
+        {n: (float(ends[0, c]), float(ends[1, c]), float(ends[2, c])) for c, n in enumerate(plan.names)},
+        repeats or f"parameters drawn with their errors ({type(errors.by).__name__})",
+        spread,
+        int(np.sum(~ok)),
+    )
+
+
+def _repeats(found: FoundMachine, errors: Uncertainty) -> np.ndarray:
+    """Of how many repeats each fitted number is a mean: the variance of one repeat is so many times that of the number."""
+    if not isinstance(errors.by, Jackknife):
+        return np.ones(len(found.x))
+    motions = sum(isinstance(r, Record) for r in found.records.values())
+    each = 1 if errors.by.repeats is None else errors.by.repeats
+    shared = len(found.records) if errors.by.repeats is None else each * motions
+    return np.concatenate([np.full(u.size, float(shared if u.record is None else each)) for u in found.problem.unknowns])
+
+
+def _inputs(data: Record) -> tuple[str, ...]:
+    """The drives whose input is a force, or, where none is, a torque."""
+    units = {n: data.units[n].si_name for n in data.inputs}
+    return tuple(n for n in units if units[n] == ("N" if "N" in units.values() else "N.m"))
+
+
+def _changes(found: FoundMachine, data: Record, machine: Any) -> list[tuple[str, float, float]]:
+    """In words, the force that is added [N or N.m], and by what friction is multiplied."""
+    out = []
+    driven = _inputs(data)
+    if driven:
+        largest = max(float(np.max(np.abs(data.inputs[n]))) for n in driven)
+        small = float(f"{10.0 ** np.floor(np.log10(max(largest, 1e-300) * 1e-3)):.0e}")
+        out.append((f"{small:g} {data.units[driven[0]].si_name} more from {' and '.join(driven)}", small, 1.0))
+    if _of_friction(machine):
+        out.append(("1 % more friction", 0.0, 1.01))
+    return out
+
+
+def _of_friction(machine: Any) -> list[Any]:
+    """The parameters that make friction larger."""
+    return [p for p in parameters(machine) if p.path.rpartition(".")[2] in _FORCES and p.declaration.unit.startswith("N")]
+
+
+@kept
+def _runs(
+    problem: Problem, objective: Any, plan: Plan, record: Any, driven: tuple[str, ...], xs: Any, more: Any, scale: Any, kept: Any
+) -> tuple[Any, Any]:
+    """Of each machine the rms of each output, and its run at the samples `kept`."""
+    delayed = problem.delayed
+    weight = jnp.asarray(plan.weight) > 0
+
+    def one(at: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+        x, force, times = at
+        bench = problem.bench_at(x, record)
+        machine = objective.machine(bench.machine)
+        machine = replace(machine, {p.path: p.value * times for p in _of_friction(machine)})
+        inputs = {n: bench.inputs.at(n) if bench.inputs.has(n) else perfect() for n in plan.inputs}
+        inputs = {n: eqx.tree_at(lambda i: i.offset, s, s.offset + force) if n in driven else s for n, s in inputs.items()}
+        outputs = {n: bench.outputs.at(n) if bench.outputs.has(n) else Instrument() for n in plan.names}
+        here = Bench(machine, Named.of(inputs), Named.of(outputs))
+        run = objective.predict(here, plan, problem.engine, delayed)
+        left = jnp.where(weight, run - plan.measured, 0.0)
+        return jnp.sqrt(jnp.sum(left**2, axis=0) / jnp.sum(weight, axis=0)), run[kept]
+
+    return jax.lax.map(one, (jnp.asarray(xs), jnp.asarray(more), jnp.asarray(scale)))
+
+
+def _prefixed(unit: str, value: float) -> tuple[str, float]:
+    """A prefix that gives handy numbers."""
+    for prefix, size in (("", 1.0), ("m", 1e-3), ("µ", 1e-6)):
+        if abs(value) >= size or not np.isfinite(value):
+            return prefix + unit, size
+    return "n" + unit, 1e-9

@@ -1,0 +1,213 @@
+"""What a residual study looks at: the force that a fitted machine lacks, or what its objective leaves, sample by sample."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.analysis.errors.refits import Samples
+from frictax.fitting.problem.inverse_dynamics import InverseDynamics
+from frictax.fitting.problem.objectives import LARGEST_CUTOFF, Plan, acting, integral, plan_of
+from frictax.fitting.problem.sensors import perfect
+from frictax.fitting.problem.setup import Bench, Named, driven, state_names
+from frictax.fitting.result.fit_result import FoundMachine
+from frictax.measurements.filters import smooth
+from frictax.measurements.record import Record
+from frictax.mechanism import AbstractAxis, MechanicalSystem, Mechanism
+from frictax.parameters import Numbers
+
+_MOST = 12_000  # samples that are studied of one record
+_V_MIN = 0.01  # of the highest speed: what counts as standing still
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Series:
+    """A residual over a record where the machine moves.
+
+    - `record`; `of`: the body on which the force is missing, or the channel of an objective's residual; `unit`; `is_force`: which of
+      the two.
+    - `t` [s], `e` [unit]: (n,); `s`, `v`: position and velocity there [m or rad, and 1/s], None where the record does not tell.
+    - `place`: unit of the position; `cutoff` [Hz] of the filter that `e` has passed, inf for none.
+    """
+
+    record: str
+    of: str
+    unit: str
+    is_force: bool
+    t: Float[np.ndarray, " n"]
+    e: Float[np.ndarray, " n"]
+    s: Float[np.ndarray, " n"] | None
+    v: Float[np.ndarray, " n"] | None
+    place: str
+    cutoff: float
+
+    @property
+    def step(self) -> float:
+        """Median step [s]."""
+        return float(np.median(np.diff(self.t)))
+
+
+def force_series(found: FoundMachine, label: str, cutoff: float) -> list[Series]:
+    """The force that the machine lacks on each body: m*a - (sum of forces), both behind the same zero-phase low-pass.
+
+    Samples at a standstill and within 1/cutoff of it are left out: the filter mixes there what friction does on either side.
+    **Raises:** `ValueError` where motion or machine do not tell forces.
+    """
+    record, number = found.records[label], list(found.records).index(label)
+    bench = found.problem.bench_at(jnp.asarray(found.x), number)
+    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
+    if isinstance(bench.machine, AbstractAxis):
+        return [_axis_series(bench, record, label, cutoff)]
+    seen = _with_positions(bench, record)
+    objective = InverseDynamics(cutoff, v_min=0.0)
+    plan = objective.plan(bench.machine, seen)
+    at_rest = {name: np.zeros_like(x) if name.endswith(".a") else x for name, x in plan.known.items()}
+    perfectly = dataclasses.replace(bench, outputs=Named.of(dict.fromkeys(seen.outputs, perfect())))  # what they add is taken off already
+    lacking = -_predicted(objective, perfectly, plan)
+    force = _predicted(objective, perfectly, dataclasses.replace(plan, known=at_rest))
+    out = []
+    for c, name in enumerate(plan.names):
+        body = name.removeprefix("force on ")
+        s, v = ("phi", "w") if f"{body}.phi" in plan.known else ("s", "v")
+        place = "rad" if s == "phi" else "m"
+        x, speed = np.asarray(plan.known[f"{body}.{s}"]), np.asarray(plan.known[f"{body}.{v}"])
+        e = lacking[:, c] + force[:, c] - _smoothed(record.t, force[:, c], cutoff)
+        out.append(_moving(label, body, "N.m" if place == "rad" else "N", record.t, e, x, speed, place, cutoff, 1.0 / cutoff))
+    return out
+
+
+def channel_series(found: FoundMachine, label: str, cutoff: float) -> list[Series]:
+    """What the objective leaves of each channel, measured - predicted, against what the record tells of the motion."""
+    record, out = found.records[label], []
+    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
+    for name, at, e in left(found, label):
+        body, dot, _ = name.removeprefix("force on ").rpartition(".")
+        motion: dict[str, Any] = {"s": None, "v": None}
+        place = "m"
+        for s, v, unit in (("s", "v", "m"), ("phi", "w", "rad")):
+            of, rate = record.outputs.get(f"{body}{dot}{s}"), record.outputs.get(f"{body}{dot}{v}")
+            if of is not None or rate is not None:
+                smoothed = None if of is None else smooth(record.t, of, cutoff)
+                speed = smooth(record.t, rate, cutoff).x if rate is not None else smoothed.v if smoothed is not None else None
+                motion, place = {"s": None if smoothed is None else smoothed.x[at], "v": None if speed is None else speed[at]}, unit
+        unit = record.units[name].si_name if name in record.units else "N"
+        out.append(_moving(label, name, unit, record.t[at], e, motion["s"], motion["v"], place, np.inf, 0.0))
+    return out
+
+
+def left(found: FoundMachine, label: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """Of each channel of the objective: its name, the numbers of its samples in order, and measured - predicted there."""
+    i = list(found.records).index(label)
+    plan, samples = found.problem.plans[i], Samples(found.problem)
+    assert isinstance(plan, Plan)
+    shape, weight = np.shape(plan.weight), np.asarray(plan.weight)
+    at = samples.sample[samples.record == i].reshape(shape)
+    apart = -found.residuals[samples.record == i].reshape(shape) / np.where(weight > 0, weight, 1.0)
+    out = []
+    for c, name in enumerate(plan.names):
+        counted = np.asarray(plan.weight)[..., c] > 0
+        out.append((name, at[..., c][counted], apart[..., c][counted]))
+    return out
+
+
+def _moving(
+    record: str, of: str, unit: str, t: Any, e: Any, s: Any, v: Any, place: str, cutoff: float, reach: float
+) -> Series:  # fmt: skip
+    """The series without standstill, without the `reach` [s] around it and at both ends, and without samples that tell nothing new."""
+    step = float(np.median(np.diff(t)))
+    keep = np.ones(t.size, bool)
+    edge = int(np.ceil(2 * reach / step)) if reach else 0
+    if v is not None:
+        slow = np.abs(v) < _V_MIN * np.max(np.abs(v))
+        slow |= np.concatenate([[False], np.sign(v[1:]) != np.sign(v[:-1])])
+        near = int(np.ceil(reach / step))
+        keep = np.convolve(slow, np.ones(2 * near + 1), "same")[: t.size] < 0.5 if near else ~slow
+    keep[:edge] = keep[t.size - edge :] = False
+    # Three samples a period of the cutoff hold all that the filter leaves.
+    thin = max(int(1.0 / (3.0 * cutoff * step)), int(np.ceil(t.size / _MOST)), 1)
+    rows = np.flatnonzero(keep)[::thin]
+    if rows.size < 40:
+        raise ValueError(f"Record {record!r} has only {rows.size} samples in which {of!r} moves: too few to study. Record a longer motion.")
+    pick = lambda x: None if x is None else x[rows]  # noqa: E731
+    return Series(record, of, unit, bool(np.isfinite(cutoff)), t[rows], e[rows], pick(s), pick(v), place, cutoff)
+
+
+def _smoothed(t: np.ndarray, x: np.ndarray, cutoff: float) -> np.ndarray:
+    return x if np.ptp(x) <= 1e-12 * np.max(np.abs(x), initial=1e-300) else smooth(t, x, cutoff).x
+
+
+def _with_positions(bench: Bench, record: Record) -> Record:
+    """The record with the position of each body, corrected for what the fit knows of the sensors; an integral where only the speed is
+    measured."""
+    if not isinstance(bench.machine, Mechanism):
+        raise ValueError(f"a `{type(bench.machine).__name__}` does not say which force moves it")
+    outputs = {name: _true(bench, record, name) for name in record.outputs}
+    lay = MechanicalSystem(bench.machine).layout
+    for i in lay.bodies:
+        body, (s, v) = bench.machine.names[i], ("phi", "w") if bench.machine.parts[i].rotational else ("s", "v")
+        if f"{body}.{s}" in outputs:
+            continue
+        if f"{body}.{v}" not in outputs:
+            raise ValueError(f"the record measures neither {body}.{s} nor {body}.{v}")
+        outputs[f"{body}.{s}"] = float(getattr(bench.machine.parts[i], s)) + integral(record.t, outputs[f"{body}.{v}"])
+    return Record(record.t, record.inputs, outputs, hold=record.hold, name=record.name)
+
+
+def _true(bench: Bench, record: Record, name: str) -> np.ndarray:
+    """What the sensor of channel `name` would have recorded were it perfect."""
+    sensor, t = bench.outputs.at(name), record.t
+    x = (record.outputs[name] - float(sensor.offset) - float(sensor.drift) * (t - t[0])) / float(sensor.gain)
+    return np.interp(t + float(sensor.delay), t, x) if float(sensor.delay) else x
+
+
+@eqx.filter_jit
+def _compiled(objective: InverseDynamics, bench: Bench, plan: Plan) -> Array:
+    return objective.predict(bench, plan, None, frozenset(f"inputs.{n}" for n in plan.inputs))
+
+
+def _predicted(objective: InverseDynamics, bench: Bench, plan: Plan) -> np.ndarray:
+    return np.asarray(_compiled(objective, bench, plan))
+
+
+def _axis_series(bench: Bench, record: Record, label: str, cutoff: float) -> Series:
+    """The same of a machine of the user's own with one degree of freedom: inertia*a - load + friction."""
+    machine, names = bench.machine, state_names(bench.machine)
+    s, v, more = names[0], names[1], names[2:]
+    given = {name: _true(bench, record, name) for name in record.outputs}
+    missing = [name for name in more if name not in given]
+    if s not in given and v not in given or missing:
+        raise ValueError(f"the record does not measure {(missing or [s])[0]}")
+    x = given[s] if s in given else float(machine.start(jnp.asarray(record.t[0]))[0][0]) + integral(record.t, given[v])
+    motion = smooth(record.t, x, cutoff)
+    y = np.stack([motion.x, motion.v, *(_smoothed(record.t, given[n], cutoff) for n in more)], axis=1)
+    plan = plan_of(record, np.zeros((record.n, 1)), np.ones((record.n, 1)), {})
+    inertia, net = (np.asarray(a) for a in _axis_forces(bench, plan, y))
+    e = inertia * motion.a - _smoothed(record.t, net, cutoff)
+    turns = s.rpartition(".")[2] == "phi"
+    unit, place = ("N.m", "rad") if turns else ("N", "m")
+    return _moving(
+        label, s.rpartition(".")[0] or type(machine).__name__, unit, record.t, e, motion.x, motion.v, place, cutoff, 1.0 / cutoff
+    )
+
+
+@eqx.filter_jit
+def _axis_forces(bench: Bench, plan: Plan, y: Float[Numbers, "n k"]) -> tuple[Array, Array]:
+    """Inertia, and the force that acts by the model, at each sample; the machine slides the way its velocity says."""
+    machine = bench.machine
+    system: Any = driven(machine, jnp.asarray(plan.t), acting(bench, plan, frozenset(f"inputs.{n}" for n in plan.inputs)), plan.hold)
+
+    def one(t: Array, y: Array) -> tuple[Array, Array]:
+        mode = machine.begin(t, y)[1]
+        # What the axis is given as `args` inside a run.
+        args = None if system is machine else system._values(t, system.with_pieces(y, mode, t)[1])
+        pressed = machine.pressing(t, y, args)
+        if pressed is not None:
+            mode = mode.at[1].set(jnp.where(pressed < 0, -1, 1))
+        inertia = jnp.asarray(machine.inertia(t, y, args), dtype=float)
+        return inertia, machine.load(t, y, args) - machine.friction_force(t, y, mode, args)
+
+    return jax.vmap(one)(jnp.asarray(plan.t), jnp.asarray(y))

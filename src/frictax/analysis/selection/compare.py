@@ -1,0 +1,167 @@
+"""Which law a sweep asks for, or which structure records ask for."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.analysis.selection.structures import compare_structures
+from frictax.fitting.fit import fit
+from frictax.fitting.problem.initial_guess import starting_law
+from frictax.fitting.problem.losses import AbstractLoss
+from frictax.fitting.result.found import Found
+from frictax.fitting.result.printing import table
+from frictax.fitting.search.estimation import as_data, estimate_jit, with_values
+from frictax.fitting.search.methods import AbstractMethod
+from frictax.laws import Coulomb, Stribeck, Table
+from frictax.measurements.sweep import Sweep
+from frictax.parameters import UnknownName
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ComparedLaw:
+    """One law of a comparison.
+
+    - `left_out`: root mean square error [N or N.m] of each row when predicted from a fit of all the others.
+    - `remark`: why it was not chosen although its criterion is good; else empty.
+    """
+
+    name: str
+    found: Found
+    left_out: float
+    remark: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Laws fitted to one sweep, in the order given, with the one to take. Print it.
+
+    `best` has the least small-sample AIC among the laws whose terms are all identifiable; `reason` says so in words.
+    """
+
+    sweep: Sweep
+    rows: tuple[ComparedLaw, ...]
+    best: ComparedLaw
+    reason: str
+
+    def __getitem__(self, name: str) -> ComparedLaw:
+        known = {row.name: row for row in self.rows}
+        if name not in known:
+            raise UnknownName(f"There is no law {name!r} in this comparison. It has: {', '.join(known)}.")
+        return known[name]
+
+    def __str__(self) -> str:
+        force = self.best.found.shown_force
+        head = ("law", "numbers", f"rms {force.name}", f"left out {force.name}", "AICc", "BIC", "")
+        rows = []
+        for row in self.rows:
+            mark = "<- chosen" if row is self.best else row.remark
+            cells = (f"{row.found.rms / force.si:.4g}", f"{row.left_out / force.si:.4g}", f"{row.found.aicc:.1f}", f"{row.found.bic:.1f}")
+            rows.append((row.name, str(len(row.found.estimates)), *cells, mark))
+        return "\n".join([*table(head, rows), self.reason])
+
+    __repr__ = __str__
+
+
+def compare(
+    sweep: Any,
+    laws: Mapping[str, Any] | None = None,
+    *,
+    offset: float | None = None,
+    method: AbstractMethod | None = None,
+    loss: AbstractLoss | None = None,
+    **of_records: Any,
+) -> Any:
+    """Fit several laws to one sweep and say which it asks for; or several structures to records, by the options of
+    `frictax.analysis.selection.structures.compare_structures`: `objective`, `start`, `engine`, `cutoff`, `repeats`, `bands`.
+
+    **Arguments:** `sweep`: usually one direction, ``sweep.positive()``, for measured machines are rarely symmetric;
+    `laws`: by name, laws or `SteadyFriction` with start values; unless given, Coulomb, Stribeck with exponents 1 and 2,
+    and a table whose speeds are chosen from the data; `offset` [N or N.m]: start of a constant force beside each, as in `fit`.
+
+    **Returns:** a `Comparison`. A given sigma sets relative weights only, unless the sweep says that it is known.
+    The likelihoods are those of independent normal noise, so differences of AICc below 2 say little.
+
+    **Source:** K. P. Burnham, D. R. Anderson, *Model Selection and Multimodel Inference*, 2nd ed. (2002), section 2.4.
+    """
+    if not isinstance(sweep, Sweep):
+        _refuse({"offset": offset, "method": method, "loss": loss}, "sweeps", "records")
+        return compare_structures(sweep, laws, **of_records)
+    _refuse(of_records, "records", "a sweep")
+    rows = []
+    for name, law in (default_laws(sweep) if laws is None else laws).items():
+        found = fit(law, sweep, offset=offset, method=method, loss=loss)
+        remark = "not identifiable: " + ", ".join(found.identifiability.unknown) if found.identifiability.unknown else ""
+        rows.append(ComparedLaw(name, found, _left_out(found), remark))
+    if not rows:
+        raise ValueError("`compare` needs at least one law, got none. Leave `laws` out for the usual ones.")
+    candidates = [row for row in rows if not row.remark] or rows
+    best = min(candidates, key=lambda row: round(row.found.aicc, 6))  # of equals the first, the simplest
+    return Comparison(sweep, tuple(rows), best, _reason(rows, best))
+
+
+def _refuse(options: Mapping[str, Any], of: str, here: str) -> None:
+    given = next((name for name, value in options.items() if value is not None), None)
+    if given is not None:
+        raise ValueError(f"`compare`: `{given}` belongs to comparisons of {of}, and what is compared here is {here}. Leave it out.")
+
+
+def default_laws(sweep: Sweep) -> dict[str, Any]:
+    """The laws that `compare` tries, as starts: from the simplest on."""
+    speeds = np.unique(np.abs(sweep.velocity[~sweep.breakaway])).size
+    laws: dict[str, Any] = {"Coulomb": starting_law(Coulomb, sweep)}
+    if sweep.n > 5:
+        laws["Stribeck, exponent 1"] = starting_law(Stribeck, sweep, exponent=1.0)
+        laws["Stribeck, exponent 2"] = starting_law(Stribeck, sweep, exponent=2.0)
+    if speeds >= 6:
+        table = starting_law(Table, sweep)
+        laws[f"Table, {table.v.size} nodes"] = table
+    return laws
+
+
+def _left_out(found: Found) -> float:
+    """Leave-one-out: n refits from the full fit's values, each row with weight 0 once, by the function compiled for it."""
+    data = as_data(found.sweep)
+    if found.dof < 2:
+        return float("inf")
+    paths = tuple(dict.fromkeys(e.path for e in found.estimates))
+    start = with_values(found.model, paths, _inside(found))
+    predict = eqx.filter_jit(lambda x: data.predict(with_values(start, paths, x)))
+    errors = np.zeros(found.n)
+    for i in range(found.n):
+        without = eqx.tree_at(lambda d: d.weight, data, data.weight.at[i].set(0.0))
+        done = estimate_jit(without, start, paths, found.method, found.loss, found.sweep.sigma_known)
+        errors[i] = float(predict(done.x)[i]) - found.sweep.force[i]
+    return float(np.sqrt(np.mean(errors**2)))
+
+
+def _inside(found: Found) -> Any:
+    """The fitted values, with entries at their bound moved inside by a hundredth of the force (or by 1 %, for a ratio)."""
+    force = float(np.mean(np.abs(found.sweep.force)))
+    speed = float(np.max(np.abs(found.sweep.velocity)))
+    step = {"N": force, "N.m": force, "N.s/m": force / speed, "N.m.s/rad": force / speed, "s/m": 1 / speed, "s/rad": 1 / speed}
+    moved = [0.01 * step.get(e.unit, 1.0) if np.isnan(e.standard_error) else 0.0 for e in found.estimates]
+    return jnp.asarray([e.value for e in found.estimates]) + jnp.asarray(moved)
+
+
+def _reason(rows: list[ComparedLaw], best: ComparedLaw) -> str:
+    if not np.isfinite(best.found.aicc):
+        return f"{best.name} is chosen as the first: {best.found.n} rows are too few for the small-sample AIC."
+    text = f"{best.name} is chosen: it has the least AICc ({best.found.aicc:.1f})"
+    better = [row for row in rows if row.remark and row.found.aicc < best.found.aicc]
+    if better:
+        names = " and ".join(row.name for row in better)
+        text = f"{best.name} is chosen: {names} fit closer by AICc, but with terms that this sweep cannot identify"
+    elif any(row.remark for row in rows):
+        text += " and no term that this sweep cannot identify"
+    others = [row for row in rows if row is not best]
+    if others:
+        near = min(others, key=lambda row: row.found.aicc)
+        text += f"; {near.name} comes next ({near.found.aicc:.1f})."
+        if abs(near.found.aicc - best.found.aicc) < 2:
+            text += " The two differ by less than 2, which says little."
+        return text
+    return text + "."

@@ -1,0 +1,114 @@
+"""Records cut in stretches, and what a cross-validation leaves out of them together."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from frictax.analysis.errors.refits import Samples
+from frictax.fitting.problem.objectives import LARGEST_CUTOFF
+from frictax.fitting.problem.problem import Problem
+from frictax.measurements.filters import smooth
+from frictax.measurements.record import Record
+
+_LENGTH = 0.5  # s, where the objective has no windows
+
+Fold = tuple[Int[np.ndarray, " u"], tuple[str, ...]]
+
+
+class Stretches:
+    """Pieces of records that are left out of a fit as a whole: the windows of its objective, or half a second each.
+
+    `record`, `place`, `speed` (u,): the number of the record of each, where it lies in it (0 to 1), and its typical (median) speed, in
+    `unit`; `of_samples`: the number of the stretch of each sample, a record each.
+    """
+
+    def __init__(self, problem: Problem, records: Mapping[str, Record], cutoff: float) -> None:
+        each, self.unit = speeds(list(records.values()), cutoff)
+        record, place, speed, self.of_samples = [], [], [], []
+        for i, (r, plan) in enumerate(zip(records.values(), problem.plans, strict=True)):
+            rows = getattr(plan, "rows", None)
+            size = rows.shape[1] - 1 if rows is not None else max(round(_LENGTH * r.rate), 2)
+            count = max((r.n - 1) // size, 1)
+            # The first sample of a window is where it starts, and is not counted.
+            at = np.clip((np.arange(r.n) - 1) // size, 0, count - 1)
+            self.of_samples.append(len(record) + at)
+            record += [i] * count
+            place += [(j + 0.5) / count for j in range(count)]
+            speed += [float(np.median(each[i][at == j])) for j in range(count)]
+        self.record, self.place, self.speed = np.asarray(record), np.asarray(place), np.asarray(speed)
+
+    def of(self, problem: Problem) -> Int[np.ndarray, " m"]:
+        """The stretch of each residual of a problem of the same records."""
+        return Samples(problem).of([x.astype(float) for x in self.of_samples]).astype(int)
+
+    def repeats(self, parts: int) -> Fold:
+        """The fold of each stretch, and the names of the folds, where each of `parts` equal parts of each record is left out."""
+        return _numbered(self.record * parts + np.floor(self.place * parts).astype(int), lambda f: f"part {f % parts + 1} of {parts}")
+
+    def records(self, labels: Sequence[str]) -> Fold:
+        """The same where whole records are left out."""
+        return _numbered(self.record, lambda f: labels[f])
+
+    def bands(self, count: int) -> Fold:
+        """The same where bands of speed are left out, cut where few stretches lie."""
+        band = natural_classes(self.speed, count)
+
+        def name(b: int) -> str:
+            mine = self.speed[band == b]
+            return f"{mine.min():.3g} to {mine.max():.3g} {self.unit}"
+
+        return _numbered(band, name)
+
+
+def speeds(records: Sequence[Record], cutoff: float) -> tuple[list[Float[np.ndarray, " n"]], str]:
+    """How fast the machine moves at each sample, and the unit: |v| of its only body, or the mean of |v|/max|v| over several."""
+    found = [{b: np.abs(v) for b, v in body_speeds(r, cutoff).items()} for r in records]
+    if all(len(here) == 1 for here in found):
+        turns = all(r.units[n].rotational for r in records for n in r.outputs if n in r.units)
+        return [next(iter(here.values())) for here in found], "rad/s" if turns else "m/s"
+    highest = {b: max(float(here[b].max()) for here in found if b in here) or 1.0 for b in dict.fromkeys(b for here in found for b in here)}
+    return [np.mean([v / highest[b] for b, v in here.items()], axis=0) for here in found], "of the highest speeds"
+
+
+def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " n"]]:
+    """The speed of each body [m/s or rad/s], smoothed at `cutoff` [Hz]; where none is measured, the rates of all outputs."""
+    out, cutoff = {}, min(cutoff, LARGEST_CUTOFF * record.rate)
+    moving = [n for n in record.outputs if n.rpartition(".")[2] in ("s", "phi", "v", "w")] or list(record.outputs)
+    for name in moving:
+        body, _, variable = name.rpartition(".")
+        smoothed = smooth(record.t, record.outputs[name], cutoff)
+        out[body] = smoothed.x if variable in ("v", "w") else smoothed.v
+    return out
+
+
+def natural_classes(values: Float[np.ndarray, " n"], count: int) -> Int[np.ndarray, " n"]:
+    """The class of each value when they are cut in `count` classes, the lowest first, with the least sum of squares within classes.
+
+    **Source:** W. D. Fisher, "On grouping for maximum homogeneity", Journal of the American Statistical Association 53 (1958).
+
+    >>> import numpy as np
+    >>> natural_classes(np.array([1.0, 5.1, 1.1, 9.0, 5.0, 9.2]), 3).tolist()
+    [0, 1, 0, 2, 1, 2]
+    """
+    order = np.argsort(values, kind="stable")
+    x = values[order] - np.mean(values)
+    n, count = x.size, min(count, np.unique(x).size)
+    sums, squares = (np.concatenate([[0.0], np.cumsum(a)]) for a in (x, x**2))
+    size = np.arange(n + 1) - np.arange(n + 1)[:, None]  # of a class from one number on and below another
+    within = squares - squares[:, None] - (sums - sums[:, None]) ** 2 / np.maximum(size, 1)
+    within = np.where(size > 0, within, np.inf)
+    least, cuts = within[0], []
+    for _ in range(count - 1):
+        cuts.append(np.argmin(least[:, None] + within, axis=0))
+        least = np.min(least[:, None] + within, axis=0)
+    out, last = np.zeros(n, int), n
+    for k in reversed(range(1, count)):
+        first = int(cuts[k - 1][last])
+        out[order[first:last]], last = k, first
+    return out
+
+
+def _numbered(fold: np.ndarray, name: Callable[[int], str]) -> Fold:
+    present, number = np.unique(fold, return_inverse=True)
+    return number, tuple(name(int(f)) for f in present)

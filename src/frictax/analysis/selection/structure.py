@@ -1,0 +1,97 @@
+"""A machine as a hypothesis, and what a comparison of several says."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from frictax.analysis.selection.cross_validation import HeldOut
+from frictax.fitting.problem.priors import AbstractPrior
+from frictax.fitting.problem.sensors import Instrument
+from frictax.fitting.result.fit_result import FoundMachine
+from frictax.handover import Verb
+from frictax.measurements.record import Record
+from frictax.mechanism import AbstractHybridSystem, Mechanism
+from frictax.parameters import UnknownName
+
+
+@dataclasses.dataclass(frozen=True)
+class Structure:
+    """A machine as a hypothesis: which laws and parts it has, and which of its numbers may move. All but `model` are as in `fit`."""
+
+    model: Any
+    free: str | Iterable[str] | None = None
+    own: Any = ()
+    priors: Sequence[AbstractPrior] = ()
+    instruments: Mapping[str, Instrument] = dataclasses.field(default_factory=dict)
+    bounds: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, Mechanism | AbstractHybridSystem):
+            raise ValueError(f"`Structure.model` must be a `Mechanism` or a hybrid system of your own, got {self.model!r}.")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ComparedStructure:
+    """One structure of a comparison.
+
+    - `found`: its fit to all records; `numbers`: how many it fitted.
+    - `trajectory`: root mean square of a free run from the measured start over all that windows cover (of the closed loop, where the
+      objective is one), in the unit of the output, of several outputs in their standard deviations; `force`: that of what inverse dynamics
+      leaves [N or N.m] at the fitted values, nan where that cannot be had; `mean_square` of the objective's weighted residuals.
+    - `aic`, `bic`: of residuals of which `StructureComparison.n_eff` are independent.
+    - `held_out`: errors in what was left out of the fit, by ``"repeats"``, ``"speeds"`` and, of several records, ``"records"``.
+    - `implausible`: why it cannot be the machine; `doubts`: what else to know.
+    """
+
+    name: str
+    found: FoundMachine
+    trajectory: float
+    force: float
+    mean_square: float
+    aic: float
+    bic: float
+    held_out: Mapping[str, HeldOut]
+    implausible: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+    @property
+    def numbers(self) -> int:
+        return len(self.found.estimates)
+
+    @property
+    def remark(self) -> str:
+        """What speaks against it, in words; else empty."""
+        return "; ".join((*self.implausible, *self.doubts))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class StructureComparison:
+    """Structures fitted to the same records, in the order given, with the one to take. Print it, or draw it by `plot()`.
+
+    `best`: see `frictax.analysis.selection.selection_rule.chosen`; `reason` says in words why it, and why not those that fit closer.
+    `n_eff`: how many independent samples the residuals are worth; `unit` of the trajectory, `force_unit`.
+    """
+
+    records: Mapping[str, Record]
+    rows: tuple[ComparedStructure, ...]
+    best: ComparedStructure
+    reason: str
+    n_eff: float
+    unit: str
+    force_unit: str
+    cutoff: float
+
+    def __getitem__(self, name: str) -> ComparedStructure:
+        known = {row.name: row for row in self.rows}
+        if name not in known:
+            raise UnknownName(f"There is no structure {name!r} in this comparison. It has: {', '.join(known)}.")
+        return known[name]
+
+    plot = Verb("frictax.report.structures_figure:draw_structures")
+
+    _text = Verb("frictax.analysis.selection.structures_text:structures_text")
+
+    def __str__(self) -> str:
+        return self._text()
+
+    __repr__ = __str__

@@ -1,0 +1,48 @@
+"""A comparison of structures as text."""
+
+import numpy as np
+
+from frictax.analysis.selection.structure import StructureComparison
+from frictax.fitting.result.printing import table
+
+_SIZES = (("", 1.0), ("m", 1e-3), ("µ", 1e-6))
+
+
+def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The head and the cells of the table."""
+    unit, size = _handy(made.unit, [row.trajectory for row in made.rows])
+    out_unit, out_size = _handy(made.unit, [held.trajectory_rms for row in made.rows for held in row.held_out.values()])
+    schemes = list(made.rows[0].held_out)
+    head = [
+        "structure", "numbers", f"free run {unit}", f"force {made.force_unit}",
+        *(f"{by} {u}" for by in schemes for u in (out_unit, made.force_unit)), "AIC", "BIC", "",
+    ]  # fmt: skip
+    rows = []
+    for row in made.rows:
+        left = [x for by in schemes for x in (row.held_out[by].trajectory_rms / out_size, row.held_out[by].force_rms)]
+        mark = "<- chosen" if row is made.best else "implausible" if row.implausible else ""
+        cells = [f"{row.trajectory / size:.4g}", f"{row.force:.4g}", *(f"{x:.3g}" for x in left), f"{row.aic:.1f}", f"{row.bic:.1f}"]
+        rows.append((row.name, str(row.numbers), *(c.replace("nan", "-") for c in cells), mark))
+    return tuple(head), rows
+
+
+def structures_text(made: StructureComparison) -> str:
+    """The table that is printed, with a line for each remark and the reason."""
+    lines = [
+        f"Structures fitted to {', '.join(made.records)} by {type(made.best.found.problem.objective).__name__}; "
+        f"{', '.join(made.rows[0].held_out)}: error in what was left out",
+        *table(*structures_rows(made)),
+        *(f"! {row.name}: {remark}" for row in made.rows for remark in (*row.implausible, *row.doubts)),
+        made.reason,
+    ]
+    return "\n".join(lines)
+
+
+def _handy(unit: str, values: list[float]) -> tuple[str, float]:
+    """The unit with a prefix that makes the least value a handy number, and its size."""
+    if unit == "sd":
+        return "x sd", 1.0
+    known = [v for v in values if np.isfinite(v) and v > 0]
+    least = min(known, default=1.0)
+    prefix, size = next(((p, s) for p, s in _SIZES if least >= 0.01 * s), _SIZES[-1])
+    return f"{prefix}{unit}", size

@@ -1,0 +1,87 @@
+"""Start values from the data, so that a user need give none."""
+
+from typing import Any
+
+import numpy as np
+
+from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
+from frictax.measurements.sweep import Sweep
+
+
+def starting_law(kind: type[AbstractLaw], sweep: Sweep, *, exponent: float = 1.0, nodes: Any = None) -> Any:
+    """A law of that kind near the sweep, each value inside its domain, from which a fit can start.
+
+    The terms that enter linearly are found by least squares with values >= 0; `fexp` is searched on a grid between the
+    inverse of the highest speed and that of the lowest. A table gets `nodes` speeds, one of them 0, the others at
+    quantiles of the measured ones.
+
+    **Arguments:** `kind`: `Coulomb`, `Stribeck` or `Table`; `exponent` for `Stribeck`; `nodes` for `Table`: how many (>= 2), or which
+    speeds; a third of the number of measured speeds unless given, at most 6.
+
+    **Raises:** `ValueError` for another kind of law.
+
+    >>> import frictax as fx
+    >>> sweep = fx.Sweep([1, 2, 3, 4], [7.0, 8.0, 9.0, 10.0], velocity_unit="m/s", force_unit="N")
+    >>> law = fx.starting_law(fx.Coulomb, sweep)
+    >>> round(float(law.F_Coulomb), 6), round(float(law.F_prop), 6)
+    (6.0, 1.0)
+    """
+    sliding = ~sweep.breakaway
+    v = np.abs(sweep.velocity[sliding])
+    f = (sweep.force * sweep.direction)[sliding]
+    w = np.ones_like(v) if sweep.sigma is None else sweep.sigma.mean() / sweep.sigma[sliding]
+    size = max(float(np.mean(np.abs(f))), 1e-30)
+    least = 0.01 * size  # a start on the edge of its domain could not leave it
+    if kind is Coulomb:
+        (constant, slope), _ = _nonnegative(w, f, np.ones_like(v), v)
+        return Coulomb(F_Coulomb=max(constant, least), F_prop=max(slope, least / v.max()))
+    if kind is Stribeck:
+        best: Any = None
+        for fexp in np.geomspace(0.5 / v.max(), 2.0 / v.min(), 60):
+            terms, misfit = _nonnegative(w, f, v, np.ones_like(v), np.exp(-((fexp * v) ** exponent)))
+            if best is None or misfit < best[0]:
+                best = (misfit, fexp, terms)
+        _, fexp, (slope, constant, dip) = best
+        values = {"F_prop": max(slope, least / v.max()), "F_Coulomb": max(constant, least), "F_Stribeck": max(dip, least)}
+        return Stribeck(**values, fexp=fexp, exponent=exponent)
+    if kind is Table:
+        at = table_nodes(v, nodes) if nodes is None or isinstance(nodes, int) else np.asarray(nodes, dtype=float)
+        if at.size == 1:
+            return Table([[at[0], size]])
+        hats = [np.interp(v, at, row) for row in np.eye(at.size)]
+        # a faint pull towards the mean keeps a node between whose neighbours nothing was measured near the curve
+        pull = [np.concatenate([hat * w, 1e-3 * row]) for hat, row in zip(hats, np.eye(at.size), strict=True)]
+        terms, _ = _nonnegative(np.ones(v.size + at.size), np.concatenate([f * w, np.full(at.size, 1e-3 * size)]), *pull)
+        return Table(np.column_stack([at, np.maximum(terms, least)]))
+    name = getattr(kind, "__name__", repr(kind))
+    raise ValueError(f"A start is known for Coulomb, Stribeck and Table, not for {name}. Give a law with start values: {name}(...).")
+
+
+def near_law(law: AbstractLaw, sweep: Sweep) -> AbstractLaw | None:
+    """A law of the same form as `law`, near the sweep; None for a form that is not known here."""
+    if isinstance(law, Coulomb):
+        return starting_law(Coulomb, sweep)
+    if isinstance(law, Stribeck):
+        return starting_law(Stribeck, sweep, exponent=float(law.exponent))
+    if isinstance(law, Table):
+        return starting_law(Table, sweep, nodes=np.asarray(law.v))
+    return None
+
+
+def table_nodes(speeds: np.ndarray, nodes: int | None = None) -> np.ndarray:
+    """Speeds for a table: 0, the highest measured speed, and quantiles between."""
+    distinct = np.unique(speeds)
+    count = int(np.clip(distinct.size // 3, 2, 6)) if nodes is None else nodes
+    if not 2 <= count <= distinct.size:
+        raise ValueError(f"A table of this sweep must have 2 to {distinct.size} nodes, one for each speed at most, got {count}.")
+    inner = np.quantile(distinct, np.linspace(0.0, 1.0, count)[1:])
+    return np.concatenate([[0.0], inner])
+
+
+def _nonnegative(weight: np.ndarray, f: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, float]:
+    from scipy.optimize import nnls
+
+    matrix = np.column_stack(columns) * weight[:, None]
+    size = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
+    terms, misfit = nnls(matrix / size, f * weight)
+    return terms / size, float(misfit)

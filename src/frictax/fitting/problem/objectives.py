@@ -1,0 +1,394 @@
+"""What a fit compares with a record, and from where."""
+
+import abc
+import functools
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from frictax.engine import OnSamples, Result
+from frictax.fitting.problem.sensors import perfect
+from frictax.fitting.problem.setup import Bench, driven, simulated, state_names
+from frictax.measurements.filters import smooth
+from frictax.measurements.record import Record
+from frictax.mechanism import Mechanism, PositionController
+from frictax.parameters import Numbers, get
+from frictax.parameters.held import hold
+from frictax.pytree import parcel, static
+
+LARGEST_CUTOFF = 0.45  # of a record's rate: a filter that still passes something, and takes something away
+
+
+@parcel
+class Plan:
+    """A record as arrays, ready for its objective.
+
+    - `t` (n,), `inputs`; `rows`: numbers of the samples of each window (w, k), or None for the record in one piece.
+    - `measured`, `weight` (..., c): what the predictions are compared with, and 1/sd; 0 leaves a value out.
+    - `known`: states over the record, as smoothed sensors have them, with derivatives where the objective needs these.
+    - `start`: which states a run or each window starts from, with what the sensors have of them there.
+    - `goes_on` (w,): whether a window begins where the one before has ended, instead.
+    - `finer`: of a run in one piece, how its steps are divided over gaps.
+    """
+
+    t: Float[Numbers, " n"]
+    inputs: dict[str, Numbers]
+    measured: Float[Numbers, "*w k c"]
+    weight: Float[Numbers, "*w k c"]
+    start: dict[str, Numbers]
+    known: dict[str, Numbers]
+    rows: Int[Numbers, "w k"] | None
+    goes_on: Bool[Numbers, " w"] | None
+    names: tuple[str, ...] = static()
+    hold: bool = static()
+    finer: tuple[tuple[int, int], ...] = static()
+
+
+class AbstractObjective(abc.ABC):
+    """How the parameters of a machine are judged by a record."""
+
+    @abc.abstractmethod
+    def plan(self, machine: Any, record: Record) -> Plan:
+        """What can be made ready before the search; raises `ValueError` where the record does not hold what is needed."""
+
+    @abc.abstractmethod
+    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+        """What stands against `plan.measured`; not finite where a run failed. To be compiled and differentiated."""
+
+    def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
+        """How the run of `predict` ends; of several, the first that fails."""
+        del bench, plan, engine, delayed
+        return Result.successful
+
+    def machine(self, model: Any) -> Any:
+        """The machine that is simulated in place of `model`."""
+        return model
+
+    def fits_starts(self) -> bool:
+        """Whether the search moves what `Plan.start` holds, an entry for each window."""
+        return False
+
+    def drives(self) -> tuple[str, ...]:
+        """The drives in whose place it puts controllers, so that the record's inputs under their names are references."""
+        return ()
+
+    def in_units_of_outputs(self) -> bool:
+        """Whether residuals are those of the record's outputs, weighed by their standard deviations."""
+        return True
+
+
+@parcel
+class FreeRun(AbstractObjective):
+    """The whole record in one run under its inputs: nothing measured is fed back.
+
+    The severest judge and, as a criterion to fit on, the worst conditioned: errors of force add up to errors of position. Fit few
+    parameters on it, or take `Windows` and use the free run as a score.
+
+    **Arguments:** `measured_start`: whether bodies start where the record says, after smoothing at `cutoff` [Hz]; else, as the model says
+    (then positions and speeds at the start can be fitted: ``free=["mass.s", "mass.v"]``).
+    """
+
+    measured_start: bool = static(default=False)
+    cutoff: float = static(default=50.0)
+
+    def __post_init__(self) -> None:
+        check_positive(self, "cutoff", "Hz")
+        check_bool(self, "measured_start")
+
+    def plan(self, machine: Any, record: Record) -> Plan:
+        measured, weight = _channels(record)
+        known = _states(machine, record, self.cutoff) if self.measured_start else {}
+        return plan_of(record, measured, weight, {name: x[0] for name, x in known.items()}, known=known)
+
+    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+        return self._run(bench, plan, engine, delayed)[0]
+
+    def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
+        return self._run(bench, plan, engine, delayed)[1]
+
+    def _run(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> tuple[Array, Any]:
+        system = driven(bench.machine, plan.t, acting(bench, plan, delayed), plan.hold)
+        values, result, _ = simulated(system, plan.t, plan.names, dividing(engine, plan), measured_starts(bench, plan, delayed))
+        return _recorded(bench, plan.names, plan.t, values, plan.t[0], delayed, plan.measured), result
+
+
+@parcel
+class ClosedLoop(AbstractObjective):
+    """A free run with known controllers in the place of drives: the record's input under a drive's name is then its reference.
+
+    The controller holds the machine near the measured motion, so that errors do not add up. It acts without delay: the delay of a
+    digital one is put down to the machine, whose mass is found too small (see `PositionController`). Take `Windows` where that matters.
+
+    **Arguments:** `controllers`: drive -> `PositionController`; `measured_start`, `cutoff` as for `FreeRun`.
+    """
+
+    controllers: dict[str, PositionController]
+    measured_start: bool = static(default=True)
+    cutoff: float = static(default=50.0)
+
+    def __post_init__(self) -> None:
+        check_positive(self, "cutoff", "Hz")
+        check_bool(self, "measured_start")
+        if not isinstance(self.controllers, Mapping):
+            raise ValueError(
+                f"`ClosedLoop.controllers` must be a dict of drive -> controller, got a {type(self.controllers).__name__}. "
+                'Write ClosedLoop({"drive": PositionController(...)}).'
+            )
+        if not self.controllers:
+            raise ValueError(
+                '`ClosedLoop.controllers` must hold a controller, got none. Write ClosedLoop({"drive": PositionController(...)}), '
+                "or take `FreeRun()`."
+            )
+        for name, part in self.controllers.items():
+            if not isinstance(part, PositionController):
+                raise ValueError(
+                    f"`ClosedLoop.controllers` must hold controllers, got {part!r} for {name!r}. Write PositionController(...)."
+                )
+
+    def drives(self) -> tuple[str, ...]:
+        return tuple(self.controllers)
+
+    def machine(self, model: Any) -> Any:
+        if not isinstance(model, Mechanism):
+            raise ValueError("`ClosedLoop` needs a `Mechanism`. Write the controller into a machine of your own, and use `FreeRun`.")
+        for name in self.controllers:
+            model[name]  # raises for a name that no part has
+        return Mechanism(**{**dict(model.named_parts()), **self.controllers})
+
+    def plan(self, machine: Any, record: Record) -> Plan:
+        if record.hold:
+            raise ValueError(
+                f"Record {record.name!r} holds its inputs between samples, and a reference that moves in steps makes a controller without "
+                "delay jerk. Read it with hold=False for `ClosedLoop`."
+            )
+        return FreeRun(self.measured_start, self.cutoff).plan(machine, record)
+
+    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+        return FreeRun(self.measured_start, self.cutoff).predict(bench, plan, engine, delayed)
+
+    def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
+        return FreeRun(self.measured_start, self.cutoff).result(bench, plan, engine, delayed)
+
+
+@parcel
+class Windows(AbstractObjective):
+    """The record cut in windows, each a run of its own from the smoothed measurement; all are simulated in one program (multiple shooting).
+
+    Well conditioned where a free run is not, and what is fitted is friction and not the sum of all errors since the start. Of each window
+    the first sample is not counted, since the run starts there, nor what a delayed sensor shows of the time before, nor what comes after a
+    gap. That the starts are measured too, the intervals do not know.
+
+    **Arguments:** `length` of a window [s]; `cutoff` [Hz] of the zero-phase filter that the starts are read from; `free_starts`: whether
+    the starts are found with the parameters, each from its own window, instead of being trusted. Then the first samples count too.
+
+    **Source:** H. G. Bock, "Recent advances in parameter identification techniques for O.D.E.", 1983 (multiple shooting).
+    """
+
+    length: float = static(default=0.5)
+    cutoff: float = static(default=50.0)
+    free_starts: bool = static(default=False)
+
+    def __post_init__(self) -> None:
+        check_positive(self, "length", "s")
+        check_positive(self, "cutoff", "Hz")
+        check_bool(self, "free_starts")
+
+    def plan(self, machine: Any, record: Record) -> Plan:
+        size = int(round(self.length * record.rate)) + 1
+        count = (record.n - 1) // max(size - 1, 1)
+        if size < 3 or count < 1:
+            raise ValueError(
+                f"`Windows.length` must hold at least 2 steps and fit in record {record.name!r} ({record.duration:g} s at "
+                f"{record.rate:g} Hz), got {self.length:g} s. Give a length between {2 / record.rate:g} and {record.duration:g} s."
+            )
+        rows = (size - 1) * np.arange(count)[:, None] + np.arange(size)
+        measured, weight = (x[rows] for x in _channels(record))
+        if not self.free_starts:
+            weight[:, 0] = 0.0
+        after = np.zeros(rows.shape, bool)  # what comes after a gap, over which a window is led by one step
+        for i, _ in OnSamples().over_gaps(record.t).finer:
+            after |= (rows > i) & (rows[:, :1] <= i)
+        weight[after] = 0.0
+        known = _states(machine, record, self.cutoff)
+        return plan_of(record, measured, weight, {name: x[rows[:, 0]] for name, x in known.items()}, rows, known)
+
+    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+        return self._runs(bench, plan, engine, delayed)[0]
+
+    def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
+        results = self._runs(bench, plan, engine, delayed)[1]
+        first = jnp.argmax(results != Result.successful)
+        return jax.tree_util.tree_map(lambda a: a[first], results)
+
+    def _runs(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> tuple[Array, Any]:
+        given, times = acting(bench, plan, delayed), jnp.asarray(plan.t)
+
+        def window(rows: Numbers, start: Mapping[str, Numbers], measured: Numbers) -> tuple[Array, tuple[Array, Any]]:
+            t = times[rows]
+            system = driven(bench.machine, t, {name: x[rows] for name, x in given.items()}, plan.hold)
+            values, result, end = simulated(system, t, plan.names, engine, start)
+            return end, (_recorded(bench, plan.names, t, values, times[0], delayed, measured), result)
+
+        assert plan.rows is not None
+        assert plan.goes_on is not None
+        names, measured = state_names(bench.machine), jnp.asarray(plan.measured)
+        begins = {name: jnp.asarray(x) for name, x in (plan.start if self.free_starts else measured_starts(bench, plan, delayed)).items()}
+        if not in_turn():
+            return jax.vmap(window)(plan.rows, begins, measured)[1]
+
+        def after(end: Array, at: tuple[Numbers, Any, Mapping[str, Numbers], Numbers]) -> tuple[Array, tuple[Array, Any]]:
+            rows, goes_on, start, measured = at
+            end, out = window(rows, {name: jnp.where(goes_on, end[names.index(name)], x) for name, x in start.items()}, measured)
+            return end[: len(names)], out
+
+        # What is handed on has derivatives, and JAX is spared tracing all twice to find that out.
+        floats = jax.tree_util.tree_leaves(eqx.filter(bench, eqx.is_inexact_array))
+        nought = 0.0 * sum((jnp.sum(jnp.where(jnp.isfinite(x), x, 0.0)) for x in floats), start=jnp.zeros(()))
+        each = jnp.asarray(plan.rows), jnp.asarray(plan.goes_on), begins, measured
+        return jax.lax.scan(after, jnp.zeros(len(names)) + nought, each)[1]
+
+    def fits_starts(self) -> bool:
+        return self.free_starts
+
+
+def in_turn() -> bool:
+    """Whether windows are simulated one after the other: on a processor, 3 to 5 times as fast as side by side."""
+    return jax.default_backend() == "cpu"
+
+
+def dividing(engine: Any, plan: Plan) -> Any:
+    """`engine` with steps no longer than usual where the record has a gap."""
+    if not plan.finer or not isinstance(engine, OnSamples):
+        return engine
+    return OnSamples(engine.solver, engine.substeps, engine.max_events, engine.adjoint, plan.finer)
+
+
+def acting(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
+    """The inputs as they act on the machine."""
+    return {name: bench.inputs.at(name)(plan.t, x, plan.t[0], f"inputs.{name}" in delayed) for name, x in plan.inputs.items()}
+
+
+def _recorded(
+    bench: Bench, names: tuple[str, ...], t: Numbers, values: Array, t0: Any, delayed: frozenset[str], measured: Numbers
+) -> Array:
+    """The outputs as the sensors record them. What a delayed one shows of the time before the run or after it is what was measured, so that
+    it does not count; of a delay of more than a quarter of the run, that of its first or last moment."""
+    columns = []
+    for i, name in enumerate(names):
+        sensor, late = bench.outputs.at(name), f"outputs.{name}" in delayed
+        shown = sensor(t, values[:, i], t0, late)
+        if late:
+            of = t - hold(sensor.delay)
+            unknown = ((of < t[0]) | (of > t[-1])) & (jnp.abs(hold(sensor.delay)) <= 0.25 * (t[-1] - t[0]))
+            shown = jnp.where(unknown & jnp.isfinite(shown), jnp.asarray(measured)[:, i], shown)
+        columns.append(shown)
+    return jnp.stack(columns, axis=1)
+
+
+def measured_starts(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
+    """The states in which the run or each window begins, without what sensors add to them."""
+    rows = 0 if plan.rows is None else plan.rows[:, 0]
+    return {name: undone(bench, plan, name, *seen_in(name, plan.names), rows, delayed) for name in plan.start}
+
+
+def undone(bench: Bench, plan: Plan, name: str, of: str, order: int, rows: Any, delayed: frozenset[str]) -> Array:
+    """`plan.known[name]` at the samples `rows`, read from channel `of` or its derivative of that `order`, without what its sensor adds; of
+    order -1 its integral, from where the machine starts."""
+    t, read = jnp.asarray(plan.t), jnp.asarray(plan.known[name])
+    sensor, at = bench.outputs.at(of) if bench.outputs.has(of) else perfect(), t[rows]
+    if f"outputs.{of}" in delayed:
+        at = at + sensor.delay
+        read = jnp.interp(at, t, read)
+    else:
+        read = read[rows]
+    return jnp.asarray(sensor.undone(at, read, t[0], order)) + (get(bench.machine, name) if order < 0 else 0.0)
+
+
+def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
+    """The channel that a state is read from, and as which derivative of it."""
+    if name in channels:
+        return name, 0
+    velocity = _sibling(name, _VELOCITIES)
+    return (velocity, -1) if velocity is not None and velocity in channels else (_sibling(name, _POSITIONS) or name, 1)
+
+
+_POSITIONS, _VELOCITIES = {"v": "s", "w": "phi"}, {"s": "v", "phi": "w"}
+
+
+def _sibling(name: str, of: Mapping[str, str]) -> str | None:
+    """The position of which the state `name` is the velocity, or the other way; None where it is none."""
+    body, dot, variable = name.rpartition(".")
+    return f"{body}{dot}{of[variable]}" if variable in of else None
+
+
+def integral(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Of `x` over time, from 0."""
+    return np.concatenate([[0.0], np.cumsum(0.5 * (x[1:] + x[:-1]) * np.diff(t))])
+
+
+def plan_of(
+    record: Record, measured: Any, weight: Any, start: Mapping[str, Any], rows: Any = None, known: Any = None, names: Any = None
+) -> Plan:
+    array = lambda x: np.asarray(x, dtype=float)  # noqa: E731
+    inputs: dict[str, Numbers] = {name: array(x) for name, x in record.inputs.items()}
+    known = {name: array(x) for name, x in (known or {}).items()}
+    start = {name: array(x) for name, x in start.items()}
+    goes_on = None if rows is None else np.zeros(len(rows), bool)
+    names = tuple(names or record.outputs)
+    finer = _usual().over_gaps(record.t).finer if rows is None else ()
+    return Plan(array(record.t), inputs, array(measured), array(weight), start, known, rows, goes_on, names, record.hold, finer)
+
+
+@functools.cache
+def _usual() -> OnSamples:
+    return OnSamples()
+
+
+def _channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
+    """Measured values and their weights, a column a channel."""
+    measured = np.stack(list(record.outputs.values()), axis=1)
+    sd: list[Any] = [record.sd.get(name) for name in record.outputs]
+    return measured, np.stack([np.broadcast_to(1.0 / np.asarray(1.0 if s is None else s), record.n) for s in sd], axis=1)
+
+
+def _states(machine: Any, record: Record, cutoff: float) -> dict[str, np.ndarray]:
+    """The states of the machine over the record, from the smoothed measurement."""
+    names, out = state_names(machine), {}
+    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
+    for name in names:
+        of, rate = _sibling(name, _POSITIONS), _sibling(name, _VELOCITIES)
+        if name in record.outputs:
+            out[name] = smooth(record.t, record.outputs[name], cutoff).x
+        elif of in record.outputs:
+            out[name] = smooth(record.t, record.outputs[of], cutoff).v
+        elif rate in record.outputs and isinstance(machine, Mechanism):
+            out[name] = integral(record.t, smooth(record.t, record.outputs[rate], cutoff).x)
+        else:
+            other = f" or {of or rate!r}" if of or rate else ""
+            raise ValueError(
+                f"Record {record.name!r} must measure {name!r}{other}, from which the runs start; it measures "
+                f"{', '.join(record.outputs)}. Take `FreeRun()`, which starts from the model's own values."
+            )
+    if not names:
+        raise ValueError(
+            f"`{type(machine).__name__}` must say which variables its states are before runs can start from a measurement: "
+            "write `states(self)`."
+        )
+    return out
+
+
+def check_bool(objective: Any, field: str) -> None:
+    value = getattr(objective, field)
+    if not isinstance(value, bool):
+        raise ValueError(f"`{type(objective).__name__}.{field}` must be True or False, got {value!r}. Leave it out for the usual.")
+
+
+def check_positive(objective: Any, field: str, unit: str) -> None:
+    value = getattr(objective, field)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not (np.isfinite(value) and value > 0):
+        raise ValueError(f"`{type(objective).__name__}.{field}` must be a number > 0 [{unit}], got {value!r}.")

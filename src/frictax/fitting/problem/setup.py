@@ -1,0 +1,185 @@
+"""The machine on its test bench: what a fit moves the parameters of."""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from frictax.engine import Adaptive, OnSamples, walk
+from frictax.measurements.record import Record
+from frictax.mechanism import AbstractHybridSystem, Driven, Force, MechanicalSystem, Mechanism, Torque, hybrid
+from frictax.mechanism.variables import variables_at
+from frictax.parameters import Numbers, children
+from frictax.pytree import parcel
+from frictax.signals import AbstractSignal, Sampled
+
+
+class Named(eqx.Module):
+    """Things under names, which may be joined by dots: ``mass.s`` stands below ``mass``."""
+
+    things: tuple[Any, ...]
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, things: Mapping[str, Any]) -> "Named":
+        tree: dict[str, Any] = {}
+        for name, thing in things.items():
+            node, *_, last = tree, *name.split(".")
+            for step in name.split(".")[:-1]:
+                node = node.setdefault(step, {})
+            node[last] = thing
+        return cls._from(tree)
+
+    @classmethod
+    def _from(cls, tree: dict[str, Any]) -> "Named":
+        return cls(tuple(cls._from(v) if isinstance(v, dict) else v for v in tree.values()), tuple(tree))
+
+    def named_parts(self) -> Iterator[tuple[str, Any]]:
+        return zip(self.names, self.things, strict=True)
+
+    def at(self, name: str) -> Any:
+        """The thing called `name`."""
+        first, _, rest = name.partition(".")
+        thing = self.things[self.names.index(first)]
+        return Named.at(thing, rest) if rest else thing  # asked of the class: a method bound to a module is itself a new module
+
+    def has(self, name: str) -> bool:
+        """Whether there is a thing called `name`."""
+        first, _, rest = name.partition(".")
+        if first not in self.names:
+            return False
+        thing = self.things[self.names.index(first)]
+        return Named.has(thing, rest) if isinstance(thing, Named) and rest else not rest
+
+
+@parcel
+class Bench:
+    """A machine with an `Instrument` for each input and each output. Paths into the machine are those of the machine itself."""
+
+    described_as: ClassVar[str] = "machine or of its record's channels"
+    machine: Any
+    inputs: Named
+    outputs: Named
+
+    def parameter_children(self) -> Iterator[tuple[str, Any, Any]]:
+        yield from children(self.machine)
+        yield "inputs", self.inputs, None
+        yield "outputs", self.outputs, None
+
+
+def driven(machine: Any, t: Float[Numbers, " n"], inputs: Mapping[str, Float[Numbers, " n"]], hold: bool) -> AbstractHybridSystem:
+    """The machine as a hybrid system under `inputs`, given at the times `t`."""
+    signals = {name: Sampled(t, values, hold=hold) for name, values in inputs.items()}
+    if not isinstance(machine, Mechanism):
+        return Driven(machine, **signals) if signals else machine
+    for name, signal in signals.items():
+        field = signal_field(machine, name)
+        machine = eqx.tree_at(lambda m, n=name, f=field: getattr(m[n.split(".")[0]], f), machine, signal)
+    return MechanicalSystem(machine)
+
+
+def signal_field(machine: Mechanism, name: str) -> str:
+    """The field of the part called `name` that takes a signal; raises `ValueError` where there is none, or more than one."""
+    part, _, field = name.partition(".")
+    fields = [f for f, value in vars(machine[part]).items() if isinstance(value, AbstractSignal)]
+    if field in fields:
+        return field
+    if field or len(fields) != 1:
+        has = f"its signals are {', '.join(fields)}" if fields else "it has no signal"
+        drives = [n for n, p in machine.named_parts() if any(isinstance(v, AbstractSignal) for v in vars(p).values())]
+        raise ValueError(
+            f"The record's input {name!r} must name a part with a signal; {has}. Parts with one: {', '.join(drives) or 'none'}."
+        )
+    return fields[0]
+
+
+def moved_to(system: AbstractHybridSystem, start: Mapping[str, Numbers]) -> AbstractHybridSystem:
+    """A mechanism whose bodies start at the positions and velocities named by `start`."""
+    if not isinstance(system, MechanicalSystem):
+        return system
+    for name, value in start.items():
+        body, _, variable = name.rpartition(".")
+        system = eqx.tree_at(lambda m, b=body, v=variable: getattr(m.mechanism[b], v), system, value)
+    return system
+
+
+def simulated(
+    system: AbstractHybridSystem,
+    ts: Float[Numbers, " n"],
+    names: tuple[str, ...],
+    engine: OnSamples | Adaptive,
+    start: Mapping[str, Numbers],
+) -> tuple[Float[Array, "n c"], Any, Array]:
+    """The variables `names` at times `ts`, from the machine's start or, where named, from `start`; how the run ended; its last state."""
+    system = moved_to(system, start)
+    y0, mode0 = system.start(ts[0])
+    if start and not isinstance(system, MechanicalSystem):
+        y0, mode0 = system.begin(ts[0], jnp.stack([start.get(name, y0[i]) for i, name in enumerate(system.states())]))
+    path = walk(system, y0, mode0, ts, options=engine)
+    return jnp.stack([_read(system, name, ts, path) for name in names], axis=1), path.result, path.ys[-1]
+
+
+def state_names(machine: Any) -> tuple[str, ...]:
+    """The names of the states of a machine."""
+    return hybrid.state_names(machine) if isinstance(machine, Mechanism) else machine.states()
+
+
+def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None = None) -> None:
+    """Raise `ValueError` for an input that no part takes, or an output that the machine, with these `states`, does not have."""
+    if isinstance(machine, Mechanism):
+        for name in record.inputs:
+            signal_field(machine, name)
+            drive, unit = machine[name.partition(".")[0]], record.units[name]
+            if isinstance(drive, Force | Torque) and unit.si_name not in ("N", "N.m"):
+                kind = "a force [N]" if isinstance(drive, Force) else "a torque [N.m]"
+                raise ValueError(
+                    f"The record's input {name!r} must be {kind}, got one in {unit.name}. Correct its unit, "
+                    "or drive the part by `Position` or a controller in `ClosedLoop`."
+                )
+    if set(record.outputs) <= set(state_names(machine) if states is None else states):
+        return
+    t = jnp.zeros(())
+    system = driven(machine, jnp.asarray(record.t[:2]), {n: jnp.asarray(x[:2]) for n, x in record.inputs.items()}, record.hold)
+    if isinstance(system, MechanicalSystem):
+        known = []
+        for part in system.mechanism.names:
+            shape = jax.eval_shape(lambda p=part: _variables(system, p, t, *system.start(t)))
+            known += [f"{part}.{v}" for v, value in vars(shape).items() if value is not None]
+    else:
+        known = list(jax.eval_shape(lambda: system.variables(t, *system.start(t), None)))
+    for name in record.outputs:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"The record's output {name!r} is no variable of the machine.{hint} It has: {', '.join(known)}.")
+
+
+def _read(system: AbstractHybridSystem, name: str, ts: Numbers, path: Any) -> Array:
+    machine = system.mechanism if isinstance(system, MechanicalSystem) else system
+    states = state_names(machine)
+    if name in states:
+        return path.ys[:, states.index(name)]
+    if isinstance(system, MechanicalSystem):
+        part, _, variable = name.rpartition(".")
+        return getattr(jax.vmap(lambda t, y, mode: _variables(system, part, t, y, mode))(ts, path.ys, path.modes), variable)
+    return jax.vmap(lambda t, y, mode: system.variables(t, y, mode, None)[name])(ts, path.ys, path.modes)
+
+
+def _variables(system: MechanicalSystem, name: str, t: Array, y: Array, mode: Array) -> Any:
+    return variables_at(system.moment(t, y, mode), system.mechanism.names.index(name))
+
+
+def contact_forces(system: Any, t: Array, y: Array, mode: Array) -> Float[Array, " k"]:
+    """The force of each contact, in the order of the modes; of a machine of one's own, where it says one."""
+    if isinstance(system, MechanicalSystem):
+        moment = system.moment(t, y, mode)
+        return jnp.stack([jnp.asarray(variables_at(moment, c.part).f) for c in system.layout.contacts] or [jnp.zeros(())])
+    args = None
+    if isinstance(system, Driven):  # what a machine is given inside a run
+        system, mode, args = system.system, system._own(mode), system._values(t, mode)
+    says = getattr(system, "friction_force", None)
+    return jnp.stack([says(t, y, mode, args)]) if says is not None else jnp.zeros(1)

@@ -1,0 +1,1 @@
+"""The answer of a fit, and what it says in words."""

@@ -1,0 +1,97 @@
+"""What the length of the steps does to the values that a fit found."""
+
+import dataclasses
+import math
+
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.engine import OnSamples
+from frictax.fitting.problem.problem import Problem, SteadyPlan, predictions
+from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.search.estimation import inverse_gram
+
+_TOLD = 0.3  # standard errors that an estimate would move: more is told
+_AIM = 0.1  # standard errors that are left with as many substeps as are recommended
+_SMALL = 2e-4  # of a value: less is no matter, however exact the record is
+
+
+def step_error(found: FoundMachine) -> dict[str, float]:
+    """How far each estimate would move if all steps were half as long [SI], by a linear model of the fit.
+
+    With the usual solver, which is of third order, that is 7/8 of what the length of the steps has done to it.
+
+    Each record is simulated once more; nothing is fitted again. For objectives that simulate nothing (`InverseDynamics`) all are 0
+    but for rounding.
+
+    >>> import frictax as fx, numpy as np
+    >>> swing = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0, s=0.1), wall=fx.Fixed(), spring=fx.Spring("mass", "wall", c=900.0), damper=fx.Damper("mass", "wall", d=1.0)
+    ... )
+    >>> t = np.linspace(0.0, 1.0, 101)  # 30 rad/s by 0.01 s: 0.3 rad a step
+    >>> record = fx.Record(t, outputs={"mass.s": 0.1 * np.exp(-0.5 * t) * np.cos(30 * t)}, sd={"mass.s": 1e-4}, name="swing")
+    >>> found = fx.fit(swing, record, free=["damper.d"])
+    >>> bool(abs(found.step_error()["damper.d"]) > 0.03)
+    True
+    """
+    problem, engine = found.problem, found.problem.engine
+    finer = OnSamples(engine.solver, 2 * engine.substeps, engine.max_events, engine.adjoint, engine.finer)
+    halved = dataclasses.replace(problem, engine=finer)
+    left = []
+    for i, plan in enumerate(problem.plans):
+        weight, measured = (np.asarray(x) for x in (plan.weight, plan.force if isinstance(plan, SteadyPlan) else plan.measured))
+        after = np.asarray(predictions(halved, jnp.asarray(found.x), i))
+        left.append(np.ravel(weight * np.where(weight > 0, after - measured, 0.0)))
+    r, jacobian = np.concatenate(left) - found.residuals, found.full_jacobian
+    active = np.isfinite(np.diag(found.full_covariance)) & (np.diag(found.full_covariance) > 0)
+    gram = inverse_gram(jacobian, np.linalg.norm(jacobian, axis=0), active, np)
+    step = -gram @ (jacobian[: r.size].T @ r)
+    shown = [not u.hidden for u in problem.unknowns for _ in u.names]
+    return {e.name: float(d) for e, d in zip(found.estimates, step[shown], strict=True)}
+
+
+def step_warnings(found: FoundMachine) -> list[str]:
+    """A sentence where shorter steps would move an estimate; records are simulated once more only where their curvature raises a doubt."""
+    if not found.problem.objective.in_units_of_outputs() or not _doubtful(found.problem, found.residuals, found.noise_scale):
+        return []
+    moved = step_error(found)
+    far = [(abs(moved[e.name]) / e.standard_error, e) for e in found.estimates if e.standard_error > 0]
+    far = [(k, e) for k, e in far if k > _TOLD and abs(moved[e.name]) > _SMALL * abs(e.value)]
+    if not far:
+        return []
+    most, e = max(far, key=lambda pair: pair[0])
+    times = math.ceil((8 / 7 * most / _AIM) ** (1 / 3))  # as many steps, of third order, for what moves is 7/8 of the error
+    return [
+        f"The steps are too long for this motion: half as long, they would move {e.name} by {moved[e.name]:.2g} {e.unit} or {most:.2g} "
+        f"standard errors. Fit with engine=OnSamples(substeps={times * found.problem.engine.substeps})."
+    ]
+
+
+def _doubtful(problem: Problem, residuals: np.ndarray, noise: float) -> bool:
+    """Whether the local errors of third order steps could matter if they all added up.
+
+    Of a motion with w rad a step such an error is its size times w**4/24; the outputs' differences tell w**4, and those of
+    their differences that of a vibration on the way.
+    """
+    first = 0
+    for plan in problem.plans:
+        weight = np.asarray(plan.weight)
+        r = residuals[first : first + weight.size].reshape(weight.shape)
+        first += weight.size
+        if isinstance(plan, SteadyPlan) or weight.shape[-2] < 6:
+            continue
+        x = np.asarray(plan.measured) + np.divide(r, weight, out=np.zeros_like(r), where=weight > 0)
+        for rows in (x - x.mean(axis=-2, keepdims=True), np.diff(x, axis=-2)):
+            size, bend = _exceeded_by_a_tenth(rows), _exceeded_by_a_tenth(np.diff(rows, 2, axis=-2))
+            fourth = np.divide(bend, size, out=np.zeros_like(bend), where=size > 0) ** 2
+            added = weight.shape[-2] * fourth / 24 / problem.engine.substeps**3
+            tells = added * size * np.max(weight, axis=-2) * np.sqrt(weight.size) > _TOLD * noise
+            if np.any((added > _SMALL) & tells):
+                return True
+    return False
+
+
+def _exceeded_by_a_tenth(x: np.ndarray) -> np.ndarray:
+    """The absolute value, of each column, that a tenth of the rows exceeds."""
+    k = int(0.9 * (x.shape[-2] - 1))
+    return np.take(np.partition(np.abs(x), k, axis=-2), k, axis=-2)

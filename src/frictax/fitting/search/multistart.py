@@ -1,0 +1,200 @@
+"""The search for the least sum of squares of a `Problem`: from one start or many, interruptible, telling how far it is."""
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from frictax.executable_cache import kept
+from frictax.fitting.problem.problem import Problem, SteadyPlan, residuals_and_jacobian
+from frictax.fitting.search.levenberg_marquardt import Descent, begin, descend
+from frictax.fitting.search.methods import LevenbergMarquardt
+
+_TRIAL = 30  # steps that each of many starts is given before the hopeless are left
+_FAR = 1e3  # times as far from its bound, or as near, as at its start: a value may have strayed there
+
+
+def search(problem: Problem, method: Any, starts: int, spread: float, seed: int, say: Any) -> tuple[Descent, np.ndarray, float, bool]:
+    """The best descent, the costs at the ends of all, the noise scale, and whether a key stopped the search."""
+    x0 = np.asarray(problem.x0)
+    draws = np.zeros((starts, x0.size))
+    if starts > 1:
+        draws[1:] = np.random.default_rng(seed).standard_normal((starts, x0.size))[1:] * problem.spans(x0)
+    weights = [np.asarray(p.weight) for p in problem.plans]
+    measured = [np.asarray(p.force if isinstance(p, SteadyPlan) else p.measured) for p in problem.plans]
+    dof = max(sum(int(np.sum(w > 0)) for w in weights) - x0.size, 1)
+    floor = 1e-20 * sum(float(np.sum((w * m) ** 2)) for w, m in zip(weights, measured, strict=True)) + 1e-300
+    run = _Run(problem, method, dof, floor, say)
+    states = [begin(spread * draw, problem.rows()) for draw in draws]
+    state, costs, interrupted = run.many(states, 1.0) if starts > 1 else run.one(states[0], 1.0)
+    if not interrupted:
+        state, costs, interrupted = run.brought_back(state, costs)
+    noise = 1.0
+    if problem.loss.rounds > 1 or problem.priors:  # both depend on the noise, which depends on the fit
+        for k in range(20):
+            if interrupted or not np.isfinite(costs).any():
+                break
+            before, noise = noise, _noise(problem, state, dof, first=k == 0)
+            if k > 0 and abs(noise - before) <= 1e-4 * noise:
+                break
+            state, _, interrupted = run.one(begin(np.asarray(state.z), problem.rows()), noise)
+    return state, costs, noise, interrupted
+
+
+def advanced(problem: Problem, method: Any, state: Descent, until: int, noise: Any, dof: Any) -> Descent:
+    """A search from `state` to its end or step `until`, by the program that is compiled for the fit of `problem`, whatever its weights."""
+    return _Run(problem, method, dof, 1e-300, None).advanced(state, until, noise)
+
+
+def strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:
+    """Which values ended far nearer to their bound than they started, or far farther from it."""
+    one_sided = np.broadcast_to(problem.one_sided(), x.shape)
+    ratio = np.divide(x - problem.origin, problem.size, out=np.ones_like(x), where=one_sided)
+    return (np.abs(ratio) < 1 / _FAR) | (np.abs(ratio) > _FAR)
+
+
+class _Run:
+    """Searches of one problem, compiled once."""
+
+    def __init__(self, problem: Problem, method: Any, dof: Any, floor: float, say: Any) -> None:
+        self.problem, self.method, self.say = problem, method, say
+        self.dof, self.floor = np.float64(dof), np.float64(floor)
+
+    def one(self, state: Descent, noise: float) -> tuple[Descent, np.ndarray, bool]:
+        """From one start, in calls short enough to be interrupted and to tell how far it is."""
+        began, last, until = time.perf_counter(), np.inf, 0
+        chunk = 3 if self.say else 1000
+        try:
+            while until < self._most():
+                until = min(until + chunk, self._most())
+                state = self.advanced(state, until, noise)
+                if self.say:
+                    last = self._tell(state, last, time.perf_counter() - began)
+                if bool(state.done):
+                    break
+                each = max((time.perf_counter() - began) / until, 1e-6)
+                chunk = int(np.clip((0.2 if self.say else 0.5) / each, 1, 1000))
+        except KeyboardInterrupt:
+            return state, np.asarray([state.cost]), True
+        return state, np.asarray([state.cost]), False
+
+    def brought_back(self, state: Descent, costs: np.ndarray) -> tuple[Descent, np.ndarray, bool]:
+        """The better of `state` and the end of a search from there with the values that strayed put back to where they began.
+
+        Next to its bound a value acts so little that the search does not lead it back: a Stribeck force lost on the way stays lost. Where
+        the data ask for none, this only tells so.
+        """
+        away, problem = strayed(self.problem, np.asarray(state.x)), self.problem
+        if not away.any() or not np.isfinite(state.cost) or not isinstance(self.method, LevenbergMarquardt):
+            return state, costs, False
+        again, _, interrupted = self.one(begin(np.where(away, 0.0, np.asarray(state.z)), problem.rows()), 1.0)
+        if not float(again.cost) < float(state.cost) * (1 - 1e-6):
+            return state, costs, interrupted
+        costs = np.where(costs == float(state.cost), float(again.cost), costs)
+        return again, costs, interrupted
+
+    def many(self, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray, bool]:
+        """From many starts, as many at a time as there are processors; those far behind after `_TRIAL` steps are left, but for the first:
+        more starts are never worse than one.
+
+        One after the other and not in one `vmap`: the starts need 6 to 100 steps each, and in step all would take the most.
+        """
+        trial = min(_TRIAL, self._most())
+        interrupted = False
+        # The first by itself: it compiles.
+        states[0] = self.advanced(states[0], trial, noise)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for pending, until in (range(1, len(states)), trial), (range(len(states)), self._most()):
+                least = min((float(s.cost) for s in states), default=np.inf)
+                goes_on = [i for i in pending if not bool(states[i].done)]
+                hopeful = [i for i in goes_on if i == 0 or until == trial or float(states[i].cost) <= 2.0 * least]
+                jobs = {i: pool.submit(self.advanced, states[i], until, noise) for i in hopeful}
+                try:
+                    for k, (i, job) in enumerate(jobs.items()):
+                        states[i] = job.result()
+                        if self.say:
+                            self.say(f"{k + 1} of {len(jobs)} starts: least cost {min(float(s.cost) for s in states):.6g}")
+                except KeyboardInterrupt:
+                    interrupted = True
+                    for job in jobs.values():
+                        job.cancel()
+                    break
+        costs = np.asarray([float(s.cost) for s in states])
+        return states[int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))], costs, interrupted
+
+    def _most(self) -> int:
+        return self.method.max_steps if isinstance(self.method, LevenbergMarquardt) else 1
+
+    def advanced(self, state: Descent, until: int, noise: Any) -> Descent:
+        scale = np.float64(noise)
+        if not isinstance(self.method, LevenbergMarquardt):
+            return jax.block_until_ready(_by_gradients(self.problem, state.z, scale, self.method, self.dof, self.floor))
+        end = _by_newton(self.problem, state, np.int32(until), scale, np.float64(self.method.tolerance), self.dof, self.floor)
+        # As numpy's, whose numbers cost less to look at.
+        return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(state), [np.asarray(x) for x in end])
+
+    def _tell(self, state: Descent, last: float, seconds: float) -> float:
+        """One line of progress; the time left is what the distance's fall so far promises."""
+        now, steps = float(state.distance), int(state.steps)
+        left = ""
+        if np.isfinite(last) and 0 < now < last:
+            rate = seconds / max(steps, 1) / np.log(last / now)
+            left = f", about {rate * np.log(max(now / self._tolerance(), 1.0)):.1f} s left"
+        self.say(f"step {steps}: cost {float(state.cost):.6g}, {now:.2g} standard errors to go, {seconds:.1f} s{left}")
+        return now
+
+    def _tolerance(self) -> float:
+        return self.method.tolerance
+
+
+@kept
+def _by_newton(problem: Problem, state: Descent, until: Any, noise: Any, tolerance: Any, dof: Any, floor: Any) -> tuple[Array, ...]:
+    """The entries of the `Descent` that `state` leads to."""
+    end = descend(lambda z: problem.evaluate(z, noise), state, until, tolerance, dof, floor)
+    return tuple(jax.tree_util.tree_leaves(_with_values(problem, end)))
+
+
+@eqx.filter_jit
+def _by_gradients(problem: Problem, z: Any, noise: Any, method: Any, dof: Any, floor: Any) -> Descent:
+    """By an optax transformation, on coordinates scaled by the Jacobian at the start."""
+    _, jacobian = problem.evaluate(z, noise)
+    scale = jnp.linalg.norm(jacobian, axis=0)
+    scale = jnp.where(scale > 0, scale, 1.0)
+
+    def residuals(u: Any) -> Any:
+        r = problem.residuals(problem.physical(z + u / scale))
+        return noise * problem.loss.root(r / noise) if problem.loss.rounds > 1 else r
+
+    found = method.minimise(residuals, jnp.zeros_like(z))
+    end = begin(z + found.at / scale, problem.rows())
+    end = descend(lambda z: problem.evaluate(z, noise), end, 1, 1e-3, dof, floor)
+    end = eqx.tree_at(lambda s: (s.steps, s.settled), end, (found.steps.astype(jnp.int32), found.converged | end.settled))
+    return _with_values(problem, end)
+
+
+def _with_values(problem: Problem, end: Descent) -> Descent:
+    values = problem.physical(end.z), problem.values_and_slopes(end.seen)[1]
+    return eqx.tree_at(lambda s: (s.x, s.slope), end, values)
+
+
+def _noise(problem: Problem, state: Descent, dof: int, first: bool) -> float:
+    """The noise scale at the end of a search: from squares, or Huber's proposal 2 begun at the median."""
+    r = np.asarray(residuals_and_jacobian(problem, state.x)[0])
+    counted = np.concatenate([np.ravel(np.asarray(p.weight)) > 0 for p in problem.plans])
+    r = r[: counted.size][counted]
+    if problem.loss.rounds == 1:
+        return float(np.sqrt(r @ r / dof))
+    scale = float(np.median(np.abs(r)) / 0.6745)
+    for _ in range(1 if first else 50):
+        score = np.asarray(problem.loss.score(jnp.asarray(r / scale)))
+        new = scale * float(np.sqrt(score @ score / (dof * problem.loss.consistency())))
+        if abs(new - scale) < 1e-8 * scale:
+            break
+        scale = scale if first else new
+    return scale

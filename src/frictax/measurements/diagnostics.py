@@ -1,0 +1,194 @@
+"""What is possible in a motion record but suspicious, each told in a sentence or two with its remedy."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from frictax.measurements.units import Unit
+
+GAP = 5.0  # median steps
+_LONGEST = 50.0  # m, of a machine's travel
+_FASTEST = 100.0  # m/s
+_WIDEST = 20.0  # rad, to and fro
+_RATE_OF = {"s": "v", "s_rel": "v_rel", "v": "a", "v_rel": "a_rel", "phi": "w", "phi_rel": "w_rel", "w": "a", "w_rel": "a_rel"}
+_SLIPS = {
+    1e3: "a factor of 1000: m and mm, or s and ms", 1e-3: "a factor of 1000: m and mm, or s and ms", 100.0: "a factor of 100: m and cm",
+    1e-2: "a factor of 100: m and cm", 180 / math.pi: "57.3: rad and deg", math.pi / 180: "57.3: rad and deg",
+    30 / math.pi: "9.55: rad/s and rpm", math.pi / 30: "9.55: rad/s and rpm", 2 * math.pi: "2 pi: rad and rev",
+    0.5 / math.pi: "2 pi: rad and rev",
+}  # fmt: skip
+
+
+def suspicions(
+    t: np.ndarray,
+    inputs: Mapping[str, np.ndarray],
+    outputs: Mapping[str, np.ndarray],
+    sd: Mapping[str, Any],
+    units: Mapping[str, Unit],
+    hold: bool,
+) -> tuple[str, ...]:
+    """All warnings of a record, time first."""
+    found = [*_time(t, hold, bool(inputs))]
+    for name, u in inputs.items():
+        label = f"Input {name!r}"
+        if np.all(u == u[0]):
+            found.append(f"{label} is {u[0] / units[name].si:.4g} {units[name].name} all the time: check the column, if that is not so.")
+        else:
+            found += _saturated(label, t, u, units[name], "if the amplifier was at its limit there, the true input differs")
+    for name, y in outputs.items():
+        label, unit = f"Output {name!r}", units[name]
+        found += _saturated(label, t, y, unit, "trim the record, if that is the end of the sensor's range and no stop")
+        found += _resolution(label, y, sd.get(name), unit)
+        found += _size(label, t, y, unit)
+        found += _lone(label, t, y, unit)
+    return (*found, *_rates(t, outputs))
+
+
+def gaps(t: np.ndarray) -> np.ndarray:
+    """The samples after which nothing was recorded for more than five median steps."""
+    step = np.diff(t)
+    return np.flatnonzero(step > GAP * np.median(step))
+
+
+def _time(t: np.ndarray, hold: bool, driven: bool) -> Iterator[str]:
+    step, wide = np.diff(t), gaps(t)
+    middle = float(np.median(step))
+    if wide.size:
+        i = wide[np.argmax(step[wide])]
+        count = "a gap" if wide.size == 1 else f"{wide.size} gaps, the longest"
+        between = "the input's last value is held" if hold else "inputs are joined by a straight line"
+        then = f"where {between}: trim the record if that is not what happened" if driven else "where nothing was recorded: check the clock"
+        yield f"Time has {count} of {step[i]:.3g} s after {t[i]:.6g} s, {then}."
+    if middle > 0.5 and t.size > 100:
+        yield f'Time steps are {middle:.4g} s, {t[-1] - t[0]:.4g} s in all: declare unit="ms" if the column holds milliseconds.'
+    if middle < 1e-6:
+        yield f"Time steps are {middle:.3g} s, {t[-1] - t[0]:.3g} s in all: check the unit of the time."
+    if np.spacing(np.max(np.abs(t))) > 1e-5 * middle:
+        yield f"Time begins at {t[0]:.10g} s, so that few digits are left for its steps: use `trim(reset=True)`."
+
+
+def _saturated(label: str, t: np.ndarray, x: np.ndarray, unit: Unit, meaning: str) -> Iterator[str]:
+    """The signal arrives at its extreme at full speed and stays there: nothing that is not cut off moves like that."""
+    for extreme, word in ((x.max(), "largest"), (x.min(), "smallest")):
+        at = np.concatenate([[False], x == extreme, [False]])
+        begin, end = np.flatnonzero(~at[:-1] & at[1:]).tolist(), np.flatnonzero(at[:-1] & ~at[1:]).tolist()
+        cut = [k for k in range(len(begin)) if end[k] - begin[k] >= 5 and _arrives(x, begin[k], end[k])]
+        if cut:
+            most = max(cut, key=lambda k: end[k] - begin[k])
+            yield (
+                f"{label} stays at its {word} value, {extreme / unit.si:.4g} {unit.name}, for {end[most] - begin[most]} samples from "
+                f"{t[begin[most]]:.6g} s: {meaning}."
+            )
+
+
+def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
+    """Whether the signal comes to samples begin...end, or leaves them, as fast as it moves elsewhere and without slowing down before."""
+    quantum = _quantum(x)
+    for width in (2, 4, 8, 16, 32, 64):
+        if width > end - begin:
+            return False
+        moved = np.abs(x[width:] - x[:-width])
+        moved = moved[moved > 0]
+        # A cut off signal was moving for most of the time, and in small steps: levels that a switch chooses are none.
+        if moved.size < 0.3 * x.size:
+            return False
+        typical = float(np.median(moved))
+        if typical >= 20 * quantum:
+            return _at_speed(x[max(begin - 2 * width, 0) : begin][::-1], width, typical) or _at_speed(x[end:], width, typical)
+    return False
+
+
+def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
+    """Whether the samples, counted away from the extreme, begin at a usual speed that is no slower than a little further on."""
+    if x.size < 2 * width:
+        return False
+    near, far = abs(x[width - 1] - x[0]), abs(x[2 * width - 1] - x[width])
+    return bool(0.4 * typical <= near <= 20 * typical and near >= 0.6 * far)
+
+
+def _quantum(x: np.ndarray) -> float:
+    """The smallest step between two values that rounding errors do not make."""
+    levels = np.unique(x)
+    step = np.diff(levels)
+    step = step[step > 1e-9 * max(abs(levels[0]), abs(levels[-1]), levels[-1] - levels[0])]
+    return float(step.min()) if step.size else 0.0
+
+
+def _resolution(label: str, y: np.ndarray, sd: Any, unit: Unit) -> Iterator[str]:
+    quantum, reach = _quantum(y), float(np.ptp(y))
+    steps = round(reach / quantum) if quantum else 0
+    floor = quantum / math.sqrt(12)
+    if steps < 30 and y.size > 100:
+        yield (
+            f"{label} has only {steps} steps of {quantum / unit.si:.3g} {unit.name} between its least and greatest value: its sd is "
+            f"{floor / unit.si:.2g} {unit.name} at least."
+        )
+    elif sd is not None and np.unique(y).size < 0.9 * y.size and float(np.min(sd)) < 0.9 * floor:
+        yield (
+            f"{label} has an sd of {float(np.min(sd)) / unit.si:.3g} {unit.name}, less than its resolution allows (steps of "
+            f"{quantum / unit.si:.3g} {unit.name}): give sd >= {floor / unit.si:.2g}."
+        )
+    if sd is not None and float(np.min(sd)) > 2 * np.std(y):
+        yield (
+            f"{label} has an sd of {float(np.min(sd)) / unit.si:.3g} {unit.name}, more than it moves "
+            f"({reach / unit.si:.3g} {unit.name} in all): check the unit of the sd."
+        )
+
+
+def _size(label: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[str]:
+    reach, moved = float(np.ptp(y)), float(np.sum(np.abs(np.diff(y))))
+    if unit.si_name == "m" and reach > _LONGEST:
+        yield f'{label} moves over {reach:.4g} m: declare unit="mm" if the column holds millimetres.'
+    fastest = float(np.max(np.abs(y)))
+    if unit.si_name == "m/s" and fastest > _FASTEST:
+        yield f'{label} reaches {fastest:.4g} m/s: declare unit="mm/s" if the column holds millimetres a second.'
+    if unit.si_name != "rad":
+        return
+    # One that turns on and on is no slip; one that swings over many turns is.
+    if reach > _WIDEST and abs(y[-1] - y[0]) < 0.5 * reach and moved > 1.2 * reach:
+        yield f'{label} moves to and fro over {reach:.4g} rad ({reach / (2 * math.pi):.3g} turns): declare unit="deg" if it holds degrees.'
+    jump = np.abs(np.diff(y))
+    wrapped = np.flatnonzero(np.abs(jump - 2 * math.pi) < 0.05 * 2 * math.pi)
+    if wrapped.size and np.median(jump) < 1.0:
+        i = wrapped[0]
+        yield f"{label} jumps by a full turn after {t[i]:.6g} s: unwrap it, `numpy.unwrap`."
+
+
+def _lone(label: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[str]:
+    """One sample far from both neighbours, which are near to each other."""
+    step = np.diff(y)
+    usual = float(np.quantile(np.abs(step), 0.99))
+    both = np.minimum(np.abs(step[:-1]), np.abs(step[1:]))
+    lone = np.flatnonzero((step[:-1] * step[1:] < 0) & (both > 10 * usual) & (both > 0.1 * np.ptp(y)))
+    if lone.size and y.size > 100:
+        i = lone[0] + 1
+        count = "One sample" if lone.size == 1 else f"{lone.size} samples"
+        yield f"{label}: {count} far from both neighbours, {y[i] / unit.si:.4g} {unit.name} at {t[i]:.6g} s: delete what no machine can do."
+
+
+def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """A position and a velocity of one part, or a velocity and an acceleration, must belong together."""
+    for name, y in outputs.items():
+        part, _, last = name.rpartition(".")
+        other = f"{part}.{_RATE_OF.get(last)}"
+        if other not in outputs:
+            continue
+        rate = outputs[other]
+        integral = np.concatenate([[0.0], np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(t))])
+        # Changes over a fiftieth of the record: long against noise and delay, short against drift.
+        marks = np.linspace(0, t.size - 1, min(51, t.size)).astype(int)
+        seen, due = np.diff(y[marks]), np.diff(integral[marks])
+        if not np.any(seen) or not np.any(due):
+            continue
+        likeness = float(seen @ due / np.sqrt((seen @ seen) * (due @ due)))
+        slope = float(seen @ due / (due @ due))
+        if abs(likeness) < 0.7:
+            yield f"Output {name!r} does not follow {other!r} (correlation {likeness:.2f}): check that both belong to {part!r}."
+        elif slope < 0:
+            yield f"Output {name!r} moves against {other!r} ({slope:.3g} times what its integral gives): give one of the two sign=-1."
+        elif not 0.8 <= slope <= 1.25:
+            near = min(_SLIPS, key=lambda f: abs(math.log(slope / f)))
+            slip = f" ({_SLIPS[near]})" if abs(math.log(slope / near)) < 0.1 else ""
+            yield f"Output {name!r} moves {slope:.3g} times what the integral of {other!r} gives{slip}: correct one of the units."

@@ -1,0 +1,27 @@
+"""What a user writes for a drive, as a signal."""
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from frictax.signals.function import Function
+from frictax.signals.signal import AbstractSignal
+from frictax.signals.step import Constant
+
+
+def as_signal(value: Any) -> Any:
+    """A signal as it is, a number as a `Constant`, a callable of time as a `Function`."""
+    if isinstance(value, AbstractSignal):
+        return value
+    if isinstance(value, type):
+        name = value.__name__
+        raise ValueError(f"A signal must be one of frictax's signals, got the class {name}. Make one of it: {name}(...).")
+    if callable(value):
+        return Function(value)
+    if not eqx.is_array_like(value) or np.ndim(value) != 0:
+        raise ValueError(
+            f"A signal must be one of frictax's signals, a function of time or one number, got {value!r}. "
+            "Write `Sampled(times, values)` for measured samples."
+        )
+    return Constant(value)

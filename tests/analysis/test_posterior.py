@@ -1,0 +1,242 @@
+"""Draws from the posterior density, against closed forms."""
+
+import os
+import re
+import signal
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import frictax as fx
+
+T = np.linspace(0.0, 4.0, 401)
+V = 0.6 * np.sin(3.0 * T) + 0.4 * np.sin(7.1 * T)
+A = 1.8 * np.cos(3.0 * T) + 2.84 * np.cos(7.1 * T)
+S = -0.2 * np.cos(3.0 * T) - 0.4 / 7.1 * np.cos(7.1 * T)
+SETTINGS = {"draws": 1000, "warmup": 400, "chains": 2}
+SLIDING = ["mass.m", "friction.f_pos"]
+
+
+def block(F_Coulomb: float = 0.5, F_prop: float = 0.4, m: float = 1.0, peak: float = 1.0) -> fx.Mechanism:
+    friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=F_prop), peak=peak)
+    return fx.Mechanism(mass=fx.Mass(m=m), friction=friction, drive=fx.Force("mass", 0.0))
+
+
+def pushed(seed: int, F_Coulomb: float = 0.5, noise: float = 0.2) -> fx.Record:
+    """A record of a force that is known with white noise only, of a motion without any: what inverse dynamics fits is linear."""
+    force = A + 0.4 * V + F_Coulomb * np.sign(V) + noise * np.random.default_rng(seed).standard_normal(T.size)
+    return fx.Record(T, {"drive": force}, {"mass.s": S}, name="push")
+
+
+def fitted(seed: int = 0, F_Coulomb: float = 0.5, free: Any = SLIDING, **options: Any) -> fx.FoundMachine:
+    return fx.fit(block(), pushed(seed, F_Coulomb), free=free, objective=fx.InverseDynamics(40.0, v_min=0.05), **options)
+
+
+def students(found: fx.FoundMachine, samples: float, count: int = 400_000) -> np.ndarray:
+    """Draws of the closed form without bounds: S(x)**(-n/2) of a linear model is a multivariate Student's t with n - p degrees."""
+    dof = samples - len(found.x)
+    j = found.jacobian[: len(found.residuals)]
+    best = np.asarray(found.x) - np.linalg.solve(j.T @ j, j.T @ found.residuals)  # beyond a bound, where the fit ended at one
+    left = found.residuals + j @ (best - np.asarray(found.x))
+    scale = left @ left / dof * np.linalg.inv(j.T @ j)
+    multivariate: Any = stats.multivariate_t  # whose types know whole numbers alone
+    return multivariate(best, scale, dof, seed=1).rvs(count)
+
+
+def assert_alike(drawn: fx.Posterior, expected: np.ndarray, weights: np.ndarray | None = None) -> None:
+    weights = np.ones(len(expected)) if weights is None else weights
+    for i, name in enumerate(drawn.names):
+        mine, order = drawn.draws[..., i].ravel(), np.argsort(expected[:, i])
+        share = np.cumsum(weights[order]) / weights.sum()
+        mean = np.average(expected[:, i], weights=weights)
+        sd = np.sqrt(np.average((expected[:, i] - mean) ** 2, weights=weights))
+        error = 4.0 / np.sqrt(drawn.ess[i])
+        assert np.mean(mine) == pytest.approx(mean, abs=error * sd), name
+        assert np.std(mine) == pytest.approx(sd, rel=max(1.5 * error, 0.1)), name
+        for q in (0.05, 0.25, 0.5, 0.75, 0.95):
+            at = expected[order, i][np.searchsorted(share, q)]
+            assert np.mean(mine <= at) == pytest.approx(q, abs=0.5 * error), (name, q)
+
+
+@pytest.fixture(scope="module")
+def plain() -> fx.Posterior:
+    return fitted().posterior(samples=30, **SETTINGS)
+
+
+def test_of_a_linear_model_it_is_students_t(plain: fx.Posterior) -> None:
+    assert_alike(plain, students(plain.found, 30))
+    assert np.all(plain.r_hat < 1.02)
+    assert plain.warnings == () or "ask for more" in plain.warnings[0]
+    np.testing.assert_allclose(plain.correlation, plain.found.correlation, atol=0.12)
+
+
+def test_unless_given_residuals_count_as_what_they_are_worth() -> None:
+    found = fitted(1)
+    one = found.posterior(draws=100, warmup=100, chains=2)
+    assert 0.7 * found.dof < one.samples < 1.05 * (found.dof + 3)  # white noise, filtered a little
+    assert f"count as {one.samples:.3g} independent ones" in str(one)
+
+
+def test_a_bound_cuts_it_off() -> None:
+    """No Coulomb friction: half of the fits end at the bound, where they give no interval."""
+    found = fitted(3, F_Coulomb=0.0)
+    assert found.values["friction.f_pos.F_Coulomb"] < 0.02
+    drawn = found.posterior(samples=40, **SETTINGS)
+    expected = students(found, 40)
+    assert_alike(drawn, expected[np.all(expected > 0, axis=1)])
+    assert 0 < drawn.intervals["friction.f_pos.F_Coulomb"][0]
+
+
+def test_a_prior_weighs_it() -> None:
+    prior = fx.Normal("mass.m", 1.05, 0.02)
+    found = fitted(0, priors=[prior])
+    drawn = found.posterior(samples=30, **SETTINGS)
+    expected = students(fitted(0), 30)
+    m = expected[:, drawn.names.index("mass.m")]
+    assert_alike(drawn, expected, np.exp(-0.5 * ((m - 1.05) / 0.02) ** 2))
+
+
+def test_between_bounds_that_the_data_say_nothing_of_it_is_even() -> None:
+    """A block that never rests tells nothing of its breakaway force."""
+    found = fx.fit(
+        block(peak=1.4), pushed(0), free=["mass.m", "friction.peak"], bounds={"friction.peak": (1.0, 2.0)},
+        objective=fx.InverseDynamics(40.0, v_min=0.05),
+    )  # fmt: skip
+    drawn = found.posterior(samples=100, **SETTINGS)
+    peak = drawn.draws[..., drawn.names.index("friction.peak")].ravel()
+    assert np.all((peak > 1.0) & (peak < 2.0))
+    assert_alike(drawn, np.stack([students_of(found, drawn), np.linspace(1.0, 2.0, 400_000)], axis=1))
+
+
+def students_of(found: fx.FoundMachine, drawn: fx.Posterior) -> np.ndarray:
+    j, dof = found.jacobian[: len(found.residuals), :1], drawn.samples - 1
+    scale = np.sqrt(found.residuals @ found.residuals / dof / np.sum(j**2))
+    return stats.t(dof, found.x[0], scale).rvs(400_000, random_state=2)
+
+
+def test_intervals_of_90_per_cent_hold_the_truth_in_82_to_97_per_cent_of_40_records() -> None:
+    true, hits = {"mass.m": 1.0, "friction.f_pos.F_Coulomb": 0.5, "friction.f_pos.F_prop": 0.4}, []
+    for seed in range(40):
+        found = fitted(100 + seed)
+        drawn = found.posterior(draws=200, warmup=100, chains=2, samples=float(found.dof + 3), level=0.9, seed=seed)
+        hits += [low <= true[name] <= high for name, (low, high) in drawn.intervals.items()]
+    assert 0.82 <= np.mean(hits) <= 0.97
+
+
+def test_through_stick_and_slip_it_is_skew_where_the_symmetric_interval_is_not() -> None:
+    t = np.linspace(0.0, 4.0, 201)
+    push = 3 * np.sin(5 * t) + 1.5 * np.sin(2.3 * t)
+    law = fx.Stribeck(F_Coulomb=0.8, F_prop=0.3, F_Stribeck=0.4, fexp=5.0)
+    friction, drive = fx.SupportFriction("mass", f_pos=law), fx.Force("mass", fx.Sampled(t, push))
+    truth = fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=drive)
+    v = np.asarray(fx.simulate(truth, t, fx.OnSamples())["mass"].v) + 0.01 * np.random.default_rng(0).standard_normal(201)
+    found = fx.fit(
+        truth, fx.Record(t, {"drive": push}, {"mass.v": v}, name="run"), free=["friction.f_pos.F_Stribeck", "friction.f_pos.fexp"]
+    )
+    drawn = found.posterior(draws=500, warmup=300, chains=2)
+    fexp = drawn.draws[..., 1].ravel()
+    assert stats.skew(fexp) > 0.2
+    low, high = drawn.intervals["friction.f_pos.fexp"]
+    middle = drawn.values["friction.f_pos.fexp"]
+    assert high - middle > 1.1 * (middle - low)
+    for path, true in (("friction.f_pos.F_Stribeck", 0.4), ("friction.f_pos.fexp", 5.0)):
+        assert drawn.intervals[path][0] < true < drawn.intervals[path][1]
+
+
+def test_it_is_the_same_again_with_the_same_seed_and_another_with_another() -> None:
+    found = fitted()
+    one, again, other = (found.posterior(draws=100, warmup=100, chains=2, samples=30, seed=s) for s in (5, 5, 6))
+    np.testing.assert_array_equal(one.draws, again.draws)
+    assert not np.array_equal(one.draws, other.draws)
+
+
+def test_it_prints_a_table_gives_a_band_and_draws_itself(plain: fx.Posterior) -> None:
+    text = str(plain)
+    assert text.startswith("Posterior: 2 chains of 1000 draws by NUTS; the residuals count as 30 independent ones")
+    assert "friction.f_pos.F_Coulomb" in text
+    band = plain.friction("friction", [-0.5, 0.5])
+    np.testing.assert_allclose(band.force, [-0.7, 0.7], atol=0.1)
+    assert np.all(band.lower < band.force)
+    assert np.all(band.force < band.upper)
+    figure = plain.plot()
+    assert len(figure.axes) == 9
+    assert len(plain.plot(names=["mass.m", "friction.f_pos.F_prop"]).axes) == 4
+    with pytest.raises(KeyError, match=r"There is no fitted number 'mass\.w' to draw\. There are: mass\.m, "):
+        plain.plot(names=["mass.w"])
+    with pytest.raises(KeyError, match="There is no contact 'mass'"):
+        plain.friction("mass", 0.1)
+
+
+def test_a_key_stops_it_and_what_was_drawn_is_kept() -> None:
+    sent = []
+
+    def tell(line: str) -> None:
+        if re.match(r"chain 1: \d*400 of", line):  # again, should one be lost
+            sent.append(line)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    found, before = fitted(), signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    try:
+        drawn = found.posterior(samples=30, draws=100_000, warmup=100, chains=2, progress=tell)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert sent
+    assert 100 <= drawn.draws.shape[1] < 50_000
+    assert drawn.warnings[0].startswith("Interrupted: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"draws": 10}, "`draws` must be a whole number >= 100, got 10"),
+        ({"warmup": 0.5}, "`warmup` must be a whole number >= 100, got 0.5"),
+        ({"chains": 1}, "`chains` must be a whole number >= 2, got 1"),
+        ({"samples": 3}, "`samples` must be more than the 3 fitted numbers, got 3"),
+        ({"samples": float("nan")}, "`samples` must be more than the 3 fitted numbers, got nan"),
+        ({"level": 95}, "`level` must lie between 0.5 and 1, got 95"),
+    ],
+)
+def test_wrong_settings_are_told(options: dict[str, Any], says: str, plain: fx.Posterior) -> None:
+    with pytest.raises(ValueError, match=says):
+        plain.found.posterior(**options)
+
+
+def test_what_has_no_end_is_refused() -> None:
+    found = fx.fit(block(peak=1.4), pushed(0), free=["mass.m", "friction.peak"], objective=fx.InverseDynamics(40.0, v_min=0.05))
+    with pytest.raises(ValueError, match=r"neither data nor priors tell friction\.peak, .* as fx\.Normal\(\"friction\.peak\", mean, sd\)"):
+        found.posterior(samples=100)
+
+
+def test_more_numbers_than_the_residuals_are_worth_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("frictax.analysis.errors.posterior.effective_samples", lambda found: 2.5)
+    with pytest.raises(ValueError, match=r"worth 2\.5 independent samples, no more than the 3 numbers that were fitted"):
+        fitted().posterior()
+
+
+def test_of_records_with_values_of_their_own_the_friction_is_that_of_one() -> None:
+    records = {"one": pushed(0), "two": pushed(1, F_Coulomb=1.0)}
+    level = "friction.f_pos.F_Coulomb"
+    found = fx.fit(block(), records, free=["mass.m"], own=[level], objective=fx.InverseDynamics(40.0, v_min=0.05))
+    drawn = found.posterior(draws=100, warmup=100, chains=2, samples=100)
+    for label, expected in (("one", 0.5), ("two", 1.0)):
+        band = drawn.friction("friction", 1e-9, label)
+        assert band.force[0] == pytest.approx(expected, abs=0.1)
+        assert band.upper[0] > band.lower[0]
+    with pytest.raises(ValueError, match="has values of each record's own: name the record"):
+        drawn.friction("friction", 0.1)
+    with pytest.raises(KeyError, match="There is no record 'three'"):
+        drawn.friction("friction", 0.1, "three")
+
+
+def test_a_robust_loss_is_no_likelihood() -> None:
+    with pytest.raises(ValueError, match="needs a likelihood, and Huber is none"):
+        fitted(loss=fx.Huber()).posterior()
+
+
+def test_without_blackjax_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, plain: fx.Posterior) -> None:
+    monkeypatch.setitem(sys.modules, "blackjax", None)
+    with pytest.raises(ImportError, match=r"pip install 'frictax\[bayes\]'"):
+        plain.found.posterior()

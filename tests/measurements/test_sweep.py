@@ -1,0 +1,144 @@
+"""Reading and checking a sweep."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frictax.measurements import Sweep
+from frictax.measurements.units import FORCE, VELOCITY
+
+GOOD = "drive,omega,torque,began\n1,1.0,2.0,0\n1,2.0,2.5,0\n1,-1.0,-2.1,0\n2,3.0,3.0,0\n2,4.0,3.5,0\n"
+
+
+def read(tmp_path: Path, text: str = GOOD, **options) -> Sweep:
+    path = tmp_path / "sweep.csv"
+    path.write_text(text, encoding="utf-8")
+    return Sweep.from_csv(path, **{"velocity": "omega", "force": "torque", **options})
+
+
+def array(v, f, **options) -> Callable[[Path], object]:
+    return lambda _: Sweep(v, f, **options)
+
+
+def csv(text: str = GOOD, **options) -> Callable[[Path], object]:
+    return lambda tmp_path: read(tmp_path, text, **options)
+
+
+# (what is wrong, how it comes about, words that the one sentence must hold)
+BAD = [
+    ("missing column", csv(velocity="omgea"), ["'omgea'", "Did you mean 'omega'", "It has: drive"]),
+    ("missing sigma column", csv(sigma="std"), ["'std'", "sigma"]),
+    ("missing breakaway column", csv(breakaway="start"), ["'start'", "breakaway"]),
+    ("NaN cell", csv(GOOD + "2,nan,3,0\n"), ["line 7", "'omega'", "Delete the row"]),
+    ("empty cell", csv(GOOD + "2,5,,0\n"), ["line 7", "'torque'"]),
+    ("infinite cell", csv(GOOD + "2,inf,3,0\n"), ["line 7", "finite"]),
+    ("word in a cell", csv(GOOD + "2,fast,3,0\n"), ["line 7", "'fast'"]),
+    ("decimal comma", csv(GOOD.replace(",", ";") + "2;5,5;3;0\n", delimiter=";"), ["line 7", 'decimal=","']),
+    ("wrong delimiter", csv(GOOD.replace(",", ";")), ['Give delimiter=";"']),
+    ("empty file", csv(""), ["is empty"]),
+    ("header only", csv("omega,torque\n"), ["no rows"]),
+    ("no header", csv("1,2\n2,3\n"), ["line of column names"]),
+    ("ragged row", csv(GOOD + "2,5,3\n"), ["line 7", "3 cells", "4"]),
+    ("repeated column", csv("omega,omega,torque\n1,1,1\n"), ["two columns called 'omega'"]),
+    ("not text", lambda p: ((p / "s.csv").write_bytes(b"\xff\xfe\x00\x80"), Sweep.from_csv(p / "s.csv", "a", "b")), ["UTF-8"]),
+    ("folder", lambda p: Sweep.from_csv(p, "omega", "torque"), ["is a folder"]),
+    ("no file", lambda p: (read(p), Sweep.from_csv(p / "sweeps.csv", "a", "b")), ["no file", "Did you mean 'sweep.csv'"]),
+    ("where value", csv(where={"drive": 7}), ["drive = 7", "holds: 1, 2"]),
+    ("where column", csv(where={"driver": 1}), ["'driver'", "Did you mean 'drive'"]),
+    ("where together", csv(where={"drive": 1, "omega": 4}), ["drive = 1 and omega = 4"]),
+    ("direction without rows", csv(where={"drive": 2}, direction="negative"), ["v < 0"]),
+    ("unknown direction", csv(direction="forward"), ["'forward'", "'positive'"]),
+    ("row at rest", csv(GOOD + "2,0,3,0\n"), ["line 7", "omega = 0", "breakaway="]),
+    ("breakaway flag", csv(GOOD + "2,0,3,maybe\n", breakaway="began"), ["line 7", "'maybe'"]),
+    ("unknown velocity unit", csv(velocity_unit="rmp"), ["'rmp'", "Did you mean 'rpm'"]),
+    ("unknown force unit", csv(force_unit="Nms"), ["'Nms'", "N.m"]),
+    ("units of two kinds", csv(velocity_unit="rpm", force_unit="N"), ["'rpm'", "'N'", "N.m"]),
+    ("wrong sign", csv(sign=-1), ["oppose the motion", "Give sign=1"]),
+    ("sign is a factor", csv(sign=2), ["must be 1 or -1"]),
+    ("one speed", array([1.0, 1.0, -1.0], [2.0, 2.1, -2.0]), ["two or more speeds", "only 1 rad/s"]),
+    ("lengths", array([1.0, 2.0], [2.0, 2.1, 3.0]), ["as many rows", "(2)"]),
+    ("two-dimensional", array([[1.0, 2.0]], [2.0, 2.1]), ["one row of numbers"]),
+    ("text array", array(["a", "b"], [2.0, 2.1]), ["must be numbers"]),
+    ("NaN array", array([1.0, float("nan")], [2.0, 2.1]), ["finite", "row 1"]),
+    ("negative sigma", array([1.0, 2.0], [2.0, 2.1], sigma=[0.1, -0.1]), ["sigma must be > 0", "row 1"]),
+    ("zero sigma", array([1.0, 2.0], [2.0, 2.1], sigma=[0.1, 0.0]), ["sigma must be > 0"]),
+    ("known sigma without sigma", array([1.0, 2.0], [2.0, 2.1], sigma_known=True), ["needs `sigma`"]),
+    ("moving breakaway row", array([1.0, 2.0, 3.0], [2.0, 2.1, 2.5], breakaway=[0, 0, 1]), ["must be 0 in a breakaway row"]),
+    ("breakaway without force", array([1.0, 2.0, 0.0], [2.0, 2.1, 0.0], breakaway=[0, 0, 1]), ["force at which motion began"]),
+    ("quotation mark alone", csv(GOOD + '2,"5,3,0\n2,6,3,0\n'), ["line 7", "quotation mark"]),
+    ("sign between thousands", csv("omega;torque\n1;2,5\n2;1.003,5\n", delimiter=";", decimal=","), ["line 3", "'1.003,5'", "thousands"]),
+    ("one column for both", csv(velocity="torque"), ["both name column 'torque'"]),
+    ("no force", array([1.0, 2.0], [0.0, 0.0]), ["must not be 0 in every row"]),
+    (
+        "weight above friction",
+        array([1.0, 2.0, -1.0, -2.0, 0.0], [4.0, 4.1, 2.0, 1.9, 4.2], breakaway=[0, 0, 0, 0, 1]),
+        ["v < 0", "Subtract the constant force"],
+    ),
+    ("undeclared rest", array([1.0, 2.0, 0.0], [2.0, 2.1, 2.5]), ["row 2", "breakaway"]),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), [pytest.param(make, words, id=name) for name, make, words in BAD])
+def test_bad_input_gives_one_clear_sentence_with_the_remedy(make, words: list[str], tmp_path: Path) -> None:
+    with pytest.raises((ValueError, FileNotFoundError)) as caught:
+        make(tmp_path)
+    message = str(caught.value)
+    assert all(word in message for word in words), message
+    assert "\n" not in message
+    assert message.endswith((".", "?"))
+
+
+def test_rows_columns_and_directions_are_chosen_by_name(tmp_path: Path) -> None:
+    sweep = read(tmp_path, where={"drive": 1})
+    assert sweep.velocity.tolist() == [1.0, 2.0, -1.0]
+    assert sweep.positive().force.tolist() == [2.0, 2.5]
+    assert sweep.negative().force.tolist() == [-2.1]
+    assert sweep.both_directions
+    assert not sweep.positive().both_directions
+
+
+def test_a_breakaway_row_may_leave_its_velocity_empty_and_goes_where_its_force_points(tmp_path: Path) -> None:
+    sweep = read(tmp_path, GOOD + "2,,4.0,1\n2,0,-4.0,1\n", breakaway="began")
+    assert sweep.breakaway.tolist() == [False] * 5 + [True, True]
+    assert sweep.direction.tolist() == [1, 1, -1, 1, 1, 1, -1]
+    assert sweep.negative().breakaway.tolist() == [False, True]
+
+
+def test_comments_a_byte_order_mark_semicolons_and_decimal_commas_are_read(tmp_path: Path) -> None:
+    text = "\ufeff# bench 3\nomega;torque\n1,5;2,5\n\n2,5;3,5\n"
+    sweep = read(tmp_path, text, delimiter=";", decimal=",")
+    assert sweep.velocity.tolist() == [1.5, 2.5]
+    assert sweep.force.tolist() == [2.5, 3.5]
+
+
+numbers = st.floats(min_value=1e-3, max_value=1e3)
+
+
+@given(
+    st.lists(st.tuples(numbers, numbers), min_size=2, max_size=20, unique_by=lambda row: row[0]),
+    st.sampled_from([(v, f) for v in VELOCITY for f in FORCE if VELOCITY[v].rotational == FORCE[f].rotational]),
+    st.sampled_from([1, -1]),
+)
+def test_values_are_stored_in_si_whatever_the_declared_units_and_sign(tmp_path_factory, rows, names, sign) -> None:
+    velocity, force = names
+    path = tmp_path_factory.mktemp("units") / "sweep.csv"
+    path.write_text("f,v\n" + "".join(f"{sign * f!r},{v!r}\n" for v, f in rows), encoding="utf-8")
+    sweep = Sweep.from_csv(path, velocity="v", force="f", velocity_unit=velocity, force_unit=force, sign=sign)
+    np.testing.assert_allclose(sweep.velocity / VELOCITY[velocity].si, [v for v, _ in rows], rtol=1e-14)
+    np.testing.assert_allclose(sweep.force / FORCE[force].si, [f for _, f in rows], rtol=1e-14)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_or_refused_in_one_sentence(tmp_path_factory, text: str) -> None:
+    path = tmp_path_factory.mktemp("text") / "sweep.csv"
+    path.write_text("omega,torque\n1,2\n2,3\n" + text, encoding="utf-8")
+    message = "."
+    try:
+        assert Sweep.from_csv(path, velocity="omega", force="torque").n >= 2
+    except ValueError as error:
+        message = str(error)
+    assert message.endswith((".", "?"))
