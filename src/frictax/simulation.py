@@ -1,5 +1,6 @@
 """Simulate a mechanism."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -8,14 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.engine.options import Adaptive, OnSamples
+from frictax.engine.options import EVENTS, Adaptive, OnSamples
 from frictax.engine.result import Result
 from frictax.engine.walk import walk
 from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.mechanism.mechanism import Mechanism
 from frictax.parameters import check, is_traced
+from frictax.parameters.held import hold
 from frictax.signals import Sampled
 from frictax.trajectory import Trajectory
+
+_MOST_EVENTS = 256 * EVENTS
 
 
 class SimulationError(RuntimeError):
@@ -43,7 +47,7 @@ def simulate(mechanism: Mechanism, ts: Any, engine: Adaptive | OnSamples | None 
     **Returns:** a `Trajectory`.
 
     **Raises:** `ValueError` for parameters outside their domain and for times that do not increase; `SimulationError` when the run does
-    not reach its end. Under `jit`, `vmap` and `grad` nothing can be raised: look at `run.result`.
+    not reach its end. Under `jit` and `vmap` nothing can be raised: look at `run.result`.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(
@@ -65,8 +69,20 @@ def simulate(mechanism: Mechanism, ts: Any, engine: Adaptive | OnSamples | None 
         raise ValueError(f"`simulate`: `engine` must be an `Adaptive` or an `OnSamples`, got {engine!r}. Write `Adaptive(rtol=1e-8)`.")
     if isinstance(engine, Adaptive):
         engine.tolerances(ts.dtype)
-    run = _simulate(mechanism, ts, engine, energy)
-    _raise_if_failed(run)
+    run, room = _simulate(mechanism, ts, engine, energy), EVENTS
+    if any(is_traced(leaf) for leaf in jax.tree_util.tree_leaves(run.result)):
+        return run  # in a derivative that is not compiled, how the run ended is known
+    growing = engine.max_events is None
+    while growing and room < _MOST_EVENTS and bool(run.result == Result.too_many_events):
+        # Twice the room, or up to 16 times by how far it lasted: each size is a program of its own.
+        reached, t0, t1 = _reached(run)
+        factor = (t1 - t0) / max(reached - t0, 1e-9 * (t1 - t0))
+        room = min(room * 2 ** int(np.clip(np.ceil(np.log2(factor)), 1, 4)), _MOST_EVENTS)
+        run = _simulate(mechanism, ts, dataclasses.replace(engine, max_events=room), energy)
+    if not bool(run.result == Result.successful):
+        reached, _, t1 = _reached(run)
+        where = f"The run stopped at {reached:.9g} s of {t1:.9g} s, after {int(run.path.count)} events."
+        raise SimulationError(f"{where} {Result[run.result]}", run)
     return run
 
 
@@ -106,16 +122,9 @@ def _times(ts: Any) -> Float[Array, " T"]:
     return jnp.asarray(values)
 
 
-def _raise_if_failed(run: Trajectory) -> None:
-    if any(is_traced(leaf) for leaf in jax.tree_util.tree_leaves((run.path, run.ts))):
-        return
-    if bool(run.result == Result.successful):
-        return
-    times = np.asarray(run.path.times)
-    reached = times[np.isfinite(times)]
-    where = f"The run stopped at {reached[-1] if reached.size else float(run.ts[0]):.9g} s of {float(run.ts[-1]):.9g} s."
-    raise SimulationError(f"{where} {_message(run.result)}", run)
-
-
-def _message(result: Any) -> str:
-    return Result[result]
+def _reached(run: Trajectory) -> tuple[float, float, float]:
+    """The times [s] of the last event or sample of a run that was cut short, of its start, of its end."""
+    times, ts, ys = (np.asarray(hold(a)) for a in (run.path.times, run.ts, run.ys))
+    known = ts[np.all(np.isfinite(ys), axis=1)]
+    reached = max([ts[0], *known[-1:], *times[np.isfinite(times)][-1:]])
+    return float(reached), float(ts[0]), float(ts[-1])

@@ -3,6 +3,7 @@
 from typing import Any
 
 import diffrax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,10 +38,96 @@ def test_too_many_steps_is_a_result_with_its_remedy() -> None:
         fx.simulate(stick_slip(), jnp.array([0.0, 10.0]), fx.Adaptive(max_steps=50))
 
 
-def test_a_drive_that_becomes_nan_is_a_result_with_its_remedy() -> None:
-    machine = fx.Mechanism(mass=fx.Mass(m=1.0), drive=fx.Force("mass", fx.Function(lambda t: jnp.sqrt(0.5 - t))))
-    with pytest.raises(fx.SimulationError, match="not finite"):
-        fx.simulate(machine, jnp.linspace(0.0, 1.0, 5))
+class Spoilt(eqx.Module):
+    """A level to which `bad` is added from 0.7 s on."""
+
+    level: jax.Array
+    bad: jax.Array
+
+    def __call__(self, t: Any) -> Any:
+        return self.level + jnp.where(t > 0.7, self.bad, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("engine", "ts"),
+    [(fx.Adaptive(), [0.0, 2.0]), (fx.OnSamples(), np.linspace(0.0, 2.0, 101))],
+    ids=["adaptive", "on samples"],
+)
+def test_what_ceases_to_be_finite_ends_the_run_there_whether_stuck_sliding_or_free(engine: Any, ts: Any) -> None:
+    def ended(load: Any, bad: Any, press: Any, worse: Any) -> Any:
+        brake = fx.Brake("mass", fn_max=1.0, f_normalized=fx.Function(Spoilt(press, worse)), mu_pos=[[0, 0.5]])
+        machine = fx.Mechanism(mass=fx.Mass(m=1.0), brake=brake, drive=fx.Force("mass", fx.Function(Spoilt(load, bad))))
+        run = fx.simulate(machine, ts, engine)
+        at = jnp.max(jnp.where(jnp.all(jnp.isfinite(run.ys), axis=1), run.ts, 0.0))
+        finite = jnp.where(jnp.isfinite(run.path.times), run.path.times, 0.0)
+        return run.result == fx.Result.nonfinite, run.result == fx.Result.successful, jnp.maximum(at, jnp.max(finite))
+
+    nan, inf = np.nan, np.inf
+    stuck = [(0.3, nan, 1.0, 0.0), (0.3, inf, 1.0, 0.0), (0.3, -inf, 1.0, 0.0), (0.3, 0.0, 1.0, nan), (0.3, 0.0, 1.0, inf)]
+    sliding = [(0.8, nan, 1.0, 0.0), (0.8, inf, 1.0, 0.0), (0.8, 0.0, 1.0, nan), (0.8, 0.0, 1.0, inf)]
+    free = [(0.8, nan, -1.0, 0.0), (0.8, 0.0, -1.0, nan)]
+    sound = [(0.3, 0.0, 1.0, 0.0), (0.8, 0.0, 1.0, 0.0), (0.8, 0.0, -1.0, 0.0)]
+    lanes = np.array(stuck + sliding + free + sound).T
+    nonfinite, successful, at = jax.jit(jax.vmap(ended))(*lanes)
+    assert nonfinite.tolist() == [True] * 11 + [False] * 3
+    assert successful.tolist() == [False] * 11 + [True] * 3
+    assert jnp.all(jnp.abs(at[:11] - 0.7) <= 0.02)
+
+
+@pytest.mark.parametrize("engine", [fx.Adaptive(), fx.OnSamples()], ids=["adaptive", "on samples"])
+def test_a_margin_or_a_deadline_of_ones_own_that_is_nan_ends_the_run(engine: Any) -> None:
+    class Own(fx.AbstractHybridSystem):
+        def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+            return jnp.ones(1)
+
+        def guard(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
+            return jnp.stack([jnp.ones(()), args[0] * jnp.sqrt(0.7 - args[1] * y[0])])
+
+        def jump(self, t: Any, y: Any, mode: Any, fired: Any, args: Any) -> Any:
+            return y, mode, jnp.array(0)
+
+        def deadline(self, mode: Any, args: Any) -> Any:
+            return args[2]
+
+    def walked(args: Any) -> Any:
+        path = fx.walk(Own(), jnp.zeros(1), jnp.zeros(1, int), jnp.linspace(0.0, 2.0, 21), args, engine)
+        return path.result == fx.Result.nonfinite, path.result == fx.Result.successful
+
+    # Its margin is NaN from the start or from 0.7 s on, or its deadline is.
+    args = jnp.array([[jnp.nan, 0.0, jnp.inf], [jnp.inf, 1.0, jnp.inf], [1.0, 0.0, jnp.nan], [1.0, 0.0, jnp.inf]])
+    nonfinite, successful = jax.jit(jax.vmap(walked))(args)
+    assert nonfinite.tolist() == [True, True, True, False]
+    assert successful.tolist() == [False, False, False, True]
+
+
+def test_a_drive_that_is_nan_is_told_with_its_time_and_remedy() -> None:
+    with pytest.raises(fx.SimulationError, match=r"stopped at 0 s of 3 s.*not finite.*a drive that is NaN"):
+        fx.simulate(
+            fx.Mechanism(
+                mass=fx.Mass(m=1.0),
+                friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+                drive=fx.Force("mass", fx.Function(lambda t: jnp.log(t - 1))),
+            ),
+            [0.0, 3.0],
+        )
+
+
+def test_room_for_events_is_made_where_it_is_needed_also_in_an_eager_derivative() -> None:
+    def v(amplitude: Any, engine: Any = fx.OnSamples()) -> Any:  # noqa: B008
+        pulse = fx.Pulse(amplitude=amplitude, width=50, period=0.01)
+        run = fx.simulate(fx.Mechanism(mass=fx.Mass(m=2.0), drive=fx.Force("mass", pulse)), jnp.array([0.0, 9.998]), engine)
+        return run["mass"].v[-1], run.result, run.path.count
+
+    value, _, count = v(3.0)
+    assert abs(float(value) - 7.5) <= 1e-9
+    assert int(count) == 1999
+    assert abs(float(jax.grad(lambda a: v(a)[0])(3.0)) - 2.5) <= 1e-9
+    traced = fx.Result[jax.jit(v)(3.0)[1]]
+    assert "1000" in traced
+    assert "`run.path.count` is a `max_events` that suffices" in traced
+    # What is given is a limit, and is what the message says to raise.
+    with pytest.raises(fx.SimulationError, match="after 50 events.*max_events.*Raise it"):
+        v(3.0, fx.OnSamples(max_events=50))
 
 
 def test_the_samples_reached_before_a_failure_are_kept() -> None:

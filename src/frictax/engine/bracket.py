@@ -57,6 +57,7 @@ class Bracket(eqx.Module):
     def end(self) -> Float[Array, ""]:
         """The event: of a margin that falls, the end that the secant closed in on; of a quantity that rises, the end after the crossing.
 
-        The phase that begins after a rise has the event behind it.
+        The phase that begins after a rise has the event behind it. Where a margin is not finite, it is to be seen.
         """
-        return jnp.where((self.f_high <= 0) & (jnp.abs(self.f_low) < jnp.abs(self.f_high)), self.low, self.high)
+        secant = (self.f_high <= 0) & jnp.isfinite(self.f_high)
+        return jnp.where(secant & (jnp.abs(self.f_low) < jnp.abs(self.f_high)), self.low, self.high)

@@ -20,6 +20,14 @@ def _tsit5() -> Any:
     return diffrax.Tsit5()
 
 
+EVENTS = 1000  # room for events where no `max_events` is given
+
+
+def room(options: "Adaptive | OnSamples") -> int:
+    """How many events a run may have."""
+    return EVENTS if options.max_events is None else options.max_events
+
+
 class Adaptive(eqx.Module):
     """Error-controlled phases, each one `diffrax.diffeqsolve` that a `diffrax.Event` ends at the first guard to fall.
 
@@ -31,7 +39,8 @@ class Adaptive(eqx.Module):
     - `dt0`: the first step of every phase [s]. Default: from the phase before.
     - `dtmax`: the longest step [s]. A guard that falls and rises again within one step is looked for by a cubic through the guard and its
       rate at both ends, but not with a controller without error control.
-    - `max_events`: how many mode changes and drive switches a run may have.
+    - `max_events`: how many mode changes and drive switches a run may have. Unless given, 1000 under
+      `jit` and `vmap`, in `walk` and in a fit; elsewhere `simulate` doubles that until it suffices.
     - `max_steps`: how many solver steps a run may take.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for forward mode alone, which is traced and
       compiled sooner.
@@ -46,7 +55,7 @@ class Adaptive(eqx.Module):
     stepsize_controller: Any = None
     dt0: float | None = None
     dtmax: float | None = None
-    max_events: int = eqx.field(static=True, default=1000)
+    max_events: int | None = eqx.field(static=True, default=None)
     max_steps: int = eqx.field(static=True, default=100_000)
     adjoint: Any = None
 
@@ -60,8 +69,9 @@ class Adaptive(eqx.Module):
             if value is not None and isinstance(value, int | float) and not (np.isfinite(value) and value > 0):
                 raise ValueError(f"`Adaptive.{name}` must be > 0, got {value}. Leave it out for the default.")
         for name in ("max_events", "max_steps"):
-            if not isinstance(getattr(self, name), int):
-                raise ValueError(f"`Adaptive.{name}` must be a whole number, got {getattr(self, name)!r}. Leave it out for the default.")
+            value = getattr(self, name)
+            if not (isinstance(value, int) or (name == "max_events" and value is None)):
+                raise ValueError(f"`Adaptive.{name}` must be a whole number, got {value!r}. Leave it out for the default.")
         if not isinstance(self.solver, diffrax.AbstractSolver):
             raise ValueError(f"`Adaptive.solver` must be a diffrax solver such as `diffrax.Tsit5()`, got {self.solver!r}.")
         if self.solver.term_structure is not diffrax.AbstractTerm:
@@ -134,7 +144,8 @@ class OnSamples(eqx.Module):
       2.5 kHz stays below 1e-9 (experiments/benchmarks/p2.py). Its error estimate is not used: `FoundMachine.step_error`
       tells what the steps cost a fit.
     - `substeps`: steps from one sample to the next, for records whose sampling is slow beside the machine's motion.
-    - `max_events`: how many mode changes, and switches of drives between samples, a run may have.
+    - `max_events`: how many mode changes, and switches of drives between samples, a run may have; as for
+      `Adaptive` unless given.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for forward mode alone, which then takes value
       and derivatives in one pass and compiles in a third of the time. `fit` uses it.
     - `finer`: pairs (i, k), for k times as many steps from sample i to the next, as a gap in a record asks for: see `over_gaps`.
@@ -144,7 +155,7 @@ class OnSamples(eqx.Module):
 
     solver: Any = None
     substeps: int = eqx.field(static=True, default=1)
-    max_events: int = eqx.field(static=True, default=1000)
+    max_events: int | None = eqx.field(static=True, default=None)
     adjoint: Any = None
     finer: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
 
@@ -171,8 +182,7 @@ class OnSamples(eqx.Module):
         return steps
 
     def __check_init__(self) -> None:
-        for name in ("substeps", "max_events"):
-            value = getattr(self, name)
+        for name, value in (("substeps", self.substeps), ("max_events", room(self))):
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"`OnSamples.{name}` must be a whole number >= 1, got {value!r}. Leave it out for the default.")
         if self.solver is None and isinstance(self.adjoint, ForwardAlone | None):

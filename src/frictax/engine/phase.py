@@ -17,6 +17,7 @@ from frictax.parameters.held import hold
 
 STEPS = 4096  # a phase: more, and the next goes on where it stopped
 STEPS_DENSE = 64  # a phase whose steps are kept to read samples from
+_REFUSED = diffrax.RESULTS.max_steps_rejected
 _TRIES = 5  # steps in a row that are cut short to look for a dip
 WINDOW = 64  # samples read from one phase: with more, the phase is cut there
 
@@ -71,6 +72,8 @@ class _Steps(diffrax.AbstractAdaptiveStepSizeController):
     def adapt_step_size(self, t0: Any, t1: Any, y0: Any, y1: Any, args: Any, error: Any, order: Any, state: Any) -> Any:
         inner, reached, watch = state
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(t0, t1, y0, y1, args, error, order, inner)
+        # A derivative that is not finite is refused at every length, down to none.
+        result = diffrax.RESULTS.where(~keep & (next_t1 <= next_t0), _REFUSED, result)
         if watch is None:
             return keep, next_t0, next_t1, jumped, _Walked(after, select(keep, (t1, y1), reached), None), result
         before, tries = watch
@@ -188,11 +191,17 @@ def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, sp
         return slope.g, slope.rate
 
     first = margins(start.t, start.y)
-    expired = jnp.any(first[0] <= 0)
+    # What is NaN is no longer known to hold: it ends the phase as a margin that fell does.
+    expired = ~jnp.all(first[0] > 0) | jnp.isnan(deadline)
     # A deadline that has passed ends the phase at once, as an expired guard does.
     until = jnp.where(expired, start.t, jnp.maximum(jnp.minimum(deadline, last), start.t))
+
+    def least(t: Any, y: Any, args: Any, **_: Any) -> Any:
+        g = jnp.min(args.guard(t, y, start.mode))
+        return jnp.where(jnp.isnan(g), -jnp.inf, g)
+
     event = diffrax.Event(
-        lambda t, y, args, **_: jnp.min(args.guard(t, y, start.mode)),
+        least,
         Bracketed(rtol=1e-6 if jnp.finfo(dtype).bits >= 64 else 1e-3),
         direction=False,
     )
@@ -222,6 +231,7 @@ def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, sp
     slope = slope_of(system, t, y, start.mode)
     stop = Stop(t, jnp.where(fell, first_to_fall(slope, expired), kind))
     taken, accepted = solution.stats["num_steps"], solution.stats["num_accepted_steps"]
+    accepted = jnp.where(solution.result == _REFUSED, 0, accepted)
     return stop, y, slope, _read(solution, start, ts, t, slope.speed), taken, accepted
 
 

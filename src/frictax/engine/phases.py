@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from frictax.engine.linear import linear, read_later
-from frictax.engine.options import Adaptive
+from frictax.engine.options import Adaptive, room
 from frictax.engine.phase import STEPS, STEPS_DENSE, WINDOW, Start, Stop, cross, locate, transport
 from frictax.engine.result import CHATTER, SECOND, Result
 from frictax.engine.reused import Reused
@@ -152,7 +152,7 @@ def _walked(system: Reused, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, numb
     options.tolerances(dtype)
     samples = _padded(ts)
     span = t1 - t0
-    size = options.max_events + 1
+    size = room(options) + 1
     if samples is not None:  # phases that end because their windows and buffers are full
         size += 2 * (ts.shape[0] // WINDOW + 1) + options.max_steps // (2 * STEPS_DENSE)
     first = jnp.asarray(span / 100 if options.dt0 is None else options.dt0, dtype)
@@ -196,9 +196,10 @@ def _walked(system: Reused, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, numb
         # A derivative that is not finite lets no step be accepted, or ever shorter ones in front of where it begins.
         stands = idle >= CHATTER + 2 * m
         sound = jnp.all(jnp.isfinite(y)) & ((stop.fired != CUT) | ((accepted > 0) & ~stands))
+        sound = sound & ~jnp.any(jnp.isnan(slope.g)) & ~jnp.isnan(system.deadline(start.mode))
         result, running = Result.successful, stop.fired != END
         for failed, how in (
-            ((events > options.max_events) | (k + 1 >= size), Result.too_many_events),
+            ((events > room(options)) | (k + 1 >= size), Result.too_many_events),
             (steps >= options.max_steps, Result.max_steps_reached),
             (stands, Result.chatter),
             (status != 0, Result.inconsistent),

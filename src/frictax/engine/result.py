@@ -3,6 +3,7 @@
 import equinox as eqx
 
 CHATTER = 30  # phases of no length in a row, beyond one or two for each part of the machine: more are chatter
+NONFINITE = 2  # beside what `jump` returns: a margin or a deadline is NaN
 SECOND = (
     "frictax gives first derivatives of a run, exact through its events; a second derivative was asked for. "
     "Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), or central differences of `jax.grad`."
@@ -14,8 +15,10 @@ class Result(eqx.Enumeration):
 
     successful = "The run reached its end."
     too_many_events = (
-        "The run has more mode changes and drive switches than `max_events=...` of `Adaptive` or `OnSamples` holds. "
-        "Raise it, shorten the run, or look in `run.events.time` whether the machine chatters."
+        "The run has more mode changes and drive switches than there is room for: 1000, or "
+        "`max_events=...` of `Adaptive` or `OnSamples`. Raise it, shorten the run, or look in "
+        "`run.events.time` whether the machine chatters. `simulate` outside of `jit` and `vmap`, with "
+        "`max_events` left out, makes the room itself; its `run.path.count` is a `max_events` that suffices."
     )
     max_steps_reached = (
         "The run needs more solver steps than `Adaptive(max_steps=...)` allows. Raise it, loosen `rtol` and `atol`, or, "

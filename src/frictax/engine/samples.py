@@ -13,8 +13,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from frictax.engine.bracket import Bracket
 from frictax.engine.margins import Slope, first_to_fall
-from frictax.engine.options import OnSamples
-from frictax.engine.result import CHATTER, Result
+from frictax.engine.options import OnSamples, room
+from frictax.engine.result import CHATTER, NONFINITE, Result
 from frictax.engine.reused import Reused
 from frictax.engine.stepping import advance, entries, every, together
 from frictax.engine.system import DEADLINE, END
@@ -87,6 +87,7 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
         calm = every(jnp.isfinite(y1))
         for a, b, m in zip(entries(g), entries(g1), entries(middle), strict=True):
             tangent = a + 2.5 * (m - a)
+            # Of a margin that is infinite, the tangent is NaN; one that is NaN itself is not calm.
             calm = calm & every(jnp.ravel((a > 0) & (b > 0) & ~((tangent < a) & (tangent <= 0))))
         calm = calm & (system.deadline(mode1) >= end - slack)
         stop = eqxi.unvmap_any(alive & ~calm)
@@ -125,7 +126,7 @@ def _eventful(
     """The step from a sample to the next, piece by piece between its events: state and mode after those at the sample, and at the end."""
     t, end, slack, j = step
     begin = t
-    size, m = options.max_events, mode.shape[0]
+    size, m = room(options), mode.shape[0]
 
     def body(carry: Any) -> Any:
         piece, (y_now, mode_now), active, idle, log, count, result = carry
@@ -139,10 +140,10 @@ def _eventful(
         following = Piece(t1, y1, jnp.where(done, mode, after))
         idle = jnp.where(hold(t1 - t) <= slack, idle + 1, 0)
         for failed, how in (
+            ((status == NONFINITE) | ~jnp.all(jnp.isfinite(y1)), Result.nonfinite),
             (~done & (count >= size), Result.too_many_events),
             (idle >= CHATTER + 2 * m, Result.chatter),
             (status != 0, Result.inconsistent),
-            (~jnp.all(jnp.isfinite(y1)), Result.nonfinite),
         ):
             result = Result.where(active & failed & (result == Result.successful), how, result)
         entry = Log(t1, fired, mode, after, None if log.retrace is None else Retrace(t, y, found, y1, j))
@@ -179,7 +180,7 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
     """Where the piece ends, and whether at a margin (1), at a deadline (`DEADLINE`) or at the end of the step (`END`).
 
     Looked at is the end first, then the places between, then where the parabola through the lowest three is least: a margin may fall and
-    rise again inside a piece. Nothing here is differentiated.
+    rise again inside a piece. A margin that is NaN has fallen. Nothing here is differentiated.
     """
     now, end = hold((now, end))
     system, t = hold(system), now.t
@@ -187,7 +188,7 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
     stop = jnp.where(deadline < end - slack, jnp.maximum(deadline, t), end)
     passed = deadline <= t + slack
     f0 = _only(active, lambda: jnp.min(system.guard(t, now.y, now.mode)), t)
-    expired = f0 <= 0
+    expired = ~(f0 > 0) | jnp.isnan(deadline)
     width = (stop - t) / _LOOKS
     finest = 4 * jnp.finfo(t.dtype).eps * jnp.abs(end)
 
@@ -205,7 +206,7 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
     def look(s: _Look) -> _Look:
         x, before = _only(~s.done, lambda: aim(s), (t, s.place))
         f = _only(~s.done, lambda: jnp.min(system.guard(x, _state(system, options, now, x), now.mode)), f0)
-        down = ~s.fell & (f <= 0)
+        down = ~s.fell & ~(f > 0)
         begun = Bracket.start(t + before * width, x, s.values[before], f)
         choose = lambda a, b, c: jnp.where(s.fell, a, jnp.where(down, b, c))  # noqa: E731
         bracket = jax.tree_util.tree_map(choose, s.bracket.narrowed(x, f), begun, s.bracket)
@@ -238,7 +239,7 @@ def cross_inside(
     Of the step's end as a function of its length, both value and derivative are the solver's own, so that derivatives are those of the
     samples that are computed, whatever the step size. The root is found so nearly that from there on the end moves along its tangent.
     `cause` is `_search`'s, or None where the margin that `fired` is known.
-    Returns time, state, mode, what fired, and 0 or 1 for no consistent mode.
+    Returns time, state, mode, what fired, and 0, 1 for no consistent mode or `NONFINITE`.
     """
     t, found = now.t, hold(found)
     margins = jax.eval_shape(system.guard, t, now.y, now.mode)
@@ -263,13 +264,15 @@ def cross_inside(
         deadline = system.deadline(now.mode).astype(t.dtype)
         known = jnp.where(fired == DEADLINE, found + deadline - hold(deadline), end)
         time = jnp.where(fired >= 0, found + jnp.where(within, step, jnp.where(found <= t, t - hold(t), 0.0)), known)
-        return time, y + slope.speed * (time - found), lost
+        broken = jnp.any(jnp.isnan(slope.g)) | jnp.isnan(deadline)
+        return time, y + slope.speed * (time - found), lost, broken
 
-    time, state, lost = _only(needed, moved, (t, y, jnp.array(False)))
+    time, state, lost, broken = _only(needed, moved, (t, y, jnp.array(False), jnp.array(False)))
     at = time, state, now.mode, fired
     after, mode, status = _only(needed, lambda: system.jump(*at), jax.eval_shape(system.jump, *at))
     jumped = fired >= DEADLINE
     status = jnp.where(jumped, jnp.where(lost & (fired >= 0), 1, status), 0)
+    status = jnp.where(broken, NONFINITE, status)
     return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, now.mode), fired, status
 
 
@@ -362,7 +365,7 @@ def fine_grid(t0: Any, ts: Any, options: OnSamples) -> tuple[Array, Array]:
 
 
 def _empty(options: OnSamples, y: Any, mode: Any) -> Log:
-    size = options.max_events + 1
+    size = room(options) + 1
     number, whole = jnp.zeros(size, y.dtype), jnp.zeros(size, jnp.int32)
     states, modes = jnp.zeros((size, *y.shape), y.dtype), jnp.zeros((size, *mode.shape), jnp.int32)
     retrace = Retrace(number, states, number, states, whole - 1) if options.adjoint is None else None

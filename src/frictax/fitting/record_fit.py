@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from frictax.engine import OnSamples
-from frictax.engine.options import ForwardAlone
+from frictax.engine.options import ForwardAlone, room
 from frictax.engine.result import Result
 from frictax.fitting.problem.initial_state import begun_at, own_parameters, own_start, shared_start
 from frictax.fitting.problem.losses import AbstractLoss
@@ -112,7 +112,7 @@ def _with_room(engine: OnSamples, model: Any, records: Mapping[str, Any]) -> OnS
     given = {name.partition(".")[0] for r in motions for name in r.inputs}
     moved = [name for name in given if name in model.names and isinstance(model[name], AbstractMotion)]
     most = max((r.n for r in motions if any(name.partition(".")[0] in moved for name in r.inputs)), default=0)
-    return OnSamples(engine.solver, engine.substeps, engine.max_events + most, engine.adjoint) if most else engine
+    return OnSamples(engine.solver, engine.substeps, room(engine) + most, engine.adjoint) if most else engine
 
 
 def shared_limits(limits: Any, own: Any) -> Any:

@@ -68,7 +68,8 @@ class Driven(AbstractHybridSystem):
     def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
         least = jnp.asarray(jnp.inf)
         for signal, k in zip(self.signals, mode[mode.shape[0] - len(self.signals) :], strict=True):
-            least = jnp.where(signal.end(k) < least, signal.end(k), least)
+            end = signal.end(k)
+            least = jnp.where((end < least) | jnp.isnan(end), end, least)
         return least
 
     def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: Any) -> Int[Array, " m"]:

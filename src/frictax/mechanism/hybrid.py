@@ -66,13 +66,20 @@ class MechanicalSystem(AbstractHybridSystem):
             found += [named[name] for name in margin_names(contact, now.part(c))]
         for k in self.layout.gaps:
             found += self._gap(k).margins(*dynamics.stretch(now, k), now.gap_piece(k))
-        return jnp.stack(found) if found else jnp.ones(1, y.dtype)
+        found = found or [jnp.ones_like(t)]
+        # A load that is not finite shows in the reserve of what is stuck or in the rate of what moves;
+        # what presses on a contact that holds, and what is given to a body, may show nowhere.
+        hidden = [n for n in now.normal if n is not None] + (now.drive if self.layout.motions else [])
+        if hidden:
+            found[0] = found[0] + 0.0 * hold(sum(hidden))
+        return jnp.stack(found)
 
     def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
         del args
         least, *others = self._ends(mode)
         for end in others:
-            least = jnp.where(end < least, end, least)  # not the minimum: of two ends at one time, it would take half of each derivative
+            # Not the minimum: of two ends at one time, it would take half of each derivative.
+            least = jnp.where((end < least) | jnp.isnan(end), end, least)
         return least
 
     def _ends(self, mode: Array) -> list[Array]:
