@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from frictax.fitting import Band as Band
     from frictax.fitting import BlockBootstrap as BlockBootstrap
     from frictax.fitting import ClosedLoop as ClosedLoop
+    from frictax.fitting import Clustered as Clustered
     from frictax.fitting import Column as Column
     from frictax.fitting import ComparedLaw as ComparedLaw
     from frictax.fitting import ComparedStructure as ComparedStructure
@@ -229,6 +230,7 @@ _ROOMS = {
         "fit_many",
         "starting_law",
         "BlockBootstrap",
+        "Clustered",
         "HAC",
         "Jackknife",
         "Outlook",

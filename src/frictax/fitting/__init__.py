@@ -9,6 +9,7 @@ small, and how), `fit`, `found` (the answer), `identifiability` (what the data c
 `objectives`, `record_fit`, `found_machine` (the answer), `uncertainty` and `profiles` (how well it is known).
 """
 
+from frictax.fitting.clusters import Clustered as Clustered
 from frictax.fitting.compare import ComparedLaw as ComparedLaw
 from frictax.fitting.compare import Comparison as Comparison
 from frictax.fitting.compare import compare as compare

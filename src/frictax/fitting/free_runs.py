@@ -16,7 +16,7 @@ from frictax.fitting.kept_programs import kept
 from frictax.fitting.objectives import AbstractObjective, ClosedLoop, FreeRun, Plan
 from frictax.fitting.problem import Problem, bounds, upper_bounds
 from frictax.fitting.record import Record
-from frictax.fitting.uncertainty import HAC, Jackknife, Uncertainty
+from frictax.fitting.uncertainty import HAC, Jackknife, Uncertainty, usual
 from frictax.parameters import parameters, replace
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def free_run(
     Machines are drawn anew with normal errors: by `Jackknife` errors each differs from the fitted one as one repeat of the motion from
     the next, by others as the parameters are uncertain. A number that is drawn beyond its bound is taken at it.
 
-    **Arguments:** `record`: a label of the fit, or a `Record` that was not fitted; `errors`: an `Uncertainty` of this fit, `HAC()` unless
-    given; `objective`: `FreeRun(measured_start=True)` unless given; `draws`, `seed`.
+    **Arguments:** `record`: a label of the fit, or a `Record` that was not fitted; `errors`: an `Uncertainty` of this fit, unless given
+    that of `HAC()`, or on `Windows` that of `Clustered()`; `objective`: `FreeRun(measured_start=True)` unless given; `draws`, `seed`.
 
     **Returns:** a `FreeRunScore`.
 
@@ -96,7 +96,7 @@ def free_run(
         raise ValueError(f"`free_run` takes a `Record` or the label of one that was fitted, got {record!r}.")
     if not isinstance(draws, int) or draws < 10:
         raise ValueError(f"`free_run` needs `draws`, a whole number >= 10, got {draws!r}. 200 are usual.")
-    errors = found.uncertainty(HAC()) if errors is None else errors
+    errors = found.uncertainty(usual(found.problem, HAC())) if errors is None else errors
     objective = FreeRun(measured_start=True) if objective is None else objective
     if not isinstance(objective, FreeRun | ClosedLoop):
         raise ValueError(f"`free_run` takes FreeRun(...) or ClosedLoop(...) as objective, got {objective!r}. `score` takes any.")

@@ -8,6 +8,7 @@ import numpy as np
 from frictax.fitting.identifiability import Knowledge
 from frictax.fitting.printing import rounded, table
 from frictax.fitting.record import Record
+from frictax.fitting.uncertainty import White, usual
 
 if TYPE_CHECKING:
     from frictax.fitting.found_machine import FoundMachine
@@ -32,12 +33,25 @@ def machine_text(found: "FoundMachine") -> str:
     lines.append(
         f"{found.dof} degrees of freedom, condition {found.identifiability.condition:.3g}, {found.iterations} steps, {found.seconds:.2g} s"
     )
+    if not isinstance(usual(found.problem), White):
+        lines.append(_intervals(found))
     c = found.correlation
     pairs = [(abs(c[i, j]), i, j) for i in range(len(c)) for j in range(i) if np.isfinite(c[i, j]) and abs(c[i, j]) >= 0.9]
     if pairs:
         strong = [f"{found.names[j]}, {found.names[i]} {c[i, j]:+.3f}" for _, i, j in sorted(pairs, reverse=True)[:4]]
         lines.append("correlation " + ", ".join(strong))
     return "\n".join([*lines, *(f"! {sentence}" for sentence in (*found.warnings, *record_warnings(found.records)))])
+
+
+def _intervals(found: "FoundMachine") -> str:
+    """Which account of the residuals the intervals are of, and how much white residuals would spare them."""
+    u, white = found.uncertainty(), found.uncertainty(White())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wider = u.half_widths / white.half_widths
+    wider = wider[np.isfinite(wider) & [e.knowledge is not Knowledge.UNKNOWN for e in u.estimates]]
+    ends = dict.fromkeys(f"{x:.2g}" for x in (wider.min(), wider.max())) if wider.size else ()
+    narrower = f" Were residuals white they would be {' to '.join(ends)} times narrower." if ends else ""
+    return f"Intervals ({type(u.by).__name__}): {u.says} ({u.freedom}).{narrower}"
 
 
 def record_warnings(records: Mapping[str, Any]) -> list[str]:

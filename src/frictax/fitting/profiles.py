@@ -10,11 +10,11 @@ from jaxtyping import Float
 from frictax.fitting.found import quantile
 from frictax.fitting.problem import bounds, upper_bounds
 from frictax.fitting.refits import held
+from frictax.fitting.uncertainty import AbstractErrors, White, usual
 from frictax.parameters import UnknownName
 
 if TYPE_CHECKING:
     from frictax.fitting.found_machine import FoundMachine
-    from frictax.fitting.uncertainty import AbstractErrors
 
 _NEAR = 1e-3  # of the threshold's root: where the search for an end of the interval stops
 _FAR = 100  # standard errors: what does not end within these counts as open
@@ -64,7 +64,7 @@ class ProfilePair:
     level: float
 
 
-def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None, level: float | None = None) -> Profile:
+def profile(found: "FoundMachine", path: str, by: AbstractErrors | None = None, level: float | None = None) -> Profile:
     """Hold one number at values left and right of its estimate, fit all others anew at each, and find where the misfit becomes too large.
 
     The interval holds what a linearised one does not know: that the misfit is no parabola, and that a number cannot lie beyond the bound
@@ -73,7 +73,8 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
     where it reaches 3.84, but none beyond the bound.
 
     **Arguments:** `path`: a name of `found.estimates`, such as ``"friction.peak"`` or ``"mass.v@run2"``; `by`: an account of the residuals
-    (`HAC()`, ...), by whose error over that of white residuals the ratio is made smaller; `level`, that of the fit unless given.
+    (`HAC()`, ...), by whose error over that of white residuals the ratio is made smaller, and whose degrees of freedom the threshold has,
+    that of the fit's own errors unless given; `level`, that of the fit unless given.
 
     An end that is not reached within 100 standard errors is open: inf, or the bound. Where the user gave an upper bound, and it is not
     ruled out, the interval ends there.
@@ -98,14 +99,14 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
     """
     i, estimate = _place(found, path)
     level = _level(found, level)
-    two_sided = float(quantile(level, found.dof, False)) ** 2
-    one_sided = float(quantile(2 * level - 1, found.dof, False)) ** 2
-    stretch = _stretch(found, path, by)
+    stretch, dof = _stretch(found, [i], by)
+    two_sided = float(quantile(level, dof, False)) ** 2
+    one_sided = float(quantile(2 * level - 1, dof, False)) ** 2
     at = _Held(found, [i], stretch)
     bound, most = (float(of(found.problem.unknowns)[i]) for of in (bounds, upper_bounds))
     best = min(max(float(found.x[i]), bound), most)
-    step = estimate.standard_error * np.sqrt(stretch)
-    if not np.isfinite(step) or not step > 0:
+    step = np.sqrt(stretch * found.full_covariance[i, i])
+    if not found.active[i] or not np.isfinite(step) or not step > 0:
         if not np.isfinite(bound) or np.linalg.norm(found.full_jacobian[:, i]) == 0:
             raise ValueError(f"`profile`: the data do not tell {path}, so that it has no interval. Leave it out of `free`.")
         step = found.noise_scale * np.sqrt(stretch) / np.linalg.norm(found.full_jacobian[:, i])
@@ -129,7 +130,7 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
 
 
 def profile_pair(
-    found: "FoundMachine", paths: tuple[str, str], by: "AbstractErrors | None" = None, level: float | None = None, points: int = 15
+    found: "FoundMachine", paths: tuple[str, str], by: AbstractErrors | None = None, level: float | None = None, points: int = 15
 ) -> ProfilePair:
     """`profile` of two numbers on a grid of `points` by `points` over three and a half standard errors either way, within their domains."""
     first, second = paths
@@ -137,12 +138,13 @@ def profile_pair(
     if i == j:
         raise ValueError(f"`profile` of a pair needs two different numbers, got {first!r} twice.")
     level = _level(found, level)
-    at = _Held(found, [i, j], max(_stretch(found, p, by) for p in paths))
+    stretch, dof = _stretch(found, [i, j], by)
+    at = _Held(found, [i, j], stretch)
     axes = []
     for k, estimate in ((i, a), (j, b)):
         if not np.isfinite(estimate.standard_error):
             raise ValueError(f"`profile`: the data do not tell {estimate.name}, so that it has no interval. Leave it out of `free`.")
-        width = 3.5 * estimate.standard_error * np.sqrt(at.stretch)
+        width = 3.5 * np.sqrt(stretch * found.full_covariance[k, k])
         least, most = (of(found.problem.unknowns)[k] for of in (bounds, upper_bounds))
         axes.append(np.linspace(max(found.x[k] - width, least), min(found.x[k] + width, most), points))
     ratio = np.zeros((points, points))
@@ -151,7 +153,7 @@ def profile_pair(
             ratio[n, m] = at([x, axes[1][m]])
     from scipy.stats import f
 
-    return ProfilePair((first, second), (a.unit, b.unit), axes[0], axes[1], ratio, 2.0 * float(f.ppf(level, 2, found.dof)), level)
+    return ProfilePair((first, second), (a.unit, b.unit), axes[0], axes[1], ratio, 2.0 * float(f.ppf(level, 2, dof)), level)
 
 
 class _Held:
@@ -226,13 +228,20 @@ def _level(found: "FoundMachine", level: float | None) -> float:
     return level
 
 
-def _stretch(found: "FoundMachine", path: str, by: "AbstractErrors | None") -> float:
-    """How many times larger than for white residuals the variance is."""
-    if by is None:
-        return 1.0
-    at = [e.name for e in found.estimates].index(path)
+def _stretch(found: "FoundMachine", places: list[int], by: AbstractErrors | None) -> tuple[float, float]:
+    """How many times larger than for white residuals the variance of some numbers is, or of what of them is told worst, and the least
+    degrees of freedom of its account."""
+    if isinstance(usual(found.problem) if by is None else by, White):
+        return 1.0, float(found.dof)
     free = found.with_all_active()  # at its bound a number has no error of its own
-    ratio = free.uncertainty(by).covariance[at, at] / free.covariance[at, at]
-    if not (np.isfinite(ratio) and ratio > 0):
-        raise ValueError(f"`profile`: {type(by).__name__} says nothing of {path}. Leave out `by`.")
-    return float(ratio)
+    spread, at = free.uncertainty(by).spread, np.ix_(places, places)
+    size = np.sqrt(np.diag(free.full_covariance)[places])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        white, coloured = (c[at] / np.outer(size, size) for c in (free.full_covariance, spread.covariance))
+    ratio = float(np.max(np.linalg.eigvals(np.linalg.pinv(white) @ coloured).real)) if np.all(np.isfinite([white, coloured])) else 0.0
+    if ratio > 0:
+        return ratio, float(np.min(spread.dof(np.eye(len(found.x))[places])))
+    if by is None:
+        return 1.0, float(found.dof)
+    names = [n for u in found.problem.unknowns for n in u.names]
+    raise ValueError(f"`profile`: {type(by).__name__} says nothing of {names[places[0]]}. Leave out `by`.")

@@ -11,6 +11,7 @@ import frictax as fx
 from frictax.fitting.free_runs import free_run
 from frictax.fitting.motions import Motion, motion
 from frictax.fitting.outlook import outlook_of
+from frictax.fitting.uncertainty import usual
 from frictax.laws import as_law
 from frictax.problems.building import LAWS, checked, made
 from frictax.problems.checking import check, kind_of_law, laws_asked, shared_settings
@@ -84,7 +85,8 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
         say("Fitting")
         comparison, found = None, checked(lambda: fx.fit(problem.machine, records, **problem.settings()), problem.place, values=False)
     say("Finding errors")
-    uncertainty = checked(lambda: found.uncertainty(problem.errors()), problem.place.below("uncertainty"), values=False)
+    by = problem.errors() or usual(found.problem, fx.HAC())
+    uncertainty = checked(lambda: found.uncertainty(by), problem.place.below("uncertainty"), values=False)
     profiles = {}
     here = problem.place.below("uncertainty").below("profiles")
     for name in content.uncertainty.profiles:

@@ -7,6 +7,7 @@ import numpy as np
 
 from frictax.fitting.found_machine import FoundMachine
 from frictax.fitting.record import Record
+from frictax.fitting.uncertainty import usual
 from frictax.mechanism import Mechanism
 from frictax.parameters import parameters, rotational_unit
 from frictax.report.json_text import as_text, estimate
@@ -38,6 +39,7 @@ def found_machine_json(found: FoundMachine) -> str:
             "method": type(found.method).__name__,
             "loss": type(found.problem.loss).__name__,
             "level": found.level,
+            "errors": type(usual(found.problem)).__name__,
             "estimates": [estimate(e) for e in found.estimates],
             "covariance": {"names": names, "values": found.covariance},
             "correlation": {"names": names, "values": found.correlation},
