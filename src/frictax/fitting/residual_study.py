@@ -3,6 +3,7 @@
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from frictax.fitting.clusters import has_windows
 from frictax.fitting.inverse_dynamics import InverseDynamics
 from frictax.fitting.record import Record
 from frictax.fitting.residual_effects import Columns, direction, position, speed, time
@@ -103,7 +104,7 @@ def residual_study(found: "FoundMachine", label: str | None = None, cutoff: floa
         record = found.records[name]
         for channel, at, e in left(found, name):
             unit = record.units[channel].si_name if channel in record.units else "N"
-            findings.append(whiteness(name, channel, unit, record.t[at], e))
+            findings.append(whiteness(name, channel, unit, record.t[at], e, has_windows(found.problem)))
         try:
             series = force_series(found, name, cutoff)
         except ValueError as why:
