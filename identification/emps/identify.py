@@ -274,8 +274,8 @@ def main() -> None:
     print("parameters that differ as the four cycles do: {:.1f} / {:.1f} / {:.1f} mm at 10 / 50 / 90 %".format(*repeats.range))
     print(f"predicted over 1 s from the measured state: {1e3 * default.score(second, fx.Windows(1.0))['mass.s']:.3f} mm")
     for name, of_quarters, error in zip(repeats.names, repeats.values.T, repeats.error_of_mean, strict=True):
-        stated = default.standard_errors[name]
-        print(f"{name:26}quarters {np.round(of_quarters, 2)}, error of their mean {error:.2g}, of white residuals {stated:.2g}")
+        stated, white = default.standard_errors[name], default.uncertainty(fx.White()).standard_errors[name]
+        print(f"{name:26}quarters {np.round(of_quarters, 2)}, error of their mean {error:.2g}, printed {stated:.2g}, white {white:.2g}")
 
     print("\n== time of a fit\n" + f"{'':38}{'cold s':>8}{'warm s':>8}{'condition':>11}{'steps':>7}")
     for name, cold, warm, condition, steps in times:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from frictax import parameters as parameters
     from frictax.analysis import HAC as HAC
     from frictax.analysis import BlockBootstrap as BlockBootstrap
+    from frictax.analysis import Clustered as Clustered
     from frictax.analysis import ComparedLaw as ComparedLaw
     from frictax.analysis import ComparedStructure as ComparedStructure
     from frictax.analysis import Comparison as Comparison
@@ -224,6 +225,7 @@ _ROOMS = {
     ),
     "frictax.analysis": (
         "BlockBootstrap",
+        "Clustered",
         "ComparedLaw",
         "ComparedStructure",
         "Comparison",

@@ -1,6 +1,8 @@
 """What a fit is worth: `errors` (how well its numbers are known), `residuals` (what it leaves), `selection` (which law, which parts),
 `planning` (what a record could tell), `replay` (runs beside the record)."""
 
+from frictax.analysis.errors.accounts import White as White
+from frictax.analysis.errors.clusters import Clustered as Clustered
 from frictax.analysis.errors.posterior import Posterior as Posterior
 from frictax.analysis.errors.profiles import Profile as Profile
 from frictax.analysis.errors.profiles import ProfilePair as ProfilePair
@@ -8,7 +10,6 @@ from frictax.analysis.errors.uncertainty import HAC as HAC
 from frictax.analysis.errors.uncertainty import BlockBootstrap as BlockBootstrap
 from frictax.analysis.errors.uncertainty import Jackknife as Jackknife
 from frictax.analysis.errors.uncertainty import Uncertainty as Uncertainty
-from frictax.analysis.errors.uncertainty import White as White
 from frictax.analysis.planning.outlook import Outlook as Outlook
 from frictax.analysis.planning.outlook import outlook as outlook
 from frictax.analysis.replay.free_run import FreeRunScore as FreeRunScore

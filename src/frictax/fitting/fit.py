@@ -151,7 +151,7 @@ def fit_many(
     - `measured`: for a sweep forces (k, n) [N or N.m]; for a record output -> (k, n) in SI, or (k, n) where it has one output.
     - `objective`, `engine`: for records only, as in `fit`.
 
-    **Returns:** `Replicates`: values and intervals of all k fits, as `fit` would give them, for bootstrap and coverage.
+    **Returns:** `Replicates`: values of all k fits, as `fit` would give them, for bootstrap and coverage; intervals for white residuals.
 
     **Raises:** `ValueError` for measurements of another shape; for a record, a loss or method other than the default kind.
     """

@@ -101,7 +101,7 @@ def fit_records(
             f"Interrupted after {int(state.steps)} steps: these are the best values so far, their errors those of an unfinished search."
         )
     found = found_machine(model, problem, records, state, costs, noise, method, level, notes, time.perf_counter() - began)
-    return found if interrupted else dataclasses.replace(found, warnings=(*found.warnings, *step_warnings(found)))
+    return found if interrupted else dataclasses.replace(found, notes=(*found.notes, *step_warnings(found)))
 
 
 def _with_room(engine: OnSamples, model: Any, records: Mapping[str, Any]) -> OnSamples:

@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 
 import frictax as fx
+from frictax.analysis.errors.uncertainty import usual
 from frictax.analysis.selection.structures import check_structures
 from frictax.fitting.problem.setup import check_channels
 from frictax.fitting.record_fit import check_arguments, fit_engine, pose, shared_limits
@@ -100,7 +101,7 @@ def _fitted_numbers(problem: Problem, place: Place, structure: fx.Structure) -> 
 
         problem_posed = checked(posed, place, values=False)
         if objective is settings["objective"]:
-            account = problem.errors()
+            account = problem.errors() or usual(problem_posed)
             checked(lambda account=account, of=problem_posed: account.check(of), problem.place.below("uncertainty"), values=False)
         names = [name for u in problem_posed.unknowns if not u.hidden for name in u.names]
     return names

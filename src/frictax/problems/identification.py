@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import frictax as fx
+from frictax.analysis.errors.uncertainty import usual
 from frictax.analysis.planning.outlook import outlook_of
 from frictax.analysis.replay.free_run import free_run
 from frictax.analysis.replay.motion import Motion, motion
@@ -84,7 +85,8 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
         say("Fitting")
         comparison, found = None, checked(lambda: fx.fit(problem.machine, records, **problem.settings()), problem.place, values=False)
     say("Finding errors")
-    uncertainty = checked(lambda: found.uncertainty(problem.errors()), problem.place.below("uncertainty"), values=False)
+    by = problem.errors() or usual(found.problem, fx.HAC())
+    uncertainty = checked(lambda: found.uncertainty(by), problem.place.below("uncertainty"), values=False)
     profiles = {}
     here = problem.place.below("uncertainty").below("profiles")
     for name in content.uncertainty.profiles:

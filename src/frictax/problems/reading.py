@@ -72,8 +72,9 @@ class Problem:
         return out if cutoff is None else out | {"cutoff": cutoff}
 
     def errors(self) -> Any:
-        """The account of the residuals by which errors are stated."""
-        return made(self.content.uncertainty.errors, ERRORS, self.place.below("uncertainty").below("errors"))
+        """The account of the residuals by which errors are stated; None where the file leaves it open."""
+        asked = self.content.uncertainty.errors
+        return None if asked is None else made(asked, ERRORS, self.place.below("uncertainty").below("errors"))
 
     def scores(self) -> list[Any]:
         """The objectives by which validation records are judged."""

@@ -114,7 +114,7 @@ def _outlook(outlook: Any) -> dict[str, Any]:
 def _errors(made: Identification) -> dict[str, Any]:
     u = made.uncertainty
     rows = [
-        {"name": e.name, "value": e.value, "unit": e.unit, "standard_error": e.standard_error, "lower": e.lower, "upper": e.upper}
+        {name: getattr(e, name) for name in ("name", "value", "unit", "standard_error", "lower", "upper")} | {"degrees_of_freedom": e.dof}
         for e in u.estimates
     ]
     return {"by": type(u.by).__name__, "says": u.says, "level": u.level, "degrees_of_freedom": u.dof, "estimates": rows}

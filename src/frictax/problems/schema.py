@@ -132,7 +132,7 @@ class CompareEntry(Strict):
 
 
 class UncertaintyEntry(Strict):
-    errors: Made = "HAC"
+    errors: Made | None = None
     profiles: list[Text] = []
     draws: Annotated[int, Field(ge=10, le=100_000)] = 200
     seed: Annotated[int, Field(ge=0)] = 0

@@ -79,7 +79,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
 def estimate(e: Estimate) -> dict[str, Any]:
     """One fitted number with its unit, error, interval, and how well it is known."""
     names = ("name", "path", "value", "unit", "standard_error", "lower", "upper")
-    return {name: getattr(e, name) for name in names} | {"knowledge": e.knowledge.value}
+    return {name: getattr(e, name) for name in names} | {"degrees_of_freedom": e.dof} | {"knowledge": e.knowledge.value}
 
 
 def _law(law: AbstractLaw) -> dict[str, Any]:

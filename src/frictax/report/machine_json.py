@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from frictax.analysis.errors.uncertainty import usual
 from frictax.fitting.result.fit_result import FoundMachine
 from frictax.measurements.record import Record
 from frictax.mechanism import Mechanism
@@ -38,6 +39,7 @@ def found_machine_json(found: FoundMachine) -> str:
             "method": type(found.method).__name__,
             "loss": type(found.problem.loss).__name__,
             "level": found.level,
+            "errors": type(usual(found.problem)).__name__,
             "estimates": [estimate(e) for e in found.estimates],
             "covariance": {"names": names, "values": found.covariance},
             "correlation": {"names": names, "values": found.correlation},

@@ -81,7 +81,7 @@ def machine_report_text(
         learnt=list(learnt),
         level=f"{100 * found.level:g} %",
         parameters=_parameters(found, uncertainty),
-        errors=f"Errors: {uncertainty.says}. Intervals with Student's t, {uncertainty.dof} degrees of freedom. {_quality(found)}",
+        errors=f"Errors: {uncertainty.says}. Intervals with Student's t, {uncertainty.freedom}. {_quality(found)}",
         warnings=[*_warnings(found, study), *notices, *_ended(motions or {})],
         friction=curve is not None,
         friction_caption=f"Band: {100 * found.level:g} % at each speed, of these errors. Points: what the smoothed motion asks for.",

@@ -148,7 +148,7 @@ def posterior(
     low, middle, high = np.quantile(flat, _ends(level), axis=0)
     sd = flat.std(axis=0, ddof=1)
     estimates = tuple(
-        dataclasses.replace(e, value=float(m), standard_error=float(s), lower=float(a), upper=float(b))
+        dataclasses.replace(e, value=float(m), standard_error=float(s), lower=float(a), upper=float(b), dof=np.nan)
         for e, m, s, a, b in zip(found.estimates, middle, sd, low, high, strict=True)
     )
     warnings = []
@@ -180,7 +180,6 @@ def _frame(found: FoundMachine, n: float) -> Any:
     problem, x = found.problem, np.array(found.x)
     inflated = np.sqrt(max((found.dof + len(x)) / n, 1.0))
     wide = inflated * np.sqrt(np.diag(found.with_all_active().full_covariance))
-    active = np.diag(found.full_covariance) > 0
     lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
     room = np.where(np.isfinite(upper - lower), 0.5 * (upper - lower), np.inf)
     scale = np.where(wide > 0, np.minimum(wide, room), np.where(np.isfinite(room), room, np.maximum(np.abs(x), 1.0)))
@@ -189,7 +188,7 @@ def _frame(found: FoundMachine, n: float) -> Any:
     middle = first.coordinates(inside)
     slope = np.asarray(first.slopes(jnp.asarray(middle)))
     covariance = inflated**2 * found.full_covariance / np.outer(slope, slope)
-    covariance[~active, ~active] = 1.0
+    covariance[~found.active, ~found.active] = 1.0
     sizes = np.sqrt(np.diag(covariance))
     values, turn = np.linalg.eigh(covariance / np.outer(sizes, sizes))
     return dataclasses.replace(first, middle=middle, root=sizes[:, None] * turn * np.sqrt(np.maximum(values, 1e-10)))

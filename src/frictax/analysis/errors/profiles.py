@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.analysis.errors.refits import held
-from frictax.analysis.errors.uncertainty import AbstractErrors
+from frictax.analysis.errors.uncertainty import AbstractErrors, White, usual
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.fit_result import FoundMachine
 from frictax.fitting.result.found import quantile
@@ -82,7 +82,8 @@ def profile(found: FoundMachine, path: str, by: AbstractErrors | None = None, le
     where it reaches 3.84, but none beyond the bound.
 
     **Arguments:** `path`: a name of `found.estimates`, such as ``"friction.peak"`` or ``"mass.v@run2"``; `by`: an account of the residuals
-    (`HAC()`, ...), by whose error over that of white residuals the ratio is made smaller; `level`, that of the fit unless given.
+    (`HAC()`, ...), by whose error over that of white residuals the ratio is made smaller, and whose degrees of freedom the threshold has,
+    that of the fit's own errors unless given; `level`, that of the fit unless given.
 
     An end that is not reached within 100 standard errors is open: inf, or the bound. Where the user gave an upper bound, and it is not
     ruled out, the interval ends there.
@@ -107,14 +108,14 @@ def profile(found: FoundMachine, path: str, by: AbstractErrors | None = None, le
     """
     i, estimate = _place(found, path)
     level = _level(found, level)
-    two_sided = float(quantile(level, found.dof, False)) ** 2
-    one_sided = float(quantile(2 * level - 1, found.dof, False)) ** 2
-    stretch = _stretch(found, path, by)
+    stretch, dof = _stretch(found, [i], by)
+    two_sided = float(quantile(level, dof, False)) ** 2
+    one_sided = float(quantile(2 * level - 1, dof, False)) ** 2
     at = _Held(found, [i], stretch)
     bound, most = (float(of(found.problem.unknowns)[i]) for of in (bounds, upper_bounds))
     best = min(max(float(found.x[i]), bound), most)
-    step = estimate.standard_error * np.sqrt(stretch)
-    if not np.isfinite(step) or not step > 0:
+    step = np.sqrt(stretch * found.full_covariance[i, i])
+    if not found.active[i] or not np.isfinite(step) or not step > 0:
         if not np.isfinite(bound) or np.linalg.norm(found.full_jacobian[:, i]) == 0:
             raise ValueError(f"`profile`: the data do not tell {path}, so that it has no interval. Leave it out of `free`.")
         step = found.noise_scale * np.sqrt(stretch) / np.linalg.norm(found.full_jacobian[:, i])
@@ -146,12 +147,13 @@ def profile_pair(
     if i == j:
         raise ValueError(f"`profile` of a pair needs two different numbers, got {first!r} twice.")
     level = _level(found, level)
-    at = _Held(found, [i, j], max(_stretch(found, p, by) for p in paths))
+    stretch, dof = _stretch(found, [i, j], by)
+    at = _Held(found, [i, j], stretch)
     axes = []
     for k, estimate in ((i, a), (j, b)):
         if not np.isfinite(estimate.standard_error):
             raise ValueError(f"`profile`: the data do not tell {estimate.name}, so that it has no interval. Leave it out of `free`.")
-        width = 3.5 * estimate.standard_error * np.sqrt(at.stretch)
+        width = 3.5 * np.sqrt(stretch * found.full_covariance[k, k])
         least, most = (of(found.problem.unknowns)[k] for of in (bounds, upper_bounds))
         axes.append(np.linspace(max(found.x[k] - width, least), min(found.x[k] + width, most), points))
     ratio = np.zeros((points, points))
@@ -160,7 +162,7 @@ def profile_pair(
             ratio[n, m] = at([x, axes[1][m]])
     from scipy.stats import f
 
-    return ProfilePair((first, second), (a.unit, b.unit), axes[0], axes[1], ratio, 2.0 * float(f.ppf(level, 2, found.dof)), level)
+    return ProfilePair((first, second), (a.unit, b.unit), axes[0], axes[1], ratio, 2.0 * float(f.ppf(level, 2, dof)), level)
 
 
 class _Held:
@@ -235,13 +237,20 @@ def _level(found: FoundMachine, level: float | None) -> float:
     return level
 
 
-def _stretch(found: FoundMachine, path: str, by: AbstractErrors | None) -> float:
-    """How many times larger than for white residuals the variance is."""
-    if by is None:
-        return 1.0
-    at = [e.name for e in found.estimates].index(path)
+def _stretch(found: FoundMachine, places: list[int], by: AbstractErrors | None) -> tuple[float, float]:
+    """How many times larger than for white residuals the variance of some numbers is, or of what of them is told worst, and the least
+    degrees of freedom of its account."""
+    if isinstance(usual(found.problem) if by is None else by, White):
+        return 1.0, float(found.dof)
     free = found.with_all_active()  # at its bound a number has no error of its own
-    ratio = free.uncertainty(by).covariance[at, at] / free.covariance[at, at]
-    if not (np.isfinite(ratio) and ratio > 0):
-        raise ValueError(f"`profile`: {type(by).__name__} says nothing of {path}. Leave out `by`.")
-    return float(ratio)
+    spread, at = free.uncertainty(by).spread, np.ix_(places, places)
+    size = np.sqrt(np.diag(free.full_covariance)[places])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        white, coloured = (c[at] / np.outer(size, size) for c in (free.full_covariance, spread.covariance))
+    ratio = float(np.max(np.linalg.eigvals(np.linalg.pinv(white) @ coloured).real)) if np.all(np.isfinite([white, coloured])) else 0.0
+    if ratio > 0:
+        return ratio, float(np.min(spread.dof(np.eye(len(found.x))[places])))
+    if by is None:
+        return 1.0, float(found.dof)
+    names = [n for u in found.problem.unknowns for n in u.names]
+    raise ValueError(f"`profile`: {type(by).__name__} says nothing of {names[places[0]]}. Leave out `by`.")

@@ -1,6 +1,5 @@
 """How well a fit to records knows its numbers, where the residuals are not white noise."""
 
-import abc
 import dataclasses
 from typing import Any
 
@@ -11,44 +10,17 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.analysis.contact_friction import friction_at
+from frictax.analysis.errors.accounts import AbstractErrors, White, gradients
+from frictax.analysis.errors.clusters import Clustered, has_windows
 from frictax.analysis.errors.hac_covariance import long_run_covariance
 from frictax.analysis.errors.refits import Samples, refitted
 from frictax.fitting.problem.problem import Problem, SteadyPlan, bounds, upper_bounds
 from frictax.fitting.result.fit_result import FoundMachine
-from frictax.fitting.result.found import Band, Estimated, quantile
+from frictax.fitting.result.found import Band, Estimate, Estimated
+from frictax.fitting.result.identifiability import Knowledge
 from frictax.fitting.result.printing import rounded, table
-from frictax.fitting.search.estimation import inverse_gram
+from frictax.fitting.result.spread import Spread, alike
 from frictax.parameters import UnknownName
-
-
-class AbstractErrors(eqx.Module):
-    """An account of what the residuals are, from which errors follow."""
-
-    def check(self, problem: Problem) -> None:
-        """Raise `ValueError` where it cannot account for a fit of `problem`."""
-        del problem
-
-    @abc.abstractmethod
-    def spread(self, found: FoundMachine) -> "Spread":
-        """What it makes of a fit."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Spread:
-    """Of all fitted numbers, hidden ones too: `covariance` (q, q), degrees of freedom `dof` of Student's t, `draws` (k, q) or None, and
-    `says`, a sentence on how it was found."""
-
-    covariance: Float[np.ndarray, "q q"]
-    dof: int
-    draws: Float[np.ndarray, "k q"] | None
-    says: str
-
-
-class White(AbstractErrors):
-    """Residuals that do not depend on each other: what a fit itself prints."""
-
-    def spread(self, found: FoundMachine) -> Spread:
-        return Spread(found.full_covariance, found.dof, None, "residuals taken as white")
 
 
 class HAC(AbstractErrors):
@@ -70,7 +42,7 @@ class HAC(AbstractErrors):
             raise ValueError(f"`HAC.bandwidth` must be > 0 s, got {self.bandwidth}. Leave it out to have it chosen.")
 
     def spread(self, found: FoundMachine) -> Spread:
-        problem, (bread, gradients) = found.problem, _scores(found)
+        problem, (bread, pulls) = found.problem, gradients(found)
         scale = np.sqrt(np.where(np.diag(bread) > 0, np.diag(bread), 1.0))
         size, directions = np.linalg.eigh(bread / np.outer(scale, scale))  # whatever the units
         turn = (scale[:, None] * directions * np.sqrt(np.maximum(size, 0.0)))[:, size > 1e-14]
@@ -78,11 +50,11 @@ class HAC(AbstractErrors):
         for i, (label, data) in enumerate(found.records.items()):
             mine = samples.record == i
             if isinstance(problem.plans[i], SteadyPlan):  # rows of a sweep are in no order
-                terms = gradients[mine] @ turn
+                terms = pulls[mine] @ turn
                 meat += terms.T @ terms
                 continue
-            scores = np.zeros((samples.sizes[i], gradients.shape[1]))
-            np.add.at(scores, samples.sample[mine], gradients[mine])
+            scores = np.zeros((samples.sizes[i], pulls.shape[1]))
+            np.add.at(scores, samples.sample[mine], pulls[mine])
             step = found.records[label].duration / max(data.n - 1, 1)
             # In directions in which white residuals would give unit errors: parameters of one effect look alike to an autoregression.
             summed, width = long_run_covariance(scores @ turn, None if self.bandwidth is None else self.bandwidth / step)
@@ -92,7 +64,8 @@ class HAC(AbstractErrors):
         meat += known.T @ known
         rows = found.dof + turn.shape[1]
         width = f"kernel {max(widths):.2g} s wide" if widths else "sweeps only"
-        return Spread(turn @ meat @ turn.T * rows / found.dof, found.dof, None, f"residuals that depend on their neighbours: {width}")
+        covariance = turn @ meat @ turn.T * rows / found.dof
+        return Spread(covariance, alike(found.dof), None, f"residuals that depend on their neighbours: {width}")
 
 
 class BlockBootstrap(AbstractErrors):
@@ -139,7 +112,7 @@ class BlockBootstrap(AbstractErrors):
             )
         says = f"{int(finite.sum())} fits to blocks drawn with replacement, {few} blocks to a record{_at_kinks(ok[finite])}"
         x = x[finite]
-        return Spread(np.atleast_2d(np.cov(x, rowvar=False)), few - 1, x, says)
+        return Spread(np.atleast_2d(np.cov(x, rowvar=False)), alike(few - 1), x, says)
 
 
 class Jackknife(AbstractErrors):
@@ -190,33 +163,73 @@ class Jackknife(AbstractErrors):
             covariance += (len(mine) - 1) / len(mine) * away.T @ away
             dof.append(len(mine) - 1)
         says = f"{len(x)} fits, each without one {'record' if self.repeats is None else 'repeat'}{_at_kinks(ok)}"
-        return Spread(covariance, min(dof) if own else sum(dof), x, says)
+        return Spread(covariance, alike(min(dof) if own else sum(dof)), x, says)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Uncertainty(Estimated):
     """What an account of the residuals makes of a fit. Print it.
 
-    - `found`: the fit; `by`: the account; `says`: how the errors were found.
-    - `estimates`: the fitted values with these errors and intervals; `covariance` (p, p); `ratio`: its errors over those of white noise.
-    - `dof` of Student's t in the intervals, `level`; `draws` (k, p): the values of all fits, where there were many.
+    - `found`: the fit; `by`: the account; `says`: how the errors were found; `warnings`: what speaks against them.
+    - `estimates`: the fitted values with these errors, intervals and degrees of freedom; `covariance` (p, p); `ratio`: its errors over
+      those of white noise.
+    - `dof`: the least degrees of freedom of Student's t in the intervals; `level`; `draws` (k, p): the values of all fits, where there were
+      many.
     """
 
     found: "FoundMachine"
     by: AbstractErrors
-    says: str
-    estimates: tuple[Any, ...]
-    covariance: Float[np.ndarray, "p p"]
-    dof: int
-    level: float
-    draws: Float[np.ndarray, "k p"] | None
-    full: Float[np.ndarray, "q q"]
+    spread: Spread
+    estimates: tuple[Estimate, ...]
+
+    @property
+    def says(self) -> str:
+        return self.spread.says
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.spread.warnings
+
+    @property
+    def level(self) -> float:
+        return self.found.level
+
+    @property
+    def full(self) -> Float[np.ndarray, "q q"]:
+        """The covariance of all fitted numbers, the starts of windows too."""
+        return self.spread.covariance
+
+    @property
+    def covariance(self) -> Float[np.ndarray, "p p"]:
+        return self.full[np.ix_(self.found.shown, self.found.shown)]
+
+    @property
+    def draws(self) -> Float[np.ndarray, "k p"] | None:
+        return None if self.spread.draws is None else self.spread.draws[:, self.found.shown]
+
+    @property
+    def dof(self) -> float:
+        return min((e.dof for e in self.estimates if np.isfinite(e.dof)), default=float(self.found.dof))
+
+    @property
+    def half_widths(self) -> Float[np.ndarray, " p"]:
+        """Half of each interval, as far as no bound cuts it off."""
+        half = self.spread.half_width(self.level, np.eye(len(self.found.shown))[self.found.shown])
+        return np.where(np.isfinite([e.standard_error for e in self.estimates]), half, np.nan)
+
+    @property
+    def freedom(self) -> str:
+        """The degrees of freedom in words."""
+        told = [e.dof for e in self.estimates if np.isfinite(e.dof) and e.knowledge is not Knowledge.UNKNOWN] or [self.dof]
+        ends = dict.fromkeys(f"{x:.0f}" if x >= 10 else f"{x:.1f}".removesuffix(".0") for x in (min(told), max(told)))
+        return f"{' to '.join(ends)} degrees of freedom"
 
     @property
     def ratio(self) -> dict[str, float]:
         """How many times as large as those of white residuals the errors are, by name."""
-        white = {e.name: e.standard_error for e in self.found.estimates}
-        return {e.name: e.standard_error / white[e.name] for e in self.estimates}
+        white = np.sqrt(np.diag(self.found.full_covariance)[self.found.shown])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return {e.name: float(e.standard_error / w) for e, w in zip(self.estimates, white, strict=True)}
 
     def friction(self, contact: str, velocity: Any, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of these errors (delta method); for a contact
@@ -224,7 +237,7 @@ class Uncertainty(Estimated):
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
         at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
         f, g = (np.asarray(a) for a in jax.jit(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(self.found.x)))
-        half = quantile(self.level, self.dof, False) * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", g, self.full, g), 0.0))
+        half = self.spread.half_width(self.level, g)
         return Band(v, f, f - half, f + half, self.level)
 
     def motion(self, label: str) -> tuple[Float[np.ndarray, "*w n c"], Float[np.ndarray, "*w n c"]]:
@@ -234,7 +247,7 @@ class Uncertainty(Estimated):
         weight = np.asarray(self.found.problem.plans[i].weight)
         here = Samples(self.found.problem).record == i
         g = self.found.full_jacobian[: len(here)][here]
-        half = quantile(self.level, self.dof, False) * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", g, self.full, g), 0.0))
+        half = self.spread.half_width(self.level, g)
         with np.errstate(divide="ignore", invalid="ignore"):
             half = half.reshape(weight.shape) / np.where(weight > 0, weight, np.nan)
         middle = self.found.predicted(label)
@@ -258,13 +271,40 @@ class Uncertainty(Estimated):
             for e in self.estimates
         ]
         head = ("parameter", "value", "unit", "std. error", f"{100 * self.level:g} % interval", "x white")
-        return "\n".join([f"{type(self.by).__name__}: {self.says}", *table(head, rows)])
+        freedom = f" ({self.freedom})" if self.dof < 100 else ""
+        first = f"{type(self.by).__name__}: {self.says}{freedom}"
+        return "\n".join([first, *table(head, rows), *(f"! {sentence}" for sentence in self.warnings)])
 
     __repr__ = __str__
 
 
-def uncertainty(found: FoundMachine, by: Any) -> Uncertainty:
-    """Errors and intervals by another account of the residuals than white noise: `HAC()`, `BlockBootstrap()`, `Jackknife(4)`.
+def usual(problem: Problem, otherwise: AbstractErrors | None = None) -> AbstractErrors:
+    """The account of the residuals of a fit of `problem` unless another is asked for: `Clustered` where the record is cut in windows."""
+    return Clustered() if has_windows(problem) else White() if otherwise is None else otherwise
+
+
+def in_words(found: FoundMachine) -> list[str]:
+    """Which account of the residuals the intervals are of, unless they are white, and how much wider that makes them."""
+    if isinstance(usual(found.problem), White):
+        return []
+    u, white = found.uncertainty(), found.uncertainty(White())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wider = u.half_widths / white.half_widths
+    wider = wider[np.isfinite(wider) & [e.knowledge is not Knowledge.UNKNOWN for e in u.estimates]]
+    ends = dict.fromkeys(f"{x:.2g}" for x in (wider.min(), wider.max())) if wider.size else ()
+    narrower = f" Were residuals white they would be {' to '.join(ends)} times narrower." if ends else ""
+    return [f"Intervals ({type(u.by).__name__}): {u.says} ({u.freedom}).{narrower}"]
+
+
+def usual_spread(found: FoundMachine) -> Spread:
+    """What the usual account makes of a fit."""
+    return usual(found.problem).spread(found)
+
+
+def uncertainty(found: FoundMachine, by: Any = None) -> Uncertainty:
+    """Errors and intervals by an account of the residuals: `White()`, `Clustered()`, `HAC()`, `BlockBootstrap()`, `Jackknife(4)`.
+
+    Unless given, that of the fit's own errors, `Clustered()` on `Windows` and else `White()`.
 
     >>> import frictax as fx, jax.numpy as jnp, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -278,37 +318,23 @@ def uncertainty(found: FoundMachine, by: Any) -> Uncertainty:
     parameter                 value  unit  std. error  95 % interval  x white
     friction.f_pos.F_Coulomb  ...    N     ...         ... to ...     ...
     """
-    if not isinstance(by, AbstractErrors):
-        raise ValueError(f"`uncertainty` takes White(), HAC(), BlockBootstrap() or Jackknife(), got {by!r}.")
-    spread = by.spread(found)
-    shown = np.asarray([not u.hidden for u in found.problem.unknowns for _ in u.names])
-    lower, upper = bounds(found.problem.unknowns)[shown], upper_bounds(found.problem.unknowns)[shown]
-    covariance = spread.covariance[np.ix_(shown, shown)]
-    error = np.where([np.isfinite(e.standard_error) for e in found.estimates], np.sqrt(np.diag(covariance)), np.nan)
-    half = float(quantile(found.level, spread.dof, False)) * error
-    estimates = tuple(
-        dataclasses.replace(
-            e, standard_error=float(s), lower=float(np.maximum(e.value - h, low)), upper=float(np.minimum(e.value + h, top))
-        )
-        for e, s, h, low, top in zip(found.estimates, error, half, lower, upper, strict=True)
-    )
-    draws = None if spread.draws is None else spread.draws[:, shown]
-    return Uncertainty(found, by, spread.says, estimates, covariance, spread.dof, found.level, draws, spread.covariance)
-
-
-def _scores(found: FoundMachine) -> tuple[Float[np.ndarray, "q q"], Float[np.ndarray, "n q"]]:
-    """The inverse of the Hessian of half the sum of squares (or of the loss), 0 for numbers at a bound; and each residual's gradient."""
-    rows, loss, noise = len(found.residuals), found.problem.loss, found.noise_scale
-    norms, active = np.linalg.norm(found.full_jacobian, axis=0), np.diag(found.full_covariance) > 0
-    bread, r = inverse_gram(found.full_jacobian, norms, active, np), found.residuals
-    if loss.rounds > 1:
-        counted = Samples(found.problem).counted
-        bread = bread / np.mean(np.asarray(loss.score_slope(jnp.asarray(r[counted] / noise))))
-        r = noise * np.asarray(loss.score(jnp.asarray(r / noise)))
-    # A residual that a parameter has to itself is made 0 by the fit: it says nothing of how large it was.
-    leverage = np.clip(np.einsum("ij,jk,ik->i", found.full_jacobian[:rows], bread, found.full_jacobian[:rows]), 0.0, 1.0)
-    r = np.where(leverage < 0.9, r / np.sqrt(1.0 - np.minimum(leverage, 0.9)), noise * np.where(r < 0, -1.0, 1.0))
-    return bread, found.full_jacobian[:rows] * r[:, None] * active
+    if by is not None and not isinstance(by, AbstractErrors):
+        raise ValueError(f"`uncertainty` takes White(), Clustered(), HAC(), BlockBootstrap() or Jackknife(), got {by!r}.")
+    spread = found.spread if by is None else by.spread(found)
+    shown, unknowns = found.shown, found.problem.unknowns
+    lower, upper, x, active = (a[shown] for a in (bounds(unknowns), upper_bounds(unknowns), found.x, found.active))
+    directions = np.eye(len(shown))[shown]
+    error = np.sqrt(np.where(active, np.diag(spread.covariance)[shown], np.nan))
+    dof = np.where(active, spread.dof(directions), np.nan)
+    half = np.where(active, spread.half_width(found.level, directions), np.nan)
+    estimates = []
+    named = [(n, u) for u in unknowns if not u.hidden for n in u.names]
+    for i, (n, u) in enumerate(named):
+        ends = float(np.maximum(x[i] - half[i], lower[i])), float(np.minimum(x[i] + half[i], upper[i]))
+        path = n if "@" in n else u.path
+        known = found.identifiability.knowledge[n]
+        estimates.append(Estimate(n, path, float(x[i]), float(error[i]), *ends, found.unit_of(u), known, float(dof[i])))
+    return Uncertainty(found, usual(found.problem) if by is None else by, spread, tuple(estimates))
 
 
 def _has_own(problem: Problem) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.analysis.errors.refits import Samples
-from frictax.analysis.errors.uncertainty import HAC, AbstractErrors
+from frictax.analysis.errors.uncertainty import HAC, AbstractErrors, usual
 from frictax.analysis.planning.experiments import Cure, better_motions, better_speeds
 from frictax.fitting.fit import fit
 from frictax.fitting.problem.losses import Squares
@@ -93,8 +93,9 @@ def outlook(
 ) -> Outlook:
     """How well a fit of `model` to `data` would know each parameter, what it could not tell apart, and which experiment would.
 
-    Expected errors are those at the start values, with the residuals that a first fit leaves (coloured as they are: `by` is `HAC()`
-    unless given). A parameter is weak where its error is above half of its size, or of its distance from its bound.
+    Expected errors are those at the start values, with the residuals that a first fit leaves (coloured as they are: unless given,
+    `by` is `HAC()`, on `Windows` `Clustered()`). A parameter is weak where its error is above half of its size, or of its distance
+    from its bound.
 
     A cure is another motion of the same machine and length (faster, slower, both, to and fro, a slow sweep of speed) along which the
     forces would tell the weak parameter better at equal errors of force; how much better is computed. For a sweep: faster, slower, the
@@ -127,11 +128,11 @@ def outlook(
         return _of_sweep(model, data, free, f_neg, options)
     if f_neg is not None:
         raise ValueError(f"`f_neg` is an option for a law's sweep and means nothing for a machine, got {f_neg!r}. Leave it out.")
-    return _of_records(model, labelled(data), free, FreeRun() if objective is None else objective, HAC() if by is None else by, options)
+    return _of_records(model, labelled(data), free, FreeRun() if objective is None else objective, by, options)
 
 
 def _of_records(
-    model: Any, records: Mapping[str, Any], free: Any, objective: AbstractObjective, by: AbstractErrors, options: Mapping[str, Any]
+    model: Any, records: Mapping[str, Any], free: Any, objective: AbstractObjective, by: AbstractErrors | None, options: Mapping[str, Any]
 ) -> Outlook:
     known = {"own": (), "priors": (), "instruments": {}, "engine": None}
     unknown = [name for name in options if name not in known]
@@ -154,10 +155,10 @@ def outlook_of(found: FoundMachine, by: AbstractErrors | None = None) -> Outlook
     bench, shared = found.problem.bench, [u.path for u in found.problem.unknowns if u.record is None]
     instruments = {f"inputs.{name}": bench.inputs.at(name) for r in found.records.values() for name in getattr(r, "inputs", ())}
     plain = dataclasses.replace(found, problem=dataclasses.replace(found.problem, loss=Squares()))
-    return _expected(plain, shared, HAC() if by is None else by, instruments)
+    return _expected(plain, shared, by, instruments)
 
 
-def _expected(first: FoundMachine, free: Any, by: AbstractErrors, instruments: Mapping[str, Any]) -> Outlook:
+def _expected(first: FoundMachine, free: Any, by: AbstractErrors | None, instruments: Mapping[str, Any]) -> Outlook:
     """At the start values of `first`, with the residuals that it leaves."""
     problem, records, method = first.problem, first.records, first.method
     method = method if isinstance(method, LevenbergMarquardt) else LevenbergMarquardt()
@@ -176,8 +177,10 @@ def _expected(first: FoundMachine, free: Any, by: AbstractErrors, instruments: M
         first,
         full_jacobian=jacobian,
         full_covariance=first.noise_scale**2 * inverse_gram(jacobian, norms, seen, np),
+        active=seen,
         dof=max(int(Samples(problem).counted.sum()) - int(seen.sum()), 1),
     )
+    by = usual(problem, HAC()) if by is None else by
     covariance = by.spread(here).covariance[np.ix_(shown, shown)]
     names = [e.name for e in first.estimates]
     lower = bounds(problem.unknowns)[shown]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.errors.uncertainty import HAC, Jackknife, Uncertainty, uncertainty
+from frictax.analysis.errors.uncertainty import HAC, Jackknife, Uncertainty, uncertainty, usual
 from frictax.executable_cache import kept
 from frictax.fitting.problem.objectives import AbstractObjective, ClosedLoop, FreeRun, Plan
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
@@ -72,8 +72,8 @@ def free_run(
     Machines are drawn anew with normal errors: by `Jackknife` errors each differs from the fitted one as one repeat of the motion from
     the next, by others as the parameters are uncertain. A number that is drawn beyond its bound is taken at it.
 
-    **Arguments:** `record`: a label of the fit, or a `Record` that was not fitted; `errors`: an `Uncertainty` of this fit, `HAC()` unless
-    given; `objective`: `FreeRun(measured_start=True)` unless given; `draws`, `seed`.
+    **Arguments:** `record`: a label of the fit, or a `Record` that was not fitted; `errors`: an `Uncertainty` of this fit, unless given
+    that of `HAC()`, or on `Windows` that of `Clustered()`; `objective`: `FreeRun(measured_start=True)` unless given; `draws`, `seed`.
 
     **Returns:** a `FreeRunScore`.
 
@@ -94,7 +94,7 @@ def free_run(
         raise ValueError(f"`free_run` takes a `Record` or the label of one that was fitted, got {record!r}.")
     if not isinstance(draws, int) or draws < 10:
         raise ValueError(f"`free_run` needs `draws`, a whole number >= 10, got {draws!r}. 200 are usual.")
-    errors = uncertainty(found, HAC()) if errors is None else errors
+    errors = uncertainty(found, usual(found.problem, HAC())) if errors is None else errors
     objective = FreeRun(measured_start=True) if objective is None else objective
     if not isinstance(objective, FreeRun | ClosedLoop):
         raise ValueError(f"`free_run` takes FreeRun(...) or ClosedLoop(...) as objective, got {objective!r}. `score` takes any.")

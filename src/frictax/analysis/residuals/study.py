@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from frictax.analysis.errors.clusters import has_windows
 from frictax.analysis.residuals.effects import Columns, direction, position, speed, time
 from frictax.analysis.residuals.finding import Finding
 from frictax.analysis.residuals.ripple import ripple
@@ -100,7 +101,7 @@ def residual_study(found: FoundMachine, label: str | None = None, *, cutoff: flo
         record = found.records[name]
         for channel, at, e in left(found, name):
             unit = record.units[channel].si_name if channel in record.units else "N"
-            findings.append(whiteness(name, channel, unit, record.t[at], e))
+            findings.append(whiteness(name, channel, unit, record.t[at], e, has_windows(found.problem)))
         try:
             series = force_series(found, name, cutoff)
         except ValueError as why:

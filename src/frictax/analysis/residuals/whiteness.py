@@ -32,11 +32,11 @@ def predictable(rho: Float[np.ndarray, " k"], order: int) -> float:
     return float(1.0 - left)
 
 
-def whiteness(record: str, of: str, unit: str, t: Float[np.ndarray, " n"], e: Float[np.ndarray, " n"]) -> Finding:
+def whiteness(record: str, of: str, unit: str, t: Float[np.ndarray, " n"], e: Float[np.ndarray, " n"], windows: bool) -> Finding:
     """How long the residual of the fit's own objective remembers: n/(1 + 2*sum of autocorrelations) of its n samples are independent.
 
     The sum ends at the first lag beyond five times what it is then (Sokal's window). Ljung and Box's Q over 20 lags against chi-square
-    says whether white noise would do as much.
+    says whether white noise would do as much. `windows`: whether the fit's errors are those of windows.
 
     **Source:** G. M. Ljung, G. E. P. Box, Biometrika 65 (1978); A. D. Sokal, Monte Carlo methods in statistical mechanics (1997), sec. 3.
     """
@@ -67,8 +67,8 @@ def whiteness(record: str, of: str, unit: str, t: Float[np.ndarray, " n"], e: Fl
     elif independent < 0.9 * n:
         sentence = (
             f"Residuals of {of} remember {said(lasts, 's', 2)} (first autocorrelation {rho[1]:.2f}), so that {n} samples count as "
-            f"{independent:.0f} independent ones and errors of white noise are too small, about {np.sqrt(n / independent):.2g} times: take "
-            "found.uncertainty(fx.HAC())."
+            f"{independent:.0f} independent ones and errors of white noise are too small, about {np.sqrt(n / independent):.2g} times: "
+            f"{'those of windows are printed' if windows else 'take found.uncertainty(fx.HAC())'}."
         )
     else:
         sentence = (

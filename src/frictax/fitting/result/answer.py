@@ -46,7 +46,8 @@ def answer(
         low, high = max(x[i] - half[i], bounds[i]), x[i] + half[i]
         if at_bound[i]:
             low = bounds[i]
-        estimates.append(Estimate(name, p.path, float(x[i]), float(error[i]), float(low), float(high), unit, known.knowledge[name]))
+        ends, nu = (float(low), float(high)), np.nan if np.isnan(error[i]) else np.inf if data.sigma_known else float(dof)
+        estimates.append(Estimate(name, p.path, float(x[i]), float(error[i]), *ends, unit, known.knowledge[name], nu))
     warnings = [] if bool(done.converged) else [_not_converged(method, int(done.steps))]
     warnings += [*known.sentences, *notes]
     if isinstance(fitted, SteadyFriction) and fitted.f_neg is not None and fitted.offset is None and data.both_directions:

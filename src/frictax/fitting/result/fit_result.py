@@ -2,23 +2,24 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from frictax.contacts import AbstractContact, Brake
 from frictax.contacts.contact import AbstractPressed
 from frictax.executable_cache import kept
 from frictax.fitting.problem.objectives import AbstractObjective
-from frictax.fitting.problem.problem import Problem, SteadyPlan, bounds, predictions, residuals_and_jacobian, upper_bounds
+from frictax.fitting.problem.problem import Problem, SteadyPlan, Unknown, bounds, predictions, residuals_and_jacobian, upper_bounds
 from frictax.fitting.problem.sensors import Instrument
 from frictax.fitting.problem.setup import Bench, Named
-from frictax.fitting.result.found import Estimate, Estimated, quantile
+from frictax.fitting.result.found import Estimate, Estimated
 from frictax.fitting.result.identifiability import Identifiability, judge_columns
 from frictax.fitting.result.notices import held_breakaways, not_settled, too_large
+from frictax.fitting.result.spread import Spread
 from frictax.fitting.search.estimation import inverse_gram, robust_variance
 from frictax.fitting.search.levenberg_marquardt import Descent
 from frictax.fitting.search.methods import AbstractMethod
@@ -35,22 +36,23 @@ class FoundMachine(Estimated):
 
     - `start`: the machine that was fitted, with the values that it had before; `model`: with those that all records share now, and
       `model_for(label)` with those of one record's own, too.
-    - `estimates`: one for each fitted number, in SI units; ``mass.v@run2`` belongs to record run2 alone.
-    - `covariance` (p, p), in their order; `level` of the intervals, which use Student's t with `dof` degrees of freedom. They hold for
-      white residuals; the residuals of a real record rarely are.
+    - `estimates`: one for each fitted number, in SI units; ``mass.v@run2`` belongs to record run2 alone. Their errors, intervals (at
+      `level`, by Student's t) and degrees of freedom are those of `uncertainty()`: of white residuals, but for a fit on `Windows`.
+    - `covariance` (p, p), in their order.
     - `residuals` (n,): weighted, 0 where a sample has no weight; `jacobian` (n, p): theirs by the estimates, rows of priors last.
-      `full_covariance` (q, q) and `full_jacobian` (n, q) are those of `x`.
+      `dof`: residuals less fitted numbers.
+    - `full_covariance` (q, q) for white residuals, `full_jacobian` (n, q) and `active` (q,), whether a number is not at its bound, are
+      those of `x`.
     - `rms`: record -> output -> root mean square of what the objective compares [SI]; `noise_scale` of the weighted residuals.
     - `x`: all fitted numbers, with the starts of windows where those were free, which are no estimates; `z`: their coordinates.
-    - `converged`, `iterations`, `seconds`; `costs` of all starts; `identifiability`; `warnings`.
+    - `converged`, `iterations`, `seconds`; `costs` of all starts; `identifiability`; `warnings`, of which the fit's own are `notes`.
     """
 
     start: Any
     records: Mapping[str, Any]
-    estimates: tuple[Estimate, ...]
-    covariance: Float[np.ndarray, "p p"]
     full_covariance: Float[np.ndarray, "q q"]
     full_jacobian: Float[np.ndarray, "m q"]
+    active: Bool[np.ndarray, " q"]
     residuals: Float[np.ndarray, " n"]
     rms: Mapping[str, Mapping[str, float]]
     noise_scale: float
@@ -60,24 +62,81 @@ class FoundMachine(Estimated):
     iterations: int
     seconds: float
     costs: np.ndarray
-    identifiability: Identifiability
-    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
     problem: Problem
     method: AbstractMethod
     x: Float[np.ndarray, " q"]
     z: Float[np.ndarray, " q"]
 
     @functools.cached_property
+    def shown(self) -> Bool[np.ndarray, " q"]:
+        """Which of `x` are estimates."""
+        return np.asarray([not u.hidden for u in self.problem.unknowns for _ in u.names])
+
+    @property
     def jacobian(self) -> Float[np.ndarray, "m p"]:
         """That of the weighted residuals by the estimates."""
-        return self.full_jacobian[:, [not u.hidden for u in self.problem.unknowns for _ in u.names]]
+        return self.full_jacobian[:, self.shown]
+
+    # Errors, and what is said of them, are found when they are asked for: a search that asks for values alone is spared them.
+
+    @functools.cached_property
+    def spread(self) -> Spread:
+        """What the usual account makes of the residuals."""
+        return self._usual_spread()
+
+    @functools.cached_property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return self.uncertainty().estimates
+
+    @property
+    def covariance(self) -> Float[np.ndarray, "p p"]:
+        return self.spread.covariance[np.ix_(self.shown, self.shown)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(n for u in self.problem.unknowns if not u.hidden for n in u.names)
+
+    @functools.cached_property
+    def identifiability(self) -> Identifiability:
+        shown, unknowns = self.shown, self.problem.unknowns
+        # What is asked for are lengths of columns and angles between them, and this has the same.
+        triangle = np.asarray(np.linalg.qr(self.full_jacobian, mode="r"))  # of one array: numpy's types do not know it
+        told = triangle[:, shown]
+        if not shown.all():  # what the starts of windows could explain as well says nothing of a parameter
+            told = told - triangle[:, ~shown] @ np.linalg.lstsq(triangle[:, ~shown], told, rcond=None)[0]
+        between = bounds(unknowns)[shown], upper_bounds(unknowns)[shown]
+        half = self.spread.half_width(self.level, np.eye(len(shown))[shown])
+        return judge_columns(told, list(self.names), self.active[shown], self.x[shown], np.asarray(self.problem.x0)[shown], between, half)
+
+    @functools.cached_property
+    def warnings(self) -> tuple[str, ...]:
+        known, norms = self.identifiability, np.linalg.norm(self.full_jacobian, axis=0)
+        out = [] if self.converged else [not_settled(self.method, self.iterations, self.problem.objective)]
+        out += too_large(self.problem.objective, self.records, self.noise_scale)
+        if not np.any(norms > 0):
+            out = [
+                "Nothing that may move changes what was measured, so the start values stay: does the machine stand still with them? "
+                "Start from less friction, or from `start=InverseDynamics()`."
+            ]
+        if np.any(self.active) and known.condition > 100 and not known.null_directions:
+            out.append(
+                f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations of the parameters are told far worse than "
+                "others. Fit fewer, on `Windows` or `ClosedLoop`, or record a richer motion."
+            )
+        still = [n for n, norm in zip(self.names, norms[self.shown], strict=True) if norm == 0]
+        return (*out, *held_breakaways(known.sentences, still, self.records), *self.spread.warnings, *self.notes)
+
+    @functools.cached_property
+    def unit_of(self) -> Callable[[Unknown], str]:
+        """The unit of an unknown."""
+        return _units(self.records, self.problem.bench.machine)
 
     def with_all_active(self) -> "FoundMachine":
         """The same with errors for numbers at their bounds too, as if these were not there."""
-        jacobian, shown = self.full_jacobian, [not u.hidden for u in self.problem.unknowns for _ in u.names]
-        norms = np.linalg.norm(jacobian, axis=0)
-        covariance = self.noise_scale**2 * inverse_gram(jacobian, norms, norms > 0, np)
-        return dataclasses.replace(self, full_covariance=covariance, covariance=covariance[np.ix_(shown, shown)])
+        norms = np.linalg.norm(self.full_jacobian, axis=0)
+        covariance = self.noise_scale**2 * inverse_gram(self.full_jacobian, norms, norms > 0, np)
+        return dataclasses.replace(self, full_covariance=covariance, active=norms > 0)
 
     @functools.cached_property
     def model(self) -> Any:
@@ -125,6 +184,8 @@ class FoundMachine(Estimated):
     to_json = Verb("frictax.report.machine_json:found_machine_json")
     plot = Verb("frictax.report.figures:draw_fit")
     _text = Verb("frictax.fitting.result.machine_text:machine_text")
+    intervals_in_words = Verb("frictax.analysis.errors.uncertainty:in_words")
+    _usual_spread = Verb("frictax.analysis.errors.uncertainty:usual_spread")
 
     def __str__(self) -> str:
         return self._text()
@@ -145,8 +206,6 @@ def found_machine(
     seconds: float,
 ) -> FoundMachine:
     """The answer at the end of a search."""
-    names = [name for u in problem.unknowns for name in u.names]
-    shown = np.asarray([not u.hidden for u in problem.unknowns for _ in u.names])
     x, slope = np.array(state.x), np.asarray(state.slope)
     if problem.loss.rounds == 1 and not problem.priors:
         r, jacobian = np.asarray(state.residuals), np.asarray(state.jacobian) / np.where(slope == 0, 1.0, slope)
@@ -156,13 +215,11 @@ def found_machine(
     data = sum(w.size for w in weights)
     counted = np.concatenate([w > 0 for w in weights])
     jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])  # data in their unit, priors in units of the noise
-    lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
-    # What follows asks for lengths of columns and angles between them only, and this has the same.
     triangle = np.asarray(np.linalg.qr(jacobian, mode="r"))  # of one array: numpy's types do not know it
     norms = np.linalg.norm(triangle, axis=0)
     rows = int(counted.sum())
     scale = max(float(np.sqrt(np.sum(r[:data] ** 2) / max(rows - x.size, 1))), 1e-300)
-    effect = np.fmin(x - lower, upper - x) * np.where(norms > 0, norms, 1.0) / np.sqrt(rows)
+    effect = np.fmin(x - bounds(problem.unknowns), upper_bounds(problem.unknowns) - x) * np.where(norms > 0, norms, 1.0) / np.sqrt(rows)
     active = (norms > 0) & (effect > 1e-3 * scale)
     dof = max(rows - int(active.sum()), 1)
     if problem.loss.rounds > 1:
@@ -173,44 +230,9 @@ def found_machine(
         variance = float(np.sum(r[:data] ** 2)) / dof
         scale = float(np.sqrt(variance))
     covariance = variance * inverse_gram(triangle, norms, active, np)
-    error = np.sqrt(np.where(active, np.diag(covariance), np.nan))
-    half = float(quantile(level, dof, False)) * error
-    # What the starts of windows could explain as well says nothing of a parameter.
-    told = triangle
-    if not shown.all():
-        told = triangle[:, shown] - triangle[:, ~shown] @ np.linalg.lstsq(triangle[:, ~shown], triangle[:, shown], rcond=None)[0]
-    known = judge_columns(
-        told, [n for n, on in zip(names, shown, strict=True) if on], active[shown], x[shown], np.asarray(problem.x0)[shown],
-        (lower[shown], upper[shown]), half[shown],
-    )  # fmt: skip
-    owners, unit = [u for u in problem.unknowns for _ in u.names], _units(records, problem.bench.machine)
-    estimates = tuple(
-        Estimate(
-            n, n if "@" in n else u.path, float(x[i]), float(error[i]), float(np.maximum(x[i] - half[i], lower[i])),
-            float(np.minimum(x[i] + half[i], upper[i])), unit(u), known.knowledge[n],
-        )
-        for i, (n, u) in enumerate(zip(names, owners, strict=True))
-        if shown[i]
-    )  # fmt: skip
-    warnings = [] if bool(state.settled) else [not_settled(method, int(state.steps), problem.objective)]
-    warnings += too_large(problem.objective, records, scale)
-    if not np.any(norms > 0):
-        warnings = [
-            "Nothing that may move changes what was measured, so the start values stay: does the machine stand still with them? "
-            "Start from less friction, or from `start=InverseDynamics()`."
-        ]
-    if np.any(active) and known.condition > 100 and not known.null_directions:
-        warnings.append(
-            f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations of the parameters are told far worse than "
-            "others. Fit fewer, on `Windows` or `ClosedLoop`, or record a richer motion."
-        )
-    still = [n for n, norm, on in zip(names, norms, shown, strict=True) if on and norm == 0]
-    sentences = (*warnings, *held_breakaways(known.sentences, still, records), *notes)
     return FoundMachine(
-        model, records, estimates, covariance[np.ix_(shown, shown)], covariance, jacobian, r[:data],
-        _rms(problem, records, r), scale, dof, level,
-        bool(state.settled), int(state.steps), seconds, costs, known, sentences, problem, method, x,
-        np.asarray(state.z),
+        model, records, covariance, jacobian, active, r[:data], _rms(problem, records, r), scale, dof, level,
+        bool(state.settled), int(state.steps), seconds, costs, tuple(notes), problem, method, x, np.asarray(state.z),
     )  # fmt: skip
 
 

@@ -25,7 +25,8 @@ from frictax.measurements.sweep import Sweep
 class Estimate:
     """One number that was fitted (an entry of a table has its own), in SI units.
 
-    `standard_error` is nan, and an end of the interval is nan, where none can be given.
+    `standard_error` is nan, and an end of the interval is nan, where none can be given. `dof`: degrees of freedom of Student's t in the
+    interval, inf for a normal one.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Estimate:
     upper: float
     unit: str
     knowledge: Knowledge
+    dof: float = float("nan")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +90,11 @@ class Estimated:
     def intervals(self) -> Mapping[str, Any]:
         """(lower, upper) by path; arrays (M, 2) for a table."""
         return by_path(self.estimates, lambda e: (e.lower, e.upper))
+
+    @property
+    def degrees_of_freedom(self) -> Mapping[str, Any]:
+        """Those of Student's t in each interval, by path."""
+        return by_path(self.estimates, lambda e: e.dof)
 
     @property
     def correlation(self) -> Float[np.ndarray, "p p"]:
@@ -212,8 +219,8 @@ def quantile(level: float, dof: Any, known: bool) -> Any:
     x = NormalDist().inv_cdf(0.5 + level / 2)
     if known:
         return x
-    if np.ndim(dof) == 0 and dof >= 100:  # scipy takes longer to import than a record to fit
-        return x + sum(g / float(dof) ** (k + 1) for k, g in enumerate(_student(x)))
+    if np.all(np.asarray(dof) >= 100):  # scipy takes longer to import than a record to fit
+        return x + sum(g / np.asarray(dof, float) ** (k + 1) for k, g in enumerate(_student(x)))
     from scipy.special import stdtrit
 
     return stdtrit(dof, 0.5 + level / 2)

@@ -30,6 +30,7 @@ def machine_text(found: FoundMachine) -> str:
     lines.append(
         f"{found.dof} degrees of freedom, condition {found.identifiability.condition:.3g}, {found.iterations} steps, {found.seconds:.2g} s"
     )
+    lines += found.intervals_in_words()
     c = found.correlation
     pairs = [(abs(c[i, j]), i, j) for i in range(len(c)) for j in range(i) if np.isfinite(c[i, j]) and abs(c[i, j]) >= 0.9]
     if pairs:

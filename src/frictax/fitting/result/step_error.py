@@ -43,11 +43,9 @@ def step_error(found: FoundMachine) -> dict[str, float]:
         after = np.asarray(predictions(halved, jnp.asarray(found.x), i))
         left.append(np.ravel(weight * np.where(weight > 0, after - measured, 0.0)))
     r, jacobian = np.concatenate(left) - found.residuals, found.full_jacobian
-    active = np.isfinite(np.diag(found.full_covariance)) & (np.diag(found.full_covariance) > 0)
-    gram = inverse_gram(jacobian, np.linalg.norm(jacobian, axis=0), active, np)
+    gram = inverse_gram(jacobian, np.linalg.norm(jacobian, axis=0), found.active, np)
     step = -gram @ (jacobian[: r.size].T @ r)
-    shown = [not u.hidden for u in problem.unknowns for _ in u.names]
-    return {e.name: float(d) for e, d in zip(found.estimates, step[shown], strict=True)}
+    return dict(zip(found.names, step[found.shown].tolist(), strict=True))
 
 
 def step_warnings(found: FoundMachine) -> list[str]:

@@ -1,0 +1,36 @@
+"""How far the numbers of a fit may be off."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+
+from frictax.fitting.result.found import quantile
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """What an account makes of a fit.
+
+    - `covariance` (q, q) of all fitted numbers, hidden ones too; `draws` (k, q) of them, or None.
+    - `dof`: degrees of freedom of Student's t, of each product of a row of its argument (m, q)
+      with the fitted numbers.
+    - `says`: how it was found; `warnings`: what speaks against it, in sentences.
+    """
+
+    covariance: Float[np.ndarray, "q q"]
+    dof: Callable[[Float[np.ndarray, "m q"]], Float[np.ndarray, " m"]]
+    draws: Float[np.ndarray, "k q"] | None
+    says: str
+    warnings: tuple[str, ...] = ()
+
+    def half_width(self, level: float, directions: Float[np.ndarray, "m q"]) -> Float[np.ndarray, " m"]:
+        """Half the interval of each product of a row of `directions` with the fitted numbers."""
+        variance = np.einsum("ij,jk,ik->i", directions, self.covariance, directions)
+        return quantile(level, self.dof(directions), False) * np.sqrt(np.maximum(variance, 0.0))
+
+
+def alike(dof: int) -> Callable[[Float[np.ndarray, "m q"]], Float[np.ndarray, " m"]]:
+    """The same degrees of freedom for all that is asked for."""
+    return lambda directions: np.full(len(directions), float(dof))
