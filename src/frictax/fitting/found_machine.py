@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
@@ -22,7 +23,7 @@ from frictax.fitting.methods import AbstractMethod
 from frictax.fitting.objectives import AbstractObjective
 from frictax.fitting.problem import Problem, SteadyPlan, bounds, predictions, residuals_and_jacobian, upper_bounds
 from frictax.fitting.record import Record
-from frictax.fitting.record_sentences import held_breakaways, not_settled, too_large
+from frictax.fitting.record_sentences import held_breakaways, not_settled, standing_still, too_large
 from frictax.mechanism import Mechanism
 from frictax.mechanism.attachments import is_rotational
 from frictax.parameters import UnknownName, parameters, replace, rotational_unit
@@ -174,6 +175,16 @@ class FoundMachine(Estimated):
 
         return residual_study(self, label, cutoff)
 
+    def report(self, path: str | Path, **extras: Any) -> Path:
+        """Write a self-contained HTML report, as `frictax identify` does; `comparison=`, `uncertainty=`, `profiles=` and `scores=` add to
+        it: see `frictax.report.machine_report.write_machine_report`.
+
+        A former report of frictax is replaced, unless ``overwrite=False``; any other file is left alone.
+        """
+        from frictax.report import write_machine_report
+
+        return write_machine_report(path, self, **extras)
+
     def to_mujoco(self, contact: str | None = None, *, v_max: float, joint: str = "joint") -> str:
         """A MuJoCo joint with the friction of `contact` as far as it can be said there: see `frictax.export.robots.joint_friction`."""
         from frictax.export.robots import joint_friction
@@ -289,11 +300,7 @@ def found_machine(
     )  # fmt: skip
     warnings = [] if bool(state.settled) else [not_settled(method, int(state.steps), problem.objective)]
     warnings += too_large(problem.objective, records, scale)
-    if not np.any(norms > 0):
-        warnings = [
-            "Nothing that may move changes what was measured, so the start values stay: does the machine stand still with them? "
-            "Start from less friction, or from `start=InverseDynamics()`."
-        ]
+    warnings = standing_still(problem, norms) + (warnings if norms.any() else [])
     if np.any(active) and known.condition > 100 and not known.null_directions:
         warnings.append(
             f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations of the parameters are told far worse than "

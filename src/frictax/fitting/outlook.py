@@ -21,6 +21,7 @@ from frictax.fitting.objectives import AbstractObjective, FreeRun
 from frictax.fitting.printing import table
 from frictax.fitting.problem import bounds
 from frictax.fitting.record_fit import check_arguments, fit_engine, labelled, pose, raise_if_failed
+from frictax.fitting.record_sentences import standing_still
 from frictax.fitting.refits import Samples
 from frictax.fitting.search import advanced, search
 from frictax.fitting.sweep import Sweep
@@ -188,7 +189,8 @@ def _expected(first: FoundMachine, free: Any, by: AbstractErrors, instruments: M
         return better_motions(first.start, records, names, weak, free, instruments)
 
     title = f"What {', '.join(records)} can tell by {type(problem.objective).__name__}, expected at the start values"
-    return _judged(title, names, [e.unit for e in first.estimates], x0, lower, told, covariance, cures, ())
+    said = tuple(standing_still(problem, norms))
+    return _judged(title, names, [e.unit for e in first.estimates], x0, lower, told, covariance, cures, (), said)
 
 
 def _of_sweep(model: Any, sweep: Sweep, free: Any, f_neg: Any, options: Mapping[str, Any]) -> Outlook:

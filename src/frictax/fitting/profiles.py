@@ -14,7 +14,7 @@ from frictax.parameters import UnknownName
 
 if TYPE_CHECKING:
     from frictax.fitting.found_machine import FoundMachine
-    from frictax.fitting.uncertainty import AbstractErrors
+    from frictax.fitting.uncertainty import AbstractErrors, Uncertainty
 
 _NEAR = 1e-3  # of the threshold's root: where the search for an end of the interval stops
 _FAR = 100  # standard errors: what does not end within these counts as open
@@ -64,7 +64,7 @@ class ProfilePair:
     level: float
 
 
-def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None, level: float | None = None) -> Profile:
+def profile(found: "FoundMachine", path: str, by: "AbstractErrors | Uncertainty | None" = None, level: float | None = None) -> Profile:
     """Hold one number at values left and right of its estimate, fit all others anew at each, and find where the misfit becomes too large.
 
     The interval holds what a linearised one does not know: that the misfit is no parabola, and that a number cannot lie beyond the bound
@@ -73,7 +73,8 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
     where it reaches 3.84, but none beyond the bound.
 
     **Arguments:** `path`: a name of `found.estimates`, such as ``"friction.peak"`` or ``"mass.v@run2"``; `by`: an account of the residuals
-    (`HAC()`, ...), by whose error over that of white residuals the ratio is made smaller; `level`, that of the fit unless given.
+    (`HAC()`, ...), or what it has made of this fit, by whose error over that of white residuals the ratio is made smaller, and whose
+    degrees of freedom the threshold has; `level`, that of the fit unless given.
 
     An end that is not reached within 100 standard errors is open: inf, or the bound. Where the user gave an upper bound, and it is not
     ruled out, the interval ends there.
@@ -98,9 +99,8 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
     """
     i, estimate = _place(found, path)
     level = _level(found, level)
-    two_sided = float(quantile(level, found.dof, False)) ** 2
-    one_sided = float(quantile(2 * level - 1, found.dof, False)) ** 2
-    stretch = _stretch(found, path, by)
+    stretch, dof = _account(found, path, by)
+    two_sided, one_sided = (float(quantile(share, dof, False)) ** 2 for share in (level, 2 * level - 1))
     at = _Held(found, [i], stretch)
     bound, most = (float(of(found.problem.unknowns)[i]) for of in (bounds, upper_bounds))
     best = min(max(float(found.x[i]), bound), most)
@@ -119,9 +119,10 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
     order = np.argsort([v for v, _, _ in at.seen])
     values, costs, others = (np.asarray([entry[k] for entry in at.seen])[order] for k in range(3))
     unit = "" if estimate.unit == "1" else f" {estimate.unit}"
+    account = "" if by is None else f", {type(getattr(by, 'by', by)).__name__}"
     sentence = (
         f"{path}: {best:.6g}{unit}, {'at most ' if reaches else f'{lower:.6g} to '}{upper:.6g}{unit} "
-        f"({100 * level:g} %, profile likelihood{f'; {bound:g} is not ruled out' if reaches else ''})"
+        f"({100 * level:g} %, profile likelihood{account}{f'; {bound:g} is not ruled out' if reaches else ''})"
     )
     return Profile(
         path, estimate.unit, best, values, at.ratios(costs), others, float(lower), float(upper), bool(reaches), threshold, level, sentence
@@ -129,7 +130,11 @@ def profile(found: "FoundMachine", path: str, by: "AbstractErrors | None" = None
 
 
 def profile_pair(
-    found: "FoundMachine", paths: tuple[str, str], by: "AbstractErrors | None" = None, level: float | None = None, points: int = 15
+    found: "FoundMachine",
+    paths: tuple[str, str],
+    by: "AbstractErrors | Uncertainty | None" = None,
+    level: float | None = None,
+    points: int = 15,
 ) -> ProfilePair:
     """`profile` of two numbers on a grid of `points` by `points` over three and a half standard errors either way, within their domains."""
     first, second = paths
@@ -137,7 +142,8 @@ def profile_pair(
     if i == j:
         raise ValueError(f"`profile` of a pair needs two different numbers, got {first!r} twice.")
     level = _level(found, level)
-    at = _Held(found, [i, j], max(_stretch(found, p, by) for p in paths))
+    accounts = [_account(found, p, by) for p in paths]
+    at, dof = _Held(found, [i, j], max(stretch for stretch, _ in accounts)), accounts[0][1]
     axes = []
     for k, estimate in ((i, a), (j, b)):
         if not np.isfinite(estimate.standard_error):
@@ -151,7 +157,7 @@ def profile_pair(
             ratio[n, m] = at([x, axes[1][m]])
     from scipy.stats import f
 
-    return ProfilePair((first, second), (a.unit, b.unit), axes[0], axes[1], ratio, 2.0 * float(f.ppf(level, 2, found.dof)), level)
+    return ProfilePair((first, second), (a.unit, b.unit), axes[0], axes[1], ratio, 2.0 * float(f.ppf(level, 2, dof)), level)
 
 
 class _Held:
@@ -226,13 +232,16 @@ def _level(found: "FoundMachine", level: float | None) -> float:
     return level
 
 
-def _stretch(found: "FoundMachine", path: str, by: "AbstractErrors | None") -> float:
-    """How many times larger than for white residuals the variance is."""
+def _account(found: "FoundMachine", path: str, by: "AbstractErrors | Uncertainty | None") -> tuple[float, int]:
+    """How many times larger than for white residuals the variance is, and the degrees of freedom that it is known with."""
     if by is None:
-        return 1.0
-    at = [e.name for e in found.estimates].index(path)
-    free = found.with_all_active()  # at its bound a number has no error of its own
-    ratio = free.uncertainty(by).covariance[at, at] / free.covariance[at, at]
+        return 1.0, found.dof
+    at, kind = [e.name for e in found.estimates].index(path), getattr(by, "by", by)
+    made: Any = by
+    if by is kind or not found.covariance[at, at] > 0:
+        found = found.with_all_active()  # at its bound a number has no error of its own
+        made = found.uncertainty(kind)
+    ratio = made.covariance[at, at] / found.covariance[at, at]
     if not (np.isfinite(ratio) and ratio > 0):
-        raise ValueError(f"`profile`: {type(by).__name__} says nothing of {path}. Leave out `by`.")
-    return float(ratio)
+        raise ValueError(f"`profile`: {type(kind).__name__} says nothing of {path}. Leave out `by`.")
+    return float(ratio), made.dof

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.fitting.bench import Bench, Named, driven, state_names
+from frictax.fitting.bench import Bench, Named, channel_unit, driven, state_names
 from frictax.fitting.instruments import perfect
 from frictax.fitting.inverse_dynamics import InverseDynamics
 from frictax.fitting.objectives import LARGEST_CUTOFF, Plan, acting, integral, plan_of
@@ -96,7 +96,7 @@ def channel_series(found: "FoundMachine", label: str, cutoff: float) -> list[Ser
                 smoothed = None if of is None else smooth(record.t, of, cutoff)
                 speed = smooth(record.t, rate, cutoff).x if rate is not None else smoothed.v if smoothed is not None else None
                 motion, place = {"s": None if smoothed is None else smoothed.x[at], "v": None if speed is None else speed[at]}, unit
-        unit = record.units[name].si_name if name in record.units else "N"
+        unit = channel_unit(found.model, record, name)
         out.append(_moving(label, name, unit, record.t[at], e, motion["s"], motion["v"], place, np.inf, 0.0))
     return out
 

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from frictax.fitting.bench import channel_unit
 from frictax.fitting.inverse_dynamics import InverseDynamics
 from frictax.fitting.record import Record
 from frictax.fitting.residual_effects import Columns, direction, position, speed, time
@@ -102,7 +103,7 @@ def residual_study(found: "FoundMachine", label: str | None = None, cutoff: floa
     for name in motions:
         record = found.records[name]
         for channel, at, e in left(found, name):
-            unit = record.units[channel].si_name if channel in record.units else "N"
+            unit = channel_unit(found.model, record, channel)
             findings.append(whiteness(name, channel, unit, record.t[at], e))
         try:
             series = force_series(found, name, cutoff)
