@@ -200,5 +200,10 @@ def test_importing_frictax_prints_nothing_and_leaves_jax_as_it_was() -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
+def test_types_are_told_to_those_who_install_it_as_the_classifier_says() -> None:
+    assert '"Typing :: Typed"' in (SOURCE.parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    assert (SOURCE / "py.typed").is_file()
+
+
 def test_every_public_name_can_be_loaded() -> None:
     _python("import frictax as fx; [getattr(fx, name) for name in dir(fx)]")

@@ -133,3 +133,8 @@ def test_wrong_questions_get_a_sentence() -> None:
         fx.outlook(fx.Coulomb, fx.Sweep([1, 2, 3, 4], [1, 2, 3, 4]), by=fx.White())
     with pytest.raises(KeyError, match="no parameter"):
         fx.outlook(block(), record, free=["mass.mm"])
+
+
+def test_a_machine_that_stands_still_with_its_start_values_is_said_to() -> None:
+    stuck = fx.outlook(block(peak=1.0, F_Coulomb=20.0), recorded(RICH), free=LAW)
+    assert stuck.sentences[0].startswith("Nothing of the machine that may move changes what was measured: does the machine stand still")

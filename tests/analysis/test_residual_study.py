@@ -12,6 +12,9 @@ import pytest
 from scipy.signal import lfilter
 
 import frictax as fx
+from frictax.analysis.residuals.effects import Columns
+from frictax.analysis.residuals.ripple import ripple
+from frictax.analysis.residuals.series import Series
 from frictax.parameters import Positive, Scalar, parameter
 
 T = np.arange(0.0, 20.0, 0.005)
@@ -243,3 +246,14 @@ def test_the_screw_of_the_emps_axis_has_a_pitch_of_two_and_a_half_millimetres_an
     assert drift.strong
     assert drift.effect / 2 == pytest.approx(0.25, abs=0.07)
     assert "an offset drifts" in drift.sentence
+
+
+def test_no_ripple_has_a_period_beyond_half_of_the_travel() -> None:
+    """What changes slowly along the way does not repeat itself."""
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        period = np.ptp(S) * random.uniform(0.6, 1.6)
+        left = 0.3 * np.sin(2 * np.pi * S / period + random.uniform(0, 6)) * np.sign(V) + 0.1 * random.standard_normal(T.size)
+        keep = np.abs(V) > 0.05 * np.max(np.abs(V))
+        x = Series("run", "mass", "N", True, T[keep], left[keep], S[keep], V[keep], "m", 20.0)
+        assert ripple(x, Columns.of(x), 0.005)[0].numbers["period"] <= 0.5001 * np.ptp(S[keep]), seed

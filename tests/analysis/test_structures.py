@@ -13,6 +13,7 @@ import frictax as fx
 from frictax.analysis.errors.effective_samples import memory
 from frictax.analysis.selection.cross_validation import unfinished
 from frictax.analysis.selection.selection_rule import chosen
+from frictax.analysis.selection.structures_text import structures_rows
 from rigs import motion as simulated
 
 OBJECTIVE, START = fx.Windows(0.5, cutoff=20.0), fx.InverseDynamics(20.0)
@@ -233,3 +234,19 @@ def test_fits_without_a_part_that_were_stopped_are_told(plateaus: fx.StructureCo
         "stopped after 30 steps: 2 of 2 fits without a repeat",
     )
     assert unfinished({by: dataclasses.replace(h, unfinished=0) for by, h in held.items()}) == ()
+
+
+def test_what_inverse_dynamics_leaves_of_what_was_left_out_is_a_force() -> None:
+    t = np.linspace(0.0, 6.0, 301)
+    s, v, a = np.sin(2.0 * t), 2.0 * np.cos(2.0 * t), -4.0 * np.sin(2.0 * t)
+    record = fx.Record(t, {"drive": a + np.where(v > 0, 1.0, -0.6)}, {"mass.s": s}, name="run")
+
+    free, law = ["mass.m", "friction.f_pos.F_Coulomb"], fx.Coulomb(F_Coulomb=0.7)
+    structures = {
+        "one": fx.Structure(axis(f_pos=law), free=free),
+        "two": fx.Structure(axis(f_pos=law, f_neg=law), free=[*free, "friction.f_neg.F_Coulomb"]),
+    }
+    made = fx.compare(record, structures, objective=fx.InverseDynamics(10.0), cutoff=10.0)
+    head, rows = structures_rows(made)
+    assert head[4:8] == ("repeats N", "repeats N", "speeds N", "speeds N")
+    assert rows[0][4] == rows[0][5]

@@ -326,3 +326,15 @@ def test_a_number_that_does_nothing_has_no_profile() -> None:
     found = fx.fit(machine, fx.Record(T, {"drive": STICKING}, {"mass.v": v}), free=["friction.f_pos.F_Coulomb", "other.m"])
     with pytest.raises(ValueError, match="do not tell other.m"):
         found.profile("other.m")
+
+
+def test_a_profile_takes_errors_that_are_known_already_with_their_degrees_of_freedom() -> None:
+    found = resting([X[:400], X[400:800], X[800:]])
+    name = "outputs.mass.s.offset"
+    hac = found.uncertainty(fx.HAC())
+    assert found.profile(name, by=hac).upper == found.profile(name, by=fx.HAC()).upper
+    assert str(found.profile(name, by=hac)).endswith("(95 %, profile likelihood, HAC)")
+    repeats = found.uncertainty(fx.Jackknife())
+    assert repeats.dof == 2
+    profiled = found.profile(name, by=repeats)
+    assert (profiled.lower, profiled.upper) == pytest.approx(repeats.intervals[name], rel=3e-3)

@@ -1,5 +1,6 @@
 """The benchmarks run, and what they compare gives the same answer."""
 
+import csv
 import importlib
 import math
 import shutil
@@ -96,6 +97,32 @@ def test_a_contest_prints_and_writes_a_row_for_each_contestant(
     for name in solvers:
         assert sum(f",{name}," in row for row in rows) == tasks
         assert name in printed
+
+
+def test_the_table_of_questions_quotes_the_tables_of_the_benchmarks() -> None:
+    lines = (BENCHMARKS.parent / "README.md").read_text(encoding="utf-8").splitlines()
+    says = {name: next(x for x in lines if f"[benchmarks/{name}.py]" in x) for name in ("p1", "p2", "p4")}
+    took = {}
+    for name in says:
+        with (BENCHMARKS / f"{name}.csv").open(encoding="utf-8") as table:
+            took |= {(name, row["task"], row["solver"]): float(row["microseconds"]) for row in csv.DictReader(table)}
+
+    def times(name: str, task: str, slow: str, fast: str) -> str:
+        """To two digits."""
+        ratio = took[name, task, slow] / took[name, task, fast]
+        return f"{ratio:.1f}" if ratio < 9.95 else f"{float(f'{ratio:.2g}'):.0f}"
+
+    tasks, exp = ("forward", "jacobian"), "C with library exp"
+    slower, scipy = ([times("p1", task, *pair) for task in tasks] for pair in (("frictax", "C"), ("scipy", "frictax")))
+    assert f"{slower[0]} times C forward and {slower[1]} times C with" in says["p1"]
+    assert f"{scipy[0]} and {scipy[1]} times faster" in says["p1"]
+    to_c, to_exp, scipy = ([times("p2", task, *pair) for task in tasks] for pair in (("frictax", "C"), ("frictax", exp), ("scipy", "C")))
+    assert f"{to_c[0]} times C forward ({to_exp[0]} times C that calls" in says["p2"]
+    assert f"{to_c[1]} ({to_exp[1]}) times C with the derivatives; scipy {scipy[0]} and {scipy[1]} times" in says["p2"]
+    many, one = (took["p4", "fit", name] / 1000 for name in ("frictax fit_many", "frictax fit"))
+    assert f"{many:.1f} ms, {times('p4', 'fit', 'frictax fit_many', 'C')} times C" in says["p4"]
+    assert f"{times('p4', 'fit', 'scipy with step 1e-3', 'frictax fit_many')} times faster" in says["p4"]
+    assert f"{one:.1f} ms with checks" in says["p4"]
 
 
 def test_the_process_benchmark_prints_times_without_and_with_a_cache(benchmark) -> None:

@@ -1,9 +1,14 @@
 """Where fits to records begin: runs at the measurement, fitted starts, and what a first fit hands on."""
 
+from typing import Any
+
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.fitting.record_fit import pose
+from frictax.parameters import Positive, Real, Scalar, parameter
 from rigs import AWAY_LAW, FINE, LAW, NOISE, T, assert_recovered, block, record
 
 
@@ -67,3 +72,55 @@ def test_a_first_fit_moves_what_each_record_has_of_its_own_and_sensors_too() -> 
     np.testing.assert_allclose([found.values["mass.m@load 0"], found.values["mass.m@load 1"]], [1.0, 2.2], rtol=0.01)
     gain = fx.fit(block(), two[0], free=["friction.f_pos.F_Coulomb", "inputs.drive.gain"], start=first, objective=fx.Windows(1.0))
     assert gain.values["inputs.drive.gain"] == pytest.approx(1.0, rel=0.02)
+
+
+class Pendulum(fx.AbstractAxis):
+    """From upright."""
+
+    friction: fx.SupportFriction
+    mgl: Scalar = parameter(Positive(), "N.m")
+    phi: Scalar = parameter(Real(), "rad", default=0.0)
+
+    def inertia(self, t: Any, y: Any, args: Any) -> Any:
+        return 0.01
+
+    def load(self, t: Any, y: Any, args: Any) -> Any:
+        return self.mgl * jnp.sin(y[0])
+
+    def states(self) -> tuple[str, ...]:
+        return ("phi", "w")
+
+    def start(self, t: Any) -> Any:
+        return self.begin(t, jnp.stack([self.phi, 0.0]))
+
+
+def posed(model: Any, seen: fx.Record, free: list[str]) -> tuple[Any, str]:
+    problem, notes = pose(model, {"run": seen}, free, (), fx.FreeRun(), (), {}, fx.OnSamples(), fx.Squares())
+    return problem, " ".join(notes)
+
+
+def test_a_start_that_is_small_beside_the_motion_counts_where_noise_does_not_explain_it() -> None:
+    """Exactly upright a pendulum stays where it is, and its weight would be without effect."""
+    seen = 3.0 + 2.94 * np.tanh(2.0 * (T - 2.0)) - (3.0 + 2.94 * np.tanh(-4.0)) + 0.06
+    noise = 1e-3 * np.random.default_rng(0).standard_normal(T.size)
+    upright = Pendulum(fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=0.01)), mgl=jnp.asarray(0.4))
+    assert 0.06 < 0.05 * np.std(seen)
+    problem, _ = posed(upright, fx.Record(T, outputs={"phi": seen + noise}), ["mgl", "phi"])
+    assert float(problem.x0[1]) == pytest.approx(0.06, abs=3e-3)
+    problem, _ = posed(upright, fx.Record(T, outputs={"phi": seen - 0.06 + noise}), ["mgl", "phi"])
+    assert float(problem.x0[1]) == 0.0
+
+
+@pytest.mark.parametrize("counts", [100, 400, 1000, 4096])
+def test_a_free_decay_let_go_at_rest_is_not_said_to_move_though_its_encoder_has_steps(counts: int) -> None:
+    rotor = fx.Mechanism(rotor=fx.Inertia(J=1.0), bearing=fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=1.0)))
+    step = 2 * np.pi / counts
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        size, w, decay, shift = random.uniform(0.5, 2.0), random.uniform(2.0, 8.0), random.uniform(0.2, 0.8), random.random()
+        for speed in (0.0, size * w):  # at the start
+            phi = np.exp(-decay * T) * (size * np.cos(w * T) + (speed + decay * size) / w * np.sin(w * T))
+            seen = fx.Record(T, outputs={"rotor.phi": step * np.floor(phi / step + shift)}, units={"rotor.phi": "rad"})
+            told = "rotor.w starts at 0" in posed(rotor, seen, ["rotor.J"])[1]
+            assert not told or speed, (seed, w)
+            assert told or not speed or counts < 1000, (seed, w)

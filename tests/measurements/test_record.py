@@ -318,3 +318,26 @@ def test_a_printed_fit_repeats_what_is_suspicious_in_its_record() -> None:
     record = fx.Record(t, {"drive": 2.0 + np.sin(t)}, {"mass.v": 300 * np.sin(t)}, name="run")
     found = fx.fit(fx.Mechanism(mass=fx.Mass(m=1.0), **parts), record, free=["mass.m"], objective=fx.InverseDynamics(10.0))
     assert "! Record 'run': Output 'mass.v' reaches 300 m/s" in str(found)
+
+
+LONG = {
+    "rotor.phi": 60.0 * np.sin(3 * T), "table.s": 80.0 * np.sin(3 * T), "train.v": 150.0 * np.sin(3 * T),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("channel", "si", "other"), [("rotor.phi", "rad", "deg"), ("table.s", "m", "mm"), ("train.v", "m/s", "mm/s")])
+def test_a_unit_that_was_declared_is_not_asked_for(channel: str, si: str, other: str) -> None:
+    asked = fx.Record(T, outputs={channel: LONG[channel]})
+    (warning,) = asked.warnings
+    assert f'declare unit="{other}"' in warning
+    assert f'else "{si}"' in warning
+    assert fx.Record(T, outputs={channel: LONG[channel]}, units={channel: si}).warnings == ()
+    frame = pd.DataFrame({"t": T, "y": LONG[channel]})
+    declared = fx.Record.from_pandas(frame, time="t", outputs={channel: fx.Column("y", unit=si)})
+    assert declared.warnings == declared.trim(0.5).warnings == ()
+
+
+def test_seconds_that_were_declared_are_not_asked_for() -> None:
+    t, slow = 1000.0 * np.arange(2001.0), {"mass.s": np.sin(np.arange(2001) / 50)}
+    assert 'unit="ms"' in fx.Record(t, outputs=slow).warnings[0]
+    assert fx.Record(t, outputs=slow, units={"time": "s"}).warnings == ()

@@ -1,6 +1,7 @@
-"""A fit to records as JSON: strict, with units, and no digit lost."""
+"""A fit to records as JSON: strict, with units, and no digit lost; and as a report."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,3 +84,23 @@ def test_records_say_how_long_they_are_and_how_well_they_are_met(found: fx.Found
 
 def test_the_text_is_the_same_each_time(found: fx.FoundMachine) -> None:
     assert found.to_json() == found.to_json()
+
+
+def test_a_fit_to_records_writes_its_report_over_its_own_and_over_nothing_else(found: fx.FoundMachine, tmp_path: Path) -> None:
+    profile, score = found.profile("bearing.tau_pos.F_Coulomb"), found.free_run("run-up", draws=10)
+    path = found.report(tmp_path / "report.html")
+    text = path.read_text()
+    for says in ("Mechanism fitted to run-up", "A. Nobody", "rms of force on rotor", "friction [N.m]", "What run-up can tell", "HAC"):
+        assert says in text, says
+    assert " N rms of force on rotor" not in text  # of what turns it is a torque
+    found.report(path, title="Again", notes="A note.", profiles=[profile], scores=[score])
+    again = path.read_text()
+    assert all(says in again for says in ("<title>Again</title>", "A note.", "run-up: free run", profile.sentence))
+    with pytest.raises(FileExistsError, match=r"report.html exists. Let it be overwritten"):
+        found.report(path, overwrite=False)
+    path.write_text("mine")
+    with pytest.raises(FileExistsError, match="is not a report of frictax"):
+        found.report(path)
+    assert path.read_text() == "mine"
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
+        found.report(tmp_path / "nowhere" / "report.html")

@@ -68,7 +68,7 @@ def checked(
     inputs, outputs = {key: rows[key] for key in inputs}, {key: rows[key] for key in outputs}
     apart(inputs, outputs)
     deviations = {key: None if sd.get(key) is None else deviation(key, sd[key], seconds.size, unit_of[key]) for key in outputs}
-    fields = {"t": seconds, "inputs": inputs, "outputs": outputs, "sd": deviations, "units": unit_of}
+    fields = {"t": seconds, "inputs": inputs, "outputs": outputs, "sd": deviations, "units": unit_of, "declared": frozenset(declared)}
     return {**locked(fields), "hold": bool(hold), "name": name, "citation": citation, "notes": notes}
 
 

@@ -1,7 +1,7 @@
 """What is possible in a motion record but suspicious, each told in a sentence or two with its remedy."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,11 @@ def suspicions(
     outputs: Mapping[str, np.ndarray],
     sd: Mapping[str, Any],
     units: Mapping[str, Unit],
+    declared: Collection[str],
     hold: bool,
 ) -> tuple[str, ...]:
-    """All warnings of a record, time first."""
-    found = [*_time(t, hold, bool(inputs))]
+    """All warnings of a record, time first; none asks for a unit that was `declared`."""
+    found = [*_time(t, hold, bool(inputs), "time" in declared)]
     for name, u in inputs.items():
         label = f"Input {name!r}"
         if np.all(u == u[0]):
@@ -41,7 +42,8 @@ def suspicions(
         label, unit = f"Output {name!r}", units[name]
         found += _saturated(label, t, y, unit, "trim the record, if that is the end of the sensor's range and no stop")
         found += _resolution(label, y, sd.get(name), unit)
-        found += _size(label, t, y, unit)
+        found += [] if name in declared else _size(label, y, unit)
+        found += _wrapped(label, t, y, unit)
         found += _lone(label, t, y, unit)
     return (*found, *_rates(t, outputs))
 
@@ -52,7 +54,7 @@ def gaps(t: np.ndarray) -> np.ndarray:
     return np.flatnonzero(step > GAP * np.median(step))
 
 
-def _time(t: np.ndarray, hold: bool, driven: bool) -> Iterator[str]:
+def _time(t: np.ndarray, hold: bool, driven: bool, declared: bool) -> Iterator[str]:
     step, wide = np.diff(t), gaps(t)
     middle = float(np.median(step))
     if wide.size:
@@ -61,10 +63,10 @@ def _time(t: np.ndarray, hold: bool, driven: bool) -> Iterator[str]:
         between = "the input's last value is held" if hold else "inputs are joined by a straight line"
         then = f"where {between}: trim the record if that is not what happened" if driven else "where nothing was recorded: check the clock"
         yield f"Time has {count} of {step[i]:.3g} s after {t[i]:.6g} s, {then}."
-    if middle > 0.5 and t.size > 100:
-        yield f'Time steps are {middle:.4g} s, {t[-1] - t[0]:.4g} s in all: declare unit="ms" if the column holds milliseconds.'
-    if middle < 1e-6:
-        yield f"Time steps are {middle:.3g} s, {t[-1] - t[0]:.3g} s in all: check the unit of the time."
+    if middle > 0.5 and t.size > 100 and not declared:
+        yield f'Time steps are {middle:.4g} s, {t[-1] - t[0]:.4g} s in all: declare unit="ms" if the column holds milliseconds, else "s".'
+    if middle < 1e-6 and not declared:
+        yield f'Time steps are {middle:.3g} s, {t[-1] - t[0]:.3g} s in all: declare the unit of the time, "s" if that is right.'
     if np.spacing(np.max(np.abs(t))) > 1e-5 * middle:
         yield f"Time begins at {t[0]:.10g} s, so that few digits are left for its steps: use `trim(reset=True)`."
 
@@ -85,7 +87,7 @@ def _saturated(label: str, t: np.ndarray, x: np.ndarray, unit: Unit, meaning: st
 
 def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
     """Whether the signal comes to samples begin...end, or leaves them, as fast as it moves elsewhere and without slowing down before."""
-    quantum = _quantum(x)
+    step = quantum(x)
     for width in (2, 4, 8, 16, 32, 64):
         if width > end - begin:
             return False
@@ -95,7 +97,7 @@ def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
         if moved.size < 0.3 * x.size:
             return False
         typical = float(np.median(moved))
-        if typical >= 20 * quantum:
+        if typical >= 20 * step:
             return _at_speed(x[max(begin - 2 * width, 0) : begin][::-1], width, typical) or _at_speed(x[end:], width, typical)
     return False
 
@@ -108,7 +110,7 @@ def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
     return bool(0.4 * typical <= near <= 20 * typical and near >= 0.6 * far)
 
 
-def _quantum(x: np.ndarray) -> float:
+def quantum(x: np.ndarray) -> float:
     """The smallest step between two values that rounding errors do not make."""
     levels = np.unique(x)
     step = np.diff(levels)
@@ -117,18 +119,18 @@ def _quantum(x: np.ndarray) -> float:
 
 
 def _resolution(label: str, y: np.ndarray, sd: Any, unit: Unit) -> Iterator[str]:
-    quantum, reach = _quantum(y), float(np.ptp(y))
-    steps = round(reach / quantum) if quantum else 0
-    floor = quantum / math.sqrt(12)
+    step, reach = quantum(y), float(np.ptp(y))
+    steps = round(reach / step) if step else 0
+    floor = step / math.sqrt(12)
     if steps < 30 and y.size > 100:
         yield (
-            f"{label} has only {steps} steps of {quantum / unit.si:.3g} {unit.name} between its least and greatest value: its sd is "
+            f"{label} has only {steps} steps of {step / unit.si:.3g} {unit.name} between its least and greatest value: its sd is "
             f"{floor / unit.si:.2g} {unit.name} at least."
         )
     elif sd is not None and np.unique(y).size < 0.9 * y.size and float(np.min(sd)) < 0.9 * floor:
         yield (
             f"{label} has an sd of {float(np.min(sd)) / unit.si:.3g} {unit.name}, less than its resolution allows (steps of "
-            f"{quantum / unit.si:.3g} {unit.name}): give sd >= {floor / unit.si:.2g}."
+            f"{step / unit.si:.3g} {unit.name}): give sd >= {floor / unit.si:.2g}."
         )
     if sd is not None and float(np.min(sd)) > 2 * np.std(y):
         yield (
@@ -137,18 +139,22 @@ def _resolution(label: str, y: np.ndarray, sd: Any, unit: Unit) -> Iterator[str]
         )
 
 
-def _size(label: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[str]:
+def _size(label: str, y: np.ndarray, unit: Unit) -> Iterator[str]:
     reach, moved = float(np.ptp(y)), float(np.sum(np.abs(np.diff(y))))
     if unit.si_name == "m" and reach > _LONGEST:
-        yield f'{label} moves over {reach:.4g} m: declare unit="mm" if the column holds millimetres.'
+        yield f'{label} moves over {reach:.4g} m: declare unit="mm" if the column holds millimetres, else "m".'
     fastest = float(np.max(np.abs(y)))
     if unit.si_name == "m/s" and fastest > _FASTEST:
-        yield f'{label} reaches {fastest:.4g} m/s: declare unit="mm/s" if the column holds millimetres a second.'
+        yield f'{label} reaches {fastest:.4g} m/s: declare unit="mm/s" if the column holds millimetres a second, else "m/s".'
+    # One that turns on and on is no slip; one that swings over many turns is.
+    if unit.si_name == "rad" and reach > _WIDEST and abs(y[-1] - y[0]) < 0.5 * reach and moved > 1.2 * reach:
+        turns = reach / (2 * math.pi)
+        yield f'{label} moves to and fro over {reach:.4g} rad ({turns:.3g} turns): declare unit="deg" if it holds degrees, else "rad".'
+
+
+def _wrapped(label: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[str]:
     if unit.si_name != "rad":
         return
-    # One that turns on and on is no slip; one that swings over many turns is.
-    if reach > _WIDEST and abs(y[-1] - y[0]) < 0.5 * reach and moved > 1.2 * reach:
-        yield f'{label} moves to and fro over {reach:.4g} rad ({reach / (2 * math.pi):.3g} turns): declare unit="deg" if it holds degrees.'
     jump = np.abs(np.diff(y))
     wrapped = np.flatnonzero(np.abs(jump - 2 * math.pi) < 0.05 * 2 * math.pi)
     if wrapped.size and np.median(jump) < 1.0:

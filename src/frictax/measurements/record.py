@@ -34,8 +34,8 @@ class Record:
       it is (s, v, a, f; phi, w, tau), so that a wrong unit is refused; s, v, a, f may be of a rotation too.
     - `hold`, `name`, `citation`.
 
-    The fields hold SI values, in arrays that cannot be written to; `units` holds what was declared, for tables and pictures; `notes`, what
-    was doubtful in the columns that were read.
+    The fields hold SI values, in arrays that cannot be written to; `units` holds the unit of each channel, for tables and pictures;
+    `declared`, those whose unit was named; `notes`, what was doubtful in the columns that were read.
 
     **Raises:** `ValueError` for what cannot be a record: lengths, text, NaN, times that fall or repeat, an output that never changes,
     units of another kind, sd <= 0. What is possible but suspicious is told by `warnings`, which ``print(record)`` shows.
@@ -56,6 +56,7 @@ class Record:
     outputs: dict[str, np.ndarray]
     sd: dict[str, Any]
     units: dict[str, units_.Unit]
+    declared: frozenset[str]
     hold: bool
     name: str
     citation: str
@@ -145,7 +146,7 @@ class Record:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What is possible but suspicious, one sentence each: gaps, saturation, coarse resolution, unit and sign slips."""
-        return self.notes + suspicions(self.t, self.inputs, self.outputs, self.sd, self.units, self.hold)
+        return self.notes + suspicions(self.t, self.inputs, self.outputs, self.sd, self.units, self.declared, self.hold)
 
     def trim(self, start: float | None = None, end: float | None = None, *, reset: bool = False) -> "Record":
         """The samples with start <= t <= end [s]; a bound that is left out, or lies beyond the record, cuts nothing there.

@@ -1,17 +1,16 @@
 """From a problem file to the identified machine, its errors, what it leaves unexplained, and how it fares on records not fitted."""
 
 import dataclasses
-import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import frictax as fx
 from frictax.analysis.errors.uncertainty import usual
-from frictax.analysis.planning.outlook import outlook_of
+from frictax.analysis.examination import examined, workers
 from frictax.analysis.replay.free_run import free_run
-from frictax.analysis.replay.motion import Motion, motion
+from frictax.analysis.replay.motion import Motion
+from frictax.fitting.problem.setup import channel_unit
 from frictax.laws import as_law
 from frictax.problems.building import LAWS, checked, made
 from frictax.problems.checking import check, kind_of_law, laws_asked, shared_settings
@@ -92,29 +91,14 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
     for name in content.uncertainty.profiles:
         if name in found.names:  # the structure that was chosen may not have it
             say(f"Profile of {name}")
-            profiles[name] = checked(lambda name=name: found.profile(name), here, values=False)
+            profiles[name] = checked(lambda name=name: found.profile(name, by=uncertainty), here, values=False)
     say("Studying, validating, simulating")
-    free = found.problem.objective if isinstance(found.problem.objective, fx.FreeRun) else None
     asked = [(label, objective) for label in content.validation.records for objective in problem.scores()]
-    # Most of the time goes into compiling, which leaves Python to others.
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with workers() as pool:
         judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in asked]  # the longest first
-        runs = {label: pool.submit(motion, found, label, free) for label in records}
-        study, expected = pool.submit(found.residual_study), pool.submit(outlook_of, found)
-        motions, scores = {label: job.result() for label, job in runs.items()}, tuple(job.result() for job in judged)
-        # Too few samples that move, say, or no run from the start values: the fit stands all the same.
-        studied, not_studied = _unless_refused(study, "What the fit leaves was not studied")
-        before, not_expected = _unless_refused(expected, "What the records can tell was not asked")
-    notices = (*not_studied, *not_expected)
-    return Identification(problem, found, comparison, uncertainty, profiles, studied, scores, motions, notices, before)
-
-
-def _unless_refused(job: Any, says: str) -> tuple[Any, tuple[str, ...]]:
-    """What a job found; or why it refused."""
-    try:
-        return job.result(), ()
-    except ValueError as why:
-        return None, (f"{says}: {why}",)
+        seen = examined(found, pool)
+        scores = tuple(job.result() for job in judged)
+    return Identification(problem, found, comparison, uncertainty, profiles, seen.study, scores, seen.motions, seen.notices, seen.outlook)
 
 
 def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective: Any) -> Score:
@@ -127,7 +111,7 @@ def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective
         run = checked(lambda: free_run(found, record, **given), place, values=False)
         return Score(label, objective, run.rms, run.units, run)
     rms = checked(lambda: found.score(record, objective), place, values=False)
-    units = {name: record.units[name].si_name if name in record.units else "N" for name in rms}
+    units = {name: channel_unit(found.model, record, name) for name in rms}
     return Score(label, objective, rms, units, None)
 
 

@@ -170,7 +170,7 @@ def report(made: Identification, command: str | None) -> str:
         sources=made.problem.sources,
         seed=content.fit.seed,
         command=command,
-        versions=versions(),
+        made_with=versions(),
     )
 
 

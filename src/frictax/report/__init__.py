@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from frictax.report.json_text import comparison_json as comparison_json
     from frictax.report.json_text import found_json as found_json
     from frictax.report.machine_json import found_machine_json as found_machine_json
+    from frictax.report.machine_report import write_machine_report as write_machine_report
     from frictax.report.posterior_figure import draw_posterior as draw_posterior
     from frictax.report.sweep_report import check_report as check_report
     from frictax.report.sweep_report import write_sweep_report as write_sweep_report
@@ -29,6 +30,7 @@ _LAZY = {
     "comparison_json": "frictax.report.json_text",
     "found_json": "frictax.report.json_text",
     "found_machine_json": "frictax.report.machine_json",
+    "write_machine_report": "frictax.report.machine_report",
     "check_report": "frictax.report.sweep_report",
     "comparison_table": "frictax.report.terminal",
     "found_table": "frictax.report.terminal",

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from frictax.fitting.problem.problem import SteadyPlan
+from frictax.fitting.problem.setup import channel_unit
 from frictax.fitting.result.fit_result import FoundMachine
 from frictax.measurements.record import Record
 from frictax.measurements.units import quantity
@@ -39,8 +40,8 @@ def draw_fit(found: FoundMachine, label: str | None = None, *, width: float = 7.
         figure = Figure(figsize=(width, 2 * _PANEL * len(plan.names) + _HEAD), layout="constrained")
         panels = list(np.ravel(figure.subplots(2 * len(plan.names), 1, sharex=True, squeeze=False)))
         for c, name in enumerate(plan.names):
-            what = quantity(record.units[name]) if name in record.units else "force"
-            unit = record.units[name].si_name if name in record.units else "N"
+            unit = channel_unit(found.model, record, name)
+            what = quantity(record.units[name]) if name in record.units else "torque" if unit == "N.m" else "force"
             t, m, p = (_joined(a) for a in (record.t[rows], measured[..., c], predicted[..., c]))
             left = _joined(np.where(counted[..., c], measured[..., c] - predicted[..., c], np.nan))
             _curves(panels[2 * c], t, m, p, f"{what} [{{}}]", unit, name)

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from frictax.analysis.errors.uncertainty import usual
+from frictax.fitting.problem.setup import channel_unit
 from frictax.fitting.result.fit_result import FoundMachine
 from frictax.measurements.record import Record
 from frictax.mechanism import Mechanism
@@ -92,7 +93,7 @@ def _record(found: FoundMachine, label: str) -> dict[str, Any]:
     if not isinstance(record, Record):
         rows = {name: {"value": value, "unit": record.force_unit.si_name} for name, value in rms.items()}
         return {"kind": "sweep", "name": record.name, "citation": record.citation, "samples": record.n, "rms": rows}
-    units = {name: record.units[name].si_name if name in record.units else _force_unit(found, name) for name in rms}
+    units = {name: channel_unit(found.model, record, name) for name in rms}
     return {
         "kind": "motion",
         "name": record.name,
@@ -103,11 +104,3 @@ def _record(found: FoundMachine, label: str) -> dict[str, Any]:
         "outputs": {name: record.units[name].si_name for name in record.outputs},
         "rms": {name: {"value": value, "unit": units[name]} for name, value in rms.items()},
     }
-
-
-def _force_unit(found: FoundMachine, name: str) -> str | None:
-    """The unit of what inverse dynamics compares, the "force on" a body."""
-    body = name.removeprefix("force on ")
-    if not isinstance(found.model, Mechanism) or body not in found.model.names:
-        return None
-    return "N.m" if getattr(type(found.model[body]), "rotational", False) else "N"

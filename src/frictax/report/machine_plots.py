@@ -119,7 +119,7 @@ def profile_plot(profile: Any) -> dict[str, Any]:
         for e in ends
     ]
     kept = profile.ratio <= 4 * profile.threshold
-    trace = _line(_short(x[kept]), _short(profile.ratio[kept]), FORWARD, "likelihood ratio", width=2) | {"mode": "lines+markers"}
+    trace = _line(_short(x[kept]), _short(profile.ratio[kept]), FORWARD, "likelihood ratio", width=2.0) | {"mode": "lines+markers"}
     layout = _layout(300) | {
         "xaxis": _axis(f"{_text(profile.name)} [{unit}]"),
         "yaxis": _axis("likelihood ratio"),

@@ -1,25 +1,32 @@
 """The report of a machine that was identified from records: one HTML file that needs nothing else."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import jinja2
 import numpy as np
 
 import frictax
+from frictax.analysis.errors.uncertainty import HAC, usual
+from frictax.analysis.examination import examined, workers
 from frictax.analysis.replay.free_run import FreeRunScore
 from frictax.analysis.replay.motion import Motion
 from frictax.analysis.selection.structures_text import structures_rows
+from frictax.fitting.problem.objectives import FreeRun
+from frictax.fitting.problem.setup import channel_unit
 from frictax.fitting.result.fit_result import FoundMachine
 from frictax.fitting.result.identifiability import Knowledge
 from frictax.fitting.result.machine_text import record_warnings
 from frictax.fitting.result.printing import rounded
 from frictax.measurements.record import Record
+from frictax.report.files import write_whole
 from frictax.report.machine_plots import as_json, friction_plot, motion_plots, profile_plot, waterfall_plot
 from frictax.report.residual_figure import draw_finding, drawn
 from frictax.report.structures_figure import draw_held_out, draw_laws
 from frictax.report.style import prefixed
-from frictax.report.sweep_report import GENERATOR, correlation_cells, pictures
+from frictax.report.sweep_report import GENERATOR, check_report, correlation_cells, pictures
+from frictax.report.versions import versions
 
 _LACKS = {
     "whiteness": "it remembers itself",
@@ -29,6 +36,58 @@ _LACKS = {
     "time": "it drifts",
     "ripple": "it repeats itself in position",
 }
+
+
+def write_machine_report(
+    found: FoundMachine,
+    path: str | Path,
+    comparison: Any = None,
+    title: str | None = None,
+    notes: Iterable[str] = (),
+    *,
+    uncertainty: Any = None,
+    profiles: Iterable[Any] = (),
+    scores: Iterable[Any] = (),
+    command: str | None = None,
+    overwrite: bool = True,
+) -> Path:
+    """Write one self-contained HTML file on a fit to records, the same as `frictax identify` writes.
+
+    Residuals, free runs beside the records and what these could be expected to tell are worked out first, which takes seconds. A report
+    that frictax wrote there before is replaced, in one step once the new one is complete; any other file is left alone.
+
+    **Arguments:**
+
+    - `comparison`: what `compare` returned, where `found` is its best; `title`; `notes`: paragraphs below it.
+    - `uncertainty` of `found`, by `Clustered()` on `Windows` and else `HAC()` unless given; `profiles`: what `found.profile(...)`
+      returned; `scores`: what `found.free_run(...)` returned for records that were not fitted.
+    - `command`: the command line that makes the report again; `overwrite`: whether a former report may be replaced.
+
+    **Returns:** where the report is.
+
+    **Raises:** `OSError` (`FileNotFoundError`, `FileExistsError`, ...) with one sentence where it cannot be written.
+    """
+    target = check_report(path, overwrite=overwrite)
+    with workers() as pool:
+        seen = examined(found, pool)
+    text = machine_report_text(
+        found,
+        title=title or f"{type(found.model).__name__} fitted to {', '.join(found.records)}",
+        uncertainty=found.uncertainty(usual(found.problem, HAC())) if uncertainty is None else uncertainty,
+        comparison=comparison,
+        profiles={profile.name: profile for profile in profiles},
+        study=seen.study,
+        scores=scores,
+        motions=seen.motions,
+        outlook=seen.outlook,
+        notes=[notes] if isinstance(notes, str) else notes,
+        notices=seen.notices,
+        citation="; ".join(dict.fromkeys(r.citation for r in found.records.values() if r.citation)),
+        command=command,
+        made_with=versions(),
+    )
+    write_whole(target, text, replace=overwrite)
+    return Path(path)
 
 
 def machine_report_text(
@@ -47,9 +106,9 @@ def machine_report_text(
     learnt: Iterable[str] = (),
     citation: str = "",
     sources: Mapping[str, str] | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     command: str | None = None,
-    versions: Mapping[str, str] | None = None,
+    made_with: Mapping[str, str] | None = None,
 ) -> str:
     """One self-contained HTML page: parameters with intervals, friction over speed with bands and data, motions with their modes, what the
     fit leaves, validation, and how to make it again.
@@ -96,7 +155,7 @@ def machine_report_text(
         measured=_measured(found, citation),
         modelica=_modelica(found) if hasattr(found.model, "named_parts") else "",
         command=command,
-        again=_again(seed, versions or {}),
+        again=_again(seed, made_with or {}),
         sources=list((sources or {}).items()),
         library=_library() if plots else "",
         plots=as_json(plots),
@@ -148,7 +207,7 @@ def _quality(found: FoundMachine) -> str:
     for label, channels in found.rms.items():
         for name, value in channels.items():
             record = found.records[label]
-            unit = record.units[name].si_name if isinstance(record, Record) and name in record.units else "N"
+            unit = channel_unit(found.model, record, name) if isinstance(record, Record) else record.force_unit.si_name
             parts.append(f"{label}: {_amount(value, unit)} rms of {name}")
     return "Left by the fit: " + "; ".join(parts) + f". Condition {found.identifiability.condition:.3g}."
 
@@ -168,14 +227,14 @@ def _ended(motions: Mapping[str, Motion]) -> list[str]:
 
 
 def _validation(score: Any) -> dict[str, Any]:
-    kind = type(score.objective).__name__
-    length = getattr(score.objective, "length", None)
+    objective = FreeRun() if isinstance(score, FreeRunScore) else score.objective
+    run = score if isinstance(score, FreeRunScore) else score.run
+    kind, length = type(objective).__name__, getattr(objective, "length", None)
     title = f"{score.label}: {'free run' if kind == 'FreeRun' else f'windows of {length:g} s' if length else kind}"
     rows: list[tuple[str, str]] = []
     for name, value in score.rms.items():
         unit = score.units[name]
         rows.append((f"{name}, rms", _amount(value, unit)))
-        run = score.run
         if isinstance(run, FreeRunScore):
             rows += [(f"{says} moves it by", _amount(moved[name], unit)) for says, moved in run.sensitivities.items()]
             ends = " / ".join(_amount(x, unit) for x in run.ranges[name])
@@ -225,9 +284,9 @@ def _modelica(found: FoundMachine) -> str:
         return f"// {why}"
 
 
-def _again(seed: int, versions: Mapping[str, str]) -> str:
+def _again(seed: int | None, versions: Mapping[str, str]) -> str:
     made = ", ".join(f"{name} {number}" for name, number in versions.items())
-    return f"The same problem gives the same numbers on the same machine: seed {seed}; {made}."
+    return f"The same problem gives the same numbers on the same machine: {'' if seed is None else f'seed {seed}; '}{made}."
 
 
 def _amount(value: float, unit: str) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from frictax.analysis.errors.accounts import AbstractErrors, White
 from frictax.analysis.errors.refits import held
-from frictax.analysis.errors.uncertainty import AbstractErrors, White, usual
+from frictax.analysis.errors.uncertainty import Uncertainty, usual
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.fit_result import FoundMachine
 from frictax.fitting.result.found import quantile
@@ -73,7 +74,7 @@ def profile_of(found: FoundMachine, path: str | tuple[str, str], **options: Any)
     return profile_pair(found, path, **options)
 
 
-def profile(found: FoundMachine, path: str, by: AbstractErrors | None = None, level: float | None = None) -> Profile:
+def profile(found: FoundMachine, path: str, by: AbstractErrors | Uncertainty | None = None, level: float | None = None) -> Profile:
     """Hold one number at values left and right of its estimate, fit all others anew at each, and find where the misfit becomes too large.
 
     The interval holds what a linearised one does not know: that the misfit is no parabola, and that a number cannot lie beyond the bound
@@ -82,8 +83,8 @@ def profile(found: FoundMachine, path: str, by: AbstractErrors | None = None, le
     where it reaches 3.84, but none beyond the bound.
 
     **Arguments:** `path`: a name of `found.estimates`, such as ``"friction.peak"`` or ``"mass.v@run2"``; `by`: an account of the residuals
-    (`HAC()`, ...), by whose error over that of white residuals the ratio is made smaller, and whose degrees of freedom the threshold has,
-    that of the fit's own errors unless given; `level`, that of the fit unless given.
+    (`HAC()`, ...), or what it has made of this fit, by whose error over that of white residuals the ratio is made smaller, and whose
+    degrees of freedom the threshold has, that of the fit's own errors unless given; `level`, that of the fit unless given.
 
     An end that is not reached within 100 standard errors is open: inf, or the bound. Where the user gave an upper bound, and it is not
     ruled out, the interval ends there.
@@ -129,9 +130,10 @@ def profile(found: FoundMachine, path: str, by: AbstractErrors | None = None, le
     order = np.argsort([v for v, _, _ in at.seen])
     values, costs, others = (np.asarray([entry[k] for entry in at.seen])[order] for k in range(3))
     unit = "" if estimate.unit == "1" else f" {estimate.unit}"
+    account = "" if by is None else f", {type(getattr(by, 'by', by)).__name__}"
     sentence = (
         f"{path}: {best:.6g}{unit}, {'at most ' if reaches else f'{lower:.6g} to '}{upper:.6g}{unit} "
-        f"({100 * level:g} %, profile likelihood{f'; {bound:g} is not ruled out' if reaches else ''})"
+        f"({100 * level:g} %, profile likelihood{account}{f'; {bound:g} is not ruled out' if reaches else ''})"
     )
     return Profile(
         path, estimate.unit, best, values, at.ratios(costs), others, float(lower), float(upper), bool(reaches), threshold, level, sentence
@@ -139,7 +141,11 @@ def profile(found: FoundMachine, path: str, by: AbstractErrors | None = None, le
 
 
 def profile_pair(
-    found: FoundMachine, paths: tuple[str, str], by: AbstractErrors | None = None, level: float | None = None, points: int = 15
+    found: FoundMachine,
+    paths: tuple[str, str],
+    by: AbstractErrors | Uncertainty | None = None,
+    level: float | None = None,
+    points: int = 15,
 ) -> ProfilePair:
     """`profile` of two numbers on a grid of `points` by `points` over three and a half standard errors either way, within their domains."""
     first, second = paths
@@ -237,13 +243,18 @@ def _level(found: FoundMachine, level: float | None) -> float:
     return level
 
 
-def _stretch(found: FoundMachine, places: list[int], by: AbstractErrors | None) -> tuple[float, float]:
+def _stretch(found: FoundMachine, places: list[int], by: AbstractErrors | Uncertainty | None) -> tuple[float, float]:
     """How many times larger than for white residuals the variance of some numbers is, or of what of them is told worst, and the least
     degrees of freedom of its account."""
-    if isinstance(usual(found.problem) if by is None else by, White):
+    account = by.by if isinstance(by, Uncertainty) else usual(found.problem) if by is None else by
+    if isinstance(account, White):
         return 1.0, float(found.dof)
-    free = found.with_all_active()  # at its bound a number has no error of its own
-    spread, at = free.uncertainty(by).spread, np.ix_(places, places)
+    if isinstance(by, Uncertainty) and found.active[places].all():
+        free, spread = found, by.spread
+    else:  # at its bound a number has no error of its own
+        free = found.with_all_active()
+        spread = free.uncertainty(account).spread
+    at = np.ix_(places, places)
     size = np.sqrt(np.diag(free.full_covariance)[places])
     with np.errstate(divide="ignore", invalid="ignore"):
         white, coloured = (c[at] / np.outer(size, size) for c in (free.full_covariance, spread.covariance))
@@ -253,4 +264,4 @@ def _stretch(found: FoundMachine, places: list[int], by: AbstractErrors | None) 
     if by is None:
         return 1.0, float(found.dof)
     names = [n for u in found.problem.unknowns for n in u.names]
-    raise ValueError(f"`profile`: {type(by).__name__} says nothing of {names[places[0]]}. Leave out `by`.")
+    raise ValueError(f"`profile`: {type(account).__name__} says nothing of {names[places[0]]}. Leave out `by`.")

@@ -19,6 +19,7 @@ from frictax.fitting.problem.problem import bounds
 from frictax.fitting.record_fit import check_arguments, fit_engine, labelled, pose, raise_if_failed
 from frictax.fitting.result.fit_result import FoundMachine, found_machine
 from frictax.fitting.result.identifiability import Identifiability, Knowledge, combination, listed, null_directions
+from frictax.fitting.result.notices import standing_still
 from frictax.fitting.result.printing import table
 from frictax.fitting.search.estimation import as_data, inverse_gram, lower_bounds, with_values
 from frictax.fitting.search.levenberg_marquardt import begin
@@ -191,7 +192,8 @@ def _expected(first: FoundMachine, free: Any, by: AbstractErrors | None, instrum
         return better_motions(first.start, records, names, weak, free, instruments)
 
     title = f"What {', '.join(records)} can tell by {type(problem.objective).__name__}, expected at the start values"
-    return _judged(title, names, [e.unit for e in first.estimates], x0, lower, told, covariance, cures, ())
+    said = tuple(standing_still(problem, norms))
+    return _judged(title, names, [e.unit for e in first.estimates], x0, lower, told, covariance, cures, (), said)
 
 
 def _of_sweep(model: Any, sweep: Sweep, free: Any, f_neg: Any, options: Mapping[str, Any]) -> Outlook:

@@ -43,7 +43,8 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     e = x.e - known @ (known.T @ x.e)
     masks = [np.sign(x.v) == w for w in ways]
     k, amplitude, above = _scan(s, e, masks, travel, count)
-    best = int(np.argmax(above))
+    rises = int(np.argmax(np.diff(above) > 0))  # what falls from the longest period on repeats itself in a longer one, or never
+    best = rises + int(np.argmax(above[rises:]))
     from scipy.optimize import minimize_scalar
     from scipy.stats import gamma
 
@@ -57,10 +58,13 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
         a = a - known @ (known.T @ a)
         return float(e @ e - (a.T @ e) @ np.linalg.lstsq(a.T @ a, a.T @ e, rcond=None)[0])
 
-    near = k[best] + np.linspace(-1, 1, 9) / travel
+    longest = 2.0 / travel
+    near = np.maximum(k[best] + np.linspace(-1, 1, 9) / travel, longest)
     first = near[np.argmin([misfit(f) for f in near])]
     half = 0.25 / travel
-    found_at: Any = minimize_scalar(misfit, bounds=(first - half, first + half), method="bounded", options={"xatol": 1e-5 * first})
+    found_at: Any = minimize_scalar(
+        misfit, bounds=(max(first - half, longest), first + half), method="bounded", options={"xatol": 1e-5 * first}
+    )
     f = float(found_at.x)
     columns = waves(f)
     found = regressed(x.e, columns, others)

@@ -13,7 +13,7 @@ from frictax.analysis.errors.refits import Samples
 from frictax.fitting.problem.inverse_dynamics import InverseDynamics
 from frictax.fitting.problem.objectives import LARGEST_CUTOFF, Plan, acting, integral, plan_of
 from frictax.fitting.problem.sensors import perfect
-from frictax.fitting.problem.setup import Bench, Named, driven, state_names
+from frictax.fitting.problem.setup import Bench, Named, channel_unit, driven, state_names
 from frictax.fitting.result.fit_result import FoundMachine
 from frictax.measurements.filters import smooth
 from frictax.measurements.record import Record
@@ -94,7 +94,7 @@ def channel_series(found: FoundMachine, label: str, cutoff: float) -> list[Serie
                 smoothed = None if of is None else smooth(record.t, of, cutoff)
                 speed = smooth(record.t, rate, cutoff).x if rate is not None else smoothed.v if smoothed is not None else None
                 motion, place = {"s": None if smoothed is None else smoothed.x[at], "v": None if speed is None else speed[at]}, unit
-        unit = record.units[name].si_name if name in record.units else "N"
+        unit = channel_unit(found.model, record, name)
         out.append(_moving(label, name, unit, record.t[at], e, motion["s"], motion["v"], place, np.inf, 0.0))
     return out
 

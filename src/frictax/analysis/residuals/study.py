@@ -9,6 +9,7 @@ from frictax.analysis.residuals.ripple import ripple
 from frictax.analysis.residuals.series import Series, channel_series, force_series, left
 from frictax.analysis.residuals.whiteness import whiteness
 from frictax.fitting.problem.inverse_dynamics import InverseDynamics
+from frictax.fitting.problem.setup import channel_unit
 from frictax.fitting.result.fit_result import FoundMachine
 from frictax.handover import Verb
 from frictax.measurements.record import Record
@@ -100,7 +101,7 @@ def residual_study(found: FoundMachine, label: str | None = None, *, cutoff: flo
     for name in motions:
         record = found.records[name]
         for channel, at, e in left(found, name):
-            unit = record.units[channel].si_name if channel in record.units else "N"
+            unit = channel_unit(found.model, record, channel)
             findings.append(whiteness(name, channel, unit, record.t[at], e, has_windows(found.problem)))
         try:
             series = force_series(found, name, cutoff)

@@ -8,6 +8,7 @@ import numpy as np
 from frictax.fitting.problem.objectives import LARGEST_CUTOFF, AbstractObjective, FreeRun, seen_in
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import Bench, state_names
+from frictax.measurements.diagnostics import quantum
 from frictax.measurements.filters import smooth
 from frictax.measurements.record import Record
 from frictax.parameters import Parameter, get, replace
@@ -44,9 +45,10 @@ def begun_at(model: Any, before: Any, problem: Problem) -> Any:
 
 
 def shared_start(bench: Bench, p: Parameter, objective: AbstractObjective, records: Mapping[str, Any]) -> np.ndarray:
-    """Where the model has it; a state that is 0 there, as it is unless given, where the record begins, if that is in motion.
+    """Where the model has it; a state that is 0 there, as it is unless given, where the record begins, if that may be elsewhere.
 
-    From rest a run may begin stuck, so that a little speed does nothing and no search would find it.
+    From rest a run may begin stuck, so that a little speed does nothing and no search would find it; and upright a pendulum stays where it
+    is, whatever it weighs. A start is elsewhere where its errors do not explain that, or it is no small part of the motion.
     """
     value = np.asarray(p.value, dtype=float)
     record = next(iter(records.values())) if len(records) == 1 else None
@@ -56,9 +58,28 @@ def shared_start(bench: Bench, p: Parameter, objective: AbstractObjective, recor
     if measured is None:
         return value
     seen, order = seen_in(p.path, record.outputs)
-    x = record.outputs[seen]
-    usual = np.std(np.gradient(x, record.t) if order == 1 else x)
-    return np.asarray(measured) if abs(measured) > 0.05 * usual else value
+    place, rate, usual = beginning(record.t, record.outputs[seen])
+    (first, error), usual = (rate, usual) if order == 1 else (place, np.std(record.outputs[seen]))
+    return np.asarray(measured) if abs(first) > error or abs(measured) > 0.05 * usual else value
+
+
+def beginning(t: np.ndarray, x: np.ndarray) -> tuple[tuple[float, float], tuple[float, float], float]:
+    """What a channel shows of its start: its value with what that can be wrong by, how fast it changes likewise, and usually changes.
+
+    By a parabola through the first samples. It is wrong by five standard errors of noise, by what a cubic says otherwise, and by what steps
+    of the sensor's resolution add up to at worst: these are no noise, and of a slow motion all first samples may share one.
+    """
+    k = min(int(np.clip(0.02 * t.size, 8, 40)), t.size)
+    s, reach = (t[:k] - t[0]) / (t[k - 1] - t[0]), float(t[k - 1] - t[0])
+    powers = s[:, None] ** np.arange(4)
+    weights = np.linalg.pinv(powers[:, :3])
+    found, bent = weights @ x[:k], np.linalg.lstsq(powers, x[:k])[0]
+    noise = np.sqrt(np.sum((x[:k] - powers[:, :3] @ found) ** 2) / max(k - 3, 1))
+    errors = 5.0 * noise * np.linalg.norm(weights, axis=1) + 0.5 * quantum(x) * np.sum(np.abs(weights), axis=1)
+    errors += np.abs(found - bent[:3])
+    each = max(k // 4, 1)
+    usual = float(np.std(np.diff(x[::each]) / np.diff(t[::each])))
+    return (float(found[0]), float(errors[0])), (float(found[1]) / reach, float(errors[1]) / reach), usual
 
 
 def own_start(bench: Bench, p: Parameter, own: Any, i: int, record: Any) -> np.ndarray:

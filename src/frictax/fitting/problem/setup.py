@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from frictax.engine import Adaptive, OnSamples, walk
 from frictax.measurements.record import Record
 from frictax.mechanism import AbstractHybridSystem, Driven, Force, MechanicalSystem, Mechanism, Torque, hybrid
+from frictax.mechanism.attachments import is_rotational
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import Numbers, children
 from frictax.pytree import parcel
@@ -158,6 +159,14 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
             raise ValueError(f"The record's output {name!r} is no variable of the machine.{hint} It has: {', '.join(known)}.")
 
 
+def channel_unit(machine: Any, record: Record, name: str) -> str:
+    """The SI unit of what an objective compares: a channel of the record, or the "force on" a body."""
+    if name in record.units:
+        return record.units[name].si_name
+    body = name.removeprefix("force on ")
+    return "N.m" if isinstance(machine, Mechanism) and body in machine.names and is_rotational(machine[body]) else "N"
+
+
 def _read(system: AbstractHybridSystem, name: str, ts: Numbers, path: Any) -> Array:
     machine = system.mechanism if isinstance(system, MechanicalSystem) else system
     states = state_names(machine)
@@ -176,8 +185,7 @@ def _variables(system: MechanicalSystem, name: str, t: Array, y: Array, mode: Ar
 def contact_forces(system: Any, t: Array, y: Array, mode: Array) -> Float[Array, " k"]:
     """The force of each contact, in the order of the modes; of a machine of one's own, where it says one."""
     if isinstance(system, MechanicalSystem):
-        moment = system.moment(t, y, mode)
-        return jnp.stack([jnp.asarray(variables_at(moment, c.part).f) for c in system.layout.contacts] or [jnp.zeros(())])
+        return jnp.stack(system.moment(t, y, mode).friction or [jnp.zeros(())])
     args = None
     if isinstance(system, Driven):  # what a machine is given inside a run
         system, mode, args = system.system, system._own(mode), system._values(t, mode)

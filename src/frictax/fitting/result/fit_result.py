@@ -18,7 +18,7 @@ from frictax.fitting.problem.sensors import Instrument
 from frictax.fitting.problem.setup import Bench, Named
 from frictax.fitting.result.found import Estimate, Estimated
 from frictax.fitting.result.identifiability import Identifiability, judge_columns
-from frictax.fitting.result.notices import held_breakaways, not_settled, too_large
+from frictax.fitting.result.notices import held_breakaways, not_settled, standing_still, too_large
 from frictax.fitting.result.spread import Spread
 from frictax.fitting.search.estimation import inverse_gram, robust_variance
 from frictax.fitting.search.levenberg_marquardt import Descent
@@ -114,11 +114,7 @@ class FoundMachine(Estimated):
         known, norms = self.identifiability, np.linalg.norm(self.full_jacobian, axis=0)
         out = [] if self.converged else [not_settled(self.method, self.iterations, self.problem.objective)]
         out += too_large(self.problem.objective, self.records, self.noise_scale)
-        if not np.any(norms > 0):
-            out = [
-                "Nothing that may move changes what was measured, so the start values stay: does the machine stand still with them? "
-                "Start from less friction, or from `start=InverseDynamics()`."
-            ]
+        out = standing_still(self.problem, norms) + (out if norms.any() else [])
         if np.any(self.active) and known.condition > 100 and not known.null_directions:
             out.append(
                 f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations of the parameters are told far worse than "
@@ -176,6 +172,7 @@ class FoundMachine(Estimated):
     profile = Verb("frictax.analysis.errors.profiles:profile_of")
     posterior = Verb("frictax.analysis.errors.posterior:posterior")
     residual_study = Verb("frictax.analysis.residuals.study:residual_study")
+    report = Verb("frictax.report.machine_report:write_machine_report")
     to_mujoco = Verb("frictax.export.robots:machine_mujoco")
     to_urdf = Verb("frictax.export.robots:machine_urdf")
     to_modelica = Verb("frictax.export.modelica_found:identified_text")

@@ -7,9 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from frictax.fitting.problem.initial_state import beginning
 from frictax.fitting.problem.inverse_dynamics import InverseDynamics
 from frictax.fitting.problem.objectives import LARGEST_CUTOFF, AbstractObjective, ClosedLoop, FreeRun, Windows, seen_in
 from frictax.fitting.problem.problem import Problem
+from frictax.fitting.problem.setup import state_names
 from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt
 from frictax.measurements.record import Record
 from frictax.mechanism import Force, Mechanism, Torque
@@ -41,6 +43,18 @@ def too_large(objective: AbstractObjective, records: Mapping[str, Any], scale: f
     return [
         f"What is left is {scale:.3g} times as large as the standard deviations given: the machine lacks something, they are too small, or "
         "this is not the least misfit there is. Look at found.residual_study(), and compare starts=16 or `Windows(free_starts=True)`."
+    ]
+
+
+def standing_still(problem: Problem, norms: np.ndarray) -> list[str]:
+    """A sentence where nothing of the machine changes what was measured, by the `norms` of the Jacobian's columns; where it begins may."""
+    states = state_names(problem.bench.machine)
+    unknowns = [u for u in problem.unknowns if not u.hidden and not u.path.startswith(("inputs.", "outputs.")) and u.path not in states]
+    if norms.any() and (not unknowns or any(norms[u.first : u.first + u.size].any() for u in unknowns)):
+        return []
+    return [
+        "Nothing of the machine that may move changes what was measured: does the machine stand still with the start values? Start "
+        "from less friction, where the record begins (measured_start=True), or from `start=InverseDynamics()`."
     ]
 
 
@@ -139,23 +153,10 @@ def far_starts(problem: Problem, records: Mapping[str, Any], states: tuple[str, 
             if order != 1:
                 continue
             sensor = jax.tree.map(np.asarray, problem.bench.outputs.at(of))
-            first, error, usual = _first_rate(r.t, sensor.undone(r.t, r.outputs[of], r.t[0]))
-            if abs(first - start[n]) - 5 * error > 0.2 * usual:
+            _, (first, error), usual = beginning(r.t, sensor.undone(r.t, r.outputs[of], r.t[0]))
+            if abs(first - start[n]) - error > 0.2 * usual:
                 out.append(
                     f"{n} starts at {start[n]:.4g}, and by {of} record {label!r} at about {first:.2g}: the run begins at another speed "
                     f"than the measurement. Write {type(objective).__name__}(..., measured_start=True), or fit the start by own=[{n!r}]."
                 )
     return out
-
-
-def _first_rate(t: np.ndarray, x: np.ndarray) -> tuple[float, float, float]:
-    """How fast a position changes at the start, by a parabola through the first samples, with its standard error, and usually."""
-    k = min(int(np.clip(0.02 * t.size, 8, 40)), t.size)
-    s = (t[:k] - t[0]) / (t[k - 1] - t[0])
-    design = np.stack([np.ones(k), s, s**2], axis=1)
-    found, rest, *_ = np.linalg.lstsq(design, x[:k])
-    variance = float(rest[0]) / (k - 3) if rest.size and k > 3 else 0.0
-    error = np.sqrt(variance * np.linalg.inv(design.T @ design)[1, 1])
-    each = max(k // 4, 1)
-    usual = np.std(np.diff(x[::each]) / np.diff(t[::each]))
-    return float(found[1]) / (t[k - 1] - t[0]), float(error) / (t[k - 1] - t[0]), float(usual)

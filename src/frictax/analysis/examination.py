@@ -1,0 +1,56 @@
+"""What belongs beside a fit to records in its report: residuals, motions, and what could be expected."""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from frictax.analysis.planning.outlook import Outlook, outlook_of
+from frictax.analysis.replay.motion import Motion, motion
+from frictax.analysis.residuals.study import ResidualStudy
+from frictax.fitting.problem.objectives import FreeRun
+from frictax.fitting.result.fit_result import FoundMachine
+from frictax.measurements.record import Record
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Examination:
+    """A fit looked at from all sides.
+
+    - `study` of the residuals and `outlook`, what the records could be expected to tell at the values that the fit started from; None where
+      that cannot be told, and `notices` says why.
+    - `motions`: record -> the free run beside it.
+    """
+
+    study: ResidualStudy | None
+    motions: Mapping[str, Motion]
+    outlook: Outlook | None
+    notices: tuple[str, ...]
+
+
+def workers() -> ThreadPoolExecutor:
+    """Threads, one a processor: most of the time goes into compiling, which leaves Python to others."""
+    return ThreadPoolExecutor(os.cpu_count())
+
+
+def examined(found: FoundMachine, pool: ThreadPoolExecutor) -> Examination:
+    """What belongs beside `found`, by the threads of `pool`."""
+    objective = found.problem.objective
+    free = objective if isinstance(objective, FreeRun) else None
+    records = [label for label, record in found.records.items() if isinstance(record, Record)]
+    runs = {label: pool.submit(motion, found, label, free) for label in records}
+    study, expected = pool.submit(found.residual_study), pool.submit(outlook_of, found)
+    motions = {label: job.result() for label, job in runs.items()}
+    # Too few samples that move, say, or no run from the start values: the fit stands all the same.
+    studied, not_studied = _unless_refused(study, "What the fit leaves was not studied")
+    before, not_expected = _unless_refused(expected, "What the records can tell was not asked")
+    return Examination(studied, motions, before, (*not_studied, *not_expected))
+
+
+def _unless_refused(job: Future[Any], says: str) -> tuple[Any, tuple[str, ...]]:
+    """What a job found; or why it refused."""
+    try:
+        return job.result(), ()
+    except ValueError as why:
+        return None, (f"{says}: {why}",)
