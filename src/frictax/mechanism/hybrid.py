@@ -65,7 +65,7 @@ class MechanicalSystem(AbstractHybridSystem):
             named = margins(now, c)
             found += [named[name] for name in margin_names(contact, now.part(c))]
         for k in self.layout.gaps:
-            found += self._gap(k).margins(*dynamics.stretch(now, k), now.gap_piece(k))
+            found += self._gap(k).margins(*dynamics.stretch(now, k), now.gap_piece(k), dynamics.rounding(now, k))
         return jnp.stack(found) if found else jnp.ones(1, y.dtype)
 
     def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
@@ -127,8 +127,8 @@ class MechanicalSystem(AbstractHybridSystem):
         before = still.moment(t_, y_, mode)
         fell = [fired == sum(len(event) for event in events) + i for i in range(2 * len(self.layout.gaps))]
         for i, k in enumerate(self.layout.gaps):
-            v_rel, piece = dynamics.stretch(before, k)[1], before.gap_piece(k)
-            new[self.layout.first_gap + i] = still._gap(k).following(v_rel, piece, fell[2 * i], fell[2 * i + 1])
+            at = *dynamics.stretch(before, k), before.gap_piece(k)
+            new[self.layout.first_gap + i] = still._gap(k).following(*at, fell[2 * i], fell[2 * i + 1])
         y = self._after_hits(t, y, mode, events, new)
         begun = _whole(new)
         if self.energy and self.layout.motions:  # a motion with a corner gives its body energy at once
