@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import diffrax
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -66,6 +68,31 @@ def test_two_spheres_part_after_the_time_of_hertz() -> None:
     assert float(run["ball"].s[1]) == pytest.approx(-deepest, abs=1e-9)
     assert float(run["ball"].v[2]) == pytest.approx(v, abs=1e-8)
     assert float(run["ball"].s[2]) == pytest.approx(v * 0.1, abs=1e-8)
+
+
+@pytest.mark.parametrize("engine", [TIGHT, fx.OnSamples(solver=diffrax.Tsit5(), substeps=4)], ids=["adaptive", "on samples"])
+def test_an_undamped_ball_bounces_on_and_on_with_the_period_and_the_height_of_its_closed_form(engine: Any) -> None:
+    """At every whole period it is back where it fell from, at every half at the bottom; for n = 1.5 and 2 the energy tells."""
+    m, height, g, samples = 0.5, 0.3, 9.81, 401
+
+    def run(c: Any, d: Any, n: Any, period: Any) -> tuple[Any, ...]:
+        run = fx.simulate(ball(c, d, n), period * jnp.linspace(0.0, 10.0, samples), engine)
+        return run.result == fx.Result.successful, run["ball"].s, run["ball"].v
+
+    c = jnp.array([500.0, 100.0, 2000.0, 500.0, 500.0])
+    n, d = jnp.array([1.0, 1.0, 1.0, 1.5, 2.0]), jnp.zeros(5)
+    sag, speed = m * g / c, jnp.sqrt(2 * g * height)
+    # Touching: s = sag*(cos(w*t) - 1) - speed/w*sin(w*t), until it is 0 again.
+    w = jnp.sqrt(c / m)
+    period = 2 * speed / g + (2 * jnp.pi - 2 * jnp.arctan2(speed / w, sag)) / w
+    bottom = -sag - jnp.hypot(sag, speed / w)
+    ok, s, v = jax.jit(jax.vmap(run))(c, d, n, jnp.where(n == 1, period, 0.6))
+    assert jnp.all(ok)
+    assert jnp.max(jnp.abs(s[:3, ::40] - height)) < 1e-6
+    assert jnp.max(jnp.abs(s[:3, 20::40] - bottom[:3, None])) < 1e-6
+    energy = 0.5 * m * v**2 + m * g * s + (c / (n + 1))[:, None] * jnp.maximum(-s, 0.0) ** (n + 1)[:, None]
+    # The slope of x^1.5 at 0 takes the steps on samples an order.
+    assert jnp.all(jnp.max(jnp.abs(energy - m * g * height), axis=1) < jnp.where(n == 1.5, 1e-4, 1e-5))
 
 
 def test_without_a_gap_to_cross_backlash_of_0_is_a_spring() -> None:

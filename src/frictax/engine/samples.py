@@ -16,7 +16,7 @@ from frictax.engine.margins import Slope, first_to_fall
 from frictax.engine.options import OnSamples, room
 from frictax.engine.result import CHATTER, NONFINITE, Result
 from frictax.engine.reused import Reused
-from frictax.engine.stepping import advance, entries, every, together
+from frictax.engine.stepping import advance, entries, every, some, together
 from frictax.engine.system import DEADLINE, END
 from frictax.parameters.held import hold
 
@@ -224,9 +224,10 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
     end_ = jax.lax.while_loop(lambda s: eqxi.unvmap_any(~s.done), keep, first)
 
     def ending() -> tuple[Any, Any]:
-        fell = end_.fell & ~idle
-        found = jnp.where(passed | expired, t, jnp.where(fell, end_.bracket.end(), stop))
-        return found, jnp.where(passed, DEADLINE, jnp.where(fell | expired, 1, jnp.where(stop < end, DEADLINE, END)))
+        # Whether the loop looked at all: a margin at 0, computed anew by another part of the program, may round to the other side.
+        at_once, fell = end_.place == 0, end_.fell
+        found = jnp.where(at_once, t, jnp.where(fell, end_.bracket.end(), stop))
+        return found, jnp.where(passed, DEADLINE, jnp.where(fell | at_once, 1, jnp.where(stop < end, DEADLINE, END)))
 
     return _only(active, ending, (t, end_.place))
 
@@ -246,7 +247,8 @@ def cross_inside(
     none = jnp.zeros(margins.shape, margins.dtype)
     slope, y = _only(needed, lambda: _ends(system, options, now, found), (Slope(now.y, none, none), now.y))
     if fired is None:
-        first = first_to_fall(hold(slope), found <= hold(t))
+        # A piece shorter than an event is located to may end where it began, with all its margins still up.
+        first = first_to_fall(hold(slope), (found <= hold(t)) & some(hold(slope.g) <= 0))
         fired = jnp.where(cause > 0, first, cause)
 
     def moved() -> Any:
@@ -263,9 +265,10 @@ def cross_inside(
         step = step + hold(jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, end - found)) - step)
         deadline = system.deadline(now.mode).astype(t.dtype)
         known = jnp.where(fired == DEADLINE, found + deadline - hold(deadline), end)
-        time = jnp.where(fired >= 0, found + jnp.where(within, step, jnp.where(found <= t, t - hold(t), 0.0)), known)
+        # Late in a run a time is too coarse for where the state moves to: that goes by the step itself.
+        step = jnp.where(fired >= 0, jnp.where(within, step, jnp.where(found <= t, t - hold(t), 0.0)), known - found)
         broken = jnp.any(jnp.isnan(slope.g)) | jnp.isnan(deadline)
-        return time, y + slope.speed * (time - found), lost, broken
+        return found + step, y + slope.speed * step, lost, broken
 
     time, state, lost, broken = _only(needed, moved, (t, y, jnp.array(False), jnp.array(False)))
     at = time, state, now.mode, fired

@@ -191,6 +191,13 @@ def stretch(now: Moment, k: int) -> tuple[Array, Array]:
     return s_rel, velocity(b, now.v, now.t) - velocity(a, now.v, now.t)
 
 
+def rounding(now: Moment, k: int) -> Array:
+    """An extension of compliant number k that is 0 but for rounding [m]."""
+    _, a, b = now.layout.compliants[k]
+    size = sum((jnp.abs(position(now.mechanism, flange, now.s)) for flange in (a, b)), jnp.zeros_like(now.t))
+    return float(jnp.finfo(now.t.dtype).eps) * (500 + 8 * jax.lax.stop_gradient(size))
+
+
 def forces(now: Moment, k: int) -> tuple[Array, Array]:
     """The force of compliant number k: the part that stores energy, and that which takes it out [N]."""
     return now.mechanism.parts[now.layout.compliants[k][0]].forces(*stretch(now, k), now.gap_piece(k))

@@ -47,24 +47,27 @@ class AbstractGap(AbstractCompliant):
         touches = piece != OPEN
         return jnp.where(touches, side * spring, 0.0), jnp.where(touches, side * damper, 0.0)
 
-    def margins(self, s_rel: Float[Array, ""], v_rel: Float[Array, ""], piece: Int[Array, ""]) -> tuple[Array, Array]:
-        """Two margins that stay positive while it is on `piece`; they begin a rounding above 0."""
+    def margins(self, s_rel: Float[Array, ""], v_rel: Float[Array, ""], piece: Int[Array, ""], rounding: Array) -> tuple[Array, Array]:
+        """Two margins that stay positive while it is on `piece`; they begin a `rounding` of s_rel above 0.
+
+        All are depths, also where a damper reaches its bounds: a force c*x^n falls to 0 at no speed, and is found there only roughly.
+        """
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
-        eps = 500 * jnp.finfo(s_rel.dtype).eps
-        x = self.depth(s_rel, side)
-        spring, damper = self._spring(x), self.d * side * v_rel
-        slack = eps * jax.lax.stop_gradient(jnp.abs(spring) + jnp.abs(damper)) + jnp.finfo(s_rel.dtype).tiny
-        away = [eps - self.depth(s_rel, which) for which in self.sides] + [jnp.full_like(s_rel, jnp.inf)]
-        bound = jnp.where(kind == TOUCHES, spring - damper, jnp.where(kind == LIFTED, -spring - damper, damper - spring))
-        first = jnp.where(kind == OPEN, away[0], jnp.where(kind == TOUCHES, spring + damper + slack, x + eps))
+        x, borne = self.depth(s_rel, side), self._depth_under(self.d * side * v_rel)
+        slack = rounding * (1 + jax.lax.stop_gradient(jnp.abs(borne)))
+        # Half of it: what leaves one side of a backlash of 0 touches the other, and not just about.
+        away = [0.5 * slack - self.depth(s_rel, which) for which in self.sides] + [jnp.full_like(s_rel, jnp.inf)]
+        bound = jnp.where(kind == TOUCHES, x - borne, jnp.where(kind == LIFTED, -x - borne, borne - x))
+        first = jnp.where(kind == OPEN, away[0], jnp.where(kind == TOUCHES, x + borne, x) + slack)
         return first, jnp.where(kind == OPEN, away[1], bound + slack)
 
-    def following(self, v_rel: Float[Array, ""], piece: Int[Array, ""], first: Any, second: Any) -> Int[Array, ""]:
+    def following(self, s_rel: Array, v_rel: Array, piece: Int[Array, ""], first: Any, second: Any) -> Int[Array, ""]:
         """The piece after the `first` or the `second` of the margins fell."""
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         touched = jnp.where(first, self.sides[0], self.sides[-1])
         begun = touched * jnp.where(self.d * touched * v_rel > 0, DOUBLED, TOUCHES)
-        moved = jnp.where(first, jnp.where(kind == TOUCHES, side * LIFTED, OPEN), side * jnp.where(kind == TOUCHES, DOUBLED, TOUCHES))
+        left = jnp.where((kind == TOUCHES) & (self.depth(s_rel, side) > 0), side * LIFTED, OPEN)
+        moved = jnp.where(first, left, side * jnp.where(kind == TOUCHES, DOUBLED, TOUCHES))
         return jnp.where(first | second, jnp.where(kind == OPEN, begun, moved), piece)
 
     def piece_at(self, s_rel: Float[Array, ""], v_rel: Float[Array, ""]) -> Int[Array, ""]:
@@ -80,6 +83,11 @@ class AbstractGap(AbstractCompliant):
         """c*x^n, continued to x < 0 as an odd function."""
         size = jnp.where(x == 0, 1.0, jnp.abs(x))  # no power of 0, whose derivative by n is not finite
         return jnp.where(x == 0, 0.0, self.c * x * size ** (self.exponent() - 1))
+
+    def _depth_under(self, f: Array) -> Array:
+        """The depth at which the spring bears f, odd as it is; without a spring none does, but for one beyond all others."""
+        x = f / jnp.maximum(self.c, jnp.finfo(f.dtype).tiny ** 0.5)
+        return x * jnp.where(x == 0, 1.0, jnp.abs(x)) ** (1 / self.exponent() - 1)
 
 
 class ElastoGap(AbstractGap):

@@ -65,8 +65,8 @@ class MechanicalSystem(AbstractHybridSystem):
             named = margins(now, c)
             found += [named[name] for name in margin_names(contact, now.part(c))]
         for k in self.layout.gaps:
-            found += self._gap(k).margins(*dynamics.stretch(now, k), now.gap_piece(k))
-        found = found or [jnp.ones_like(t)]
+            found += self._gap(k).margins(*dynamics.stretch(now, k), now.gap_piece(k), dynamics.rounding(now, k))
+        found = found or [jnp.ones(1, y.dtype)[0]]
         # A load that is not finite shows in the reserve of what is stuck or in the rate of what moves;
         # what presses on a contact that holds, and what is given to a body, may show nowhere.
         hidden = [n for n in now.normal if n is not None] + (now.drive if self.layout.motions else [])
@@ -134,8 +134,8 @@ class MechanicalSystem(AbstractHybridSystem):
         before = still.moment(t_, y_, mode)
         fell = [fired == sum(len(event) for event in events) + i for i in range(2 * len(self.layout.gaps))]
         for i, k in enumerate(self.layout.gaps):
-            v_rel, piece = dynamics.stretch(before, k)[1], before.gap_piece(k)
-            new[self.layout.first_gap + i] = still._gap(k).following(v_rel, piece, fell[2 * i], fell[2 * i + 1])
+            at = *dynamics.stretch(before, k), before.gap_piece(k)
+            new[self.layout.first_gap + i] = still._gap(k).following(*at, fell[2 * i], fell[2 * i + 1])
         y = self._after_hits(t, y, mode, events, new)
         begun = _whole(new)
         if self.energy and self.layout.motions:  # a motion with a corner gives its body energy at once
