@@ -102,6 +102,12 @@ class MechanicalSystem(AbstractHybridSystem):
                     new[self.layout.first_signal + j] = jnp.where(goes_on, after, k)
         return _whole(new)
 
+    def is_smooth(self, args: Any) -> bool:
+        del args
+        lay, parts = self.layout, self.mechanism.parts
+        laws = [parts[contact.part].law(direction) for contact in lay.contacts for direction in (1, -1)]
+        return all(law.is_smooth for law in laws) and all(self._gap(k).is_smooth for k in lay.gaps)
+
     def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: Any) -> Any:
         del args
         lay = self.layout
