@@ -27,7 +27,8 @@ def changes(time: np.ndarray, mode: np.ndarray) -> list[tuple[float, int]]:
 
 def own_changes(run: fx.Trajectory, part: str) -> list[tuple[float, int]]:
     events = run.events
-    own = [k for k in range(int(events.count)) if events.names[int(events.part[k])] == part]
+    # A breakaway at the very start shows in the first sample.
+    own = [k for k in range(int(events.count)) if events.names[int(events.part[k])] == part and events.time[k] > run.ts[0]]
     return [(float(run.ts[0]), int(run[part].mode[0]))] + [(float(events.time[k]), int(events.mode_after[k])) for k in own]
 
 

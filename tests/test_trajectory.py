@@ -72,6 +72,26 @@ def test_events_are_in_the_order_of_time_and_padded(run: fx.Trajectory) -> None:
     assert np.allclose(events.time[own], [0.5, 2.53], atol=1e-10)
 
 
+@pytest.mark.parametrize("engine", [fx.Adaptive(), fx.OnSamples()], ids=["adaptive", "on samples"])
+def test_what_cannot_be_held_at_the_start_breaks_away_there(engine: fx.Adaptive | fx.OnSamples) -> None:
+    friction = lambda body: fx.SupportFriction(body, f_pos=fx.Coulomb(F_Coulomb=1.0), peak=1.1)  # noqa: E731
+    machine = fx.Mechanism(
+        pulled=fx.Mass(m=1.0),
+        held=fx.Mass(m=1.0),
+        thrown=fx.Mass(m=1.0, v=1.0),
+        on_pulled=friction("pulled"),
+        on_held=friction("held"),
+        on_thrown=friction("thrown"),
+        pull=fx.Force("pulled", -2.0),
+        push=fx.Force("held", 1.05),
+    )
+    times = lambda t0: fx.simulate(machine, jnp.stack([t0, 3.5]), engine).events.time[:3]  # noqa: E731
+    events = fx.simulate(machine, jnp.array([0.5, 3.5]), engine).events
+    assert [int(n) for n in (events.count, *events.part[:2], *events.mode_before[:2], *events.mode_after[:2])] == [2, 0, 2, 0, 1, -1, 0]
+    assert np.asarray(times(0.5)) == pytest.approx([0.5, 1.5, np.inf], abs=1e-9)
+    assert np.asarray(jax.jacfwd(times)(0.5))[:2] == pytest.approx([1.0, 1.0], abs=1e-9)
+
+
 def test_the_modes_at_the_samples_follow_from_the_events(run: fx.Trajectory) -> None:
     events, n = run.events, int(run.events.count)
     for c, name in enumerate(events.names):

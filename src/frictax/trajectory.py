@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.contacts import Mode
 from frictax.engine.walk import Path
 from frictax.handover import Verb
+from frictax.mechanism.contact_margins import STUCK, rounding, slides_in
 from frictax.mechanism.energy import stored
 from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.mechanism.variables import variables_at
@@ -17,6 +18,8 @@ from frictax.mechanism.variables import variables_at
 
 class Events(eqx.Module):
     """The mode changes of a run, in the order of time, padded with inf, -1 and `Mode.UNKNOWN`.
+
+    What is at rest at the start and cannot be held breaks away there: an entry at ts[0], from stuck.
 
     - `time` [s], differentiable; `part`: the number of the contact in `names`; `mode_before`, `mode_after`: a `Mode`.
     - `count`: how many there are.
@@ -101,7 +104,7 @@ class Trajectory(eqx.Module):
 
     @property
     def events(self) -> Events:
-        return _events(self.system, self.path)
+        return _events(self.system, self.ts, self.path)
 
     @property
     def energy(self) -> Energy:
@@ -141,20 +144,29 @@ def _variables(system: MechanicalSystem, part: int, ts: Array, ys: Array, modes:
 
 
 @eqx.filter_jit
-def _events(system: MechanicalSystem, path: Path) -> Events:
+def _events(system: MechanicalSystem, ts: Array, path: Path) -> Events:
     lay = system.layout
     n, size = len(lay.contacts), path.times.shape[0]
     names = tuple(system.mechanism.names[c.part] for c in lay.contacts)
-    before, after = path.before[:, :n], path.after[:, :n]
-    changed = ((before != after) & (jnp.arange(size) < path.count)[:, None]).reshape(-1)
+    before, after, times = path.before[:, :n], path.after[:, :n], path.times
+    changed = (before != after) & (jnp.arange(size) < path.count)[:, None]
+    if n:
+        first = jnp.where(path.count > 0, path.before[0], path.modes[0])
+        start = system.moment(ts[0], path.ys[0], first)
+        rests = jnp.stack([jnp.abs(start.v_rel[c]) <= rounding(start, c) for c in range(n)])
+        slides = slides_in(first[:n]) & rests
+        stuck = jnp.where(slides, STUCK, first[:n])
+        before, after = jnp.concatenate([stuck[None], before]), jnp.concatenate([first[None, :n], after])
+        changed, times = jnp.concatenate([slides[None], changed]), jnp.concatenate([ts[:1], times])
+    changed = changed.reshape(-1)
     order = jnp.flatnonzero(changed, size=size, fill_value=changed.size)
 
     def rows(values: Array, padding: Any) -> Array:
         return jnp.append(values.reshape(-1), jnp.asarray(padding, values.dtype))[order]  # the last entry stands where no event is
 
-    times = jnp.broadcast_to(path.times[:, None], (size, n))
-    parts = jnp.broadcast_to(jnp.arange(n), (size, n))
+    parts = jnp.broadcast_to(jnp.arange(n), before.shape)
     unknown = int(Mode.UNKNOWN)
+    times = jnp.broadcast_to(times[:, None], before.shape)
     return Events(rows(times, jnp.inf), rows(parts, -1), rows(before, unknown), rows(after, unknown), jnp.sum(changed), names)
 
 

@@ -67,7 +67,7 @@ def test_coupled_clutches_by_every_mu_peak_fn_max_inertia_stiffness_and_start() 
             id="planetary gear",
         ),
         pytest.param(
-            lossy_gear, 0.5, 4,
+            lossy_gear, 0.5, 5,
             ["Inertia1.J", "Inertia2.J", "gear.ratio", "gear.eta_mf1", "gear.eta_mf2", "torque1.tau.amplitude"],
             id="lossy gear",
         ),

@@ -18,6 +18,7 @@ from frictax.parameters.held import hold
 STEPS = 4096  # a phase: more, and the next goes on where it stopped
 STEPS_DENSE = 64  # a phase whose steps are kept to read samples from
 _REFUSED = diffrax.RESULTS.max_steps_rejected
+_STRICTER = 10.0  # the error of the speed counts as so many of the state
 _TRIES = 5  # steps in a row that are cut short to look for a dip
 WINDOW = 64  # samples read from one phase: with more, the phase is cut there
 
@@ -71,6 +72,9 @@ class _Steps(diffrax.AbstractAdaptiveStepSizeController):
 
     def adapt_step_size(self, t0: Any, t1: Any, y0: Any, y1: Any, args: Any, error: Any, order: Any, state: Any) -> Any:
         inner, reached, watch = state
+        if isinstance(error, tuple):  # of `_with_speed`; the shortest steps are not cut again
+            short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
+            error = (error[0], jnp.where(short, 0.0, _STRICTER) * error[1])
         keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(t0, t1, y0, y1, args, error, order, inner)
         # A derivative that is not finite is refused at every length, down to none.
         result = diffrax.RESULTS.where(~keep & (next_t1 <= next_t0), _REFUSED, result)
@@ -134,6 +138,24 @@ def _begin_with(controller: Any, dt: Any, slope: Any, first: Any) -> diffrax.Abs
     return _FixedStep(controller, dt)
 
 
+def _with_speed(system: Reused, start: Start) -> tuple[Any, Any]:
+    """The motion beside its own speed dy/dt, integrated along it: right-hand side and start.
+
+    A motion's speed solves the equation of its derivatives by a start value. Where the slope of a
+    law is not smooth, as that of v**1.5 at rest, a step may get the state right and these wrong;
+    the error of the speed tells. Nothing else is read from it, and it has no derivative.
+    """
+
+    def flow(t: Any, y: Any, system: Reused) -> Any:
+        still, t_, y_ = hold((system, t, y[0]))
+        speed = still.flow(t_, y_, start.mode)
+        along = (jnp.ones_like(t_), speed)
+        change = jax.jvp(lambda t, y: still.flow(t, y, start.mode), (t_, y_), along)[1]
+        return system.flow(t, y[0], start.mode), hold(change)
+
+    return flow, (start.y, hold(system.flow(start.t, start.y, start.mode)))
+
+
 def _solve(
     system: Reused,
     options: Adaptive,
@@ -143,22 +165,31 @@ def _solve(
     dense: bool,
     margins: Any = None,
     first: Any = None,
+    with_speed: bool = False,
     **kwargs: Any,
 ) -> Any:
     controller = options.controller(start.y.dtype, system.longest_step(start.mode, span))
+    flow, y0 = (lambda t, y, system: system.flow(t, y, start.mode)), start.y
+    if with_speed:
+        flow, y0 = _with_speed(system, start)
     return diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, y, system: system.flow(t, y, start.mode)),
+        diffrax.ODETerm(flow),
         options.solver,
         start.t,
         t1,
         None,
-        start.y,
+        y0,
         args=system,
         stepsize_controller=_begin_with(controller, start.dt, margins, first),
         saveat=diffrax.SaveAt(t1=True, dense=dense, controller_state=True),
         throw=False,
         **kwargs,
     )
+
+
+def _state(y: Any) -> Any:
+    """The state alone, also of `_with_speed`."""
+    return y[0] if isinstance(y, tuple) else y
 
 
 def _read(solution: Any, start: Start, ts: Any, end: Any, speed: Any = None) -> Any:
@@ -170,7 +201,7 @@ def _read(solution: Any, start: Start, ts: Any, end: Any, speed: Any = None) -> 
         return None
     asked = jax.lax.dynamic_slice(ts, (start.sample,), (WINDOW,))
     times = jnp.clip(asked, start.t, end)
-    states = jax.vmap(solution.evaluate)(times)
+    states = _state(jax.vmap(solution.evaluate)(times))
     if speed is None:
         return states
     late = jnp.where(jnp.isfinite(asked), jnp.maximum(asked - times, 0.0), 0.0)
@@ -270,6 +301,7 @@ def transport(system: Reused, options: Adaptive, start: Start, stop: Stop, t1: A
     t = hold(start.t)
     y = start.y + hold(system.flow(t, start.y, start.mode)) * (t - start.t)
     begin = Start(t, y, start.mode, start.dt, start.sample)
+    smooth = system.is_smooth()
     solution = _solve(
         system,
         options,
@@ -277,13 +309,14 @@ def transport(system: Reused, options: Adaptive, start: Start, stop: Stop, t1: A
         jnp.maximum(stop.t, t),
         span,
         ts is not None,
+        with_speed=not smooth,
         adjoint=adjoint,
         # The last step is cut at the event, which may cost a step or two more than finding it did; without samples a record may hold
-        # several cuts of a phase.
-        max_steps=(2 * STEPS if ts is None else STEPS_DENSE) + 16,
+        # several cuts of a phase. A law that is not smooth wants short steps at rest.
+        max_steps=(2 * STEPS if ts is None else STEPS_DENSE) + (16 if smooth else 9 * STEPS_DENSE),
     )
     finished = solution.result == diffrax.RESULTS.successful
-    y = jnp.where(finished, solution.ys[-1], jnp.nan)
+    y = jnp.where(finished, _state(solution.ys)[-1], jnp.nan)
     held = slope_of(hold(system), t := stop.t, hold(y), start.mode)
     slope = Slope(held.speed, system.guard(t, y, start.mode), held.rate)
     time, state, _, _ = cross(system, begin, stop, y, slope, t1)

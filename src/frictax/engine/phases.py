@@ -183,7 +183,9 @@ def _walked(system: Reused, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, numb
         learnt = (accepted > 0) & (t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t)))
         dt = start.dt if options.dt0 is not None else jnp.where(learnt, (t - start.t) / jnp.maximum(accepted, 1), start.dt).astype(dtype)
         again = Start(origin.t, origin.y, origin.mode, dt, origin.sample)
-        starts, stops = jax.tree_util.tree_map(lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, stop))
+        # With the exact end: the derivative of an event's time is that of the guard's slope where it is taken.
+        at = Stop(t, stop.fired)
+        starts, stops = jax.tree_util.tree_map(lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, at))
         sample = start.sample
         if samples is not None:
             read = jnp.sum(jax.lax.dynamic_slice(samples, (sample,), (WINDOW,)) < t).astype(jnp.int32)

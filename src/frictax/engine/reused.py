@@ -43,6 +43,11 @@ class Reused(eqx.Module):
     def tick(self, t: Any, mode: Any) -> Any:
         return _called("tick", self.static, self.arrays, t, mode)
 
+    def is_smooth(self) -> bool:
+        leaves, structure = self.static
+        system, args, _ = eqx.combine(self.arrays, jax.tree_util.tree_unflatten(structure, leaves))
+        return system.is_smooth(args)
+
     def longest_step(self, mode: Any, span: Any) -> Any:
         return _called("longest_step", self.static, self.arrays, mode, span)
 

@@ -42,6 +42,14 @@ class AbstractHybridSystem(eqx.Module):
         del mode, args
         return jnp.asarray(jnp.inf)
 
+    def is_smooth(self, args: Any) -> bool:
+        """Whether the slopes of `flow` are known to be smooth too, to the very ends of a mode.
+
+        If so, the derivatives of a run need no shorter steps than the motion.
+        """
+        del args
+        return False
+
     def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: Any) -> Any:
         """The longest step [s] allowed in `mode` of a run of length `span` [s]; None for no bound at all."""
         del mode, span, args

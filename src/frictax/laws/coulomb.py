@@ -30,3 +30,7 @@ class Coulomb(AbstractLaw):
 
     def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
         return self.F_Coulomb + self.F_prop * v
+
+    @property
+    def is_smooth(self) -> bool:
+        return True

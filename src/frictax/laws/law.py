@@ -32,6 +32,14 @@ class AbstractLaw(eqx.Module):
         """Speeds > 0 [m/s or rad/s] at which the law has a corner, rising, (n,). The engine locates them, so that each piece is smooth."""
         return np.zeros(0)
 
+    @property
+    def is_smooth(self) -> bool:
+        """Whether its slope is known to be smooth too, down to v = 0, unlike that of v**1.5.
+
+        If so, the derivatives of a run need no shorter steps than the motion.
+        """
+        return False
+
     def on_piece(self, v: Float[Array, ""], piece: Int[Array, ""]) -> Float[Array, ""]:
         """The piece between two breaks, continued smoothly beyond them; a law without breaks has one."""
         del piece

@@ -58,6 +58,10 @@ class Stribeck(AbstractLaw):
         return self.F_Coulomb + self.F_prop * v + self.F_Stribeck * jnp.exp(-_power(self.fexp * v, self.exponent))
 
     @property
+    def is_smooth(self) -> bool:
+        return isinstance(self.exponent, float) and self.exponent.is_integer()
+
+    @property
     def f0(self) -> Float[Array, ""]:
         # Not self(0): margins ask for it at every step, and an exponential is half the cost of one.
         return self.F_Coulomb + self.F_Stribeck

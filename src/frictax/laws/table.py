@@ -68,6 +68,10 @@ class Table(AbstractLaw):
         return self.on_piece(jnp.zeros(()), 0)  # its speeds are >= 0, so that this lies on the first piece or before it
 
     @property
+    def is_smooth(self) -> bool:
+        return True
+
+    @property
     def breaks(self) -> Float[Array, " n"]:
         return self.v[1:-1]
 

@@ -47,6 +47,10 @@ class TemperatureDependent(AbstractLaw):
     def breaks(self) -> Float[Numbers, " n"]:
         return self.law.breaks
 
+    @property
+    def is_smooth(self) -> bool:
+        return self.law.is_smooth
+
     def on_piece(self, v: Float[Array, ""], piece: Int[Array, ""]) -> Float[Array, ""]:
         return self.law.on_piece(v, piece)
 
@@ -68,6 +72,10 @@ class _Multiplied(AbstractLaw):
     @property
     def breaks(self) -> Float[Numbers, " n"]:
         return self.law.breaks
+
+    @property
+    def is_smooth(self) -> bool:
+        return self.law.is_smooth
 
     def on_piece(self, v: Float[Array, ""], piece: Int[Array, ""]) -> Float[Array, ""]:
         return self.factor * self.law.on_piece(v, piece)

@@ -72,6 +72,10 @@ class Driven(AbstractHybridSystem):
             least = jnp.where((end < least) | jnp.isnan(end), end, least)
         return least
 
+    def is_smooth(self, args: Any) -> bool:
+        del args
+        return self.system.is_smooth(None)
+
     def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: Any) -> Int[Array, " m"]:
         pieces = mode[mode.shape[0] - len(self.signals) :]
         after = [s.passed(t, k) for s, k in zip(self.signals, pieces, strict=True)]

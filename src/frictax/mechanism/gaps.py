@@ -24,6 +24,7 @@ class AbstractGap(AbstractCompliant):
     c: eqx.AbstractVar[Scalar]
     d: eqx.AbstractVar[Scalar]
     sides: ClassVar[tuple[int, ...]]
+    is_smooth: ClassVar[bool]  # the slope of its force too, where it begins to touch
 
     def __check_init__(self) -> None:
         check(self)
@@ -96,7 +97,7 @@ class ElastoGap(AbstractGap):
     With x = s_rel0 - s_rel > 0 they are pushed apart by f_c + f_d, f_c = c*x^n, f_d = -d*v_rel within -f_c ... f_c; else not at all.
 
     **Arguments:** `a`, `b`: as of a `Spring`; `c` >= 0 [N/m^n], `d` >= 0 [N.s/m], `s_rel0` [m], `n` >= 1 (1.5: Hertz's contact of
-    spheres). Between 1 and 2 the slope of c*x^n has no bounded derivative at x = 0, and derivatives of a run are right to 1e-5 only.
+    spheres).
 
     **Raises:** `ValueError` for a value outside its domain.
 
@@ -115,6 +116,7 @@ class ElastoGap(AbstractGap):
 
     rotational: ClassVar[bool] = False
     sides: ClassVar[tuple[int, ...]] = (-1,)
+    is_smooth: ClassVar[bool] = False  # as `n` may be
     a: str = eqx.field(static=True)
     b: str = eqx.field(static=True)
     c: Scalar = parameter(AtLeast(0.0), "N/m")
@@ -149,6 +151,7 @@ class ElastoBacklash(AbstractGap):
 
     rotational: ClassVar[bool] = True
     sides: ClassVar[tuple[int, ...]] = (1, -1)
+    is_smooth: ClassVar[bool] = True
     a: str = eqx.field(static=True)
     b: str = eqx.field(static=True)
     c: Scalar = parameter(AtLeast(0.0), "N.m/rad")

@@ -66,7 +66,7 @@ class MechanicalSystem(AbstractHybridSystem):
             found += [named[name] for name in margin_names(contact, now.part(c))]
         for k in self.layout.gaps:
             found += self._gap(k).margins(*dynamics.stretch(now, k), now.gap_piece(k), dynamics.rounding(now, k))
-        found = found or [jnp.ones(1, y.dtype)[0]]
+        found = found or [jnp.ones((), y.dtype)]
         # A load that is not finite shows in the reserve of what is stuck or in the rate of what moves;
         # what presses on a contact that holds, and what is given to a body, may show nowhere.
         hidden = [n for n in now.normal if n is not None] + (now.drive if self.layout.motions else [])
@@ -108,6 +108,12 @@ class MechanicalSystem(AbstractHybridSystem):
                         goes_on = goes_on | (mode[c] == STUCK)
                     new[self.layout.first_signal + j] = jnp.where(goes_on, after, k)
         return _whole(new)
+
+    def is_smooth(self, args: Any) -> bool:
+        del args
+        lay, parts = self.layout, self.mechanism.parts
+        laws = [parts[contact.part].law(direction) for contact in lay.contacts for direction in (1, -1)]
+        return all(law.is_smooth for law in laws) and all(self._gap(k).is_smooth for k in lay.gaps)
 
     def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: Any) -> Any:
         del args

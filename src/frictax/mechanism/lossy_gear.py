@@ -22,6 +22,10 @@ class _Corners(AbstractLaw):
         return jnp.zeros_like(jnp.asarray(v, dtype=float))
 
     @property
+    def is_smooth(self) -> bool:
+        return True
+
+    @property
     def breaks(self) -> Float[Array, " n"]:
         return self.speeds[1:-1]
 
