@@ -49,11 +49,12 @@ def test_it_equals_the_same_machine_of_elements(hold: bool) -> None:
         mass=fx.Mass(m=1.2), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.5)), drive=fx.Force("mass", signal)
     )
     run = fx.simulate(machine, TS, fx.OnSamples())
-    n = int(run.events.count)
+    # It breaks away at the start, which is not on the path.
+    times = run.events.time[1 : int(run.events.count)]
     changed = np.flatnonzero(np.any(path.before[:, :1] != path.after[:, :1], axis=1) & (np.arange(1000) < int(path.count)))
-    assert len(changed) == n >= 4
+    assert len(changed) == len(times) >= 4
     assert jnp.max(jnp.abs(path.ys - run.ys)) <= 1e-12
-    assert jnp.max(jnp.abs(path.times[changed] - run.events.time[:n])) <= 1e-11
+    assert jnp.max(jnp.abs(path.times[changed] - times)) <= 1e-11
     assert jnp.array_equal(path.modes[:, 0], run["friction"].mode)
 
 
