@@ -16,7 +16,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "frictax"
 
 # The rooms in the order in which data flows. A room imports from itself and from rooms to its left.
-GROUND = ["handover", "pytree", "xla", "executable_cache"]
+GROUND = ["text", "handover", "pytree", "xla", "executable_cache"]
 FORWARD = ["parameters", "laws", "signals", "engine", "contacts", "mechanism", "trajectory", "simulation", "linearization"]
 INVERSE = ["measurements", "fitting", "analysis", "report", "export", "data", "problems", "cli"]
 RANK = {room: rank for rank, room in enumerate(GROUND + FORWARD + INVERSE)}

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from frictax.fitting import Band as Band
     from frictax.fitting import ClosedLoop as ClosedLoop
     from frictax.fitting import Estimate as Estimate
+    from frictax.fitting import FitResult as FitResult
     from frictax.fitting import Found as Found
     from frictax.fitting import FoundMachine as FoundMachine
     from frictax.fitting import FreeRun as FreeRun
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from frictax.fitting import fit as fit
     from frictax.fitting import fit_many as fit_many
     from frictax.fitting import starting_law as starting_law
+    from frictax.fitting import weighted_residuals as weighted_residuals
     from frictax.laws import AbstractLaw as AbstractLaw
     from frictax.laws import Coulomb as Coulomb
     from frictax.laws import Stribeck as Stribeck
@@ -203,6 +205,7 @@ _ROOMS = {
         "Band",
         "ClosedLoop",
         "Estimate",
+        "FitResult",
         "Found",
         "FoundMachine",
         "FreeRun",
@@ -222,6 +225,7 @@ _ROOMS = {
         "fit",
         "fit_many",
         "starting_law",
+        "weighted_residuals",
     ),
     "frictax.analysis": (
         "BlockBootstrap",

@@ -174,7 +174,7 @@ def test_starts_that_are_fitted_with_their_windows_cost_no_window(turned: np.nda
         hidden = free.full_jacobian[:, ~shown][rows == k]
         hidden = hidden[:, np.any(hidden != 0, axis=0)]
         j[rows == k] -= hidden @ np.linalg.lstsq(hidden, j[rows == k], rcond=None)[0]
-    covariance, _ = bias_reduced(j, free.residuals, rows, noise=free.noise_scale)
+    covariance, _ = bias_reduced(j, free.full_residuals, rows, noise=free.noise_scale)
     np.testing.assert_allclose(free.covariance, covariance, rtol=1e-5)
     assert np.all(np.linalg.eigvalsh(free.uncertainty().full / np.outer(s := np.sqrt(np.diag(free.uncertainty().full)), s)) > -1e-9)
 

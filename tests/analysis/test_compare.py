@@ -16,7 +16,7 @@ def forward(drive):
 
 def test_drive_1_forward_asks_for_a_gaussian_stribeck_law(forward) -> None:
     assert forward.best.name == "Stribeck, exponent 2"
-    assert forward["Coulomb"].found.rms == pytest.approx(0.130e-3, abs=0.0005e-3)
+    assert forward["Coulomb"].found.rms_force == pytest.approx(0.130e-3, abs=0.0005e-3)
     assert forward["Coulomb"].found.aicc - forward.best.found.aicc > 40
 
 
@@ -42,7 +42,7 @@ def test_laws_are_compared_with_the_constant_force_that_is_asked_for(drive) -> N
     law = {"Coulomb": Coulomb(F_Coulomb=2e-3, F_prop=1e-4)}
     row = compare(drive(1), law, offset=0.0)["Coulomb"]
     assert row.found.names[-1] == "offset"
-    assert row.found.rms < 0.4 * compare(drive(1), law)["Coulomb"].found.rms
+    assert row.found.rms_force < 0.4 * compare(drive(1), law)["Coulomb"].found.rms_force
 
 
 def test_the_criteria_of_a_straight_line_are_those_of_the_textbook() -> None:

@@ -38,9 +38,9 @@ def fitted(seed: int = 0, F_Coulomb: float = 0.5, free: Any = SLIDING, **options
 def students(found: fx.FoundMachine, samples: float, count: int = 400_000) -> np.ndarray:
     """Draws of the closed form without bounds: S(x)**(-n/2) of a linear model is a multivariate Student's t with n - p degrees."""
     dof = samples - len(found.x)
-    j = found.jacobian[: len(found.residuals)]
-    best = np.asarray(found.x) - np.linalg.solve(j.T @ j, j.T @ found.residuals)  # beyond a bound, where the fit ended at one
-    left = found.residuals + j @ (best - np.asarray(found.x))
+    j = found.jacobian[: len(found.full_residuals)]
+    best = np.asarray(found.x) - np.linalg.solve(j.T @ j, j.T @ found.full_residuals)  # beyond a bound, where the fit ended at one
+    left = found.full_residuals + j @ (best - np.asarray(found.x))
     scale = left @ left / dof * np.linalg.inv(j.T @ j)
     multivariate: Any = stats.multivariate_t  # whose types know whole numbers alone
     return multivariate(best, scale, dof, seed=1).rvs(count)
@@ -112,8 +112,8 @@ def test_between_bounds_that_the_data_say_nothing_of_it_is_even() -> None:
 
 
 def students_of(found: fx.FoundMachine, drawn: fx.Posterior) -> np.ndarray:
-    j, dof = found.jacobian[: len(found.residuals), :1], drawn.samples - 1
-    scale = np.sqrt(found.residuals @ found.residuals / dof / np.sum(j**2))
+    j, dof = found.jacobian[: len(found.full_residuals), :1], drawn.samples - 1
+    scale = np.sqrt(found.full_residuals @ found.full_residuals / dof / np.sum(j**2))
     return stats.t(dof, found.x[0], scale).rvs(400_000, random_state=2)
 
 

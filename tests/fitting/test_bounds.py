@@ -1,5 +1,7 @@
 """Bounds of the user's own: kept, told, and refused where they cannot be."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -50,7 +52,7 @@ def test_an_interval_ends_at_the_bound_that_it_reaches() -> None:
         ([F], "must be a dict of path"),
     ],
 )
-def test_bounds_that_cannot_be_are_refused_in_one_sentence(bounds: object, says: str) -> None:
+def test_bounds_that_cannot_be_are_refused_in_one_sentence(bounds: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         fx.fit(BLOCK, RECORD, free=[F], bounds=bounds)
 

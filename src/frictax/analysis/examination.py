@@ -10,7 +10,7 @@ from frictax.analysis.planning.outlook import Outlook, outlook_of
 from frictax.analysis.replay.motion import Motion, motion
 from frictax.analysis.residuals.study import ResidualStudy
 from frictax.fitting.problem.objectives import FreeRun
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 from frictax.measurements.record import Record
 
 
@@ -34,7 +34,7 @@ def workers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count())
 
 
-def examined(found: FoundMachine, pool: ThreadPoolExecutor) -> Examination:
+def examined(found: FitResult, pool: ThreadPoolExecutor) -> Examination:
     """What belongs beside `found`, by the threads of `pool`."""
     objective = found.problem.objective
     free = objective if isinstance(objective, FreeRun) else None

@@ -69,7 +69,7 @@ def table(
 def _outline(problem: Any) -> list[str]:
     """What a problem asks for."""
     import frictax as fx
-    from frictax.fitting.result.machine_text import record_warnings
+    from frictax.fitting.result.text import record_warnings
 
     content = problem.content
     if isinstance(problem.data, fx.Sweep):

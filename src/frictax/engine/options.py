@@ -141,7 +141,7 @@ class OnSamples(eqx.Module):
     **Arguments:**
 
     - `solver`: any explicit diffrax Runge-Kutta solver; None for the steps of `diffrax.Bosh3()`, the cheapest whose error on a record at
-      2.5 kHz stays below 1e-9 (experiments/benchmarks/p2.py). Its error estimate is not used: `FoundMachine.step_error`
+      2.5 kHz stays below 1e-9 (experiments/benchmarks/p2.py). Its error estimate is not used: `FitResult.step_error`
       tells what the steps cost a fit.
     - `substeps`: steps from one sample to the next, for records whose sampling is slow beside the machine's motion.
     - `max_events`: how many mode changes, and switches of drives between samples, a run may have; as for

@@ -4,11 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.fitting.problem.steady import SteadyFriction, as_steady
-from frictax.fitting.result.found import Found
+from frictax.fitting.result.fit_result import FitResult
 from frictax.laws import AbstractLaw, Stribeck, Table
 
 
-def sweep_modifier(found: Found, tolerance: float = 1e-3) -> str:
+def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
     """A fitted sweep as text that a Modelica tool accepts behind a component's class name.
 
     A symmetric translational Stribeck law of exponent 1 becomes `MassWithStopAndFriction`'s four coefficients (its

@@ -7,15 +7,24 @@ import jax
 import jax.numpy as jnp
 
 import frictax
+from frictax.export.modelica import sweep_modifier
 from frictax.export.modelica_machine import machine_text, modifiers, write_machine
 from frictax.fitting.problem.objectives import acting, seen_in, undone
 from frictax.fitting.problem.problem import SteadyPlan
 from frictax.fitting.problem.setup import driven, moved_to, state_names
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 from frictax.mechanism import Mechanism
 
 
-def identified_text(found: FoundMachine, record: str | None = None, **options: Any) -> str:
+def to_modelica(found: FitResult, record: str | None = None, **options: Any) -> str:
+    """A complete Modelica model of the machine as `record` drove it: see `identified_text`; of a sweep, see `sweep_modifier`.
+
+    A record of more than 200 samples is read from a file, which `write_modelica` writes too.
+    """
+    return sweep_modifier(found, **options) if found.of_sweep else identified_text(found, record, **options)
+
+
+def identified_text(found: FitResult, record: str | None = None, **options: Any) -> str:
     """The identified machine as a runnable model under what drove it in `record`, the first motion unless given.
 
     The drives are the record's inputs as they act on the machine; where the objective takes measured states, the model starts from them.
@@ -27,13 +36,13 @@ def identified_text(found: FoundMachine, record: str | None = None, **options: A
     return machine_text(machine, **settings)
 
 
-def write_identified(found: FoundMachine, folder: str | Path, record: str | None = None, **options: Any) -> list[Path]:
+def write_identified(found: FitResult, folder: str | Path, record: str | None = None, **options: Any) -> list[Path]:
     """The same into `folder`, with the file of long records beside it; returns the paths."""
     machine, settings = _identified(found, record, options)
     return write_machine(machine, folder, **settings)
 
 
-def identified_modifiers(found: FoundMachine, tolerance: float = 1e-3, v_max: float | None = None) -> str:
+def identified_modifiers(found: FitResult, tolerance: float = 1e-3, v_max: float | None = None) -> str:
     """The components that hold fitted values alone, to be pasted into a model."""
     if not isinstance(found.model, Mechanism):
         raise ValueError(
@@ -44,7 +53,7 @@ def identified_modifiers(found: FoundMachine, tolerance: float = 1e-3, v_max: fl
     return modifiers(found.model, [p for p in parts if p in found.model.names], tolerance, v_max)
 
 
-def _identified(found: FoundMachine, label: str | None, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _identified(found: FitResult, label: str | None, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     motions = [name for name, plan in zip(found.records, found.problem.plans, strict=True) if not isinstance(plan, SteadyPlan)]
     label = label if label is not None else motions[0] if motions else next(iter(found.records))
     machine = found.problem.objective.machine(found.model_for(label))
@@ -64,7 +73,7 @@ def _identified(found: FoundMachine, label: str | None, options: dict[str, Any])
     return machine, settings | options
 
 
-def _comment(found: FoundMachine, label: str) -> list[str]:
+def _comment(found: FitResult, label: str) -> list[str]:
     record = found.records[label]
     citation = " ".join(str(getattr(record, "citation", "")).split())
     lines = [

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.fitting.problem.steady import SteadyFriction, as_steady
-from frictax.fitting.result.fit_result import FoundMachine
-from frictax.fitting.result.found import Found
+from frictax.fitting.result.fit_result import FitResult
 from frictax.parameters import UnknownName
 
 
@@ -40,7 +39,7 @@ class JointFriction:
         return f"<!-- {said.replace('--', '- -')} -->"
 
 
-def joint_friction(found: Found | FoundMachine, contact: str | None = None, v_max: float | None = None) -> JointFriction:
+def joint_friction(found: FitResult, contact: str | None = None, v_max: float | None = None) -> JointFriction:
     """The level and the slope, both >= 0, nearest to a fitted friction over speeds from 0 to `v_max` (least squares), and what is lost.
 
     **Arguments:** `found`: the fit of a sweep, or of a machine with the name of its `contact`; `v_max` [m/s or rad/s]: the highest speed
@@ -74,22 +73,16 @@ def joint_friction(found: Found | FoundMachine, contact: str | None = None, v_ma
     return JointFriction(level, slope, unit, v_max, tuple(lost))
 
 
-def sweep_mujoco(found: Found, joint: str = "joint", v_max: float | None = None) -> str:
-    """A MuJoCo joint with this friction as far as it can be said there: see `joint_friction`."""
-    return joint_friction(found, None, v_max).mujoco(joint)
+def to_mujoco(found: FitResult, name: str | None = None, *, v_max: float | None = None, joint: str = "joint") -> str:
+    """A MuJoCo joint with the friction of a fit as far as it can be said there: see `joint_friction`.
 
-
-def sweep_urdf(found: Found, v_max: float | None = None) -> str:
-    """The same as URDF's ``<dynamics>``."""
-    return joint_friction(found, None, v_max).urdf()
-
-
-def machine_mujoco(found: FoundMachine, contact: str | None = None, *, v_max: float, joint: str = "joint") -> str:
-    """A MuJoCo joint with the friction of `contact` as far as it can be said there: see `joint_friction`."""
+    `name`: of a machine's fit its contact; of a sweep's the joint. `joint` of a machine's.
+    """
+    contact, joint = (None, name or joint) if found.of_sweep else (name, joint)
     return joint_friction(found, contact, v_max).mujoco(joint)
 
 
-def machine_urdf(found: FoundMachine, contact: str | None = None, *, v_max: float) -> str:
+def to_urdf(found: FitResult, contact: str | None = None, *, v_max: float | None = None) -> str:
     """The same as URDF's ``<dynamics>``."""
     return joint_friction(found, contact, v_max).urdf()
 
@@ -103,11 +96,11 @@ def _nearest(v: np.ndarray, f: np.ndarray) -> tuple[float, float]:
     return float(level), float(slope / scale)
 
 
-def _steady(found: Any, contact: str | None, v_max: float | None) -> tuple[Any, bool, float, float]:
+def _steady(found: FitResult, contact: str | None, v_max: float | None) -> tuple[Any, bool, float, float]:
     """Laws and peak, whether it turns, the highest speed, and the constant force beside it."""
     if v_max is not None and not (np.isfinite(v_max) and v_max > 0):
         raise ValueError(f"`v_max` must be a speed > 0, got {v_max!r}.")
-    if isinstance(found, Found):
+    if found.of_sweep:
         friction, sweep = as_steady(found.model), found.sweep
         offset = 0.0 if friction.offset is None else float(friction.offset)
         return friction, sweep.rotational, float(np.max(np.abs(sweep.velocity))) if v_max is None else float(v_max), offset

@@ -9,7 +9,7 @@ the data cannot tell).
 """
 
 from frictax.fitting.fit import fit as fit
-from frictax.fitting.fit import fit_many as fit_many
+from frictax.fitting.fit_many import fit_many as fit_many
 from frictax.fitting.problem.initial_guess import starting_law as starting_law
 from frictax.fitting.problem.inverse_dynamics import InverseDynamics as InverseDynamics
 from frictax.fitting.problem.losses import Huber as Huber
@@ -22,12 +22,14 @@ from frictax.fitting.problem.priors import Normal as Normal
 from frictax.fitting.problem.priors import Smooth as Smooth
 from frictax.fitting.problem.sensors import Instrument as Instrument
 from frictax.fitting.problem.steady import SteadyFriction as SteadyFriction
-from frictax.fitting.result.fit_result import FoundMachine as FoundMachine
-from frictax.fitting.result.found import Band as Band
-from frictax.fitting.result.found import Estimate as Estimate
-from frictax.fitting.result.found import Found as Found
-from frictax.fitting.result.found import Replicates as Replicates
+from frictax.fitting.result.estimates import Band as Band
+from frictax.fitting.result.estimates import Estimate as Estimate
+from frictax.fitting.result.estimates import Replicates as Replicates
+from frictax.fitting.result.fit_result import FitResult as FitResult
 from frictax.fitting.result.identifiability import Identifiability as Identifiability
 from frictax.fitting.result.identifiability import Knowledge as Knowledge
 from frictax.fitting.search.methods import LevenbergMarquardt as LevenbergMarquardt
 from frictax.fitting.search.methods import Optax as Optax
+from frictax.fitting.weighted_residuals import weighted_residuals as weighted_residuals
+
+Found = FoundMachine = FitResult  # their names until version 0.2

@@ -1,4 +1,4 @@
-"""Many fits of one machine to as many measurements of one experiment, in one compilation."""
+"""Many fits of one model to as many measurements of one experiment."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -8,89 +8,190 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
+from frictax.engine import OnSamples
+from frictax.fitting.fit import refuse
 from frictax.fitting.problem.losses import AbstractLoss, Squares
 from frictax.fitting.problem.objectives import AbstractObjective, FreeRun
 from frictax.fitting.problem.problem import Problem, bounds
-from frictax.fitting.record_fit import check_arguments, fit_engine, pose
-from frictax.fitting.result.found import Replicates, quantile
-from frictax.fitting.search.estimation import inverse_gram
+from frictax.fitting.problem.steady import SteadyFriction
+from frictax.fitting.record_fit import Search, check_arguments, fit_engine, pose, pose_sweep
+from frictax.fitting.result.answer import answer
+from frictax.fitting.result.covariance import inverse_gram
+from frictax.fitting.result.estimates import Replicates, quantile
 from frictax.fitting.search.levenberg_marquardt import begin, descend
 from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt
-from frictax.fitting.search.multistart import strayed
+from frictax.fitting.search.multistart import in_turned_coordinates, search, strayed
+from frictax.fitting.steady_model import assembled
+from frictax.laws import AbstractLaw
 from frictax.measurements.record import Record
+from frictax.measurements.sweep import Sweep
+from frictax.mechanism import AbstractHybridSystem, Mechanism
 
 
-def fit_records_many(
+def fit_many(
+    model: AbstractLaw | type[AbstractLaw] | SteadyFriction | Mechanism | AbstractHybridSystem,
+    data: Sweep | Record,
+    measured: Any,
+    *,
+    free: str | Iterable[str] | None = None,
+    method: AbstractMethod | None = None,
+    loss: AbstractLoss | None = None,
+    level: float = 0.95,
+    objective: AbstractObjective | None = None,
+    engine: OnSamples | None = None,
+) -> Replicates:
+    """Fit one model to many measurements (or draws) of one experiment.
+
+    At the rows of one sweep, or under the inputs of one record. By least squares and
+    Levenberg-Marquardt all are fitted in one compiled call; by other ways one after the other.
+
+    **Arguments:**
+
+    - `model`: a law or `SteadyFriction`, for a record a machine, whose values are every fit's start.
+    - `data`: the sweep or the record; its own forces or outputs are not looked at.
+    - `measured`: for a sweep forces (k, n) [N or N.m]; for a record output -> (k, n) in SI, or (k, n)
+      where it has one output.
+    - `objective`, `engine`: for records only, as in `fit`.
+
+    **Returns:** `Replicates`: values of all k fits, as `fit` would give them, for bootstrap and
+    coverage; intervals for white residuals.
+
+    **Raises:** `ValueError` for measurements of another shape.
+    """
+    Search(method, loss, level, 1, 0.0, 0, False)  # raises for what they cannot be
+    loss = Squares() if loss is None else loss
+    if isinstance(data, Record):
+        usual = LevenbergMarquardt(tolerance=1e-3, max_steps=200)
+        method = usual if method is None else method
+        problem, plans = _of_record(model, data, measured, free, objective, engine, method, loss)
+    elif isinstance(data, Sweep):
+        refuse({"objective": objective, "engine": engine}, "a record", "a sweep")
+        method = LevenbergMarquardt() if method is None else method
+        start = assembled(model, data, None, None, None)
+        problem, _ = pose_sweep(start, data, free, (), loss)
+        forces = _numbers(measured, data.n)
+        if forces is None:
+            raise ValueError(f"`measured` must have shape (k, {data.n}), one column for each row of the sweep, got {np.shape(measured)}.")
+        (plan,) = problem.plans
+        plans = [dataclasses.replace(plan, measured=f[:, None]) for f in forces]
+    else:
+        raise ValueError(f"`fit_many` needs a `Sweep` or a `Record`, got {type(data).__name__}.")
+    names = tuple(name for u in problem.unknowns for name in u.names)
+    if isinstance(method, LevenbergMarquardt) and loss.rounds == 1:
+        x, sd, dof, ok = _together(problem, plans, method)
+    else:
+        x, sd, dof, ok = _one_by_one(problem, plans, method, level)
+    half = np.reshape(quantile(level, np.maximum(dof, 1), problem.noise_known), (-1, 1)) * sd
+    low = np.maximum(x - half, np.where(np.isnan(half), np.nan, bounds(problem.unknowns)))
+    return Replicates(names, x, sd, low, x + half, ok, level)
+
+
+def _of_record(
     model: Any,
     record: Record,
     outputs: Any,
-    *,
-    free: str | Iterable[str] | None,
+    free: Any,
     objective: AbstractObjective | None,
     engine: Any,
-    method: AbstractMethod | None,
+    method: AbstractMethod,
     loss: AbstractLoss,
-    level: float,
-) -> Replicates:
-    """`fit_many` of a machine to outputs measured, or drawn, under the inputs of one record; see there."""
-    objective = FreeRun() if objective is None else objective
-    method = LevenbergMarquardt(tolerance=1e-3, max_steps=200) if method is None else method
-    check_arguments(model, {record.name: record}, objective, None, (), engine, method, 1)
-    if not isinstance(method, LevenbergMarquardt) or not isinstance(loss, Squares):
-        raise ValueError("`fit_many` of records knows `LevenbergMarquardt()` and `Squares()` only. Call `fit` for each record instead.")
-    problem, _ = pose(model, {record.name: record}, free, (), objective, (), {}, fit_engine(engine, method), loss)
+) -> tuple[Problem, list[Any]]:
+    """The problem, and its record with each of the measurements."""
+    objective, records = FreeRun() if objective is None else objective, {record.name: record}
+    check_arguments(model, records, objective, None, (), None, engine)
+    problem, _ = pose(model, records, free, (), objective, (), {}, fit_engine(engine, method), loss)
     if objective.fits_starts():
         raise ValueError("`fit_many` cannot find the starts of windows. Write Windows(...) without free_starts, or call `fit`.")
     machine = objective.machine(model)
-    plans = [objective.plan(machine, _with_outputs(record, values)) for values in _each(record, outputs)]
+    return problem, [objective.plan(machine, _with_outputs(record, values)) for values in _each(record, outputs)]
+
+
+def _one_by_one(problem: Problem, plans: list[Any], method: AbstractMethod, level: float) -> tuple[np.ndarray, ...]:
+    """Values, standard errors, degrees of freedom and whether the tolerance was met, of each."""
+    out = []
+    for plan in plans:
+        mine = dataclasses.replace(problem, plans=(plan,))
+        state, costs, noise, _ = search(mine, method, 1, 0.0, 0, None)
+        machine = problem.bench.machine
+        found = answer(machine, mine, {}, state, costs, noise, method, level, [], 0.0)
+        errors = np.sqrt(np.where(found.active, np.diag(found.full_covariance), np.nan))
+        out.append((found.x, errors, found.dof, found.converged))
+    return tuple(np.asarray(a) for a in zip(*out, strict=True))
+
+
+def _together(problem: Problem, plans: list[Any], method: LevenbergMarquardt) -> tuple[np.ndarray, ...]:
+    """The same, in one compiled call."""
     _, static = eqx.partition(plans[0], eqx.is_array)
-    stacked = jax.tree_util.tree_map(lambda *x: np.stack(x), *(eqx.filter(p, eqx.is_array) for p in plans))
+    arrays = (eqx.filter(p, eqx.is_array) for p in plans)
+    stacked = jax.tree_util.tree_map(lambda *x: np.stack(x), *arrays)
     lower = bounds(problem.unknowns)
     weights, measured = np.asarray(plans[0].weight), np.asarray(plans[0].measured)
-    dof = max(int(np.sum(weights > 0)) - lower.size, 1)
+    rows = int(np.sum(weights > 0))
     floor = np.float64(1e-20 * np.sum((weights * measured) ** 2) + 1e-300)
-    start = np.zeros((len(plans), lower.size))
-    x, sd, ok, z, cost = (np.asarray(a) for a in _all(problem, stacked, static, lower, method, dof, floor, start))
+
+    def fitted(starts: Float[np.ndarray, "k p"]) -> list[np.ndarray]:
+        return [np.asarray(a) for a in _all(problem, stacked, static, lower, method, rows, floor, starts)]
+
+    x, sd, dof, ok, z, cost = fitted(np.zeros((len(plans), lower.size)))
     away = strayed(problem, x) & np.isfinite(cost)[:, None]
-    if away.any():  # as in one fit: a value next to its bound acts so little that the search does not lead it back
-        again = [np.asarray(a) for a in _all(problem, stacked, static, lower, method, dof, floor, np.where(away, 0.0, z))]
+    if away.any():  # as in one fit: next to its bound a value acts so little that no search leads back
+        again = fitted(np.where(away, 0.0, z))
         better = again[-1] < cost * (1 - 1e-6)
-        x, sd, ok = (np.where(better if a.ndim == 1 else better[:, None], b, a) for a, b in zip((x, sd, ok), again[:3], strict=True))
-    half = float(quantile(level, dof, False)) * sd
-    low = np.maximum(x - half, np.where(np.isnan(half), np.nan, lower))
-    return Replicates(tuple(name for u in problem.unknowns for name in u.names), x, sd, low, x + half, ok, level)
+        pairs = zip((x, sd, dof, ok), again[:4], strict=True)
+        x, sd, dof, ok = (np.where(better if a.ndim == 1 else better[:, None], b, a) for a, b in pairs)
+    return x, sd, dof, ok
 
 
 @eqx.filter_jit
 def _all(
-    problem: Problem, plans: Any, static: Any, lower: Any, method: LevenbergMarquardt, dof: int, floor: Any, starts: Any
+    problem: Problem,
+    plans: Any,
+    static: Any,
+    lower: Any,
+    method: LevenbergMarquardt,
+    rows: int,
+    floor: Any,
+    starts: Any,
 ) -> tuple[Array, ...]:
-    """Values, standard errors, whether the tolerance was met, coordinates, and costs, from `starts`.
+    """Values, errors, degrees of freedom, convergence, coordinates and costs, from `starts`.
 
     One after the other: in step, all would take the most steps of any.
     """
+    expected = max(rows - lower.size, 1)
 
     def one(at: Any) -> tuple[Array, ...]:
         plan, start = at
         mine = eqx.tree_at(lambda p: p.plans, problem, (eqx.combine(plan, static),))
-        end = descend(lambda z: mine.evaluate(z, 1.0), begin(start, mine.rows()), method.max_steps, method.tolerance, dof, floor)
+        if problem.is_steady:
+            end = in_turned_coordinates(mine, start, 1.0, method, expected, floor)
+        else:
+            first, most, tolerance = begin(start, mine.rows()), method.max_steps, method.tolerance
+            end = descend(lambda z: mine.evaluate(z, 1.0), first, most, tolerance, expected, floor)
         x, slope = mine.physical(end.z), mine.values_and_slopes(end.seen)[1]
         jacobian = end.jacobian / jnp.where(slope == 0, 1.0, slope)
-        norms, scale = jnp.linalg.norm(jacobian, axis=0), jnp.sqrt(2.0 * end.cost / dof)
-        effect = jnp.where(jnp.isfinite(lower), (x - lower) * norms, jnp.inf) / np.sqrt(dof)
+        norms = jnp.linalg.norm(jacobian, axis=0)
+        scale = 1.0 if problem.noise_known else jnp.sqrt(2.0 * end.cost / expected)
+        effect = jnp.where(jnp.isfinite(lower), (x - lower) * norms, jnp.inf) / np.sqrt(rows)
         active = (norms > 0) & (effect > 1e-3 * scale)
-        covariance = scale**2 * inverse_gram(jacobian, norms, active)
-        return (
-            x,
-            jnp.where(active, jnp.sqrt(jnp.diagonal(covariance)), jnp.nan),
-            jnp.asarray(end.settled),
-            jnp.asarray(end.z),
-            jnp.asarray(end.cost),
-        )
+        dof = jnp.maximum(rows - jnp.sum(active), 1)
+        variance = 1.0 if problem.noise_known else 2.0 * end.cost / dof
+        covariance = variance * inverse_gram(jacobian, norms, active, jnp)
+        sd = jnp.where(active, jnp.sqrt(jnp.diagonal(covariance)), jnp.nan)
+        rest = (dof, jnp.asarray(end.settled), jnp.asarray(end.z), jnp.asarray(end.cost))
+        return x, sd, *rest
 
     return jax.lax.map(one, (plans, jnp.asarray(starts)))
+
+
+def _numbers(values: Any, n: int) -> Float[np.ndarray, "k n"] | None:
+    """The rows of numbers, or None for what are none of that length."""
+    try:
+        x = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        return None
+    return x if x.ndim == 2 and x.size and x.shape[1] == n else None
 
 
 def _each(record: Record, outputs: Any) -> list[dict[str, np.ndarray]]:

@@ -11,21 +11,23 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from frictax.engine import OnSamples
+from frictax.engine import Adaptive, OnSamples
 from frictax.engine.options import ForwardAlone, room
 from frictax.engine.result import Result
 from frictax.fitting.problem.initial_state import begun_at, own_parameters, own_start, shared_start
-from frictax.fitting.problem.losses import AbstractLoss
-from frictax.fitting.problem.objectives import AbstractObjective, FreeRun, Plan, measured_starts
+from frictax.fitting.problem.losses import AbstractLoss, Squares
+from frictax.fitting.problem.objectives import AbstractObjective, FreeRun, Plan, Steady, measured_starts
 from frictax.fitting.problem.priors import AbstractPrior
 from frictax.fitting.problem.problem import Problem, Unknown, bounds, mapped, steady_plan, upper_bounds
 from frictax.fitting.problem.sensors import Instrument, perfect
 from frictax.fitting.problem.setup import Bench, Named, check_channels, state_names
-from frictax.fitting.result.fit_result import FoundMachine, found_machine
+from frictax.fitting.result.answer import answer
+from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.notices import far_starts, uncounted, undriven, unfiltered
 from frictax.fitting.result.step_error import step_warnings
 from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.search.multistart import search
+from frictax.fitting.steady_model import assembled, check_determined, movable, near_data
 from frictax.measurements.checks import shown
 from frictax.measurements.record import Record
 from frictax.measurements.sweep import Sweep
@@ -41,51 +43,104 @@ from frictax.parameters import (
     check_not_on_edge,
     check_value,
     get,
+    parameters,
+    replace,
     select,
 )
 
 Progress = Callable[[str], None]
 
 
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """How the search goes, and what is printed: options that fits of sweeps and of records share; see `fit`."""
+
+    method: AbstractMethod | None
+    loss: AbstractLoss | None
+    level: float
+    starts: int
+    spread: float
+    seed: int
+    progress: bool | Progress
+
+    def __post_init__(self) -> None:
+        for name, kind, says in (
+            (
+                "method",
+                AbstractMethod,
+                f"LevenbergMarquardt() or Optax(...), got {self.method!r}. Write Optax({self.method!r}) for an optax rule.",
+            ),
+            ("loss", AbstractLoss, f"Squares() or Huber(), got {self.loss!r}."),
+        ):
+            if not isinstance(getattr(self, name), kind | None):
+                raise ValueError(f"`{name}` must be {says}")
+        if not isinstance(self.level, int | float) or not 0 < self.level < 1:
+            raise ValueError(f"`level` must be a number between 0 and 1, got {self.level!r}. 0.95 is usual.")
+        if not isinstance(self.starts, int) or isinstance(self.starts, bool) or self.starts < 1:
+            raise ValueError(f"`starts` must be a whole number >= 1, got {self.starts!r}.")
+        if not isinstance(self.spread, int | float) or isinstance(self.spread, bool) or not (np.isfinite(self.spread) and self.spread >= 0):
+            raise ValueError(f"`spread` must be a number >= 0, got {self.spread!r}. 0.5 draws starts about half their size apart.")
+        if not isinstance(self.seed, int | np.integer) or isinstance(self.seed, bool) or self.seed < 0:
+            raise ValueError(f"`seed` must be a whole number >= 0, got {self.seed!r}. Leave it out for 0.")
+        if not isinstance(self.progress, bool) and not callable(self.progress):
+            raise ValueError(f"`progress` must be True, False or a function of a line of text, got {self.progress!r}.")
+        if jax.dtypes.canonicalize_dtype(float) != np.float64:
+            raise ValueError(
+                '`fit` needs 64 bit numbers, got 32. Write jax.config.update("jax_enable_x64", True) before the first computation.'
+            )
+
+    def end(
+        self,
+        model: Any,
+        problem: Problem,
+        records: Mapping[str, Any],
+        method: AbstractMethod,
+        notes: list[str],
+        also: Sequence[np.ndarray] = (),
+    ) -> FitResult:
+        """Search, and tell what was found; `also`: further starts."""
+        began = time.perf_counter()
+        state, costs, noise, interrupted = search(problem, method, self.starts, self.spread, self.seed, speaker(self.progress), also)
+        raise_if_failed(problem, costs, records)
+        if interrupted:
+            notes.append(
+                f"Interrupted after {int(state.steps)} steps: these are the best values so far, their errors those of an unfinished search."
+            )
+        found = answer(model, problem, records, state, costs, noise, method, self.level, notes, time.perf_counter() - began)
+        return found if interrupted else dataclasses.replace(found, notes=(*found.notes, *step_warnings(found)))
+
+
 def fit_records(
     model: Any,
     data: Any,
+    how: Search,
     *,
     free: str | Iterable[str] | None,
-    own: Mapping[str, Sequence[float]] | Iterable[str],
+    own: Mapping[str, Sequence[float] | None] | Iterable[str],
     objective: AbstractObjective | None,
     start: AbstractObjective | None,
     priors: Sequence[AbstractPrior],
     limits: Any,
-    instruments: Mapping[str, Instrument],
+    instruments: Mapping[str, Instrument] | None,
     engine: Any,
-    method: AbstractMethod | None,
-    loss: AbstractLoss,
-    level: float,
-    starts: int,
-    spread: float,
-    seed: int,
-    progress: bool | Progress,
-) -> FoundMachine:
+) -> FitResult:
     """`fit` of a machine to records; see there."""
-    records = labelled(data)
-    check_arguments(model, records, objective, start, priors, engine, method, starts)
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
-        raise ValueError(f"`seed` must be a whole number >= 0, got {seed!r}. Leave it out for 0.")
-    _check_settings(instruments, loss, level, spread, progress)
+    records, instruments = labelled(data), {} if instruments is None else instruments
+    check_arguments(model, records, objective, start, priors, instruments, engine)
     objective = FreeRun() if objective is None else objective
-    method = _usual_method() if method is None else method
+    method = _usual_method() if how.method is None else how.method
+    loss = Squares() if how.loss is None else how.loss
     if start is not None and objective.drives() != start.drives():
         raise ValueError(
             f"`start` {type(start).__name__} and `objective` {type(objective).__name__} take the record's inputs for different things, "
             "a force and a controller's reference. Leave `start` out, or let both be `ClosedLoop`."
         )
-    say = speaker(progress)
     if start is not None:
         theirs = own_parameters(model, own)
-        settings = {"free": free, "own": theirs, "priors": (), "instruments": instruments, "engine": engine, "loss": loss, "level": level}
-        settings |= {"limits": shared_limits(limits, [path for path in ([own] if isinstance(own, str) else own) if path not in theirs])}
-        found = fit_records(model, data, objective=start, start=None, method=None, starts=1, spread=0.0, seed=0, progress=False, **settings)
+        first = dataclasses.replace(how, method=None, starts=1, spread=0.0, seed=0, progress=False)
+        begin_at = shared_limits(limits, [path for path in ([own] if isinstance(own, str) else own) if path not in theirs])
+        settings = {"free": free, "own": theirs, "priors": (), "instruments": instruments, "engine": engine, "limits": begin_at}
+        found = fit_records(model, data, first, objective=start, start=None, **settings)
         if theirs:
             begun = [begun_at(found.model_for(label), model, found.problem) for label in records]
             given = own if isinstance(own, Mapping) else dict.fromkeys([own] if isinstance(own, str) else own)
@@ -93,15 +148,66 @@ def fit_records(
         model = begun_at(found.model, model, found.problem)
     engine = fit_engine(engine, method) if engine is not None else _with_room(fit_engine(None, method), model, records)
     problem, notes = pose(model, records, free, own, objective, priors, instruments, engine, loss, limits)
-    began = time.perf_counter()
-    state, costs, noise, interrupted = search(problem, method, starts, spread, seed, say)
-    raise_if_failed(problem, costs, records)
-    if interrupted:
-        notes.append(
-            f"Interrupted after {int(state.steps)} steps: these are the best values so far, their errors those of an unfinished search."
-        )
-    found = found_machine(model, problem, records, state, costs, noise, method, level, notes, time.perf_counter() - began)
-    return found if interrupted else dataclasses.replace(found, notes=(*found.notes, *step_warnings(found)))
+    return how.end(model, problem, records, method, notes)
+
+
+def fit_sweep(
+    model: Any,
+    sweep: Sweep,
+    how: Search,
+    *,
+    f_neg: Any,
+    peak: float | None,
+    offset: float | None,
+    free: str | Iterable[str] | None,
+    priors: Sequence[AbstractPrior],
+    limits: Any,
+) -> FitResult:
+    """`fit` of a friction law to a sweep; see there."""
+    start = assembled(model, sweep, f_neg, peak, offset)
+    if isinstance(model, type):  # whose start the data give
+        start = inside(start, limits)
+    problem, notes = pose_sweep(start, sweep, free, priors, Squares() if how.loss is None else how.loss, limits)
+    paths = tuple(u.path for u in problem.unknowns)
+    near = [entries(problem, inside(other, limits)) for other in near_data(start, sweep, paths)]
+    return how.end(start, problem, {sweep.name: sweep}, LevenbergMarquardt() if how.method is None else how.method, notes, near)
+
+
+def pose_sweep(
+    model: Any, sweep: Sweep, free: Any, priors: Sequence[AbstractPrior], loss: AbstractLoss, limits: Any = None
+) -> tuple[Problem, list[str]]:
+    """The problem of a sweep, and sentences on what was not fitted."""
+    chosen, unseen = movable(model, sweep, free)
+    paths = [p.path for p in chosen]
+    problem, notes = pose(model, {sweep.name: sweep}, paths, (), Steady(), priors, {}, None, loss, limits)
+    problem = dataclasses.replace(problem, noise_known=sweep.sigma_known)
+    check_determined(problem, sweep)
+    return problem, [*unseen, *notes]
+
+
+def inside(model: Any, limits: Any) -> Any:
+    """`model` with values that the data gave brought between the bounds that the user knows."""
+    moved = {}
+    for path, pair in limits.items() if isinstance(limits, Mapping) else ():
+        (low, high), here = _two_numbers(pair), {p.path: p.value for p in parameters(model)}
+        if path in here and low < high:
+            room = 0.01 * (high - low)
+            moved[path] = np.clip(np.asarray(here[path]), low + room, high - room)
+    return replace(model, moved)
+
+
+def _two_numbers(pair: Any) -> tuple[float, float]:
+    """A least and a most value, or two that bound nothing."""
+    try:
+        low, high = (float(x) for x in pair)
+    except (TypeError, ValueError):
+        return np.nan, np.nan
+    return low, high
+
+
+def entries(problem: Problem, model: Any) -> np.ndarray:
+    """What `model` has for each of the problem's numbers, (p,)."""
+    return np.concatenate([np.ravel(np.asarray(get(model, u.path), dtype=float)) for u in problem.unknowns])
 
 
 def _with_room(engine: OnSamples, model: Any, records: Mapping[str, Any]) -> OnSamples:
@@ -157,6 +263,7 @@ def pose(
     limits: Any = None,
 ) -> tuple[Problem, list[str]]:
     """The problem, and sentences on what was not fitted."""
+    _check_priors(priors)
     machine = _wide(objective.machine(model))
     check(machine)
     motions = [r for r in records.values() if isinstance(r, Record)]
@@ -166,7 +273,7 @@ def pose(
     if unknown:
         channels = ", ".join([f"inputs.{n}" for n in inputs] + [f"outputs.{n}" for n in outputs])
         raise ValueError(f"`instruments` names {unknown[0]!r}, which no record has. Channels are: {channels}.")
-    bench = Bench(machine, _sensors("inputs", inputs, instruments), _sensors("outputs", outputs, instruments))
+    bench = Bench(machine, sensors("inputs", inputs, instruments), sensors("outputs", outputs, instruments))
     states = state_names(machine)
     shared, each, notes = _chosen(bench, free, own)
     for path, values in own.items() if isinstance(own, Mapping) else ():
@@ -191,7 +298,7 @@ def pose(
         for p in shared if i is None else each:
             value = shared_start(bench, p, objective, records) if i is None else own_start(bench, p, own, i, list(records.values())[i])
             declaration = narrowed.get(p.path, p.declaration)
-            _check_start(p, value, declaration)
+            _check_start(p, type(machine).__name__, value, declaration)
             unknowns.append(Unknown(p.path, i, label, declaration, np.shape(p.value), first))
             values.append(np.ravel(value))
             first += values[-1].size
@@ -223,13 +330,13 @@ def _check_delays(instruments: Mapping[str, Instrument], record: Record) -> None
             )
 
 
-def _sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instrument]) -> Named:
+def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instrument]) -> Named:
     given = {n: instruments[f"{kind}.{n}"] for n in channels if f"{kind}.{n}" in instruments}
-    return _wide(Named.of({n: given.get(n, perfect()) for n in channels})) if given else _perfect_sensors(tuple(channels))
+    return _wide(Named.of({n: given.get(n, perfect()) for n in channels})) if given else _perfectsensors(tuple(channels))
 
 
 @functools.lru_cache(maxsize=64)
-def _perfect_sensors(channels: tuple[str, ...]) -> Named:
+def _perfectsensors(channels: tuple[str, ...]) -> Named:
     return _wide(Named.of(dict.fromkeys(channels, perfect())))
 
 
@@ -263,10 +370,7 @@ def _narrowed(chosen: Sequence[Parameter], limits: Any) -> dict[str, Declaration
     for path, pair in limits.items():
         if path not in known:
             raise ValueError(f"`bounds` names {path!r}, which is not fitted. Free are: {', '.join(known)}.")
-        try:
-            low, high = (float(x) for x in pair)
-        except (TypeError, ValueError):
-            low = high = np.nan
+        low, high = _two_numbers(pair)
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
             raise ValueError(f"`bounds` of {path!r} must be two numbers, the least first, got {pair!r}. Write ({path!r}: (50, 150)), say.")
         declaration = known[path].declaration
@@ -278,8 +382,8 @@ def _narrowed(chosen: Sequence[Parameter], limits: Any) -> dict[str, Declaration
     return out
 
 
-def _check_start(p: Parameter, value: np.ndarray, declaration: Declaration) -> None:
-    name = f"{p.owner}.{p.path.rsplit('.', 1)[-1]}"
+def _check_start(p: Parameter, owner: str, value: np.ndarray, declaration: Declaration) -> None:
+    name = f"{owner if p.owner == Bench.__name__ else p.owner}.{p.path.rsplit('.', 1)[-1]}"
     check_value(name, value, declaration)
     check_not_on_edge(name, value, declaration.domain)
 
@@ -287,6 +391,8 @@ def _check_start(p: Parameter, value: np.ndarray, declaration: Declaration) -> N
 def _check_deviations(records: Mapping[str, Any]) -> None:
     """Raise `ValueError` where residuals of different units would be added up unweighted."""
     motions = {label: r for label, r in records.items() if isinstance(r, Record)}
+    if not motions:
+        return
     kinds = {name.rpartition(".")[2] for r in motions.values() for name in r.outputs}
     many = len(kinds) > 1 or any(len(r.outputs) > 1 for r in motions.values()) or len(motions) < len(records)
     for label, r in records.items() if many else ():
@@ -320,12 +426,8 @@ def _ending(problem: Problem, i: int) -> Any:
 
 
 def check_arguments(
-    model: Any, records: Mapping[str, Any], objective: Any, start: Any, priors: Any, engine: Any, method: Any, starts: Any
+    model: Any, records: Mapping[str, Any], objective: Any, start: Any, priors: Any, instruments: Any = None, engine: Any = None
 ) -> None:
-    if jax.dtypes.canonicalize_dtype(float) != np.float64:
-        raise ValueError(
-            '`fit` needs 64 bit numbers, got 32. Write jax.config.update("jax_enable_x64", True) before the first computation.'
-        )
     if not isinstance(model, Mechanism | AbstractHybridSystem):
         raise ValueError(
             f"A record is fitted by a `Mechanism` or a hybrid system of your own, got {model!r}. A law alone is fitted to a `Sweep`."
@@ -336,39 +438,32 @@ def check_arguments(
         if not isinstance(r, Record | Sweep):
             raise ValueError(f"`fit` takes records and sweeps, got {r!r} under {label!r}. Read one with Record.from_csv(...).")
     for name, value in (("objective", objective), ("start", start)):
-        if value is not None and not isinstance(value, AbstractObjective):
+        if value is not None and (not isinstance(value, AbstractObjective) or isinstance(value, Steady)):
             raise ValueError(f"`{name}` must be FreeRun(), Windows(), ClosedLoop(...) or InverseDynamics(), got {value!r}.")
-    for prior in priors if isinstance(priors, Sequence) else [priors]:
-        if not isinstance(prior, AbstractPrior) or not isinstance(priors, Sequence):
-            raise ValueError(f"`priors` must be a list of Normal(...) or Smooth(...), got {prior!r}.")
-    if method is not None and not isinstance(method, AbstractMethod):
-        raise ValueError(f"`method` must be LevenbergMarquardt() or Optax(...), got {method!r}. Write Optax({method!r}) for an optax rule.")
-    if engine is not None and not isinstance(engine, OnSamples):
-        raise ValueError(f"`engine` of a fit must be `OnSamples(...)`, got {engine!r}.")
-    if not isinstance(starts, int) or isinstance(starts, bool) or starts < 1:
-        raise ValueError(f"`starts` must be a whole number >= 1, got {starts!r}.")
-
-
-def _check_settings(instruments: Any, loss: Any, level: Any, spread: Any, progress: Any) -> None:
-    if not isinstance(instruments, Mapping) or not all(isinstance(i, Instrument) for i in instruments.values()):
+    _check_priors(priors)
+    if instruments is not None and (
+        not isinstance(instruments, Mapping) or not all(isinstance(i, Instrument) for i in instruments.values())
+    ):
         raise ValueError(
             f"`instruments` must be a dict of channel -> Instrument(...), got {instruments!r}. Its keys are like 'inputs.drive'."
         )
-    if not isinstance(loss, AbstractLoss):
-        raise ValueError(f"`loss` must be Squares() or Huber(), got {loss!r}.")
-    if not isinstance(level, int | float) or not 0 < level < 1:
-        raise ValueError(f"`level` must be a number between 0 and 1, got {level!r}. 0.95 is usual.")
-    if not isinstance(spread, int | float) or isinstance(spread, bool) or not (np.isfinite(spread) and spread >= 0):
-        raise ValueError(f"`spread` must be a number >= 0, got {spread!r}. 0.5 draws starts about half their size apart.")
-    if not isinstance(progress, bool) and not callable(progress):
-        raise ValueError(f"`progress` must be True, False or a function of a line of text, got {progress!r}.")
+    if engine is not None and not isinstance(engine, OnSamples | Adaptive):
+        raise ValueError(f"`engine` of a fit must be `OnSamples(...)` or `Adaptive(...)`, got {engine!r}.")
 
 
-def fit_engine(engine: Any, method: Any) -> OnSamples:
+def _check_priors(priors: Any) -> None:
+    for prior in priors if isinstance(priors, Sequence) else [priors]:
+        if not isinstance(prior, AbstractPrior) or not isinstance(priors, Sequence):
+            raise ValueError(f"`priors` must be a list of Normal(...) or Smooth(...), got {prior!r}.")
+
+
+def fit_engine(engine: Any, method: Any) -> Any:
     """Forward mode alone where nobody asks for the reverse: value and Jacobian then come from one pass."""
     alone = isinstance(method, LevenbergMarquardt)
     if engine is None:
         return _usual_engine(alone)
+    if isinstance(engine, Adaptive):
+        return engine
     return OnSamples(engine.solver, engine.substeps, engine.max_events, ForwardAlone() if alone else None)
 
 

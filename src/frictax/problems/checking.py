@@ -94,7 +94,7 @@ def _fitted_numbers(problem: Problem, place: Place, structure: fx.Structure) -> 
         limits = structure.bounds if objective is settings["objective"] else shared_limits(structure.bounds, structure.own)
 
         def posed(objective: Any = objective, own: Any = own, priors: Any = priors, limits: Any = limits) -> Any:
-            check_arguments(structure.model, records, objective, None, priors, None, fx.LevenbergMarquardt(), settings["starts"])
+            check_arguments(structure.model, records, objective, None, priors, structure.instruments)
             engine = fit_engine(None, fx.LevenbergMarquardt())
             arguments = (structure.free, own, objective, priors, structure.instruments, engine, settings["loss"], limits)
             return pose(structure.model, records, *arguments)[0]

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from frictax.fitting.result.printing import rounded
 from frictax.report.files import check_target, write_whole
 from frictax.report.style import prefixed
+from frictax.text import rounded
 
 BEGIN, END = "<!-- results: made by `frictax table`, not by hand -->", "<!-- end of results -->"
 _HEAD = ("machine", "law or structure", "parameters, with intervals", "left by the fit", "on what was not fitted")

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from frictax.fitting.problem.problem import SteadyPlan
 from frictax.fitting.problem.setup import channel_unit
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 from frictax.measurements.record import Record
 from frictax.measurements.units import quantity
 from frictax.report.style import CYCLE, FAINT, FORWARD, INK, plain, prefixed, style, zero_line
@@ -17,7 +17,7 @@ MEASURED, PREDICTED = FAINT, FORWARD
 _PANEL, _HEAD = 1.25, 0.9  # inch: of a panel, of what stands around them
 
 
-def draw_fit(found: FoundMachine, label: str | None = None, *, width: float = 7.5) -> Figure:
+def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) -> Figure:
     """Draw, for each measured output, the measurement (grey) with what the fitted machine gives (blue), and below it what is left.
 
     The runs are those of the fit's objective: one for a free run, one for each window of `Windows`.

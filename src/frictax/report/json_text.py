@@ -10,13 +10,14 @@ import numpy as np
 import frictax
 from frictax.analysis.selection.compare import Comparison
 from frictax.fitting.problem.steady import as_steady
-from frictax.fitting.result.found import Estimate, Found
+from frictax.fitting.result.estimates import Estimate
+from frictax.fitting.result.fit_result import FitResult
 from frictax.laws import AbstractLaw, Stribeck, Table
 
 FORMAT = 1  # goes up when a key changes its meaning or goes
 
 
-def found_json(found: Found, comparisons: Sequence[Comparison] = ()) -> str:
+def found_json(found: FitResult, comparisons: Sequence[Comparison] = ()) -> str:
     """A fit as JSON: estimates, covariance, residuals, criteria, warnings and the Modelica text.
 
     What is not known (nan) is null. Units are SI and stand beside each estimate.
@@ -35,7 +36,7 @@ def as_text(content: dict[str, Any]) -> str:
     return json.dumps(_finite(whole), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def _found(found: Found) -> dict[str, Any]:
+def _found(found: FitResult) -> dict[str, Any]:
     sweep, steady = found.sweep, as_steady(found.model)
     return {
         "sweep": {
@@ -56,7 +57,7 @@ def _found(found: Found) -> dict[str, Any]:
         "fixed": [{"name": e.name, "value": e.value, "unit": e.unit} for e in found.fixed],
         "covariance": found.covariance,
         "residuals": found.residuals,
-        "rms": found.rms,
+        "rms": found.rms_force,
         "noise_scale": found.noise_scale,
         "degrees_of_freedom": found.dof,
         "level": found.level,

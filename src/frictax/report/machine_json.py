@@ -7,7 +7,7 @@ import numpy as np
 
 from frictax.analysis.errors.uncertainty import usual
 from frictax.fitting.problem.setup import channel_unit
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 from frictax.measurements.record import Record
 from frictax.mechanism import Mechanism
 from frictax.parameters import parameters, rotational_unit
@@ -15,7 +15,7 @@ from frictax.report.json_text import as_text, estimate
 from frictax.signals import AbstractSignal
 
 
-def found_machine_json(found: FoundMachine) -> str:
+def found_machine_json(found: FitResult) -> str:
     """A fit to records as JSON: estimates, covariance, records, criteria, warnings and every parameter of the machine, with units.
 
     What is not known (nan) or has no end (inf) is null. The order is that of the fit and of the machine: equal fits give equal text.
@@ -58,7 +58,7 @@ def found_machine_json(found: FoundMachine) -> str:
     )
 
 
-def _parameters(found: FoundMachine) -> list[dict[str, Any]]:
+def _parameters(found: FitResult) -> list[dict[str, Any]]:
     """Every number of the machine that all records share, fitted or not."""
     fitted = {e.path.partition("[")[0].partition("@")[0] for e in found.estimates}
     known = {e.path: e.unit for e in found.estimates}
@@ -87,7 +87,7 @@ def parameter_unit(machine: Any, path: str, unit: str) -> str:
     return rotational_unit(unit) if turns else unit
 
 
-def _record(found: FoundMachine, label: str) -> dict[str, Any]:
+def _record(found: FitResult, label: str) -> dict[str, Any]:
     record = found.records[label]
     rms = found.rms[label]
     if not isinstance(record, Record):

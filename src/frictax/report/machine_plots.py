@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from frictax.analysis.contact_friction import law_values
+from frictax.analysis.friction_curve import law_values
 from frictax.analysis.replay.motion import Motion
 from frictax.contacts import Mode
 from frictax.contacts.contact import AbstractContact, AbstractPressed
-from frictax.fitting.result.fit_result import FoundMachine
-from frictax.fitting.result.found import Band
+from frictax.fitting.result.estimates import Band
+from frictax.fitting.result.fit_result import FitResult
 from frictax.measurements.filters import smooth
 from frictax.measurements.record import Record
 from frictax.report.style import BACKWARD, CYCLE, FAINT, FORWARD, INK, MODES, prefixed
@@ -23,7 +23,7 @@ _FONT = {"family": "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial
 _AXIS = {"showgrid": True, "gridcolor": "#eceef1", "zeroline": True, "zerolinecolor": "#c9cdd3", "linecolor": FAINT, "ticks": "outside"}
 
 
-def friction_plot(found: FoundMachine, uncertainty: Any, study: Any) -> dict[str, Any] | None:
+def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, Any] | None:
     """The friction of each contact over speed, with the band of its errors and what the data ask for; None where there is none.
 
     Forces stand before torques, and these before the coefficients of brakes and clutches: the first kind that there is, is drawn.
@@ -62,7 +62,7 @@ def friction_plot(found: FoundMachine, uncertainty: Any, study: Any) -> dict[str
     return {"data": traces, "layout": layout}
 
 
-def motion_plots(found: FoundMachine, label: str, motion: Motion) -> list[tuple[str, dict[str, Any]]]:
+def motion_plots(found: FitResult, label: str, motion: Motion) -> list[tuple[str, dict[str, Any]]]:
     """A record beside the free run: the whole, and a stretch around the longest standstill with every sample; each with a caption."""
     record = found.records[label]
     whole = _motion(record, motion, np.arange(record.n), thin=True)
@@ -267,7 +267,7 @@ def _unit(record: Record, name: str) -> str:
     return "rad/s" if name.endswith("w") else "m/s"
 
 
-def _contacts(found: FoundMachine) -> dict[str, Any]:
+def _contacts(found: FitResult) -> dict[str, Any]:
     """The contacts that have a friction of their own over speed."""
     machine = found.model
     if hasattr(machine, "named_parts"):
@@ -277,7 +277,7 @@ def _contacts(found: FoundMachine) -> dict[str, Any]:
     return {name: part for name, part in parts.items() if isinstance(part, AbstractContact)}
 
 
-def _unit_of(found: FoundMachine, part: Any, study: Any) -> str:
+def _unit_of(found: FitResult, part: Any, study: Any) -> str:
     """N or N.m of what a contact's law gives, "" for the coefficient of one that is pressed on."""
     if isinstance(part, AbstractPressed):
         return ""
@@ -305,7 +305,7 @@ def _measured(study: Any, contacts: Mapping[str, Any]) -> tuple[np.ndarray, np.n
     return v, f - np.concatenate([s.e for s in series])
 
 
-def _top_speed(found: FoundMachine, study: Any) -> float:
+def _top_speed(found: FitResult, study: Any) -> float:
     speeds = [np.max(np.abs(s.v)) for s in (study.series if study is not None else ()) if s.v is not None]
     if not speeds:
         speeds = [

@@ -15,10 +15,9 @@ from frictax.analysis.replay.motion import Motion
 from frictax.analysis.selection.structures_text import structures_rows
 from frictax.fitting.problem.objectives import FreeRun
 from frictax.fitting.problem.setup import channel_unit
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import Knowledge
-from frictax.fitting.result.machine_text import record_warnings
-from frictax.fitting.result.printing import rounded
+from frictax.fitting.result.text import record_warnings
 from frictax.measurements.record import Record
 from frictax.report.files import write_whole
 from frictax.report.machine_plots import as_json, friction_plot, motion_plots, profile_plot, waterfall_plot
@@ -27,6 +26,7 @@ from frictax.report.structures_figure import draw_held_out, draw_laws
 from frictax.report.style import prefixed
 from frictax.report.sweep_report import GENERATOR, check_report, correlation_cells, pictures
 from frictax.report.versions import versions
+from frictax.text import rounded
 
 _LACKS = {
     "whiteness": "it remembers itself",
@@ -39,7 +39,7 @@ _LACKS = {
 
 
 def write_machine_report(
-    found: FoundMachine,
+    found: FitResult,
     path: str | Path,
     comparison: Any = None,
     title: str | None = None,
@@ -91,7 +91,7 @@ def write_machine_report(
 
 
 def machine_report_text(
-    found: FoundMachine,
+    found: FitResult,
     *,
     title: str,
     uncertainty: Any,
@@ -175,14 +175,14 @@ def _library() -> str:
     return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8").replace("</script", "<\\/script")
 
 
-def _lead(found: FoundMachine, comparison: Any) -> str:
+def _lead(found: FitResult, comparison: Any) -> str:
     kind = type(found.problem.objective).__name__
     chosen = "" if comparison is None else f" Of {len(comparison.rows)} structures, {comparison.best.name!r} was chosen."
     samples = sum(r.n for r in found.records.values())
     return f"{len(found.estimates)} numbers from {samples} samples of {', '.join(found.records)}, by {kind}.{chosen}"
 
 
-def _parameters(found: FoundMachine, uncertainty: Any) -> list[dict[str, str]]:
+def _parameters(found: FitResult, uncertainty: Any) -> list[dict[str, str]]:
     out = []
     for e in uncertainty.estimates:
         known, ratio = found.identifiability.knowledge.get(e.name), uncertainty.ratio[e.name]
@@ -202,7 +202,7 @@ def _parameters(found: FoundMachine, uncertainty: Any) -> list[dict[str, str]]:
     return out
 
 
-def _quality(found: FoundMachine) -> str:
+def _quality(found: FitResult) -> str:
     parts = []
     for label, channels in found.rms.items():
         for name, value in channels.items():
@@ -212,7 +212,7 @@ def _quality(found: FoundMachine) -> str:
     return "Left by the fit: " + "; ".join(parts) + f". Condition {found.identifiability.condition:.3g}."
 
 
-def _warnings(found: FoundMachine, study: Any) -> list[str]:
+def _warnings(found: FitResult, study: Any) -> list[str]:
     out = [*found.warnings, *record_warnings(found.records)]
     if study is not None:
         out += list(study.notes)
@@ -265,7 +265,7 @@ def _study(study: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _measured(found: FoundMachine, citation: str) -> list[tuple[str, str]]:
+def _measured(found: FitResult, citation: str) -> list[tuple[str, str]]:
     out = [("source", citation)] if citation else []
     for label, r in found.records.items():
         if isinstance(r, Record):
@@ -277,7 +277,7 @@ def _measured(found: FoundMachine, citation: str) -> list[tuple[str, str]]:
     return out
 
 
-def _modelica(found: FoundMachine) -> str:
+def _modelica(found: FitResult) -> str:
     try:
         return found.to_modelica_modifiers()
     except ValueError as why:

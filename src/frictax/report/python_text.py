@@ -7,7 +7,7 @@ import numpy as np
 
 from frictax.fitting.problem.losses import Squares
 from frictax.fitting.problem.steady import as_steady
-from frictax.fitting.result.found import Found
+from frictax.fitting.result.fit_result import FitResult
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
 from frictax.measurements.sweep import Sweep
 from frictax.parameters import parameters
@@ -15,7 +15,7 @@ from frictax.parameters import parameters
 MOST_ROWS = 200  # of data in a text that people read
 
 
-def python_text(found: Found) -> str:
+def python_text(found: FitResult) -> str:
     """The sweep's rows, the fitted model and, where all of a usual law was fitted from the data's own start, the call that fits it.
 
     Run from top to bottom it defines `sweep`, `model` and perhaps `found`. Numbers are SI and have all their digits.
@@ -51,7 +51,7 @@ def _row(name: str, values: np.ndarray) -> list[str]:
     return textwrap.wrap(text, 120, initial_indent="    ", subsequent_indent="        ")
 
 
-def _model(found: Found) -> str:
+def _model(found: FitResult) -> str:
     steady = as_steady(found.model)
     if steady is not found.model:
         return _law(steady.f_pos)
@@ -69,7 +69,7 @@ def _law(law: AbstractLaw) -> str:
     return f"{'fx.' if isinstance(law, Coulomb | Stribeck) else ''}{type(law).__name__}({', '.join(values)})"
 
 
-def _call(found: Found) -> str:
+def _call(found: FitResult) -> str:
     """The fit from the data's own start: only where nothing but the law's form was the user's."""
     steady, sweep = as_steady(found.model), found.sweep
     held = {e.path.rpartition(".")[2] for e in found.fixed} - {"peak", "v"}

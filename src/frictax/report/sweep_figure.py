@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from frictax.analysis.selection.compare import Comparison
-from frictax.fitting.result.found import Found
+from frictax.fitting.result.fit_result import FitResult
 from frictax.measurements.units import Unit
 from frictax.report.style import BACKWARD, FORWARD, INK, plain, style, zero_line
 
@@ -18,7 +18,7 @@ _DASHES = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 3)), (0, (
 _POINTS = 161  # of a curve
 
 
-def draw_sweep(found: Found, comparison: Comparison | Sequence[Comparison] | None = None, *, width: float = 7.5) -> Figure:
+def draw_sweep(found: FitResult, comparison: Comparison | Sequence[Comparison] | None = None, *, width: float = 7.5) -> Figure:
     """Draw the measured points with error bars, the fitted law with its confidence band, and the residuals below.
 
     Each direction has a column of its own; forces are drawn against the motion (times -1 for v < 0), so that the two can be compared.
@@ -62,7 +62,7 @@ def draw_sweep(found: Found, comparison: Comparison | Sequence[Comparison] | Non
     return figure
 
 
-def bars_in_words(found: Found) -> str:
+def bars_in_words(found: FitResult) -> str:
     """What the error bars of the picture are."""
     if found.sweep.sigma_known:
         return "1 standard deviation, as given with the data"
@@ -86,7 +86,7 @@ class _Side:
     band: Any
 
 
-def _sides(found: Found) -> list[_Side]:
+def _sides(found: FitResult) -> list[_Side]:
     sweep = found.sweep
     fastest = 1.03 * float(np.max(np.abs(sweep.velocity)))
     ways = [way for way in (-1, 1) if np.any(sweep.direction == way)]
@@ -104,14 +104,14 @@ def _sides(found: Found) -> list[_Side]:
     return sides
 
 
-def _curve(axes: Axes, found: Found, side: _Side) -> None:
+def _curve(axes: Axes, found: FitResult, side: _Side) -> None:
     v, band = side.grid / side.velocity.si, side.band
     ends = [side.way * y / side.force.si for y in (band.lower, band.upper)]
     axes.fill_between(v, *ends, color=side.colour, alpha=0.2, lw=0, label=f"{100 * band.level:g} % confidence band")
     axes.plot(v, side.way * band.force / side.force.si, color=side.colour, lw=1.8, label=f"fitted {type(found.law).__name__} law")
 
 
-def _points(axes: Axes, found: Found, side: _Side) -> None:
+def _points(axes: Axes, found: FitResult, side: _Side) -> None:
     sweep, noise = found.sweep, noise_of_rows(found)
     sliding, began = side.rows & ~sweep.breakaway, side.rows & sweep.breakaway
     for rows, marker, label in ((sliding, side.marker, "measured"), (began, "D", "motion began")):
@@ -129,7 +129,7 @@ def _bars(axes: Axes, x: np.ndarray, y: np.ndarray, error: np.ndarray, marker: s
     )  # fmt: skip
 
 
-def _others(axes: Axes, found: Found, side: _Side, comparison: Any) -> None:
+def _others(axes: Axes, found: FitResult, side: _Side, comparison: Any) -> None:
     names = dict.fromkeys(row.name for made in comparisons(comparison) for row in made.rows)
     dashes = dict(zip(names, _DASHES * len(names), strict=False))
     for made in comparisons(comparison):
@@ -142,19 +142,19 @@ def _others(axes: Axes, found: Found, side: _Side, comparison: Any) -> None:
             axes.plot(side.grid / side.velocity.si, f, color="#4D4D4D", lw=0.9, ls=dashes[row.name], label=plain(row.name))
 
 
-def _same_curve(one: Found, other: Found, side: _Side) -> bool:
+def _same_curve(one: FitResult, other: FitResult, side: _Side) -> bool:
     a, b = one.predict(side.grid), other.predict(side.grid)
     return bool(np.max(np.abs(a - b)) <= 0.01 * np.max(np.abs(b)))
 
 
-def _residuals(axes: Axes, found: Found, side: _Side) -> None:
+def _residuals(axes: Axes, found: FitResult, side: _Side) -> None:
     zero_line(axes)
     rows = side.rows
     v, r = found.sweep.velocity[rows] / side.velocity.si, side.way * found.residuals[rows] / side.force.si
     _bars(axes, v, r, noise_of_rows(found)[rows] / side.force.si, side.marker, None)
 
 
-def _limits(grid: Any, found: Found, sides: list[_Side]) -> None:
+def _limits(grid: Any, found: FitResult, sides: list[_Side]) -> None:
     """The points, their bars and the curve set the scale; a band that grows without end does not."""
     noise, unit = noise_of_rows(found), sides[0].force.si
     f = found.sweep.force * found.sweep.direction
@@ -172,7 +172,7 @@ def _limits(grid: Any, found: Found, sides: list[_Side]) -> None:
         axes.tick_params(axis="y", length=0)
 
 
-def noise_of_rows(found: Found) -> np.ndarray:
+def noise_of_rows(found: FitResult) -> np.ndarray:
     """One standard deviation of each row [N or N.m]."""
     sigma = found.sweep.sigma
     return np.full(found.n, found.noise_scale) if sigma is None else found.noise_scale * sigma
@@ -183,7 +183,7 @@ def comparisons(comparison: Any) -> list[Comparison]:
     return [] if comparison is None else [comparison] if isinstance(comparison, Comparison) else list(comparison)
 
 
-def _legend(figure: Figure, found: Found, panels: list[Axes], width: float) -> None:
+def _legend(figure: Figure, found: FitResult, panels: list[Axes], width: float) -> None:
     entries = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     legend = figure.legend(
         list(entries.values()), list(entries), loc="outside upper left", ncols=3 if width > 5 else 2, handlelength=2.2, columnspacing=1.4,

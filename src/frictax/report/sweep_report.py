@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 import frictax
 from frictax.analysis.selection.compare import Comparison
 from frictax.contacts import Mode
-from frictax.fitting.result.found import Found
-from frictax.fitting.result.printing import found_rows
+from frictax.fitting.result.fit_result import FitResult
+from frictax.fitting.result.text import found_rows
 from frictax.measurements import units
 from frictax.report import words
 from frictax.report.files import check_target, write_whole
@@ -33,7 +33,7 @@ _WIDE, _NARROW = 7.5, 4.2  # inch: for a page, for a phone
 
 
 def write_sweep_report(
-    found: Found,
+    found: FitResult,
     path: str | Path,
     comparison: Comparison | Sequence[Comparison] | None = None,
     simulation: Trajectory | Figure | None = None,
@@ -65,7 +65,7 @@ def write_sweep_report(
 
 
 def sweep_report_text(
-    found: Found,
+    found: FitResult,
     comparison: Comparison | Sequence[Comparison] | None = None,
     simulation: Trajectory | Figure | None = None,
     title: str | None = None,
@@ -124,7 +124,7 @@ def _template() -> Any:
     return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined).get_template("sweep.html.j2")
 
 
-def _lead(found: Found) -> str:
+def _lead(found: FitResult) -> str:
     ways = "each direction has a law of its own" if len(words.formulas(found)) > 1 else ""
     kind = type(found.law).__name__
     text = f"{kind} friction from {found.n} measured rows" + (f"; {ways}" if ways else "")
@@ -132,13 +132,13 @@ def _lead(found: Found) -> str:
     return text + (f". Not identifiable: {', '.join(unknown)}." if unknown else ".")
 
 
-def _parameters(found: Found) -> list[dict[str, str]]:
+def _parameters(found: FitResult) -> list[dict[str, str]]:
     keys = ("name", "value", "unit", "error", "interval")
     rows = zip(found_rows(found), (*found.estimates, *found.fixed), strict=True)
     return [dict(zip(keys, row, strict=True)) | {"meaning": words.meaning(e.path)} for row, e in rows]
 
 
-def _caption(found: Found, made: list[Comparison]) -> str:
+def _caption(found: FitResult, made: list[Comparison]) -> str:
     what = "torque" if found.sweep.rotational else "force"
     text = f"Band: where the curve lies with {100 * found.level:g} % confidence, point by point. "
     if np.any(found.sweep.direction < 0):
@@ -152,7 +152,7 @@ def _comparison(one: Comparison, several: bool) -> dict[str, Any]:
         {
             "name": row.name,
             "numbers": len(row.found.estimates),
-            "rms": f"{row.found.rms / force.si:.3g}",
+            "rms": f"{row.found.rms_force / force.si:.3g}",
             "left_out": f"{row.left_out / force.si:.3g}" if np.isfinite(row.left_out) else "",
             "aicc": f"{row.found.aicc:.1f}",
             "bic": f"{row.found.bic:.1f}",
@@ -165,7 +165,7 @@ def _comparison(one: Comparison, several: bool) -> dict[str, Any]:
     return {"caption": way if several or not one.sweep.both_directions else "", "unit": force.name, "rows": rows, "reason": one.reason}
 
 
-def _simulation(simulation: Any, found: Found) -> dict[str, Any] | None:
+def _simulation(simulation: Any, found: FitResult) -> dict[str, Any] | None:
     if simulation is None:
         return None
     if isinstance(simulation, Figure):
@@ -210,7 +210,7 @@ def correlation_cells(c: Any, names: Sequence[str]) -> list[dict[str, Any]]:
     return [{"name": name, "cells": [cell(float(c[i, j]), i == j) for j in range(len(c))]} for i, name in enumerate(names)]
 
 
-def _rows(found: Found) -> list[dict[str, str]]:
+def _rows(found: FitResult) -> list[dict[str, str]]:
     sweep, force = found.sweep, found.shown_force
     if found.n > MOST_ROWS:
         return []

@@ -5,13 +5,13 @@ from rich.table import Table
 from rich.text import Text
 
 from frictax.analysis.selection.compare import Comparison
-from frictax.fitting.result.found import Found
+from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import Knowledge
-from frictax.fitting.result.printing import found_rows
+from frictax.fitting.result.text import found_rows
 from frictax.report import words
 
 
-def found_table(found: Found) -> Group:
+def found_table(found: FitResult) -> Group:
     """Parameters with errors and intervals, how well the law fits, and warnings."""
     table = _table(f"{type(found.law).__name__} friction of {found.sweep.name}")
     for head in ("parameter", "value", "unit", "std. error"):
@@ -33,7 +33,7 @@ def comparison_table(comparison: Comparison) -> Group:
     table.add_column("")
     for row in comparison.rows:
         fit, best = row.found, row is comparison.best
-        cells = (f"{fit.rms / force.si:.3g}", f"{row.left_out / force.si:.3g}", f"{fit.aicc:.1f}", f"{fit.bic:.1f}")
+        cells = (f"{fit.rms_force / force.si:.3g}", f"{row.left_out / force.si:.3g}", f"{fit.aicc:.1f}", f"{fit.bic:.1f}")
         remark = "chosen" if best else row.remark
         table.add_row(*(Text(cell, style="bold" if best else "") for cell in (row.name, str(len(fit.estimates)), *cells, remark)))
     return Group(table, Text(comparison.reason))

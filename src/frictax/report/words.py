@@ -6,7 +6,7 @@ import numpy as np
 
 from frictax.fitting.problem.losses import Squares
 from frictax.fitting.problem.steady import as_steady
-from frictax.fitting.result.found import Found
+from frictax.fitting.result.fit_result import FitResult
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
 from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import Unit
@@ -43,7 +43,7 @@ def formula(law: AbstractLaw) -> str:
     return f"f(v) of the law {type(law).__name__}"
 
 
-def formulas(found: Found) -> list[str]:
+def formulas(found: FitResult) -> list[str]:
     """The fitted laws, one line each."""
     steady = as_steady(found.model)
     if steady.f_neg is None:
@@ -80,7 +80,7 @@ def way(sweep: Sweep) -> str:
     return "both directions" if sweep.both_directions else "forward, v > 0" if sweep.direction[0] > 0 else "backward, v < 0"
 
 
-def quality(found: Found) -> str:
+def quality(found: FitResult) -> str:
     """How well the law fits, in one sentence."""
     force = found.shown_force
     noise = f"the noise {found.noise_scale / force.si:.3g} {force.name}"
@@ -91,7 +91,7 @@ def quality(found: Found) -> str:
     loss = "least squares" if isinstance(found.loss, Squares) else f"the loss {type(found.loss).__name__}"
     end = "" if found.converged else " It did not converge."
     return (
-        f"The misfit is {found.rms / force.si:.3g} {force.name} (root mean square), {noise}, with {found.n} rows and {found.dof} "
+        f"The misfit is {found.rms_force / force.si:.3g} {force.name} (root mean square), {noise}, with {found.n} rows and {found.dof} "
         f"degrees of freedom; AICc {found.aicc:.1f}, BIC {found.bic:.1f}. Fitted by {type(found.method).__name__} with {loss}.{end}"
     )
 

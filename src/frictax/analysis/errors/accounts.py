@@ -9,9 +9,9 @@ from jaxtyping import Float
 
 from frictax.analysis.errors.refits import Samples
 from frictax.fitting.problem.problem import Problem
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.covariance import inverse_gram
+from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.spread import Spread, alike
-from frictax.fitting.search.estimation import inverse_gram
 
 
 class AbstractErrors(eqx.Module):
@@ -22,21 +22,22 @@ class AbstractErrors(eqx.Module):
         del problem
 
     @abc.abstractmethod
-    def spread(self, found: FoundMachine) -> Spread:
+    def spread(self, found: FitResult) -> Spread:
         """What it makes of a fit."""
 
 
 class White(AbstractErrors):
     """Residuals that do not depend on each other: what a fit prints, but for one on `Windows`."""
 
-    def spread(self, found: FoundMachine) -> Spread:
-        return Spread(found.full_covariance, alike(found.dof), None, "residuals taken as white")
+    def spread(self, found: FitResult) -> Spread:
+        dof = np.inf if found.problem.noise_known else found.dof
+        return Spread(found.full_covariance, alike(dof), None, "residuals taken as white")
 
 
-def scored(found: FoundMachine) -> tuple[Float[np.ndarray, " n"], float]:
+def scored(found: FitResult) -> tuple[Float[np.ndarray, " n"], float]:
     """The residuals as they pull at the estimates, and the mean slope of that pull by them: those
     of squares as they are, and 1."""
-    loss, noise, r = found.problem.loss, found.noise_scale, found.residuals
+    loss, noise, r = found.problem.loss, found.noise_scale, found.full_residuals
     if loss.rounds == 1:
         return r, 1.0
     counted = Samples(found.problem).counted
@@ -44,12 +45,12 @@ def scored(found: FoundMachine) -> tuple[Float[np.ndarray, " n"], float]:
     return noise * np.asarray(loss.score(jnp.asarray(r / noise))), slope
 
 
-def gradients(found: FoundMachine) -> tuple[Float[np.ndarray, "q q"], Float[np.ndarray, "n q"]]:
+def gradients(found: FitResult) -> tuple[Float[np.ndarray, "q q"], Float[np.ndarray, "n q"]]:
     """The inverse of the Hessian of half the sum of squares (or of the loss), 0 for numbers at a
     bound; and each residual's gradient."""
-    jacobian, noise = found.full_jacobian[: len(found.residuals)], found.noise_scale
+    jacobian, noise = found.full_jacobian[: found.n], found.noise_scale
     norms, (r, slope) = np.linalg.norm(found.full_jacobian, axis=0), scored(found)
-    bread = inverse_gram(found.full_jacobian, norms, found.active, np) / slope
+    bread = inverse_gram(found.full_jacobian, norms, found.active) / slope
     # A residual that a parameter has to itself is made 0 by the fit: it says nothing of how large
     # it was.
     leverage = np.clip(np.einsum("ij,jk,ik->i", jacobian, bread, jacobian), 0.0, 1.0)

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 
 from frictax.analysis.errors.accounts import AbstractErrors, scored
 from frictax.fitting.problem.problem import Problem, SteadyPlan
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import listed
 from frictax.fitting.result.spread import Spread
 
@@ -40,9 +40,9 @@ class Clustered(AbstractErrors):
                 f"{type(problem.objective).__name__} has none. Fit on `Windows`, or take `HAC()`."
             )
 
-    def spread(self, found: FoundMachine) -> Spread:
+    def spread(self, found: FitResult) -> Spread:
         self.check(found.problem)
-        (r, slope), rows = scored(found), len(found.residuals)
+        (r, slope), rows = scored(found), found.n
         jacobian, follow = _without_starts(found)
         cluster, windows, single = _clusters(found.problem)
         covariance, dof = bias_reduced(
@@ -148,7 +148,7 @@ def _clusters(problem: Problem) -> tuple[Int[np.ndarray, " n"], int, int]:
 
 
 def _without_starts(
-    found: FoundMachine,
+    found: FitResult,
 ) -> tuple[Float[np.ndarray, "n p"], Float[np.ndarray, "q p"]]:
     """The Jacobian by what is no start of a window, less what such starts could explain as well,
     0 for numbers at a bound; and how far all numbers move with these, starts as the fit has them.
@@ -176,14 +176,14 @@ def _without_starts(
     return jacobian, follow
 
 
-def _of_starts(found: FoundMachine, follow: np.ndarray) -> Float[np.ndarray, "q q"]:
+def _of_starts(found: FitResult, follow: np.ndarray) -> Float[np.ndarray, "q q"]:
     """What is not known of the starts of windows even where all else is, for white residuals."""
     hidden = np.asarray([u.hidden for u in found.problem.unknowns for _ in u.names])
     white = found.full_covariance - follow @ found.full_covariance[np.ix_(~hidden, ~hidden)] @ follow.T
     return np.where(np.outer(hidden, hidden), white, 0.0)
 
 
-def _doubts(found: FoundMachine, windows: int, dof: Callable[[np.ndarray], np.ndarray]) -> tuple[str, ...]:
+def _doubts(found: FitResult, windows: int, dof: Callable[[np.ndarray], np.ndarray]) -> tuple[str, ...]:
     """Sentences where windows are too few."""
     if windows < _FEW:
         return (

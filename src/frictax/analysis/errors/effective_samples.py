@@ -4,10 +4,10 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.analysis.errors.refits import Samples
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 
 
-def effective_samples(found: FoundMachine) -> float:
+def effective_samples(found: FitResult) -> float:
     """n / (1 + 2 sum of the autocorrelations) of the residuals in the order of time, summed over records.
 
     A residual that remembers its past tells again what is known: of 1000 samples a second with a memory of 50 ms some 10 count. The sum of
@@ -22,7 +22,7 @@ def effective_samples(found: FoundMachine) -> float:
         channels = np.asarray(plan.weight).shape[-1]
         column = np.arange(samples.record.size)[mine] - int(np.argmax(samples.record == i))
         for c in range(channels):
-            r = found.residuals[mine][column % channels == c]
+            r = found.full_residuals[mine][column % channels == c]
             out += r.size / memory(r)
     return max(out, len(found.estimates) + 2.0)
 

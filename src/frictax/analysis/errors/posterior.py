@@ -8,16 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.contact_friction import friction_at
 from frictax.analysis.errors.effective_samples import effective_samples
+from frictax.analysis.friction_curve import friction_at
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.record_fit import speaker
-from frictax.fitting.result.fit_result import FoundMachine
-from frictax.fitting.result.found import Band, Estimated
+from frictax.fitting.result.estimates import Band, Estimated
+from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import Knowledge, listed
-from frictax.fitting.result.printing import rounded, table
 from frictax.fitting.search.methods import LevenbergMarquardt
 from frictax.handover import Verb
+from frictax.text import rounded, table
 
 _CURVES = 400  # draws that a band of friction is made of
 
@@ -37,7 +37,7 @@ class Posterior(Estimated):
     `r_hat` and `ess`.
     """
 
-    found: "FoundMachine"
+    found: "FitResult"
     estimates: tuple[Any, ...]
     covariance: Float[np.ndarray, "p p"]
     draws: Float[np.ndarray, "c n p"]
@@ -83,7 +83,7 @@ class Posterior(Estimated):
 
 
 def posterior(
-    found: FoundMachine,
+    found: FitResult,
     *,
     draws: Any = 1000,
     warmup: Any = 1000,
@@ -173,7 +173,7 @@ def _ends(level: float) -> tuple[float, float, float]:
     return (0.5 - level / 2, 0.5, 0.5 + level / 2)
 
 
-def _frame(found: FoundMachine, n: float) -> Any:
+def _frame(found: FitResult, n: float) -> Any:
     """What the fit knows, as the chains' first frame; of numbers at a bound, about as far from it as the data allow."""
     from frictax.analysis.errors.nuts import Frame
 
@@ -200,7 +200,7 @@ def _diagnosed(draws: Float[np.ndarray, "c n p"]) -> tuple[np.ndarray, np.ndarra
     return np.atleast_1d(np.asarray(rhat(jnp.asarray(draws)))), np.atleast_1d(np.asarray(ess_bulk(jnp.asarray(draws))))
 
 
-def _check(found: FoundMachine, draws: Any, warmup: Any, chains: Any, samples: Any, level: Any) -> None:
+def _check(found: FitResult, draws: Any, warmup: Any, chains: Any, samples: Any, level: Any) -> None:
     try:
         import blackjax  # noqa: F401
     except ImportError:

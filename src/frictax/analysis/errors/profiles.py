@@ -11,8 +11,8 @@ from frictax.analysis.errors.accounts import AbstractErrors, White
 from frictax.analysis.errors.refits import held
 from frictax.analysis.errors.uncertainty import Uncertainty, usual
 from frictax.fitting.problem.problem import bounds, upper_bounds
-from frictax.fitting.result.fit_result import FoundMachine
-from frictax.fitting.result.found import quantile
+from frictax.fitting.result.estimates import quantile
+from frictax.fitting.result.fit_result import FitResult
 from frictax.parameters import UnknownName
 
 _NEAR = 1e-3  # of the threshold's root: where the search for an end of the interval stops
@@ -63,7 +63,7 @@ class ProfilePair:
     level: float
 
 
-def profile_of(found: FoundMachine, path: str | tuple[str, str], **options: Any) -> "Profile | ProfilePair":
+def profile_of(found: FitResult, path: str | tuple[str, str], **options: Any) -> "Profile | ProfilePair":
     """The profile likelihood of one fitted number, or of a pair: options are those of `profile` and `profile_pair`."""
     if isinstance(path, str):
         return profile(found, path, **options)
@@ -74,7 +74,7 @@ def profile_of(found: FoundMachine, path: str | tuple[str, str], **options: Any)
     return profile_pair(found, path, **options)
 
 
-def profile(found: FoundMachine, path: str, by: AbstractErrors | Uncertainty | None = None, level: float | None = None) -> Profile:
+def profile(found: FitResult, path: str, by: AbstractErrors | Uncertainty | None = None, level: float | None = None) -> Profile:
     """Hold one number at values left and right of its estimate, fit all others anew at each, and find where the misfit becomes too large.
 
     The interval holds what a linearised one does not know: that the misfit is no parabola, and that a number cannot lie beyond the bound
@@ -141,7 +141,7 @@ def profile(found: FoundMachine, path: str, by: AbstractErrors | Uncertainty | N
 
 
 def profile_pair(
-    found: FoundMachine,
+    found: FitResult,
     paths: tuple[str, str],
     by: AbstractErrors | Uncertainty | None = None,
     level: float | None = None,
@@ -174,7 +174,7 @@ def profile_pair(
 class _Held:
     """The likelihood ratio with some numbers held, each search begun where the one before ended; `seen`: value, cost, all numbers."""
 
-    def __init__(self, found: FoundMachine, places: list[int], stretch: float) -> None:
+    def __init__(self, found: FitResult, places: list[int], stretch: float) -> None:
         self.found, self.places, self.stretch = found, places, stretch
         self.z = np.asarray(found.z)
         self.noise = np.float64(found.noise_scale if found.problem.loss.rounds > 1 or found.problem.priors else 1.0)
@@ -228,7 +228,7 @@ def _end(at: Callable[[list[float]], float], best: float, step: float, bound: fl
     return x if outside is not None else bound
 
 
-def _place(found: FoundMachine, path: str) -> tuple[int, Any]:
+def _place(found: FitResult, path: str) -> tuple[int, Any]:
     known = {e.name: e for e in found.estimates}
     if path not in known:
         raise UnknownName(f"`profile`: {path!r} was not fitted. Fitted are: {', '.join(known)}.")
@@ -236,14 +236,14 @@ def _place(found: FoundMachine, path: str) -> tuple[int, Any]:
     return names.index(path), known[path]
 
 
-def _level(found: FoundMachine, level: float | None) -> float:
+def _level(found: FitResult, level: float | None) -> float:
     level = found.level if level is None else level
     if not 0.5 < level < 1:
         raise ValueError(f"`level` of a profile must lie between 0.5 and 1, got {level}. Write 0.95 for 95 %.")
     return level
 
 
-def _stretch(found: FoundMachine, places: list[int], by: AbstractErrors | Uncertainty | None) -> tuple[float, float]:
+def _stretch(found: FitResult, places: list[int], by: AbstractErrors | Uncertainty | None) -> tuple[float, float]:
     """How many times larger than for white residuals the variance of some numbers is, or of what of them is told worst, and the least
     degrees of freedom of its account."""
     account = by.by if isinstance(by, Uncertainty) else usual(found.problem) if by is None else by

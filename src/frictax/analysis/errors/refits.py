@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.executable_cache import kept
-from frictax.fitting.problem.problem import Problem, SteadyPlan
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.problem.problem import Problem
+from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.levenberg_marquardt import begin, descend
 from frictax.fitting.search.methods import LevenbergMarquardt
 from frictax.fitting.search.multistart import advanced
@@ -28,16 +28,11 @@ class Samples:
     def __init__(self, problem: Problem) -> None:
         records, samples, counted, sizes = [], [], [], []
         for i, plan in enumerate(problem.plans):
-            weight = np.asarray(plan.weight)
-            if isinstance(plan, SteadyPlan):
-                at, size = np.arange(weight.size), weight.size
-            else:
-                rows = np.arange(weight.shape[0]) if plan.rows is None else np.asarray(plan.rows)
-                at, size = np.broadcast_to(rows[..., None], weight.shape), int(rows.max()) + 1
+            weight, at = np.asarray(plan.weight), plan.samples()
             records.append(np.full(weight.size, i))
             samples.append(np.ravel(at))
             counted.append(np.ravel(weight) > 0)
-            sizes.append(size)
+            sizes.append(int(at.max()) + 1)
         self.record, self.sample, self.counted = (np.concatenate(x) for x in (records, samples, counted))
         self.sizes = tuple(sizes)
 
@@ -50,10 +45,13 @@ class Samples:
         return out
 
 
-def refitted(found: FoundMachine, counts: Float[np.ndarray, "k m"]) -> tuple[Float[np.ndarray, "k q"], np.ndarray]:
+def refitted(
+    found: FitResult, counts: Float[np.ndarray, "k m"], z: np.ndarray | None = None
+) -> tuple[Float[np.ndarray, "k q"], np.ndarray]:
     """All fitted numbers of k fits, in each of which residual j counts `counts` times; and whether each came to an end.
 
-    By the program that is compiled for the fit itself, as many at a time as there are processors.
+    From the fit's end, or from the coordinates `z`, by the program that is compiled for the fit itself, as many at a time as there are
+    processors.
     """
     problem = found.problem
     noise = float(found.noise_scale) if problem.loss.rounds > 1 or problem.priors else 1.0
@@ -65,7 +63,7 @@ def refitted(found: FoundMachine, counts: Float[np.ndarray, "k m"]) -> tuple[Flo
         roots = [np.reshape(x, s) for x, s in zip(np.split(np.sqrt(count), ends), shapes, strict=True)]
         new = [np.asarray(p.weight) * root for p, root in zip(problem.plans, roots, strict=True)]
         mine = eqx.tree_at(lambda p: [plan.weight for plan in p.plans], problem, new)
-        end = advanced(mine, method, begin(found.z, problem.rows()), _STEPS, noise, float(found.dof))
+        end = advanced(mine, method, begin(found.z if z is None else z, problem.rows()), _STEPS, noise, float(found.dof))
         return np.asarray(end.x), bool(end.settled)
 
     first = one(counts[0])  # by itself: it may compile

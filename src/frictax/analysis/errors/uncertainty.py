@@ -4,23 +4,20 @@ import dataclasses
 from typing import Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.contact_friction import friction_at
 from frictax.analysis.errors.accounts import AbstractErrors, White, gradients
 from frictax.analysis.errors.clusters import Clustered, has_windows
 from frictax.analysis.errors.hac_covariance import long_run_covariance
 from frictax.analysis.errors.refits import Samples, refitted
+from frictax.analysis.friction_curve import friction_band
 from frictax.fitting.problem.problem import Problem, SteadyPlan, bounds, upper_bounds
-from frictax.fitting.result.fit_result import FoundMachine
-from frictax.fitting.result.found import Band, Estimate, Estimated
+from frictax.fitting.result.estimates import Band, Estimate, Estimated
+from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import Knowledge
-from frictax.fitting.result.printing import rounded, table
 from frictax.fitting.result.spread import Spread, alike
-from frictax.parameters import UnknownName
+from frictax.text import rounded, table
 
 
 class HAC(AbstractErrors):
@@ -41,7 +38,7 @@ class HAC(AbstractErrors):
         if self.bandwidth is not None and not self.bandwidth > 0:
             raise ValueError(f"`HAC.bandwidth` must be > 0 s, got {self.bandwidth}. Leave it out to have it chosen.")
 
-    def spread(self, found: FoundMachine) -> Spread:
+    def spread(self, found: FitResult) -> Spread:
         problem, (bread, pulls) = found.problem, gradients(found)
         scale = np.sqrt(np.where(np.diag(bread) > 0, np.diag(bread), 1.0))
         size, directions = np.linalg.eigh(bread / np.outer(scale, scale))  # whatever the units
@@ -60,7 +57,7 @@ class HAC(AbstractErrors):
             summed, width = long_run_covariance(scores @ turn, None if self.bandwidth is None else self.bandwidth / step)
             meat += len(scores) * summed
             widths.append(width * step)
-        known = found.full_jacobian[len(found.residuals) :] @ turn * found.noise_scale  # what priors say is no residual
+        known = found.full_jacobian[found.n :] @ turn * found.noise_scale  # what priors say is no residual
         meat += known.T @ known
         rows = found.dof + turn.shape[1]
         width = f"kernel {max(widths):.2g} s wide" if widths else "sweeps only"
@@ -93,7 +90,7 @@ class BlockBootstrap(AbstractErrors):
     def check(self, problem: Problem) -> None:
         _refuse(problem, "BlockBootstrap")
 
-    def spread(self, found: FoundMachine) -> Spread:
+    def spread(self, found: FitResult) -> Spread:
         self.check(found.problem)
         samples, random = Samples(found.problem), np.random.default_rng(self.seed)
         blocks = [_blocks(found, i, samples, self.length) for i in range(len(samples.sizes))]
@@ -141,7 +138,7 @@ class Jackknife(AbstractErrors):
                 "`Jackknife()` cannot leave out a record that has numbers of its own. Say how often each repeats: Jackknife(4)."
             )
 
-    def spread(self, found: FoundMachine) -> Spread:
+    def spread(self, found: FitResult) -> Spread:
         self.check(found.problem)
         samples, own = Samples(found.problem), _has_own(found.problem)
         counts, owners = [], []
@@ -177,7 +174,7 @@ class Uncertainty(Estimated):
       many.
     """
 
-    found: "FoundMachine"
+    found: "FitResult"
     by: AbstractErrors
     spread: Spread
     estimates: tuple[Estimate, ...]
@@ -231,19 +228,15 @@ class Uncertainty(Estimated):
         with np.errstate(divide="ignore", invalid="ignore"):
             return {e.name: float(e.standard_error / w) for e, w in zip(self.estimates, white, strict=True)}
 
-    def friction(self, contact: str, velocity: Any, label: str | None = None) -> Band:
+    def friction(self, contact: str | None, velocity: Any, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of these errors (delta method); for a contact
         under a normal force, the coefficient. `label`: the record, where the contact has values of each record's own."""
-        v = np.atleast_1d(np.asarray(velocity, dtype=float))
-        at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
-        f, g = (np.asarray(a) for a in jax.jit(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(self.found.x)))
-        half = self.spread.half_width(self.level, g)
-        return Band(v, f, f - half, f + half, self.level)
+        return friction_band(self.found, velocity, contact, label, self.spread, self.level)
 
     def motion(self, label: str) -> tuple[Float[np.ndarray, "*w n c"], Float[np.ndarray, "*w n c"]]:
         """Lower and upper end of the pointwise band of what the objective predicts of record `label` (delta method) [SI]; of the
         prediction, without the noise of a next measurement; nan where a sample has no weight."""
-        i = self._number(label)
+        i = self.found.number(label)
         weight = np.asarray(self.found.problem.plans[i].weight)
         here = Samples(self.found.problem).record == i
         g = self.found.full_jacobian[: len(here)][here]
@@ -252,11 +245,6 @@ class Uncertainty(Estimated):
             half = half.reshape(weight.shape) / np.where(weight > 0, weight, np.nan)
         middle = self.found.predicted(label)
         return middle - half, middle + half
-
-    def _number(self, label: str) -> int:
-        if label not in self.found.records:
-            raise UnknownName(f"There is no record {label!r} in this fit. It has: {', '.join(self.found.records)}.")
-        return list(self.found.records).index(label)
 
     def __str__(self) -> str:
         rows = [
@@ -283,7 +271,7 @@ def usual(problem: Problem, otherwise: AbstractErrors | None = None) -> Abstract
     return Clustered() if has_windows(problem) else White() if otherwise is None else otherwise
 
 
-def in_words(found: FoundMachine) -> list[str]:
+def in_words(found: FitResult) -> list[str]:
     """Which account of the residuals the intervals are of, unless they are white, and how much wider that makes them."""
     if isinstance(usual(found.problem), White):
         return []
@@ -296,12 +284,12 @@ def in_words(found: FoundMachine) -> list[str]:
     return [f"Intervals ({type(u.by).__name__}): {u.says} ({u.freedom}).{narrower}"]
 
 
-def usual_spread(found: FoundMachine) -> Spread:
+def usual_spread(found: FitResult) -> Spread:
     """What the usual account makes of a fit."""
     return usual(found.problem).spread(found)
 
 
-def uncertainty(found: FoundMachine, by: Any = None) -> Uncertainty:
+def uncertainty(found: FitResult, by: Any = None) -> Uncertainty:
     """Errors and intervals by an account of the residuals: `White()`, `Clustered()`, `HAC()`, `BlockBootstrap()`, `Jackknife(4)`.
 
     Unless given, that of the fit's own errors, `Clustered()` on `Windows` and else `White()`.
@@ -330,10 +318,11 @@ def uncertainty(found: FoundMachine, by: Any = None) -> Uncertainty:
     estimates = []
     named = [(n, u) for u in unknowns if not u.hidden for n in u.names]
     for i, (n, u) in enumerate(named):
-        ends = float(np.maximum(x[i] - half[i], lower[i])), float(np.minimum(x[i] + half[i], upper[i]))
-        path = n if "@" in n else u.path
-        known = found.identifiability.knowledge[n]
-        estimates.append(Estimate(n, path, float(x[i]), float(error[i]), *ends, found.unit_of(u), known, float(dof[i])))
+        path, known = n if "@" in n else u.path, found.identifiability.knowledge[n]
+        low, high = np.maximum(x[i] - half[i], lower[i]), np.minimum(x[i] + half[i], upper[i])
+        if known is Knowledge.AT_BOUND:  # of which one end is known
+            low, high = (b if x[i] == b else np.nan for b in (lower[i], upper[i]))
+        estimates.append(Estimate(n, path, float(x[i]), float(error[i]), float(low), float(high), found.unit_of(u), known, float(dof[i])))
     return Uncertainty(found, usual(found.problem) if by is None else by, spread, tuple(estimates))
 
 
@@ -355,7 +344,7 @@ def _at_kinks(settled: np.ndarray) -> str:
     return "" if settled.all() else f"; {int(np.sum(~settled))} of them ended at a kink"
 
 
-def _blocks(found: FoundMachine, i: int, samples: Samples, length: float | None) -> np.ndarray:
+def _blocks(found: FitResult, i: int, samples: Samples, length: float | None) -> np.ndarray:
     """The number of the block of each sample of record i."""
     data, size = list(found.records.values())[i], samples.sizes[i]
     if isinstance(found.problem.plans[i], SteadyPlan):

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from frictax.fitting.problem.inverse_dynamics import InverseDynamics
 from frictax.fitting.problem.losses import Squares
@@ -15,11 +15,11 @@ from frictax.fitting.problem.objectives import integral
 from frictax.fitting.problem.problem import residuals_and_jacobian
 from frictax.fitting.problem.steady import as_steady
 from frictax.fitting.record_fit import fit_engine, pose
-from frictax.fitting.search.estimation import inverse_gram, with_values
+from frictax.fitting.result.covariance import inverse_gram
+from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.methods import LevenbergMarquardt
 from frictax.measurements.filters import smooth
 from frictax.measurements.record import Record
-from frictax.measurements.sweep import Sweep
 from frictax.mechanism import Mechanism
 
 FAST, SLOW, SPAN = 3.0, 4.0, 100.0
@@ -126,24 +126,26 @@ def _errors(
         return None
     mine = [name for u in problem.unknowns for name in u.names]
     norms = np.linalg.norm(jacobian, axis=0)
-    covariance = inverse_gram(jacobian, norms, norms > 0, np)
+    covariance = inverse_gram(jacobian, norms, norms > 0)
     error = dict(zip(mine, np.sqrt(np.where(norms > 0, np.diag(covariance), np.nan)), strict=True))
     return np.asarray([error.get(name, np.nan) for name in names])
 
 
-def better_speeds(
-    model: Any, sweep: Sweep, paths: tuple[str, ...], x: Float[Array, " p"], names: Sequence[str], weak: Sequence[str]
-) -> dict[str, tuple[Cure, ...]]:
+def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Cure, ...]]:
     """The same for a sweep: other speeds, the other direction, rows of breakaway."""
+    sweep, problem, x = found.sweep, found.problem, jnp.asarray(found.x)
     v, way, breakaway = (jnp.asarray(a) for a in (sweep.velocity, sweep.direction, sweep.breakaway))
     unit = "rad/s" if sweep.rotational else "m/s"
     sliding = np.abs(sweep.velocity[~sweep.breakaway])
     top, slowest = float(np.max(sliding)), float(np.min(sliding))
 
     def errors(v: Array, breakaway: Array, way: Array) -> np.ndarray:
-        jacobian = np.asarray(jax.jacfwd(lambda x: as_steady(with_values(model, paths, x)).predict(v, breakaway, way))(x))
+        def forces(x: Array) -> Array:
+            return as_steady(problem.bench_at(x, None).machine).predict(v, breakaway, way)
+
+        jacobian = np.asarray(jax.jacfwd(forces)(x))
         norms = np.linalg.norm(jacobian, axis=0)
-        return np.sqrt(np.where(norms > 0, np.diag(inverse_gram(jacobian, norms, norms > 0, np)), np.inf))
+        return np.sqrt(np.where(norms > 0, np.diag(inverse_gram(jacobian, norms, norms > 0)), np.inf))
 
     here = errors(v, breakaway, way)
     half = jnp.arange(v.shape[0]) % 2 == 0
@@ -160,7 +162,7 @@ def better_speeds(
     out: dict[str, tuple[Cure, ...]] = {}
     for says, rows in tried:
         there = errors(*rows)
-        for i, name in enumerate(names):
+        for i, name in enumerate(found.names):
             if name in weak and there[i] > 0 and np.isfinite(there[i]):
                 out[name] = (*out.get(name, ()), Cure(says, float(here[i] / there[i]) if np.isfinite(here[i]) else np.inf))
     return out

@@ -4,8 +4,6 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -17,17 +15,17 @@ from frictax.fitting.problem.losses import Squares
 from frictax.fitting.problem.objectives import AbstractObjective, FreeRun
 from frictax.fitting.problem.problem import bounds
 from frictax.fitting.record_fit import check_arguments, fit_engine, labelled, pose, raise_if_failed
-from frictax.fitting.result.fit_result import FoundMachine, found_machine
+from frictax.fitting.result.answer import answer
+from frictax.fitting.result.covariance import inverse_gram
+from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import Identifiability, Knowledge, combination, listed, null_directions
 from frictax.fitting.result.notices import standing_still
-from frictax.fitting.result.printing import table
-from frictax.fitting.search.estimation import as_data, inverse_gram, lower_bounds, with_values
 from frictax.fitting.search.levenberg_marquardt import begin
 from frictax.fitting.search.methods import LevenbergMarquardt
 from frictax.fitting.search.multistart import advanced, search
 from frictax.measurements.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
-from frictax.parameters import parameters
+from frictax.text import table
 
 _WEAK, _HOPELESS = 0.5, 2.0  # error over distance from the bound, or over size
 _HELPS = 1.5  # times smaller an error that is worth another experiment
@@ -141,17 +139,17 @@ def _of_records(
         raise TypeError(f"`outlook` has no option {unknown[0]!r}. It has: free, objective, by, f_neg, {', '.join(known)}.")
     given = {**known, **options}
     method = LevenbergMarquardt(tolerance=1e-2, max_steps=30)
-    check_arguments(model, records, objective, None, given["priors"], given["engine"], method, 1)
+    check_arguments(model, records, objective, None, given["priors"], given["instruments"], given["engine"])
     problem, _ = pose(
         model, records, free, given["own"], objective, given["priors"], given["instruments"], fit_engine(given["engine"], method), Squares()
     )
     state, costs, noise, _ = search(problem, method, 1, 0.0, 0, None)
     raise_if_failed(problem, costs, records)
-    first = found_machine(model, problem, records, state, costs, noise, method, 0.95, [], 0.0)
+    first = answer(model, problem, records, state, costs, noise, method, 0.95, [], 0.0)
     return _expected(first, free, by, given["instruments"])
 
 
-def outlook_of(found: FoundMachine, by: AbstractErrors | None = None) -> Outlook:
+def outlook_of(found: FitResult, by: AbstractErrors | None = None) -> Outlook:
     """`outlook` of the records of a fit, at the values that it started from, with the residuals that it left."""
     bench, shared = found.problem.bench, [u.path for u in found.problem.unknowns if u.record is None]
     instruments = {f"inputs.{name}": bench.inputs.at(name) for r in found.records.values() for name in getattr(r, "inputs", ())}
@@ -159,7 +157,7 @@ def outlook_of(found: FoundMachine, by: AbstractErrors | None = None) -> Outlook
     return _expected(plain, shared, by, instruments)
 
 
-def _expected(first: FoundMachine, free: Any, by: AbstractErrors | None, instruments: Mapping[str, Any]) -> Outlook:
+def _expected(first: FitResult, free: Any, by: AbstractErrors | None, instruments: Mapping[str, Any]) -> Outlook:
     """At the start values of `first`, with the residuals that it leaves."""
     problem, records, method = first.problem, first.records, first.method
     method = method if isinstance(method, LevenbergMarquardt) else LevenbergMarquardt()
@@ -167,7 +165,7 @@ def _expected(first: FoundMachine, free: Any, by: AbstractErrors | None, instrum
     begun = advanced(problem, method, begin(np.zeros(problem.x0.size), problem.rows()), 1, 1.0, first.dof)
     slope = np.asarray(begun.slope)
     jacobian = np.asarray(begun.jacobian) / np.where(slope == 0, 1.0, slope)
-    rows = len(first.residuals)
+    rows = first.n
     jacobian = np.concatenate([jacobian[:rows], first.noise_scale * jacobian[rows:]])  # data in their unit, priors in units of the noise
     if not np.isfinite(float(begun.cost)) and not np.any(jacobian):
         raise ValueError("`outlook` cannot look from here: with the start values a run fails. Give other start values.")
@@ -177,7 +175,7 @@ def _expected(first: FoundMachine, free: Any, by: AbstractErrors | None, instrum
     here = dataclasses.replace(
         first,
         full_jacobian=jacobian,
-        full_covariance=first.noise_scale**2 * inverse_gram(jacobian, norms, seen, np),
+        full_covariance=first.noise_scale**2 * inverse_gram(jacobian, norms, seen),
         active=seen,
         dof=max(int(Samples(problem).counted.sum()) - int(seen.sum()), 1),
     )
@@ -198,18 +196,14 @@ def _expected(first: FoundMachine, free: Any, by: AbstractErrors | None, instrum
 
 def _of_sweep(model: Any, sweep: Sweep, free: Any, f_neg: Any, options: Mapping[str, Any]) -> Outlook:
     found = fit(model, sweep, f_neg=f_neg, free=free, **options)
-    names, values = list(found.names), np.asarray([e.value for e in found.estimates])
-    start = found.model
-    paths, arrays = tuple(dict.fromkeys(e.path for e in found.estimates)), as_data(sweep)
-    x = jnp.asarray(values)
-    jacobian = np.asarray(jax.jacfwd(lambda x: arrays.weight * arrays.predict(with_values(start, paths, x)))(x))
+    names, jacobian = list(found.names), found.jacobian
     norms = np.linalg.norm(jacobian, axis=0)
-    covariance = found.noise_scale**2 * inverse_gram(jacobian, norms, _apart(jacobian), np)
-    lower = np.asarray(lower_bounds([p for p in parameters(start) if p.path in paths]))
+    covariance = found.noise_scale**2 * inverse_gram(jacobian, norms, _apart(jacobian))
+    lower, values = bounds(found.problem.unknowns), np.asarray([e.value for e in found.estimates])
     unknown = [n for n, k in found.identifiability.knowledge.items() if k in (Knowledge.UNKNOWN, Knowledge.AT_BOUND)]
 
     def cures(weak: Sequence[str]) -> Mapping[str, tuple[Cure, ...]]:
-        return better_speeds(start, sweep, paths, x, names, weak)
+        return better_speeds(found, weak)
 
     title = f"What {sweep.name or 'the sweep'} can tell, expected at the best fit"
     said = tuple(s for s in found.identifiability.sentences if any(n in s for n in unknown))

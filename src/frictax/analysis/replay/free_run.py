@@ -16,7 +16,7 @@ from frictax.fitting.problem.objectives import AbstractObjective, ClosedLoop, Fr
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.fitting.problem.sensors import Instrument, perfect
 from frictax.fitting.problem.setup import Bench, Named
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 from frictax.measurements.record import Record
 from frictax.parameters import parameters, replace
 
@@ -59,7 +59,7 @@ class FreeRunScore:
 
 
 def free_run(
-    found: FoundMachine,
+    found: FitResult,
     record: Any,
     *,
     errors: Uncertainty | None = None,
@@ -134,7 +134,7 @@ def free_run(
     )
 
 
-def _repeats(found: FoundMachine, errors: Uncertainty) -> np.ndarray:
+def _repeats(found: FitResult, errors: Uncertainty) -> np.ndarray:
     """Of how many repeats each fitted number is a mean: the variance of one repeat is so many times that of the number."""
     if not isinstance(errors.by, Jackknife):
         return np.ones(len(found.x))
@@ -150,7 +150,7 @@ def _inputs(data: Record) -> tuple[str, ...]:
     return tuple(n for n in units if units[n] == ("N" if "N" in units.values() else "N.m"))
 
 
-def _changes(found: FoundMachine, data: Record, machine: Any) -> list[tuple[str, float, float]]:
+def _changes(found: FitResult, data: Record, machine: Any) -> list[tuple[str, float, float]]:
     """In words, the force that is added [N or N.m], and by what friction is multiplied."""
     out = []
     driven = _inputs(data)

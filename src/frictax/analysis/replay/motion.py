@@ -14,7 +14,7 @@ from frictax.executable_cache import kept
 from frictax.fitting.problem.objectives import FreeRun, Plan, acting, dividing, measured_starts
 from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import Bench, Named, contact_forces, driven, moved_to, state_names
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 from frictax.measurements.record import Record
 from frictax.mechanism import MechanicalSystem
 
@@ -45,7 +45,7 @@ class Motion:
         return float(self.t[np.flatnonzero(known)[-1]]) if known.any() else float(self.t[0])
 
 
-def motion(found: FoundMachine, record: str | Record, objective: FreeRun | None = None) -> Motion:
+def motion(found: FitResult, record: str | Record, objective: FreeRun | None = None) -> Motion:
     """Run the fitted machine under the inputs of a record, a label of the fit or another `Record`, from its measured start unless
     `objective` says otherwise."""
     i = list(found.records).index(record) if isinstance(record, str) and found.model_for(record) is not None else None

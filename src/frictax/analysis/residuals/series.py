@@ -14,7 +14,7 @@ from frictax.fitting.problem.inverse_dynamics import InverseDynamics
 from frictax.fitting.problem.objectives import LARGEST_CUTOFF, Plan, acting, integral, plan_of
 from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import Bench, Named, channel_unit, driven, state_names
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 from frictax.measurements.filters import smooth
 from frictax.measurements.record import Record
 from frictax.mechanism import AbstractAxis, MechanicalSystem, Mechanism
@@ -51,7 +51,7 @@ class Series:
         return float(np.median(np.diff(self.t)))
 
 
-def force_series(found: FoundMachine, label: str, cutoff: float) -> list[Series]:
+def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     """The force that the machine lacks on each body: m*a - (sum of forces), both behind the same zero-phase low-pass.
 
     Samples at a standstill and within 1/cutoff of it are left out: the filter mixes there what friction does on either side.
@@ -80,7 +80,7 @@ def force_series(found: FoundMachine, label: str, cutoff: float) -> list[Series]
     return out
 
 
-def channel_series(found: FoundMachine, label: str, cutoff: float) -> list[Series]:
+def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     """What the objective leaves of each channel, measured - predicted, against what the record tells of the motion."""
     record, out = found.records[label], []
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
@@ -99,14 +99,14 @@ def channel_series(found: FoundMachine, label: str, cutoff: float) -> list[Serie
     return out
 
 
-def left(found: FoundMachine, label: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
+def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
     """Of each channel of the objective: its name, the numbers of its samples in order, and measured - predicted there."""
     i = list(found.records).index(label)
     plan, samples = found.problem.plans[i], Samples(found.problem)
     assert isinstance(plan, Plan)
-    shape, weight = np.shape(plan.weight), np.asarray(plan.weight)
+    shape = np.shape(plan.weight)
     at = samples.sample[samples.record == i].reshape(shape)
-    apart = -found.residuals[samples.record == i].reshape(shape) / np.where(weight > 0, weight, 1.0)
+    apart = found.residuals[samples.record == i].reshape(shape)
     out = []
     for c, name in enumerate(plan.names):
         counted = np.asarray(plan.weight)[..., c] > 0

@@ -10,7 +10,7 @@ from frictax.analysis.residuals.series import Series, channel_series, force_seri
 from frictax.analysis.residuals.whiteness import whiteness
 from frictax.fitting.problem.inverse_dynamics import InverseDynamics
 from frictax.fitting.problem.setup import channel_unit
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 from frictax.handover import Verb
 from frictax.measurements.record import Record
 from frictax.parameters import UnknownName
@@ -81,7 +81,7 @@ class ResidualStudy:
     __repr__ = __str__
 
 
-def residual_study(found: FoundMachine, label: str | None = None, *, cutoff: float | None = None) -> ResidualStudy:
+def residual_study(found: FitResult, label: str | None = None, *, cutoff: float | None = None) -> ResidualStudy:
     """What the fit leaves, and what it looks like: memory, speed, position, direction, time, ripple. See `ResidualStudy`.
 
     `label` of one record, else all; `cutoff` [Hz] of the filter that the missing force is told with, that of `InverseDynamics` or 50.

@@ -4,21 +4,19 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 
+from frictax.analysis.errors.refits import refitted
 from frictax.analysis.selection.structures import compare_structures
 from frictax.fitting.fit import fit
 from frictax.fitting.problem.initial_guess import starting_law
 from frictax.fitting.problem.losses import AbstractLoss
-from frictax.fitting.result.found import Found
-from frictax.fitting.result.printing import table
-from frictax.fitting.search.estimation import as_data, estimate_jit, with_values
+from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.methods import AbstractMethod
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements.sweep import Sweep
 from frictax.parameters import UnknownName
+from frictax.text import table
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,7 +28,7 @@ class ComparedLaw:
     """
 
     name: str
-    found: Found
+    found: FitResult
     left_out: float
     remark: str
 
@@ -59,7 +57,12 @@ class Comparison:
         rows = []
         for row in self.rows:
             mark = "<- chosen" if row is self.best else row.remark
-            cells = (f"{row.found.rms / force.si:.4g}", f"{row.left_out / force.si:.4g}", f"{row.found.aicc:.1f}", f"{row.found.bic:.1f}")
+            cells = (
+                f"{row.found.rms_force / force.si:.4g}",
+                f"{row.left_out / force.si:.4g}",
+                f"{row.found.aicc:.1f}",
+                f"{row.found.bic:.1f}",
+            )
             rows.append((row.name, str(len(row.found.estimates)), *cells, mark))
         return "\n".join([*table(head, rows), self.reason])
 
@@ -122,29 +125,27 @@ def default_laws(sweep: Sweep) -> dict[str, Any]:
     return laws
 
 
-def _left_out(found: Found) -> float:
-    """Leave-one-out: n refits from the full fit's values, each row with weight 0 once, by the function compiled for it."""
-    data = as_data(found.sweep)
+def _left_out(found: FitResult) -> float:
+    """Leave-one-out: n refits from the full fit's values, each row with weight 0 once, by the program that is compiled for the fit."""
     if found.dof < 2:
         return float("inf")
-    paths = tuple(dict.fromkeys(e.path for e in found.estimates))
-    start = with_values(found.model, paths, _inside(found))
-    predict = eqx.filter_jit(lambda x: data.predict(with_values(start, paths, x)))
-    errors = np.zeros(found.n)
-    for i in range(found.n):
-        without = eqx.tree_at(lambda d: d.weight, data, data.weight.at[i].set(0.0))
-        done = estimate_jit(without, start, paths, found.method, found.loss, found.sweep.sigma_known)
-        errors[i] = float(predict(done.x)[i]) - found.sweep.force[i]
-    return float(np.sqrt(np.mean(errors**2)))
+    x, _ = refitted(found, 1.0 - np.eye(found.n), np.asarray(found.problem.coordinates(_inside(found))))
+    label = next(iter(found.records))
+    predicted = np.array([_predicted(found, label, values)[i] for i, values in enumerate(x)])
+    return float(np.sqrt(np.mean((predicted - found.sweep.force) ** 2)))
 
 
-def _inside(found: Found) -> Any:
+def _predicted(found: FitResult, label: str, x: np.ndarray) -> np.ndarray:
+    return np.ravel(dataclasses.replace(found, x=x).predicted(label))
+
+
+def _inside(found: FitResult) -> np.ndarray:
     """The fitted values, with entries at their bound moved inside by a hundredth of the force (or by 1 %, for a ratio)."""
     force = float(np.mean(np.abs(found.sweep.force)))
     speed = float(np.max(np.abs(found.sweep.velocity)))
     step = {"N": force, "N.m": force, "N.s/m": force / speed, "N.m.s/rad": force / speed, "s/m": 1 / speed, "s/rad": 1 / speed}
     moved = [0.01 * step.get(e.unit, 1.0) if np.isnan(e.standard_error) else 0.0 for e in found.estimates]
-    return jnp.asarray([e.value for e in found.estimates]) + jnp.asarray(moved)
+    return np.asarray([e.value for e in found.estimates]) + np.asarray(moved)
 
 
 def _reason(rows: list[ComparedLaw], best: ComparedLaw) -> str:

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from frictax.analysis.selection.folds import Fold, Stretches
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.levenberg_marquardt import begin
 from frictax.fitting.search.multistart import advanced
 
@@ -66,7 +66,7 @@ class Refits:
     `found`: the fit to all; `before`: the fit whose end was its start, or None; `force`: the same machine under `InverseDynamics`, or None.
     """
 
-    def __init__(self, found: FoundMachine, before: FoundMachine | None, force: Problem | None, stretches: Stretches) -> None:
+    def __init__(self, found: FitResult, before: FitResult | None, force: Problem | None, stretches: Stretches) -> None:
         self.found, self.before, self.force, self.count = found, before, force, stretches.record.size
         self.of = stretches.of(found.problem)
         self.of_before = None if before is None else stretches.of(before.problem)
@@ -150,6 +150,6 @@ def _weighed(problem: Problem, kept: np.ndarray) -> Problem:
     return eqx.tree_at(lambda p: [plan.weight for plan in p.plans], problem, parts)
 
 
-def _fitted(found: FoundMachine, problem: Problem, z: np.ndarray) -> Any:
+def _fitted(found: FitResult, problem: Problem, z: np.ndarray) -> Any:
     noise = found.noise_scale if problem.priors else 1.0
     return advanced(problem, found.method, begin(z, problem.rows()), _STEPS, noise, found.dof)

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.contact_friction import law_values
+from frictax.analysis.friction_curve import law_values
 from frictax.analysis.selection.folds import body_speeds
 from frictax.contacts import AbstractContact, MassWithStopAndFriction
 from frictax.contacts.contact import AbstractPressed
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import Knowledge, listed
 from frictax.measurements.record import Record
 from frictax.mechanism import Mechanism
@@ -19,7 +19,7 @@ _GRID = 401
 STEEP = 5.0  # times as steep as the straight line through the law: too steep
 
 
-def implausible(found: FoundMachine, cutoff: float) -> tuple[str, ...]:
+def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
     """Sentences on why a fit cannot be the machine, empty where nothing speaks against it.
 
     - friction that drives: a law below 0 at a speed that was visited;
@@ -50,14 +50,14 @@ def implausible(found: FoundMachine, cutoff: float) -> tuple[str, ...]:
     return tuple(dict.fromkeys(out))
 
 
-def doubts(found: FoundMachine) -> tuple[str, ...]:
+def doubts(found: FitResult) -> tuple[str, ...]:
     """What a reader should know of a fit although it may be right: a search that did not end, values at their bounds."""
     out = [] if found.converged else ["its search did not come to an end"]
     at_bound = [e.name for e in found.estimates if e.knowledge is Knowledge.AT_BOUND]
     return (*out, *([f"at its bound: {listed(at_bound)}"] if at_bound else []))
 
 
-def visited_laws(found: FoundMachine, cutoff: float) -> Iterator[tuple[str, int, np.ndarray, np.ndarray, tuple[str, str, str]]]:
+def visited_laws(found: FitResult, cutoff: float) -> Iterator[tuple[str, int, np.ndarray, np.ndarray, tuple[str, str, str]]]:
     """Of each contact and direction: its name, the direction (1 or -1), speeds from a hundredth of the highest visited to that, the
     friction there, and the units of friction, of its slope and of speed."""
     seen: dict[tuple[str, int], Any] = {}

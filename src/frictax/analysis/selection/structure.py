@@ -7,7 +7,7 @@ from typing import Any
 from frictax.analysis.selection.cross_validation import HeldOut
 from frictax.fitting.problem.priors import AbstractPrior
 from frictax.fitting.problem.sensors import Instrument
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 from frictax.handover import Verb
 from frictax.measurements.record import Record
 from frictax.mechanism import AbstractHybridSystem, Mechanism
@@ -44,7 +44,7 @@ class ComparedStructure:
     """
 
     name: str
-    found: FoundMachine
+    found: FitResult
     trajectory: float
     force: float
     mean_square: float

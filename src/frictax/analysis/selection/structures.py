@@ -21,7 +21,7 @@ from frictax.fitting.problem.objectives import AbstractObjective, ClosedLoop, Fr
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import state_names
 from frictax.fitting.record_fit import labelled, shared_limits
-from frictax.fitting.result.fit_result import FoundMachine
+from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.methods import LevenbergMarquardt
 from frictax.measurements.record import Record
 from frictax.mechanism import MechanicalSystem, Mechanism
@@ -120,7 +120,7 @@ def compare_structures(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Judged:
-    found: FoundMachine
+    found: FitResult
     trajectory: float
     force: float
     mean_square: float
@@ -145,7 +145,7 @@ def _judged(
     held_out = {by: refits.left_out(fold) for by, fold in folds.items()}
     force = float("nan") if refits.force is None else _rms(refits.force, refits.residuals(refits.force, found.x))
     counted = weights(found.problem) > 0
-    mean_square = float(np.sum(found.residuals**2) / counted.sum())
+    mean_square = float(np.sum(found.full_residuals**2) / counted.sum())
     return _Judged(found, _trajectory(refits, records), force, max(mean_square, 1e-300), held_out)
 
 
@@ -183,7 +183,7 @@ def _is_thermal(machine: Any) -> bool:
     return isinstance(machine, Mechanism) and bool(MechanicalSystem(machine).layout.nodes)
 
 
-def _force_problem(found: FoundMachine, records: Mapping[str, Record], cutoff: float) -> Problem | None:
+def _force_problem(found: FitResult, records: Mapping[str, Record], cutoff: float) -> Problem | None:
     """The same unknowns under inverse dynamics; None where the record does not hold what that needs."""
     problem, judge = found.problem, InverseDynamics(cutoff)
     if isinstance(problem.objective, ClosedLoop):  # the record holds a reference, and no force

@@ -3,7 +3,7 @@
 import numpy as np
 
 from frictax.analysis.selection.structure import StructureComparison
-from frictax.fitting.result.printing import table
+from frictax.text import table
 
 _SIZES = (("", 1.0), ("m", 1e-3), ("µ", 1e-6))
 

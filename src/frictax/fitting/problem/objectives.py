@@ -48,6 +48,15 @@ class Plan:
     hold: bool = static()
     finer: tuple[tuple[int, int], ...] = static()
 
+    def predicted(self, bench: Bench, objective: "AbstractObjective", engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+        """What stands against `measured`."""
+        return objective.predict(bench, self, engine, delayed)
+
+    def samples(self) -> Int[np.ndarray, "*w k c"]:
+        """The number of the record's sample that each value belongs to."""
+        rows = np.arange(np.shape(self.weight)[0]) if self.rows is None else np.asarray(self.rows)
+        return np.broadcast_to(rows[..., None], np.shape(self.weight))
+
 
 class AbstractObjective(abc.ABC):
     """How the parameters of a machine are judged by a record."""
@@ -80,6 +89,20 @@ class AbstractObjective(abc.ABC):
     def in_units_of_outputs(self) -> bool:
         """Whether residuals are those of the record's outputs, weighed by their standard deviations."""
         return True
+
+
+@parcel
+class Steady(AbstractObjective):
+    """Forces at steady speeds, read off a friction law: how a sweep judges it. Nothing is simulated."""
+
+    def plan(self, machine: Any, record: Record) -> Plan:
+        raise ValueError(f"`Steady` is for sweeps, and {record.name!r} is a record of a motion. Take `FreeRun()` or `Windows()`.")
+
+    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+        raise NotImplementedError
+
+    def in_units_of_outputs(self) -> bool:
+        return False
 
 
 @parcel

@@ -9,14 +9,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from frictax.executable_cache import kept
 from frictax.fitting.problem.losses import AbstractLoss
-from frictax.fitting.problem.objectives import AbstractObjective, Plan
+from frictax.fitting.problem.objectives import AbstractObjective, Plan, Steady
 from frictax.fitting.problem.priors import AbstractPrior
 from frictax.fitting.problem.setup import Bench
-from frictax.fitting.problem.steady import SteadyFriction
+from frictax.fitting.problem.steady import SteadyFriction, as_steady
+from frictax.laws import AbstractLaw
 from frictax.measurements.sweep import Sweep
 from frictax.mechanism import Mechanism
 from frictax.parameters import Declaration, Numbers, Real, replace
@@ -76,19 +77,25 @@ def mapped(unknowns: Sequence[Unknown], x: Float[Numbers, " p"], way: str) -> Fl
 
 @parcel
 class SteadyPlan:
-    """A sweep as arrays, and the contact whose friction it is."""
+    """A sweep as arrays, and the contact whose friction it is; without one, the model is that friction itself."""
 
-    velocity: Float[Array, " n"]
-    force: Float[Array, " n"]
-    weight: Float[Array, " n"]
-    breakaway: Array
-    direction: Float[Array, " n"]
-    contact: str = static()
+    velocity: Float[Numbers, " n"]
+    measured: Float[Numbers, "n 1"]
+    weight: Float[Numbers, "n 1"]
+    breakaway: Numbers
+    direction: Float[Numbers, " n"]
+    contact: str | None = static()
+    names: tuple[str, ...] = static(default=("f",))
 
-    def predict(self, bench: Bench) -> Float[Array, " n"]:
-        part = bench.machine[self.contact]
-        steady = SteadyFriction(part.law(1), None if part.law(-1) is part.law(1) else part.law(-1), part.breakaway(), None)
-        return steady.predict(self.velocity, self.breakaway, self.direction)
+    def predicted(self, bench: Bench, objective: AbstractObjective, engine: Any, delayed: frozenset[str]) -> Float[Array, "n 1"]:
+        """The forces at these speeds."""
+        del objective, engine, delayed
+        v, breakaway, way = (jnp.asarray(a) for a in (self.velocity, self.breakaway, self.direction))
+        return steady_friction(bench.machine, self.contact).predict(v, breakaway, way)[:, None]
+
+    def samples(self) -> Int[np.ndarray, "n 1"]:
+        """The number of each row."""
+        return np.arange(len(self.weight))[:, None]
 
 
 @parcel
@@ -96,7 +103,8 @@ class Problem:
     """What is minimised.
 
     Coordinates `z` are unconstrained and 0 at the start `x0`; those of bounded values count in distances of their start from the bound,
-    `size` from `origin`. `base`: `x0` in those units, mapped onto the whole real line.
+    `size` from `origin`. `base`: `x0` in those units, mapped onto the whole real line. `noise_known`: whether the weights say how large the
+    noise is, and not only how the data compare.
     """
 
     bench: Bench
@@ -111,6 +119,12 @@ class Problem:
     size: Float[np.ndarray, " p"]
     unknowns: tuple[Unknown, ...] = static()
     delayed: frozenset[str] = static()
+    noise_known: bool = static(default=False)
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether a friction law is fitted to a sweep, and not a machine to records."""
+        return isinstance(self.objective, Steady)
 
     def rows(self) -> int:
         """How many residuals there are."""
@@ -147,12 +161,10 @@ class Problem:
     def predicted(self, x: Float[Array, " p"], i: int) -> Array:
         """What stands against the measurement of plan i."""
         bench, plan = self.bench_at(x, i), self.plans[i]
-        if isinstance(plan, SteadyPlan):
-            return plan.predict(bench)
         starts = {u.path.removeprefix("windows."): x[u.first : u.first + u.size] for u in self._starts(i)}
-        if starts:
+        if starts and isinstance(plan, Plan):
             plan = eqx.tree_at(lambda p: p.start, plan, {**plan.start, **starts})
-        return self.objective.predict(bench, plan, self.engine, self.delayed)
+        return plan.predicted(bench, self.objective, self.engine, self.delayed)
 
     def _starts(self, i: int) -> list[Unknown]:
         return [u for u in self.unknowns if u.hidden and u.record == i]
@@ -160,9 +172,8 @@ class Problem:
     def residuals_of(self, x: Float[Array, " p"], i: int) -> Float[Array, " r"]:
         """Weighted residuals of plan i, 0 where the weight is 0."""
         plan = self.plans[i]
-        measured = plan.force if isinstance(plan, SteadyPlan) else plan.measured
         # A weight of 0 leaves a sample out; a failed run is still to be seen.
-        return jnp.ravel(plan.weight * (self.predicted(x, i) - measured))
+        return jnp.ravel(plan.weight * (self.predicted(x, i) - plan.measured))
 
     def residuals(self, x: Float[Array, " p"]) -> Float[Array, " n"]:
         """All of them, those of the priors last."""
@@ -204,6 +215,13 @@ class Problem:
         r, jacobian = (jnp.concatenate(a) for a in zip(*parts, strict=True))
         return r, jacobian * slope
 
+    def misfit(self, z: Float[Array, " p"], noise: Any) -> Float[Array, " n"]:
+        """The residuals of `evaluate`, without their Jacobian."""
+        x = self.physical(z)
+        r = jnp.concatenate([self.residuals_of(x, i) for i in range(len(self.plans))])
+        r = noise * self.loss.root(r / noise) if self.loss.rounds > 1 else r
+        return jnp.concatenate([r, noise * self._prior(x)])
+
     def _prior(self, x: Array) -> Array:
         values = {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in self.unknowns}
         return jnp.concatenate([p.residuals(values) for p in self.priors]) if self.priors else jnp.zeros(0)
@@ -229,12 +247,22 @@ def predictions(problem: Problem, x: Array, i: int) -> Array:
 
 def steady_plan(machine: Any, label: str, sweep: Sweep) -> SteadyPlan:
     """A sweep as arrays, with the contact that `label` names, or the only one."""
-    contacts = [n for n, part in machine.named_parts() if hasattr(part, "breakaway")] if isinstance(machine, Mechanism) else []
-    if label not in contacts and len(contacts) != 1:
-        raise ValueError(
-            f"A sweep must name the contact whose friction it measures: got {label!r}, contacts are {', '.join(contacts) or 'none'}. "
-            "Give the data as {'friction': sweep, 'run': record}."
-        )
-    weight = jnp.asarray(np.ones(sweep.n) if sweep.sigma is None else 1 / sweep.sigma)
-    v, f, breakaway, way = (jnp.asarray(a) for a in (sweep.velocity, sweep.force, sweep.breakaway, sweep.direction))
-    return SteadyPlan(v, f, weight, breakaway, way, label if label in contacts else contacts[0])
+    contact = None
+    if not isinstance(machine, SteadyFriction | AbstractLaw):
+        contacts = [n for n, part in machine.named_parts() if hasattr(part, "breakaway")] if isinstance(machine, Mechanism) else []
+        if label not in contacts and len(contacts) != 1:
+            raise ValueError(
+                f"A sweep must name the contact whose friction it measures: got {label!r}, contacts are {', '.join(contacts) or 'none'}. "
+                "Give the data as {'friction': sweep, 'run': record}."
+            )
+        contact = label if label in contacts else contacts[0]
+    weight = np.ones(sweep.n) if sweep.sigma is None else 1 / sweep.sigma
+    return SteadyPlan(sweep.velocity, sweep.force[:, None], weight[:, None], sweep.breakaway, sweep.direction, contact)
+
+
+def steady_friction(machine: Any, contact: str | None) -> SteadyFriction:
+    """The friction that a sweep of `contact` measures; of a law without a machine, its own."""
+    if contact is None:
+        return as_steady(machine)
+    part = machine[contact]
+    return SteadyFriction(part.law(1), None if part.law(-1) is part.law(1) else part.law(-1), part.breakaway(), None)

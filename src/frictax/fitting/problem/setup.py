@@ -125,8 +125,8 @@ def simulated(
 
 
 def state_names(machine: Any) -> tuple[str, ...]:
-    """The names of the states of a machine."""
-    return hybrid.state_names(machine) if isinstance(machine, Mechanism) else machine.states()
+    """The names of the states of a machine; a law has none."""
+    return hybrid.state_names(machine) if isinstance(machine, Mechanism) else getattr(machine, "states", tuple)()
 
 
 def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None = None) -> None:

@@ -1,111 +1,115 @@
-"""From a minimum to what a user reads: estimates with intervals, criteria, and sentences."""
+"""From the end of a search to what a user reads: estimates with intervals, and sentences."""
 
+from collections.abc import Mapping
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frictax.fitting.problem.losses import AbstractLoss
+from frictax.fitting.problem.problem import Problem, bounds, residuals_and_jacobian, upper_bounds
 from frictax.fitting.problem.steady import SteadyFriction
-from frictax.fitting.result.found import Estimate, Found, quantile
-from frictax.fitting.result.identifiability import Knowledge, judge, weight_sentence
-from frictax.fitting.search.estimation import Estimation, as_data, entries, lower_bounds, with_values
+from frictax.fitting.result.covariance import inverse_gram, robust_variance
+from frictax.fitting.result.fit_result import FitResult
+from frictax.fitting.result.identifiability import is_at_bound
+from frictax.fitting.result.steady_sentences import weight_sentence
+from frictax.fitting.search.levenberg_marquardt import Descent
 from frictax.fitting.search.methods import AbstractMethod
-from frictax.measurements import units
 from frictax.measurements.sweep import Sweep
-from frictax.parameters import Parameter, parameters, rotational_unit
+from frictax.measurements.units import shown_force
 
 
 def answer(
-    start: Any,
-    data: Sweep,
-    chosen: list[Parameter],
-    done: Estimation,
+    model: Any,
+    problem: Problem,
+    records: Mapping[str, Any],
+    state: Descent,
+    costs: np.ndarray,
+    noise: float,
     method: AbstractMethod,
-    loss: AbstractLoss,
     level: float,
     notes: list[str],
-) -> Found:
-    """The `Found` of a minimum; `notes` are sentences on what was not fitted."""
-    paths, named = tuple(p.path for p in chosen), entries(chosen)
-    names, bounds = [name for _, name in named], lower_bounds(chosen)
-    x, active = np.asarray(done.x).copy(), np.asarray(done.active)
-    at_bound = _at_bound(start, data, paths, x, bounds, active)
-    x[at_bound] = bounds[at_bound]
-    fitted = with_values(start, paths, jnp.asarray(x))
-    dof = int(done.dof)
-    covariance = np.asarray(done.covariance)
-    error = np.sqrt(np.where(active, np.diag(covariance), np.nan))
-    spread = float(quantile(level, max(dof, 1), data.sigma_known))
-    half = spread * error
-    known = judge(fitted, data, names, done, loss, at_bound, bounds, half)
-    estimates = []
-    for i, (p, name) in enumerate(named):
-        unit = rotational_unit(p.declaration.unit) if data.rotational else p.declaration.unit
-        low, high = max(x[i] - half[i], bounds[i]), x[i] + half[i]
-        if at_bound[i]:
-            low = bounds[i]
-        ends, nu = (float(low), float(high)), np.nan if np.isnan(error[i]) else np.inf if data.sigma_known else float(dof)
-        estimates.append(Estimate(name, p.path, float(x[i]), float(error[i]), *ends, unit, known.knowledge[name], nu))
-    warnings = [] if bool(done.converged) else [_not_converged(method, int(done.steps))]
-    warnings += [*known.sentences, *notes]
-    if isinstance(fitted, SteadyFriction) and fitted.f_neg is not None and fitted.offset is None and data.both_directions:
-        shown = units.shown_force(data.force_unit, float(np.median(np.abs(data.force))))
-        warnings.append(weight_sentence(fitted, shown.name, shown.si))
-    if "offset" in paths and data.both_directions:
-        warnings.append("offset is a payload's weight only if friction is the same in both directions, which this sweep cannot show.")
-    weighted = -np.asarray(done.residuals)
-    residuals = weighted if data.sigma is None else weighted * data.sigma
-    aicc, bic = _criteria(data, weighted, loss, float(done.noise_scale), len(names))
-    return Found(
-        fitted, data, tuple(estimates), _fixed(fitted, data, paths), covariance, residuals, weighted, float(done.noise_scale), dof, level,
-        spread, aicc, bic, bool(done.converged), int(done.steps), known, tuple(warnings), method, loss,
-    )  # fmt: skip
-
-
-def _at_bound(start: Any, data: Sweep, paths: tuple[str, ...], x: np.ndarray, bounds: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """Which inactive entries lie at their bound: those that would act on the curve if the other inactive ones were there."""
-    out = np.zeros(x.size, dtype=bool)
-    arrays = as_data(data)
-    for i in np.flatnonzero(~active & np.isfinite(bounds)):
-        at = x.copy()
-        others = ~active & np.isfinite(bounds) & (np.arange(x.size) != i)
-        at[others] = bounds[others]
-        tangent = np.zeros(x.size)
-        tangent[i] = 1.0
-        move = jax.jvp(lambda x: arrays.predict(with_values(start, paths, x)), (jnp.asarray(at),), (jnp.asarray(tangent),))[1]
-        out[i] = bool(np.any(np.asarray(move) != 0))
-    return out
-
-
-def _fixed(model: Any, data: Sweep, paths: tuple[str, ...]) -> tuple[Estimate, ...]:
-    out = []
-    for p, name in entries([p for p in parameters(model) if p.path not in paths]):
-        value = float(np.ravel(np.asarray(p.value))[int(name[len(p.path) + 1 : -1]) if name != p.path else 0])
-        unit = rotational_unit(p.declaration.unit) if data.rotational else p.declaration.unit
-        out.append(Estimate(name, p.path, value, float("nan"), float("nan"), float("nan"), unit, Knowledge.FIXED))
-    return tuple(out)
-
-
-def _criteria(data: Sweep, weighted: np.ndarray, loss: AbstractLoss, scale: float, p: int) -> tuple[float, float]:
-    """AICc (N. Sugiura 1978; C. M. Hurvich, C.-L. Tsai, Biometrika 76, 1989) and BIC, from the normal likelihood; for
-    another loss, from that loss at its noise scale (E. Ronchetti, Statistics & Probability Letters 3, 1985)."""
-    n = data.n
-    sigma = 0.0 if data.sigma is None else 2.0 * float(np.sum(np.log(data.sigma)))
-    floor = 1e-12 * float(np.sqrt(np.mean((data.force / (1.0 if data.sigma is None else data.sigma)) ** 2)))
-    k = p + 1
-    if data.sigma_known:
-        k, minus2log = p, 2.0 * float(jnp.sum(loss.rho(jnp.asarray(weighted)))) + n * np.log(2 * np.pi)
-    elif loss.rounds == 1:
-        minus2log = n * (np.log(2 * np.pi * max(float(np.mean(weighted**2)), floor**2)) + 1.0)
+    seconds: float,
+) -> FitResult:
+    """The answer at the end of a search; `notes` are sentences on what was not fitted."""
+    x, slope = np.array(state.x), np.asarray(state.slope)
+    if problem.loss.rounds == 1 and not problem.priors:
+        r = np.asarray(state.residuals)
+        jacobian = np.asarray(state.jacobian) / np.where(slope == 0, 1.0, slope)
     else:
-        s = max(scale, floor)
-        minus2log = 2.0 * float(jnp.sum(loss.rho(jnp.asarray(weighted / s)))) + n * np.log(2 * np.pi * s**2)
-    minus2log += sigma
-    aicc = minus2log + 2 * k * n / (n - k - 1) if n > k + 1 else np.inf
-    return float(aicc), float(minus2log + k * np.log(n))
+        r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, x))
+    counted = np.concatenate([np.ravel(np.asarray(p.weight)) > 0 for p in problem.plans])
+    data, rows = counted.size, int(counted.sum())
+    # Data in their unit, priors in units of the noise.
+    jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])
+    lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
+    # Only J'J is used below. Of one array: numpy's types do not know mode="r".
+    triangle = np.asarray(np.linalg.qr(jacobian, mode="r"))
+    norms = np.linalg.norm(triangle, axis=0)
+    robust, squares = problem.loss.rounds > 1, float(np.sum(r[:data] ** 2))
+    scale = np.sqrt(squares / max(rows - x.size, 1))
+    scale = 1.0 if problem.noise_known else noise if robust else max(float(scale), 1e-300)
+    # An entry whose way to its bound changes what is measured by less than a thousandth of the noise
+    # is at its bound.
+    effect = np.fmin(x - lower, upper - x) * np.where(norms > 0, norms, 1.0) / np.sqrt(rows)
+    active = (norms > 0) & (effect > 1e-3 * scale)
+    dof = max(rows - int(active.sum()), 1)
+    if robust:
+        scaled = r[:data][counted] / scale
+        variance = robust_variance(problem.loss, scaled, dof, problem.noise_known) * scale**2
+    else:
+        variance = 1.0 if problem.noise_known else squares / dof
+        scale = float(np.sqrt(variance))
+    covariance = variance * inverse_gram(triangle, norms, active)
+    ends = np.where(upper - x < x - lower, upper, lower)
+    left, before = np.abs(x - ends), np.abs(np.asarray(problem.x0) - ends)
+    at_bound = ~active & is_at_bound(norms, left, before, 1e-3 * scale * np.sqrt(rows))
+    x = np.where(at_bound, ends, x)
+    if problem.is_steady and records:
+        fitted = problem.bench_at(jnp.asarray(x), None).machine
+        sweep = next(iter(records.values()))
+        notes = [*notes, *_steady_notes(fitted, sweep, [u.path for u in problem.unknowns])]
+    return FitResult(
+        start=model,
+        records=records,
+        full_covariance=covariance,
+        full_jacobian=jacobian,
+        active=active,
+        full_residuals=r[:data],
+        rms=_rms(problem, list(records), r),
+        noise_scale=scale,
+        dof=dof,
+        level=level,
+        converged=bool(state.settled),
+        iterations=int(state.steps),
+        seconds=seconds,
+        costs=costs,
+        notes=tuple(notes),
+        problem=problem,
+        method=method,
+        x=x,
+        z=np.asarray(state.z),
+    )
 
 
-def _not_converged(method: AbstractMethod, steps: int) -> str:
-    return f"{type(method).__name__} stopped after {steps} steps without meeting its tolerance: allow more, or give a better start."
+def _steady_notes(fitted: Any, sweep: Sweep, names: list[str]) -> list[str]:
+    """Sentences on what a sweep leaves open between weight and friction."""
+    if not sweep.both_directions:
+        return []
+    if isinstance(fitted, SteadyFriction) and fitted.f_neg is not None and fitted.offset is None:
+        shown = shown_force(sweep.force_unit, float(np.median(np.abs(sweep.force))))
+        return [weight_sentence(fitted, shown.name, shown.si)]
+    if "offset" in names:
+        return ["offset is a payload's weight only if friction is the same in both directions, which this sweep cannot show."]
+    return []
+
+
+def _rms(problem: Problem, labels: list[str], r: np.ndarray) -> dict[str, dict[str, float]]:
+    out, first = {}, 0
+    for label, plan in zip(labels, problem.plans, strict=bool(labels)):
+        w = np.asarray(plan.weight)
+        mine = r[first : first + w.size].reshape(w.shape)
+        first += w.size
+        plain = np.divide(mine, w, out=np.zeros_like(mine), where=w > 0)
+        counts = [max(int(np.sum(w[..., c] > 0)), 1) for c in range(w.shape[-1])]
+        out[label] = {n: float(np.sqrt(np.sum(plain[..., c] ** 2) / counts[c])) for c, n in enumerate(plan.names)}
+    return out

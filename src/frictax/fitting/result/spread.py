@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from frictax.fitting.result.found import quantile
+from frictax.fitting.result.estimates import quantile
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +31,6 @@ class Spread:
         return quantile(level, self.dof(directions), False) * np.sqrt(np.maximum(variance, 0.0))
 
 
-def alike(dof: int) -> Callable[[Float[np.ndarray, "m q"]], Float[np.ndarray, " m"]]:
+def alike(dof: float | int) -> Callable[[Float[np.ndarray, "m q"]], Float[np.ndarray, " m"]]:
     """The same degrees of freedom for all that is asked for."""
     return lambda directions: np.full(len(directions), float(dof))

@@ -8,15 +8,15 @@ import numpy as np
 
 from frictax.engine import OnSamples
 from frictax.fitting.problem.problem import Problem, SteadyPlan, predictions
-from frictax.fitting.result.fit_result import FoundMachine
-from frictax.fitting.search.estimation import inverse_gram
+from frictax.fitting.result.covariance import inverse_gram
+from frictax.fitting.result.fit_result import FitResult
 
 _TOLD = 0.3  # standard errors that an estimate would move: more is told
 _AIM = 0.1  # standard errors that are left with as many substeps as are recommended
 _SMALL = 2e-4  # of a value: less is no matter, however exact the record is
 
 
-def step_error(found: FoundMachine) -> dict[str, float]:
+def step_error(found: FitResult) -> dict[str, float]:
     """How far each estimate would move if all steps were half as long [SI], by a linear model of the fit.
 
     With the usual solver, which is of third order, that is 7/8 of what the length of the steps has done to it.
@@ -35,22 +35,26 @@ def step_error(found: FoundMachine) -> dict[str, float]:
     True
     """
     problem, engine = found.problem, found.problem.engine
+    if not isinstance(engine, OnSamples):
+        raise ValueError(f"`step_error` halves steps on samples; this fit has none: {type(engine).__name__} controls its own error.")
     finer = OnSamples(engine.solver, 2 * engine.substeps, engine.max_events, engine.adjoint, engine.finer)
     halved = dataclasses.replace(problem, engine=finer)
     left = []
     for i, plan in enumerate(problem.plans):
-        weight, measured = (np.asarray(x) for x in (plan.weight, plan.force if isinstance(plan, SteadyPlan) else plan.measured))
+        weight, measured = (np.asarray(x) for x in (plan.weight, plan.measured))
         after = np.asarray(predictions(halved, jnp.asarray(found.x), i))
         left.append(np.ravel(weight * np.where(weight > 0, after - measured, 0.0)))
-    r, jacobian = np.concatenate(left) - found.residuals, found.full_jacobian
-    gram = inverse_gram(jacobian, np.linalg.norm(jacobian, axis=0), found.active, np)
+    r, jacobian = np.concatenate(left) - found.full_residuals, found.full_jacobian
+    gram = inverse_gram(jacobian, np.linalg.norm(jacobian, axis=0), found.active)
     step = -gram @ (jacobian[: r.size].T @ r)
     return dict(zip(found.names, step[found.shown].tolist(), strict=True))
 
 
-def step_warnings(found: FoundMachine) -> list[str]:
+def step_warnings(found: FitResult) -> list[str]:
     """A sentence where shorter steps would move an estimate; records are simulated once more only where their curvature raises a doubt."""
-    if not found.problem.objective.in_units_of_outputs() or not _doubtful(found.problem, found.residuals, found.noise_scale):
+    if not isinstance(found.problem.engine, OnSamples) or not found.problem.objective.in_units_of_outputs():
+        return []
+    if not _doubtful(found.problem, found.full_residuals, found.noise_scale):
         return []
     moved = step_error(found)
     far = [(abs(moved[e.name]) / e.standard_error, e) for e in found.estimates if e.standard_error > 0]

@@ -12,8 +12,8 @@ from jaxtyping import Array, Bool, Float, Int
 from frictax.parameters import Numbers
 from frictax.pytree import parcel
 
-_IDLE = 12  # steps in a row without gain: enough
 _NEAR = 0.02  # standard errors that a last step moves at most without being looked at
+_HIDDEN = 1e-7  # standard errors, for each root of a degree of freedom, that change the cost by less than its rounding
 _FAST = 0.05  # of the distance before the last step: what is left after it where steps converge as Newton's do
 
 # From coordinates to residuals and their Jacobian.
@@ -55,25 +55,33 @@ class Descent:
     settled: Bool[Numbers, "*s"]
 
 
-def begin(z: Any, rows: int) -> Descent:
-    """The state before anything was evaluated: the first `descend` evaluates `z` itself."""
+def begin(z: Any, rows: int, scale: Any = 0.0) -> Descent:
+    """The state before anything was evaluated: the first `descend` evaluates `z` itself.
+
+    `scale`: a length that every column is taken to have at least.
+    """
     p, count, never = z.shape[0], np.array(0, np.int32), np.array(False)
+    lengths = np.zeros(p) + scale
     return Descent(
-        z, z, np.zeros(rows), np.zeros((rows, p)), np.array(np.inf), np.zeros((p + 1, p + 1)), np.zeros(p), np.array(1.0), np.zeros(p),
+        z, z, np.zeros(rows), np.zeros((rows, p)), np.array(np.inf), np.zeros((p + 1, p + 1)), np.zeros(p), np.array(1.0), lengths,
         np.array(1e-3), np.array(2.0), count, np.array(np.inf), np.zeros(p), np.zeros(p), count, never, never,
     )  # fmt: skip
 
 
-def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: Any, dof: Any, floor: Any) -> Descent:
+def descend(
+    evaluate: Evaluate, state: Descent, until: Any, tolerance: Any, dof: Any, floor: Any, ridge: float = 1e-12, patience: int = 12
+) -> Descent:
     """Go on until `until` steps are done or the next one would move less than `tolerance` standard errors.
 
     The residuals stand in the program once: a step is evaluated together with its Jacobian. A point where a simulation fails is a step
     that is not taken, and so is one where nothing moves what was measured, for there is no way on from it. `floor`: cost that is
-    rounding.
+    rounding; `ridge`: least curvature that distances are measured with, so that 1 leaves out what the data hardly see;
+    `patience`: steps in a row without gain that are enough.
 
     A last step of at most `_NEAR` standard errors is taken without a look, as the linear model has it, where the step before came so much
     nearer that one more like it comes within the tolerance, and where its damping leaves no more than that. To look would only tell so;
-    that a simulation runs at its end is taken from its start.
+    that a simulation runs at its end is taken from its start. So is one that changes the cost by less than its rounding: to look would
+    tell nothing.
 
     **Source:** K. Madsen, H. B. Nielsen, O. Tingleff, *Methods for Non-Linear Least Squares Problems*, 2nd ed. (2004), algorithm 3.16,
     with the scaling of J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
@@ -102,18 +110,19 @@ def descend(evaluate: Evaluate, state: Descent, until: Any, tolerance: Any, dof:
         unit = jnp.where(scale > 0, scale, 1.0)
         gram, gradient = gram / unit[:, None] / unit, gradient / unit
         eye = jnp.eye(unit.size)
-        move, newton = _solved(jnp.stack([gram + damping * eye, gram + 1e-12 * eye]), -gradient)
+        move, newton = _solved(jnp.stack([gram + damping * eye, gram + ridge * eye]), -gradient)
         promised = -gradient @ move - 0.5 * move @ gram @ move
         variance = jnp.maximum(2 * cost, floor) / dof
         distance = jnp.sqrt(jnp.maximum(-gradient @ newton, 0.0) / variance)
         # What is left after one more step, if it comes as much nearer as the last one did.
         fall, rest = distance / s.distance, newton - move
         kept = jnp.sqrt(jnp.maximum(rest @ gram @ rest, 0.0) / variance)
-        last = better & ~first & (distance > tolerance) & (distance <= _NEAR) & (fall <= _FAST) & (distance * fall + kept <= tolerance)
+        foreseen = ~first & (distance <= _NEAR) & (fall <= _FAST) & (distance * fall + kept <= tolerance)
+        last = better & (distance > tolerance) & (foreseen | (distance <= _HIDDEN * jnp.sqrt(dof)))
         settled = jnp.isfinite(cost) & ((distance <= tolerance) | last) & jnp.any(scale > 0)
         # At a kink no step gains what its slope promises; at rounding none gains anything.
         idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
-        stuck = (idle >= _IDLE) | (~better & (damping > 1e10))
+        stuck = (idle >= patience) | (~better & (damping > 1e10))
         done = settled | stuck | (first & ~(better & leads))
         move = move / unit
         unseen = jnp.where(last, move, 0.0)

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,38 +13,51 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from frictax.executable_cache import kept
-from frictax.fitting.problem.problem import Problem, SteadyPlan, residuals_and_jacobian
+from frictax.fitting.problem.objectives import Steady
+from frictax.fitting.problem.problem import Problem, residuals_and_jacobian
 from frictax.fitting.search.levenberg_marquardt import Descent, begin, descend
-from frictax.fitting.search.methods import LevenbergMarquardt
+from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt, Optax
 
 _TRIAL = 30  # steps that each of many starts is given before the hopeless are left
+_TURNS = 10  # each in coordinates made anew
+_ROUNDS = 100  # of a fit at the noise scale that the fit before left
+_WIDE = 1e100  # a noise beside which every residual is small
 _FAR = 1e3  # times as far from its bound, or as near, as at its start: a value may have strayed there
 
 
-def search(problem: Problem, method: Any, starts: int, spread: float, seed: int, say: Any) -> tuple[Descent, np.ndarray, float, bool]:
-    """The best descent, the costs at the ends of all, the noise scale, and whether a key stopped the search."""
+def search(
+    problem: Problem, method: Any, starts: int, spread: float, seed: int, say: Any, also: Sequence[np.ndarray] = ()
+) -> tuple[Descent, np.ndarray, float, bool]:
+    """The best descent, the costs at the ends of all, the noise scale, and whether a key stopped the search.
+
+    From the problem's own start, from those in `also`, and from draws about the former.
+    """
     x0 = np.asarray(problem.x0)
     draws = np.zeros((starts, x0.size))
     if starts > 1:
         draws[1:] = np.random.default_rng(seed).standard_normal((starts, x0.size))[1:] * problem.spans(x0)
     weights = [np.asarray(p.weight) for p in problem.plans]
-    measured = [np.asarray(p.force if isinstance(p, SteadyPlan) else p.measured) for p in problem.plans]
+    measured = [np.asarray(p.measured) for p in problem.plans]
     dof = max(sum(int(np.sum(w > 0)) for w in weights) - x0.size, 1)
     floor = 1e-20 * sum(float(np.sum((w * m) ** 2)) for w, m in zip(weights, measured, strict=True)) + 1e-300
     run = _Run(problem, method, dof, floor, say)
-    states = [begin(spread * draw, problem.rows()) for draw in draws]
-    state, costs, interrupted = run.many(states, 1.0) if starts > 1 else run.one(states[0], 1.0)
+    points = [spread * draw for draw in draws]
+    points[1:1] = [np.asarray(problem.coordinates(x)) for x in also]
+    states = [begin(z, problem.rows()) for z in points]
+    noise = run.noise()
+    state, costs, interrupted = run.many(states, noise) if len(states) > 1 else run.one(states[0], noise)
     if not interrupted:
-        state, costs, interrupted = run.brought_back(state, costs)
-    noise = 1.0
-    if problem.loss.rounds > 1 or problem.priors:  # both depend on the noise, which depends on the fit
-        for k in range(20):
+        state, costs, interrupted = run.brought_back(state, costs, noise)
+    if (problem.loss.rounds > 1 or problem.priors) and not problem.noise_known:  # both depend on the noise, which depends on the fit
+        for k in range(_ROUNDS):
             if interrupted or not np.isfinite(costs).any():
                 break
             before, noise = noise, _noise(problem, state, dof, first=k == 0)
-            if k > 0 and abs(noise - before) <= 1e-4 * noise:
+            if k > 0 and abs(noise - before) <= min(1e-4, method.tolerance) * noise:
                 break
             state, _, interrupted = run.one(begin(np.asarray(state.z), problem.rows()), noise)
+    if problem.noise_known:
+        noise = 1.0
     return state, costs, noise, interrupted
 
 
@@ -84,7 +98,12 @@ class _Run:
             return state, np.asarray([state.cost]), True
         return state, np.asarray([state.cost]), False
 
-    def brought_back(self, state: Descent, costs: np.ndarray) -> tuple[Descent, np.ndarray, bool]:
+    def noise(self) -> float:
+        """The noise scale that a search begins with: least squares, where the weights of the data say nothing of their size."""
+        relative = isinstance(self.problem.objective, Steady) and not self.problem.noise_known
+        return _WIDE if relative and self.problem.loss.rounds > 1 else 1.0
+
+    def brought_back(self, state: Descent, costs: np.ndarray, noise: float) -> tuple[Descent, np.ndarray, bool]:
         """The better of `state` and the end of a search from there with the values that strayed put back to where they began.
 
         Next to its bound a value acts so little that the search does not lead it back: a Stribeck force lost on the way stays lost. Where
@@ -93,7 +112,7 @@ class _Run:
         away, problem = strayed(self.problem, np.asarray(state.x)), self.problem
         if not away.any() or not np.isfinite(state.cost) or not isinstance(self.method, LevenbergMarquardt):
             return state, costs, False
-        again, _, interrupted = self.one(begin(np.where(away, 0.0, np.asarray(state.z)), problem.rows()), 1.0)
+        again, _, interrupted = self.one(begin(np.where(away, 0.0, np.asarray(state.z)), problem.rows()), noise)
         if not float(again.cost) < float(state.cost) * (1 - 1e-6):
             return state, costs, interrupted
         costs = np.where(costs == float(state.cost), float(again.cost), costs)
@@ -133,8 +152,9 @@ class _Run:
 
     def advanced(self, state: Descent, until: int, noise: Any) -> Descent:
         scale = np.float64(noise)
-        if not isinstance(self.method, LevenbergMarquardt):
-            return jax.block_until_ready(_by_gradients(self.problem, state.z, scale, self.method, self.dof, self.floor))
+        if self.problem.is_steady or not isinstance(self.method, LevenbergMarquardt):
+            end = _turned_jit(self.problem, state.z, scale, self.method, self.dof, self.floor)
+            return jax.tree_util.tree_map(np.asarray, end)
         end = _by_newton(self.problem, state, np.int32(until), scale, np.float64(self.method.tolerance), self.dof, self.floor)
         # As numpy's, whose numbers cost less to look at.
         return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(state), [np.asarray(x) for x in end])
@@ -160,22 +180,51 @@ def _by_newton(problem: Problem, state: Descent, until: Any, noise: Any, toleran
     return tuple(jax.tree_util.tree_leaves(_with_values(problem, end)))
 
 
-@eqx.filter_jit
-def _by_gradients(problem: Problem, z: Any, noise: Any, method: Any, dof: Any, floor: Any) -> Descent:
-    """By an optax transformation, on coordinates scaled by the Jacobian at the start."""
-    _, jacobian = problem.evaluate(z, noise)
-    scale = jnp.linalg.norm(jacobian, axis=0)
-    scale = jnp.where(scale > 0, scale, 1.0)
+def in_turned_coordinates(problem: Problem, z: Any, noise: Any, method: AbstractMethod, dof: Any, floor: Any) -> Descent:
+    """In coordinates turned and scaled by the singular vectors of the Jacobian, so that 1 is about one standard error; each further round
+    begins with the coordinates of the last one's end.
 
-    def residuals(u: Any) -> Any:
-        r = problem.residuals(problem.physical(z + u / scale))
-        return noise * problem.loss.root(r / noise) if problem.loss.rounds > 1 else r
+    For optax's transformations, and for laws, whose curves can bend so much that columns of one length are not enough.
+    """
 
-    found = method.minimise(residuals, jnp.zeros_like(z))
-    end = begin(z + found.at / scale, problem.rows())
-    end = descend(lambda z: problem.evaluate(z, noise), end, 1, 1e-3, dof, floor)
-    end = eqx.tree_at(lambda s: (s.steps, s.settled), end, (found.steps.astype(jnp.int32), found.converged | end.settled))
+    def around(carry: Any) -> Any:
+        z, _, rounds, steps = carry
+        r, jacobian = problem.evaluate(z, noise)
+        level = jnp.sqrt(jnp.maximum(jnp.sum(r * r), floor) / dof)
+        _, s, vt = jnp.linalg.svd(jacobian / level, full_matrices=False)
+        # Directions that the data do not see are not blown up beyond 1e4.
+        turn = vt.T / jnp.maximum(s, 1e-4 * s[0] + jnp.finfo(s.dtype).tiny)
+        start = jnp.zeros(turn.shape[1])
+        if isinstance(method, Optax):
+            found = method.minimise(lambda u: problem.misfit(z + turn @ u, noise) / level, start)
+            at, converged, count = found.at, found.converged, found.steps
+        else:
+            assert isinstance(method, LevenbergMarquardt)
+
+            def evaluate(u: Array) -> tuple[Array, Array]:
+                r, jacobian = problem.evaluate(z + turn @ u, noise)
+                return r, jacobian @ turn
+
+            most, tolerance = method.max_steps, method.tolerance
+            end = descend(evaluate, begin(start, r.size, level), most, tolerance, dof, floor, ridge=1.0, patience=most)
+            # Where rounding hides what a step gains, a hundred times the tolerance is near enough.
+            near = jnp.asarray(end.settled) | (end.distance <= 100 * method.tolerance)
+            at, converged, count = jnp.asarray(end.z), near, end.steps
+        return z + turn @ at, jnp.asarray(converged), rounds + 1, steps + count
+
+    def going(carry: Any) -> Any:
+        _, converged, rounds, _ = carry
+        return (rounds < 2) | (~converged & (rounds < _TURNS))
+
+    zero = jnp.zeros((), jnp.int32)
+    z, converged, _, steps = jax.lax.while_loop(going, around, (jnp.asarray(z), jnp.asarray(False), zero, zero))
+    tolerance = 1e-8 if problem.is_steady else 1e-3
+    end = descend(lambda z: problem.evaluate(z, noise), begin(z, problem.rows()), 1, tolerance, dof, floor)
+    end = eqx.tree_at(lambda s: (s.steps, s.settled), end, (steps.astype(jnp.int32), converged | end.settled))
     return _with_values(problem, end)
+
+
+_turned_jit = eqx.filter_jit(in_turned_coordinates)
 
 
 def _with_values(problem: Problem, end: Descent) -> Descent:

@@ -1,0 +1,110 @@
+"""Friction over speed as a function of what is fitted: of a law, or of one contact of a machine."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from frictax.contacts import AbstractContact
+from frictax.contacts.contact import law_value
+from frictax.fitting.problem.problem import Problem
+from frictax.fitting.problem.steady import as_steady
+from frictax.fitting.result.estimates import Band
+from frictax.fitting.result.fit_result import FitResult
+from frictax.fitting.result.spread import Spread
+from frictax.parameters import UnknownName
+
+
+def predict(found: FitResult, velocity: Any, contact: str | None = None, label: str | None = None) -> Float[np.ndarray, " n"]:
+    """Sliding friction [N or N.m] at each velocity [m/s or rad/s]; at 0 the limit from forward motion.
+
+    With the constant force of a sweep, if it has one. `contact` of a machine, and the record `label`
+    where each has values of its own; of a contact under a normal force, the coefficient.
+    """
+    v = np.asarray(velocity, dtype=float)
+    at = friction_at(found.problem, contact, np.ravel(v), label, list(found.records))
+    return np.asarray(at(jnp.asarray(found.x))).reshape(v.shape)
+
+
+def band(
+    found: FitResult,
+    velocity: Any,
+    level: float | None = None,
+    contact: str | None = None,
+    label: str | None = None,
+) -> Band:
+    """`predict` with its pointwise confidence band, by the delta method.
+
+    **Source:** G. A. F. Seber, C. J. Wild, *Nonlinear Regression* (1989), section 5.1.
+    """
+    level = found.level if level is None else level
+    return friction_band(found, velocity, contact, label, found.spread, level)
+
+
+def friction_band(
+    found: FitResult,
+    velocity: Any,
+    contact: str | None,
+    label: str | None,
+    spread: Spread,
+    level: float,
+) -> Band:
+    """The friction with what an account of the residuals makes of its errors."""
+    v = np.atleast_1d(np.asarray(velocity, dtype=float))
+    at = friction_at(found.problem, contact, v, label, list(found.records))
+    f, g = (np.asarray(a) for a in jax.jit(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(found.x)))
+    half = spread.half_width(level, g)
+    return Band(v, f, f - half, f + half, level)
+
+
+def friction_at(
+    problem: Problem,
+    contact: str | None,
+    velocity: Float[np.ndarray, " n"],
+    label: str | None,
+    labels: Sequence[str],
+) -> Callable[[Any], Any]:
+    """From all fitted numbers to the friction of `contact` at each velocity.
+
+    In the record `label`, one of `labels`.
+
+    **Raises:** `KeyError` where there is no such contact or record; `ValueError` where each record has
+    values of its own and none is named.
+    """
+    if problem.is_steady:
+        return lambda x: as_steady(problem.bench_at(x, None).machine).predict(jnp.asarray(velocity))
+    if contact is None:
+        raise ValueError("A machine's friction is that of a contact: name it, contact='friction', say.")
+    if label is None and any(u.record is not None and u.path.startswith(f"{contact}.") for u in problem.unknowns):
+        raise ValueError(f"{contact!r} has values of each record's own: name the record, friction(..., label={labels[0]!r}).")
+    if label is not None and label not in labels:
+        raise UnknownName(f"There is no record {label!r} in this fit. It has: {', '.join(labels)}.")
+    record = None if label is None else labels.index(label)
+    ways, sizes = jnp.where(jnp.asarray(velocity) < 0, -1, 1), jnp.abs(jnp.asarray(velocity))
+
+    def at(x: Any) -> Any:
+        part: Any = problem.bench_at(x, record).machine
+        for name in contact.split("."):
+            part = part[name] if hasattr(part, "named_parts") else getattr(part, name, None)
+        if not isinstance(part, AbstractContact):
+            raise UnknownName(f"There is no contact {contact!r} in this machine. Name one with friction, such as 'friction'.")
+        return jax.vmap(lambda way, size: way * law_value(part, way, size, None))(ways, sizes)
+
+    return at
+
+
+def law_values(law: Any, velocity: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """A law at many speeds >= 0 [m/s or rad/s], (n,): its friction, or a coefficient [1].
+
+    Compiled once for all laws of a kind.
+    """
+    return np.asarray(_law_values(law, jnp.asarray(velocity)))
+
+
+@eqx.filter_jit
+def _law_values(law: Any, v: Any) -> Any:
+    return jax.vmap(law)(v)

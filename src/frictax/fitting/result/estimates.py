@@ -1,0 +1,132 @@
+"""Fitted numbers with their errors."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from frictax.fitting.result.identifiability import Knowledge
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """One number that was fitted (an entry of a table has its own), in SI units.
+
+    `standard_error` is nan, and an end of the interval is nan, where none can be given. `dof`: degrees of freedom of Student's t in the
+    interval, inf for a normal one.
+    """
+
+    name: str
+    path: str
+    value: float
+    standard_error: float
+    lower: float
+    upper: float
+    unit: str
+    knowledge: Knowledge
+    dof: float = float("nan")
+
+
+@dataclasses.dataclass(frozen=True)
+class Band:
+    """A curve with its confidence band (of the curve, not of a next measurement), in SI units."""
+
+    velocity: Float[np.ndarray, " n"]
+    force: Float[np.ndarray, " n"]
+    lower: Float[np.ndarray, " n"]
+    upper: Float[np.ndarray, " n"]
+    level: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Replicates:
+    """Fits of the same model to many force vectors: k fits of p entries, in SI units.
+
+    `standard_errors`, `lower` and `upper` are nan where an entry has reached its bound.
+    """
+
+    names: tuple[str, ...]
+    values: Float[np.ndarray, "k p"]
+    standard_errors: Float[np.ndarray, "k p"]
+    lower: Float[np.ndarray, "k p"]
+    upper: Float[np.ndarray, "k p"]
+    converged: np.ndarray
+    level: float
+
+
+class Estimated:
+    """What every answer of a fit offers of its `estimates` and their `covariance`."""
+
+    estimates: tuple[Estimate, ...]
+    covariance: Float[np.ndarray, "p p"]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(e.name for e in self.estimates)
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """Fitted values by path: a number, or an array for a table's forces."""
+        return by_path(self.estimates, lambda e: e.value)
+
+    @property
+    def standard_errors(self) -> Mapping[str, Any]:
+        return by_path(self.estimates, lambda e: e.standard_error)
+
+    @property
+    def intervals(self) -> Mapping[str, Any]:
+        """(lower, upper) by path; arrays (M, 2) for a table."""
+        return by_path(self.estimates, lambda e: (e.lower, e.upper))
+
+    @property
+    def degrees_of_freedom(self) -> Mapping[str, Any]:
+        """Those of Student's t in each interval, by path."""
+        return by_path(self.estimates, lambda e: e.dof)
+
+    @property
+    def correlation(self) -> Float[np.ndarray, "p p"]:
+        """Correlation of the estimates; nan for entries at their bound."""
+        sd = np.sqrt(np.diag(self.covariance))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.covariance / sd[:, None] / sd[None, :]
+
+
+def by_path(estimates: Iterable[Estimate], pick: Any) -> dict[str, Any]:
+    """What `pick` takes of each estimate, by path: one thing, or an array for a table's forces."""
+    out: dict[str, Any] = {}
+    for e in estimates:
+        out.setdefault(e.path, []).append((e.name, pick(e)))
+    return {
+        path: cells[0][1] if len(cells) == 1 and cells[0][0] == path else np.array([value for _, value in cells])
+        for path, cells in out.items()
+    }
+
+
+def quantile(level: float, dof: Any, known: bool) -> Any:
+    """How many standard errors make an interval of that level."""
+    if not 0 < level < 1:
+        raise ValueError(f"`level` must lie between 0 and 1, got {level}. Write 0.95 for 95 %.")
+    x = NormalDist().inv_cdf(0.5 + level / 2)
+    if known:
+        return x
+    if np.all(np.asarray(dof) >= 100):  # scipy takes longer to import than a record to fit
+        return x + sum(g / np.asarray(dof, float) ** (k + 1) for k, g in enumerate(_student(x)))
+    from scipy.special import stdtrit
+
+    return stdtrit(dof, 0.5 + level / 2)
+
+
+def _student(x: float) -> tuple[float, ...]:
+    """Coefficients of 1/dof, 1/dof**2, ... between the normal quantile `x` and Student's; off by less than 1e-8 from 100 degrees on.
+
+    **Source:** M. Abramowitz, I. A. Stegun, *Handbook of Mathematical Functions* (1964), equation 26.7.5.
+    """
+    return (
+        (x**3 + x) / 4,
+        (5 * x**5 + 16 * x**3 + 3 * x) / 96,
+        (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
+        (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
+    )

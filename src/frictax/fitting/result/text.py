@@ -1,0 +1,95 @@
+"""A fit as text: the table that people quote."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from frictax.fitting.result.estimates import Estimate
+from frictax.fitting.result.fit_result import FitResult
+from frictax.fitting.result.identifiability import Knowledge
+from frictax.measurements import units
+from frictax.measurements.record import Record
+from frictax.text import rounded, table
+
+
+def fit_text(found: FitResult) -> str:
+    """The table that is printed, what is left, and what belongs next to the numbers."""
+    head = ("parameter", "value", "unit", "std. error", f"{100 * found.level:g} % interval")
+    lines = [_headline(found), *table(head, found_rows(found)), *_quality(found)]
+    strong = _correlations(found)
+    if strong:
+        lines.append("correlation " + ", ".join(strong))
+    warnings = (*found.warnings, *record_warnings(found.records))
+    return "\n".join([*lines, *(f"! {sentence}" for sentence in warnings)])
+
+
+def found_rows(found: FitResult) -> list[tuple[str, str, str, str, str]]:
+    """Parameter, value, unit, standard error, interval of each estimate as printed.
+
+    Those of a sweep in its own unit, with the parameters that were not fitted at the end.
+    """
+    rows = []
+    for e in (*found.estimates, *(found.fixed if found.of_sweep else ())):
+        unit, size = units.shown(e.unit, found.shown_force) if found.of_sweep else (e.unit, 1.0)
+        error, value = e.standard_error / size, e.value / size
+        shown, interval = rounded(value, error), e.knowledge.value
+        if e.knowledge in (Knowledge.FIXED, Knowledge.AT_BOUND):
+            shown, error = f"{value:.6g}", np.nan
+        elif e.knowledge is not Knowledge.UNKNOWN:
+            interval = f"{rounded(e.lower / size, error)} to {rounded(e.upper / size, error)}"
+        rows.append((e.name, shown, unit, _error(error, e), interval))
+    return rows
+
+
+def record_warnings(records: Mapping[str, Any]) -> list[str]:
+    """What is suspicious in the records: with a wrong unit they are no less easy to fit."""
+    return [
+        f"Record {label!r}: {warning}" for label, record in records.items() if isinstance(record, Record) for warning in record.warnings
+    ]
+
+
+def _headline(found: FitResult) -> str:
+    if found.of_sweep:
+        return f"{type(found.law).__name__} friction of {found.sweep!r}"
+    kind = type(found.problem.objective).__name__
+    return f"{type(found.model).__name__} fitted to {', '.join(found.records)} by {kind}"
+
+
+def _quality(found: FitResult) -> list[str]:
+    """How well it fits, and how the search went."""
+    lines = []
+    if found.of_sweep:
+        force, rms = found.shown_force, found.rms_force
+        noise = f"noise {found.noise_scale / force.si:.4g} {force.name}"
+        if found.sweep.sigma is not None:
+            noise = f"noise {found.noise_scale:.4g} x sigma"
+        noise = "noise as given" if found.sweep.sigma_known else noise
+        return [
+            f"rms {rms / force.si:.4g} {force.name}, {noise}, {found.n} rows, "
+            f"{found.dof} degrees of freedom, AICc {found.aicc:.1f}, BIC {found.bic:.1f}"
+        ]
+    for label, channels in found.rms.items():
+        left = ", ".join(f"rms {name} {value:.4g}" for name, value in channels.items())
+        lines.append(f"{label}: {left}")
+    return [
+        *lines,
+        f"{found.dof} degrees of freedom, condition {found.identifiability.condition:.3g}, {found.iterations} steps, {found.seconds:.2g} s",
+        *found.intervals_in_words(),
+    ]
+
+
+def _error(error: float, estimate: Estimate) -> str:
+    if not np.isfinite(error):
+        return ""
+    size = abs(estimate.value) or 1.0
+    return f"{error:.2g}" if estimate.standard_error < 1e4 * size else "unbounded"
+
+
+def _correlations(found: FitResult) -> list[str]:
+    """The strongest four, from 0.9 on."""
+    c = found.correlation
+    with np.errstate(invalid="ignore"):
+        pairs = np.argwhere(np.tril(np.abs(c) >= 0.9, -1))
+    pairs = sorted(pairs.tolist(), key=lambda at: -abs(c[at[0], at[1]]))[:4]
+    return [f"{found.names[j]}, {found.names[i]} {c[i, j]:+.3f}" for i, j in pairs]

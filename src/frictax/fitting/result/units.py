@@ -1,0 +1,43 @@
+"""Units of fitted numbers."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from frictax.contacts import AbstractContact, Brake
+from frictax.contacts.contact import AbstractPressed
+from frictax.measurements.record import Record
+from frictax.measurements.sweep import Sweep
+from frictax.mechanism import Mechanism
+from frictax.mechanism.attachments import is_rotational
+from frictax.parameters import rotational_unit
+
+
+def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
+    """The unit of an unknown, or of a parameter.
+
+    Of a channel's offset and drift it is the channel's; a part's own fields say theirs; those of its laws are of translation, until
+    it turns or their force is a coefficient.
+    """
+    motions = [r for r in records.values() if isinstance(r, Record)]
+    channels = {f"{kind}.{name}": r.units[name] for r in motions for kind in ("inputs", "outputs") for name in getattr(r, kind)}
+    measured = any(r.units[name].rotational for r in motions for name in r.outputs)
+    measured |= any(isinstance(r, Sweep) and r.rotational for r in records.values())
+
+    def unit(u: Any) -> str:
+        channel, _, last = u.path.rpartition(".")
+        if channel in channels and last in ("offset", "drift"):
+            return channels[channel].si_name + ("/s" if last == "drift" else "")
+        declared, (name, _, field) = u.declaration.unit, u.path.partition(".")
+        if not isinstance(machine, Mechanism) or name not in machine.names:
+            return rotational_unit(declared) if measured else declared
+        part = machine[name]
+        turns = is_rotational(part)
+        if turns is None and isinstance(part, AbstractContact):  # its body says
+            turns = is_rotational(machine[part.between()[0].partition(".")[0]])
+        if "." not in field:
+            return "m" if turns and isinstance(part, Brake) and field == "cgeo" else declared
+        if isinstance(part, AbstractPressed):
+            declared = "1" if declared == "N" else "s/m" if declared == "N.s/m" else declared
+        return rotational_unit(declared) if turns else declared
+
+    return unit

@@ -1,0 +1,59 @@
+"""What a fit makes small, as a pure function of the model: for optimisers and studies of one's own."""
+
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from frictax.engine import Adaptive, OnSamples
+from frictax.fitting.problem.objectives import AbstractObjective, FreeRun, Steady
+from frictax.fitting.problem.problem import steady_plan
+from frictax.fitting.problem.sensors import Instrument
+from frictax.fitting.problem.setup import Bench, check_channels
+from frictax.fitting.problem.steady import SteadyFriction
+from frictax.fitting.record_fit import sensors
+from frictax.laws import AbstractLaw
+from frictax.measurements.record import Record
+from frictax.measurements.sweep import Sweep
+from frictax.mechanism import AbstractHybridSystem, Mechanism
+
+
+def weighted_residuals(
+    model: AbstractLaw | SteadyFriction | Mechanism | AbstractHybridSystem,
+    data: Sweep | Record,
+    objective: AbstractObjective | None = None,
+    *,
+    engine: OnSamples | Adaptive | None = None,
+    instruments: Mapping[str, Instrument] | None = None,
+) -> Float[Array, " n"]:
+    """(predicted - measured) / sd of all that an objective compares, 0 where a sample has no weight.
+
+    Pure in `model`: `jax.grad`, `jacfwd`, `vmap` and `jit` take it as it is, and half its sum of squares
+    is what `fit` makes small. Where a run fails it is not finite.
+
+    **Arguments:** `model`: of a sweep a law or `SteadyFriction`, of a record a machine; `objective`
+    (`FreeRun()` unless given), `engine` (`OnSamples()`), `instruments`: of a record, as in `fit`.
+
+    >>> import frictax as fx, jax, jax.numpy as jnp
+    >>> sweep = fx.Sweep([1, 2, 4], [7.0, 8.0, 10.5], velocity_unit="m/s", force_unit="N")
+    >>> law = fx.Coulomb(F_Coulomb=6.0, F_prop=1.0)
+    >>> fx.weighted_residuals(law, sweep).round(6).tolist()
+    [0.0, 0.0, -0.5]
+    >>> cost = lambda law: 0.5 * jnp.sum(fx.weighted_residuals(law, sweep) ** 2)
+    >>> jax.grad(cost)(law)
+    Coulomb(F_Coulomb=f64[], F_prop=f64[])
+    """
+    if isinstance(data, Sweep):
+        plan, bench = steady_plan(model, data.name, data), Bench(model, *(sensors(k, (), {}) for k in ("inputs", "outputs")))
+        return jnp.ravel(plan.weight * (plan.predicted(bench, Steady(), None, frozenset()) - plan.measured))
+    given = {} if instruments is None else dict(instruments)
+    objective = FreeRun() if objective is None else objective
+    machine = objective.machine(model)
+    check_channels(machine, data)
+    channels = ("inputs", tuple(data.inputs)), ("outputs", tuple(data.outputs))
+    bench = Bench(machine, *(sensors(kind, names, given) for kind, names in channels))
+    delayed = frozenset(name for name, instrument in given.items() if float(instrument.delay) != 0)
+    plan = jax.tree.map(jnp.asarray, objective.plan(machine, data))
+    predicted = plan.predicted(bench, objective, OnSamples() if engine is None else engine, delayed)
+    return jnp.ravel(plan.weight * (predicted - plan.measured))
