@@ -1,4 +1,3 @@
 """The command line: `frictax fit`, `frictax compare`, `frictax data`."""
 
-from frictax.cli.commands import app as app
-from frictax.cli.commands import main as main
+from frictax.cli.commands import app as app, main as main

@@ -28,9 +28,7 @@ def identify(
     """
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
-        from frictax.problems import check as check_problem
-        from frictax.problems import check_results, claimed, read, result_texts, write_results
-        from frictax.problems import identify as run
+        from frictax.problems import check as check_problem, check_results, claimed, identify as run, read, result_texts, write_results
 
         if check:
             asked = read(problem, allow_code=allow_code)

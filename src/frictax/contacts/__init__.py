@@ -2,8 +2,7 @@
 
 from frictax.contacts.bearing_friction import BearingFriction as BearingFriction
 from frictax.contacts.brake import Brake as Brake
-from frictax.contacts.clutch import Clutch as Clutch
-from frictax.contacts.clutch import clutch_geometry as clutch_geometry
+from frictax.contacts.clutch import Clutch as Clutch, clutch_geometry as clutch_geometry
 from frictax.contacts.contact import AbstractContact as AbstractContact
 from frictax.contacts.mass_with_stop import MassWithStopAndFriction as MassWithStopAndFriction
 from frictax.contacts.mode import Mode as Mode

@@ -4,8 +4,4 @@ fx.data.path("emps")     # the folder, where it is here
 fx.data.fetch("emps")    # gets it from its home first
 """
 
-from frictax.data.registry import PublicFile as PublicFile
-from frictax.data.registry import PublicRecord as PublicRecord
-from frictax.data.registry import fetch as fetch
-from frictax.data.registry import path as path
-from frictax.data.registry import records as records
+from frictax.data.registry import PublicFile as PublicFile, PublicRecord as PublicRecord, fetch as fetch, path as path, records as records

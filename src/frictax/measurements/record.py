@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.handover import Verb
-from frictax.measurements import checks
-from frictax.measurements import units as units_
+from frictax.measurements import checks, units as units_
 from frictax.measurements.diagnostics import suspicions
 from frictax.measurements.readers import Column, Table, assemble, csv_table, mat_table, pandas_table, parquet_table
 from frictax.measurements.resampling import held_means, nearest_line

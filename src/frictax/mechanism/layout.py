@@ -11,12 +11,18 @@ import numpy as np
 
 from frictax.contacts import AbstractContact, MassWithStopAndFriction, MotionDependent
 from frictax.contacts.contact import has_breaks
-from frictax.mechanism.attachments import BODIES as BODIES
-from frictax.mechanism.attachments import Contact as Contact
-from frictax.mechanism.attachments import Flange as Flange
-from frictax.mechanism.attachments import Gear as Gear
-from frictax.mechanism.attachments import body_parts, contact_of, flange_of, gear_of, moving_body
-from frictax.mechanism.attachments import is_rotational as is_rotational
+from frictax.mechanism.attachments import (
+    BODIES as BODIES,
+    Contact as Contact,
+    Flange as Flange,
+    Gear as Gear,
+    body_parts,
+    contact_of,
+    flange_of,
+    gear_of,
+    is_rotational as is_rotational,
+    moving_body,
+)
 from frictax.mechanism.bodies import Fixed
 from frictax.mechanism.forces import AbstractCompliant, AbstractMotion, AbstractSource
 from frictax.mechanism.gaps import AbstractGap
