@@ -1,5 +1,6 @@
 # make demo      identify the friction of a measured lead-screw drive and write an HTML report
-# make test      style, types and all tests
+# make test      style, types and tests, but for those that are exhaustive
+# make test-all  these too
 # Both set up .venv themselves. Another interpreter: make test PYTHON=python3.12
 
 PYTHON ?= python3
@@ -9,10 +10,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test test-slow test-all lint format bench clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -3
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -4
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -39,8 +40,15 @@ lint: $(VENV)/.installed-test
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 
 # By file: what the tests of one share is made once.
+PYTEST := $(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8 --dist loadfile
+
 test: lint
-	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8 --dist loadfile
+	$(PYTEST) -m "not slow"
+
+test-slow: $(VENV)/.installed-test
+	$(PYTEST) -m slow
+
+test-all: test test-slow
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .
