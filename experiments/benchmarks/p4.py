@@ -68,10 +68,10 @@ def frictax() -> list[Contestant]:
             drive=fx.Force("mass", fx.Sampled(jnp.asarray(TIMES), us)),
         )
 
-    def fitted(machine: fx.Mechanism, starts: int = 1) -> fx.fitting.FoundMachine:
+    def fitted(machine: fx.Mechanism, starts: int = 1) -> fx.FitResult:
         return fx.fit(machine, record, free=["friction.f_pos"], objective=fx.FreeRun(), starts=starts)
 
-    def values(found: fx.fitting.FoundMachine) -> np.ndarray:
+    def values(found: fx.FitResult) -> np.ndarray:
         return np.array([found.values[f"friction.f_pos.{name}"] for name in names])
 
     def fit(machine: fx.Mechanism) -> np.ndarray:
