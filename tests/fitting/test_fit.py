@@ -8,7 +8,7 @@ import optax
 import pytest
 
 from frictax.fitting import Huber, LevenbergMarquardt, Optax, Squares, SteadyFriction, fit, fit_many, starting_law
-from frictax.fitting.record_fit import pose_sweep
+from frictax.fitting.posing import pose_sweep
 from frictax.fitting.search.multistart import in_turned_coordinates
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.fitting.record_fit import pose
+from frictax.fitting.posing import pose
 from frictax.parameters import Positive, Real, Scalar, parameter
 from rigs import AWAY_LAW, FINE, LAW, NOISE, T, assert_recovered, block, record
 

@@ -325,8 +325,8 @@ def test_optax_and_levenberg_marquardt_end_alike_on_forces(seen, rule) -> None:
 
 
 def test_a_compiled_search_calls_back_to_no_host(seen) -> None:
+    from frictax.fitting.posing import fit_engine, pose
     from frictax.fitting.problem.losses import Squares
-    from frictax.fitting.record_fit import fit_engine, pose
     from frictax.fitting.search.levenberg_marquardt import begin
     from frictax.fitting.search.multistart import _by_newton
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
 from frictax.engine import Adaptive, OnSamples
+from frictax.fitting.fit_data import Progress, Search, fit_records, fit_sweep
 from frictax.fitting.problem.losses import AbstractLoss
 from frictax.fitting.problem.objectives import AbstractObjective
 from frictax.fitting.problem.priors import AbstractPrior
 from frictax.fitting.problem.sensors import Instrument
 from frictax.fitting.problem.steady import SteadyFriction
-from frictax.fitting.record_fit import Progress, Search, fit_records, fit_sweep
 from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.methods import AbstractMethod
 from frictax.laws import AbstractLaw

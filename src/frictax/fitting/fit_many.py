@@ -12,11 +12,12 @@ from jaxtyping import Array, Float
 
 from frictax.engine import OnSamples
 from frictax.fitting.fit import refuse
+from frictax.fitting.fit_data import Search
+from frictax.fitting.posing import check_arguments, fit_engine, pose, pose_sweep
 from frictax.fitting.problem.losses import AbstractLoss, Squares
 from frictax.fitting.problem.objectives import AbstractObjective, FreeRun
 from frictax.fitting.problem.problem import Problem, bounds
 from frictax.fitting.problem.steady import SteadyFriction
-from frictax.fitting.record_fit import Search, check_arguments, fit_engine, pose, pose_sweep
 from frictax.fitting.result.answer import answer
 from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.estimates import Replicates, quantile

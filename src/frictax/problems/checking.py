@@ -8,8 +8,8 @@ import equinox as eqx
 import frictax as fx
 from frictax.analysis.errors.uncertainty import usual
 from frictax.analysis.selection.structures import check_structures
+from frictax.fitting.posing import check_arguments, fit_engine, pose, shared_limits
 from frictax.fitting.problem.setup import check_channels
-from frictax.fitting.record_fit import check_arguments, fit_engine, pose, shared_limits
 from frictax.laws import as_law
 from frictax.problems.building import LAWS, Place, checked, made, near
 from frictax.problems.reading import Problem

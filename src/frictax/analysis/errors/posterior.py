@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from frictax.analysis.errors.effective_samples import effective_samples
 from frictax.analysis.friction_curve import friction_at
+from frictax.fitting.fit_data import speaker
 from frictax.fitting.problem.problem import bounds, upper_bounds
-from frictax.fitting.record_fit import speaker
 from frictax.fitting.result.estimates import Band, Estimated
 from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import Knowledge, listed

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from frictax.fitting.posing import fit_engine, pose
 from frictax.fitting.problem.inverse_dynamics import InverseDynamics
 from frictax.fitting.problem.losses import Squares
 from frictax.fitting.problem.objectives import integral
 from frictax.fitting.problem.problem import residuals_and_jacobian
 from frictax.fitting.problem.steady import as_steady
-from frictax.fitting.record_fit import fit_engine, pose
 from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.methods import LevenbergMarquardt

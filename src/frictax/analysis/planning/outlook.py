@@ -11,10 +11,11 @@ from frictax.analysis.errors.refits import Samples
 from frictax.analysis.errors.uncertainty import HAC, AbstractErrors, usual
 from frictax.analysis.planning.experiments import Cure, better_motions, better_speeds
 from frictax.fitting.fit import fit
+from frictax.fitting.fit_data import raise_if_failed
+from frictax.fitting.posing import check_arguments, fit_engine, labelled, pose
 from frictax.fitting.problem.losses import Squares
 from frictax.fitting.problem.objectives import AbstractObjective, FreeRun
 from frictax.fitting.problem.problem import bounds
-from frictax.fitting.record_fit import check_arguments, fit_engine, labelled, pose, raise_if_failed
 from frictax.fitting.result.answer import answer
 from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.fit_result import FitResult

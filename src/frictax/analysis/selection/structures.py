@@ -16,11 +16,11 @@ from frictax.analysis.selection.plausibility import doubts, implausible
 from frictax.analysis.selection.selection_rule import chosen
 from frictax.analysis.selection.structure import ComparedStructure, Structure, StructureComparison
 from frictax.fitting.fit import fit
+from frictax.fitting.posing import labelled, shared_limits
 from frictax.fitting.problem.inverse_dynamics import InverseDynamics
 from frictax.fitting.problem.objectives import AbstractObjective, ClosedLoop, FreeRun, Windows, in_turn
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import state_names
-from frictax.fitting.record_fit import labelled, shared_limits
 from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.methods import LevenbergMarquardt
 from frictax.measurements.record import Record

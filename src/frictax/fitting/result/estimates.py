@@ -70,21 +70,21 @@ class Estimated:
     @property
     def values(self) -> Mapping[str, Any]:
         """Fitted values by path: a number, or an array for a table's forces."""
-        return by_path(self.estimates, lambda e: e.value)
+        return self._by_path(e.value for e in self.estimates)
 
     @property
     def standard_errors(self) -> Mapping[str, Any]:
-        return by_path(self.estimates, lambda e: e.standard_error)
+        return self._by_path(e.standard_error for e in self.estimates)
 
     @property
     def intervals(self) -> Mapping[str, Any]:
         """(lower, upper) by path; arrays (M, 2) for a table."""
-        return by_path(self.estimates, lambda e: (e.lower, e.upper))
+        return self._by_path((e.lower, e.upper) for e in self.estimates)
 
     @property
     def degrees_of_freedom(self) -> Mapping[str, Any]:
         """Those of Student's t in each interval, by path."""
-        return by_path(self.estimates, lambda e: e.dof)
+        return self._by_path(e.dof for e in self.estimates)
 
     @property
     def correlation(self) -> Float[np.ndarray, "p p"]:
@@ -93,16 +93,16 @@ class Estimated:
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.covariance / sd[:, None] / sd[None, :]
 
+    def _by_path(self, cells: Iterable[Any]) -> dict[str, Any]:
+        return by_path(((e.name, e.path) for e in self.estimates), cells)
 
-def by_path(estimates: Iterable[Estimate], pick: Any) -> dict[str, Any]:
-    """What `pick` takes of each estimate, by path: one thing, or an array for a table's forces."""
+
+def by_path(places: Iterable[tuple[str, str]], cells: Iterable[Any]) -> dict[str, Any]:
+    """`cells` of the estimates with these names and paths, by path: one, or an array for a table's."""
     out: dict[str, Any] = {}
-    for e in estimates:
-        out.setdefault(e.path, []).append((e.name, pick(e)))
-    return {
-        path: cells[0][1] if len(cells) == 1 and cells[0][0] == path else np.array([value for _, value in cells])
-        for path, cells in out.items()
-    }
+    for (name, path), cell in zip(places, cells, strict=True):
+        out.setdefault(path, []).append((name, cell))
+    return {path: here[0][1] if len(here) == 1 and here[0][0] == path else np.array([c for _, c in here]) for path, here in out.items()}
 
 
 def quantile(level: float, dof: Any, known: bool) -> Any:

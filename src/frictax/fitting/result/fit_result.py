@@ -14,7 +14,7 @@ from frictax.fitting.problem.problem import Problem, Unknown, bounds, prediction
 from frictax.fitting.problem.steady import as_steady
 from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.criteria import criteria
-from frictax.fitting.result.estimates import Estimate, Estimated, quantile
+from frictax.fitting.result.estimates import Estimate, Estimated, by_path, quantile
 from frictax.fitting.result.identifiability import Identifiability, Knowledge, judge_columns
 from frictax.fitting.result.notices import held_breakaways, not_settled, standing_still, too_large
 from frictax.fitting.result.spread import Spread
@@ -94,6 +94,13 @@ class FitResult(Estimated):
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(n for u in self.problem.unknowns if not u.hidden for n in u.names)
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """Fitted values by path: a number, or an array for a table's forces. Asks for no errors."""
+        shown = [u for u in self.problem.unknowns if not u.hidden]
+        places = ((n, n if "@" in n else u.path) for u in shown for n in u.names)
+        return by_path(places, self.x[self.shown].tolist())
 
     @functools.cached_property
     def identifiability(self) -> Identifiability:
