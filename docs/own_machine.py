@@ -1,4 +1,7 @@
-"""Draws the picture of own_machine.md: a pendulum with dry friction comes to rest. Run: python docs/own_machine.py"""
+"""Draws the picture of own_machine.md: a pendulum with dry friction comes to rest.
+
+Run: python docs/own_machine.py
+"""
 
 from pathlib import Path
 from typing import Any
@@ -41,13 +44,17 @@ def motion(phi: Any, ts: Any) -> Any:
 
 @jax.jit
 def dead_stops(phi: Any) -> tuple[Any, Any]:
-    """Where it comes to rest after release from each angle `phi`, and the derivative by that angle."""
+    """Where it comes to rest after release from each angle `phi`, and the derivative by
+    that angle.
+    """
     end = lambda phi: motion(phi, jnp.array([0.0, END]))[-1, 0]  # noqa: E731
     return jax.vmap(lambda p: jax.jvp(end, (p,), (jnp.ones_like(p),)))(phi)
 
 
 def draw() -> Figure:
-    """The swing over time; the same in the plane of angle and speed; where it stops, over where it was released."""
+    """The swing over time; the same in the plane of angle and speed; where it stops, over where it
+    was released.
+    """
     half = float(np.arcsin(PEAK * F / MGL))
     figure = Figure(figsize=(9.0, 5.4), layout="constrained", facecolor="white")
     left, right = figure.subfigures(1, 2, width_ratios=[1.25, 1])
@@ -70,7 +77,9 @@ def draw() -> Figure:
     ends, slopes = (np.asarray(x) for x in dead_stops(starts))
     stop.axhspan(-half, half, color="#f0d9c3", lw=0)
     step = np.diff(np.asarray(starts))
-    jumps = np.flatnonzero(np.abs(np.diff(ends) - 0.5 * (slopes[1:] + slopes[:-1]) * step) > 0.05 * half)
+    jumps = np.flatnonzero(
+        np.abs(np.diff(ends) - 0.5 * (slopes[1:] + slopes[:-1]) * step) > 0.05 * half
+    )
     for piece in np.split(np.arange(starts.size), jumps + 1):
         stop.plot(starts[piece], ends[piece], color="black", lw=2.4)
         if piece.size > 20:  # a tangent of the exact derivative

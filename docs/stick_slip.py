@@ -1,4 +1,7 @@
-"""Draws the picture of the README: a pulled block that sticks and slips. Run: python docs/stick_slip.py"""
+"""Draws the picture of the README: a pulled block that sticks and slips.
+
+Run: python docs/stick_slip.py
+"""
 
 from pathlib import Path
 
@@ -19,7 +22,9 @@ def motion() -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray]:
     drive = fx.Sine(amplitude=18.0, f=0.25)
     block = fx.Mechanism(
         mass=fx.Mass(m=1.0, s=0.0, v=0.0),
-        friction=fx.SupportFriction("mass", f_pos=fx.Stribeck(F_prop=2.0, F_Coulomb=7.0, F_Stribeck=4.0, fexp=3.0), peak=1.1),
+        friction=fx.SupportFriction(
+            "mass", f_pos=fx.Stribeck(F_prop=2.0, F_Coulomb=7.0, F_Stribeck=4.0, fexp=3.0), peak=1.1
+        ),
         drive=fx.Force("mass", drive),
     )
     ts = jnp.linspace(0.0, 8.0, 1601)
@@ -32,18 +37,35 @@ def motion() -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray]:
         "v": run["mass"].v,
         "mode": friction.mode,
     }
-    return np.asarray(ts), {name: np.asarray(values) for name, values in drawn.items()}, np.asarray(run.events.time)
+    return (
+        np.asarray(ts),
+        {name: np.asarray(values) for name, values in drawn.items()},
+        np.asarray(run.events.time),
+    )
 
 
 def draw(ts: np.ndarray, drawn: dict[str, np.ndarray], events: np.ndarray) -> plt.Figure:
     """Forces, speed and the strip of modes, one below the other."""
     figure, (force, speed, strip) = plt.subplots(
-        3, 1, sharex=True, figsize=(8.0, 4.6), height_ratios=[5, 4, 0.6], layout="constrained", facecolor="white"
+        3,
+        1,
+        sharex=True,
+        figsize=(8.0, 4.6),
+        height_ratios=[5, 4, 0.6],
+        layout="constrained",
+        facecolor="white",
     )
     force.plot(ts, drawn["drive"], color="#333333", lw=1.2, label="drive")
     force.plot(ts, drawn["f"], color="#c0392b", lw=1.8, label="friction")
     for sign in (1, -1):
-        force.plot(ts, sign * drawn["f0_max"], color="#c0392b", lw=0.8, ls=":", label="breakaway" if sign == 1 else None)
+        force.plot(
+            ts,
+            sign * drawn["f0_max"],
+            color="#c0392b",
+            lw=0.8,
+            ls=":",
+            label="breakaway" if sign == 1 else None,
+        )
     force.set_ylabel("force [N]")
     force.legend(loc="upper right", ncols=3, frameon=False, fontsize=9)
     force.set_ylim(-21, 27)
@@ -55,7 +77,13 @@ def draw(ts: np.ndarray, drawn: dict[str, np.ndarray], events: np.ndarray) -> pl
         strip.axvspan(begin, end, color=COLOURS[mode], lw=0)
         if end - begin > 0.3:
             strip.text(
-                0.5 * (begin + end), 0.45, NAMES[mode], ha="center", va="center", fontsize=8, color="black" if mode == 0 else "white"
+                0.5 * (begin + end),
+                0.45,
+                NAMES[mode],
+                ha="center",
+                va="center",
+                fontsize=8,
+                color="black" if mode == 0 else "white",
             )
     for axes in (force, speed):
         for time in edges[1:-1]:

@@ -1,14 +1,17 @@
 """How does the exact stick-slip solution differ from smoothed (tanh) friction on the same block?
 
-A block of 1 kg with Stribeck friction (F_Coulomb = 1 N, F_prop = 0.2 N.s/m, F_Stribeck = 0.4 N, fexp = 5 s/m, peak = 1), twice:
+A block of 1 kg with Stribeck friction (F_Coulomb = 1 N, F_prop = 0.2 N.s/m, F_Stribeck = 0.4 N,
+fexp = 5 s/m, peak = 1), twice:
 
 * driven by 2 sin(2 pi t) N for 10 s: 39 changes between stuck and sliding;
 * held: a constant load of 1.2 N, as on an incline, against the 1.4 N at which it breaks away.
 
-Exact is `frictax.simulate`. Smoothed is f = law(|v|) * tanh(v/eps), one smooth equation for all times, integrated by diffrax with
-error control: Tsit5, and Kvaerno5 for stiff equations, both at rtol 1e-7 and atol 1e-9, the tolerances of the exact run.
+Exact is `frictax.simulate`. Smoothed is f = law(|v|) * tanh(v/eps), one smooth equation for all
+times, integrated by diffrax with error control: Tsit5, and Kvaerno5 for stiff equations, both at
+rtol 1e-7 and atol 1e-9, the tolerances of the exact run.
 
-Run: python experiments/01_exact_against_smoothed.py    (under a minute; prints the table and draws 01_exact_against_smoothed.svg)
+Run: python experiments/01_exact_against_smoothed.py
+(under a minute; prints the table and draws 01_exact_against_smoothed.svg)
 """
 
 import argparse
@@ -55,7 +58,8 @@ class Row:
     held: np.ndarray | None = None  # positions of the held one [m]
 
 
-# -- the block, exact ---------------------------------------------------------------------------------------------------
+# -- the block, exact
+# --------------------------------------------------------------------------------------------------
 
 
 def law(F_Coulomb: Any = 1.0) -> fx.Stribeck:
@@ -71,7 +75,9 @@ def block(F_Coulomb: Any = 1.0, amplitude: float = 2.0, load: float = 0.0) -> fx
 
 
 def exact(engine: fx.Adaptive, whole: bool = True) -> Row:
-    """The exact block; with ``whole=False`` the driven one only, as the truth that others are measured by."""
+    """The exact block; with ``whole=False`` the driven one only, as the truth that others are
+    measured by.
+    """
 
     def end(F_Coulomb: Any) -> Any:
         run = fx.simulate(block(F_Coulomb), jnp.array([0.0, END]), engine)
@@ -80,7 +86,11 @@ def exact(engine: fx.Adaptive, whole: bool = True) -> Row:
     position, slope, (steps, f0_max) = jax.jvp(end, (1.0,), (1.0,), has_aux=True)
     creep, calls = float("nan"), 0
     if whole:
-        creep = float(fx.simulate(block(amplitude=0.0, load=HOLD), jnp.array([0.0, END]), engine)["mass"].v[-1])
+        creep = float(
+            fx.simulate(block(amplitude=0.0, load=HOLD), jnp.array([0.0, END]), engine)["mass"].v[
+                -1
+            ]
+        )
         calls = evaluations(engine)
     return Row(None, creep, float(f0_max), float(position), float(slope), int(steps), calls)
 
@@ -121,18 +131,23 @@ class Counter:
         self.n += 1
 
 
-# -- the block, smoothed ------------------------------------------------------------------------------------------------
+# -- the block, smoothed
+# ------------------------------------------------------------------------------------------------
 
 
 @functools.partial(jax.jit, static_argnames="solver")
 def smoothed(F_Coulomb: Any, eps: Any, amplitude: Any, load: Any, solver: Any) -> Any:
-    """Positions and velocities at `TIMES`, their derivatives by F_Coulomb, and the number of steps."""
+    """Positions and velocities at `TIMES`, their derivatives by F_Coulomb, and the
+    number of steps.
+    """
 
     def acceleration(t: Any, y: Any, F: Any) -> Any:
         drive = load + amplitude * jnp.sin(2 * jnp.pi * t)
         return jnp.stack([y[1], drive - law(F)(jnp.abs(y[1])) * jnp.tanh(y[1] / eps)])
 
-    (ys, steps), (dys, _) = jax.jvp(lambda F: _solve(acceleration, F, solver), (F_Coulomb,), (jnp.ones_like(F_Coulomb),))
+    (ys, steps), (dys, _) = jax.jvp(
+        lambda F: _solve(acceleration, F, solver), (F_Coulomb,), (jnp.ones_like(F_Coulomb),)
+    )
     return ys, dys, steps
 
 
@@ -163,11 +178,13 @@ def smooth_row(eps: float) -> Row:
     return Row(
         eps=eps,
         creep=float(held[-1, 1]),
-        breakaway=float(f[np.argmax(np.diff(f) < 0)]),  # beyond this maximum friction falls, and the block runs away
+        # beyond this maximum friction falls, and the block runs away
+        breakaway=float(f[np.argmax(np.diff(f) < 0)]),
         end=float(ys[-1, 0]),
         slope=float(dys[-1, 0]),
         steps=int(steps),
-        evaluations=6 * int(steps) + 1,  # Tsit5 has seven stages and takes its first from the step before
+        # Tsit5 has seven stages and takes its first from the step before
+        evaluations=6 * int(steps) + 1,
         stiff_steps=int(stiff_steps),
         stiff_evaluations=14 * int(stiff_steps),  # counted: in each of seven stages two on average
         stiff_slope=float(stiff_dys[-1, 0]),
@@ -176,7 +193,8 @@ def smooth_row(eps: float) -> Row:
     )
 
 
-# -- the answer ---------------------------------------------------------------------------------------------------------
+# -- the answer
+# --------------------------------------------------------------------------------------------------
 
 
 def study(widths: Sequence[float] = WIDTHS) -> tuple[Row, Row, list[Row]]:
@@ -202,11 +220,25 @@ def report(truth: Row, exact_row: Row, rows: Sequence[Row]) -> str:
     lines = [" | ".join(f"{h:>15}" for h in head)]
     for row in (exact_row, *rows):
         name = "exact" if row.eps is None else f"{row.eps:g}"
-        found = (f"{row.creep:.2e}", f"{row.breakaway:.4f}", f"{abs(row.end - truth.end):.1e}", f"{percent(row.slope, truth)} %")
+        found = (
+            f"{row.creep:.2e}",
+            f"{row.breakaway:.4f}",
+            f"{abs(row.end - truth.end):.1e}",
+            f"{percent(row.slope, truth)} %",
+        )
         stiff = ("-", "-", "-")
         if row.stiff_slope is not None:
-            stiff = (f"{percent(row.stiff_slope, truth)} %", str(row.stiff_steps), str(row.stiff_evaluations))
-        lines.append(" | ".join(f"{text:>15}" for text in (name, *found, str(row.steps), str(row.evaluations), *stiff)))
+            stiff = (
+                f"{percent(row.stiff_slope, truth)} %",
+                str(row.stiff_steps),
+                str(row.stiff_evaluations),
+            )
+        lines.append(
+            " | ".join(
+                f"{text:>15}"
+                for text in (name, *found, str(row.steps), str(row.evaluations), *stiff)
+            )
+        )
     return "\n".join(lines)
 
 
@@ -216,14 +248,18 @@ def answer(truth: Row, exact_row: Row, rows: Sequence[Row]) -> str:
     mm = lambda row: two_digits(1e3 * abs(row.end - truth.end))  # noqa: E731
     times = lambda count: two_digits((count or 0) / exact_row.evaluations)  # noqa: E731
     return (
-        f"Answer: the smoothed block never rests. Under a load of {HOLD} N it creeps at {fine.creep / (fine.eps or 1):.2f} eps for ever, "
-        f"where the exact one stands still; with eps = {wide.eps:g} m/s friction holds up to {wide.breakaway:.2f} N only, not "
-        f"{truth.breakaway:.2f} N. Driven for 10 s, its end is off by {mm(wide)} mm with eps = {wide.eps:g} m/s and by {mm(fine)} mm "
-        f"with {fine.eps:g} m/s; the derivative by F_Coulomb is off by {percent(wide.slope, truth)} % and {percent(fine.slope, truth)} % "
-        f"with Tsit5, at {times(fine.evaluations)} times the evaluations of the exact run, and by "
-        f"{percent(fine.stiff_slope or 0.0, truth)} % with Kvaerno5, at {times(fine.stiff_evaluations)} times. (Error control looks at the "
-        f"motion alone: once stability binds the steps of Tsit5, the derivative grows while the motion stays right.) "
-        f"The exact run takes {exact_row.steps} steps and is off by {mm(exact_row)} mm and {percent(exact_row.slope, truth)} %."
+        f"Answer: the smoothed block never rests. Under a load of {HOLD} N it creeps at"
+        f" {fine.creep / (fine.eps or 1):.2f} eps for ever, where the exact one stands still; with"
+        f" eps = {wide.eps:g} m/s friction holds up to {wide.breakaway:.2f} N only, not"
+        f" {truth.breakaway:.2f} N. Driven for 10 s, its end is off by {mm(wide)} mm with eps ="
+        f" {wide.eps:g} m/s and by {mm(fine)} mm with {fine.eps:g} m/s; the derivative by F_Coulomb"
+        f" is off by {percent(wide.slope, truth)} % and {percent(fine.slope, truth)} % with Tsit5,"
+        f" at {times(fine.evaluations)} times the evaluations of the exact run, and by"
+        f" {percent(fine.stiff_slope or 0.0, truth)} % with Kvaerno5, at"
+        f" {times(fine.stiff_evaluations)} times. (Error control looks at the motion alone: once"
+        " stability binds the steps of Tsit5, the derivative grows while the motion stays right.)"
+        f" The exact run takes {exact_row.steps} steps and is off by {mm(exact_row)} mm and"
+        f" {percent(exact_row.slope, truth)} %."
     )
 
 
@@ -247,19 +283,60 @@ def draw(truth: Row, exact_row: Row, rows: Sequence[Row]) -> Figure:
         assert row.driven is not None
         assert row.held is not None
         if row.breakaway < 0.999 * truth.breakaway:  # nearer ones cover the exact curve
-            stop.plot(TIMES[shown], row.driven[shown], color=colour, lw=1.3, label=f"eps = {row.eps:g} m/s")
-        creep.plot(TIMES[::8], 1e3 * row.held[::8], color=colour, lw=1.3, label=f"eps = {row.eps:g} m/s")
-    stop.set(title="coming to rest and leaving it, driven", xlabel="time [s]", ylabel="velocity [m/s]")
-    creep.set(title=f"held: {HOLD} N against 1.4 N", xlabel="time [s]", ylabel="position [mm]", yscale="symlog")
+            stop.plot(
+                TIMES[shown],
+                row.driven[shown],
+                color=colour,
+                lw=1.3,
+                label=f"eps = {row.eps:g} m/s",
+            )
+        creep.plot(
+            TIMES[::8], 1e3 * row.held[::8], color=colour, lw=1.3, label=f"eps = {row.eps:g} m/s"
+        )
+    stop.set(
+        title="coming to rest and leaving it, driven", xlabel="time [s]", ylabel="velocity [m/s]"
+    )
+    creep.set(
+        title=f"held: {HOLD} N against 1.4 N",
+        xlabel="time [s]",
+        ylabel="position [mm]",
+        yscale="symlog",
+    )
     eps = [row.eps for row in rows]
-    error.loglog(eps, [abs(row.end / truth.end - 1) for row in rows], "o-", color="#2f6db3", label="end position")
-    error.loglog(eps, [abs(row.slope / truth.slope - 1) for row in rows], "s-", color="#c0392b", label="derivative by F_Coulomb, Tsit5")
+    error.loglog(
+        eps,
+        [abs(row.end / truth.end - 1) for row in rows],
+        "o-",
+        color="#2f6db3",
+        label="end position",
+    )
+    error.loglog(
+        eps,
+        [abs(row.slope / truth.slope - 1) for row in rows],
+        "s-",
+        color="#c0392b",
+        label="derivative by F_Coulomb, Tsit5",
+    )
     stiff = [abs((row.stiff_slope or 0.0) / truth.slope - 1) for row in rows]
     error.loglog(eps, stiff, "^--", color="#5aa469", label="derivative, Kvaerno5")
-    error.axhline(abs(exact_row.slope / truth.slope - 1), color="black", ls="--", lw=1.0, label="derivative, exact")
+    error.axhline(
+        abs(exact_row.slope / truth.slope - 1),
+        color="black",
+        ls="--",
+        lw=1.0,
+        label="derivative, exact",
+    )
     error.set(title="relative error after 10 s", xlabel="eps [m/s]")
-    cost.loglog(eps, [row.evaluations for row in rows], "o-", color="#2f6db3", label="smoothed, Tsit5")
-    cost.loglog(eps, [row.stiff_evaluations for row in rows], "s-", color="#5aa469", label="smoothed, Kvaerno5")
+    cost.loglog(
+        eps, [row.evaluations for row in rows], "o-", color="#2f6db3", label="smoothed, Tsit5"
+    )
+    cost.loglog(
+        eps,
+        [row.stiff_evaluations for row in rows],
+        "s-",
+        color="#5aa469",
+        label="smoothed, Kvaerno5",
+    )
     cost.axhline(exact_row.evaluations, color="black", ls="--", lw=1.0, label="exact, Tsit5")
     cost.set(title="evaluations of the right-hand side", xlabel="eps [m/s]")
     for axes in (stop, creep, error, cost):
@@ -269,9 +346,17 @@ def draw(truth: Row, exact_row: Row, rows: Sequence[Row]) -> Figure:
 
 
 def main(arguments: Sequence[str] | None = None) -> tuple[Row, Row, list[Row]]:
-    parser = argparse.ArgumentParser(description="How does exact stick-slip differ from smoothed friction?")
+    parser = argparse.ArgumentParser(
+        description="How does exact stick-slip differ from smoothed friction?"
+    )
     parser.add_argument("--figure", type=Path, default=Path(__file__).with_suffix(".svg"))
-    parser.add_argument("--widths", type=float, nargs="+", default=list(WIDTHS), help="eps [m/s], of " + ", ".join(map(str, WIDTHS)))
+    parser.add_argument(
+        "--widths",
+        type=float,
+        nargs="+",
+        default=list(WIDTHS),
+        help="eps [m/s], of " + ", ".join(map(str, WIDTHS)),
+    )
     given = parser.parse_args(arguments)
     truth, exact_row, rows = study(given.widths)
     print(report(truth, exact_row, rows), answer(truth, exact_row, rows), sep="\n\n")

@@ -1,14 +1,17 @@
 """Does a servo with gravity hunt or stop, and what has the breakaway factor `peak` to do with it?
 
-An arm (0.0049 kg.m2, 0.48 N.m of gravity where it is horizontal) on a motor (5e-7 kg.m2) with a gear of 60, friction 0.05 N.m at the arm,
-lifted by 45 degrees in 1 s along a sampled reference and held there:
+An arm (0.0049 kg.m2, 0.48 N.m of gravity where it is horizontal) on a motor (5e-7 kg.m2) with a
+gear of 60, friction 0.05 N.m at the arm, lifted by 45 degrees in 1 s along a sampled reference and
+held there:
 
 * proportional and derivative control: kp = 4 N.m/rad, kd = 0.25 N.m.s/rad;
 * the same with integral action: ki = 40 N.m/(rad.s).
 
-`peak` is breakaway over sliding friction: 1, 1.05, 1.2 and 1.5. All of it is one class of the user's own kind, `ServoAxis`.
+`peak` is breakaway over sliding friction: 1, 1.05, 1.2 and 1.5. All of it is one class of the
+user's own kind, `ServoAxis`.
 
-Run: python experiments/03_servo_axis.py    (half a minute; prints the table and draws 03_servo_axis.svg)
+Run: python experiments/03_servo_axis.py
+(half a minute; prints the table and draws 03_servo_axis.svg)
 """
 
 import argparse
@@ -37,10 +40,12 @@ COLOURS = ("black", "#5aa469", "#2f6db3", "#c0392b")
 
 
 class ServoAxis(fx.AbstractAxis):
-    """A motor with a gear and an arm under gravity, its angle controlled; args["reference"] is where it should be [rad].
+    """A motor with a gear and an arm under gravity, its angle controlled; args["reference"] is
+    where it should be [rad].
 
-    **Arguments:** `friction` at the arm; inertias of arm and motor [kg.m2], gear `ratio`; `mgl`, the torque of gravity where the arm is
-    horizontal [N.m]; gains `kp` [N.m/rad], `kd` [N.m.s/rad], `ki` [N.m/(rad.s)].
+    **Arguments:** `friction` at the arm; inertias of arm and motor [kg.m2], gear `ratio`; `mgl`,
+    the torque of gravity where the arm is horizontal [N.m]; gains `kp` [N.m/rad], `kd` [N.m.s/rad],
+    `ki` [N.m/(rad.s)].
     """
 
     friction: fx.SupportFriction
@@ -57,7 +62,11 @@ class ServoAxis(fx.AbstractAxis):
 
     def load(self, t: Any, y: Any, args: Any) -> Any:
         phi, w, integral = y
-        motor = self.kp * (args["reference"] - phi) + self.kd * (args["der(reference)"] - w) + self.ki * integral
+        motor = (
+            self.kp * (args["reference"] - phi)
+            + self.kd * (args["der(reference)"] - w)
+            + self.ki * integral
+        )
         return motor - self.mgl * jnp.sin(phi)
 
     def others(self, t: Any, y: Any, args: Any) -> Any:
@@ -96,8 +105,12 @@ class Row:
 
     @property
     def hunts(self) -> bool:
-        """Whether the last two rests are as far from the target as each other, on either side; else they come nearer, or there is one."""
-        return len(self.rests) > 2 and abs(self.rests[-1, 2] + self.rests[-2, 2]) < 1e-2 * abs(self.rests[-1, 2])
+        """Whether the last two rests are as far from the target as each other, on either side; else
+        they come nearer, or there is one.
+        """
+        return len(self.rests) > 2 and abs(self.rests[-1, 2] + self.rests[-2, 2]) < 1e-2 * abs(
+            self.rests[-1, 2]
+        )
 
 
 @functools.partial(jax.jit, static_argnames="engine")
@@ -122,14 +135,25 @@ def study(peaks: Sequence[float] = PEAKS, engine: fx.Adaptive | None = None) -> 
         for i, peak in enumerate(peaks):
             path = jax.tree_util.tree_map(lambda x, i=i: x[i], paths)
             assert path.result == fx.Result.successful
-            rows.append(Row(peak, ki, np.asarray(path.ys[:, 0]), rests_of(path), float(slopes[i]), int(path.steps)))
+            rows.append(
+                Row(
+                    peak,
+                    ki,
+                    np.asarray(path.ys[:, 0]),
+                    rests_of(path),
+                    float(slopes[i]),
+                    int(path.steps),
+                )
+            )
     return rows
 
 
 def rests_of(path: Any) -> np.ndarray:
     """Begin, end and error of each rest; the last may go on."""
     n = int(path.count)
-    before, after, times = (np.asarray(x)[:n] for x in (path.before[:, 0], path.after[:, 0], path.times))
+    before, after, times = (
+        np.asarray(x)[:n] for x in (path.before[:, 0], path.after[:, 0], path.times)
+    )
     begins = times[(before != 0) & (after == 0)]
     ends = times[(before == 0) & (after != 0)]
     rows = []
@@ -146,21 +170,32 @@ def stick_band(peak: float) -> tuple[float, float]:
     axis = servo(peak, 0.0).system
     assert isinstance(axis, ServoAxis)
     low, high = -peak * F, peak * F
-    for _ in range(60):  # kp*error = gravity +- friction; a contraction, as gravity is softer than the controller
-        low, high = (float((axis.mgl * np.sin(TARGET - e) + f) / axis.kp) for e, f in ((low, -peak * F), (high, peak * F)))
+    # kp*error = gravity +- friction; a contraction, as gravity is softer than the controller
+    for _ in range(60):
+        low, high = (
+            float((axis.mgl * np.sin(TARGET - e) + f) / axis.kp)
+            for e, f in ((low, -peak * F), (high, peak * F))
+        )
     return low, high
 
 
-# -- the answer ---------------------------------------------------------------------------------------------------------
+# -- the answer
+# --------------------------------------------------------------------------------------------------
 
 
 def report(rows: Sequence[Row]) -> str:
-    lines = [f"{'control':>8} | {'peak':>5} | rests | last errors [mrad] | length of the last full rest [s] | d error/d peak [mrad]"]
+    lines = [
+        f"{'control':>8} | {'peak':>5} | rests | last errors [mrad] | length of the last full rest"
+        " [s] | d error/d peak [mrad]"
+    ]
     for row in rows:
         errors = ", ".join(f"{1e3 * e:+.3f}" for e in row.rests[-3:, 2])
         length = f"{row.rests[-2, 1] - row.rests[-2, 0]:.2f}" if len(row.rests) > 1 else "-"
         name = "PID" if row.ki else "PD"
-        lines.append(f"{name:>8} | {row.peak:>5g} | {len(row.rests):>5} | {errors} | {length} | {-1e3 * row.slope:+.3f}")
+        lines.append(
+            f"{name:>8} | {row.peak:>5g} | {len(row.rests):>5} | {errors} | {length} |"
+            f" {-1e3 * row.slope:+.3f}"
+        )
     return "\n".join(lines)
 
 
@@ -172,12 +207,15 @@ def answer(rows: Sequence[Row]) -> str:
     still = min(pid, key=lambda r: r.peak)
     approach = ", ".join(f"{1e3 * abs(e):.2g}" for e in np.abs(still.rests[:, 2]))
     return (
-        f"Answer: without integral action it stops, {1e3 * pd[0].error:.1f} mrad below the target whatever `peak` is: it comes to rest "
-        f"from sliding, and `peak` acts only when it leaves rest. What grows with `peak` is the band in which it would stay: "
-        f"{1e3 * low1:.0f} to {1e3 * high1:.0f} mrad at peak = {pd[0].peak:g}, {1e3 * low:.0f} to {1e3 * high:.0f} mrad at {pd[-1].peak:g}"
-        f". With integral action gravity leaves no error, and `peak` decides: at peak = 1 each rest is nearer to the target than the one "
-        f"before ({approach} mrad) and longer; above 1 it hunts for ever, by {1e3 * per:.2f} mrad*(peak - 1) to either side, which is also "
-        f"what the exact derivative through all {2 * len(hunting[-1].rests)} events says ({1e3 * abs(hunting[-1].slope):.2f} mrad)."
+        f"Answer: without integral action it stops, {1e3 * pd[0].error:.1f} mrad below the target"
+        " whatever `peak` is: it comes to rest from sliding, and `peak` acts only when it leaves"
+        f" rest. What grows with `peak` is the band in which it would stay: {1e3 * low1:.0f} to"
+        f" {1e3 * high1:.0f} mrad at peak = {pd[0].peak:g}, {1e3 * low:.0f} to {1e3 * high:.0f}"
+        f" mrad at {pd[-1].peak:g}. With integral action gravity leaves no error, and `peak`"
+        f" decides: at peak = 1 each rest is nearer to the target than the one before ({approach}"
+        f" mrad) and longer; above 1 it hunts for ever, by {1e3 * per:.2f} mrad*(peak - 1) to"
+        " either side, which is also what the exact derivative through all"
+        f" {2 * len(hunting[-1].rests)} events says ({1e3 * abs(hunting[-1].slope):.2f} mrad)."
     )
 
 
@@ -190,24 +228,56 @@ def draw(rows: Sequence[Row]) -> Figure:
     pd, pid = [r for r in rows if r.ki == 0], [r for r in rows if r.ki > 0]
     early = TIMES <= 3.0
     t = np.clip(TIMES[early], 0.0, 1.0)
-    lift.plot(TIMES[early], np.degrees(TARGET * (10 * t**3 - 15 * t**4 + 6 * t**5)), color="#999999", lw=3.0, label="reference")
-    lift.plot(TIMES[early], np.degrees(pd[0].phi[early]), color="#d98032", lw=1.4, label="PD: stops, gravity leaves an error")
+    lift.plot(
+        TIMES[early],
+        np.degrees(TARGET * (10 * t**3 - 15 * t**4 + 6 * t**5)),
+        color="#999999",
+        lw=3.0,
+        label="reference",
+    )
+    lift.plot(
+        TIMES[early],
+        np.degrees(pd[0].phi[early]),
+        color="#d98032",
+        lw=1.4,
+        label="PD: stops, gravity leaves an error",
+    )
     lift.plot(TIMES[early], np.degrees(pid[-1].phi[early]), color="#2f6db3", lw=1.4, label="PID")
     lift.set(ylabel="angle [degrees]", title="the lift", xlabel="time [s]")
     for row, colour in zip(pid, COLOURS, strict=False):
-        hunt.plot(TIMES, 1e3 * (TARGET - row.phi), color=colour, lw=1.4, label=f"peak = {row.peak:g}")
+        hunt.plot(
+            TIMES, 1e3 * (TARGET - row.phi), color=colour, lw=1.4, label=f"peak = {row.peak:g}"
+        )
     most = 1.6e3 * max(abs(r.error) for r in pid)
-    hunt.set(ylabel="error [mrad]", xlabel="time [s]", title="PID: it hunts where peak > 1", ylim=(-1.3 * most, most), xlim=(0.0, END / 3))
+    hunt.set(
+        ylabel="error [mrad]",
+        xlabel="time [s]",
+        title="PID: it hunts where peak > 1",
+        ylim=(-1.3 * most, most),
+        xlim=(0.0, END / 3),
+    )
     peaks = [r.peak for r in pd]
     edges = np.array([stick_band(p) for p in peaks])
-    band.fill_between(peaks, 1e3 * edges[:, 0], 1e3 * edges[:, 1], color="#f0d9c3", lw=0, label="where it would stay")
+    band.fill_between(
+        peaks,
+        1e3 * edges[:, 0],
+        1e3 * edges[:, 1],
+        color="#f0d9c3",
+        lw=0,
+        label="where it would stay",
+    )
     band.plot(peaks, [1e3 * r.error for r in pd], "o-", color="#d98032", label="where it stops")
     band.set(title="PD: error [mrad] over peak", ylim=(60, 102))
     errors = np.array([abs(r.error) if r.hunts else 0.0 for r in pid])
     size.plot(peaks, 1e3 * errors, "o-", color="#2f6db3", label="size of the hunting")
     size.set(title="PID: error [mrad] over peak", xlabel="peak")
     for axes in (lift, hunt, band, size):
-        axes.legend(frameon=False, fontsize=8, ncols=4 if axes is hunt else 1, loc="lower center" if axes is hunt else "best")
+        axes.legend(
+            frameon=False,
+            fontsize=8,
+            ncols=4 if axes is hunt else 1,
+            loc="lower center" if axes is hunt else "best",
+        )
         axes.spines[["top", "right"]].set_visible(False)
     return figure
 

@@ -32,13 +32,20 @@ def rebuilt(machine: Any, paths: Sequence[str], vector: Any) -> Any:
 def value_and_jacobian(
     f: Callable[[jax.Array], jax.Array], options: Mapping[str, Any] | None = None
 ) -> Callable[[jax.Array], tuple[jax.Array, jax.Array]]:
-    """f(x) and df/dx by forward mode, in one compiled program: compilation is what most of these tests wait for."""
+    """f(x) and df/dx by forward mode, in one compiled program: compilation is what most of these
+    tests wait for.
+    """
     along = lambda x, v: jax.jvp(f, (x,), (v,))  # noqa: E731
-    both = lambda x: jax.vmap(along, in_axes=(None, 0), out_axes=(None, -1))(x, jnp.eye(x.shape[0]))  # noqa: E731
+
+    def both(x):
+        return jax.vmap(along, in_axes=(None, 0), out_axes=(None, -1))(x, jnp.eye(x.shape[0]))
+
     return jax.jit(both, compiler_options=dict(options or {}))
 
 
-def central_differences(f: Callable[[jax.Array], Any], x: jax.Array, step: float = 1e-3) -> np.ndarray:
+def central_differences(
+    f: Callable[[jax.Array], Any], x: jax.Array, step: float = 1e-3
+) -> np.ndarray:
     """df/dx by differences of fourth order, of a compiled function."""
     columns = []
     for i in range(x.shape[0]):
@@ -55,10 +62,12 @@ def assert_derivatives_agree(
     reverse: bool = True,
     optimised: bool = False,
 ) -> np.ndarray:
-    """Forward mode equals reverse mode to 1e-10 and central differences to 1e-6, relative to the largest entry of each column.
+    """Forward mode equals reverse mode to 1e-10 and central differences to 1e-6, relative to the
+    largest entry of each column.
 
-    Without `reverse`, that mode is left out: where a test has several machines of one kind, one of them does. Some need `optimised`
-    programs: else those of the two modes round differently and so take other steps, which shows in derivatives by 1e-7.
+    Without `reverse`, that mode is left out: where a test has several machines of one kind, one of
+    them does. Some need `optimised` programs: else those of the two modes round differently and so
+    take other steps, which shows in derivatives by 1e-7.
     """
     options = OPTIMISED if optimised else {}
     both = value_and_jacobian(f, options)
@@ -67,10 +76,18 @@ def assert_derivatives_agree(
     assert np.all(np.isfinite(forward))
     scale = np.maximum(np.max(np.abs(forward), axis=0, keepdims=True), 1e-6)
     if reverse:
-        assert np.max(np.abs(forward - np.asarray(jax.jit(jax.jacrev(f), compiler_options=options)(x))) / scale) <= 1e-10
+        assert (
+            np.max(
+                np.abs(forward - np.asarray(jax.jit(jax.jacrev(f), compiler_options=options)(x)))
+                / scale
+            )
+            <= 1e-10
+        )
     worst = np.abs(forward - differences) / scale
     i, j = np.unravel_index(np.argmax(worst), worst.shape)
-    assert worst[i, j] <= 1e-6, f"output {i} by parameter {j}: {forward[i, j]} against {differences[i, j]}"
+    assert worst[i, j] <= 1e-6, (
+        f"output {i} by parameter {j}: {forward[i, j]} against {differences[i, j]}"
+    )
     return forward
 
 

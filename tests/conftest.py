@@ -1,4 +1,6 @@
-"""Set-up for all tests: 64 bit, run-time checks of shapes and types, and where the reference material lies."""
+"""Set-up for all tests: 64 bit, run-time checks of shapes and types, and where the reference
+material lies.
+"""
 
 import contextlib
 import ctypes
@@ -26,12 +28,15 @@ from frictax.measurements import Sweep  # noqa: E402
 
 fast_loops()
 
-# Most tests compile a program and run it once or twice: they wait for the compiler. LLVM does without its optimisations here, and XLA
-# without passes that matter for speed alone; what is computed stays the same but for rounding. Processes that tests start, for
-# commands and problem files, have the usual flags, and a test that computes for long compiles with `checks.OPTIMISED`.
+# Most tests compile a program and run it once or twice: they wait for the compiler. LLVM does
+# without its optimisations here, and XLA without passes that matter for speed alone; what is
+# computed stays the same but for rounding. Processes that tests start, for commands and problem
+# files, have the usual flags, and a test that computes for long compiles with `checks.OPTIMISED`.
 _usual = os.environ["XLA_FLAGS"]
 _passes = "while-loop-invariant-code-motion,simplify-while-loops"
-os.environ["XLA_FLAGS"] = f"{_usual} --xla_backend_optimization_level=0 --xla_disable_hlo_passes={_passes}"
+os.environ["XLA_FLAGS"] = (
+    f"{_usual} --xla_backend_optimization_level=0 --xla_disable_hlo_passes={_passes}"
+)
 jax.devices()  # reads the flags
 os.environ["XLA_FLAGS"] = _usual
 
@@ -46,7 +51,9 @@ _MANY = 10_000  # Linux refuses a process more than 65530
 
 @pytest.fixture(autouse=True)
 def _room_for_programs() -> Iterator[None]:
-    """Each program that XLA compiles keeps three memory mappings: thousands of tests in one process run out of them, and of memory."""
+    """Each program that XLA compiles keeps three memory mappings: thousands of tests in one process
+    run out of them, and of memory.
+    """
     yield
     if _MAPPINGS.exists() and _MAPPINGS.read_bytes().count(b"\n") > _MANY:
         jax.clear_caches()
@@ -57,7 +64,9 @@ def _room_for_programs() -> Iterator[None]:
 
 @pytest.fixture
 def optimised_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs of fits are compiled with LLVM's optimisations: for tests that run one hundreds of times."""
+    """Programs of fits are compiled with LLVM's optimisations: for tests that run one hundreds of
+    times.
+    """
     monkeypatch.setattr("frictax.executable_cache.options_of_fits", lambda: OPTIMISED)
 
 
@@ -95,7 +104,14 @@ def drive(root: Path) -> Callable[..., Sweep]:
 
     def read(number: int, direction: str = "both", **options) -> Sweep:
         path = root / "data" / "screw_drives" / "sweep.csv"
-        return Sweep.from_csv(path, velocity="omega", force="torque", where={"drive": number}, direction=direction, **options)
+        return Sweep.from_csv(
+            path,
+            velocity="omega",
+            force="torque",
+            where={"drive": number},
+            direction=direction,
+            **options,
+        )
 
     return read
 
@@ -103,4 +119,6 @@ def drive(root: Path) -> Callable[..., Sweep]:
 @pytest.fixture(scope="session")
 def truth() -> Stribeck:
     """The published curve of drive 1, forward."""
-    return Stribeck(F_prop=4.87e-5, F_Coulomb=2.148e-3, F_Stribeck=6.01e-4, fexp=0.222, exponent=2.0)
+    return Stribeck(
+        F_prop=4.87e-5, F_Coulomb=2.148e-3, F_Stribeck=6.01e-4, fexp=0.222, exponent=2.0
+    )

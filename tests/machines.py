@@ -1,4 +1,6 @@
-"""The machines of the reference trajectories and of NUMERICS-style problems, as frictax writes them."""
+"""The machines of the reference trajectories and of NUMERICS-style problems, as frictax writes
+them.
+"""
 
 from typing import Any
 
@@ -11,7 +13,9 @@ TIGHT = fx.Adaptive(rtol=1e-12, atol=1e-13)
 REFERENCE = fx.Adaptive(rtol=1e-10, atol=1e-12)
 
 
-def stick_slip(F_Coulomb: Any = 1.0, F_prop: Any = 0.2, F_Stribeck: Any = 0.4, fexp: Any = 5.0, peak: Any = 1.0) -> fx.Mechanism:
+def stick_slip(
+    F_Coulomb: Any = 1.0, F_prop: Any = 0.2, F_Stribeck: Any = 0.4, fexp: Any = 5.0, peak: Any = 1.0
+) -> fx.Mechanism:
     """A block of 1 kg driven by 2 sin(2 pi t) N through 39 mode changes in 10 s."""
     law = fx.Stribeck(F_Coulomb=F_Coulomb, F_prop=F_prop, F_Stribeck=F_Stribeck, fexp=fexp)
     return fx.Mechanism(
@@ -23,7 +27,9 @@ def stick_slip(F_Coulomb: Any = 1.0, F_prop: Any = 0.2, F_Stribeck: Any = 0.4, f
 
 def stop1() -> fx.Mechanism:
     return fx.Mechanism(
-        stop1=fx.MassWithStopAndFriction(m=1.0, L=1.0, smin=-25, smax=25, F_prop=1.0, F_Coulomb=5.0, F_Stribeck=10.0, fexp=2.0),
+        stop1=fx.MassWithStopAndFriction(
+            m=1.0, L=1.0, smin=-25, smax=25, F_prop=1.0, F_Coulomb=5.0, F_Stribeck=10.0, fexp=2.0
+        ),
         drive=fx.Force("stop1.flange_a", fx.Sine(amplitude=25.0, f=0.25)),
     )
 
@@ -33,7 +39,16 @@ def stop2() -> fx.Mechanism:
         wall=fx.Fixed(s0=-1.75),
         spring=fx.Spring("wall", "stop2", c=500.0, s_rel0=1.0),
         stop2=fx.MassWithStopAndFriction(
-            m=1.0, L=1.0, smin=-0.9, smax=0.9, F_prop=1.0, F_Coulomb=3.0, F_Stribeck=5.0, fexp=2.0, s=0.0, v=-5.0
+            m=1.0,
+            L=1.0,
+            smin=-0.9,
+            smax=0.9,
+            F_prop=1.0,
+            F_Coulomb=3.0,
+            F_Stribeck=5.0,
+            fexp=2.0,
+            s=0.0,
+            v=-5.0,
         ),
     )
 
@@ -49,7 +64,9 @@ def supported_mass(peak: float = 1.0) -> fx.Mechanism:
 
 
 def translational_friction() -> fx.Mechanism:
-    """The three separate systems of Modelica.Mechanics.Translational.Examples.Friction in one run."""
+    """The three separate systems of Modelica.Mechanics.Translational.Examples.Friction
+    in one run.
+    """
     first, second, third = stop1(), stop2(), supported_mass()
     return fx.Mechanism(
         stop1=first["stop1"],
@@ -64,7 +81,9 @@ def translational_friction() -> fx.Mechanism:
 
 
 def brake(peak: float = 1.0) -> fx.Mechanism:
-    """Modelica.Mechanics.Translational.Examples.Brake: one brake grounded, one on a fixed flange."""
+    """Modelica.Mechanics.Translational.Examples.Brake: one brake grounded, one on a
+    fixed flange.
+    """
     step = fx.Step(height=2.0, startTime=0.1)
     return fx.Mechanism(
         mass1=fx.Mass(m=1.0, v=1.0),
@@ -80,31 +99,54 @@ def spring_pendulum(fricScale: float = 20.0, smax: float = 25.0) -> fx.Mechanism
     return fx.Mechanism(
         wall=fx.Fixed(),
         mass=fx.MassWithStopAndFriction(
-            m=1.0, L=0.0, smin=-25, smax=smax, F_prop=1 / k, F_Coulomb=5 / k, F_Stribeck=10 / k, fexp=2.0, s=0.5
+            m=1.0,
+            L=0.0,
+            smin=-25,
+            smax=smax,
+            F_prop=1 / k,
+            F_Coulomb=5 / k,
+            F_Stribeck=10 / k,
+            fexp=2.0,
+            s=0.5,
         ),
         spring=fx.Spring("wall", "mass", c=10.0, s_rel0=1.0),
     )
 
 
 def two_blocks() -> fx.Mechanism:
-    """A driven block that drags another through a spring and a damper, each with its own friction."""
+    """A driven block that drags another through a spring and a damper, each with its own
+    friction.
+    """
     return fx.Mechanism(
         first=fx.Mass(m=1.0),
         second=fx.Mass(m=0.5),
         joint=fx.SpringDamper("first", "second", c=40.0, d=0.3),
-        guide1=fx.SupportFriction("first", f_pos=fx.Stribeck(F_prop=0.3, F_Coulomb=1.0, F_Stribeck=0.5, fexp=4.0), peak=1.1),
-        guide2=fx.SupportFriction("second", f_pos=fx.Coulomb(F_Coulomb=0.6, F_prop=0.1), f_neg=fx.Coulomb(F_Coulomb=0.9), peak=1.2),
+        guide1=fx.SupportFriction(
+            "first",
+            f_pos=fx.Stribeck(F_prop=0.3, F_Coulomb=1.0, F_Stribeck=0.5, fexp=4.0),
+            peak=1.1,
+        ),
+        guide2=fx.SupportFriction(
+            "second",
+            f_pos=fx.Coulomb(F_Coulomb=0.6, F_prop=0.1),
+            f_neg=fx.Coulomb(F_Coulomb=0.9),
+            peak=1.2,
+        ),
         drive=fx.Force("first", fx.Sine(amplitude=4.0, f=0.7)),
     )
 
 
 def braked_twice() -> fx.Mechanism:
     """Two masses braked by one step, which stop at different times."""
-    return fx.parameters.replace(brake(peak=1.05), {"mass2.v": 2.0, "brake1.f_normalized.startTime": 0.15})
+    return fx.parameters.replace(
+        brake(peak=1.05), {"mass2.v": 2.0, "brake1.f_normalized.startTime": 0.15}
+    )
 
 
 def pulsed_brake() -> fx.Mechanism:
-    """A block on a spring under a constant pull, braked by pulses whose force rises and falls in ramps."""
+    """A block on a spring under a constant pull, braked by pulses whose force rises and falls in
+    ramps.
+    """
     return fx.Mechanism(
         wall=fx.Fixed(),
         mass=fx.Mass(m=0.8, s=0.3),
@@ -115,7 +157,9 @@ def pulsed_brake() -> fx.Mechanism:
             mu_pos=[[0, 0.5], [0.5, 0.4], [1.5, 0.38]],
             peak=1.15,
             fn_max=8.0,
-            f_normalized=fx.Trapezoid(amplitude=1.0, rising=0.1, width=0.3, falling=0.1, period=0.9, startTime=0.2),
+            f_normalized=fx.Trapezoid(
+                amplitude=1.0, rising=0.1, width=0.3, falling=0.1, period=0.9, startTime=0.2
+            ),
         ),
     )
 
@@ -130,7 +174,9 @@ def coupled_clutches(mu: Any = 0.5, peak: Any = 1.1, fn_max: Any = 20.0) -> fx.M
     """Modelica.Mechanics.Rotational.Examples.CoupledClutches."""
 
     def clutch(a: str, b: str, f_normalized: Any) -> fx.Clutch:
-        return fx.Clutch(a, b, mu_pos=jnp.array([[0.0, mu]]), peak=peak, fn_max=fn_max, f_normalized=f_normalized)
+        return fx.Clutch(
+            a, b, mu_pos=jnp.array([[0.0, mu]]), peak=peak, fn_max=fn_max, f_normalized=f_normalized
+        )
 
     return fx.Mechanism(
         J1=fx.Inertia(J=1.0, w=10.0),
@@ -145,10 +191,14 @@ def coupled_clutches(mu: Any = 0.5, peak: Any = 1.1, fn_max: Any = 20.0) -> fx.M
 
 
 def sprung_clutches() -> fx.Mechanism:
-    """Four wheels that start at four speeds, three clutches that lock and each break away again within 3 s, a spring to the housing."""
+    """Four wheels that start at four speeds, three clutches that lock and each break away again
+    within 3 s, a spring to the housing.
+    """
 
     def clutch(a: str, b: str, f_normalized: Any) -> fx.Clutch:
-        return fx.Clutch(a, b, mu_pos=[[0.0, 0.5]], peak=1.1, fn_max=20.0, f_normalized=f_normalized)
+        return fx.Clutch(
+            a, b, mu_pos=[[0.0, 0.5]], peak=1.1, fn_max=20.0, f_normalized=f_normalized
+        )
 
     return fx.Mechanism(
         J1=fx.Inertia(J=1.0, w=10.0),
@@ -202,7 +252,9 @@ def freewheel() -> fx.Mechanism:
     return fx.Mechanism(
         inertia4=fx.Inertia(J=1.0),
         inertia5=fx.Inertia(J=1.0),
-        oneWayClutch=fx.OneWayClutch("inertia5", "inertia4", fn_max=1.0, f_normalized=fx.Step(100.0, startTime=0.5)),
+        oneWayClutch=fx.OneWayClutch(
+            "inertia5", "inertia4", fn_max=1.0, f_normalized=fx.Step(100.0, startTime=0.5)
+        ),
         torque3=fx.Torque("inertia4", fx.Sine(10.0, f=1.0)),
     )
 
@@ -213,7 +265,9 @@ def one_way_clutch() -> fx.Mechanism:
     return fx.Mechanism(
         inertiaIn=fx.Inertia(J=1.0, w=-0.5),
         inertiaOut=fx.Inertia(J=1.0),
-        oneWayClutch=fx.OneWayClutch("inertiaIn", "inertiaOut", peak=25.0, fn_max=3.0, f_normalized=press),
+        oneWayClutch=fx.OneWayClutch(
+            "inertiaIn", "inertiaOut", peak=25.0, fn_max=3.0, f_normalized=press
+        ),
         torque=fx.Torque("inertiaIn", fx.Sine(10.0, f=3.0)),
     )
 
@@ -236,14 +290,24 @@ def two_brakes_on_one_mass() -> fx.Mechanism:
     """A mass that two elements hold together, driven until both let go."""
     return fx.Mechanism(
         mass=fx.Mass(m=1.5),
-        guide=fx.SupportFriction("mass", f_pos=fx.Stribeck(F_prop=0.3, F_Coulomb=2.0, F_Stribeck=1.0, fexp=3.0), peak=1.2),
-        brake=fx.Brake("mass", mu_pos=[[0, 0.4]], peak=1.3, fn_max=5.0, f_normalized=fx.Sine(amplitude=0.3, f=0.4, offset=1.0)),
+        guide=fx.SupportFriction(
+            "mass", f_pos=fx.Stribeck(F_prop=0.3, F_Coulomb=2.0, F_Stribeck=1.0, fexp=3.0), peak=1.2
+        ),
+        brake=fx.Brake(
+            "mass",
+            mu_pos=[[0, 0.4]],
+            peak=1.3,
+            fn_max=5.0,
+            f_normalized=fx.Sine(amplitude=0.3, f=0.4, offset=1.0),
+        ),
         drive=fx.Force("mass", fx.Sine(amplitude=9.0, f=0.5)),
     )
 
 
 def mass_on_a_belt() -> fx.Mechanism:
-    """The stick-slip of a mass on a belt, held by a spring, with a guide of its own; the belt's speed changes."""
+    """The stick-slip of a mass on a belt, held by a spring, with a guide of its own; the belt's
+    speed changes.
+    """
     law = fx.Stribeck(F_prop=0.1, F_Coulomb=4.0, F_Stribeck=2.0, fexp=3.0)
     return fx.Mechanism(
         wall=fx.Fixed(),
@@ -257,7 +321,9 @@ def mass_on_a_belt() -> fx.Mechanism:
 
 
 def planetary_gearbox() -> fx.Mechanism:
-    """A planetary gear whose ring a brake catches, with friction in the bearing of its carrier and a spring to a load."""
+    """A planetary gear whose ring a brake catches, with friction in the bearing of its carrier and
+    a spring to a load.
+    """
     return fx.Mechanism(
         sun=fx.Inertia(J=0.2),
         carrier=fx.Inertia(J=0.5),
@@ -265,7 +331,15 @@ def planetary_gearbox() -> fx.Mechanism:
         load=fx.Inertia(J=1.0),
         planetary=fx.IdealPlanetary(sun="sun", carrier="carrier", ring="ring", ratio=2.0),
         shaft=fx.RotationalSpringDamper("carrier", "load", c=50.0, d=0.5),
-        bearing=fx.BearingFriction("load", tau_pos=fx.Coulomb(F_Coulomb=0.6, F_prop=0.05), peak=1.2),
-        brake=fx.Brake("ring", mu_pos=[[0, 0.3]], peak=1.1, fn_max=20.0, f_normalized=fx.Ramp(height=1.0, duration=0.5, startTime=0.3)),
+        bearing=fx.BearingFriction(
+            "load", tau_pos=fx.Coulomb(F_Coulomb=0.6, F_prop=0.05), peak=1.2
+        ),
+        brake=fx.Brake(
+            "ring",
+            mu_pos=[[0, 0.3]],
+            peak=1.1,
+            fn_max=20.0,
+            f_normalized=fx.Ramp(height=1.0, duration=0.5, startTime=0.3),
+        ),
         torque=fx.Torque("sun", fx.Sine(amplitude=2.5, f=0.5, offset=0.5)),
     )

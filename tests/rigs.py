@@ -18,11 +18,22 @@ FINE = fx.OnSamples(substeps=4)  # records are made four times as finely as they
 NOISE = 0.002
 
 
-def block(*, m: float = 1.0, s: float = 0.0, v: float = 0.0, peak: float = 1.2, f_neg: Any = None, parts: Any = None, **law: float) -> Any:
+def block(
+    *,
+    m: float = 1.0,
+    s: float = 0.0,
+    v: float = 0.0,
+    peak: float = 1.2,
+    f_neg: Any = None,
+    parts: Any = None,
+    **law: float,
+) -> Any:
     """A mass with Stribeck friction under a force; what is not given is true."""
     return fx.Mechanism(
         mass=fx.Mass(m=m, s=s, v=v),
-        friction=fx.SupportFriction("mass", f_pos=fx.Stribeck(**{**TRUE_LAW, **law}), f_neg=f_neg, peak=peak),
+        friction=fx.SupportFriction(
+            "mass", f_pos=fx.Stribeck(**{**TRUE_LAW, **law}), f_neg=f_neg, peak=peak
+        ),
         drive=fx.Force("mass", 0.0),
         **(parts or {}),
     )
@@ -30,18 +41,30 @@ def block(*, m: float = 1.0, s: float = 0.0, v: float = 0.0, peak: float = 1.2, 
 
 def motion(machine: Any, t: np.ndarray = T, u: np.ndarray = U, hold: bool = False) -> Any:
     """The machine's run under the force `u`."""
-    parts = {**dict(machine.named_parts()), "drive": fx.Force("mass", fx.Sampled(jnp.asarray(t), jnp.asarray(u), hold=hold))}
+    parts = {
+        **dict(machine.named_parts()),
+        "drive": fx.Force("mass", fx.Sampled(jnp.asarray(t), jnp.asarray(u), hold=hold)),
+    }
     return fx.simulate(fx.Mechanism(**parts), t, FINE)
 
 
 def record(
-    machine: Any, sd: Mapping[str, float] | None = None, *, t: np.ndarray = T, u: np.ndarray = U, hold: bool = False, seed: int = 0,
+    machine: Any,
+    sd: Mapping[str, float] | None = None,
+    *,
+    t: np.ndarray = T,
+    u: np.ndarray = U,
+    hold: bool = False,
+    seed: int = 0,
     name: str = "run",
-) -> fx.Record:  # fmt: skip
+) -> fx.Record:
     """What sensors with white noise `sd` measure of it: its speed unless said otherwise."""
     sd = {"mass.v": NOISE} if sd is None else sd
     run, rng = motion(machine, t, u, hold), np.random.default_rng(seed)
-    outputs = {n: np.asarray(getattr(run["mass"], n[-1])) + s * rng.standard_normal(t.size) for n, s in sd.items()}
+    outputs = {
+        n: np.asarray(getattr(run["mass"], n[-1])) + s * rng.standard_normal(t.size)
+        for n, s in sd.items()
+    }
     return fx.Record(t, {"drive": u}, outputs, dict(sd), hold=hold, name=name)
 
 
@@ -49,7 +72,9 @@ def assert_recovered(found: Any, truth: Mapping[str, Any], errors: float = 4.0) 
     """Each number within so many of its standard errors of the truth, and the search at its end."""
     assert found.converged, found
     for path, true in truth.items():
-        off = np.abs(np.asarray(found.values[path]) - true) / np.asarray(found.standard_errors[path])
+        off = np.abs(np.asarray(found.values[path]) - true) / np.asarray(
+            found.standard_errors[path]
+        )
         assert np.all(off < errors), f"{path}: {off} standard errors off\n{found}"
 
 

@@ -44,7 +44,9 @@ def dragged(hold: bool = False) -> fx.Mechanism:
 def stopped(hold: bool = False) -> fx.Mechanism:
     """A mass that meets both of its stops."""
     return fx.Mechanism(
-        mass=fx.MassWithStopAndFriction(m=0.8, smin=-0.03, smax=0.05, F_prop=0.3, F_Coulomb=0.7, F_Stribeck=0.4, fexp=3.0, v=0.1),
+        mass=fx.MassWithStopAndFriction(
+            m=0.8, smin=-0.03, smax=0.05, F_prop=0.3, F_Coulomb=0.7, F_Stribeck=0.4, fexp=3.0, v=0.1
+        ),
         drive=fx.Force("mass", drive(hold)),
     )
 
@@ -56,13 +58,17 @@ def braked(hold: bool = False) -> fx.Mechanism:
         wall=fx.Fixed(),
         mass=fx.Mass(m=1.0, s=0.2),
         spring=fx.Spring("wall", "mass", c=30.0),
-        brake=fx.Brake("mass", mu_pos=law(0.5), peak=1.1, fn_max=2.0, f_normalized=drive(hold, values=press)),
+        brake=fx.Brake(
+            "mass", mu_pos=law(0.5), peak=1.1, fn_max=2.0, f_normalized=drive(hold, values=press)
+        ),
         drive=fx.Force("mass", drive(hold)),
     )
 
 
 def controlled(hold: bool = False) -> fx.Mechanism:
-    """An axis that follows a recorded reference, with friction that is larger backward and a guide out of level."""
+    """An axis that follows a recorded reference, with friction that is larger backward and a guide
+    out of level.
+    """
     return fx.Mechanism(
         mass=fx.Mass(m=1.2),
         friction=fx.SupportFriction("mass", f_pos=law(5.0), f_neg=law(6.0), peak=1.05),
@@ -71,12 +77,20 @@ def controlled(hold: bool = False) -> fx.Mechanism:
     )
 
 
-STRUCTURES: dict[str, Callable[[bool], fx.Mechanism]] = {f.__name__: f for f in (block, dragged, stopped, braked, controlled)}
+STRUCTURES: dict[str, Callable[[bool], fx.Mechanism]] = {
+    f.__name__: f for f in (block, dragged, stopped, braked, controlled)
+}
 
 
 def names(machine: fx.Mechanism) -> list[str]:
-    """The paths of its parameters that are single numbers; not the stops, which a draw could move past the start."""
-    return [p.path for p in fx.parameters.parameters(machine) if p.declaration.fit and np.ndim(p.value) == 0]
+    """The paths of its parameters that are single numbers; not the stops, which a draw could move
+    past the start.
+    """
+    return [
+        p.path
+        for p in fx.parameters.parameters(machine)
+        if p.declaration.fit and np.ndim(p.value) == 0
+    ]
 
 
 def drawn(machine: fx.Mechanism, scale: jax.Array) -> fx.Mechanism:
@@ -89,4 +103,6 @@ def drawn(machine: fx.Mechanism, scale: jax.Array) -> fx.Mechanism:
 
 
 def draws(machine: fx.Mechanism, count: int, seed: int = 1) -> jax.Array:
-    return jnp.asarray(1 + 0.15 * np.random.default_rng(seed).uniform(-1, 1, (count, len(names(machine)))))
+    return jnp.asarray(
+        1 + 0.15 * np.random.default_rng(seed).uniform(-1, 1, (count, len(names(machine))))
+    )

@@ -6,7 +6,8 @@ from frictax.fitting import SteadyFriction
 from frictax.laws import Stribeck, Table
 
 NOISE = 2.4e-5  # N.m, standard deviation
-SPEEDS = np.concatenate([np.linspace(0.2, 20.0, 20), np.zeros(10)])  # the last ten rows are breakaway
+# the last ten rows are breakaway
+SPEEDS = np.concatenate([np.linspace(0.2, 20.0, 20), np.zeros(10)])
 NODES = [[0, 2.75e-3], [2, 2.6e-3], [5, 2.5e-3], [9, 2.6e-3], [14, 2.8e-3], [20, 3.1e-3]]
 
 
@@ -24,4 +25,6 @@ def true_values(friction: SteadyFriction) -> np.ndarray:
     if isinstance(law, Table):
         return np.array([*np.asarray(law.f), float(friction.peak)])
     assert isinstance(law, Stribeck)
-    return np.array([float(x) for x in (law.F_prop, law.F_Coulomb, law.F_Stribeck, law.fexp, friction.peak)])
+    return np.array(
+        [float(x) for x in (law.F_prop, law.F_Coulomb, law.F_Stribeck, law.fexp, friction.peak)]
+    )

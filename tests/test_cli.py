@@ -18,7 +18,9 @@ from frictax.cli import app
 from frictax.cli.working import as_option_names
 
 COLUMNS = ("--velocity", "omega", "--force", "torque")
-LINE = "omega,torque,std,began\n1,2.01,0.1,0\n2,2.52,0.1,0\n3,2.98,0.2,0\n4,3.49,0.1,0\n5,4.02,0.1,0\n"
+LINE = (
+    "omega,torque,std,began\n1,2.01,0.1,0\n2,2.52,0.1,0\n3,2.98,0.2,0\n4,3.49,0.1,0\n5,4.02,0.1,0\n"
+)
 
 
 @pytest.fixture
@@ -39,8 +41,21 @@ def plain(text: str) -> str:
     return " ".join(text.replace("│", " ").split())
 
 
-def test_fit_prints_the_estimates_of_the_shipped_drive_and_what_cannot_be_known(folder: Path) -> None:
-    done = frictax("fit", "sweep.csv", *COLUMNS, "--where", "drive=1", "--direction", "positive", "--exponent", "2", "--modelica")
+def test_fit_prints_the_estimates_of_the_shipped_drive_and_what_cannot_be_known(
+    folder: Path,
+) -> None:
+    done = frictax(
+        "fit",
+        "sweep.csv",
+        *COLUMNS,
+        "--where",
+        "drive=1",
+        "--direction",
+        "positive",
+        "--exponent",
+        "2",
+        "--modelica",
+    )
     assert done.exit_code == 0, done.output
     for words in (
         "F_Coulomb",
@@ -58,14 +73,28 @@ def test_fit_prints_the_estimates_of_the_shipped_drive_and_what_cannot_be_known(
 
 
 def test_each_direction_can_have_its_own_law(folder: Path) -> None:
-    done = frictax("fit", "sweep.csv", *COLUMNS, "--where", "drive=1", "--exponent", "2", "--neg-exponent", "1", "--json", "-")
+    done = frictax(
+        "fit",
+        "sweep.csv",
+        *COLUMNS,
+        "--where",
+        "drive=1",
+        "--exponent",
+        "2",
+        "--neg-exponent",
+        "1",
+        "--json",
+        "-",
+    )
     result = json.loads(done.stdout)
     assert [result["law"][way]["exponent"] for way in ("f_pos", "f_neg")] == [2.0, 1.0]
     assert {e["path"].split(".")[0] for e in result["estimates"]} == {"f_pos", "f_neg"}
 
 
 def test_the_json_is_the_fit_in_si_units_and_nothing_else_is_printed(folder: Path) -> None:
-    done = frictax("fit", "line.csv", *COLUMNS, "--law", "coulomb", "--force-unit", "mN.m", "--json", "-")
+    done = frictax(
+        "fit", "line.csv", *COLUMNS, "--law", "coulomb", "--force-unit", "mN.m", "--json", "-"
+    )
     result = json.loads(done.stdout)
     values = {e["name"]: e for e in result["estimates"]}
     assert values["F_prop"]["value"] == pytest.approx(0.499e-3, rel=1e-3)
@@ -76,14 +105,28 @@ def test_the_json_is_the_fit_in_si_units_and_nothing_else_is_printed(folder: Pat
 
 
 def test_numbers_without_a_value_are_null_in_the_json(folder: Path) -> None:
-    (folder / "falling.csv").write_text("omega,torque\n1,5\n2,4.5\n3,4.1\n4,3.5\n", encoding="utf-8")
+    (folder / "falling.csv").write_text(
+        "omega,torque\n1,5\n2,4.5\n3,4.1\n4,3.5\n", encoding="utf-8"
+    )
     done = frictax("fit", "falling.csv", *COLUMNS, "--law", "coulomb", "--json", "-")
     at_bound = [e for e in json.loads(done.stdout)["estimates"] if e["name"] == "F_prop"]
     assert at_bound[0]["standard_error"] is None
 
 
 def test_the_report_and_the_json_are_written_where_asked(folder: Path) -> None:
-    done = frictax("fit", "line.csv", *COLUMNS, "--law", "coulomb", "--report", "r.html", "--title", "<Line>", "--json", "r.json")
+    done = frictax(
+        "fit",
+        "line.csv",
+        *COLUMNS,
+        "--law",
+        "coulomb",
+        "--report",
+        "r.html",
+        "--title",
+        "<Line>",
+        "--json",
+        "r.json",
+    )
     assert done.exit_code == 0, done.output
     assert done.stdout.rstrip().endswith("Written: r.html\nWritten: r.json")
     assert "<title>&lt;Line&gt;</title>" in (folder / "r.html").read_text(encoding="utf-8")
@@ -91,11 +134,25 @@ def test_the_report_and_the_json_are_written_where_asked(folder: Path) -> None:
 
 
 def test_files_that_are_there_are_kept_unless_overwriting_is_asked_for(folder: Path) -> None:
-    command = ("fit", "line.csv", *COLUMNS, "--law", "coulomb", "--json", "r.json", "--report", "r.html")
+    command = (
+        "fit",
+        "line.csv",
+        *COLUMNS,
+        "--law",
+        "coulomb",
+        "--json",
+        "r.json",
+        "--report",
+        "r.html",
+    )
     (folder / "r.json").write_text("mine", encoding="utf-8")
     refused = frictax(*command)
     assert (refused.exit_code, refused.stdout) == (1, "")
-    assert refused.stderr == "frictax: r.json exists. Give --overwrite to replace it, or name another file for --json.\n"
+    assert (
+        refused.stderr
+        == "frictax: r.json exists. Give --overwrite to replace it, or name another file for"
+        " --json.\n"
+    )
     assert (folder / "r.json").read_text(encoding="utf-8") == "mine"
     assert not (folder / "r.html").exists()
     assert frictax(*command, "--overwrite").exit_code == 0
@@ -104,17 +161,27 @@ def test_files_that_are_there_are_kept_unless_overwriting_is_asked_for(folder: P
 
 def test_overwriting_never_puts_a_report_in_the_place_of_something_else(folder: Path) -> None:
     (folder / "notes.html").write_text("<p>mine</p>", encoding="utf-8")
-    done = frictax("fit", "line.csv", *COLUMNS, "--law", "coulomb", "--report", "notes.html", "--overwrite")
+    done = frictax(
+        "fit", "line.csv", *COLUMNS, "--law", "coulomb", "--report", "notes.html", "--overwrite"
+    )
     assert done.exit_code == 1
     assert "is not a report of frictax" in done.stderr
     assert (folder / "notes.html").read_text(encoding="utf-8") == "<p>mine</p>"
 
 
 def test_a_report_survives_a_run_that_fails(folder: Path) -> None:
-    assert frictax("fit", "line.csv", *COLUMNS, "--law", "coulomb", "--report", "r.html").exit_code == 0
+    assert (
+        frictax("fit", "line.csv", *COLUMNS, "--law", "coulomb", "--report", "r.html").exit_code
+        == 0
+    )
     before = (folder / "r.html").read_bytes()
     (folder / "line.csv").write_text(LINE + "6,nan,0.1,0\n", encoding="utf-8")
-    assert frictax("fit", "line.csv", *COLUMNS, "--law", "coulomb", "--report", "r.html", "--overwrite").exit_code == 1
+    assert (
+        frictax(
+            "fit", "line.csv", *COLUMNS, "--law", "coulomb", "--report", "r.html", "--overwrite"
+        ).exit_code
+        == 1
+    )
     assert (folder / "r.html").read_bytes() == before
 
 
@@ -122,17 +189,46 @@ def test_options_of_the_data_reach_the_fit(folder: Path) -> None:
     text = LINE.replace(",", ";").replace(".", ",") + "0;-2,3;0,1;1\n0;-2,2;0,1;1\n"
     (folder / "german.csv").write_text(text.replace(";-", ";"), encoding="utf-8")
     done = frictax(
-        "fit", "german.csv", *COLUMNS, "--law", "coulomb", "--delimiter", ";", "--decimal", ",", "--breakaway", "began", "--sigma", "std",
-        "--sigma-known", "--velocity-unit", "mm/s", "--force-unit", "N", "--robust", "--level", "0.9", "--json", "-",
-    )  # fmt: skip
+        "fit",
+        "german.csv",
+        *COLUMNS,
+        "--law",
+        "coulomb",
+        "--delimiter",
+        ";",
+        "--decimal",
+        ",",
+        "--breakaway",
+        "began",
+        "--sigma",
+        "std",
+        "--sigma-known",
+        "--velocity-unit",
+        "mm/s",
+        "--force-unit",
+        "N",
+        "--robust",
+        "--level",
+        "0.9",
+        "--json",
+        "-",
+    )
     result = json.loads(done.stdout)
     assert {e["name"] for e in result["estimates"]} == {"f_pos.F_Coulomb", "f_pos.F_prop", "peak"}
     assert result["sweep"]["velocity"][0] == pytest.approx(1e-3)
-    assert (result["sweep"]["breakaway_rows"], result["sweep"]["sigma_known"], result["level"], result["loss"]) == (2, True, 0.9, "Huber")
+    assert (
+        result["sweep"]["breakaway_rows"],
+        result["sweep"]["sigma_known"],
+        result["level"],
+        result["loss"],
+    ) == (2, True, 0.9, "Huber")
 
 
 def test_a_constant_force_is_fitted_when_asked_for(folder: Path) -> None:
-    rows = "".join(f"{v},{(2 if v > 0 else -2) + 0.1 * v + 0.3 + 0.01 * math.sin(7 * v)}\n" for v in (-4, -3, -2, -1, 1, 2, 3, 4))
+    rows = "".join(
+        f"{v},{(2 if v > 0 else -2) + 0.1 * v + 0.3 + 0.01 * math.sin(7 * v)}\n"
+        for v in (-4, -3, -2, -1, 1, 2, 3, 4)
+    )
     (folder / "weight.csv").write_text("omega,torque\n" + rows, encoding="utf-8")
     done = frictax("fit", "weight.csv", *COLUMNS, "--law", "coulomb", "--offset", "--json", "-")
     values = {e["name"]: e["value"] for e in json.loads(done.stdout)["estimates"]}
@@ -150,7 +246,9 @@ def test_compare_prints_each_law_and_the_reason_for_the_choice(folder: Path) -> 
 
 def test_names_from_files_are_text_and_never_markup(folder: Path) -> None:
     (folder / "[red]x[1].csv").write_text(LINE.replace("omega", "[bold]w"), encoding="utf-8")
-    done = frictax("fit", "[red]x[1].csv", "--velocity", "[bold]w", "--force", "torque", "--law", "coulomb")
+    done = frictax(
+        "fit", "[red]x[1].csv", "--velocity", "[bold]w", "--force", "torque", "--law", "coulomb"
+    )
     assert "Coulomb friction of [red]x[1]" in done.stdout
 
 
@@ -162,16 +260,44 @@ WRONG = [
     (["fit", "line.csv", "--velocity", "omgea", "--force", "torque"], 1, ["Did you mean 'omega'"]),
     (["fit", "line.csv", *COLUMNS, "--sigma", "stdd"], 1, ["no column 'stdd' for sigma"]),
     (["fit", "line.csv", *COLUMNS, "--breakaway", "std"], 1, ["'std' must hold 1 or 0"]),
-    (["fit", "line.csv", *COLUMNS, "--velocity-unit", "rpn"], 1, ["--velocity-unit must be one of", "Did you mean 'rpm'"]),
-    (["fit", "line.csv", *COLUMNS, "--velocity-unit", "m/s"], 1, ["both be of a rotation", "Declare --force-unit 'N'"]),
+    (
+        ["fit", "line.csv", *COLUMNS, "--velocity-unit", "rpn"],
+        1,
+        ["--velocity-unit must be one of", "Did you mean 'rpm'"],
+    ),
+    (
+        ["fit", "line.csv", *COLUMNS, "--velocity-unit", "m/s"],
+        1,
+        ["both be of a rotation", "Declare --force-unit 'N'"],
+    ),
     (["fit", "line.csv", *COLUMNS, "--direction", "negative"], 1, ["no rows with v < 0"]),
     (["fit", "line.csv", *COLUMNS, "--where", "omega=9"], 1, ["no row where omega = 9"]),
-    (["fit", "line.csv", *COLUMNS, "--sign", "-1"], 1, ["100 % of the rows have the other sign", "Give --sign 1"]),
-    (["fit", "line.csv", *COLUMNS, "--law", "coulomb", "--offset"], 1, ["--offset (the payload's weight) cannot be told"]),
-    (["fit", "line.csv", *COLUMNS, "--law", "table", "--where", "omega=1"], 1, ["two or more speeds"]),
+    (
+        ["fit", "line.csv", *COLUMNS, "--sign", "-1"],
+        1,
+        ["100 % of the rows have the other sign", "Give --sign 1"],
+    ),
+    (
+        ["fit", "line.csv", *COLUMNS, "--law", "coulomb", "--offset"],
+        1,
+        ["--offset (the payload's weight) cannot be told"],
+    ),
+    (
+        ["fit", "line.csv", *COLUMNS, "--law", "table", "--where", "omega=1"],
+        1,
+        ["two or more speeds"],
+    ),
     (["fit", "line.csv", *COLUMNS, "--delimiter", ";"], 1, ["--delimiter"]),
-    (["fit", "line.csv", *COLUMNS, "--report", "missing/r.html"], 1, ["There is no folder missing for the report", "Make it first"]),
-    (["fit", "line.csv", *COLUMNS, "--json", "missing/r.json"], 1, ["There is no folder missing for the JSON"]),
+    (
+        ["fit", "line.csv", *COLUMNS, "--report", "missing/r.html"],
+        1,
+        ["There is no folder missing for the report", "Make it first"],
+    ),
+    (
+        ["fit", "line.csv", *COLUMNS, "--json", "missing/r.json"],
+        1,
+        ["There is no folder missing for the JSON"],
+    ),
     (["fit", "line.csv", *COLUMNS, "--report", "."], 1, ["is a folder. Name a file in it"]),
     (["fit", "words.csv", *COLUMNS], 1, ["line 2: column 'omega' must hold a number, got 'fast'"]),
     (["fit", "empty.csv", *COLUMNS], 1, ["empty.csv is empty"]),
@@ -181,21 +307,53 @@ WRONG = [
     (["compare", "line.csv", *COLUMNS, "--each-direction"], 1, ["no rows with v < 0"]),
     (["fit"], 2, ["Missing argument 'SWEEP.csv'"]),
     (["fit", "line.csv", *COLUMNS, "--law", "stribek"], 2, ["'stribek' is not one of"]),
-    (["fit", "line.csv", *COLUMNS, "--law", "coulomb", "--exponent", "2"], 2, ["--exponent belongs to the Stribeck law"]),
-    (["fit", "line.csv", *COLUMNS, "--neg-law", "coulomb", "--neg-exponent", "2"], 2, ["--neg-exponent belongs to the Stribeck law"]),
+    (
+        ["fit", "line.csv", *COLUMNS, "--law", "coulomb", "--exponent", "2"],
+        2,
+        ["--exponent belongs to the Stribeck law"],
+    ),
+    (
+        ["fit", "line.csv", *COLUMNS, "--neg-law", "coulomb", "--neg-exponent", "2"],
+        2,
+        ["--neg-exponent belongs to the Stribeck law"],
+    ),
     (["fit", "line.csv", *COLUMNS, "--exponent", "0"], 2, ["must be > 0, got 0"]),
     (["fit", "line.csv", *COLUMNS, "--exponent", "nan"], 2, ["must be > 0, got nan"]),
     (["fit", "line.csv", *COLUMNS, "--level", "95"], 2, ["must lie between 0 and 1, got 95"]),
-    (["fit", "line.csv", *COLUMNS, "--where", "drive"], 2, ["--where must be COLUMN=VALUE, got 'drive'"]),
-    (["fit", "line.csv", *COLUMNS, "--where", "std=1", "--where", "std=2"], 2, ["names column 'std' twice"]),
+    (
+        ["fit", "line.csv", *COLUMNS, "--where", "drive"],
+        2,
+        ["--where must be COLUMN=VALUE, got 'drive'"],
+    ),
+    (
+        ["fit", "line.csv", *COLUMNS, "--where", "std=1", "--where", "std=2"],
+        2,
+        ["names column 'std' twice"],
+    ),
     (["fit", "line.csv", *COLUMNS, "--direction", "up"], 2, ["'up' is not one of"]),
-    (["fit", "line.csv", *COLUMNS, "--direction", "positive", "--each-direction"], 2, ["needs both, got --direction positive"]),
+    (
+        ["fit", "line.csv", *COLUMNS, "--direction", "positive", "--each-direction"],
+        2,
+        ["needs both, got --direction positive"],
+    ),
     (["fit", "line.csv", *COLUMNS, "--sigma-known"], 2, ["name its column with --sigma COLUMN"]),
     (["fit", "line.csv", *COLUMNS, "--sign", "2"], 2, ["--sign must be 1 or -1, got 2"]),
-    (["fit", "line.csv", *COLUMNS, "--decimal", "x"], 2, ["--decimal must be a point or a comma, got 'x'"]),
-    (["fit", "line.csv", *COLUMNS, "--decimal", ","], 2, ["--delimiter and --decimal are both ','"]),
+    (
+        ["fit", "line.csv", *COLUMNS, "--decimal", "x"],
+        2,
+        ["--decimal must be a point or a comma, got 'x'"],
+    ),
+    (
+        ["fit", "line.csv", *COLUMNS, "--decimal", ","],
+        2,
+        ["--delimiter and --decimal are both ','"],
+    ),
     (["fit", "line.csv", *COLUMNS, "--title", "x"], 2, ["give --report FILE too"]),
-    (["fit", "line.csv", *COLUMNS, "--json", "line.csv", "--overwrite"], 2, ["is the sweep itself, which is never overwritten"]),
+    (
+        ["fit", "line.csv", *COLUMNS, "--json", "line.csv", "--overwrite"],
+        2,
+        ["is the sweep itself, which is never overwritten"],
+    ),
     (["fit", "line.csv", *COLUMNS, "--report", "./line.csv"], 2, ["is the sweep itself"]),
     (["fit", "line.csv", *COLUMNS, "--report", "x", "--json", "./x"], 2, ["both name"]),
     (["fit", "line.csv", *COLUMNS, "--speed", "x"], 2, ["No such option"]),
@@ -203,8 +361,12 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code", "words"), [pytest.param(*case, id=" ".join(case[0])) for case in WRONG])
-def test_a_mistake_ends_in_one_sentence_with_the_remedy(folder: Path, arguments: list[str], code: int, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"), [pytest.param(*case, id=" ".join(case[0])) for case in WRONG]
+)
+def test_a_mistake_ends_in_one_sentence_with_the_remedy(
+    folder: Path, arguments: list[str], code: int, words: list[str]
+) -> None:
     (folder / "words.csv").write_text(LINE.replace("\n1,", "\nfast,"), encoding="utf-8")
     (folder / "empty.csv").write_text("", encoding="utf-8")
     (folder / "binary.csv").write_bytes(b"\xff\xfe\x00\x01")
@@ -222,7 +384,9 @@ def test_a_mistake_ends_in_one_sentence_with_the_remedy(folder: Path, arguments:
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
 
 
-def test_a_fit_that_does_not_converge_ends_with_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fit_that_does_not_converge_ends_with_an_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import frictax.fitting as fitting
 
     fit = fitting.fit
@@ -233,7 +397,9 @@ def test_a_fit_that_does_not_converge_ends_with_an_error(folder: Path, monkeypat
     assert "did not converge" in done.stderr
 
 
-def test_an_interrupt_ends_with_a_word_and_the_shells_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_with_a_word_and_the_shells_code(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import frictax.fitting as fitting
 
     def interrupted(*args: object, **kwargs: object) -> None:
@@ -247,7 +413,13 @@ def test_an_interrupt_ends_with_a_word_and_the_shells_code(folder: Path, monkeyp
 
 def test_help_names_every_choice_and_shows_examples() -> None:
     text = plain(frictax("fit", "--help").stdout)
-    for words in ("stribeck", "positive", "--each-direction", "Examples", "frictax fit sweep.csv --velocity omega --force torque"):
+    for words in (
+        "stribeck",
+        "positive",
+        "--each-direction",
+        "Examples",
+        "frictax fit sweep.csv --velocity omega --force torque",
+    ):
         assert words in text
 
 
@@ -261,26 +433,45 @@ def test_help_names_every_choice_and_shows_examples() -> None:
         ("The design=2 stays.", "The design=2 stays."),
     ],
 )
-def test_sentences_of_the_library_name_the_options_of_the_command_line(sentence: str, expected: str) -> None:
+def test_sentences_of_the_library_name_the_options_of_the_command_line(
+    sentence: str, expected: str
+) -> None:
     assert as_option_names(sentence) == expected
 
 
 def _process(*arguments: str) -> subprocess.Popen[str]:
     """The command as a process of its own, with the environment of a user who has set nothing."""
-    # A shell that starts the tests in the background has them ignore the interrupt, and a process inherits that.
+    # A shell that starts the tests in the background has them ignore the interrupt, and a process
+    # inherits that.
     interruptible = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    command = [sys.executable, "-W", "error", "-c", f"{interruptible}; from frictax.cli import main; main()", *arguments]
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-c",
+        f"{interruptible}; from frictax.cli import main; main()",
+        *arguments,
+    ]
     environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "COLUMNS")}
     environment["PYTHONPATH"] = str(Path(fx.__file__).parents[1])
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    return subprocess.Popen(
+        command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    )
 
 
-def test_a_process_of_its_own_fits_with_64_bits_and_writes_nothing_to_the_error_stream(folder: Path) -> None:
-    with _process("fit", "line.csv", *COLUMNS, "--law", "coulomb", "--report", "r.html", "--json", "-") as process:
+def test_a_process_of_its_own_fits_with_64_bits_and_writes_nothing_to_the_error_stream(
+    folder: Path,
+) -> None:
+    with _process(
+        "fit", "line.csv", *COLUMNS, "--law", "coulomb", "--report", "r.html", "--json", "-"
+    ) as process:
         out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, "")
     assert json.loads(out)["converged"]
-    again = "frictax fit line.csv --velocity omega --force torque --law coulomb --report r.html --json -"
+    again = (
+        "frictax fit line.csv --velocity omega --force torque --law coulomb --report r.html"
+        " --json -"
+    )
     assert again in (folder / "r.html").read_text(encoding="utf-8")
 
 
@@ -296,15 +487,29 @@ def test_the_version_is_printed() -> None:
         out, _ = process.communicate(timeout=120)
     assert (process.returncode, out) == (0, f"frictax {fx.__version__}\n")
     environment = {**os.environ, "PYTHONPATH": str(Path(fx.__file__).parents[1])}
-    module = subprocess.run([sys.executable, "-m", "frictax", "--version"], text=True, capture_output=True, timeout=120, env=environment)
+    module = subprocess.run(
+        [sys.executable, "-m", "frictax", "--version"],
+        text=True,
+        capture_output=True,
+        timeout=120,
+        env=environment,
+    )
     assert (module.returncode, module.stdout) == (0, out)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="os.mkfifo is missing: named pipes are those of POSIX")
+@pytest.mark.skipif(
+    not hasattr(os, "mkfifo"), reason="os.mkfifo is missing: named pipes are those of POSIX"
+)
 def test_control_c_ends_a_running_process_with_130_and_one_word(folder: Path) -> None:
-    os.mkfifo(folder / "slow.csv")  # whoever reads it waits, so that the interrupt meets a run in the middle
-    with _process("fit", "slow.csv", *COLUMNS, "--json", "c.json") as process, open(folder / "slow.csv", "w", encoding="utf-8"):
-        time.sleep(1.0)  # from opening to reading: a signal that comes between the two would be seen only after the read
+    # whoever reads it waits, so that the interrupt meets a run in the middle
+    os.mkfifo(folder / "slow.csv")
+    with (
+        _process("fit", "slow.csv", *COLUMNS, "--json", "c.json") as process,
+        open(folder / "slow.csv", "w", encoding="utf-8"),
+    ):
+        # from opening to reading: a signal that comes between the two would be seen only after the
+        # read
+        time.sleep(1.0)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err) == (130, "", "frictax: Interrupted.\n")

@@ -1,4 +1,6 @@
-"""Every example that a reader may copy runs: the pages' Python blocks and the docstrings of the source."""
+"""Every example that a reader may copy runs: the pages' Python blocks and the docstrings of the
+source.
+"""
 
 import ast
 import doctest
@@ -16,10 +18,13 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_every_python_block_of_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, monkeypatch, request) -> None:
+def test_every_python_block_of_a_page_runs_from_top_to_bottom(
+    page: Path, tmp_path: Path, monkeypatch, request
+) -> None:
     if page.name == "uncertainty.md":  # fits a hundred times
         request.getfixturevalue("optimised_fits")
-    # A page may read the shipped data by the path a reader would type, and may write where it stands.
+    # A page may read the shipped data by the path a reader would type, and may write where it
+    # stands.
     (tmp_path / "data").symlink_to(ROOT / "data")
     monkeypatch.chdir(tmp_path)
     text = page.read_text(encoding="utf-8")
@@ -34,7 +39,8 @@ def test_every_python_block_of_a_page_runs_from_top_to_bottom(page: Path, tmp_pa
 def _docstrings() -> list[tuple[str, Path, str, int]]:
     """Name, file, text and line of each docstring with an example.
 
-    They are read from the source: the import hook wraps functions, and doctest's own search passes wrapped ones over.
+    They are read from the source: the import hook wraps functions, and doctest's own search passes
+    wrapped ones over.
     """
     found = []
     for path in MODULES:
@@ -42,29 +48,51 @@ def _docstrings() -> list[tuple[str, Path, str, int]]:
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
                 text = ast.get_docstring(node)
                 if text and ">>>" in text:
-                    name = ".".join([*path.relative_to(ROOT / "src").with_suffix("").parts, getattr(node, "name", "")]).strip(".")
+                    name = ".".join(
+                        [
+                            *path.relative_to(ROOT / "src").with_suffix("").parts,
+                            getattr(node, "name", ""),
+                        ]
+                    ).strip(".")
                     found.append((name, path, text, node.body[0].lineno - 1))
     return found
 
 
-@pytest.mark.parametrize(("name", "path", "text", "line"), [pytest.param(*d, id=d[0]) for d in _docstrings()])
-def test_every_docstring_example_gives_what_it_shows(name: str, path: Path, text: str, line: int, tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "path", "text", "line"), [pytest.param(*d, id=d[0]) for d in _docstrings()]
+)
+def test_every_docstring_example_gives_what_it_shows(
+    name: str, path: Path, text: str, line: int, tmp_path: Path, monkeypatch
+) -> None:
     (tmp_path / "data").symlink_to(ROOT / "data")
     monkeypatch.chdir(tmp_path)
-    module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+    module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(
+        ".__init__"
+    )
     namespace = dict(vars(importlib.import_module(module)))
     example = doctest.DocTestParser().get_doctest(text, namespace, name, str(path), line)
     report: list[str] = []
-    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(example, out=report.append)
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(
+        example, out=report.append
+    )
     plt.close("all")
     assert result.failed == 0, "".join(report)
 
 
 def test_links_between_the_pages_lead_somewhere() -> None:
-    pages = [*PAGES, ROOT / "CONTRIBUTING.md", *ROOT.glob("*/README.md"), *ROOT.glob("*/*/README.md")]
+    pages = [
+        *PAGES,
+        ROOT / "CONTRIBUTING.md",
+        *ROOT.glob("*/README.md"),
+        *ROOT.glob("*/*/README.md"),
+    ]
     broken = []
     for page in pages:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
-            if "://" not in target and not target.startswith("mailto:") and not (page.parent / target).exists():
+            if (
+                "://" not in target
+                and not target.startswith("mailto:")
+                and not (page.parent / target).exists()
+            ):
                 broken.append(f"{page.relative_to(ROOT)}: {target}")
     assert not broken

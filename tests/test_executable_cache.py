@@ -25,25 +25,40 @@ PUSH = 3.0 * np.sin(6.0 * T)
 
 def _block(law: Any = None, **friction: Any) -> fx.Mechanism:
     law = fx.Coulomb(F_Coulomb=0.8, F_prop=0.3) if law is None else law
-    return fx.Mechanism(mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=law, **friction), drive=fx.Force("mass", 0.0))
+    return fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=law, **friction),
+        drive=fx.Force("mass", 0.0),
+    )
 
 
 def _fit(model: Any = None) -> Any:
     seen = _moved() + 1e-3 * np.sin(40.0 * T)
-    return fx.fit(_block() if model is None else model, fx.Record(T, {"drive": PUSH}, {"mass.v": seen}), free=["friction.f_pos"])
+    return fx.fit(
+        _block() if model is None else model,
+        fx.Record(T, {"drive": PUSH}, {"mass.v": seen}),
+        free=["friction.f_pos"],
+    )
 
 
 @functools.cache
 def _moved() -> np.ndarray:
     truth = _block(fx.Coulomb(F_Coulomb=0.7, F_prop=0.25))
-    truth = fx.Mechanism(**(dict(truth.named_parts()) | {"drive": fx.Force("mass", fx.Sampled(T, PUSH))}))
+    truth = fx.Mechanism(
+        **(dict(truth.named_parts()) | {"drive": fx.Force("mass", fx.Sampled(T, PUSH))})
+    )
     return np.asarray(fx.simulate(truth, T, fx.OnSamples())["mass"].v)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """JAX's cache switched on, in a folder of this test's own; programs of other tests are not seen."""
-    before = {name: getattr(jax.config, name) for name in ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")}
+    """JAX's cache switched on, in a folder of this test's own; programs of other tests are not
+    seen.
+    """
+    before = {
+        name: getattr(jax.config, name)
+        for name in ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+    }
     jax.config.update("jax_compilation_cache_dir", str(tmp_path))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     yield tmp_path / "frictax"
@@ -57,11 +72,13 @@ def _programs(folder: Path) -> list[Path]:
 
 def test_nothing_is_kept_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_programs, "_write", lambda *_: pytest.fail("wrote"))
-    assert getattr(jax.config, "jax_compilation_cache_dir") is None  # noqa: B009 - unknown to its types
+    assert getattr(jax.config, "jax_compilation_cache_dir") is None  # noqa: B009
     _fit()
 
 
-def test_a_fit_of_the_same_kind_finds_its_program_and_one_of_another_kind_does_not(folder: Path) -> None:
+def test_a_fit_of_the_same_kind_finds_its_program_and_one_of_another_kind_does_not(
+    folder: Path,
+) -> None:
     first = _fit()
     count = len(_programs(folder))
     assert count > 0
@@ -77,7 +94,8 @@ import jax, sys
 jax.config.update("jax_enable_x64", True)
 traced = []
 jax.monitoring.register_event_duration_secs_listener(
-    lambda name, seconds, **told: traced.append(told.get("fun_name")) if name.endswith("jaxpr_trace_duration") else None
+    lambda name, seconds, **told: traced.append(told.get("fun_name"))
+    if name.endswith("jaxpr_trace_duration") else None
 )
 import frictax as fx, numpy as np
 t = np.linspace(0.0, 2.0, 101)
@@ -91,9 +109,18 @@ print(any(str(name).startswith(("flat", "_by_newton")) for name in traced))
 
 
 def test_the_next_process_traces_nothing_and_finds_the_same_to_the_last_bit(tmp_path: Path) -> None:
-    environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    environment = os.environ | {
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
     runs = [
-        subprocess.run([sys.executable, "-c", SCRIPT], env=environment, check=True, capture_output=True, text=True).stdout.splitlines()
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.splitlines()
         for _ in range(2)
     ]
     assert [run[1] for run in runs] == ["True", "False"]
@@ -113,21 +140,34 @@ def test_a_damaged_program_is_made_again(folder: Path, monkeypatch: pytest.Monke
 
 
 def test_programs_kept_where_jax_has_its_own_of_them_run(tmp_path: Path) -> None:
-    """XLA's CPU programs that JAX's cache hands out cannot be written again: they would lack functions when they are called."""
-    environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    """XLA's CPU programs that JAX's cache hands out cannot be written again: they would lack
+    functions when they are called.
+    """
+    environment = os.environ | {
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
     said = []
     for lost in (False, True, False):
         if lost:
             assert len(_programs(tmp_path / "frictax")) > 0
             shutil.rmtree(tmp_path / "frictax")
-        run = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, check=False, capture_output=True, text=True)
+        run = subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env=environment,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
         assert run.returncode == 0, run.stderr
         said.append(run.stdout)
     assert len({text.splitlines()[0] for text in said}) == 1
     assert list(tmp_path.glob("jit_flat*")) == []  # no second copies that nobody reads
 
 
-def test_a_program_that_fails_when_it_runs_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_fails_when_it_runs_is_made_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert _doubled()(np.arange(3.0))[0].tolist() == [0.0, 2.0, 4.0]
 
     def lacking(*_: Any) -> Any:
@@ -142,7 +182,9 @@ def test_a_program_that_fails_when_it_runs_is_made_again(folder: Path, monkeypat
     assert written == _programs(folder)
 
 
-def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setattr(kept_programs, "_folder", lambda: tmp_path / "file" / "frictax")
     assert _doubled()(np.arange(3.0))[0].tolist() == [0.0, 2.0, 4.0]
@@ -164,7 +206,9 @@ def test_other_sources_make_other_programs(folder: Path, monkeypatch: pytest.Mon
     assert len(_programs(folder)) == 2
 
 
-def test_sources_that_changed_since_they_were_imported_keep_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_that_changed_since_they_were_imported_keep_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept_programs._surroundings.cache_clear()
     monkeypatch.setattr(kept_programs, "_BEGUN", 0.0)
     assert _doubled()(np.arange(3.0))[0].tolist() == [0.0, 2.0, 4.0]
@@ -216,10 +260,26 @@ def test_a_users_own_parts_and_functions_are_left_to_jax(folder: Path) -> None:
 def test_all_that_a_program_depends_on_is_said() -> None:
     rows = np.array([1.0, 2.0])
     told = [
-        said(fx.Windows(0.5)), said(fx.Windows(0.6)), said(fx.FreeRun()), said(rows), said(rows[:1]), said(rows.astype(np.float32)),
-        said(1.0), said(1), said(True), said("1"), said(None), said((1,)), said([1]), said({"a": 1, "b": 2}), said({"b": 2, "a": 1}),
-        said(fx.OnSamples()), said(fx.OnSamples(substeps=2)), said(jnp.asarray(1.0)), said(jnp.ones(())),
-    ]  # fmt: skip
+        said(fx.Windows(0.5)),
+        said(fx.Windows(0.6)),
+        said(fx.FreeRun()),
+        said(rows),
+        said(rows[:1]),
+        said(rows.astype(np.float32)),
+        said(1.0),
+        said(1),
+        said(True),
+        said("1"),
+        said(None),
+        said((1,)),
+        said([1]),
+        said({"a": 1, "b": 2}),
+        said({"b": 2, "a": 1}),
+        said(fx.OnSamples()),
+        said(fx.OnSamples(substeps=2)),
+        said(jnp.asarray(1.0)),
+        said(jnp.ones(())),
+    ]
     assert len(set(told)) == len(told)
     assert said(rows) == said(2.0 * rows)  # the values go in when it runs
     assert said(rows, fixed=True) != said(2.0 * rows, fixed=True)  # unless they are fixed in it

@@ -1,4 +1,6 @@
-"""Imports point one way, the forward half stays pure, and importing frictax does nothing but import."""
+"""Imports point one way, the forward half stays pure, and importing frictax does nothing but
+import.
+"""
 
 import ast
 import functools
@@ -17,7 +19,17 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "frictax"
 
 # The rooms in the order in which data flows. A room imports from itself and from rooms to its left.
 GROUND = ["text", "handover", "pytree", "xla", "executable_cache"]
-FORWARD = ["parameters", "laws", "signals", "engine", "contacts", "mechanism", "trajectory", "simulation", "linearization"]
+FORWARD = [
+    "parameters",
+    "laws",
+    "signals",
+    "engine",
+    "contacts",
+    "mechanism",
+    "trajectory",
+    "simulation",
+    "linearization",
+]
 INVERSE = ["measurements", "fitting", "analysis", "report", "export", "data", "problems", "cli"]
 RANK = {room: rank for rank, room in enumerate(GROUND + FORWARD + INVERSE)}
 # Within `fitting`, too.
@@ -31,7 +43,18 @@ NEVER_FORWARD = RIM | TURNED_INTO | {"optax", "optimistix"}
 # An event of diffrax asks for a root finder of optimistix's type: that is no optimiser.
 ROOT_FINDER = {("engine", "optimistix")}
 COSTLY = RIM | {"diffrax", "optax", "optimistix", "lineax"}
-READS_OR_WRITES = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "read_csv", "loadtxt", "savetxt", "tofile", "fromfile"}
+READS_OR_WRITES = {
+    "open",
+    "read_text",
+    "read_bytes",
+    "write_text",
+    "write_bytes",
+    "read_csv",
+    "loadtxt",
+    "savetxt",
+    "tofile",
+    "fromfile",
+}
 FULLEST = {"mechanism": 25, "report": 25}  # files of a folder; 16 of any other
 
 
@@ -52,7 +75,9 @@ MODULES = {_module(path): path for path in SOURCE.rglob("*.py")}
 
 
 def _imports(path: Path) -> Iterator[tuple[str, bool, int]]:
-    """Dotted module, whether the import stands inside a function, and the line; those for type checkers and by name are told too."""
+    """Dotted module, whether the import stands inside a function, and the line; those for type
+    checkers and by name are told too.
+    """
 
     def visit(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool, int]]:
         if isinstance(node, ast.Import):
@@ -64,8 +89,15 @@ def _imports(path: Path) -> Iterator[tuple[str, bool, int]]:
             module = ".".join([*base, *([node.module] if node.module else [])])
             for alias in node.names:
                 full = f"{module}.{alias.name}"
-                yield full if full in MODULES or module == "frictax" else module, inside, node.lineno
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "import_module":
+                yield (
+                    full if full in MODULES or module == "frictax" else module,
+                    inside,
+                    node.lineno,
+                )
+        elif (
+            isinstance(node, ast.Call)
+            and getattr(node.func, "attr", getattr(node.func, "id", "")) == "import_module"
+        ):
             if node.args and isinstance(node.args[0], ast.Constant):
                 yield str(node.args[0].value), inside, node.lineno
         inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
@@ -85,7 +117,11 @@ def _verbs() -> Iterator[tuple[type, str, str]]:
         module = importlib.import_module(name)
         for thing in vars(module).values():
             if inspect.isclass(thing) and thing.__module__ == name:
-                yield from ((thing, verb, value.target) for verb, value in vars(thing).items() if isinstance(value, Verb))
+                yield from (
+                    (thing, verb, value.target)
+                    for verb, value in vars(thing).items()
+                    if isinstance(value, Verb)
+                )
 
 
 def _id(path: Path) -> str:
@@ -93,7 +129,11 @@ def _id(path: Path) -> str:
 
 
 def test_every_source_file_stands_in_a_room_of_the_design() -> None:
-    strangers = {_room(path) for path in SOURCE.rglob("*.py")} - set(RANK) - {"__init__", "__main__", "py.typed"}
+    strangers = (
+        {_room(path) for path in SOURCE.rglob("*.py")}
+        - set(RANK)
+        - {"__init__", "__main__", "py.typed"}
+    )
     assert not strangers, f"give {strangers} a place in GROUND, FORWARD or INVERSE"
 
 
@@ -120,9 +160,18 @@ def _stage(parts: list[str]) -> int:
 def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = {}
     for name, path in MODULES.items():
-        known = {module for module, _, _ in _imports(path) if module in MODULES and module not in ("frictax", name)}
+        known = {
+            module
+            for module, _, _ in _imports(path)
+            if module in MODULES and module not in ("frictax", name)
+        }
         # A package's own face lists its modules, which do not need it.
-        graph[name] = {m for m in known if name != "frictax" and not (MODULES[m].name == "__init__.py" and name.startswith(f"{m}."))}
+        graph[name] = {
+            m
+            for m in known
+            if name != "frictax"
+            and not (MODULES[m].name == "__init__.py" and name.startswith(f"{m}."))
+        }
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -139,16 +188,23 @@ def test_every_verb_is_carried_out_above_and_takes_the_object_first() -> None:
     assert len(found) > 20
     for owner, verb, target in found:
         module, _, function = target.partition(":")
-        assert module not in _below(owner.__module__), f"{owner.__name__}.{verb} is carried out below"
+        assert module not in _below(owner.__module__), (
+            f"{owner.__name__}.{verb} is carried out below"
+        )
         carried_out = getattr(importlib.import_module(module), function)
         first = next(iter(inspect.signature(carried_out).parameters.values()))
-        assert first.annotation in (owner, inspect.Parameter.empty) or owner.__name__ in str(first.annotation), f"{verb}: {first}"
+        assert first.annotation in (owner, inspect.Parameter.empty) or owner.__name__ in str(
+            first.annotation
+        ), f"{verb}: {first}"
         assert verb.startswith("_") or carried_out.__doc__, target
 
 
 @functools.cache
 def _graph() -> dict[str, set[str]]:
-    return {name: {m for m, _, _ in _imports(path) if m in MODULES and m not in ("frictax", name)} for name, path in MODULES.items()}
+    return {
+        name: {m for m, _, _ in _imports(path) if m in MODULES and m not in ("frictax", name)}
+        for name, path in MODULES.items()
+    }
 
 
 @functools.cache
@@ -159,8 +215,14 @@ def _below(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", _files(["engine"]), ids=_id)
-def test_the_engine_knows_the_contract_of_a_hybrid_system_and_nothing_of_friction(path: Path) -> None:
-    friction = [m for m, _, _ in _imports(path) if m.startswith("frictax.") and not m.startswith(("frictax.engine", "frictax.parameters"))]
+def test_the_engine_knows_the_contract_of_a_hybrid_system_and_nothing_of_friction(
+    path: Path,
+) -> None:
+    friction = [
+        m
+        for m, _, _ in _imports(path)
+        if m.startswith("frictax.") and not m.startswith(("frictax.engine", "frictax.parameters"))
+    ]
     assert not friction
 
 
@@ -169,11 +231,19 @@ def test_the_forward_half_knows_no_optimiser_no_plot_and_no_file(path: Path) -> 
     wrong = [
         f"line {line}: {module}"
         for module, inside, line in _imports(path)
-        if (top := module.split(".")[0]) in NEVER_FORWARD and not (inside and top in TURNED_INTO) and (_room(path), top) not in ROOT_FINDER
+        if (top := module.split(".")[0]) in NEVER_FORWARD
+        and not (inside and top in TURNED_INTO)
+        and (_room(path), top) not in ROOT_FINDER
     ]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call):
-            called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            called = (
+                node.func.id
+                if isinstance(node.func, ast.Name)
+                else node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else ""
+            )
             if called in READS_OR_WRITES:
                 wrong.append(f"line {node.lineno}: {called}()")
     assert not wrong
@@ -181,21 +251,36 @@ def test_the_forward_half_knows_no_optimiser_no_plot_and_no_file(path: Path) -> 
 
 @pytest.mark.parametrize("path", _files(["measurements"]), ids=_id)
 def test_measurements_are_numpy_alone(path: Path) -> None:
-    assert not {m.split(".")[0] for m, _, _ in _imports(path)} & {"jax", "equinox", "diffrax", "optax"}
+    assert not {m.split(".")[0] for m, _, _ in _imports(path)} & {
+        "jax",
+        "equinox",
+        "diffrax",
+        "optax",
+    }
 
 
 def _python(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
+    )
 
 
 def test_importing_frictax_loads_nothing_costly() -> None:
-    code = "import json, sys; import {}; print(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
-    added = set(json.loads(_python(code.format("frictax")).stdout)) - set(json.loads(_python(code.format("jax")).stdout))
+    code = (
+        "import json, sys; import {}; print(json.dumps(sorted({{m.split('.')[0] for m in"
+        " sys.modules}})))"
+    )
+    added = set(json.loads(_python(code.format("frictax")).stdout)) - set(
+        json.loads(_python(code.format("jax")).stdout)
+    )
     assert not added & COSTLY
 
 
 def test_importing_frictax_prints_nothing_and_leaves_jax_as_it_was() -> None:
-    code = "import jax; before = dict(jax.config.values); import frictax; assert dict(jax.config.values) == before"
+    code = (
+        "import jax; before = dict(jax.config.values); import frictax; assert"
+        " dict(jax.config.values) == before"
+    )
     done = _python(code)
     assert (done.stdout, done.stderr) == ("", "")
 

@@ -21,7 +21,13 @@ def drive_train(w: float) -> fx.Mechanism:
         one=fx.Inertia(J=J1, w=w),
         two=fx.Inertia(J=J2),
         three=fx.Inertia(J=J3),
-        clutch=fx.Clutch("one", "two", mu_pos=fx.Coulomb(F_Coulomb=0.5, F_prop=SLOPE), fn_max=10.0, f_normalized=1.0),
+        clutch=fx.Clutch(
+            "one",
+            "two",
+            mu_pos=fx.Coulomb(F_Coulomb=0.5, F_prop=SLOPE),
+            fn_max=10.0,
+            f_normalized=1.0,
+        ),
         shaft=fx.RotationalSpringDamper("two", "three", c=C, d=D),
         torque=fx.Torque("one", 0.5),
     )
@@ -43,7 +49,9 @@ def by_hand(locked: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("locked", [True, False])
-def test_a_clutch_that_holds_couples_its_bodies_and_one_that_slides_damps_them(locked: bool) -> None:
+def test_a_clutch_that_holds_couples_its_bodies_and_one_that_slides_damps_them(
+    locked: bool,
+) -> None:
     machine = drive_train(0.0 if locked else 4.0)
     run = fx.simulate(machine, jnp.array([0.0, 0.01]), TIGHT)
     assert bool(run["clutch"].locked[-1]) == locked
@@ -61,7 +69,8 @@ def test_a_small_disturbance_of_a_run_moves_as_the_matrix_exponential_says(locke
     here = fx.simulate(machine, jnp.array([0.0, 0.01]), TIGHT)
     found = fx.linearize(machine, 0.01, here.ys[-1], here.modes[-1])
     system = MechanicalSystem(machine)
-    step = 1e-6 * jnp.array([1.0, 1.0, -2.0, 0.3, 0.3, 1.0])  # one and two together, else the lock would be torn
+    # one and two together, else the lock would be torn
+    step = 1e-6 * jnp.array([1.0, 1.0, -2.0, 0.3, 0.3, 1.0])
     end = lambda y: fx.walk(system, y, here.modes[-1], ts, options=TIGHT).ys[-1]  # noqa: E731
     moved = (end(here.ys[-1] + step) - end(here.ys[-1] - step)) / 2e-6
     expected = jax.scipy.linalg.expm(found.A * 0.1) @ (step / 1e-6)
@@ -70,7 +79,10 @@ def test_a_small_disturbance_of_a_run_moves_as_the_matrix_exponential_says(locke
 
 def test_accounts_of_energy_are_no_states_and_a_brakes_drive_is_an_input() -> None:
     machine = fx.Mechanism(
-        mass=fx.Mass(m=2.0, v=1.0), brake=fx.Brake("mass", mu_pos=fx.Coulomb(F_Coulomb=0.3), fn_max=5.0, f_normalized=fx.Constant(1.0))
+        mass=fx.Mass(m=2.0, v=1.0),
+        brake=fx.Brake(
+            "mass", mu_pos=fx.Coulomb(F_Coulomb=0.3), fn_max=5.0, f_normalized=fx.Constant(1.0)
+        ),
     )
     run = fx.simulate(machine, jnp.array([0.0, 0.1]), energy=True)
     found = fx.linearize(machine, 0.1, run.ys[-1], run.modes[-1], inputs="brake")
@@ -100,7 +112,14 @@ def test_a_machine_of_ones_own_is_linearised_too() -> None:
 @pytest.mark.parametrize(
     ("y", "inputs", "sentence"),
     [
-        (6, ["shaft"], "the input 'shaft' must be a force, torque, brake or clutch with a drive, got a RotationalSpringDamper"),
+        (
+            6,
+            ["shaft"],
+            (
+                "the input 'shaft' must be a force, torque, brake or clutch with a drive, got a"
+                " RotationalSpringDamper"
+            ),
+        ),
         (6, ["torqe"], "no part 'torqe'"),
         (5, [], "`y` must have 6 entries"),
     ],

@@ -10,7 +10,19 @@ import pytest
 from hypothesis import given, strategies as st
 
 import frictax as fx
-from frictax.parameters import AtLeast, Between, Increasing, Positive, Real, children, get, parameters, replace, rotational_unit, select
+from frictax.parameters import (
+    AtLeast,
+    Between,
+    Increasing,
+    Positive,
+    Real,
+    children,
+    get,
+    parameters,
+    replace,
+    rotational_unit,
+    select,
+)
 
 anything = st.floats(-30.0, 30.0)
 SCALARS = {
@@ -24,13 +36,17 @@ SCALARS = {
 
 @pytest.mark.parametrize("name", SCALARS)
 @given(z=anything)
-def test_an_unconstrained_number_always_lands_in_the_domain_and_comes_back(name: str, z: float) -> None:
+def test_an_unconstrained_number_always_lands_in_the_domain_and_comes_back(
+    name: str, z: float
+) -> None:
     domain = SCALARS[name]
     value = domain.from_unconstrained(jnp.asarray(z))
     assert domain.contains(np.asarray(value))
     if not domain.on_edge(np.asarray(value)):
         # Near the edge the value itself has lost the digits of z.
-        assert float(domain.to_unconstrained(value)) == pytest.approx(z, abs=1e-6 + 1e-15 * np.exp(-z))
+        assert float(domain.to_unconstrained(value)) == pytest.approx(
+            z, abs=1e-6 + 1e-15 * np.exp(-z)
+        )
 
 
 @pytest.mark.parametrize("name", SCALARS)
@@ -38,12 +54,17 @@ def test_an_unconstrained_number_always_lands_in_the_domain_and_comes_back(name:
 def test_a_value_inside_comes_back_from_unconstrained_space(name: str, x: float) -> None:
     domain = SCALARS[name]
     value = jnp.asarray(getattr(domain, "lower", 0.0) + x)
-    assert float(domain.from_unconstrained(domain.to_unconstrained(value))) == pytest.approx(float(value), rel=1e-9)
+    assert float(domain.from_unconstrained(domain.to_unconstrained(value))) == pytest.approx(
+        float(value), rel=1e-9
+    )
 
 
-@pytest.mark.parametrize("domain", [*SCALARS.values(), Between(-3.0, 1e5), Increasing()], ids=lambda d: type(d).__name__)
+@pytest.mark.parametrize(
+    "domain", [*SCALARS.values(), Between(-3.0, 1e5), Increasing()], ids=lambda d: type(d).__name__
+)
 def test_numbers_of_numpy_stay_numpys_and_are_the_same(domain: Any) -> None:
-    values = np.array([1.5, 2.5, 40.0])  # what is done with them outside a compiled program then compiles nothing
+    # what is done with them outside a compiled program then compiles nothing
+    values = np.array([1.5, 2.5, 40.0])
     z = domain.to_unconstrained(values)
     assert isinstance(z, np.ndarray)
     np.testing.assert_allclose(z, domain.to_unconstrained(jnp.asarray(values)), rtol=1e-14)
@@ -60,7 +81,9 @@ def test_unconstrained_vectors_become_increasing_ones(z: list[float]) -> None:
 def test_the_way_back_has_a_derivative_equal_to_central_differences(name: str) -> None:
     f, h = SCALARS[name].from_unconstrained, 1e-6
     for z in (-3.0, 0.0, 2.0):
-        assert float(jax.grad(f)(z)) == pytest.approx(float(f(jnp.asarray(z + h)) - f(jnp.asarray(z - h))) / (2 * h), rel=1e-6)
+        assert float(jax.grad(f)(z)) == pytest.approx(
+            float(f(jnp.asarray(z + h)) - f(jnp.asarray(z - h))) / (2 * h), rel=1e-6
+        )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +105,9 @@ def test_a_domain_knows_inside_edge_and_outside(domain, inside, edge, outside) -
 def block() -> fx.Mechanism:
     return fx.Mechanism(
         mass=fx.Mass(m=2.0),
-        friction=fx.SupportFriction("mass", f_pos=[[0, 15], [1, 6.4], [12, 17]], f_neg=fx.Coulomb(F_Coulomb=3.0), peak=1.1),
+        friction=fx.SupportFriction(
+            "mass", f_pos=[[0, 15], [1, 6.4], [12, 17]], f_neg=fx.Coulomb(F_Coulomb=3.0), peak=1.1
+        ),
         drive=fx.Force("mass", fx.Sine(amplitude=25.0, f=0.25)),
     )
 
@@ -90,7 +115,13 @@ def block() -> fx.Mechanism:
 def test_paths_name_every_parameter_in_the_order_written(block: fx.Mechanism) -> None:
     assert [p.path for p in parameters(block)] == [
         *("mass.m", "mass.s", "mass.v", "mass.L"),
-        *("friction.f_pos.v", "friction.f_pos.f", "friction.peak", "friction.f_neg.F_Coulomb", "friction.f_neg.F_prop"),
+        *(
+            "friction.f_pos.v",
+            "friction.f_pos.f",
+            "friction.peak",
+            "friction.f_neg.F_Coulomb",
+            "friction.f_neg.F_prop",
+        ),
         *(f"drive.f.{p}" for p in ("amplitude", "f", "phase", "offset", "startTime")),
     ]
 
@@ -126,7 +157,9 @@ def test_get_reads_parts_laws_and_values(block: fx.Mechanism) -> None:
     assert float(get(block, "drive.f.f")) == 0.25
 
 
-def test_numbers_become_float_arrays_so_that_a_new_value_does_not_compile_again(block: fx.Mechanism) -> None:
+def test_numbers_become_float_arrays_so_that_a_new_value_does_not_compile_again(
+    block: fx.Mechanism,
+) -> None:
     for p in parameters(block):
         assert isinstance(p.value, jax.Array)
         assert p.value.dtype == jnp.float64

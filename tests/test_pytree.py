@@ -24,7 +24,11 @@ class Load:
 def test_arrays_go_in_and_names_stay_in_the_structure() -> None:
     leaves, structure = jax.tree_util.tree_flatten(Load(np.array(3.0), "block"))
     assert leaves == [np.array(3.0)]
-    assert structure == jax.tree_util.tree_structure(Load(0.0, "block")) != jax.tree_util.tree_structure(Load(0.0, "other"))
+    assert (
+        structure
+        == jax.tree_util.tree_structure(Load(0.0, "block"))
+        != jax.tree_util.tree_structure(Load(0.0, "other"))
+    )
     (path, _), *_ = jax.tree_util.tree_leaves_with_path(Load(1.0, "block"))
     assert jax.tree_util.keystr(path) == ".mass"
     heavier = eqx.filter_jit(lambda load: load.doubled())(Load(np.array(3.0), "block"))
@@ -40,4 +44,5 @@ def test_a_parcel_is_frozen() -> None:
 def test_objectives_that_say_the_same_are_equal() -> None:
     assert fx.Windows(0.5) == fx.Windows(0.5) != fx.Windows(0.6)
     assert len({fx.FreeRun(), fx.FreeRun(), fx.FreeRun(measured_start=True)}) == 2
-    assert repr(fx.Windows(0.6)) == str(fx.Windows(0.6)) == "Windows(length=0.6)"  # what is as usual is not said
+    # what is as usual is not said
+    assert repr(fx.Windows(0.6)) == str(fx.Windows(0.6)) == "Windows(length=0.6)"

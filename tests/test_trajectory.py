@@ -12,7 +12,21 @@ import frictax as fx
 from machines import REFERENCE
 
 TIMES = jnp.linspace(0.0, 3.0, 31)
-FRICTION = ["s", "v", "a", "f", "mode", "sa", "locked", "free", "f0", "f0_max", "v_relfric", "a_relfric", "lossPower"]
+FRICTION = [
+    "s",
+    "v",
+    "a",
+    "f",
+    "mode",
+    "sa",
+    "locked",
+    "free",
+    "f0",
+    "f0_max",
+    "v_relfric",
+    "a_relfric",
+    "lossPower",
+]
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +36,9 @@ def machine() -> fx.Mechanism:
         wall=fx.Fixed(s0=-1.0),
         mass=fx.Mass(m=1.0),
         guide=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0), peak=1.2),
-        slider=fx.MassWithStopAndFriction(m=1.0, smin=-0.5, smax=0.5, F_prop=0.1, F_Coulomb=1.0, F_Stribeck=0.5, fexp=2.0),
+        slider=fx.MassWithStopAndFriction(
+            m=1.0, smin=-0.5, smax=0.5, F_prop=0.1, F_Coulomb=1.0, F_Stribeck=0.5, fexp=2.0
+        ),
         drive=fx.Force("mass", fx.Sine(amplitude=5.0, f=0.8)),
         carriage=fx.Mass(m=1.0, v=2.03),
         brake=fx.Brake("carriage", fn_max=1.0, f_normalized=fx.Step(height=2.0, startTime=0.5)),
@@ -52,7 +68,9 @@ def test_what_is_integrated_and_what_is_returned_agree(run: fx.Trajectory) -> No
     n = len(run.system.layout.bodies)
     assert jnp.array_equal(run["mass"].s, run.ys[:, 0])
     assert jnp.array_equal(run["carriage"].v, run.ys[:, n + 2])
-    assert jnp.allclose(run["guide"].f, run["drive"].f - run["mass"].a + run["damper"].f, atol=1e-12)
+    assert jnp.allclose(
+        run["guide"].f, run["drive"].f - run["mass"].a + run["damper"].f, atol=1e-12
+    )
     assert bool(run.result == fx.Result.successful)
     assert int(run.steps) > 0
 
@@ -73,8 +91,12 @@ def test_events_are_in_the_order_of_time_and_padded(run: fx.Trajectory) -> None:
 
 
 @pytest.mark.parametrize("engine", [fx.Adaptive(), fx.OnSamples()], ids=["adaptive", "on samples"])
-def test_what_cannot_be_held_at_the_start_breaks_away_there(engine: fx.Adaptive | fx.OnSamples) -> None:
-    friction = lambda body: fx.SupportFriction(body, f_pos=fx.Coulomb(F_Coulomb=1.0), peak=1.1)  # noqa: E731
+def test_what_cannot_be_held_at_the_start_breaks_away_there(
+    engine: fx.Adaptive | fx.OnSamples,
+) -> None:
+    def friction(body):
+        return fx.SupportFriction(body, f_pos=fx.Coulomb(F_Coulomb=1.0), peak=1.1)
+
     machine = fx.Mechanism(
         pulled=fx.Mass(m=1.0),
         held=fx.Mass(m=1.0),
@@ -85,9 +107,15 @@ def test_what_cannot_be_held_at_the_start_breaks_away_there(engine: fx.Adaptive 
         pull=fx.Force("pulled", -2.0),
         push=fx.Force("held", 1.05),
     )
-    times = lambda t0: fx.simulate(machine, jnp.stack([t0, 3.5]), engine).events.time[:3]  # noqa: E731
+
+    def times(t0):
+        return fx.simulate(machine, jnp.stack([t0, 3.5]), engine).events.time[:3]
+
     events = fx.simulate(machine, jnp.array([0.5, 3.5]), engine).events
-    assert [int(n) for n in (events.count, *events.part[:2], *events.mode_before[:2], *events.mode_after[:2])] == [2, 0, 2, 0, 1, -1, 0]
+    assert [
+        int(n)
+        for n in (events.count, *events.part[:2], *events.mode_before[:2], *events.mode_after[:2])
+    ] == [2, 0, 2, 0, 1, -1, 0]
     assert np.asarray(times(0.5)) == pytest.approx([0.5, 1.5, np.inf], abs=1e-9)
     assert np.asarray(jax.jacfwd(times)(0.5))[:2] == pytest.approx([1.0, 1.0], abs=1e-9)
 
@@ -106,7 +134,14 @@ def test_a_table_has_every_variable_of_every_part(run: fx.Trajectory) -> None:
     assert table.index.name == "time"
     assert np.array_equal(table.index, TIMES)
     assert [c for c in table.columns if c.startswith("guide.")] == [f"guide.{v}" for v in FRICTION]
-    assert {"mass.s", "drive.f", "spring.s_rel", "damper.lossPower", "brake.fn", "slider.stopped"} <= set(table.columns)
+    assert {
+        "mass.s",
+        "drive.f",
+        "spring.s_rel",
+        "damper.lossPower",
+        "brake.fn",
+        "slider.stopped",
+    } <= set(table.columns)
     assert np.array_equal(table["mass.v"], run["mass"].v)
     assert table["brake.locked"].dtype == bool
     assert np.all(table["wall.s"] == -1.0)
@@ -125,9 +160,14 @@ def test_a_part_that_does_not_exist_is_named_with_those_that_do(run: fx.Trajecto
 
 
 def test_a_run_is_a_pytree_that_vmap_returns() -> None:
-    block = fx.Mechanism(mass=fx.Mass(m=1.0, v=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)))
+    block = fx.Mechanism(
+        mass=fx.Mass(m=1.0, v=1.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    )
     masses = jnp.array([0.5, 1.0])
-    several = jax.vmap(lambda m: fx.simulate(fx.parameters.replace(block, {"mass.m": m}), TIMES))(masses)
+    several = jax.vmap(lambda m: fx.simulate(fx.parameters.replace(block, {"mass.m": m}), TIMES))(
+        masses
+    )
     for i, mass in enumerate(masses):
         one = jax.tree_util.tree_map(lambda x, i=i: x[i], several)
         assert float(one["mass"].s[-1]) == pytest.approx(0.5 * float(mass), abs=1e-9)

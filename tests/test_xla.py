@@ -18,8 +18,12 @@ OPTION = "xla_cpu_small_while_loop_byte_threshold"
 
 
 def _python(code: str, flags: str | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"} | ({} if flags is None else {"XLA_FLAGS": flags})
-    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=environment)
+    environment = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"} | (
+        {} if flags is None else {"XLA_FLAGS": flags}
+    )
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=environment
+    )
 
 
 SHOW = "import os, frictax as fx; fx.fast_loops(); fx.fast_loops(); print(os.environ['XLA_FLAGS'])"
@@ -31,9 +35,15 @@ SHOW = "import os, frictax as fx; fx.fast_loops(); fx.fast_loops(); print(os.env
         (None, f"--xla_backend_extra_options={OPTION}=1000000{QUICKER}"),
         (
             "--xla_force_host_platform_device_count=2",
-            f"--xla_force_host_platform_device_count=2 --xla_backend_extra_options={OPTION}=1000000{QUICKER}",
+            (
+                "--xla_force_host_platform_device_count=2"
+                f" --xla_backend_extra_options={OPTION}=1000000{QUICKER}"
+            ),
         ),
-        ("--xla_disable_hlo_passes=dce", f"--xla_disable_hlo_passes=dce --xla_backend_extra_options={OPTION}=1000000{EMITTERS}"),
+        (
+            "--xla_disable_hlo_passes=dce",
+            f"--xla_disable_hlo_passes=dce --xla_backend_extra_options={OPTION}=1000000{EMITTERS}",
+        ),
         (f"--xla_backend_extra_options={OPTION}=5", f"--xla_backend_extra_options={OPTION}=5"),
     ],
 )
@@ -41,18 +51,29 @@ def test_it_adds_the_setting_once_and_keeps_what_is_there(before: str | None, af
     assert _python(SHOW, before).stdout.strip() == after
 
 
-@pytest.mark.parametrize(("before", "after"), [(None, f"{QUICKER} {UNOPTIMISED}=0"), (f"{UNOPTIMISED}=1", QUICKER)])
-def test_once_leaves_llvm_s_optimisation_out_unless_a_level_is_asked_for(before: str | None, after: str) -> None:
-    done = _python("import os, jax, frictax as fx; fx.fast_loops(once=True); jax.numpy.ones(2); print(os.environ['XLA_FLAGS'])", before)
-    assert done.stdout.strip() == f"{'' if before is None else before + ' '}--xla_backend_extra_options={OPTION}=1000000{after}", (
-        done.stderr
+@pytest.mark.parametrize(
+    ("before", "after"), [(None, f"{QUICKER} {UNOPTIMISED}=0"), (f"{UNOPTIMISED}=1", QUICKER)]
+)
+def test_once_leaves_llvm_s_optimisation_out_unless_a_level_is_asked_for(
+    before: str | None, after: str
+) -> None:
+    done = _python(
+        "import os, jax, frictax as fx; fx.fast_loops(once=True); jax.numpy.ones(2);"
+        " print(os.environ['XLA_FLAGS'])",
+        before,
     )
+    first = "" if before is None else before + " "
+    flags = f"{first}--xla_backend_extra_options={OPTION}=1000000{after}"
+    assert done.stdout.strip() == flags, done.stderr
 
 
 @pytest.mark.parametrize(
     ("flags", "options"),
     [
-        (f"{QUICKER}", {"xla_disable_hlo_passes": "while-loop-invariant-code-motion,simplify-while-loops"}),
+        (
+            f"{QUICKER}",
+            {"xla_disable_hlo_passes": "while-loop-invariant-code-motion,simplify-while-loops"},
+        ),
         ("--xla_disable_hlo_passes=dce", None),
         ("", None),
     ],
@@ -65,14 +86,24 @@ def test_fits_are_compiled_without_a_pass_more_where_the_others_are_off(
 
 
 def test_jax_accepts_it_and_importing_frictax_alone_sets_nothing() -> None:
-    code = "import os, jax, frictax as fx; assert 'XLA_FLAGS' not in os.environ; fx.fast_loops(); print(float(jax.numpy.ones(2).sum()))"
+    code = (
+        "import os, jax, frictax as fx; assert 'XLA_FLAGS' not in os.environ; fx.fast_loops();"
+        " print(float(jax.numpy.ones(2).sum()))"
+    )
     done = _python(code)
     assert (done.returncode, done.stdout.strip()) == (0, "2.0"), done.stderr
 
 
-@pytest.mark.parametrize(("before", "after"), [("", "100000"), ("gc.set_threshold(0);", "0"), ("gc.set_threshold(10**6);", "1000000")])
-def test_it_makes_the_garbage_collection_rarer_and_leaves_what_is_off_or_rarer(before: str, after: str) -> None:
-    done = _python(f"import gc, frictax as fx; {before} fx.fast_loops(); print(gc.get_threshold()[0])")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("", "100000"), ("gc.set_threshold(0);", "0"), ("gc.set_threshold(10**6);", "1000000")],
+)
+def test_it_makes_the_garbage_collection_rarer_and_leaves_what_is_off_or_rarer(
+    before: str, after: str
+) -> None:
+    done = _python(
+        f"import gc, frictax as fx; {before} fx.fast_loops(); print(gc.get_threshold()[0])"
+    )
     assert done.stdout.strip() == after, done.stderr
 
 

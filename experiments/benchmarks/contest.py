@@ -1,4 +1,6 @@
-"""What all contests share: contestants that take turns, their table, and the C that is built here."""
+"""What all contests share: contestants that take turns, their table, and the C that is
+built here.
+"""
 
 import argparse
 import csv
@@ -27,8 +29,15 @@ class Contestant:
     seconds: Callable[[], float]
 
 
-def hold(what: str | None, table: str, field: Callable[[], list[Contestant]], error: Callable[[Contestant], float]) -> None:
-    """Take turns, print the table and write it to the file `table` here; the options are the shell's."""
+def hold(
+    what: str | None,
+    table: str,
+    field: Callable[[], list[Contestant]],
+    error: Callable[[Contestant], float],
+) -> None:
+    """Take turns, print the table and write it to the file `table` here; the options are the
+    shell's.
+    """
     options = argparse.ArgumentParser(description=(what or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=9)
     options.add_argument("--csv", type=Path, default=HERE / table, help="where the table goes")
@@ -39,12 +48,19 @@ def hold(what: str | None, table: str, field: Callable[[], list[Contestant]], er
         writer.writerows([COLUMNS, *rows])
     widths = [max(len(row[i]) for row in [COLUMNS, *rows]) for i in range(len(COLUMNS))]
     for row in [COLUMNS, *rows]:
-        words = [word.ljust(w) if i < 2 else word.rjust(w) for i, (word, w) in enumerate(zip(row, widths, strict=True))]
+        words = [
+            word.ljust(w) if i < 2 else word.rjust(w)
+            for i, (word, w) in enumerate(zip(row, widths, strict=True))
+        ]
         print("   ".join(words))
 
 
-def rounds(field: Sequence[Contestant], error: Callable[[Contestant], float], n: int) -> list[tuple[str, ...]]:
-    """A row for each contestant and task: median time over n rounds, its ratio to C's, and the error of the answer."""
+def rounds(
+    field: Sequence[Contestant], error: Callable[[Contestant], float], n: int
+) -> list[tuple[str, ...]]:
+    """A row for each contestant and task: median time over n rounds, its ratio to C's, and the
+    error of the answer.
+    """
     errors = [error(c) for c in field]  # compiles, too
     times: list[list[float]] = [[] for _ in field]
     for _ in range(n):
@@ -54,7 +70,9 @@ def rounds(field: Sequence[Contestant], error: Callable[[Contestant], float], n:
     floor = {c.task: m for c, m in zip(field, medians, strict=True) if c.name == "C"}
     return [
         (c.task, c.name, f"{1e6 * m:.1f}", f"{m / floor[c.task]:.2f}", f"{e:.1e}")
-        for c, m, e in sorted(zip(field, medians, errors, strict=True), key=lambda row: (row[0].task, row[1]))
+        for c, m, e in sorted(
+            zip(field, medians, errors, strict=True), key=lambda row: (row[0].task, row[1])
+        )
     ]
 
 
@@ -70,9 +88,14 @@ def built(source: str, *options: str) -> ctypes.CDLL:
     """The library made of a C file here; `options` are the compiler's."""
     compiler = shutil.which("gcc")
     if compiler is None:
-        raise SystemExit("The C floor needs gcc, which is not on the PATH: install it, then run again.")
+        raise SystemExit(
+            "The C floor needs gcc, which is not on the PATH: install it, then run again."
+        )
     library = HERE / "build" / f"{source}{''.join(options)}.so"
     library.parent.mkdir(exist_ok=True)
     always = ["-O3", "-march=native", "-fno-math-errno", "-std=c11", "-shared", "-fPIC"]
-    subprocess.run([compiler, *always, *options, str(HERE / f"{source}.c"), "-o", str(library), "-lm"], check=True)
+    subprocess.run(
+        [compiler, *always, *options, str(HERE / f"{source}.c"), "-o", str(library), "-lm"],
+        check=True,
+    )
     return ctypes.CDLL(str(library))

@@ -6,10 +6,12 @@ from collections.abc import Callable
 import numpy as np
 from contest import Contestant, built, timed
 
-PARAMETERS = np.array([1.0, 0.2, 0.4, 5.0])  # F_Coulomb [N], F_prop [N.s/m], F_Stribeck [N], fexp [s/m]
+# F_Coulomb [N], F_prop [N.s/m], F_Stribeck [N], fexp [s/m]
+PARAMETERS = np.array([1.0, 0.2, 0.4, 5.0])
 END = 10.0  # s
 TOLERANCE = 1e-7
-# From runs at tolerance 1e-12: position [m] and speed [m/s] at 10 s, and the position's derivatives by the parameters.
+# From runs at tolerance 1e-12: position [m] and speed [m/s] at 10 s, and the position's derivatives
+# by the parameters.
 STATE = np.array([0.0010542292515, -0.0560716932638])
 DERIVATIVES = np.array([-0.01764442038, -0.001165522403, -0.01297444391, 2.953553867e-4])
 
@@ -23,11 +25,19 @@ def c_floor() -> list[Contestant]:
     def answer(tangents: int) -> np.ndarray:
         out, steps = np.zeros(10), ctypes.c_int()
         run = c.p1_jacobian if tangents else c.p1_forward
-        run(parameters, ctypes.c_double(END), ctypes.c_double(TOLERANCE), out.ctypes.data_as(ctypes.c_void_p), ctypes.byref(steps))
+        run(
+            parameters,
+            ctypes.c_double(END),
+            ctypes.c_double(TOLERANCE),
+            out.ctypes.data_as(ctypes.c_void_p),
+            ctypes.byref(steps),
+        )
         return out[2:6] if tangents else out[:2]
 
     def seconds(tangents: int) -> float:
-        return c.p1_time(tangents, parameters, ctypes.c_double(END), ctypes.c_double(TOLERANCE), 1000)
+        return c.p1_time(
+            tangents, parameters, ctypes.c_double(END), ctypes.c_double(TOLERANCE), 1000
+        )
 
     return [
         Contestant("C", "forward", lambda: answer(0), lambda: seconds(0)),
@@ -43,7 +53,8 @@ def frictax() -> list[Contestant]:
     import frictax as fx
 
     jax.config.update("jax_enable_x64", True)
-    jax.config.update("jax_cpu_enable_async_dispatch", False)  # else each call changes threads, 0.03 ms of it
+    # else each call changes threads, 0.03 ms of it
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
     how = fx.Adaptive(rtol=TOLERANCE, atol=TOLERANCE)
 
     def final(p: jax.Array) -> jax.Array:
@@ -63,13 +74,22 @@ def frictax() -> list[Contestant]:
         return timed(lambda i: f(changed[i]).block_until_ready(), 100)
 
     return [
-        Contestant("frictax", "forward", lambda: np.asarray(forward(changed[0])), lambda: seconds(forward)),
-        Contestant("frictax", "jacobian", lambda: np.asarray(jacobian(changed[0]))[0], lambda: seconds(jacobian)),
+        Contestant(
+            "frictax", "forward", lambda: np.asarray(forward(changed[0])), lambda: seconds(forward)
+        ),
+        Contestant(
+            "frictax",
+            "jacobian",
+            lambda: np.asarray(jacobian(changed[0]))[0],
+            lambda: seconds(jacobian),
+        ),
     ]
 
 
 def scipy() -> list[Contestant]:
-    """`solve_ivp` with events, one call a mode; derivatives by central differences, which is what its users have."""
+    """`solve_ivp` with events, one call a mode; derivatives by central differences, which is what
+    its users have.
+    """
     from scipy.integrate import solve_ivp
 
     def force(t: float) -> float:
@@ -84,7 +104,10 @@ def scipy() -> list[Contestant]:
             if mode == 0:
                 return [0.0, 0.0]
             speed = mode * y[1]
-            return [y[1], force(t) - mode * (F_Coulomb + F_prop * speed + F_Stribeck * np.exp(-fexp * speed))]
+            return [
+                y[1],
+                force(t) - mode * (F_Coulomb + F_prop * speed + F_Stribeck * np.exp(-fexp * speed)),
+            ]
 
         def guard(t, y, mode):  # positive while the mode lasts
             return f0 - abs(force(t)) if mode == 0 else mode * y[1]
@@ -93,7 +116,16 @@ def scipy() -> list[Contestant]:
         while t < END:
             # Stuck, nothing moves and the steps would grow past an event.
             longest = 0.05 if mode == 0 else 0.1
-            part = solve_ivp(flow, (t, END), y, args=(mode,), events=guard, rtol=TOLERANCE, atol=TOLERANCE, max_step=longest)
+            part = solve_ivp(
+                flow,
+                (t, END),
+                y,
+                args=(mode,),
+                events=guard,
+                rtol=TOLERANCE,
+                atol=TOLERANCE,
+                max_step=longest,
+            )
             t, y = part.t[-1], part.y[:, -1]
             if part.status == 1:
                 y[1] = 0.0
@@ -105,17 +137,26 @@ def scipy() -> list[Contestant]:
         for i, value in enumerate(PARAMETERS):
             step = np.zeros(4)
             step[i] = 1e-4 * value
-            columns.append((final(PARAMETERS + step)[0] - final(PARAMETERS - step)[0]) / (2 * step[i]))
+            columns.append(
+                (final(PARAMETERS + step)[0] - final(PARAMETERS - step)[0]) / (2 * step[i])
+            )
         return np.array(columns)
 
     return [
-        Contestant("scipy", "forward", lambda: final(PARAMETERS), lambda: timed(lambda i: final(PARAMETERS), 1)),
+        Contestant(
+            "scipy",
+            "forward",
+            lambda: final(PARAMETERS),
+            lambda: timed(lambda i: final(PARAMETERS), 1),
+        ),
         Contestant("scipy", "jacobian", jacobian, lambda: timed(lambda i: jacobian(), 1)),
     ]
 
 
 def jaxonomy() -> list[Contestant]:
-    """The nearest peer in JAX: a hybrid block diagram with modes and zero crossings; it differentiates in reverse."""
+    """The nearest peer in JAX: a hybrid block diagram with modes and zero crossings; it
+    differentiates in reverse.
+    """
     import logging
 
     import jax
@@ -123,7 +164,8 @@ def jaxonomy() -> list[Contestant]:
     import jaxonomy as peer  # pyright: ignore[reportMissingImports]
 
     jax.config.update("jax_enable_x64", True)
-    jax.config.update("jax_cpu_enable_async_dispatch", False)  # else each call changes threads, 0.03 ms of it
+    # else each call changes threads, 0.03 ms of it
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
     logging.getLogger("jaxonomy").setLevel(logging.WARNING)
     names = ["F_Coulomb", "F_prop", "F_Stribeck", "fexp"]
 
@@ -133,7 +175,11 @@ def jaxonomy() -> list[Contestant]:
     def flow(t, state, **p):
         sign = jnp.array([0.0, 1.0, -1.0])[state.mode]
         v = state.continuous_state[1]
-        friction = p["F_Coulomb"] + p["F_prop"] * sign * v + p["F_Stribeck"] * jnp.exp(-p["fexp"] * sign * v)
+        friction = (
+            p["F_Coulomb"]
+            + p["F_prop"] * sign * v
+            + p["F_Stribeck"] * jnp.exp(-p["fexp"] * sign * v)
+        )
         return jnp.where(sign == 0, 0.0, jnp.array([v, force(t) - sign * friction]))
 
     def rest(t, state, **p):
@@ -148,10 +194,17 @@ def jaxonomy() -> list[Contestant]:
         for mode, sign in ((1, 1.0), (2, -1.0)):  # P1 always rests between two slides
             falls = {"direction": "positive_then_non_positive"}
             block.declare_zero_crossing(
-                lambda t, state, sign=sign, **p: p["F_Coulomb"] + p["F_Stribeck"] - sign * force(t), start_mode=0, end_mode=mode, **falls
+                lambda t, state, sign=sign, **p: p["F_Coulomb"] + p["F_Stribeck"] - sign * force(t),
+                start_mode=0,
+                end_mode=mode,
+                **falls,
             )
             block.declare_zero_crossing(
-                lambda t, state, sign=sign, **p: sign * state.continuous_state[1], rest, start_mode=mode, end_mode=0, **falls
+                lambda t, state, sign=sign, **p: sign * state.continuous_state[1],
+                rest,
+                start_mode=mode,
+                end_mode=0,
+                **falls,
             )
         return block
 
@@ -168,7 +221,10 @@ def jaxonomy() -> list[Contestant]:
         )
         return lambda p: (
             peer.simulate(
-                block, context.with_parameters(dict(zip(names, p, strict=True))), (0.0, END), options=options
+                block,
+                context.with_parameters(dict(zip(names, p, strict=True))),
+                (0.0, END),
+                options=options,
             ).context.continuous_state
         )
 
@@ -179,11 +235,25 @@ def jaxonomy() -> list[Contestant]:
     def seconds(f: Callable) -> float:
         return timed(lambda i: f(changed[i]).block_until_ready(), 100)
 
-    contestants = [Contestant("jaxonomy", "forward", lambda: np.asarray(forward(changed[0])), lambda: seconds(forward))]
+    contestants = [
+        Contestant(
+            "jaxonomy", "forward", lambda: np.asarray(forward(changed[0])), lambda: seconds(forward)
+        )
+    ]
     try:
         jacobian(changed[0])
     except Exception as e:  # versions of jax newer than it supports break its derivatives
-        print(f"jaxonomy {peer.__version__} cannot differentiate with jax {jax.__version__} ({type(e).__name__}): left out.")
+        print(
+            f"jaxonomy {peer.__version__} cannot differentiate with jax {jax.__version__}"
+            f" ({type(e).__name__}): left out."
+        )
     else:
-        contestants.append(Contestant("jaxonomy", "jacobian", lambda: np.asarray(jacobian(changed[0])), lambda: seconds(jacobian)))
+        contestants.append(
+            Contestant(
+                "jaxonomy",
+                "jacobian",
+                lambda: np.asarray(jacobian(changed[0])),
+                lambda: seconds(jacobian),
+            )
+        )
     return contestants

@@ -1,8 +1,9 @@
 """How long does `frictax identify` take, and how much of it goes into making programs?
 
-Whole processes on the problem of a folder, with results in a temporary one: first with an empty compilation cache, then again with what
-the first has left there. Tracing, lowering and compiling are JAX's own figures, summed over threads, so that on two cores they may be more
-than the clock shows.
+Whole processes on the problem of a folder, with results in a temporary one: first with an empty
+compilation cache, then again with what the first has left there. Tracing, lowering and compiling
+are JAX's own figures, summed over threads, so that on two cores they may be more than the clock
+shows.
 
     python experiments/benchmarks/identify_process.py [identification/emps] [--rounds 3]
 """
@@ -20,7 +21,11 @@ from pathlib import Path
 import p4
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS = {"jaxpr_trace_duration": "tracing", "jaxpr_to_mlir_module_duration": "lowering", "backend_compile_duration": "compiling or reading"}
+STEPS = {
+    "jaxpr_trace_duration": "tracing",
+    "jaxpr_to_mlir_module_duration": "lowering",
+    "backend_compile_duration": "compiling or reading",
+}
 SCRIPT = """
 import collections, json, sys
 import frictax as fx
@@ -30,7 +35,9 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 spent = collections.Counter()
-jax.monitoring.register_event_duration_secs_listener(lambda name, seconds, **_: spent.update({name.rpartition("/")[2]: seconds}))
+jax.monitoring.register_event_duration_secs_listener(
+    lambda name, seconds, **_: spent.update({name.rpartition("/")[2]: seconds})
+)
 from frictax.problems import identify, result_texts
 
 result_texts(identify(sys.argv[1], allow_code=True))
@@ -46,9 +53,18 @@ def process(problem: Path, cache: Path) -> dict[str, float]:
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     }
     begin = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", SCRIPT, str(problem)], env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(problem)],
+        env=environment,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     spent = json.loads(done.stdout.splitlines()[-1])
-    return {"in all": time.perf_counter() - begin, **{says: spent.get(name, 0.0) for name, says in STEPS.items()}}
+    return {
+        "in all": time.perf_counter() - begin,
+        **{says: spent.get(name, 0.0) for name, says in STEPS.items()},
+    }
 
 
 def main() -> None:
@@ -66,7 +82,10 @@ def main() -> None:
     names = ["in all", *STEPS.values()]
     print(f"{'seconds':<16}" + "".join(f"{name:>22}" for name in names))
     for name, rows in taken.items():
-        print(f"{name:<16}" + "".join(f"{statistics.median(row[n] for row in rows):22.1f}" for n in names))
+        print(
+            f"{name:<16}"
+            + "".join(f"{statistics.median(row[n] for row in rows):22.1f}" for n in names)
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What does `import frictax` cost beyond `import jax`?
 
-Whole processes, started in turn; the ratios of the medians count. The first start of each, which fills the disk's cache
-and writes byte code, is not counted.
+Whole processes, started in turn; the ratios of the medians count. The first start of each, which
+fills the disk's cache and writes byte code, is not counted.
 
     python experiments/benchmarks/import_time.py [--rounds 11]
 """
@@ -24,7 +24,8 @@ def main() -> None:
     """Take turns, print medians and their ratios."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=11)
-    # frictax imports each name when it is first used: the last line is what a first model costs on top.
+    # frictax imports each name when it is first used: the last line is what a first model costs on
+    # top.
     codes = ["import jax", "import frictax", "from frictax import Mechanism"]
     times: dict[str, list[float]] = {code: [] for code in codes}
     for i in range(options.parse_args().rounds + 1):

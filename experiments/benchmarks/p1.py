@@ -3,8 +3,9 @@
 Problem P1: a mass of 1 kg pulled by 2 sin(2 pi t) N for 10 s, from rest at x = 0, with friction
 1 + 0.2 |v| + 0.4 exp(-5 |v|) N that breaks away at 1.4 N: 39 mode changes. Tolerance 1e-7.
 
-Timed is a compiled function from the four friction parameters to the final state, and to its derivatives by them.
-All contestants take turns, round after round, so that a busy machine is unfair to all alike; ratios of medians count.
+Timed is a compiled function from the four friction parameters to the final state, and to its
+derivatives by them. All contestants take turns, round after round, so that a busy machine is unfair
+to all alike; ratios of medians count.
 
     python experiments/benchmarks/p1.py [--rounds 9] [--csv FILE]
 """

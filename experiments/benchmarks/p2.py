@@ -1,10 +1,12 @@
 """What does a simulation under a sampled force cost, with all outputs kept, and their derivatives?
 
-Problem P2: a mass of 1 kg, from rest at x = 0, pulled for 10 s by 2 sin(2 pi t) N that is given on 25001 samples and
-linear between them, with friction 1 + 0.2 |v| + 0.4 exp(-5 |v|) N that breaks away at 1.4 N: 39 mode changes.
+Problem P2: a mass of 1 kg, from rest at x = 0, pulled for 10 s by 2 sin(2 pi t) N that is given on
+25001 samples and linear between them, with friction 1 + 0.2 |v| + 0.4 exp(-5 |v|) N that breaks
+away at 1.4 N: 39 mode changes.
 
-Timed is a compiled function from the four friction parameters to position and speed at all samples, and to their
-derivatives by the parameters. The error is the largest one over all samples, relative to the largest value of its column.
+Timed is a compiled function from the four friction parameters to position and speed at all samples,
+and to their derivatives by the parameters. The error is the largest one over all samples, relative
+to the largest value of its column.
 
     python experiments/benchmarks/p2.py [--rounds 9] [--csv FILE]
 """
@@ -29,7 +31,10 @@ def c_floor(name: str, *options: str) -> list[Contestant]:
     floor, y, dy = Floor.build(*options), np.zeros((len(FORCE), 2)), np.zeros((len(FORCE), 2, 4))
     return [
         Contestant(
-            name, "forward", lambda: floor.forward(PARAMETERS, FORCE), lambda: timed(lambda i: floor.forward(changed(i), FORCE, y), 20)
+            name,
+            "forward",
+            lambda: floor.forward(PARAMETERS, FORCE),
+            lambda: timed(lambda i: floor.forward(changed(i), FORCE, y), 20),
         ),
         Contestant(
             name,
@@ -48,7 +53,8 @@ def frictax() -> list[Contestant]:
     import frictax as fx
 
     jax.config.update("jax_enable_x64", True)
-    jax.config.update("jax_cpu_enable_async_dispatch", False)  # else each call changes threads, 0.03 ms of it
+    # else each call changes threads, 0.03 ms of it
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
     ts, us = jnp.asarray(TIMES), jnp.asarray(FORCE)
     how = fx.OnSamples()
 
@@ -63,13 +69,23 @@ def frictax() -> list[Contestant]:
 
     def contestant(task: str, f) -> Contestant:
         ps = [jnp.asarray(changed(i)) for i in range(20)]
-        return Contestant("frictax", task, lambda: np.asarray(f(ps[0])), lambda: timed(lambda i: f(ps[i]).block_until_ready(), len(ps)))
+        return Contestant(
+            "frictax",
+            task,
+            lambda: np.asarray(f(ps[0])),
+            lambda: timed(lambda i: f(ps[i]).block_until_ready(), len(ps)),
+        )
 
-    return [contestant("forward", jax.jit(outputs)), contestant("jacobian", jax.jit(jax.jacfwd(outputs)))]
+    return [
+        contestant("forward", jax.jit(outputs)),
+        contestant("jacobian", jax.jit(jax.jacfwd(outputs))),
+    ]
 
 
 def scipy() -> list[Contestant]:
-    """`solve_ivp` with events, one call a slide; derivatives by central differences, which is what its users have."""
+    """`solve_ivp` with events, one call a slide; derivatives by central differences, which is what
+    its users have.
+    """
 
     def jacobian() -> np.ndarray:
         columns = []

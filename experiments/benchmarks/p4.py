@@ -1,11 +1,13 @@
 """What does it cost to identify friction from a motion, with every stick and slip of it simulated?
 
-Problem P4: the four parameters of the friction 1 + 0.2 |v| + 0.4 exp(-5 |v|) N on a mass of 1 kg, from 2000 speeds measured
-over 10 s with a noise of 0.002 m/s. The force, 3 sin(2 pi t) + 3 sin(2 pi 0.37 t) N, is known at the same instants and linear
-between them. The start is 30 % off: 1.3, 0.7, 0.7 and 1.3 times the truth.
+Problem P4: the four parameters of the friction 1 + 0.2 |v| + 0.4 exp(-5 |v|) N on a mass of 1 kg,
+from 2000 speeds measured over 10 s with a noise of 0.002 m/s. The force, 3 sin(2 pi t) + 3 sin(2 pi
+0.37 t) N, is known at the same instants and linear between them. The start is 30 % off: 1.3, 0.7,
+0.7 and 1.3 times the truth.
 
-Timed is a whole fit, until no parameter moves by more than 1e-6 of itself (scipy: its own rule), of a machine and a record that
-are there. The error is the largest relative distance of a parameter from where the sum of squares is least.
+Timed is a whole fit, until no parameter moves by more than 1e-6 of itself (scipy: its own rule), of
+a machine and a record that are there. The error is the largest relative distance of a parameter
+from where the sum of squares is least.
 
     python experiments/benchmarks/p4.py [--rounds 9] [--csv FILE]
 """
@@ -41,7 +43,12 @@ def c_floor(name: str, *options: str) -> list[Contestant]:
     """Levenberg-Marquardt in C."""
     floor, v = Floor.build(*options), speeds()
     return [
-        Contestant(name, "fit", lambda: floor.fit(START, FORCE, v), lambda: timed(lambda i: floor.fit(changed(i), FORCE, v), 20)),
+        Contestant(
+            name,
+            "fit",
+            lambda: floor.fit(START, FORCE, v),
+            lambda: timed(lambda i: floor.fit(changed(i), FORCE, v), 20),
+        ),
     ]
 
 
@@ -69,7 +76,9 @@ def frictax() -> list[Contestant]:
         )
 
     def fitted(machine: fx.Mechanism, starts: int = 1) -> fx.FitResult:
-        return fx.fit(machine, record, free=["friction.f_pos"], objective=fx.FreeRun(), starts=starts)
+        return fx.fit(
+            machine, record, free=["friction.f_pos"], objective=fx.FreeRun(), starts=starts
+        )
 
     def values(found: fx.FitResult) -> np.ndarray:
         return np.array([found.values[f"friction.f_pos.{name}"] for name in names])
@@ -78,7 +87,9 @@ def frictax() -> list[Contestant]:
         return values(fitted(machine))
 
     def one_after_the_other(machines: list[fx.Mechanism]) -> np.ndarray:
-        return values(min((fitted(machine) for machine in machines), key=lambda found: found.noise_scale))
+        return values(
+            min((fitted(machine) for machine in machines), key=lambda found: found.noise_scale)
+        )
 
     def many(machine: fx.Mechanism) -> np.ndarray:
         found = fx.fit_many(machine, record, np.tile(speeds(), (MANY, 1)), free=["friction.f_pos"])
@@ -86,10 +97,21 @@ def frictax() -> list[Contestant]:
 
     blocks = [block(changed(i)) for i in range(20)]
     draws = np.random.default_rng(0).standard_normal((STARTS, len(START)))
-    scattered = [block(START * np.exp(0.5 * draw)) for draw in draws]  # as far apart as those that `fit` draws
+    # as far apart as those that `fit` draws
+    scattered = [block(START * np.exp(0.5 * draw)) for draw in draws]
     return [
-        Contestant("frictax fit", "fit", lambda: fit(blocks[0]), lambda: timed(lambda i: fit(blocks[i]), 20)),
-        Contestant("frictax fit_many", "fit", lambda: many(blocks[0]), lambda: timed(lambda i: many(blocks[i]), 1) / MANY),
+        Contestant(
+            "frictax fit",
+            "fit",
+            lambda: fit(blocks[0]),
+            lambda: timed(lambda i: fit(blocks[i]), 20),
+        ),
+        Contestant(
+            "frictax fit_many",
+            "fit",
+            lambda: many(blocks[0]),
+            lambda: timed(lambda i: many(blocks[i]), 1) / MANY,
+        ),
         Contestant(
             f"frictax fit with {STARTS} starts",
             "fit",
@@ -106,15 +128,19 @@ def frictax() -> list[Contestant]:
 
 
 def scipy() -> list[Contestant]:
-    """`least_squares` on simulations with `solve_ivp` and events; once on simulations in C; once with its default differences.
+    """`least_squares` on simulations with `solve_ivp` and events; once on simulations in C; once
+    with its default differences.
 
-    The default differences are smaller than the simulation's own errors: it stops where it starts, and calls that a success.
+    The default differences are smaller than the simulation's own errors: it stops where it starts,
+    and calls that a success.
     """
     from scipy.optimize import least_squares
 
     floor, v = Floor.build(), speeds()
 
-    def contestant(name: str, simulate: Callable[[np.ndarray], np.ndarray], diff_step: float | None) -> Contestant:
+    def contestant(
+        name: str, simulate: Callable[[np.ndarray], np.ndarray], diff_step: float | None
+    ) -> Contestant:
         def fit() -> np.ndarray:
             return least_squares(lambda p: simulate(p)[:, 1] - v, START, diff_step=diff_step).x
 
@@ -134,7 +160,9 @@ def changed(i: int) -> np.ndarray:
 
 @functools.cache
 def optimum() -> np.ndarray:
-    """Where the sum of squares is least, with eight steps a sample: by scipy's MINPACK, with the derivatives of C."""
+    """Where the sum of squares is least, with eight steps a sample: by scipy's MINPACK, with the
+    derivatives of C.
+    """
     from scipy.optimize import least_squares
 
     floor, u, v = Floor.build(), refined(FORCE), speeds()
@@ -145,7 +173,16 @@ def optimum() -> np.ndarray:
     def jacobian(p: np.ndarray) -> np.ndarray:
         return floor.jacobian(p, u)[::8, 1]
 
-    return least_squares(residuals, START, jac=jacobian, method="lm", x_scale="jac", xtol=1e-15, ftol=1e-15, gtol=1e-15).x
+    return least_squares(
+        residuals,
+        START,
+        jac=jacobian,
+        method="lm",
+        x_scale="jac",
+        xtol=1e-15,
+        ftol=1e-15,
+        gtol=1e-15,
+    ).x
 
 
 def error(c: Contestant) -> float:

@@ -1,9 +1,10 @@
 """How long does a person wait who fits a record from the shell?
 
-Whole processes: Python starts, imports frictax, reads 2001 rows of time, force and speed from a CSV file (problem P4, see
-p4.py), fits four friction parameters and prints them. Each round does it first with an empty compilation cache, then again
-with what the first has left there (JAX's own persistent cache, and the programs that frictax keeps beside it); both with programs that
-are optimised, and as `fx.fast_loops(once=True)` has them. Medians over the rounds.
+Whole processes: Python starts, imports frictax, reads 2001 rows of time, force and speed from a CSV
+file (problem P4, see p4.py), fits four friction parameters and prints them. Each round does it
+first with an empty compilation cache, then again with what the first has left there (JAX's own
+persistent cache, and the programs that frictax keeps beside it); both with programs that are
+optimised, and as `fx.fast_loops(once=True)` has them. Medians over the rounds.
 
     python experiments/benchmarks/p4_process.py [--rounds 5]
 """
@@ -20,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import p4
 
-# What a person would write. It prints the parameters, then how long the imports took and how long the rest [s].
+# What a person would write. It prints the parameters, then how long the imports took and how long
+# the rest [s].
 SCRIPT = """
 import sys
 import time
@@ -45,23 +47,38 @@ block = fx.Mechanism(
 )
 record = fx.Record(ts, inputs={"drive": u}, outputs={"mass.v": v})
 found = fx.fit(block, record, free=["friction.f_pos"], objective=fx.FreeRun())
-print(*(found.values[f"friction.f_pos.{name}"] for name in ("F_Coulomb", "F_prop", "F_Stribeck", "fexp")))
+names = ("F_Coulomb", "F_prop", "F_Stribeck", "fexp")
+print(*(found.values[f"friction.f_pos.{name}"] for name in names))
 print(imported - begin, time.perf_counter() - imported)
 """
 
 
 def process(record: Path, cache: Path, how: str) -> tuple[np.ndarray, tuple[float, float, float]]:
-    """The parameters that one process finds; the seconds it takes in all, to import, and to do the rest."""
+    """The parameters that one process finds; the seconds it takes in all, to import, and to do the
+    rest.
+    """
     # As a user has it: no flags, and Python keeps what it has compiled of a module.
-    environment = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "PYTHONDONTWRITEBYTECODE")} | {
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("XLA_FLAGS", "PYTHONDONTWRITEBYTECODE")
+    } | {
         "JAX_COMPILATION_CACHE_DIR": str(cache),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     }
     begin = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", SCRIPT, str(record), how], env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(record), how],
+        env=environment,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     total = time.perf_counter() - begin
-    parameters, (imports, rest) = (np.array(line.split(), float) for line in done.stdout.splitlines())
+    parameters, (imports, rest) = (
+        np.array(line.split(), float) for line in done.stdout.splitlines()
+    )
     return parameters, (total, float(imports), float(rest))
 
 
@@ -69,23 +86,40 @@ def main() -> None:
     """Take turns, print medians."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=5)
-    ways = [(how, cache) for how in ("optimised", "once") for cache in ("empty cache", "filled cache")]
+    ways = [
+        (how, cache) for how in ("optimised", "once") for cache in ("empty cache", "filled cache")
+    ]
     taken: dict[tuple[str, str], list[tuple[float, float, float]]] = {way: [] for way in ways}
     floor, floors = p4.c_floor("C")[0], []
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record.csv"
-        np.savetxt(record, np.stack([p4.TIMES, p4.FORCE, p4.speeds()], 1), "%.12g", ",", header="time,u,v", comments="")
+        np.savetxt(
+            record,
+            np.stack([p4.TIMES, p4.FORCE, p4.speeds()], 1),
+            "%.12g",
+            ",",
+            header="time,u,v",
+            comments="",
+        )
         for i in range(options.parse_args().rounds):
             for (how, _), seconds in taken.items():  # in this order
                 parameters, times = process(record, Path(folder) / f"{how}{i}", how)
                 seconds.append(times)
                 floors.append(floor.seconds())
-    print(f"F_Coulomb, F_prop, F_Stribeck, fexp: {parameters}; from the optimum: {np.max(np.abs(parameters / p4.optimum() - 1)):.1e}")
+    print(
+        f"F_Coulomb, F_prop, F_Stribeck, fexp: {parameters}; from the optimum:"
+        f" {np.max(np.abs(parameters / p4.optimum() - 1)):.1e}"
+    )
     low, middle, high = 1e3 * np.quantile(floors, (0.0, 0.5, 1.0))
     print(f"P4 in C took {low:.2f} to {high:.2f} ms meanwhile, in the median {middle:.2f} ms")
     print(f"{'':<24}{'in all':>10}{'imports':>10}{'the rest':>10}")
     for (how, cache), seconds in taken.items():
-        print(f"{f'{how}, {cache}':<24}" + "".join(f"{statistics.median(column):>8.2f} s" for column in zip(*seconds, strict=True)))
+        print(
+            f"{f'{how}, {cache}':<24}"
+            + "".join(
+                f"{statistics.median(column):>8.2f} s" for column in zip(*seconds, strict=True)
+            )
+        )
 
 
 if __name__ == "__main__":

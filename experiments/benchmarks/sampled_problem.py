@@ -1,4 +1,6 @@
-"""A block under a force known on samples, which P2 simulates and P4 identifies: the record, the C floor, and scipy."""
+"""A block under a force known on samples, which P2 simulates and P4 identifies: the record, the C
+floor, and scipy.
+"""
 
 import ctypes
 import dataclasses
@@ -6,7 +8,8 @@ import dataclasses
 import numpy as np
 from contest import built
 
-PARAMETERS = np.array([1.0, 0.2, 0.4, 5.0])  # F_Coulomb [N], F_prop [N.s/m], F_Stribeck [N], fexp [s/m]
+# F_Coulomb [N], F_prop [N.s/m], F_Stribeck [N], fexp [s/m]
+PARAMETERS = np.array([1.0, 0.2, 0.4, 5.0])
 END = 10.0  # s
 
 
@@ -31,17 +34,35 @@ class Floor:
         self.c.records_forward(_at(p), len(u) - 1, _step(u), _at(u), _at(y))
         return y
 
-    def jacobian(self, p: np.ndarray, u: np.ndarray, y: np.ndarray | None = None, dy: np.ndarray | None = None) -> np.ndarray:
+    def jacobian(
+        self,
+        p: np.ndarray,
+        u: np.ndarray,
+        y: np.ndarray | None = None,
+        dy: np.ndarray | None = None,
+    ) -> np.ndarray:
         """Their derivatives by the four parameters (n + 1, 2, 4)."""
         y = np.empty((len(u), 2)) if y is None else y
         dy = np.empty((len(u), 2, 4)) if dy is None else dy
         self.c.records_jacobian(_at(p), len(u) - 1, _step(u), _at(u), _at(y), _at(dy))
         return dy
 
-    def fit(self, start: np.ndarray, u: np.ndarray, v: np.ndarray, tolerance: float = 1e-6) -> np.ndarray:
-        """The parameters that explain speeds v best, by Levenberg-Marquardt until none moves by more than `tolerance` of itself."""
+    def fit(
+        self, start: np.ndarray, u: np.ndarray, v: np.ndarray, tolerance: float = 1e-6
+    ) -> np.ndarray:
+        """The parameters that explain speeds v best, by Levenberg-Marquardt until none moves by
+        more than `tolerance` of itself.
+        """
         p, squares = start.copy(), ctypes.c_double()
-        self.c.records_fit(_at(p), len(u) - 1, _step(u), _at(u), _at(v), ctypes.c_double(tolerance), ctypes.byref(squares))
+        self.c.records_fit(
+            _at(p),
+            len(u) - 1,
+            _step(u),
+            _at(u),
+            _at(v),
+            ctypes.c_double(tolerance),
+            ctypes.byref(squares),
+        )
         return p
 
 
@@ -54,15 +75,19 @@ def _step(u: np.ndarray) -> ctypes.c_double:
 
 
 def refined(u: np.ndarray, parts: int = 8) -> np.ndarray:
-    """The same force, linear between samples, on a grid that is finer: with it C's answers are exact for the record."""
+    """The same force, linear between samples, on a grid that is finer: with it C's answers are
+    exact for the record.
+    """
     n = len(u) - 1
     return np.interp(np.arange(parts * n + 1) / parts, np.arange(n + 1), u)
 
 
 def by_scipy(p: np.ndarray, u: np.ndarray, tolerance: float) -> np.ndarray:
-    """The same as `Floor.forward`: each slide is one `solve_ivp` with an event at its end, and its samples come from dense output.
+    """The same as `Floor.forward`: each slide is one `solve_ivp` with an event at its end, and its
+    samples come from dense output.
 
-    Where the block rests nothing is integrated: the sample before breakaway is looked up, and the instant has a closed form.
+    Where the block rests nothing is integrated: the sample before breakaway is looked up, and the
+    instant has a closed form.
     """
     from scipy.integrate import solve_ivp
 
@@ -83,7 +108,8 @@ def by_scipy(p: np.ndarray, u: np.ndarray, tolerance: float) -> np.ndarray:
         return sign * y[1]
 
     guard.terminal, guard.direction = True, -1  # type: ignore[attr-defined]
-    out, t, y, done, sign = np.empty((n + 1, 2)), 0.0, np.zeros(2), 0, 0.0  # `done` samples are written
+    # `done` samples are written
+    out, t, y, done, sign = np.empty((n + 1, 2)), 0.0, np.zeros(2), 0, 0.0
     while done <= n:
         if sign == 0:
             ahead = np.flatnonzero(rises[done:])
@@ -95,7 +121,17 @@ def by_scipy(p: np.ndarray, u: np.ndarray, tolerance: float) -> np.ndarray:
             sign = float(np.sign(u[done]))
             if done > 0:
                 t = max(t, grid[done - 1] + (sign * f0 - u[done - 1]) / slopes[done - 1])
-        part = solve_ivp(flow, (t, END), y, args=(sign,), events=guard, dense_output=True, rtol=tolerance, atol=tolerance, max_step=0.05)
+        part = solve_ivp(
+            flow,
+            (t, END),
+            y,
+            args=(sign,),
+            events=guard,
+            dense_output=True,
+            rtol=tolerance,
+            atol=tolerance,
+            max_step=0.05,
+        )
         t, y = part.t[-1], np.array([part.y[0, -1], 0.0]) if part.status == 1 else part.y[:, -1]
         passed = n + 1 if part.status == 0 else int(np.searchsorted(grid, t, side="right"))
         out[done:passed] = part.sol(grid[done:passed]).T

@@ -1,6 +1,7 @@
-"""How heavy is a ball-screw axis, which friction does it have, and how far does a model of it run without looking at the axis?
+"""How heavy is a ball-screw axis, which friction does it have, and how far does a model of it run
+without looking at the axis?
 
-Run from anywhere:  frictax data fetch emps                        gets the records from a public copy (1.3 MB)
+Run from anywhere:  frictax data fetch emps    gets the records from a public copy (1.3 MB)
                     python identification/emps/identify.py
 """
 
@@ -22,9 +23,13 @@ from frictax.measurements.filters import smooth
 jax.config.update("jax_enable_x64", True)
 HERE = Path(__file__).resolve().parent
 
-# -- the records ------------------------------------------------------------------------------------------------------
+# -- the records
+# --------------------------------------------------------------------------------------------------
 
-CITATION = "A. Janot, M. Gautier, M. Brunot, Data set and reference models of EMPS, Nonlinear System Identification Benchmarks, 2019"
+CITATION = (
+    "A. Janot, M. Gautier, M. Brunot, Data set and reference models of EMPS, Nonlinear System"
+    " Identification Benchmarks, 2019"
+)
 FILES = {"identification": "DATA_EMPS.mat", "validation": "DATA_EMPS_PULSES.mat"}
 
 
@@ -42,23 +47,40 @@ def read(label: str, where: Path, hold: bool = False) -> fx.Record:
     The validation record's `vir` already contains its 5 V pulses.
     """
     force = fx.Column("vir", unit="V", gain=35.15065, to="N")
-    names: dict[str, Any] = {"inputs": {"drive": force}, "outputs": {"mass.s": fx.Column("qm", unit="m")}}
-    return fx.Record.from_mat(where / FILES[label], time="t", **names, hold=hold, name=label, citation=CITATION)
+    names: dict[str, Any] = {
+        "inputs": {"drive": force},
+        "outputs": {"mass.s": fx.Column("qm", unit="m")},
+    }
+    return fx.Record.from_mat(
+        where / FILES[label], time="t", **names, hold=hold, name=label, citation=CITATION
+    )
 
 
 def read_reference(label: str, where: Path) -> fx.Record:
     """The same motion with the controller's reference [m] in the place of the force."""
-    names: dict[str, Any] = {"inputs": {"drive": fx.Column("qg", unit="m")}, "outputs": {"mass.s": fx.Column("qm", unit="m")}}
-    return fx.Record.from_mat(where / FILES[label], time="t", **names, name=label, citation=CITATION)
+    names: dict[str, Any] = {
+        "inputs": {"drive": fx.Column("qg", unit="m")},
+        "outputs": {"mass.s": fx.Column("qm", unit="m")},
+    }
+    return fx.Record.from_mat(
+        where / FILES[label], time="t", **names, name=label, citation=CITATION
+    )
 
 
-# -- the model --------------------------------------------------------------------------------------------------------
+# -- the model
+# --------------------------------------------------------------------------------------------------
 
 KP, KV, GTAU = 160.18, 243.45, 35.15065  # of the controller: 1/s, V.s/m, N/V
-LATE = GTAU * KV * 1e-3  # kg: its speed is 1 ms old, so that the axis responds as if it were lighter by this
+# kg: its speed is 1 ms old, so that the axis responds as if it were lighter by this
+LATE = GTAU * KV * 1e-3
 DIRECTIONS = ["mass.m", "friction.f_pos", "friction.f_neg"]
 OFFSET, DRIFT = "inputs.drive.offset", "inputs.drive.drift"
-PUBLISHED = {"mass.m": 95.1089, "friction.f_pos.F_prop": 203.5034, "friction.f_pos.F_Coulomb": 20.3935, OFFSET: 3.1648}
+PUBLISHED = {
+    "mass.m": 95.1089,
+    "friction.f_pos.F_prop": 203.5034,
+    "friction.f_pos.F_Coulomb": 20.3935,
+    OFFSET: 3.1648,
+}
 PUBLISHED_DIRECTIONS = {
     "mass.m": 95.1540,
     "friction.f_pos.F_prop": 166.7061,
@@ -69,7 +91,10 @@ PUBLISHED_DIRECTIONS = {
 
 
 def axis(directions: bool = True) -> fx.Mechanism:
-    """The load, its friction and the force on it. Start values are round numbers; `peak` is 1, for the record hardly ever stands still."""
+    """The load, its friction and the force on it.
+
+    Start values are round numbers; `peak` is 1, for the record hardly ever stands still.
+    """
     laws = {"f_pos": fx.Coulomb(F_Coulomb=20.0, F_prop=200.0)}
     if directions:
         laws["f_neg"] = fx.Coulomb(F_Coulomb=20.0, F_prop=200.0)
@@ -81,37 +106,69 @@ def axis(directions: bool = True) -> fx.Mechanism:
     )
 
 
-# -- the fits ---------------------------------------------------------------------------------------------------------
+# -- the fits
+# --------------------------------------------------------------------------------------------------
 
 
 def inverse_dynamics(record: fx.Record, cutoff: float = 70.0) -> fx.FoundMachine:
-    """The published symmetric model with an offset, all samples. The offset acts as a force: it is minus the published one."""
+    """The published symmetric model with an offset, all samples.
+
+    The offset acts as a force: it is minus the published one.
+    """
     return fx.fit(
-        axis(directions=False), record, free=["mass.m", "friction.f_pos", OFFSET], objective=fx.InverseDynamics(cutoff, v_min=0.0)
+        axis(directions=False),
+        record,
+        free=["mass.m", "friction.f_pos", OFFSET],
+        objective=fx.InverseDynamics(cutoff, v_min=0.0),
     )
 
 
-def on_windows(record: fx.Record, more: tuple[str, ...] = (), length: float = 0.5) -> fx.FoundMachine:
-    """The default: from inverse dynamics, on windows of 0.5 s that start at the smoothed measurement."""
-    return fx.fit(axis(), record, free=[*DIRECTIONS, *more], objective=fx.Windows(length, cutoff=50.0), start=fx.InverseDynamics(50.0))
+def on_windows(
+    record: fx.Record, more: tuple[str, ...] = (), length: float = 0.5
+) -> fx.FoundMachine:
+    """The default: from inverse dynamics, on windows of 0.5 s that start at the smoothed
+    measurement.
+    """
+    return fx.fit(
+        axis(),
+        record,
+        free=[*DIRECTIONS, *more],
+        objective=fx.Windows(length, cutoff=50.0),
+        start=fx.InverseDynamics(50.0),
+    )
 
 
 def in_closed_loop(reference: fx.Record) -> fx.FoundMachine:
-    """Held by the known controller. Add `LATE` to the mass: the controller of the model knows the speed without delay."""
+    """Held by the known controller.
+
+    Add `LATE` to the mass: the controller of the model knows the speed without delay.
+    """
     controller = fx.PositionController("mass", s_ref=0.0, kp=KP, kv=KV, k=GTAU)
-    return fx.fit(axis(), reference, free=DIRECTIONS, objective=fx.ClosedLoop({"drive": controller}))
+    return fx.fit(
+        axis(), reference, free=DIRECTIONS, objective=fx.ClosedLoop({"drive": controller})
+    )
 
 
 def on_the_free_run(record: fx.Record, drift: bool = True) -> fx.FoundMachine:
     """Five physical parameters, and a force that drifts in a straight line over this record."""
     free = [*DIRECTIONS, DRIFT] if drift else DIRECTIONS
-    return fx.fit(axis(), record, free=free, objective=fx.FreeRun(measured_start=True), start=fx.InverseDynamics(50.0))
+    return fx.fit(
+        axis(),
+        record,
+        free=free,
+        objective=fx.FreeRun(measured_start=True),
+        start=fx.InverseDynamics(50.0),
+    )
 
 
-def jointly(records: list[fx.Record], start: fx.FoundMachine, own_offset: bool = True) -> fx.FoundMachine:
-    """One axis for all records, one drift of the force in all, and for each record its own level of it.
+def jointly(
+    records: list[fx.Record], start: fx.FoundMachine, own_offset: bool = True
+) -> fx.FoundMachine:
+    """One axis for all records, one drift of the force in all, and for each record its own level of
+    it.
 
-    A level for each and two Coulomb frictions are redundant, so that the one backward stays at its start.
+    A level for each and two Coulomb frictions are redundant, so that the one backward stays at its
+    start.
     """
     fixed = "friction.f_neg.F_prop" if own_offset else "friction.f_neg"
     return fx.fit(
@@ -125,26 +182,49 @@ def jointly(records: list[fx.Record], start: fx.FoundMachine, own_offset: bool =
 
 
 def redundant(record: fx.Record) -> fx.FoundMachine:
-    """An offset beside two Coulomb frictions, which no record tells apart: the answer must say so."""
+    """An offset beside two Coulomb frictions, which no record tells apart: the answer
+    must say so.
+    """
     return fx.fit(axis(), record, free=[*DIRECTIONS, OFFSET], objective=fx.InverseDynamics(70.0))
 
 
-# -- the scores -------------------------------------------------------------------------------------------------------
+# -- the scores
+# --------------------------------------------------------------------------------------------------
 
 
 @eqx.filter_jit
-def _positions(machine: fx.Mechanism, ts: Array, force: Array, s: Array, v: Array, hold: bool, engine: fx.OnSamples) -> Array:
+def _positions(
+    machine: fx.Mechanism,
+    ts: Array,
+    force: Array,
+    s: Array,
+    v: Array,
+    hold: bool,
+    engine: fx.OnSamples,
+) -> Array:
     driven = eqx.tree_at(lambda m: m["drive"].f, machine, fx.Sampled(ts, force, hold=hold))
     driven = eqx.tree_at(lambda m: (m["mass"].s, m["mass"].v), driven, (s, v))
     return fx.simulate(driven, ts, engine)["mass"].s
 
 
-def free_run(machine: fx.Mechanism, record: fx.Record, more: Any = 0.0, engine: fx.OnSamples | None = None) -> np.ndarray:
-    """Error of position [m] of one run from the smoothed first sample, under the record's force and `more` [N] of it; nothing fed back."""
+def free_run(
+    machine: fx.Mechanism, record: fx.Record, more: Any = 0.0, engine: fx.OnSamples | None = None
+) -> np.ndarray:
+    """Error of position [m] of one run from the smoothed first sample, under the record's force and
+    `more` [N] of it; nothing fed back.
+    """
     start = smooth(record.t, record.outputs["mass.s"], 50.0)
     force = jnp.asarray(record.inputs["drive"] + more)
     engine = fx.OnSamples() if engine is None else engine
-    path = _positions(machine, jnp.asarray(record.t), force, jnp.asarray(start.x[0]), jnp.asarray(start.v[0]), record.hold, engine)
+    path = _positions(
+        machine,
+        jnp.asarray(record.t),
+        force,
+        jnp.asarray(start.x[0]),
+        jnp.asarray(start.v[0]),
+        record.hold,
+        engine,
+    )
     return np.asarray(path) - record.outputs["mass.s"]
 
 
@@ -154,7 +234,9 @@ def rms(error: np.ndarray) -> float:
 
 
 class Spread(NamedTuple):
-    """What repeats tell: `values` (quarters, parameters) named `names`; `errors` [m] (draws, samples) of free runs."""
+    """What repeats tell: `values` (quarters, parameters) named `names`; `errors` [m] (draws,
+    samples) of free runs.
+    """
 
     names: tuple[str, ...]
     values: np.ndarray
@@ -162,7 +244,9 @@ class Spread(NamedTuple):
 
     @property
     def error_of_mean(self) -> np.ndarray:
-        """Standard error of the mean over the quarters (that of the jackknife), a parameter each."""
+        """Standard error of the mean over the quarters (that of the jackknife), a
+        parameter each.
+        """
         return np.std(self.values, axis=0, ddof=1) / np.sqrt(len(self.values))
 
     @property
@@ -171,23 +255,41 @@ class Spread(NamedTuple):
         return np.quantile([rms(e) for e in self.errors], [0.1, 0.5, 0.9])
 
 
-def spread(found: fx.FoundMachine, record: fx.Record, scored: fx.Record, draws: int = 200) -> Spread:
-    """The fit on windows again for each quarter of `record`, one cycle of its motion, and free runs of `scored` with parameters drawn anew.
+def spread(
+    found: fx.FoundMachine, record: fx.Record, scored: fx.Record, draws: int = 200
+) -> Spread:
+    """The fit on windows again for each quarter of `record`, one cycle of its motion, and free runs
+    of `scored` with parameters drawn anew.
 
-    Draws have the mean of `found` and the covariance of the quarters: a machine that differs as one cycle differs from the next.
+    Draws have the mean of `found` and the covariance of the quarters: a machine that differs as one
+    cycle differs from the next.
     """
     length = record.duration / 4
     parts = [record.trim(i * length, i * length + length - 0.5 / record.rate) for i in range(4)]
-    fits = [fx.fit(found.model, part, free=DIRECTIONS, objective=fx.Windows(0.5, cutoff=50.0)) for part in parts]
+    fits = [
+        fx.fit(found.model, part, free=DIRECTIONS, objective=fx.Windows(0.5, cutoff=50.0))
+        for part in parts
+    ]
     values = np.array([[f.values[n] for n in f.names] for f in fits])
     away = (values - values.mean(axis=0)) / np.sqrt(len(values) - 1)
-    drawn = np.array([found.values[n] for n in fits[0].names]) + np.random.default_rng(0).standard_normal((draws, len(values))) @ away
+    drawn = (
+        np.array([found.values[n] for n in fits[0].names])
+        + np.random.default_rng(0).standard_normal((draws, len(values))) @ away
+    )
     names, start = fits[0].names, smooth(scored.t, scored.outputs["mass.s"], 50.0)
     ts, force = jnp.asarray(scored.t), jnp.asarray(scored.inputs["drive"])
 
     def one(x: Array) -> Array:
         machine = fx.parameters.replace(found.model, dict(zip(names, x, strict=True)))
-        return _positions(machine, ts, force, jnp.asarray(start.x[0]), jnp.asarray(start.v[0]), scored.hold, fx.OnSamples())[::20]
+        return _positions(
+            machine,
+            ts,
+            force,
+            jnp.asarray(start.x[0]),
+            jnp.asarray(start.v[0]),
+            scored.hold,
+            fx.OnSamples(),
+        )[::20]
 
     paths = jax.jit(lambda xs: jax.lax.map(one, xs))(jnp.asarray(drawn))
     return Spread(names, values, np.asarray(paths) - scored.outputs["mass.s"][::20])
@@ -195,19 +297,27 @@ def spread(found: fx.FoundMachine, record: fx.Record, scored: fx.Record, draws: 
 
 def sensitivities(machine: fx.Mechanism, record: fx.Record) -> tuple[float, float]:
     """By how much the free run moves, rms [mm]: for 0.1 N more force, and for 1 % more friction."""
-    laws = {f"friction.{way}.{term}" for way in ("f_pos", "f_neg") for term in ("F_Coulomb", "F_prop")}
+    laws = {
+        f"friction.{way}.{term}" for way in ("f_pos", "f_neg") for term in ("F_Coulomb", "F_prop")
+    }
     more = {p.path: 1.01 * p.value for p in fx.parameters.select(machine, sorted(laws))}
     here = free_run(machine, record)
-    return rms(free_run(machine, record, 0.1) - here), rms(free_run(fx.parameters.replace(machine, more), record) - here)
+    return rms(free_run(machine, record, 0.1) - here), rms(
+        free_run(fx.parameters.replace(machine, more), record) - here
+    )
 
 
-# -- the answer -------------------------------------------------------------------------------------------------------
+# -- the answer
+# --------------------------------------------------------------------------------------------------
 
 
 def main() -> None:
     where = folder()
     first, second = read("identification", where), read("validation", where)
-    reference, held = read_reference("identification", where), read("identification", where, hold=True)
+    reference, held = (
+        read_reference("identification", where),
+        read("identification", where, hold=True),
+    )
     print(first, "\n")
 
     times: list[tuple[str, float, float, float, int]] = []
@@ -217,26 +327,44 @@ def main() -> None:
         run()
         cold, began = time.perf_counter() - began, time.perf_counter()
         found = run()
-        times.append((name, cold, time.perf_counter() - began, found.identifiability.condition, found.iterations))
+        times.append(
+            (
+                name,
+                cold,
+                time.perf_counter() - began,
+                found.identifiability.condition,
+                found.iterations,
+            )
+        )
         print(f"\n== {name}\n{found}")
         return found
 
     inverse = timed("inverse dynamics, symmetric", lambda: inverse_dynamics(first))
-    print("deviation from the published: " + ", ".join(f"{n} {100 * (inverse.values[n] / x - 1):+.2f} %" for n, x in PUBLISHED.items()))
+    print(
+        "deviation from the published: "
+        + ", ".join(f"{n} {100 * (inverse.values[n] / x - 1):+.2f} %" for n, x in PUBLISHED.items())
+    )
     timed("two Coulomb frictions and an offset", lambda: redundant(first))
     default = timed("windows of 0.5 s", lambda: on_windows(first))
-    sloped = timed("windows of 0.5 s, linear in position", lambda: on_windows(first, ("guide.slope",)))
+    sloped = timed(
+        "windows of 0.5 s, linear in position", lambda: on_windows(first, ("guide.slope",))
+    )
     drifting = timed("windows of 0.5 s, drift", lambda: on_windows(first, (DRIFT,)))
     loop = timed("closed loop", lambda: in_closed_loop(reference))
     five = timed("free run", lambda: on_the_free_run(first, drift=False))
     six = timed("free run, drift", lambda: on_the_free_run(first))
-    both_six = timed("both records, one drift", lambda: jointly([first, second], six, own_offset=False))
+    both_six = timed(
+        "both records, one drift", lambda: jointly([first, second], six, own_offset=False)
+    )
     both = timed("both records, one drift, own level", lambda: jointly([first, second], six))
 
     published = fx.parameters.replace(axis(), PUBLISHED_DIRECTIONS)
     true_mass = fx.parameters.replace(loop.model, {"mass.m": loop.values["mass.m"] + LATE})
     ramp = first.t - first.t[0]
-    print("\n== free runs from the measured start: rms [mm] of the identification and of the validation record, which decided nothing")
+    print(
+        "\n== free runs from the measured start: rms [mm] of the identification and of the"
+        " validation record, which decided nothing"
+    )
     for name, machine, more in (
         ("published, by direction", published, 0.0),
         ("closed loop", true_mass, 0.0),
@@ -247,43 +375,84 @@ def main() -> None:
         ("free run, drift", six.model, six.values[DRIFT] * ramp),
     ):
         # A drift is this record's own; what another record gets is its mean.
-        print(f"{name:50}{rms(free_run(machine, first, more)):8.3f}{rms(free_run(machine, second, np.mean(more))):8.3f}")
+        print(
+            f"{name:50}{rms(free_run(machine, first, more)):8.3f}"
+            f"{rms(free_run(machine, second, np.mean(more))):8.3f}"
+        )
 
-    print("\n== the same for the input held until the next sample, and for other starts, identification record")
+    print(
+        "\n== the same for the input held until the next sample, and for other starts,"
+        " identification record"
+    )
     for name, run in (
         ("windows of 0.5 s", on_windows),
         ("free run", partial(on_the_free_run, drift=False)),
         ("free run, drift", on_the_free_run),
     ):
         found = run(held)
-        print(f"{name + ', input held':50}{rms(free_run(found.model, held, found.values.get(DRIFT, 0.0) * ramp)):8.3f}")
+        print(
+            f"{name + ', input held':50}"
+            f"{rms(free_run(found.model, held, found.values.get(DRIFT, 0.0) * ramp)):8.3f}"
+        )
     for name, states in (("speed", ["mass.v"]), ("position and speed", ["mass.s", "mass.v"])):
         found = fx.fit(default.model, first, free=[*DIRECTIONS, *states], objective=fx.FreeRun())
-        print(f"{f'free run, {name} at the start fitted':50}{1e3 * found.rms['identification']['mass.s']:8.3f}")
-    finer = free_run(default.model, first, engine=fx.OnSamples(substeps=4)) - free_run(default.model, first)
+        print(
+            f"{f'free run, {name} at the start fitted':50}"
+            f"{1e3 * found.rms['identification']['mass.s']:8.3f}"
+        )
+    finer = free_run(default.model, first, engine=fx.OnSamples(substeps=4)) - free_run(
+        default.model, first
+    )
     print(f"four steps a sample in place of one move the free run by {rms(finer):.2g} mm")
 
     print("\n== free runs of both records, fitted to both: rms [mm]")
     for name, found in (("one drift", both_six), ("one drift, a level for each", both)):
         print(f"{name:50}" + "".join(f"{1e3 * found.rms[label]['mass.s']:8.3f}" for label in FILES))
 
-    repeats, (force, friction) = spread(default, first, second), sensitivities(default.model, second)
+    repeats, (force, friction) = (
+        spread(default, first, second),
+        sensitivities(default.model, second),
+    )
     print("\n== validation record, never fitted: windows of 0.5 s")
-    print(f"free run {1e3 * default.score(second, fx.FreeRun(measured_start=True))['mass.s']:.2f} mm")
+    print(
+        f"free run {1e3 * default.score(second, fx.FreeRun(measured_start=True))['mass.s']:.2f} mm"
+    )
     print(f"0.1 N of force moves it by {force:.2f} mm, 1 % of friction by {friction:.2f} mm")
-    print("parameters that differ as the four cycles do: {:.1f} / {:.1f} / {:.1f} mm at 10 / 50 / 90 %".format(*repeats.range))
-    print(f"predicted over 1 s from the measured state: {1e3 * default.score(second, fx.Windows(1.0))['mass.s']:.3f} mm")
-    for name, of_quarters, error in zip(repeats.names, repeats.values.T, repeats.error_of_mean, strict=True):
-        stated, white = default.standard_errors[name], default.uncertainty(fx.White()).standard_errors[name]
-        print(f"{name:26}quarters {np.round(of_quarters, 2)}, error of their mean {error:.2g}, printed {stated:.2g}, white {white:.2g}")
+    print(
+        "parameters that differ as the four cycles do: {:.1f} / {:.1f} / {:.1f} mm at 10 / 50 /"
+        " 90 %".format(*repeats.range)
+    )
+    print(
+        "predicted over 1 s from the measured state:"
+        f" {1e3 * default.score(second, fx.Windows(1.0))['mass.s']:.3f} mm"
+    )
+    for name, of_quarters, error in zip(
+        repeats.names, repeats.values.T, repeats.error_of_mean, strict=True
+    ):
+        stated, white = (
+            default.standard_errors[name],
+            default.uncertainty(fx.White()).standard_errors[name],
+        )
+        print(
+            f"{name:26}quarters {np.round(of_quarters, 2)}, error of their mean {error:.2g},"
+            f" printed {stated:.2g}, white {white:.2g}"
+        )
 
-    print("\n== time of a fit\n" + f"{'':38}{'cold s':>8}{'warm s':>8}{'condition':>11}{'steps':>7}")
+    print(
+        "\n== time of a fit\n" + f"{'':38}{'cold s':>8}{'warm s':>8}{'condition':>11}{'steps':>7}"
+    )
     for name, cold, warm, condition, steps in times:
         print(f"{name:38}{cold:8.2f}{warm:8.2f}{condition:11.3g}{steps:7d}")
 
     from draw import draw
 
-    draw(HERE, first, second, {"windows": default, "closed loop": loop, "free run, drift": six}, repeats)
+    draw(
+        HERE,
+        first,
+        second,
+        {"windows": default, "closed loop": loop, "free run, drift": six},
+        repeats,
+    )
 
 
 if __name__ == "__main__":

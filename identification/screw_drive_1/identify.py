@@ -1,4 +1,5 @@
-"""Which friction explains the measured sweep of a lead-screw drive, and how does a block with it move?
+"""Which friction explains the measured sweep of a lead-screw drive, and how does a block with it
+move?
 
 Run from anywhere:  python identification/screw_drive_1/identify.py
 """
@@ -13,7 +14,8 @@ import frictax as fx
 jax.config.update("jax_enable_x64", True)
 HERE = Path(__file__).resolve().parent
 
-# Measured: steady torque over speed, 16 speeds each way, a payload of 0.096 kg hanging from the screw.
+# Measured: steady torque over speed, 16 speeds each way, a payload of 0.096 kg hanging from the
+# screw.
 sweep = fx.Sweep.from_csv(
     HERE.parents[1] / "data" / "screw_drives" / "sweep.csv",
     velocity="omega",
@@ -22,27 +24,32 @@ sweep = fx.Sweep.from_csv(
     force_unit="N.m",
     where={"drive": 1},
     name="screw drive 1",
-    citation="A. Mablekos-Alexiou, L. da Cruz, C. Bergeles, IEEE Transactions on Robotics 37(4), 2021",
+    citation=(
+        "A. Mablekos-Alexiou, L. da Cruz, C. Bergeles, IEEE Transactions on Robotics 37(4), 2021"
+    ),
 )
 
 # Which law does each direction ask for?
 forward, backward = fx.compare(sweep.positive()), fx.compare(sweep.negative())
 print(f"Forward\n{forward}\n\nBackward\n{backward}\n")
 
-# Each direction with its own law, in one fit. The drive cannot tell the payload's weight from a Coulomb friction that
-# differs between the directions; the fit says so.
+# Each direction with its own law, in one fit. The drive cannot tell the payload's weight from a
+# Coulomb friction that differs between the directions; the fit says so.
 found = fx.fit(forward.best.found.law, sweep, f_neg=backward.best.found.law)
 print(f"{found}\n\nFor Modelica:\n{found.to_modelica()}\n")
 
-# A block with this friction, pushed to and fro. An inertia of 1e-4 kg.m2 under a torque is the same as a mass of
-# 1e-4 kg under a force: the numbers stay those of the drive.
+# A block with this friction, pushed to and fro. An inertia of 1e-4 kg.m2 under a torque is the same
+# as a mass of 1e-4 kg under a force: the numbers stay those of the drive.
 block = fx.Mechanism(
     mass=fx.Mass(m=1e-4),
     friction=fx.SupportFriction("mass", f_pos=found.model.f_pos, f_neg=found.model.f_neg, peak=1.0),
     drive=fx.Force("mass", fx.Sine(amplitude=4.5e-3, f=0.25)),
 )
 run = fx.simulate(block, ts=jnp.linspace(0.0, 12.0, 1201))
-print(f"The block sticks and slides: {int(run.events.count)} changes of mode in {float(run.ts[-1]):g} s.")
+print(
+    f"The block sticks and slides: {int(run.events.count)} changes of mode in"
+    f" {float(run.ts[-1]):g} s."
+)
 
 report = found.report(HERE / "report.html", comparison=[forward, backward], simulation=run)
 print(f"The report is {report}")

@@ -1,9 +1,12 @@
-"""Which friction, inertia and zero explain the free decays of a servo pendulum, and does friction that grows with load earn its place?
+"""Which friction, inertia and zero explain the free decays of a servo pendulum, and does friction
+that grows with load earn its place?
 
-Three runs together (kp 100, 200, 400 of `lift_and_drop`): one plant, and for each run its own angle and speed at the start. Coulomb and
-viscous friction, a Stribeck law, and friction that grows with the joint's load are compared.
+Three runs together (kp 100, 200, 400 of `lift_and_drop`): one plant, and for each run its own angle
+and speed at the start. Coulomb and viscous friction, a Stribeck law, and friction that grows with
+the joint's load are compared.
 
-A decay to a dead stop has many minima: each number of half swings before the stop is one. So the search begins at many places.
+A decay to a dead stop has many minima: each number of half swings before the stop is one. So the
+search begins at many places.
 
 Run: python identification/xl330_pendulum/identify.py [--figure decays.png]
 """
@@ -26,18 +29,41 @@ SEARCH = {"starts": 24, "spread": 0.3, "seed": 0}
 
 
 def coulomb(records: Sequence[fx.Record]) -> fx.FoundMachine:
-    """Coulomb and viscous friction. The torque of gravity is known from mass and length: a decay tells only its ratio to the inertia."""
+    """Coulomb and viscous friction.
+
+    The torque of gravity is known from mass and length: a decay tells only its ratio to the
+    inertia.
+    """
     return fx.fit(
-        published(phi_offset=0.03), records, free=["J", "phi_offset", "friction.f_pos"], own=["phi", "w"], objective=fx.FreeRun(), **SEARCH
+        published(phi_offset=0.03),
+        records,
+        free=["J", "phi_offset", "friction.f_pos"],
+        own=["phi", "w"],
+        objective=fx.FreeRun(),
+        **SEARCH,
     )
 
 
 def stribeck(records: Sequence[fx.Record], start: Pendulum) -> fx.FoundMachine:
     """The same with a Stribeck term, begun at the Coulomb fit."""
     law = start.friction.f_pos
-    law = fx.Stribeck(F_prop=law.F_prop, F_Coulomb=0.8 * law.F_Coulomb, F_Stribeck=0.2 * law.F_Coulomb, fexp=1.0)
-    begun = Pendulum(fx.SupportFriction("joint", f_pos=law), J=start.J, mgl=start.mgl, phi_offset=start.phi_offset)
-    return fx.fit(begun, records, free=["J", "phi_offset", "friction.f_pos"], own=["phi", "w"], objective=fx.FreeRun(), **SEARCH)
+    law = fx.Stribeck(
+        F_prop=law.F_prop, F_Coulomb=0.8 * law.F_Coulomb, F_Stribeck=0.2 * law.F_Coulomb, fexp=1.0
+    )
+    begun = Pendulum(
+        fx.SupportFriction("joint", f_pos=law),
+        J=start.J,
+        mgl=start.mgl,
+        phi_offset=start.phi_offset,
+    )
+    return fx.fit(
+        begun,
+        records,
+        free=["J", "phi_offset", "friction.f_pos"],
+        own=["phi", "w"],
+        objective=fx.FreeRun(),
+        **SEARCH,
+    )
 
 
 def loaded(records: Sequence[fx.Record], start: Pendulum) -> fx.FoundMachine:
@@ -55,7 +81,9 @@ def loaded(records: Sequence[fx.Record], start: Pendulum) -> fx.FoundMachine:
 
 def rms(found: fx.FoundMachine) -> float:
     """Of all samples of all runs [rad]."""
-    squares = sum(found.rms[label]["phi"] ** 2 * record.n for label, record in found.records.items())
+    squares = sum(
+        found.rms[label]["phi"] ** 2 * record.n for label, record in found.records.items()
+    )
     return float(np.sqrt(squares / sum(record.n for record in found.records.values())))
 
 
@@ -71,7 +99,9 @@ def held(found: fx.FoundMachine) -> bool:
 
 
 def aic(found: fx.FoundMachine) -> float:
-    """Akaike's criterion up to a constant; less is better, and residuals that are not white make differences look greater than they are."""
+    """Akaike's criterion up to a constant; less is better, and residuals that are not white make
+    differences look greater than they are.
+    """
     n = sum(record.n for record in found.records.values())
     return n * np.log(rms(found) ** 2) + 2 * len(found.estimates)
 
@@ -84,13 +114,22 @@ def draw(found: fx.FoundMachine) -> Figure:
     for (swing, left), (label, record) in zip(grid, found.records.items(), strict=True):
         colour, phi = COLOURS.get(int(label.split()[-1]), "black"), found.predicted(label)[:, 0]
         swing.axhspan(1e3 * low, 1e3 * high, color="#e4e6e9", lw=0, label="stick band")
-        swing.plot(record.t, 1e3 * record.outputs["phi"], color=colour, lw=2.4, alpha=0.55, label=f"measured, {label}")
+        swing.plot(
+            record.t,
+            1e3 * record.outputs["phi"],
+            color=colour,
+            lw=2.4,
+            alpha=0.55,
+            label=f"measured, {label}",
+        )
         swing.plot(record.t, 1e3 * phi, color="black", lw=0.9, label="fitted plant")
         swing.set_ylabel("angle [mrad]")
         swing.legend(frameon=False, fontsize=8, ncols=3, loc="lower right")
         left.axhline(0.0, color="#999999", lw=0.6)
         left.plot(record.t, 1e3 * (record.outputs["phi"] - phi), color=colour, lw=1.2)
-        left.set_title(f"measured - fitted [mrad], rms {1e3 * found.rms[label]['phi']:.1f}", fontsize=9)
+        left.set_title(
+            f"measured - fitted [mrad], rms {1e3 * found.rms[label]['phi']:.1f}", fontsize=9
+        )
         for axes in (swing, left):
             axes.spines[["top", "right"]].set_visible(False)
     for axes in grid[-1]:
@@ -99,16 +138,28 @@ def draw(found: fx.FoundMachine) -> Figure:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Friction, inertia and zero of a servo's pendulum from its free decays.")
+    parser = argparse.ArgumentParser(
+        description="Friction, inertia and zero of a servo's pendulum from its free decays."
+    )
     parser.add_argument("--figure", type=Path, help="where to draw the Coulomb fit")
     given = parser.parse_args(arguments)
     records = list(decays().values())
     first = coulomb(records)
-    fits = {"Coulomb and viscous": first, "Stribeck": stribeck(records, plant(first)), "load-proportional": loaded(records, plant(first))}
+    fits = {
+        "Coulomb and viscous": first,
+        "Stribeck": stribeck(records, plant(first)),
+        "load-proportional": loaded(records, plant(first)),
+    }
     for name, found in fits.items():
         low, high = (1e3 * x for x in stick_band(plant(found)))
-        print(f"\n{name}: rms {1e3 * rms(found):.2f} mrad, AIC {aic(found) - aic(first):+.0f}, stick band {low:.1f} to {high:.1f} mrad,")
-        print(f"dead stops inside: {'yes' if held(found) else 'no'}; least costs {np.sort(found.costs)[:4].round(-2)}\n{found}")
+        print(
+            f"\n{name}: rms {1e3 * rms(found):.2f} mrad, AIC {aic(found) - aic(first):+.0f}, stick"
+            f" band {low:.1f} to {high:.1f} mrad,"
+        )
+        print(
+            f"dead stops inside: {'yes' if held(found) else 'no'}; least costs"
+            f" {np.sort(found.costs)[:4].round(-2)}\n{found}"
+        )
     if given.figure:
         draw(first).savefig(given.figure, dpi=90)
 

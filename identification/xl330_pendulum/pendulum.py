@@ -12,9 +12,10 @@ from frictax.parameters import AtLeast, Positive, Real, Scalar, parameter
 class Pendulum(fx.AbstractAxis):
     """A pendulum with dry friction in its joint: J*dw/dt = -mgl*sin(phi + phi_offset) - friction.
 
-    **Arguments:** `friction` of the joint, in N.m over rad/s; `J`, its moment of inertia about the joint [kg.m2]; `mgl`, the torque of
-    gravity where it is horizontal [N.m]; `phi_offset`, what the sensor's zero lies beside hanging down [rad]; `phi`, `w`: angle [rad] and
-    speed [rad/s] at the start.
+    **Arguments:** `friction` of the joint, in N.m over rad/s; `J`, its moment of inertia about the
+    joint [kg.m2]; `mgl`, the torque of gravity where it is horizontal [N.m]; `phi_offset`, what the
+    sensor's zero lies beside hanging down [rad]; `phi`, `w`: angle [rad] and speed [rad/s] at the
+    start.
     """
 
     friction: fx.SupportFriction
@@ -38,7 +39,9 @@ class Pendulum(fx.AbstractAxis):
 
 
 class LoadedPendulum(fx.AbstractAxis):
-    """A `Pendulum` whose friction grows with the load of its joint, as in gears: by `share` (0 or more) of the size of gravity's torque."""
+    """A `Pendulum` whose friction grows with the load of its joint, as in gears: by `share` (0 or
+    more) of the size of gravity's torque.
+    """
 
     pendulum: Pendulum
     share: Scalar = parameter(AtLeast(0.0))

@@ -1,8 +1,10 @@
-"""How well do the published friction parameters of a Dynamixel XL330 servo explain the free decay of a pendulum on its shaft?
+"""How well do the published friction parameters of a Dynamixel XL330 servo explain the free decay
+of a pendulum on its shaft?
 
-Reads the measured runs `lift_and_drop` (`frictax data fetch xl330_pendulum`): the servo lifts the pendulum, at 2 s its
-torque goes off, and the pendulum swings to a dead stop. Simulates each from its own start with the published values, and says how far
-apart the two are and whether the pendulum stopped where dry friction can hold it.
+Reads the measured runs `lift_and_drop` (`frictax data fetch xl330_pendulum`): the servo lifts the
+pendulum, at 2 s its torque goes off, and the pendulum swings to a dead stop. Simulates each from
+its own start with the published values, and says how far apart the two are and whether the pendulum
+stopped where dry friction can hold it.
 
 Run: python identification/xl330_pendulum/records.py [--figure decay.svg]
 """
@@ -23,14 +25,15 @@ from pendulum import Pendulum
 import frictax as fx
 
 CITATION = (
-    "M. Duclusaud, G. Passault, V. Padois, O. Ly, Extended friction models for the physics simulation of servo actuators, ICRA 2025; "
-    "github.com/Rhoban/bam, commit af22604, Apache-2.0"
+    "M. Duclusaud, G. Passault, V. Padois, O. Ly, Extended friction models for the physics"
+    " simulation of servo actuators, ICRA 2025; github.com/Rhoban/bam, commit af22604, Apache-2.0"
 )
 TICK = 2 * np.pi / 4096  # of the servo's position sensor [rad]
 G = 9.80665  # m/s2
 COLOURS = {100: "#2f6db3", 200: "#d98032", 400: "#5aa469"}
 
-# Published for this servo (model M1: Coulomb and viscous), with the mass and length of the test bench.
+# Published for this servo (model M1: Coulomb and viscous), with the mass and length of the test
+# bench.
 F_COULOMB, F_PROP, ARMATURE = 0.01283, 0.003662, 0.001814  # N.m, N.m.s/rad, kg.m2
 MASS, LENGTH = 0.49, 0.10  # kg, m
 
@@ -41,13 +44,17 @@ def raw_folder() -> Path:
 
 
 def decays(folder: Path | None = None) -> dict[int, fx.Record]:
-    """The free decay of each `lift_and_drop` run by its kp: the angle `phi` [rad], t = 0 at the first sample without torque."""
+    """The free decay of each `lift_and_drop` run by its kp: the angle `phi` [rad], t = 0 at the
+    first sample without torque.
+    """
     found = {}
     for kp, log in _logs(folder).items():
         # The sensor's steps are all the noise there is: uniform within one.
         sd = {"phi": TICK / np.sqrt(12)}
         t = log["timestamp"] - log["timestamp"][0]
-        found[kp] = fx.Record(t, outputs={"phi": log["position"]}, sd=sd, name=f"kp {kp}", citation=CITATION)
+        found[kp] = fx.Record(
+            t, outputs={"phi": log["position"]}, sd=sd, name=f"kp {kp}", citation=CITATION
+        )
     return found
 
 
@@ -57,8 +64,12 @@ def decay(kp: int) -> fx.Record:
 
 
 def starts(folder: Path | None = None) -> dict[int, tuple[float, float]]:
-    """Angle [rad] and speed [rad/s] at t = 0 of each run, as the servo itself reports them: its speed is late by some 10 ms."""
-    return {kp: (float(log["position"][0]), float(log["speed"][0])) for kp, log in _logs(folder).items()}
+    """Angle [rad] and speed [rad/s] at t = 0 of each run, as the servo itself reports them: its
+    speed is late by some 10 ms.
+    """
+    return {
+        kp: (float(log["position"][0]), float(log["speed"][0])) for kp, log in _logs(folder).items()
+    }
 
 
 def _logs(folder: Path | None) -> dict[int, dict[str, np.ndarray]]:
@@ -68,14 +79,24 @@ def _logs(folder: Path | None) -> dict[int, dict[str, np.ndarray]]:
         log = json.loads(path.read_text(encoding="utf-8"))
         if log["trajectory"] == "lift_and_drop":
             free = [entry for entry in log["entries"] if not entry["torque_enable"]]
-            found[log["kp"]] = {name: np.array([entry[name] for entry in free]) for name in ("timestamp", "position", "speed")}
+            found[log["kp"]] = {
+                name: np.array([entry[name] for entry in free])
+                for name in ("timestamp", "position", "speed")
+            }
     return dict(sorted(found.items()))
 
 
 def published(phi: float = 0.0, w: float = 0.0, phi_offset: float = 0.0) -> Pendulum:
     """The pendulum with the published parameters, from a start."""
     friction = fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=F_COULOMB, F_prop=F_PROP))
-    return Pendulum(friction, J=ARMATURE + MASS * LENGTH**2, mgl=MASS * G * LENGTH, phi_offset=phi_offset, phi=phi, w=w)
+    return Pendulum(
+        friction,
+        J=ARMATURE + MASS * LENGTH**2,
+        mgl=MASS * G * LENGTH,
+        phi_offset=phi_offset,
+        phi=phi,
+        w=w,
+    )
 
 
 def stick_band(pendulum: Pendulum) -> tuple[float, float]:
@@ -125,14 +146,18 @@ def _walk(pendulum: Pendulum, ts: jax.Array) -> Any:
 
 def report(rows: Sequence[Row]) -> str:
     """A line a run."""
-    lines = ["run     samples  start [rad, rad/s]   rms [mrad]  dead stop [mrad]  stick band [mrad]  held  simulated [mrad, s]"]
+    lines = [
+        "run     samples  start [rad, rad/s]   rms [mrad]  dead stop [mrad]  stick band [mrad] "
+        " held  simulated [mrad, s]"
+    ]
     for row in rows:
         low, high = (1e3 * x for x in stick_band(row.pendulum))
         start = f"{float(row.pendulum.phi):.3f}, {float(row.pendulum.w):+.2f}"
         end = f"{1e3 * row.phi[-1]:+.1f}, {row.stopped:.2f}"
         lines.append(
-            f"{row.record.name:<8}{row.record.n:>6}   {start:<20}{1e3 * row.rms:>9.1f}   {1e3 * row.dead_stop:>14.1f}"
-            f"   {f'{low:.1f} to {high:.1f}':>18}   {'yes' if row.held else 'no':<4}  {end:>18}"
+            f"{row.record.name:<8}{row.record.n:>6}   {start:<20}{1e3 * row.rms:>9.1f}  "
+            f" {1e3 * row.dead_stop:>14.1f}   {f'{low:.1f} to {high:.1f}':>18}  "
+            f" {'yes' if row.held else 'no':<4}  {end:>18}"
         )
     return "\n".join(lines)
 
@@ -145,7 +170,14 @@ def draw(rows: Sequence[Row]) -> Figure:
         colour = COLOURS.get(int(row.record.name.split()[-1]), "black")
         low, high = stick_band(row.pendulum)
         swing.axhspan(1e3 * low, 1e3 * high, color="#e4e6e9", lw=0, label="stick band")
-        swing.plot(row.record.t, 1e3 * row.record.outputs["phi"], color=colour, lw=2.2, alpha=0.55, label=f"measured, {row.record.name}")
+        swing.plot(
+            row.record.t,
+            1e3 * row.record.outputs["phi"],
+            color=colour,
+            lw=2.2,
+            alpha=0.55,
+            label=f"measured, {row.record.name}",
+        )
         swing.plot(row.record.t, 1e3 * row.phi, color="black", lw=0.9, label="published parameters")
         swing.set_ylabel("angle [mrad]")
         swing.legend(frameon=False, fontsize=8, ncols=3, loc="lower right")
@@ -160,9 +192,16 @@ def draw(rows: Sequence[Row]) -> Figure:
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
-    parser = argparse.ArgumentParser(description="The free decay of a servo's pendulum beside its published parameters.")
+    parser = argparse.ArgumentParser(
+        description="The free decay of a servo's pendulum beside its published parameters."
+    )
     parser.add_argument("--figure", type=Path, help="where to draw it")
-    parser.add_argument("--phi-offset", type=float, default=0.0, help="what the sensor's zero lies beside hanging down [rad]")
+    parser.add_argument(
+        "--phi-offset",
+        type=float,
+        default=0.0,
+        help="what the sensor's zero lies beside hanging down [rad]",
+    )
     given = parser.parse_args(arguments)
     start = starts()
     rows = [compared(record, start[kp], given.phi_offset) for kp, record in decays().items()]

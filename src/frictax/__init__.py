@@ -1,4 +1,6 @@
-"""Machines with dry friction: simulated exactly, differentiated through stick and slip, identified with error bars."""
+"""Machines with dry friction: simulated exactly, differentiated through stick and slip, identified
+with error bars.
+"""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -39,7 +41,12 @@ if TYPE_CHECKING:
         SupportFriction as SupportFriction,
         clutch_geometry as clutch_geometry,
     )
-    from frictax.engine import Adaptive as Adaptive, OnSamples as OnSamples, Result as Result, walk as walk
+    from frictax.engine import (
+        Adaptive as Adaptive,
+        OnSamples as OnSamples,
+        Result as Result,
+        walk as walk,
+    )
     from frictax.fitting import (
         Band as Band,
         ClosedLoop as ClosedLoop,
@@ -103,7 +110,10 @@ if TYPE_CHECKING:
         ThermalConductor as ThermalConductor,
         Torque as Torque,
     )
-    from frictax.parameters import from_unconstrained as from_unconstrained, to_unconstrained as to_unconstrained
+    from frictax.parameters import (
+        from_unconstrained as from_unconstrained,
+        to_unconstrained as to_unconstrained,
+    )
     from frictax.signals import (
         AbstractSignal as AbstractSignal,
         Constant as Constant,
@@ -119,7 +129,8 @@ if TYPE_CHECKING:
     from frictax.trajectory import Trajectory as Trajectory
     from frictax.xla import fast_loops as fast_loops
 
-# Where each name lives. A name is imported when it is first used, so that `import frictax` costs next to nothing.
+# Where each name lives. A name is imported when it is first used, so that `import frictax` costs
+# next to nothing.
 _ROOMS = {
     "frictax.parameters": (
         "from_unconstrained",

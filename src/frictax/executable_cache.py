@@ -1,9 +1,11 @@
 """Compiled programs kept for the next process, found again without tracing.
 
-JAX's own compilation cache spares compiling alone: to find a program in it, all of it has to be traced and lowered first, which takes
-longer than reading it. Where that cache is switched on (``JAX_COMPILATION_CACHE_DIR``, or ``jax.config``), the programs of fits are kept
-beside it under what they are made from: the structure and shapes of what goes in, the sources of frictax, and the versions of all that
-takes part. What holds anything of the user's own, a part or a function, is left to JAX.
+JAX's own compilation cache spares compiling alone: to find a program in it, all of it has to be
+traced and lowered first, which takes longer than reading it. Where that cache is switched on
+(``JAX_COMPILATION_CACHE_DIR``, or ``jax.config``), the programs of fits are kept beside it under
+what they are made from: the structure and shapes of what goes in, the sources of frictax, and the
+versions of all that takes part. What holds anything of the user's own, a part or a function, is
+left to JAX.
 """
 
 import contextlib
@@ -28,15 +30,24 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jax._src import config as _config  # there is no public way to leave one program out of the cache
+
+# there is no public way to leave one program out of the cache
+from jax._src import config as _config
 from jax.core import Tracer
 
 from frictax.xla import options_of_fits
 
-_FAMILY = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")  # whose classes and functions a version tells apart
+# whose classes and functions a version tells apart
+_FAMILY = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")
 _KEPT = 30 * 86400.0  # seconds that a program is kept unread
 _BEGUN = time.time()  # sources that change after this are not those that run
-_SETTINGS = ("jax_enable_x64", "jax_default_matmul_precision", "jax_debug_nans", "jax_numpy_dtype_promotion", "jax_numpy_rank_promotion")
+_SETTINGS = (
+    "jax_enable_x64",
+    "jax_default_matmul_precision",
+    "jax_debug_nans",
+    "jax_numpy_dtype_promotion",
+    "jax_numpy_rank_promotion",
+)
 
 
 class _Unknown(Exception):
@@ -44,10 +55,12 @@ class _Unknown(Exception):
 
 
 def kept(function: Callable) -> Callable:
-    """`equinox.filter_jit` of a `function` that returns arrays in tuples, whose programs are kept where JAX keeps its own.
+    """`equinox.filter_jit` of a `function` that returns arrays in tuples, whose programs are kept
+    where JAX keeps its own.
 
-    The arguments are taken apart once in a call, and what is no array is part of the key: its program is found in a fifth of the time
-    that `filter_jit` takes, which runs where this one fails and says why.
+    The arguments are taken apart once in a call, and what is no array is part of the key: its
+    program is found in a fifth of the time that `filter_jit` takes, which runs where this one fails
+    and says why.
     """
     plain, programs, lock = eqx.filter_jit(function), {}, threading.Lock()
 
@@ -61,7 +74,11 @@ def kept(function: Callable) -> Callable:
         folder = _folder()
         key: tuple[Any, ...] = (structure, fixed, tuple(map(type, fixed)))  # 1 and True are equal
         if folder is not None:
-            key += (folder, _settings(), *[(np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in arrays])
+            key += (
+                folder,
+                _settings(),
+                *[(np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in arrays],
+            )
         try:
             with lock:
                 program = programs.setdefault(key, _Program())
@@ -70,10 +87,14 @@ def kept(function: Callable) -> Callable:
         with program.lock:
             if program.run is None:
                 flat = _flat(function, structure, fixed)
-                program.run = (_found(function, flat, folder, args, arrays) if folder else None) or _jit(flat)
+                program.run = (
+                    _found(function, flat, folder, args, arrays) if folder else None
+                ) or _jit(flat)
         try:
             return jax.block_until_ready(program.run(*arrays))
-        except jax.errors.JaxRuntimeError:  # as of `equinox.error_if`, whose sentence `filter_jit` knows how to raise
+        except (
+            jax.errors.JaxRuntimeError
+        ):  # as of `equinox.error_if`, whose sentence `filter_jit` knows how to raise
             return plain(*args)
 
     return call
@@ -93,7 +114,11 @@ def _flat(function: Callable, structure: Any, fixed: tuple[Any, ...]) -> Callabl
 
     def flat(*arrays: Any) -> Any:
         rest = iter(arrays)
-        return function(*jax.tree_util.tree_unflatten(structure, [next(rest) if x is None else x for x in fixed]))
+        return function(
+            *jax.tree_util.tree_unflatten(
+                structure, [next(rest) if x is None else x for x in fixed]
+            )
+        )
 
     flat.__name__ = function.__name__
     return flat
@@ -103,17 +128,27 @@ def _jit(flat: Callable) -> Any:
     return jax.jit(flat, compiler_options=options_of_fits())
 
 
-def _found(function: Callable, flat: Callable, folder: Path, args: Any, arrays: list) -> Callable | None:
+def _found(
+    function: Callable, flat: Callable, folder: Path, args: Any, arrays: list
+) -> Callable | None:
     """The program for `args`: read, or else compiled and kept; None where neither can be."""
     try:
-        made_from = "\n".join((_surroundings(), *_settings(), f"{function.__module__}.{function.__qualname__}", said(args)))
+        made_from = "\n".join(
+            (
+                _surroundings(),
+                *_settings(),
+                f"{function.__module__}.{function.__qualname__}",
+                said(args),
+            )
+        )
     except _Unknown:
         return None
     path = folder / f"{hashlib.sha256(made_from.encode()).hexdigest()}.program"
 
     def compiled() -> Callable:
-        # A name of its own, so that JAX's cache does not know it: what that hands out was read from a file and cannot be written to
-        # another, on CPU it would lack its functions. Nor is it to keep a copy that nobody would read.
+        # A name of its own, so that JAX's cache does not know it: what that hands out was read from
+        # a file and cannot be written to another, on CPU it would lack its functions. Nor is it to
+        # keep a copy that nobody would read.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
         begin, least = time.perf_counter(), _setting("jax_persistent_cache_min_compile_time_secs")
         with _config.persistent_cache_min_compile_time_secs(math.inf):
@@ -142,7 +177,9 @@ def _folder() -> Path | None:
     folder = _setting("jax_compilation_cache_dir")
     if not folder or "://" in folder or not _setting("jax_enable_compilation_cache"):
         return None
-    return None if _setting("jax_disable_jit") or jax.device_count() > 1 else Path(folder) / "frictax"
+    return (
+        None if _setting("jax_disable_jit") or jax.device_count() > 1 else Path(folder) / "frictax"
+    )
 
 
 def _setting(name: str) -> Any:
@@ -203,8 +240,9 @@ def _settings() -> tuple[str, ...]:
 
 @functools.cache
 def _surroundings() -> str:
-    """What else a program depends on: sources, versions and the processor; raises `_Unknown` where sources have changed since they were
-    imported."""
+    """What else a program depends on: sources, versions and the processor; raises `_Unknown` where
+    sources have changed since they were imported.
+    """
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parents[1].rglob("*.py")):
         if source.stat().st_mtime > _BEGUN:
@@ -219,19 +257,37 @@ def _surroundings() -> str:
     processor = platform.node()
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        processor = next((line for line in lines if line.startswith(("flags", "Features"))), processor)
-    parts = [digest.hexdigest(), *versions, sys.version, platform.platform(), processor, device.platform, device.device_kind]
+        processor = next(
+            (line for line in lines if line.startswith(("flags", "Features"))), processor
+        )
+    parts = [
+        digest.hexdigest(),
+        *versions,
+        sys.version,
+        platform.platform(),
+        processor,
+        device.platform,
+        device.device_kind,
+    ]
     return "\n".join((*parts, os.environ.get("XLA_FLAGS", "")))
 
 
 def said(thing: Any, fixed: bool = False) -> str:
-    """`thing` as text that tells all that a program may depend on: of arrays shape and type alone, unless they are `fixed` in it.
+    """`thing` as text that tells all that a program may depend on: of arrays shape and type alone,
+    unless they are `fixed` in it.
 
     Raises `_Unknown` for classes and functions whose sources are not those of a known version.
     """
     if isinstance(thing, np.ndarray | np.generic | jax.Array):
-        content = hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest() if fixed else getattr(thing, "weak_type", False)
-        return f"{type(thing).__name__ if fixed else 'array'} {thing.dtype} {np.shape(thing)} {content}"
+        content = (
+            hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()
+            if fixed
+            else getattr(thing, "weak_type", False)
+        )
+        return (
+            f"{type(thing).__name__ if fixed else 'array'} {thing.dtype} {np.shape(thing)}"
+            f" {content}"
+        )
     inside = functools.partial(said, fixed=fixed)
     kind = type(thing)
     if thing is None or kind in (bool, int, float, complex, str, bytes):
@@ -251,7 +307,9 @@ def said(thing: Any, fixed: bool = False) -> str:
     if dataclasses.is_dataclass(kind):
         fields = dataclasses.fields(kind)
         texts = (
-            f"{f.name}={said(getattr(thing, f.name), fixed or f.metadata.get('static', False))}" for f in fields if hasattr(thing, f.name)
+            f"{f.name}={said(getattr(thing, f.name), fixed or f.metadata.get('static', False))}"
+            for f in fields
+            if hasattr(thing, f.name)
         )
         return f"{_name(kind)}({', '.join(texts)})"
     raise _Unknown(kind)
@@ -264,6 +322,10 @@ def _name(thing: Any) -> str:
     for part in thing.__qualname__.split("."):
         found = getattr(found, part, None)
     # One that bears the name of another, as by `functools.wraps`, is not that.
-    if thing.__module__.partition(".")[0] not in _FAMILY or found is not thing or getattr(thing, "__closure__", None):
+    if (
+        thing.__module__.partition(".")[0] not in _FAMILY
+        or found is not thing
+        or getattr(thing, "__closure__", None)
+    ):
         raise _Unknown(name)
     return name

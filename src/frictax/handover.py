@@ -1,4 +1,6 @@
-"""Verbs that an object offers and a room above carries out: `found.report()` is written in `report`, which knows what a fit is."""
+"""Verbs that an object offers and a room above carries out: `found.report()` is written in
+`report`, which knows what a fit is.
+"""
 
 import importlib
 import types
@@ -9,11 +11,12 @@ from typing import Any
 class Verb:
     """A method whose function stands in a room above and takes the object first.
 
-    The room below knows the function's name alone, as pandas knows its plotting backends, and imports it when the verb is used:
-    imports point one way, and what is costly to import is loaded for those who ask for it.
+    The room below knows the function's name alone, as pandas knows its plotting backends, and
+    imports it when the verb is used: imports point one way, and what is costly to import is loaded
+    for those who ask for it.
 
-    **Argument:** `target`, module and function, such as ``"frictax.report.figures:draw_record"``. Docstring and signature are the
-    function's.
+    **Argument:** `target`, module and function, such as ``"frictax.report.figures:draw_record"``.
+    Docstring and signature are the function's.
 
     >>> class Reading:
     ...     value = 3.0

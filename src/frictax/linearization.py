@@ -17,8 +17,8 @@ from frictax.signals.signal import AbstractSignal
 class Linearization(eqx.Module):
     """d(dy)/dt = A dy + B du about a state, valid as long as no contact changes its mode.
 
-    - `A`, shape (n, n): the rates of the states by the states. Of contacts that hold, no force enters: their relative acceleration is 0,
-      and bodies that hold each other accelerate as one.
+    - `A`, shape (n, n): the rates of the states by the states. Of contacts that hold, no force
+      enters: their relative acceleration is 0, and bodies that hold each other accelerate as one.
     - `B`, shape (n, k): the rates by the drives named in `inputs`, each in the unit of its drive.
     - `states`, `inputs`: the names of the rows and of B's columns.
     """
@@ -37,21 +37,27 @@ def linearize(
     inputs: str | Iterable[str] = (),
     args: Any = None,
 ) -> Linearization:
-    """Linearise `machine` about time `t` [s], state `y` and `mode`: those of a run are ``run.ts[i], run.ys[i], run.modes[i]``.
+    """Linearise `machine` about time `t` [s], state `y` and `mode`: those of a run are ``run.ts[i],
+    run.ys[i], run.modes[i]``.
 
-    **Arguments:** `y`, shape (n,), `mode`, shape (m,); `inputs`: names of forces, torques, brakes or clutches of a `Mechanism` whose drive
-    is an input; `args`: those of a system of one's own.
+    **Arguments:** `y`, shape (n,), `mode`, shape (m,); `inputs`: names of forces, torques, brakes
+    or clutches of a `Mechanism` whose drive is an input; `args`: those of a system of one's own.
 
     **Returns:** a `Linearization`. It may be differentiated, and batched by `jax.vmap`.
 
-    **Raises:** `ValueError` for an input that has no drive, or that prescribes a motion, for there the acceleration would be the input;
-    for inputs of a system of one's own; for a state of another length.
+    **Raises:** `ValueError` for an input that has no drive, or that prescribes a motion, for there
+    the acceleration would be the input; for inputs of a system of one's own; for a state of another
+    length.
 
-    A mass of 2 kg at a spring of 8 N/m, while friction holds it and while it slides with a slope of 3 N.s/m:
+    A mass of 2 kg at a spring of 8 N/m, while friction holds it and while it slides with a slope of
+    3 N.s/m:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> machine = fx.Mechanism(
-    ...     wall=fx.Fixed(), mass=fx.Mass(m=2.0), spring=fx.Spring("wall", "mass", c=8.0), push=fx.Force("mass", 0.0),
+    ...     wall=fx.Fixed(),
+    ...     mass=fx.Mass(m=2.0),
+    ...     spring=fx.Spring("wall", "mass", c=8.0),
+    ...     push=fx.Force("mass", 0.0),
     ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0, F_prop=3.0)),
     ... )
     >>> run = fx.simulate(machine, jnp.array([0.0, 1.0]))
@@ -70,16 +76,19 @@ def linearize(
         system = lambda u: MechanicalSystem(_driven(machine, names, u))  # noqa: E731
         states = system(jnp.zeros(len(names))).states()
         accounts = MechanicalSystem(machine, energy=True).accounts
-        y = y[: len(states)] if y.shape[0] == len(states) + accounts else y  # those of a run's energy are no states
+        # those of a run's energy are no states
+        y = y[: len(states)] if y.shape[0] == len(states) + accounts else y
     elif names:
         raise ValueError(
-            f"`linearize`: `inputs` must name parts of a `Mechanism`, got a {type(machine).__name__}. Differentiate its `flow`."
+            "`linearize`: `inputs` must name parts of a `Mechanism`, got a"
+            f" {type(machine).__name__}. Differentiate its `flow`."
         )
     else:
         system, states = lambda _: machine, machine.states()
     if len(states) != y.shape[0]:
         raise ValueError(
-            f"`linearize`: `y` must have {len(states)} entries, {', '.join(states)}, got {y.shape[0]}. Take a row of `run.ys`."
+            f"`linearize`: `y` must have {len(states)} entries, {', '.join(states)}, got"
+            f" {y.shape[0]}. Take a row of `run.ys`."
         )
     rates = lambda y, u: system(u).flow(t, y, mode, args)  # noqa: E731
     A, B = jax.jacfwd(rates, argnums=(0, 1))(y, jnp.zeros(len(names)))
@@ -103,7 +112,9 @@ class _Raised(AbstractSignal):
 
 
 def _places(machine: Mechanism) -> dict[str, tuple[int, str]]:
-    """The part and field of the drive of each part that has one, but for those that prescribe a motion."""
+    """The part and field of the drive of each part that has one, but for those that prescribe a
+    motion.
+    """
     lay = MechanicalSystem(machine).layout
     moved = {signal for _, _, signal in lay.motions}
     return {machine.names[place[0]]: place for j, place in enumerate(lay.signals) if j not in moved}
@@ -115,8 +126,9 @@ def _check_inputs(machine: Mechanism, names: tuple[str, ...]) -> None:
         machine[name]  # raises for a name that no part has
         if name not in places:
             raise ValueError(
-                f"`linearize`: the input {name!r} must be a force, torque, brake or clutch with a drive, "
-                f"got a {type(machine[name]).__name__}. Those of this machine: {', '.join(places) or 'none'}."
+                f"`linearize`: the input {name!r} must be a force, torque, brake or clutch with a"
+                f" drive, got a {type(machine[name]).__name__}. Those of this machine:"
+                f" {', '.join(places) or 'none'}."
             )
 
 
@@ -125,5 +137,7 @@ def _driven(machine: Mechanism, names: tuple[str, ...], u: Array) -> Mechanism:
     for name, by in zip(names, u, strict=True):
         part, field = places[name]
         raised = _Raised(signal_of(machine, (part, field)), by)
-        machine = eqx.tree_at(lambda m, part=part, field=field: getattr(m.parts[part], field), machine, raised)
+        machine = eqx.tree_at(
+            lambda m, part=part, field=field: getattr(m.parts[part], field), machine, raised
+        )
     return machine

@@ -16,12 +16,17 @@ def static(*, default: Any = dataclasses.MISSING) -> Any:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(static,))
 def parcel(cls: type[T]) -> type[T]:
-    """A frozen dataclass whose fields, but for those that are `static()`, are a pytree; one without others equals its likes.
+    """A frozen dataclass whose fields, but for those that are `static()`, are a pytree; one without
+    others equals its likes.
 
-    For what a fit hands on from one function to the next. An `equinox.Module` looks at every field and makes a module of every method
-    that is asked for, which was a third of the time of a small fit.
+    For what a fit hands on from one function to the next. An `equinox.Module` looks at every field
+    and makes a module of every method that is asked for, which was a third of the time of a small
+    fit.
     """
-    comparable = all(isinstance(vars(cls).get(name), dataclasses.Field) for name in cls.__annotations__)  # as `static()` makes them
+    # as `static()` makes them
+    comparable = all(
+        isinstance(vars(cls).get(name), dataclasses.Field) for name in cls.__annotations__
+    )
     made: Any = dataclasses.dataclass(frozen=True, eq=comparable, repr=False)(cls)
     made.__repr__ = lambda thing: eqx.tree_pformat(thing)  # without what is as it is unless given
     fields = dataclasses.fields(made)

@@ -23,31 +23,43 @@ _MOST_EVENTS = 256 * EVENTS
 
 
 class SimulationError(RuntimeError):
-    """A run that did not reach its end. The message says why and what to do; `run` holds what was reached."""
+    """A run that did not reach its end.
+
+    The message says why and what to do; `run` holds what was reached.
+    """
 
     def __init__(self, message: str, run: Trajectory) -> None:
         super().__init__(message)
         self.run = run
 
 
-def simulate(mechanism: Mechanism, ts: Any, engine: Adaptive | OnSamples | None = None, *, energy: bool = False) -> Trajectory:
+def simulate(
+    mechanism: Mechanism,
+    ts: Any,
+    engine: Adaptive | OnSamples | None = None,
+    *,
+    energy: bool = False,
+) -> Trajectory:
     """Run `mechanism` from its start values at ts[0] to ts[-1] through all of its mode changes.
 
-    Differentiable, forward and reverse, by every parameter of the mechanism, start values, switching times of drives and `ts`; works
-    under `jax.jit` and `jax.vmap`.
+    Differentiable, forward and reverse, by every parameter of the mechanism, start values,
+    switching times of drives and `ts`; works under `jax.jit` and `jax.vmap`.
 
     **Arguments:**
 
     - `mechanism`: a `Mechanism`.
     - `ts`: times [s], increasing, at which the trajectory is wanted; the first is the start.
-    - `engine`: how to walk, `Adaptive(rtol=..., atol=..., ...)` or `OnSamples(...)`. Unless given, `OnSamples()` where a drive is a
-      `Sampled` with as many samples as there are `ts`, as in the simulation of a record, and `Adaptive()` elsewhere.
-    - `energy`: whether to keep energy accounts (`run.energy`); they are integrated with the state and take their share of time.
+    - `engine`: how to walk, `Adaptive(rtol=..., atol=..., ...)` or `OnSamples(...)`. Unless given,
+      `OnSamples()` where a drive is a `Sampled` with as many samples as there are `ts`, as in the
+      simulation of a record, and `Adaptive()` elsewhere.
+    - `energy`: whether to keep energy accounts (`run.energy`); they are integrated with the state
+      and take their share of time.
 
     **Returns:** a `Trajectory`.
 
-    **Raises:** `ValueError` for parameters outside their domain and for times that do not increase; `SimulationError` when the run does
-    not reach its end. Under `jit` and `vmap` nothing can be raised: look at `run.result`.
+    **Raises:** `ValueError` for parameters outside their domain and for times that do not increase;
+    `SimulationError` when the run does not reach its end. Under `jit` and `vmap` nothing can be
+    raised: look at `run.result`.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(
@@ -61,12 +73,18 @@ def simulate(mechanism: Mechanism, ts: Any, engine: Adaptive | OnSamples | None 
     (0.5, 0)
     """
     if not isinstance(mechanism, Mechanism):
-        raise ValueError(f"`simulate` needs a `Mechanism`, got {type(mechanism).__name__}. For a hybrid system of your own use `walk`.")
+        raise ValueError(
+            f"`simulate` needs a `Mechanism`, got {type(mechanism).__name__}. For a hybrid system"
+            " of your own use `walk`."
+        )
     check(mechanism)
     ts = _times(ts)
     engine = _default(mechanism, ts) if engine is None else engine
     if not isinstance(engine, Adaptive | OnSamples):
-        raise ValueError(f"`simulate`: `engine` must be an `Adaptive` or an `OnSamples`, got {engine!r}. Write `Adaptive(rtol=1e-8)`.")
+        raise ValueError(
+            f"`simulate`: `engine` must be an `Adaptive` or an `OnSamples`, got {engine!r}. Write"
+            " `Adaptive(rtol=1e-8)`."
+        )
     if isinstance(engine, Adaptive):
         engine.tolerances(ts.dtype)
     run, room = _simulate(mechanism, ts, engine, energy), EVENTS
@@ -81,22 +99,38 @@ def simulate(mechanism: Mechanism, ts: Any, engine: Adaptive | OnSamples | None 
         run = _simulate(mechanism, ts, dataclasses.replace(engine, max_events=room), energy)
     if not bool(run.result == Result.successful):
         reached, _, t1 = _reached(run)
-        where = f"The run stopped at {reached:.9g} s of {t1:.9g} s, after {int(run.path.count)} events."
+        where = (
+            f"The run stopped at {reached:.9g} s of {t1:.9g} s, after {int(run.path.count)} events."
+        )
         raise SimulationError(f"{where} {Result[run.result]}", run)
     return run
 
 
 @eqx.filter_jit
-def _simulate(mechanism: Mechanism, ts: Float[Array, " T"], engine: Adaptive | OnSamples, energy: bool) -> Trajectory:
+def _simulate(
+    mechanism: Mechanism, ts: Float[Array, " T"], engine: Adaptive | OnSamples, energy: bool
+) -> Trajectory:
     system = MechanicalSystem(mechanism, energy)
     y0, mode0 = system.start(ts[0])
     return Trajectory(system, ts, walk(system, y0, mode0, ts, options=engine))
 
 
 def _default(mechanism: Mechanism, ts: Float[Array, " T"]) -> Adaptive | OnSamples:
-    """`OnSamples` for a record on its own grid. Only the count is looked at, so that the choice is the same under `jit`."""
-    signals = [value for part in mechanism.parts for value in vars(part).values() if isinstance(value, Sampled)]
-    return OnSamples() if any(s.times.shape == ts.shape and ts.shape[0] > 2 for s in signals) else Adaptive()
+    """`OnSamples` for a record on its own grid.
+
+    Only the count is looked at, so that the choice is the same under `jit`.
+    """
+    signals = [
+        value
+        for part in mechanism.parts
+        for value in vars(part).values()
+        if isinstance(value, Sampled)
+    ]
+    return (
+        OnSamples()
+        if any(s.times.shape == ts.shape and ts.shape[0] > 2 for s in signals)
+        else Adaptive()
+    )
 
 
 def _times(ts: Any) -> Float[Array, " T"]:
@@ -105,25 +139,36 @@ def _times(ts: Any) -> Float[Array, " T"]:
     try:
         values = np.asarray(ts, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"`simulate`: `ts` must be a list of times [s], got {ts!r}. Write `jnp.linspace(0.0, 5.0, 501)`.") from None
+        raise ValueError(
+            f"`simulate`: `ts` must be a list of times [s], got {ts!r}. Write `jnp.linspace(0.0,"
+            " 5.0, 501)`."
+        ) from None
     if values.ndim != 1 or values.size == 0:
         got = f"shape {values.shape}" if values.ndim else repr(ts)
-        raise ValueError(f"`simulate`: `ts` must be a list of at least one time [s], got {got}. Write `jnp.linspace(0.0, 5.0, 501)`.")
+        raise ValueError(
+            f"`simulate`: `ts` must be a list of at least one time [s], got {got}. Write"
+            " `jnp.linspace(0.0, 5.0, 501)`."
+        )
     bad = ~np.isfinite(values)
     if np.any(bad):
-        raise ValueError(f"`simulate`: `ts` must be finite, got {values[bad][0]} at index {int(np.argmax(bad))}. Drop it.")
+        raise ValueError(
+            f"`simulate`: `ts` must be finite, got {values[bad][0]} at index {int(np.argmax(bad))}."
+            " Drop it."
+        )
     falls = np.diff(values) <= 0
     if np.any(falls):
         i = int(np.argmax(falls))
         raise ValueError(
-            f"`simulate`: `ts` must increase, got {values[i + 1]:g} s after {values[i]:g} s at index {i + 1}. "
-            "Sort the times and drop repeats."
+            f"`simulate`: `ts` must increase, got {values[i + 1]:g} s after {values[i]:g} s at"
+            f" index {i + 1}. Sort the times and drop repeats."
         )
     return jnp.asarray(values)
 
 
 def _reached(run: Trajectory) -> tuple[float, float, float]:
-    """The times [s] of the last event or sample of a run that was cut short, of its start, of its end."""
+    """The times [s] of the last event or sample of a run that was cut short, of its start, of its
+    end.
+    """
     times, ts, ys = (np.asarray(hold(a)) for a in (run.path.times, run.ts, run.ys))
     known = ts[np.all(np.isfinite(ys), axis=1)]
     reached = max([ts[0], *known[-1:], *times[np.isfinite(times)][-1:]])

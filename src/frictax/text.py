@@ -7,7 +7,10 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     """Columns of text, the first left, the others right aligned as far as they hold numbers."""
     cells = [head, *rows]
     widths = [max(len(row[j]) for row in cells) for j in range(len(head))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
 
 
 def rounded(value: float, error: float) -> str:
@@ -22,6 +25,7 @@ def rounded(value: float, error: float) -> str:
         return f"{value:.4g}"
     digits = 1 - int(np.floor(np.log10(error)))
     if not -6 < digits < 10 or abs(value) * 10.0**digits > 1e9:
-        known = digits + 1 + int(np.floor(np.log10(abs(value) or 1.0)))  # of the number's own digits
+        # of the number's own digits
+        known = digits + 1 + int(np.floor(np.log10(abs(value) or 1.0)))
         return f"{value:.{min(max(known, 4), 15)}g}"
     return f"{value:.{max(digits, 0)}f}"

@@ -19,9 +19,11 @@ from frictax.mechanism.variables import variables_at
 class Events(eqx.Module):
     """The mode changes of a run, in the order of time, padded with inf, -1 and `Mode.UNKNOWN`.
 
-    What is at rest at the start and cannot be held breaks away there: an entry at ts[0], from stuck.
+    What is at rest at the start and cannot be held breaks away there: an entry at ts[0], from
+    stuck.
 
-    - `time` [s], differentiable; `part`: the number of the contact in `names`; `mode_before`, `mode_after`: a `Mode`.
+    - `time` [s], differentiable; `part`: the number of the contact in `names`; `mode_before`,
+      `mode_after`: a `Mode`.
     - `count`: how many there are.
     """
 
@@ -34,14 +36,17 @@ class Events(eqx.Module):
 
 
 class Energy(eqx.Module):
-    """Where the energy is [J]: drive + what was stored at the start = kinetic + elastic + friction + damper + impact.
+    """Where the energy is [J]: drive + what was stored at the start = kinetic + elastic + friction
+    + damper + impact.
 
-    `drive`: work done by the drives since the start; `kinetic`, `elastic`: stored (elastic is of either sign where a
-    `LinearPositionDependentForce` acts, and 0 at its `s0`); `friction`, `damper`, `impact`: lost since
-    the start by friction, in dampers, at stops; `balance`: what is missing, 0 but for the error of the integration.
+    `drive`: work done by the drives since the start; `kinetic`, `elastic`: stored (elastic is of
+    either sign where a `LinearPositionDependentForce` acts, and 0 at its `s0`); `friction`,
+    `damper`, `impact`: lost since the start by friction, in dampers, at stops; `balance`: what is
+    missing, 0 but for the error of the integration.
 
-    Where there are thermal nodes, `heated`: what of these losses went into them; `heat`: stored in them more than at the start; `cooled`:
-    gone to the surroundings; `heat_balance` = heated - heat - cooled.
+    Where there are thermal nodes, `heated`: what of these losses went into them; `heat`: stored in
+    them more than at the start; `cooled`: gone to the surroundings; `heat_balance` = heated - heat
+    - cooled.
     """
 
     drive: Float[Array, " T"]
@@ -65,10 +70,12 @@ class Energy(eqx.Module):
 
 
 class Trajectory(eqx.Module):
-    """A run of a mechanism: ``run["mass"].v``, ``run["friction"].mode``, ``run.events.time``, ``run.plot()``.
+    """A run of a mechanism: ``run["mass"].v``, ``run["friction"].mode``, ``run.events.time``,
+    ``run.plot()``.
 
-    - `ts`: the asked times [s]; `ys`, `modes`: state vector and mode vector there (see `MechanicalSystem`); at the time of an
-      event, those after it; NaN where the run did not get to.
+    - `ts`: the asked times [s]; `ys`, `modes`: state vector and mode vector there (see
+      `MechanicalSystem`); at the time of an event, those after it; NaN where the run did not get
+      to.
     - `result`: a `Result`, how the run ended; `steps`: solver steps taken.
     """
 
@@ -110,24 +117,35 @@ class Trajectory(eqx.Module):
     def energy(self) -> Energy:
         """The energy balance; the run must have been made with ``simulate(..., energy=True)``."""
         if not self.system.energy:
-            raise ValueError("This run has no energy accounts. Ask for them: `simulate(..., energy=True)`.")
+            raise ValueError(
+                "This run has no energy accounts. Ask for them: `simulate(..., energy=True)`."
+            )
         return _energy(self.system, self.ts, self.ys, self.modes)
 
     plot = Verb("frictax.report.figures:draw_trajectory")
 
     def to_pandas(self) -> Any:
-        """All variables of all parts as a table, columns named ``part.variable``, indexed by time."""
+        """All variables of all parts as a table, columns named ``part.variable``,
+        indexed by time.
+        """
         import pandas as pd
 
         return pd.DataFrame(self._columns(), index=pd.Index(jax.device_get(self.ts), name="time"))
 
     def to_xarray(self) -> Any:
-        """All variables of all parts as an `xarray.Dataset` over the coordinate ``time`` (needs the package xarray)."""
+        """All variables of all parts as an `xarray.Dataset` over the coordinate ``time`` (needs the
+        package xarray).
+        """
         try:
             import xarray as xr  # pyright: ignore[reportMissingImports]
         except ImportError:
-            raise ImportError("`to_xarray` needs the package xarray: `pip install xarray`, or use `to_pandas()`.") from None
-        return xr.Dataset({k: ("time", v) for k, v in self._columns().items()}, coords={"time": jax.device_get(self.ts)})
+            raise ImportError(
+                "`to_xarray` needs the package xarray: `pip install xarray`, or use `to_pandas()`."
+            ) from None
+        return xr.Dataset(
+            {k: ("time", v) for k, v in self._columns().items()},
+            coords={"time": jax.device_get(self.ts)},
+        )
 
     def _columns(self) -> dict[str, Any]:
         columns = {}
@@ -156,18 +174,29 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> Events:
         rests = jnp.stack([jnp.abs(start.v_rel[c]) <= rounding(start, c) for c in range(n)])
         slides = slides_in(first[:n]) & rests
         stuck = jnp.where(slides, STUCK, first[:n])
-        before, after = jnp.concatenate([stuck[None], before]), jnp.concatenate([first[None, :n], after])
+        before, after = (
+            jnp.concatenate([stuck[None], before]),
+            jnp.concatenate([first[None, :n], after]),
+        )
         changed, times = jnp.concatenate([slides[None], changed]), jnp.concatenate([ts[:1], times])
     changed = changed.reshape(-1)
     order = jnp.flatnonzero(changed, size=size, fill_value=changed.size)
 
     def rows(values: Array, padding: Any) -> Array:
-        return jnp.append(values.reshape(-1), jnp.asarray(padding, values.dtype))[order]  # the last entry stands where no event is
+        # the last entry stands where no event is
+        return jnp.append(values.reshape(-1), jnp.asarray(padding, values.dtype))[order]
 
     parts = jnp.broadcast_to(jnp.arange(n), before.shape)
     unknown = int(Mode.UNKNOWN)
     times = jnp.broadcast_to(times[:, None], before.shape)
-    return Events(rows(times, jnp.inf), rows(parts, -1), rows(before, unknown), rows(after, unknown), jnp.sum(changed), names)
+    return Events(
+        rows(times, jnp.inf),
+        rows(parts, -1),
+        rows(before, unknown),
+        rows(after, unknown),
+        jnp.sum(changed),
+        names,
+    )
 
 
 @eqx.filter_jit
@@ -177,5 +206,10 @@ def _energy(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> Ene
     nodes, nothing = system.layout.nodes, jnp.zeros_like(drive)
     heated, cooled = ys[:, -6:-4].T if nodes else (nothing, nothing)
     first = 2 * len(system.layout.coordinates)
-    heats = [system.mechanism.parts[node.part].C * (ys[:, first + k] - ys[0, first + k]) for k, node in enumerate(nodes)]
-    return Energy(drive, kinetic, elastic, friction, damper, impact, heated, sum(heats, nothing), cooled)
+    heats = [
+        system.mechanism.parts[node.part].C * (ys[:, first + k] - ys[0, first + k])
+        for k, node in enumerate(nodes)
+    ]
+    return Energy(
+        drive, kinetic, elastic, friction, damper, impact, heated, sum(heats, nothing), cooled
+    )

@@ -6,37 +6,45 @@ import sys
 
 _OPTION = "xla_cpu_small_while_loop_byte_threshold"
 _DISABLED = "--xla_disable_hlo_passes"
-# Each compiles a simulation in about two thirds of the time, and leaves it as fast but for a few per cent. XLA ends a process that asks
-# for a flag that it does not know, so they are asked for only where they are known to be.
+# Each compiles a simulation in about two thirds of the time, and leaves it as fast but for a few
+# per cent. XLA ends a process that asks for a flag that it does not know, so they are asked for
+# only where they are known to be.
 _QUICKER = ("--xla_cpu_use_fusion_emitters=false", f"{_DISABLED}=while-loop-invariant-code-motion")
 _KNOWN_TO = (0, 10)
 _UNOPTIMISED = "--xla_backend_optimization_level=0"
-# Takes a sixth of the time in which a fit is compiled, and nothing off its run. (Simulations alone, and their derivatives, need it: they
-# compute more than is asked for.)
+# Takes a sixth of the time in which a fit is compiled, and nothing off its run. (Simulations alone,
+# and their derivatives, need it: they compute more than is asked for.)
 _IDLE_IN_FITS = "simplify-while-loops"
 _OBJECTS = 100_000
 
 
 def fast_loops(once: bool = False) -> None:
-    """Let XLA compile each simulation loop as one function, in this process: small simulations then run several times faster on a CPU.
+    """Let XLA compile each simulation loop as one function, in this process: small simulations then
+    run several times faster on a CPU.
 
-    With jaxlib 0.10 they are also compiled in half the time, by XLA's older code for fused operations and without its search for what a
-    loop computes anew in each round.
+    With jaxlib 0.10 they are also compiled in half the time, by XLA's older code for fused
+    operations and without its search for what a loop computes anew in each round.
 
-    Python's garbage collection looks after 100 000 new objects instead of 700 (`gc.set_threshold`): jax makes so many while it traces a
-    simulation that a fifth of that time went into collecting. One that is off stays off. And it passes over all that is there already
-    (`gc.freeze`), the modules above all, which are looked through for nothing, last of all when the process ends: that took as long as
-    a quarter of a small fit.
+    Python's garbage collection looks after 100 000 new objects instead of 700 (`gc.set_threshold`):
+    jax makes so many while it traces a simulation that a fifth of that time went into collecting.
+    One that is off stays off. And it passes over all that is there already (`gc.freeze`), the
+    modules above all, which are looked through for nothing, last of all when the process ends: that
+    took as long as a quarter of a small fit.
 
-    **Arguments:** `once`: for a script that computes little and each thing once, such as a fit of one small record. LLVM then leaves its
-    optimisations out (``--xla_backend_optimization_level=0``): a fit is compiled in two thirds of the time, and runs three times as long.
+    **Arguments:** `once`: for a script that computes little and each thing once, such as a fit of
+    one small record. LLVM then leaves its optimisations out
+    (``--xla_backend_optimization_level=0``): a fit is compiled in two thirds of the time, and runs
+    three times as long.
 
     Call it before jax computes anything. It adds to the environment variable `XLA_FLAGS`
-    ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000``, ``--xla_cpu_use_fusion_emitters=false`` and
-    ``--xla_disable_hlo_passes=while-loop-invariant-code-motion``, and keeps what stands there, also other values of these. Processes
-    started from this one inherit it. Importing frictax changes nothing; results stay the same but for rounding.
+    ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000``,
+    ``--xla_cpu_use_fusion_emitters=false`` and
+    ``--xla_disable_hlo_passes=while-loop-invariant-code-motion``, and keeps what stands there, also
+    other values of these. Processes started from this one inherit it. Importing frictax changes
+    nothing; results stay the same but for rounding.
 
-    **Raises:** `RuntimeError` when jax has computed something already, for then XLA does not read the variable any more.
+    **Raises:** `RuntimeError` when jax has computed something already, for then XLA does not read
+    the variable any more.
 
     >>> import os
     >>> import frictax as fx
@@ -53,8 +61,8 @@ def fast_loops(once: bool = False) -> None:
         return
     if has_started():
         raise RuntimeError(
-            "`fast_loops` must be called before jax computes anything in this process, which it has done already. "
-            "Call it right after `import frictax`, before the first array is made."
+            "`fast_loops` must be called before jax computes anything in this process, which it has"
+            " done already. Call it right after `import frictax`, before the first array is made."
         )
     import jaxlib.version
 
@@ -62,11 +70,15 @@ def fast_loops(once: bool = False) -> None:
     set_already = {flag.partition("=")[0] for flag in flags}
     wanted = (*(_QUICKER if known else ()), *((_UNOPTIMISED,) if once else ()))
     quicker = [flag for flag in wanted if flag.partition("=")[0] not in set_already]
-    os.environ["XLA_FLAGS"] = " ".join([*flags, f"--xla_backend_extra_options={_OPTION}=1000000", *quicker])
+    os.environ["XLA_FLAGS"] = " ".join(
+        [*flags, f"--xla_backend_extra_options={_OPTION}=1000000", *quicker]
+    )
 
 
 def options_of_fits() -> dict[str, str] | None:
-    """With which options XLA compiles a fit, beside its flags; None where `fast_loops` was not called."""
+    """With which options XLA compiles a fit, beside its flags; None where `fast_loops` was not
+    called.
+    """
     flags = os.environ.get("XLA_FLAGS", "").split()
     disabled = [flag.partition("=")[2] for flag in flags if flag.startswith(f"{_DISABLED}=")]
     if not disabled or not all(flag in flags for flag in _QUICKER):

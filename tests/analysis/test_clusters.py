@@ -1,4 +1,6 @@
-"""Errors of fits on windows: the formula against matrices of n by n, and how often intervals hold the truth."""
+"""Errors of fits on windows: the formula against matrices of n by n, and how often intervals hold
+the truth.
+"""
 
 import dataclasses
 from typing import Any
@@ -16,7 +18,9 @@ SIZES = (3, 9, 1, 7, 12, 5, 8)
 CLUSTER = np.repeat(np.arange(7), SIZES)
 J = RANDOM.standard_normal((45, 3)) * np.array([1.0, 1e4, 1e-3])
 J[:, 1] += 9e3 * np.sin(0.4 * np.arange(45))
-R = (np.eye(45) - J @ np.linalg.pinv(J)) @ (RANDOM.standard_normal(45) + np.repeat(RANDOM.standard_normal(7), SIZES))
+R = (np.eye(45) - J @ np.linalg.pinv(J)) @ (
+    RANDOM.standard_normal(45) + np.repeat(RANDOM.standard_normal(7), SIZES)
+)
 
 
 def root(a: np.ndarray, power: float) -> np.ndarray:
@@ -25,7 +29,9 @@ def root(a: np.ndarray, power: float) -> np.ndarray:
 
 
 def by_matrices(known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bell and McCaffrey's covariance and degrees of freedom, as they write them, with rows of a prior."""
+    """Bell and McCaffrey's covariance and degrees of freedom, as they write them, with rows of a
+    prior.
+    """
     bread = np.linalg.inv(J.T @ J + known.T @ known)
     rest = np.eye(len(R)) - J @ bread @ J.T  # the covariance of residuals of white noise
     half, meat, of_noise = root(rest, 0.5), np.zeros_like(bread), []
@@ -34,13 +40,19 @@ def by_matrices(known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         adjusted = root(rest[np.ix_(mine, mine)], -0.5) @ J[mine] @ bread
         meat += np.outer(adjusted.T @ R[mine], adjusted.T @ R[mine])
         of_noise.append(half[:, mine] @ adjusted)
-    sizes = [np.linalg.eigvalsh(np.einsum("gni,hni->ghi", of_noise, of_noise)[..., i]) for i in range(3)]
+    sizes = [
+        np.linalg.eigvalsh(np.einsum("gni,hni->ghi", of_noise, of_noise)[..., i]) for i in range(3)
+    ]
     prior = bread @ known.T @ known @ bread
     share = np.diag(meat + prior) / np.diag(meat)
     return meat + prior, share**2 * np.array([s.sum() ** 2 / np.sum(s**2) for s in sizes])
 
 
-@pytest.mark.parametrize("known", [np.zeros((0, 3)), np.array([[2.0, 0.0, 0.0], [0.0, 3e4, 1e-3]])], ids=["data", "with priors"])
+@pytest.mark.parametrize(
+    "known",
+    [np.zeros((0, 3)), np.array([[2.0, 0.0, 0.0], [0.0, 3e4, 1e-3]])],
+    ids=["data", "with priors"],
+)
 def test_cr2_and_its_degrees_of_freedom_are_those_of_matrices_of_n_by_n(known: np.ndarray) -> None:
     covariance, dof = bias_reduced(J, R, CLUSTER, known=known)
     expected, freedom = by_matrices(known)
@@ -49,14 +61,18 @@ def test_cr2_and_its_degrees_of_freedom_are_those_of_matrices_of_n_by_n(known: n
 
 
 def test_equal_clusters_of_a_mean_give_the_jackknife_over_them() -> None:
-    """A mean of 8 clusters of 5: the standard error of the mean of 8 means, with 7 degrees of freedom."""
+    """A mean of 8 clusters of 5: the standard error of the mean of 8 means, with 7 degrees of
+    freedom.
+    """
     x = RANDOM.standard_normal((8, 5)) + RANDOM.standard_normal((8, 1))
-    covariance, dof = bias_reduced(np.ones((40, 1)), np.ravel(x - x.mean()), np.repeat(np.arange(8), 5))
+    covariance, dof = bias_reduced(
+        np.ones((40, 1)), np.ravel(x - x.mean()), np.repeat(np.arange(8), 5)
+    )
     assert covariance[0, 0] == pytest.approx(x.mean(axis=1).var(ddof=1) / 8, rel=1e-12)
     assert dof(np.eye(1))[0] == pytest.approx(7.0, rel=1e-9)
 
 
-def test_what_one_cluster_tells_alone_has_the_error_of_the_noise_and_one_degree_of_freedom() -> None:
+def test_what_one_cluster_tells_alone_has_the_error_of_the_noise_and_one_degree_of_freedom():
     jacobian = np.column_stack([np.ones(40), np.repeat([1.0, 0.0], [5, 35])])
     r = RANDOM.standard_normal(40)
     r -= jacobian @ np.linalg.lstsq(jacobian, r, rcond=None)[0]
@@ -64,10 +80,13 @@ def test_what_one_cluster_tells_alone_has_the_error_of_the_noise_and_one_degree_
     others = (r[5:].reshape(7, 5).mean(axis=1) - r[5:].mean()).var() / 6  # of the mean of seven
     assert covariance[1, 1] == pytest.approx(9.0 / 5 + others, rel=1e-5)
     # Satterthwaite: a difference of a mean of 5, with 1 degree of freedom, and of one of 35, with 6
-    assert dof(np.eye(2))[1] == pytest.approx((1 / 5 + 1 / 35) ** 2 / (1 / 5**2 / 1 + 1 / 35**2 / 6), rel=1e-3)
+    assert dof(np.eye(2))[1] == pytest.approx(
+        (1 / 5 + 1 / 35) ** 2 / (1 / 5**2 / 1 + 1 / 35**2 / 6), rel=1e-3
+    )
 
 
-# -- a motor whose errors begin small and are integrated --------------------------------------------------------------
+# -- a motor whose errors begin small and are integrated
+# --------------------------------------------------------------
 
 T = 0.01 * np.arange(1001)
 CURRENT = 0.25 * np.sin(2 * np.pi * 0.7 * T) + 0.15 * np.sin(2 * np.pi * 0.31 * T + 1.0)  # [N.m]
@@ -78,7 +97,11 @@ ENCODER = 2 * np.pi / 2000  # [rad]
 
 def motor(J: float, F_Coulomb: float, F_prop: float, tau: Any = 0.0) -> fx.Mechanism:
     law = fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=F_prop)
-    return fx.Mechanism(rotor=fx.Inertia(J=J), bearing=fx.BearingFriction("rotor", tau_pos=law), drive=fx.Torque("rotor", tau))
+    return fx.Mechanism(
+        rotor=fx.Inertia(J=J),
+        bearing=fx.BearingFriction("rotor", tau_pos=law),
+        drive=fx.Torque("rotor", tau),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +115,13 @@ def fitted(turned: np.ndarray, seed: int) -> fx.FoundMachine:
     """To the steps of an encoder and a current with noise."""
     random = np.random.default_rng(seed)
     seen = ENCODER * np.round(turned / ENCODER + random.uniform())
-    record = fx.Record(T, {"drive": CURRENT + 0.02 * random.standard_normal(T.size)}, {"rotor.phi": seen}, hold=False, name="run")
+    record = fx.Record(
+        T,
+        {"drive": CURRENT + 0.02 * random.standard_normal(T.size)},
+        {"rotor.phi": seen},
+        hold=False,
+        name="run",
+    )
     return fx.fit(motor(2.4e-3, 0.06, 0.012), record, free=list(TRUE), objective=fx.Windows(0.5))
 
 
@@ -105,7 +134,9 @@ def held(u: Any) -> list[bool]:
     return [u.intervals[name][0] <= x <= u.intervals[name][1] for name, x in TRUE.items()]
 
 
-def test_intervals_of_a_motor_with_encoder_steps_and_a_noisy_current_hold_the_truth(turned: np.ndarray) -> None:
+def test_intervals_of_a_motor_with_encoder_steps_and_a_noisy_current_hold_the_truth(
+    turned: np.ndarray,
+) -> None:
     fits = [fitted(turned, seed) for seed in range(14)]
     assert np.mean([held(f) for f in fits]) >= 0.85
     assert np.mean([held(f.uncertainty(fx.White())) for f in fits]) < 0.4
@@ -113,7 +144,9 @@ def test_intervals_of_a_motor_with_encoder_steps_and_a_noisy_current_hold_the_tr
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("optimised_fits")
-def test_intervals_of_120_motors_hold_the_truth_in_90_per_cent_and_errors_are_the_spread_of_estimates(turned: np.ndarray) -> None:
+def test_intervals_of_120_motors_hold_the_truth_in_90_per_cent_and_errors_are_the_spread(
+    turned: np.ndarray,
+) -> None:
     fits = [fitted(turned, seed) for seed in range(120)]
     assert np.all(np.mean([held(f) for f in fits], axis=0) >= 0.9)
     spread = np.std([[f.values[name] for name in TRUE] for f in fits], axis=0, ddof=1)
@@ -121,11 +154,14 @@ def test_intervals_of_120_motors_hold_the_truth_in_90_per_cent_and_errors_are_th
     assert np.all((stated > 0.85 * spread) & (stated < 1.3 * spread)), stated / spread
 
 
-def test_a_fit_on_windows_says_by_which_account_its_intervals_are_and_white_is_for_the_asking(found: fx.FoundMachine) -> None:
+def test_a_fit_on_windows_says_by_which_account_its_intervals_are_and_white_is_for_the_asking(
+    found: fx.FoundMachine,
+) -> None:
     u, white = found.uncertainty(), found.uncertainty(fx.White())
     assert isinstance(u.by, fx.Clustered)
     assert u.estimates == found.estimates
-    assert found.dof == 1000 - 3  # residuals less numbers, as before; those of intervals are the estimates' own
+    # residuals less numbers, as before; those of intervals are the estimates' own
+    assert found.dof == 1000 - 3
     assert all(4.0 < dof < 19.0 for dof in found.degrees_of_freedom.values())
     for e, w in zip(found.estimates, white.estimates, strict=True):
         assert w.dof == found.dof
@@ -133,8 +169,14 @@ def test_a_fit_on_windows_says_by_which_account_its_intervals_are_and_white_is_f
         assert e.upper - e.value == pytest.approx(stdtrit(e.dof, 0.975) * e.standard_error)
     (line,) = [line for line in str(found).splitlines() if line.startswith("Intervals (Clustered)")]
     assert "what differs between 20 windows" in line
-    narrower = [(e.upper - e.lower) / (w.upper - w.lower) for e, w in zip(found.estimates, white.estimates, strict=True)]
-    assert f"Were residuals white they would be {min(narrower):.2g} to {max(narrower):.2g} times narrower." in line
+    narrower = [
+        (e.upper - e.lower) / (w.upper - w.lower)
+        for e, w in zip(found.estimates, white.estimates, strict=True)
+    ]
+    assert (
+        f"Were residuals white they would be {min(narrower):.2g} to {max(narrower):.2g} times"
+        " narrower." in line
+    )
 
 
 def test_a_profile_agrees_with_the_printed_interval(found: fx.FoundMachine) -> None:
@@ -150,9 +192,13 @@ def test_bands_have_the_degrees_of_freedom_of_what_they_are_of(found: fx.FoundMa
     assert band.upper[1] - band.force[1] == pytest.approx(1e6 * u.half_widths[2], rel=1e-3)
 
 
-def test_a_window_that_goes_on_belongs_to_the_one_before_and_few_windows_are_told(found: fx.FoundMachine) -> None:
+def test_a_window_that_goes_on_belongs_to_the_one_before_and_few_windows_are_told(
+    found: fx.FoundMachine,
+) -> None:
     def joined(every: int) -> fx.FoundMachine:
-        problem = eqx.tree_at(lambda p: p.plans[0].goes_on, found.problem, np.arange(20) % every > 0)
+        problem = eqx.tree_at(
+            lambda p: p.plans[0].goes_on, found.problem, np.arange(20) % every > 0
+        )
         return dataclasses.replace(found, problem=problem)
 
     assert joined(2).uncertainty().says == "what differs between 10 windows"
@@ -160,11 +206,17 @@ def test_a_window_that_goes_on_belongs_to_the_one_before_and_few_windows_are_tol
     assert any("Only 4 windows: " in w and "12 or more" in w for w in joined(5).warnings)
     alone = joined(20)  # nothing differs: white errors, of which next to nothing is known
     assert any("Only 1 window: " in w for w in alone.warnings)
-    assert alone.uncertainty().half_widths == pytest.approx(stdtrit(1.0, 0.975) * np.sqrt(np.diag(found.full_covariance)), rel=1e-3)
+    assert alone.uncertainty().half_widths == pytest.approx(
+        stdtrit(1.0, 0.975) * np.sqrt(np.diag(found.full_covariance)), rel=1e-3
+    )
 
 
-def test_starts_that_are_fitted_with_their_windows_cost_no_window(turned: np.ndarray, found: fx.FoundMachine) -> None:
-    """As many columns more as windows and states, each on its own rows, change nothing if they are told apart from all others."""
+def test_starts_that_are_fitted_with_their_windows_cost_no_window(
+    turned: np.ndarray, found: fx.FoundMachine
+) -> None:
+    """As many columns more as windows and states, each on its own rows, change nothing if they are
+    told apart from all others.
+    """
     record = found.records["run"]
     free = fx.fit(found.model, record, free=list(TRUE), objective=fx.Windows(0.5, free_starts=True))
     assert all(4.0 < dof < 19.0 for dof in free.degrees_of_freedom.values())
@@ -176,11 +228,18 @@ def test_starts_that_are_fitted_with_their_windows_cost_no_window(turned: np.nda
         j[rows == k] -= hidden @ np.linalg.lstsq(hidden, j[rows == k], rcond=None)[0]
     covariance, _ = bias_reduced(j, free.full_residuals, rows, noise=free.noise_scale)
     np.testing.assert_allclose(free.covariance, covariance, rtol=1e-5)
-    assert np.all(np.linalg.eigvalsh(free.uncertainty().full / np.outer(s := np.sqrt(np.diag(free.uncertainty().full)), s)) > -1e-9)
+    assert np.all(
+        np.linalg.eigvalsh(
+            free.uncertainty().full / np.outer(s := np.sqrt(np.diag(free.uncertainty().full)), s)
+        )
+        > -1e-9
+    )
 
 
 def test_windows_are_asked_for_where_there_are_none() -> None:
-    machine = fx.Mechanism(mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)))
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0))
+    )
     record = fx.Record(T, outputs={"mass.s": np.sin(T)}, name="run")
     still = fx.fit(machine, record, free=["outputs.mass.s.offset"])
     assert isinstance(still.uncertainty().by, fx.White)

@@ -25,17 +25,27 @@ def test_drive_1_backward_asks_for_exponent_1(drive) -> None:
 
 
 @pytest.mark.parametrize("direction", ["positive", "negative"])
-def test_drive_2_asks_for_coulomb_and_says_which_terms_it_cannot_identify(drive, direction: str) -> None:
+def test_drive_2_asks_for_coulomb_and_says_which_terms_it_cannot_identify(
+    drive, direction: str
+) -> None:
     comparison = compare(drive(2, direction))
     assert comparison.best.name == "Coulomb"
     assert comparison["Stribeck, exponent 2"].remark == "not identifiable: F_Stribeck, fexp"
     assert "Coulomb is chosen" in comparison.reason
 
 
-def test_of_two_equal_laws_the_simpler_is_chosen_and_no_criterion_is_named_that_does_not_exist() -> None:
+def test_of_two_equal_laws_the_simpler_is_chosen_and_no_criterion_is_named_that_does_not_exist():
     v, f = np.arange(1.0, 7.0), np.array([5.6, 6.0, 6.6, 7.0, 7.4, 8.1])
-    assert compare(Sweep(v, f), {"Coulomb": Coulomb(5.0, 0.5), "Table": Table([[0, 5], [6, 8]])}).best.name == "Coulomb"
-    assert compare(Sweep(v[:4], f[:4])).reason == "Coulomb is chosen as the first: 4 rows are too few for the small-sample AIC."
+    assert (
+        compare(
+            Sweep(v, f), {"Coulomb": Coulomb(5.0, 0.5), "Table": Table([[0, 5], [6, 8]])}
+        ).best.name
+        == "Coulomb"
+    )
+    assert (
+        compare(Sweep(v[:4], f[:4])).reason
+        == "Coulomb is chosen as the first: 4 rows are too few for the small-sample AIC."
+    )
 
 
 def test_laws_are_compared_with_the_constant_force_that_is_asked_for(drive) -> None:
@@ -57,7 +67,10 @@ def test_the_criteria_of_a_straight_line_are_those_of_the_textbook() -> None:
 
 
 def test_leave_one_out_of_a_straight_line_is_that_of_its_leverages() -> None:
-    """For least squares in linear terms the left-out error is e/(1 - h), with the leverage h (D. M. Allen, 1974)."""
+    """For least squares in linear terms the left-out error is e/(1 - h), with the leverage h (D.
+
+    M. Allen, 1974).
+    """
     v = np.array([1.0, 2.0, 4.0, 7.0, 9.0, 11.0])
     f = np.array([5.1, 5.9, 8.2, 10.8, 13.1, 14.8])
     a = np.column_stack([np.ones(6), v])
@@ -69,7 +82,10 @@ def test_leave_one_out_of_a_straight_line_is_that_of_its_leverages() -> None:
 
 def test_a_scale_on_sigma_changes_no_choice(drive) -> None:
     sweep = drive(1, "negative", sigma="torque_std")
-    laws = {"line": Coulomb(F_Coulomb=3e-3, F_prop=1e-5), "table": Table([[0, 3e-3], [5, 3e-3], [21, 3e-3]])}
+    laws = {
+        "line": Coulomb(F_Coulomb=3e-3, F_prop=1e-5),
+        "table": Table([[0, 3e-3], [5, 3e-3], [21, 3e-3]]),
+    }
     one = compare(sweep, laws)
     other = compare(Sweep(sweep.velocity, sweep.force, 100 * sweep.sigma), laws)
     difference = [c["line"].found.aicc - c["table"].found.aicc for c in (one, other)]

@@ -1,4 +1,6 @@
-"""A free run beside its record: what a small change does to it, and how far chance alone lets it stray."""
+"""A free run beside its record: what a small change does to it, and how far chance alone lets it
+stray.
+"""
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,11 @@ from frictax.analysis.replay.motion import motion
 
 T = np.linspace(0.0, 2.0, 201)
 F = "friction.f_pos.F_Coulomb"
-BLOCK = fx.Mechanism(mass=fx.Mass(m=2.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 0.0))
+BLOCK = fx.Mechanism(
+    mass=fx.Mass(m=2.0),
+    friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    drive=fx.Force("mass", 0.0),
+)
 
 
 def pull(seed: int = 0, name: str = "pull") -> fx.Record:
@@ -29,10 +35,16 @@ def score(found: fx.FoundMachine) -> FreeRunScore:
     return found.free_run("pull", objective=fx.FreeRun(), draws=400)
 
 
-def test_sensitivities_are_those_of_a_mass_under_a_constant_force(found: fx.FoundMachine, score: FreeRunScore) -> None:
+def test_sensitivities_are_those_of_a_mass_under_a_constant_force(
+    found: fx.FoundMachine, score: FreeRunScore
+) -> None:
     moved = np.sqrt(np.mean((T / 2.0) ** 2))  # of the velocity by 1 N
-    assert score.sensitivities["0.001 N more from drive"]["mass.v"] == pytest.approx(1e-3 * moved, rel=1e-4)
-    assert score.sensitivities["1 % more friction"]["mass.v"] == pytest.approx(0.01 * found.values[F] * moved, rel=1e-4)
+    assert score.sensitivities["0.001 N more from drive"]["mass.v"] == pytest.approx(
+        1e-3 * moved, rel=1e-4
+    )
+    assert score.sensitivities["1 % more friction"]["mass.v"] == pytest.approx(
+        0.01 * found.values[F] * moved, rel=1e-4
+    )
 
 
 def test_the_rms_is_the_fits_own(found: fx.FoundMachine, score: FreeRunScore) -> None:
@@ -47,7 +59,8 @@ def test_the_range_is_that_of_a_normal_error_of_friction(found: fx.FoundMachine)
     score = found.free_run("pull", errors=errors, objective=fx.FreeRun(), draws=4000)
     strays = np.sqrt(np.mean((T / 2.0) ** 2)) * found.standard_errors[F]
     half_normal = np.array([0.1257, 0.6745, 1.6449])  # quantiles of |N(0, 1)| at 10, 50, 90 %
-    # What is left is orthogonal to the direction in which the run strays, for the fit is a least-squares one.
+    # What is left is orthogonal to the direction in which the run strays, for the fit is a
+    # least-squares one.
     expected = np.sqrt(score.rms["mass.v"] ** 2 + (half_normal * strays) ** 2)
     np.testing.assert_allclose(score.ranges["mass.v"], expected, rtol=2e-3)
     assert "White" in score.says
@@ -63,7 +76,9 @@ def test_by_repeats_machines_differ_as_one_repeat_from_the_next(found: fx.FoundM
     assert "one repeat from the next" in str(score)
 
 
-def test_a_record_that_was_not_fitted_is_scored_from_its_measured_start(found: fx.FoundMachine) -> None:
+def test_a_record_that_was_not_fitted_is_scored_from_its_measured_start(
+    found: fx.FoundMachine,
+) -> None:
     score = found.free_run(pull(1, "other"), objective=fx.FreeRun())
     assert score.label == "other"
     assert score.rms["mass.v"] == pytest.approx(0.01, rel=0.15)
@@ -71,9 +86,15 @@ def test_a_record_that_was_not_fitted_is_scored_from_its_measured_start(found: f
 
 @pytest.mark.parametrize(
     ("record", "more", "says"),
-    [("push", {}, "no record 'push'"), (3, {}, "takes a `Record` or the label"), ("pull", {"draws": 2}, "needs `draws`")],
+    [
+        ("push", {}, "no record 'push'"),
+        (3, {}, "takes a `Record` or the label"),
+        ("pull", {"draws": 2}, "needs `draws`"),
+    ],
 )
-def test_what_cannot_be_is_refused(found: fx.FoundMachine, record: object, more: dict[str, int], says: str) -> None:
+def test_what_cannot_be_is_refused(
+    found: fx.FoundMachine, record: object, more: dict[str, int], says: str
+) -> None:
     with pytest.raises((ValueError, KeyError), match=says):
         found.free_run(record, **more)
 
@@ -82,7 +103,9 @@ def test_a_motion_has_the_states_modes_and_friction_of_the_simulation() -> None:
     t = np.linspace(0.0, 4.0, 401)
     u = 3.0 * np.sin(2.0 * t)
     machine = fx.Mechanism(
-        mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", fx.Sampled(t, u))
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+        drive=fx.Force("mass", fx.Sampled(t, u)),
     )
     run = fx.simulate(machine, jnp.asarray(t))
     record = fx.Record(t, {"drive": u}, {"mass.v": np.asarray(run["mass"].v)}, name="run")
@@ -92,7 +115,9 @@ def test_a_motion_has_the_states_modes_and_friction_of_the_simulation() -> None:
     np.testing.assert_allclose(moved.states["mass.v"], run["mass"].v, atol=1e-6)
     assert np.mean(moved.modes["friction"] == np.asarray(run["friction"].mode)) > 0.99
     same = moved.modes["friction"] == np.asarray(run["friction"].mode)
-    np.testing.assert_allclose(moved.friction["friction"][same], np.asarray(run["friction"].f)[same], atol=1e-5)
+    np.testing.assert_allclose(
+        moved.friction["friction"][same], np.asarray(run["friction"].f)[same], atol=1e-5
+    )
 
 
 def test_of_several_records_one_repeat_differs_more_than_the_mean_of_all_does() -> None:
@@ -101,7 +126,9 @@ def test_of_several_records_one_repeat_differs_more_than_the_mean_of_all_does() 
     errors = found.uncertainty(fx.Jackknife(4))
     score = found.free_run("a", errors=errors, objective=fx.FreeRun(), draws=4000)
     spread = np.sqrt(8.0 * errors.covariance[0, 0]) * np.sqrt(np.mean((T / 2.0) ** 2))
-    assert score.ranges["mass.v"][1] == pytest.approx(np.hypot(score.rms["mass.v"], 0.6745 * spread), rel=0.05)
+    assert score.ranges["mass.v"][1] == pytest.approx(
+        np.hypot(score.rms["mass.v"], 0.6745 * spread), rel=0.05
+    )
 
 
 class Sledge(fx.AbstractAxis):

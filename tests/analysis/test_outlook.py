@@ -16,20 +16,34 @@ LAW = ["friction.f_pos"]
 def emps_record(data_folder) -> fx.Record:
     force = fx.Column("vir", unit="V", gain=35.15065, to="N")
     outputs = {"mass.s": fx.Column("qm", unit="m")}
-    return fx.Record.from_mat(data_folder / "emps" / "DATA_EMPS.mat", time="t", inputs={"drive": force}, outputs=outputs, name="emps")
+    return fx.Record.from_mat(
+        data_folder / "emps" / "DATA_EMPS.mat",
+        time="t",
+        inputs={"drive": force},
+        outputs=outputs,
+        name="emps",
+    )
 
 
 def recorded(u: np.ndarray, seed: int = 0, **more: float) -> fx.Record:
     v = np.asarray(motion(block(peak=1.0, **more), T, u)["mass"].v)
-    return fx.Record(T, {"drive": u}, {"mass.v": v + NOISE * np.random.default_rng(seed).standard_normal(T.size)}, name="run")
+    return fx.Record(
+        T,
+        {"drive": u},
+        {"mass.v": v + NOISE * np.random.default_rng(seed).standard_normal(T.size)},
+        name="run",
+    )
 
 
-def test_a_sine_that_hardly_moves_the_mass_tells_no_term_of_its_friction_and_faster_motion_would() -> None:
+def test_a_sine_that_hardly_moves_the_mass_tells_no_term_of_its_friction_and_faster_motion_would():
     poor = fx.outlook(block(peak=1.0, **AWAY_LAW), recorded(POOR), free=LAW)
     assert set(poor.identifiability.unknown) == {f"friction.f_pos.{name}" for name in TRUE_LAW}
     assert poor.identifiability.condition > 1e4
     text = str(poor)
-    assert "friction.f_pos.F_Stribeck and friction.f_pos.fexp are hard to tell apart: to change" in text
+    assert (
+        "friction.f_pos.F_Stribeck and friction.f_pos.fexp are hard to tell apart: to change"
+        in text
+    )
     assert "Cure: move it faster, at up to 0.37 m/s in place of 0.12" in text
     assert all(max(cure.gain for cure in cures) > 5 for cures in poor.cures.values())
     # The cure is no guess: where the mass does move faster, all four are known.
@@ -52,14 +66,23 @@ def test_the_law_of_a_direction_that_never_moved_would_show_if_the_motion_revers
     u = 2.0 + 0.5 * np.sin(2 * np.pi * T)
     machine = block(peak=1.0, f_neg=fx.Coulomb(F_Coulomb=1.1, F_prop=0.2))
     told = fx.outlook(machine, recorded(u), free=["friction.f_pos.F_Coulomb", "friction.f_neg"])
-    assert set(told.identifiability.unknown) == {"friction.f_neg.F_Coulomb", "friction.f_neg.F_prop"}
-    assert any("let it reverse" in s or "both ways" in s for s in told.sentences if s.startswith("Cure"))
+    assert set(told.identifiability.unknown) == {
+        "friction.f_neg.F_Coulomb",
+        "friction.f_neg.F_prop",
+    }
+    assert any(
+        "let it reverse" in s or "both ways" in s for s in told.sentences if s.startswith("Cure")
+    )
     assert any("friction.f_neg.F_Coulomb has no effect" in s for s in told.sentences)
 
 
 def test_peak_asks_for_a_breakaway() -> None:
     u = 3.0 + 0.1 * np.sin(2 * np.pi * T)
-    told = fx.outlook(block(peak=1.2, v=1.0), recorded(u, v=1.0), free=["friction.f_pos.F_Coulomb", "friction.peak"])
+    told = fx.outlook(
+        block(peak=1.2, v=1.0),
+        recorded(u, v=1.0),
+        free=["friction.f_pos.F_Coulomb", "friction.peak"],
+    )
     assert told.identifiability.unknown == ("friction.peak",)
     assert any("until it breaks away" in s for s in told.sentences)
 
@@ -76,19 +99,36 @@ def test_an_offset_beside_a_law_for_each_direction_is_refused_with_the_direction
     assert told.relative[0] < 0.05  # the mass is none the worse for it
 
 
-@pytest.mark.parametrize("objective", [fx.Windows(0.5, cutoff=50.0), fx.InverseDynamics(50.0)], ids=["Windows", "InverseDynamics"])
-def test_emps_does_not_tell_stribeck_terms_and_a_slow_sweep_of_speed_would(emps_record, objective) -> None:
+@pytest.mark.parametrize(
+    "objective",
+    [fx.Windows(0.5, cutoff=50.0), fx.InverseDynamics(50.0)],
+    ids=["Windows", "InverseDynamics"],
+)
+def test_emps_does_not_tell_stribeck_terms_and_a_slow_sweep_of_speed_would(
+    emps_record, objective
+) -> None:
     def law() -> fx.Stribeck:
         return fx.Stribeck(F_Coulomb=20.0, F_prop=200.0, F_Stribeck=3.0, fexp=100.0)
 
     axis = fx.Mechanism(
-        mass=fx.Mass(m=95.0), friction=fx.SupportFriction("mass", f_pos=law(), f_neg=law(), peak=1.0), drive=fx.Force("mass", 0.0)
+        mass=fx.Mass(m=95.0),
+        friction=fx.SupportFriction("mass", f_pos=law(), f_neg=law(), peak=1.0),
+        drive=fx.Force("mass", 0.0),
     )
-    told = fx.outlook(axis, emps_record, free=["mass.m", "friction.f_pos", "friction.f_neg"], objective=objective)
+    told = fx.outlook(
+        axis, emps_record, free=["mass.m", "friction.f_pos", "friction.f_neg"], objective=objective
+    )
     weak = {name for name, share in zip(told.names, told.relative, strict=True) if share > 0.4}
-    assert weak == {f"friction.{way}.{term}" for way in ("f_pos", "f_neg") for term in ("F_Stribeck", "fexp")}
-    assert any("are hard to tell apart" in s and "friction.f_neg.F_Stribeck" in s for s in told.sentences)
-    assert any(s.startswith("Cure: sweep the speed slowly") and "friction.f_neg.F_Stribeck" in s for s in told.sentences)
+    assert weak == {
+        f"friction.{way}.{term}" for way in ("f_pos", "f_neg") for term in ("F_Stribeck", "fexp")
+    }
+    assert any(
+        "are hard to tell apart" in s and "friction.f_neg.F_Stribeck" in s for s in told.sentences
+    )
+    assert any(
+        s.startswith("Cure: sweep the speed slowly") and "friction.f_neg.F_Stribeck" in s
+        for s in told.sentences
+    )
 
 
 def test_drive_2_does_not_tell_stribeck_terms_and_drive_1_does(drive) -> None:
@@ -103,16 +143,22 @@ def test_drive_2_does_not_tell_stribeck_terms_and_drive_1_does(drive) -> None:
 def test_a_machine_that_turns_gets_the_same_advice() -> None:
     law = fx.Stribeck(**{**TRUE_LAW, **AWAY_LAW})
     wheel = fx.Mechanism(
-        wheel=fx.Inertia(J=1.0), friction=fx.BearingFriction("wheel", tau_pos=law, peak=1.0), drive=fx.Torque("wheel", 0.0)
+        wheel=fx.Inertia(J=1.0),
+        friction=fx.BearingFriction("wheel", tau_pos=law, peak=1.0),
+        drive=fx.Torque("wheel", 0.0),
     )
     record = recorded(POOR)
     turned = fx.Record(T, {"drive": POOR}, {"wheel.w": record.outputs["mass.v"]}, name="run")
     told = fx.outlook(wheel, turned, free=["friction.tau_pos"])
-    assert any("Cure: move it faster, at up to 0.37 rad/s in place of 0.12" in s for s in told.sentences)
+    assert any(
+        "Cure: move it faster, at up to 0.37 rad/s in place of 0.12" in s for s in told.sentences
+    )
 
 
 def test_what_a_prior_says_counts() -> None:
-    priors = [fx.Normal(f"friction.f_pos.{name}", value, 0.02 * value) for name, value in TRUE_LAW.items()]
+    priors = [
+        fx.Normal(f"friction.f_pos.{name}", value, 0.02 * value) for name, value in TRUE_LAW.items()
+    ]
     told = fx.outlook(block(peak=1.0, **AWAY_LAW), recorded(POOR), free=LAW, priors=priors)
     assert told.identifiability.complete
     assert np.all(told.relative < 0.1)
@@ -137,4 +183,7 @@ def test_wrong_questions_get_a_sentence() -> None:
 
 def test_a_machine_that_stands_still_with_its_start_values_is_said_to() -> None:
     stuck = fx.outlook(block(peak=1.0, F_Coulomb=20.0), recorded(RICH), free=LAW)
-    assert stuck.sentences[0].startswith("Nothing of the machine that may move changes what was measured: does the machine stand still")
+    assert stuck.sentences[0].startswith(
+        "Nothing of the machine that may move changes what was measured: does the machine stand"
+        " still"
+    )

@@ -20,33 +20,57 @@ SETTINGS = {"draws": 1000, "warmup": 400, "chains": 2}
 SLIDING = ["mass.m", "friction.f_pos"]
 
 
-def block(F_Coulomb: float = 0.5, F_prop: float = 0.4, m: float = 1.0, peak: float = 1.0) -> fx.Mechanism:
-    friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=F_prop), peak=peak)
+def block(
+    F_Coulomb: float = 0.5, F_prop: float = 0.4, m: float = 1.0, peak: float = 1.0
+) -> fx.Mechanism:
+    friction = fx.SupportFriction(
+        "mass", f_pos=fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=F_prop), peak=peak
+    )
     return fx.Mechanism(mass=fx.Mass(m=m), friction=friction, drive=fx.Force("mass", 0.0))
 
 
 def pushed(seed: int, F_Coulomb: float = 0.5, noise: float = 0.2) -> fx.Record:
-    """A record of a force that is known with white noise only, of a motion without any: what inverse dynamics fits is linear."""
-    force = A + 0.4 * V + F_Coulomb * np.sign(V) + noise * np.random.default_rng(seed).standard_normal(T.size)
+    """A record of a force that is known with white noise only, of a motion without any: what
+    inverse dynamics fits is linear.
+    """
+    force = (
+        A
+        + 0.4 * V
+        + F_Coulomb * np.sign(V)
+        + noise * np.random.default_rng(seed).standard_normal(T.size)
+    )
     return fx.Record(T, {"drive": force}, {"mass.s": S}, name="push")
 
 
-def fitted(seed: int = 0, F_Coulomb: float = 0.5, free: Any = SLIDING, **options: Any) -> fx.FoundMachine:
-    return fx.fit(block(), pushed(seed, F_Coulomb), free=free, objective=fx.InverseDynamics(40.0, v_min=0.05), **options)
+def fitted(
+    seed: int = 0, F_Coulomb: float = 0.5, free: Any = SLIDING, **options: Any
+) -> fx.FoundMachine:
+    return fx.fit(
+        block(),
+        pushed(seed, F_Coulomb),
+        free=free,
+        objective=fx.InverseDynamics(40.0, v_min=0.05),
+        **options,
+    )
 
 
 def students(found: fx.FoundMachine, samples: float, count: int = 400_000) -> np.ndarray:
-    """Draws of the closed form without bounds: S(x)**(-n/2) of a linear model is a multivariate Student's t with n - p degrees."""
+    """Draws of the closed form without bounds: S(x)**(-n/2) of a linear model is a multivariate
+    Student's t with n - p degrees.
+    """
     dof = samples - len(found.x)
     j = found.jacobian[: len(found.full_residuals)]
-    best = np.asarray(found.x) - np.linalg.solve(j.T @ j, j.T @ found.full_residuals)  # beyond a bound, where the fit ended at one
+    # beyond a bound, where the fit ended at one
+    best = np.asarray(found.x) - np.linalg.solve(j.T @ j, j.T @ found.full_residuals)
     left = found.full_residuals + j @ (best - np.asarray(found.x))
     scale = left @ left / dof * np.linalg.inv(j.T @ j)
     multivariate: Any = stats.multivariate_t  # whose types know whole numbers alone
     return multivariate(best, scale, dof, seed=1).rvs(count)
 
 
-def assert_alike(drawn: fx.Posterior, expected: np.ndarray, weights: np.ndarray | None = None) -> None:
+def assert_alike(
+    drawn: fx.Posterior, expected: np.ndarray, weights: np.ndarray | None = None
+) -> None:
     weights = np.ones(len(expected)) if weights is None else weights
     for i, name in enumerate(drawn.names):
         mine, order = drawn.draws[..., i].ravel(), np.argsort(expected[:, i])
@@ -102,13 +126,18 @@ def test_a_prior_weighs_it() -> None:
 def test_between_bounds_that_the_data_say_nothing_of_it_is_even() -> None:
     """A block that never rests tells nothing of its breakaway force."""
     found = fx.fit(
-        block(peak=1.4), pushed(0), free=["mass.m", "friction.peak"], bounds={"friction.peak": (1.0, 2.0)},
+        block(peak=1.4),
+        pushed(0),
+        free=["mass.m", "friction.peak"],
+        bounds={"friction.peak": (1.0, 2.0)},
         objective=fx.InverseDynamics(40.0, v_min=0.05),
-    )  # fmt: skip
+    )
     drawn = found.posterior(samples=100, **SETTINGS)
     peak = drawn.draws[..., drawn.names.index("friction.peak")].ravel()
     assert np.all((peak > 1.0) & (peak < 2.0))
-    assert_alike(drawn, np.stack([students_of(found, drawn), np.linspace(1.0, 2.0, 400_000)], axis=1))
+    assert_alike(
+        drawn, np.stack([students_of(found, drawn), np.linspace(1.0, 2.0, 400_000)], axis=1)
+    )
 
 
 def students_of(found: fx.FoundMachine, drawn: fx.Posterior) -> np.ndarray:
@@ -121,7 +150,9 @@ def test_intervals_of_90_per_cent_hold_the_truth_in_82_to_97_per_cent_of_40_reco
     true, hits = {"mass.m": 1.0, "friction.f_pos.F_Coulomb": 0.5, "friction.f_pos.F_prop": 0.4}, []
     for seed in range(40):
         found = fitted(100 + seed)
-        drawn = found.posterior(draws=200, warmup=100, chains=2, samples=float(found.dof + 3), level=0.9, seed=seed)
+        drawn = found.posterior(
+            draws=200, warmup=100, chains=2, samples=float(found.dof + 3), level=0.9, seed=seed
+        )
         hits += [low <= true[name] <= high for name, (low, high) in drawn.intervals.items()]
     assert 0.82 <= np.mean(hits) <= 0.97
 
@@ -132,9 +163,13 @@ def test_through_stick_and_slip_it_is_skew_where_the_symmetric_interval_is_not()
     law = fx.Stribeck(F_Coulomb=0.8, F_prop=0.3, F_Stribeck=0.4, fexp=5.0)
     friction, drive = fx.SupportFriction("mass", f_pos=law), fx.Force("mass", fx.Sampled(t, push))
     truth = fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=drive)
-    v = np.asarray(fx.simulate(truth, t, fx.OnSamples())["mass"].v) + 0.01 * np.random.default_rng(0).standard_normal(201)
+    v = np.asarray(fx.simulate(truth, t, fx.OnSamples())["mass"].v) + 0.01 * np.random.default_rng(
+        0
+    ).standard_normal(201)
     found = fx.fit(
-        truth, fx.Record(t, {"drive": push}, {"mass.v": v}, name="run"), free=["friction.f_pos.F_Stribeck", "friction.f_pos.fexp"]
+        truth,
+        fx.Record(t, {"drive": push}, {"mass.v": v}, name="run"),
+        free=["friction.f_pos.F_Stribeck", "friction.f_pos.fexp"],
     )
     drawn = found.posterior(draws=500, warmup=300, chains=2)
     fexp = drawn.draws[..., 1].ravel()
@@ -148,14 +183,18 @@ def test_through_stick_and_slip_it_is_skew_where_the_symmetric_interval_is_not()
 
 def test_it_is_the_same_again_with_the_same_seed_and_another_with_another() -> None:
     found = fitted()
-    one, again, other = (found.posterior(draws=100, warmup=100, chains=2, samples=30, seed=s) for s in (5, 5, 6))
+    one, again, other = (
+        found.posterior(draws=100, warmup=100, chains=2, samples=30, seed=s) for s in (5, 5, 6)
+    )
     np.testing.assert_array_equal(one.draws, again.draws)
     assert not np.array_equal(one.draws, other.draws)
 
 
 def test_it_prints_a_table_gives_a_band_and_draws_itself(plain: fx.Posterior) -> None:
     text = str(plain)
-    assert text.startswith("Posterior: 2 chains of 1000 draws by NUTS; the residuals count as 30 independent ones")
+    assert text.startswith(
+        "Posterior: 2 chains of 1000 draws by NUTS; the residuals count as 30 independent ones"
+    )
     assert "friction.f_pos.F_Coulomb" in text
     band = plain.friction("friction", [-0.5, 0.5])
     np.testing.assert_allclose(band.force, [-0.7, 0.7], atol=0.1)
@@ -164,7 +203,9 @@ def test_it_prints_a_table_gives_a_band_and_draws_itself(plain: fx.Posterior) ->
     figure = plain.plot()
     assert len(figure.axes) == 9
     assert len(plain.plot(names=["mass.m", "friction.f_pos.F_prop"]).axes) == 4
-    with pytest.raises(KeyError, match=r"There is no fitted number 'mass\.w' to draw\. There are: mass\.m, "):
+    with pytest.raises(
+        KeyError, match=r"There is no fitted number 'mass\.w' to draw\. There are: mass\.m, "
+    ):
         plain.plot(names=["mass.w"])
     with pytest.raises(KeyError, match="There is no contact 'mass'"):
         plain.friction("mass", 0.1)
@@ -178,7 +219,8 @@ def test_a_key_stops_it_and_what_was_drawn_is_kept() -> None:
             sent.append(line)
             os.kill(os.getpid(), signal.SIGINT)
 
-    found, before = fitted(), signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    # a shell's background job ignores it
+    found, before = fitted(), signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         drawn = found.posterior(samples=30, draws=100_000, warmup=100, chains=2, progress=tell)
     finally:
@@ -205,21 +247,43 @@ def test_wrong_settings_are_told(options: dict[str, Any], says: str, plain: fx.P
 
 
 def test_what_has_no_end_is_refused() -> None:
-    found = fx.fit(block(peak=1.4), pushed(0), free=["mass.m", "friction.peak"], objective=fx.InverseDynamics(40.0, v_min=0.05))
-    with pytest.raises(ValueError, match=r"neither data nor priors tell friction\.peak, .* as fx\.Normal\(\"friction\.peak\", mean, sd\)"):
+    found = fx.fit(
+        block(peak=1.4),
+        pushed(0),
+        free=["mass.m", "friction.peak"],
+        objective=fx.InverseDynamics(40.0, v_min=0.05),
+    )
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"neither data nor priors tell friction\.peak, .* as fx\.Normal\(\"friction\.peak\","
+            r" mean, sd\)"
+        ),
+    ):
         found.posterior(samples=100)
 
 
-def test_more_numbers_than_the_residuals_are_worth_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_numbers_than_the_residuals_are_worth_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("frictax.analysis.errors.posterior.effective_samples", lambda found: 2.5)
-    with pytest.raises(ValueError, match=r"worth 2\.5 independent samples, no more than the 3 numbers that were fitted"):
+    with pytest.raises(
+        ValueError,
+        match=r"worth 2\.5 independent samples, no more than the 3 numbers that were fitted",
+    ):
         fitted().posterior()
 
 
 def test_of_records_with_values_of_their_own_the_friction_is_that_of_one() -> None:
     records = {"one": pushed(0), "two": pushed(1, F_Coulomb=1.0)}
     level = "friction.f_pos.F_Coulomb"
-    found = fx.fit(block(), records, free=["mass.m"], own=[level], objective=fx.InverseDynamics(40.0, v_min=0.05))
+    found = fx.fit(
+        block(),
+        records,
+        free=["mass.m"],
+        own=[level],
+        objective=fx.InverseDynamics(40.0, v_min=0.05),
+    )
     drawn = found.posterior(draws=100, warmup=100, chains=2, samples=100)
     for label, expected in (("one", 0.5), ("two", 1.0)):
         band = drawn.friction("friction", 1e-9, label)
@@ -236,7 +300,9 @@ def test_a_robust_loss_is_no_likelihood() -> None:
         fitted(loss=fx.Huber()).posterior()
 
 
-def test_without_blackjax_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, plain: fx.Posterior) -> None:
+def test_without_blackjax_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, plain: fx.Posterior
+) -> None:
     monkeypatch.setitem(sys.modules, "blackjax", None)
     with pytest.raises(ImportError, match=r"pip install 'frictax\[bayes\]'"):
         plain.found.posterior()

@@ -28,16 +28,28 @@ FREE = ["mass.m", "friction.f_pos"]
 
 def sledge() -> fx.Mechanism:
     law = fx.Coulomb(F_Coulomb=1.5, F_prop=0.5)
-    return fx.Mechanism(mass=fx.Mass(m=1.5), friction=fx.SupportFriction("mass", f_pos=law), drive=fx.Force("mass", 0.0))
+    return fx.Mechanism(
+        mass=fx.Mass(m=1.5),
+        friction=fx.SupportFriction("mass", f_pos=law),
+        drive=fx.Force("mass", 0.0),
+    )
 
 
 def coloured(seed: int, rho: float = 0.9, sd: float = 0.05) -> np.ndarray:
     """An autoregression of order 1 [N]."""
-    return np.asarray(lfilter([sd * np.sqrt(1 - rho**2)], [1.0, -rho], np.random.default_rng(seed).standard_normal(T.size)))
+    return np.asarray(
+        lfilter(
+            [sd * np.sqrt(1 - rho**2)],
+            [1.0, -rho],
+            np.random.default_rng(seed).standard_normal(T.size),
+        )
+    )
 
 
 def run(planted: Any = 0.0, *, seed: int = 0, rho: float = 0.9, name: str = "run") -> fx.Record:
-    """A mass of 2 kg with Coulomb and viscous friction; `planted` [N]: a force on it of which the model does not know."""
+    """A mass of 2 kg with Coulomb and viscous friction; `planted` [N]: a force on it of which the
+    model does not know.
+    """
     pull = 2.0 * A + 2.0 * np.sign(V) + 1.0 * V - planted + coloured(seed, rho)
     return fx.Record(T, {"drive": pull}, {"mass.s": S}, name=name)
 
@@ -97,9 +109,12 @@ def test_friction_that_differs_by_direction_is_found_as_a_mean() -> None:
 
 
 def test_a_slope_over_position_is_found_in_newtons_a_metre() -> None:
-    # The mass is known: else it takes up a part, for the acceleration is largely the position turned round.
+    # The mass is known: else it takes up a part, for the acceleration is largely the position
+    # turned round.
     machine = fx.parameters.replace(sledge(), {"mass.m": 2.0})
-    found = fx.fit(machine, run(-0.5 * S), free=["friction.f_pos"], objective=fx.InverseDynamics(20.0))
+    found = fx.fit(
+        machine, run(-0.5 * S), free=["friction.f_pos"], objective=fx.InverseDynamics(20.0)
+    )
     position = found.residual_study()["position"]
     assert position.strong
     assert position.numbers["slope"] == pytest.approx(-0.5, abs=4 * position.numbers["slope error"])
@@ -107,7 +122,9 @@ def test_a_slope_over_position_is_found_in_newtons_a_metre() -> None:
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.9, 0.99])
-def test_a_right_model_with_coloured_noise_raises_at_most_one_false_alarm_of_a_kind_in_20_records(rho: float) -> None:
+def test_a_right_model_with_coloured_noise_raises_at_most_one_false_alarm_of_a_kind_in_20_records(
+    rho: float,
+) -> None:
     alarms: Counter[str] = Counter()
     whiteness = 0
     for seed in range(20):
@@ -128,25 +145,35 @@ def test_an_autoregression_has_its_correlation_time_and_its_number_of_independen
 def test_each_record_is_studied_by_itself() -> None:
     found = fitted([run(0.3 * np.sin(2 * np.pi * S / 0.05), name="worn"), run(seed=1, name="new")])
     study = found.residual_study()
-    assert {(f.record, f.name) for f in study.findings if f.strong and f.name != "whiteness"} == {("worn", "ripple")}
+    assert {(f.record, f.name) for f in study.findings if f.strong and f.name != "whiteness"} == {
+        ("worn", "ripple")
+    }
     assert study["ripple"].record == "worn"
     assert "worn: Force" in str(study)
     assert not strong(found.residual_study("new"))
     with pytest.raises(KeyError, match="There is no record 'old' in this fit. It has: worn, new."):
         found.residual_study("old")
-    with pytest.raises(KeyError, match="There is no finding 'speeed' in this study. It has: whiteness, speed"):
+    with pytest.raises(
+        KeyError, match="There is no finding 'speeed' in this study. It has: whiteness, speed"
+    ):
         study["speeed"]
 
 
 def arm() -> fx.Mechanism:
     law = fx.Coulomb(F_Coulomb=1.5, F_prop=0.5)
-    return fx.Mechanism(arm=fx.Inertia(J=1.5), friction=fx.BearingFriction("arm", tau_pos=law), drive=fx.Torque("arm", 0.0))
+    return fx.Mechanism(
+        arm=fx.Inertia(J=1.5),
+        friction=fx.BearingFriction("arm", tau_pos=law),
+        drive=fx.Torque("arm", 0.0),
+    )
 
 
 def test_the_ripple_of_a_motor_is_told_in_newton_metres_and_how_often_it_comes_in_a_turn() -> None:
     pull = 2 * 6 * A + 2 * np.sign(V) + 6 * V - 0.3 * np.sin(12 * 6 * S) + coloured(0)
     record = fx.Record(T, {"drive": pull}, {"arm.phi": 6 * S}, name="run")
-    found = fx.fit(arm(), record, free=["arm.J", "friction.tau_pos"], objective=fx.InverseDynamics(20.0))
+    found = fx.fit(
+        arm(), record, free=["arm.J", "friction.tau_pos"], objective=fx.InverseDynamics(20.0)
+    )
     ripple = found.residual_study(cutoff=40.0)["ripple"]
     assert ripple.strong
     assert ripple.unit == "N.m"
@@ -184,15 +211,23 @@ class Pendulum(fx.AbstractAxis):
 
 def test_a_machine_of_the_users_own_with_dry_friction_tells_its_force_too() -> None:
     axis = Pendulum(fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=2.0)), J=jnp.array(2.0))
-    pull = 2.0 * A + 3.0 * np.sin(S) + 2.0 * np.sign(V) - 0.3 * np.sin(2 * np.pi * S / 0.2) + coloured(0)
+    pull = (
+        2.0 * A
+        + 3.0 * np.sin(S)
+        + 2.0 * np.sign(V)
+        - 0.3 * np.sin(2 * np.pi * S / 0.2)
+        + coloured(0)
+    )
     record = fx.Record(T, {"motor": pull}, {"phi": S}, name="run").decimate(4)
-    study = fx.fit(axis, record, free=["J", "friction.f_pos.F_Coulomb"], objective=fx.FreeRun()).residual_study(cutoff=20.0)
+    study = fx.fit(
+        axis, record, free=["J", "friction.f_pos.F_Coulomb"], objective=fx.FreeRun()
+    ).residual_study(cutoff=20.0)
     assert not study.notes
     assert study["ripple"].strong
     assert study["ripple"].numbers["forward"] == pytest.approx(0.3, rel=0.06)
 
 
-def test_where_no_force_can_be_told_residuals_of_the_objective_are_studied_and_the_study_says_so() -> None:
+def test_where_no_force_can_be_told_residuals_of_the_objective_are_studied_and_the_study_says_so():
     t = 0.05 * np.arange(400)
     two = fx.Mechanism(
         motor=fx.Inertia(J=1.0),
@@ -203,7 +238,9 @@ def test_where_no_force_can_be_told_residuals_of_the_objective_are_studied_and_t
     )
     w = np.asarray(fx.simulate(two, t, fx.OnSamples())["motor"].w) + coloured(0, sd=0.01)[:400]
     study = fx.fit(
-        two, fx.Record(t, {"drive": np.sin(t)}, {"motor.w": w}, name="run"), free=["friction.tau_pos.F_Coulomb"]
+        two,
+        fx.Record(t, {"drive": np.sin(t)}, {"motor.w": w}, name="run"),
+        free=["friction.tau_pos.F_Coulomb"],
     ).residual_study()
     (note,) = study.notes
     assert "residuals of FreeRun are studied" in note
@@ -214,7 +251,9 @@ def test_where_no_force_can_be_told_residuals_of_the_objective_are_studied_and_t
     assert not strong(study)
 
 
-def test_the_picture_has_a_panel_a_finding_with_its_sentence_and_an_svg_of_it_is_small(tmp_path: Path) -> None:
+def test_the_picture_has_a_panel_a_finding_with_its_sentence_and_an_svg_of_it_is_small(
+    tmp_path: Path,
+) -> None:
     study = fitted(run(0.3 * np.sin(2 * np.pi * S / 0.05))).residual_study()
     figure = study.plot()
     panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
@@ -227,7 +266,9 @@ def test_the_picture_has_a_panel_a_finding_with_its_sentence_and_an_svg_of_it_is
 
 @pytest.fixture
 def identify(root: Path) -> Callable[..., Any]:
-    spec = importlib.util.spec_from_file_location("identify_emps", root / "identification" / "emps" / "identify.py")
+    spec = importlib.util.spec_from_file_location(
+        "identify_emps", root / "identification" / "emps" / "identify.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -238,7 +279,9 @@ def identify(root: Path) -> Callable[..., Any]:
 def test_the_screw_of_the_emps_axis_has_a_pitch_of_two_and_a_half_millimetres_and_its_offset_drifts(
     identify: Any, data_folder: Path
 ) -> None:
-    study = identify.inverse_dynamics(identify.read("identification", data_folder / "emps")).residual_study()
+    study = identify.inverse_dynamics(
+        identify.read("identification", data_folder / "emps")
+    ).residual_study()
     ripple, drift = study["ripple"], study["time"]
     assert ripple.strong
     assert ripple.numbers["period"] == pytest.approx(2.5e-3, rel=0.002)
@@ -253,7 +296,11 @@ def test_no_ripple_has_a_period_beyond_half_of_the_travel() -> None:
     for seed in range(40):
         random = np.random.default_rng(seed)
         period = np.ptp(S) * random.uniform(0.6, 1.6)
-        left = 0.3 * np.sin(2 * np.pi * S / period + random.uniform(0, 6)) * np.sign(V) + 0.1 * random.standard_normal(T.size)
+        left = 0.3 * np.sin(2 * np.pi * S / period + random.uniform(0, 6)) * np.sign(
+            V
+        ) + 0.1 * random.standard_normal(T.size)
         keep = np.abs(V) > 0.05 * np.max(np.abs(V))
         x = Series("run", "mass", "N", True, T[keep], left[keep], S[keep], V[keep], "m", 20.0)
-        assert ripple(x, Columns.of(x), 0.005)[0].numbers["period"] <= 0.5001 * np.ptp(S[keep]), seed
+        assert ripple(x, Columns.of(x), 0.005)[0].numbers["period"] <= 0.5001 * np.ptp(S[keep]), (
+            seed
+        )

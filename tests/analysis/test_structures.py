@@ -1,4 +1,6 @@
-"""Which machine records ask for: laws that transfer are chosen, tables that store the record's own speeds are not."""
+"""Which machine records ask for: laws that transfer are chosen, tables that store the record's own
+speeds are not.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -21,7 +23,11 @@ RIPPLE = 0.6  # N, of a force that the machines do not have
 
 
 def axis(**laws: Any) -> fx.Mechanism:
-    return fx.Mechanism(mass=fx.Mass(m=90.0), friction=fx.SupportFriction("mass", peak=1.0, **laws), drive=fx.Force("mass", 0.0))
+    return fx.Mechanism(
+        mass=fx.Mass(m=90.0),
+        friction=fx.SupportFriction("mass", peak=1.0, **laws),
+        drive=fx.Force("mass", 0.0),
+    )
 
 
 def coulomb(F_Coulomb: float = 15.0, F_prop: float = 150.0) -> fx.Coulomb:
@@ -35,25 +41,43 @@ def table(nodes: int, top: float) -> np.ndarray:
 
 def speed(highest: tuple[float, ...], step: float = 0.005) -> np.ndarray:
     """Trapezoids of speed [m/s], forward and back, 0.9 s each."""
-    shape = np.interp(np.arange(0.0, 0.9 - step / 2, step), [0.0, 0.15, 0.75, 0.9], [0.0, 1.0, 1.0, 0.0])
+    shape = np.interp(
+        np.arange(0.0, 0.9 - step / 2, step), [0.0, 0.15, 0.75, 0.9], [0.0, 1.0, 1.0, 0.0]
+    )
     return np.concatenate([way * top * shape for top in highest for way in (1.0, -1.0)])
 
 
-def motion(truth: Any, v: np.ndarray, *, ripple: float = RIPPLE, noise: float = 1e-6, seed: int = 0, name: str = "run") -> fx.Record:
-    """The record of `truth` under the force that moves it about at `v`, with a coloured force besides that no sensor sees."""
+def motion(
+    truth: Any,
+    v: np.ndarray,
+    *,
+    ripple: float = RIPPLE,
+    noise: float = 1e-6,
+    seed: int = 0,
+    name: str = "run",
+) -> fx.Record:
+    """The record of `truth` under the force that moves it about at `v`, with a coloured force
+    besides that no sensor sees.
+    """
     t, rng = 0.005 * np.arange(v.size), np.random.default_rng(seed)
     law = lambda way: np.asarray(truth["friction"].law(way)(jnp.abs(jnp.asarray(v))))  # noqa: E731
     u = 90.0 * np.gradient(v, t) + np.where(v > 0, law(1), np.where(v < 0, -law(-1), 0.0))
-    unseen = ripple * np.sin(2 * np.pi * 3.3 * t + 2 * np.pi * rng.uniform()) + ripple * np.convolve(
-        rng.standard_normal(t.size), np.ones(20) / 20, "same"
-    )
+    unseen = ripple * np.sin(
+        2 * np.pi * 3.3 * t + 2 * np.pi * rng.uniform()
+    ) + ripple * np.convolve(rng.standard_normal(t.size), np.ones(20) / 20, "same")
     run = simulated(truth, t, u + unseen)
     s = np.asarray(run["mass"].s) + noise * rng.standard_normal(t.size)
     return fx.Record(t, {"drive": u}, {"mass.s": s}, name=name)
 
 
-def compared(record: Any, structures: Mapping[str, fx.Structure], **options: Any) -> fx.StructureComparison:
-    return fx.compare(record, structures, **{"objective": OBJECTIVE, "start": START, "cutoff": 20.0, "repeats": 2, **options})
+def compared(
+    record: Any, structures: Mapping[str, fx.Structure], **options: Any
+) -> fx.StructureComparison:
+    return fx.compare(
+        record,
+        structures,
+        **{"objective": OBJECTIVE, "start": START, "cutoff": 20.0, "repeats": 2, **options},
+    )
 
 
 PLATEAUS = speed((0.04, 0.08, 0.12) * 2)
@@ -64,8 +88,12 @@ def structures() -> dict[str, fx.Structure]:
     rows = table(10, 0.125)
     return {
         "symmetric": fx.Structure(axis(f_pos=coulomb()), ["mass.m", "friction.f_pos"]),
-        "by direction": fx.Structure(axis(f_pos=coulomb(), f_neg=coulomb()), ["mass.m", "friction.f_pos", "friction.f_neg"]),
-        "table": fx.Structure(axis(f_pos=rows, f_neg=rows), ["mass.m", "friction.f_pos", "friction.f_neg"]),
+        "by direction": fx.Structure(
+            axis(f_pos=coulomb(), f_neg=coulomb()), ["mass.m", "friction.f_pos", "friction.f_neg"]
+        ),
+        "table": fx.Structure(
+            axis(f_pos=rows, f_neg=rows), ["mass.m", "friction.f_pos", "friction.f_neg"]
+        ),
     }
 
 
@@ -75,7 +103,9 @@ def plateaus(structures: Mapping[str, fx.Structure]) -> fx.StructureComparison:
     return compared(motion(truth, PLATEAUS), structures)
 
 
-def test_a_table_that_stores_the_speeds_of_the_record_fits_closest_and_is_not_chosen(plateaus: fx.StructureComparison) -> None:
+def test_a_table_that_stores_the_speeds_of_the_record_fits_closest_and_is_not_chosen(
+    plateaus: fx.StructureComparison,
+) -> None:
     right, free = plateaus["by direction"], plateaus["table"]
     assert free.mean_square < right.mean_square
     assert free.aic < right.aic
@@ -88,19 +118,30 @@ def test_the_transfer_to_other_speeds_shows_why(plateaus: fx.StructureComparison
     assert len(right.folds) == 3
     assert free.trajectory_rms > 5 * right.trajectory_rms
     assert free.force_rms > 2 * right.force_rms
-    # What the right one says of a speed that it never saw is as good as what it says of those that it did.
+    # What the right one says of a speed that it never saw is as good as what it says of those that
+    # it did.
     assert right.force_rms < 1.05 * plateaus["by direction"].force
 
 
-def test_it_would_not_be_chosen_for_its_slopes_were_they_not_looked_at(plateaus: fx.StructureComparison) -> None:
-    assert any("times as steeply as the straight line" in sentence for sentence in plateaus["table"].implausible)
+def test_it_would_not_be_chosen_for_its_slopes_were_they_not_looked_at(
+    plateaus: fx.StructureComparison,
+) -> None:
+    assert any(
+        "times as steeply as the straight line" in sentence
+        for sentence in plateaus["table"].implausible
+    )
     rows = [dataclasses.replace(row, implausible=()) for row in plateaus.rows]
     assert chosen(rows)[0].name == "by direction"
 
 
 def test_the_right_one_recovers_the_friction(plateaus: fx.StructureComparison) -> None:
     values = plateaus.best.found.values
-    truth = {"f_pos.F_Coulomb": 20.0, "f_pos.F_prop": 170.0, "f_neg.F_Coulomb": 21.0, "f_neg.F_prop": 240.0}
+    truth = {
+        "f_pos.F_Coulomb": 20.0,
+        "f_pos.F_prop": 170.0,
+        "f_neg.F_Coulomb": 21.0,
+        "f_neg.F_prop": 240.0,
+    }
     for name, true in truth.items():
         assert values[f"friction.{name}"] == pytest.approx(true, rel=0.03)
 
@@ -112,21 +153,33 @@ def test_a_symmetric_machine_asks_for_one_law(structures: Mapping[str, fx.Struct
     assert "by direction" in made.reason
 
 
-def test_a_slow_machine_with_a_stribeck_dip_asks_for_one(structures: Mapping[str, fx.Structure]) -> None:
-    dip = lambda size: fx.Stribeck(F_prop=170.0, F_Coulomb=20.0, F_Stribeck=size, fexp=60.0)  # noqa: E731
+def test_a_slow_machine_with_a_stribeck_dip_asks_for_one(
+    structures: Mapping[str, fx.Structure],
+) -> None:
+    def dip(size):
+        return fx.Stribeck(F_prop=170.0, F_Coulomb=20.0, F_Stribeck=size, fexp=60.0)
+
     record = motion(axis(f_pos=dip(10.0)), speed((0.008, 0.015, 0.03, 0.05, 0.08, 0.12)))
     made = compared(
-        record, {"Coulomb": structures["symmetric"], "Stribeck": fx.Structure(axis(f_pos=dip(5.0)), ["mass.m", "friction.f_pos"])}
+        record,
+        {
+            "Coulomb": structures["symmetric"],
+            "Stribeck": fx.Structure(axis(f_pos=dip(5.0)), ["mass.m", "friction.f_pos"]),
+        },
     )
     assert made.best.name == "Stribeck", made
     assert not made.best.implausible
-    assert all("stopped after" in sentence for sentence in made.best.doubts), made.best.doubts  # a fit without a part may be
+    # a fit without a part may be
+    assert all("stopped after" in sentence for sentence in made.best.doubts), made.best.doubts
 
 
 @pytest.fixture(scope="module")
 def two() -> fx.StructureComparison:
     truth = axis(f_pos=coulomb(20.0, 170.0))
-    records = [motion(truth, PLATEAUS[:1080], seed=i, name=name) for i, name in enumerate(("first", "second"))]
+    records = [
+        motion(truth, PLATEAUS[:1080], seed=i, name=name)
+        for i, name in enumerate(("first", "second"))
+    ]
     falling = fx.Structure(axis(f_pos=[[0.0, 40.0], [0.02, 37.0], [0.04, 27.0]]), ["mass.m"])
     line = fx.Structure(axis(f_pos=coulomb()), ["mass.m", "friction.f_pos"])
     return compared(records, {"line": line, "falling": falling}, objective=START, start=None)
@@ -136,14 +189,17 @@ def test_a_record_left_out_is_predicted_by_a_fit_to_the_others(two: fx.Structure
     held = two["line"].held_out["records"]
     assert held.folds == ("first", "second")
     first, second = two.records.values()
-    alone = fx.fit(two["line"].found.start, second, free=["mass.m", "friction.f_pos"], objective=START)
+    alone = fx.fit(
+        two["line"].found.start, second, free=["mass.m", "friction.f_pos"], objective=START
+    )
     assert held.force[0] == pytest.approx(alone.score(first, START)["force on mass"], rel=1e-3)
     assert held.force_rms == pytest.approx(np.sqrt(np.mean(held.force**2)), rel=1e-2)
 
 
 def test_friction_that_would_drive_is_set_aside(two: fx.StructureComparison) -> None:
     assert any(
-        s.startswith("friction forward: the friction is -") and s.endswith("below 0 would drive") for s in two["falling"].implausible
+        s.startswith("friction forward: the friction is -") and s.endswith("below 0 would drive")
+        for s in two["falling"].implausible
     )
     assert two.best.name == "line"
 
@@ -166,13 +222,22 @@ def test_n_eff_of_an_autoregression_is_its_closed_form() -> None:
 
 def test_the_usual_structures_are_starts_of_one_machine(two: fx.StructureComparison) -> None:
     record = two.records["first"]
-    made = fx.default_structures(axis(f_pos=coulomb(20.0, 170.0)), "friction", record, ["mass.m"], cutoff=20.0)
+    made = fx.default_structures(
+        axis(f_pos=coulomb(20.0, 170.0)), "friction", record, ["mass.m"], cutoff=20.0
+    )
     assert list(made)[:2] == ["symmetric", "by direction"]
     rows = made["table of 8"].model["friction"].f_neg
     assert float(rows.v[-1]) == pytest.approx(0.12, rel=0.03)
     assert np.allclose(rows.f, 20.0 + 170.0 * np.asarray(rows.v))
-    guided = fx.Mechanism(**{**dict(axis(f_pos=coulomb()).named_parts()), "guide": fx.LinearPositionDependentForce("mass")})
-    assert "guide.slope" in list(fx.default_structures(guided, "friction", record)["linear in position"].free or [])
+    guided = fx.Mechanism(
+        **{
+            **dict(axis(f_pos=coulomb()).named_parts()),
+            "guide": fx.LinearPositionDependentForce("mass"),
+        }
+    )
+    assert "guide.slope" in list(
+        fx.default_structures(guided, "friction", record)["linear in position"].free or []
+    )
 
 
 @pytest.mark.parametrize(
@@ -187,7 +252,9 @@ def test_the_usual_structures_are_starts_of_one_machine(two: fx.StructureCompari
         ({"loss": fx.Huber()}, "`loss` belongs to comparisons of sweeps"),
     ],
 )
-def test_wrong_input_is_told(change: dict[str, Any], says: str, structures: Mapping[str, fx.Structure]) -> None:
+def test_wrong_input_is_told(
+    change: dict[str, Any], says: str, structures: Mapping[str, fx.Structure]
+) -> None:
     t = np.linspace(0.0, 5.0, 501)
     record = fx.Record(t, {"drive": np.sin(t)}, {"mass.s": np.cos(t)})
     with pytest.raises(ValueError, match=says):
@@ -204,17 +271,30 @@ def test_a_structure_must_hold_a_machine() -> None:
         fx.Structure(fx.Coulomb(1.0))
 
 
-def test_emps_asks_for_a_physical_machine_and_not_for_the_table_that_fits_it_closest(data_folder: Path) -> None:
+def test_emps_asks_for_a_physical_machine_and_not_for_the_table_that_fits_it_closest(
+    data_folder: Path,
+) -> None:
     file = data_folder / "emps" / "DATA_EMPS.mat"
     force = fx.Column("vir", unit="V", gain=35.15065, to="N")
-    whole = fx.Record.from_mat(file, time="t", inputs={"drive": force}, outputs={"mass.s": fx.Column("qm", unit="m")}, name="EMPS")
+    whole = fx.Record.from_mat(
+        file,
+        time="t",
+        inputs={"drive": force},
+        outputs={"mass.s": fx.Column("qm", unit="m")},
+        name="EMPS",
+    )
     rows = table(10, 0.13)
     free = ["mass.m", "friction.f_pos", "friction.f_neg"]
     structures = {
         "by direction": fx.Structure(axis(f_pos=coulomb(), f_neg=coulomb()), free),
         "table": fx.Structure(axis(f_pos=rows, f_neg=rows), free),
     }
-    made = fx.compare(whole.decimate(4), structures, objective=fx.Windows(0.5, cutoff=50.0), start=fx.InverseDynamics(50.0))
+    made = fx.compare(
+        whole.decimate(4),
+        structures,
+        objective=fx.Windows(0.5, cutoff=50.0),
+        start=fx.InverseDynamics(50.0),
+    )
     right, cheat = made["by direction"], made["table"]
     assert made.best is right
     # The table fits closest ...
@@ -230,9 +310,9 @@ def test_emps_asks_for_a_physical_machine_and_not_for_the_table_that_fits_it_clo
 def test_fits_without_a_part_that_were_stopped_are_told(plateaus: fx.StructureComparison) -> None:
     held = plateaus["table"].held_out
     stopped = dataclasses.replace(held["repeats"], unfinished=2)
-    assert unfinished({"repeats": stopped, "speeds": dataclasses.replace(held["speeds"], unfinished=0)}) == (
-        "stopped after 30 steps: 2 of 2 fits without a repeat",
-    )
+    assert unfinished(
+        {"repeats": stopped, "speeds": dataclasses.replace(held["speeds"], unfinished=0)}
+    ) == ("stopped after 30 steps: 2 of 2 fits without a repeat",)
     assert unfinished({by: dataclasses.replace(h, unfinished=0) for by, h in held.items()}) == ()
 
 

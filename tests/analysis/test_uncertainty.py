@@ -13,12 +13,15 @@ from frictax.analysis.errors.refits import Samples
 from rigs import NOISE, TRUE, TRUE_LAW, block, motion
 
 T = np.linspace(0.0, 10.0, 2001)
-SLIDING = 3 * np.sin(2 * np.pi * T) + 3 * np.sin(2 * np.pi * 0.37 * T)  # problem P4 of the benchmarks
+# problem P4 of the benchmarks
+SLIDING = 3 * np.sin(2 * np.pi * T) + 3 * np.sin(2 * np.pi * 0.37 * T)
 STICKING = 3 * np.sin(2 * np.pi * 0.5 * T) + 1.5 * np.sin(2 * np.pi * 0.37 * T)
 LAW = ["friction.f_pos"]
 
 
-def coloured(random: np.random.Generator, n: int, rho: float = 0.9, sd: float = NOISE) -> np.ndarray:
+def coloured(
+    random: np.random.Generator, n: int, rho: float = 0.9, sd: float = NOISE
+) -> np.ndarray:
     """An autoregression of order 1."""
     x = sd * random.standard_normal(n)
     for i in range(1, n):
@@ -34,13 +37,23 @@ def holds(intervals: Mapping[str, Any], truth: dict[str, float]) -> list[bool]:
     return [intervals[name][0] <= x <= intervals[name][1] for name, x in truth.items()]
 
 
-# -- a fit whose answer is a mean: every account has a closed form ----------------------------------------------------
+# -- a fit whose answer is a mean: every account has a closed form
+# ----------------------------------------------------
 
 
 def resting(values: list[np.ndarray]) -> fx.FoundMachine:
-    """A mass that friction holds, under a sensor with an offset: the estimate is the mean of what was recorded."""
-    machine = fx.Mechanism(mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)))
-    records = [fx.Record(0.01 * np.arange(x.size), outputs={"mass.s": x}, name=f"run{i}", sd={"mass.s": 1.0}) for i, x in enumerate(values)]
+    """A mass that friction holds, under a sensor with an offset: the estimate is the mean of what
+    was recorded.
+    """
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0))
+    )
+    records = [
+        fx.Record(
+            0.01 * np.arange(x.size), outputs={"mass.s": x}, name=f"run{i}", sd={"mass.s": 1.0}
+        )
+        for i, x in enumerate(values)
+    ]
     return fx.fit(machine, records, free=["outputs.mass.s.offset"])
 
 
@@ -59,52 +72,67 @@ def test_jackknife_over_equal_parts_is_the_error_of_their_mean() -> None:
     (error,) = u.standard_errors.values()
     assert error == pytest.approx(np.std(parts, ddof=1) / np.sqrt(6), rel=1e-3)
     low, high = u.intervals["outputs.mass.s.offset"]
-    assert (high - low) / 2 == pytest.approx(2.570582 * error, rel=1e-5)  # Student's t, 5 degrees of freedom
+    # Student's t, 5 degrees of freedom
+    assert (high - low) / 2 == pytest.approx(2.570582 * error, rel=1e-5)
 
 
 def test_jackknife_over_records_leaves_out_one_after_the_other() -> None:
     parts = [X[:300], X[300:600], X[600:900], X[900:]]
     u = resting(parts).uncertainty(fx.Jackknife())
-    assert u.standard_errors["outputs.mass.s.offset"] == pytest.approx(np.std([p.mean() for p in parts], ddof=1) / 2, rel=1e-3)
+    assert u.standard_errors["outputs.mass.s.offset"] == pytest.approx(
+        np.std([p.mean() for p in parts], ddof=1) / 2, rel=1e-3
+    )
 
 
 def test_block_bootstrap_has_the_spread_of_means_of_blocks() -> None:
     u = resting([X]).uncertainty(fx.BlockBootstrap(length=0.3, draws=2000))
     blocks = X.reshape(40, 30).mean(axis=1)
-    # The blocks drawn are as many as there are, so that the estimate is their mean: a standard error known to 1/sqrt(2*2000).
-    assert u.standard_errors["outputs.mass.s.offset"] == pytest.approx(np.std(blocks) / np.sqrt(40), rel=0.06)
+    # The blocks drawn are as many as there are, so that the estimate is their mean: a standard
+    # error known to 1/sqrt(2*2000).
+    assert u.standard_errors["outputs.mass.s.offset"] == pytest.approx(
+        np.std(blocks) / np.sqrt(40), rel=0.06
+    )
     assert u.draws is not None
     assert u.draws.shape == (2000, 1)
 
 
 def test_hac_knows_how_much_an_autoregression_lengthens_the_error() -> None:
     errors = [
-        resting([coloured(np.random.default_rng(seed), 4000, 0.8, 1.0)]).uncertainty(fx.HAC()).ratio["outputs.mass.s.offset"]
+        resting([coloured(np.random.default_rng(seed), 4000, 0.8, 1.0)])
+        .uncertainty(fx.HAC())
+        .ratio["outputs.mass.s.offset"]
         for seed in range(12)
     ]
     assert np.median(errors) == pytest.approx(np.sqrt(1.8 / 0.2), rel=0.1)
     white = [
-        resting([np.random.default_rng(seed).standard_normal(4000)]).uncertainty(fx.HAC()).ratio["outputs.mass.s.offset"]
+        resting([np.random.default_rng(seed).standard_normal(4000)])
+        .uncertainty(fx.HAC())
+        .ratio["outputs.mass.s.offset"]
         for seed in range(12)
     ]
     assert np.median(white) == pytest.approx(1.0, rel=0.05)
 
 
-def test_long_run_covariance_of_white_noise_is_its_covariance_and_of_a_sum_with_its_past_known() -> None:
+def test_long_run_covariance_of_white_noise_is_its_covariance_and_of_a_sum_with_its_past_known():
     e = np.random.default_rng(0).standard_normal((60000, 2)) @ np.array([[1.0, 0.6], [0.0, 0.8]])
     white, _ = long_run_covariance(e)
     np.testing.assert_allclose(white, [[1.0, 0.6], [0.6, 1.0]], atol=0.05)
-    moved, _ = long_run_covariance(e[1:] + 0.5 * e[:-1])  # (1 + 0.5)**2 times; an autoregression that is none leaves 10 %
+    # (1 + 0.5)**2 times; an autoregression that is none leaves 10 %
+    moved, _ = long_run_covariance(e[1:] + 0.5 * e[:-1])
     np.testing.assert_allclose(moved, 2.25 * np.array([[1.0, 0.6], [0.6, 1.0]]), atol=0.25)
 
 
 def test_hac_takes_what_a_prior_says_as_known() -> None:
-    machine = fx.Mechanism(mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)))
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0))
+    )
     x = np.random.default_rng(0).standard_normal(400)
     record = fx.Record(0.01 * np.arange(400), outputs={"mass.s": x}, sd={"mass.s": 1.0})
     prior = fx.Normal("outputs.mass.s.offset", 0.0, 0.05)  # as much as 400 samples say
     found = fx.fit(machine, record, free=["outputs.mass.s.offset"], priors=[prior])
-    assert found.standard_errors["outputs.mass.s.offset"] == pytest.approx(1 / np.sqrt(800), rel=0.1)
+    assert found.standard_errors["outputs.mass.s.offset"] == pytest.approx(
+        1 / np.sqrt(800), rel=0.1
+    )
     assert found.uncertainty(fx.HAC()).ratio["outputs.mass.s.offset"] == pytest.approx(1.0, abs=0.1)
 
 
@@ -113,22 +141,32 @@ def test_profile_where_the_misfit_is_a_parabola_is_the_linearised_interval() -> 
     p = found.profile("outputs.mass.s.offset")
     assert (p.lower, p.upper) == pytest.approx(found.intervals["outputs.mass.s.offset"], rel=2e-3)
     assert not p.one_sided
-    np.testing.assert_allclose(p.ratio, ((p.values - p.best) / found.standard_errors["outputs.mass.s.offset"]) ** 2, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        p.ratio,
+        ((p.values - p.best) / found.standard_errors["outputs.mass.s.offset"]) ** 2,
+        rtol=1e-4,
+        atol=1e-6,
+    )
     wider = found.profile("outputs.mass.s.offset", by=fx.HAC())
     ratio = found.uncertainty(fx.HAC()).ratio["outputs.mass.s.offset"]
     assert wider.upper - wider.best == pytest.approx(ratio * (p.upper - p.best), rel=3e-3)
 
 
-# -- stick and slip ---------------------------------------------------------------------------------------------------
+# -- stick and slip
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("optimised_fits")
-def test_coloured_residuals_hac_holds_the_truth_in_88_to_99_per_cent_of_300_records_where_white_errors_fail() -> None:
+def test_coloured_residuals_hac_holds_the_truth_in_88_to_99_per_cent_of_300_where_white_fails():
     machine, random = block(peak=1.0), np.random.default_rng(1)
     v = clean(SLIDING, machine)
     white, hac = np.zeros(4), np.zeros(4)
     for _ in range(300):
-        found = fx.fit(machine, fx.Record(T, {"drive": SLIDING}, {"mass.v": v + coloured(random, T.size)}), free=LAW)
+        found = fx.fit(
+            machine,
+            fx.Record(T, {"drive": SLIDING}, {"mass.v": v + coloured(random, T.size)}),
+            free=LAW,
+        )
         white += holds(found.intervals, TRUE)
         hac += holds(found.uncertainty(fx.HAC()).intervals, TRUE)
     assert np.all(white / 300 < 0.5), white / 300
@@ -140,7 +178,11 @@ def test_coloured_residuals_block_bootstrap_holds_the_truth_as_well() -> None:
     machine, random = block(peak=1.0), np.random.default_rng(2)
     v, hits, curve = clean(SLIDING, machine), np.zeros(4), 0
     for k in range(60):
-        found = fx.fit(machine, fx.Record(T, {"drive": SLIDING}, {"mass.v": v + coloured(random, T.size)}), free=LAW)
+        found = fx.fit(
+            machine,
+            fx.Record(T, {"drive": SLIDING}, {"mass.v": v + coloured(random, T.size)}),
+            free=LAW,
+        )
         u = found.uncertainty(fx.BlockBootstrap(draws=60, seed=k))
         hits += holds(u.intervals, TRUE)
         band = u.friction("friction", [0.7])
@@ -153,31 +195,55 @@ def test_coloured_residuals_block_bootstrap_holds_the_truth_as_well() -> None:
 @pytest.mark.parametrize(
     ("path", "start", "free", "true"),
     [
-        ("friction.f_pos.F_Stribeck", {"F_Stribeck": 0.1}, ["F_prop", "F_Coulomb", "F_Stribeck"], {"F_Stribeck": 0.0}),
-        ("friction.peak", {"peak": 1.1}, ["F_prop", "F_Coulomb", "F_Stribeck", "fexp", "peak"], {"peak": 1.0}),
+        (
+            "friction.f_pos.F_Stribeck",
+            {"F_Stribeck": 0.1},
+            ["F_prop", "F_Coulomb", "F_Stribeck"],
+            {"F_Stribeck": 0.0},
+        ),
+        (
+            "friction.peak",
+            {"peak": 1.1},
+            ["F_prop", "F_Coulomb", "F_Stribeck", "fexp", "peak"],
+            {"peak": 1.0},
+        ),
     ],
     ids=["F_Stribeck", "peak"],
 )
-def test_at_a_bound_the_profile_is_one_sided_and_holds_it_in_89_to_99_per_cent_of_200_records(path, start, free, true) -> None:
+def test_at_a_bound_the_profile_is_one_sided_and_holds_it_in_89_to_99_per_cent_of_200_records(
+    path, start, free, true
+) -> None:
     v, random = clean(STICKING, block(**{"peak": 1.0, **true})), np.random.default_rng(0)
     machine, (bound,) = block(**{"peak": 1.0, **start}), true.values()
     paths = ["friction.peak" if name == "peak" else f"friction.f_pos.{name}" for name in free]
     hits, one_sided = 0, 0
     for _ in range(200):
-        found = fx.fit(machine, fx.Record(T, {"drive": STICKING}, {"mass.v": v + NOISE * random.standard_normal(T.size)}), free=paths)
+        found = fx.fit(
+            machine,
+            fx.Record(
+                T, {"drive": STICKING}, {"mass.v": v + NOISE * random.standard_normal(T.size)}
+            ),
+            free=paths,
+        )
         p = found.profile(path)
         hits += p.lower <= bound <= p.upper
         one_sided += p.one_sided
         assert p.threshold == pytest.approx(2.71 if p.one_sided else 3.85, abs=0.01)
         assert bound <= p.lower <= p.best <= p.upper
     assert 0.89 <= hits / 200 <= 0.99, hits / 200
-    assert one_sided == hits  # the bound lies in the interval where it is not ruled out, and only there
+    # the bound lies in the interval where it is not ruled out, and only there
+    assert one_sided == hits
 
 
 @pytest.fixture(scope="module")
 def sticking() -> fx.FoundMachine:
     v = clean(STICKING, block())
-    record = fx.Record(T, {"drive": STICKING}, {"mass.v": v + NOISE * np.random.default_rng(5).standard_normal(T.size)}, name="run")
+    record = fx.Record(
+        T,
+        {"drive": STICKING},
+        {"mass.v": v + NOISE * np.random.default_rng(5).standard_normal(T.size)},
+        name="run",
+    )
     return fx.fit(block(peak=1.1), record, free=[*LAW, "friction.peak"])
 
 
@@ -188,7 +254,9 @@ def test_a_profile_fits_all_others_anew(sticking: fx.FoundMachine) -> None:
     held = fx.parameters.replace(sticking.model, {"friction.f_pos.F_Coulomb": p.values[k]})
     others = [name for name in sticking.names if name != sticking.names[i]]
     again = fx.fit(held, sticking.records["run"], free=others)
-    np.testing.assert_allclose([again.values[name] for name in others], np.delete(p.others[k], i), rtol=1e-5)
+    np.testing.assert_allclose(
+        [again.values[name] for name in others], np.delete(p.others[k], i), rtol=1e-5
+    )
     cost = np.sum(again.full_residuals**2) / np.sum(sticking.full_residuals**2) - 1
     assert p.ratio[k] == pytest.approx(cost * sticking.dof, rel=1e-3)
 
@@ -199,7 +267,9 @@ def test_the_region_of_a_pair_has_the_size_of_its_ellipse(sticking: fx.FoundMach
     covariance = sticking.covariance[np.ix_([i, j], [i, j])]
     cell = (pair.first[1] - pair.first[0]) * (pair.second[1] - pair.second[0])
     area = np.sum(pair.ratio <= pair.threshold) * cell
-    assert area == pytest.approx(np.pi * pair.threshold * np.sqrt(np.linalg.det(covariance)), rel=0.25)
+    assert area == pytest.approx(
+        np.pi * pair.threshold * np.sqrt(np.linalg.det(covariance)), rel=0.25
+    )
     assert np.min(pair.ratio) == pytest.approx(0.0, abs=0.3)
 
 
@@ -221,20 +291,32 @@ def test_bands_of_friction_and_motion_are_the_delta_method(sticking: fx.FoundMac
     low, high = u.motion("run")
     moved = fx.parameters.replace(sticking.model, {"friction.f_pos.F_Coulomb": x[1] + 1e-5})
     parts = {**dict(moved.named_parts()), "drive": fx.Force("mass", fx.Sampled(T, STICKING))}
-    column = (np.asarray(fx.simulate(fx.Mechanism(**parts), T, fx.OnSamples())["mass"].v) - sticking.predicted("run")[:, 0]) / 1e-5
-    np.testing.assert_allclose(sticking.jacobian[:, sticking.names.index(names[1])], column, atol=2e-3 * np.max(np.abs(column)))
-    inside = (low <= clean(STICKING, block())[:, None]) & (clean(STICKING, block())[:, None] <= high)
+    column = (
+        np.asarray(fx.simulate(fx.Mechanism(**parts), T, fx.OnSamples())["mass"].v)
+        - sticking.predicted("run")[:, 0]
+    ) / 1e-5
+    np.testing.assert_allclose(
+        sticking.jacobian[:, sticking.names.index(names[1])],
+        column,
+        atol=2e-3 * np.max(np.abs(column)),
+    )
+    inside = (low <= clean(STICKING, block())[:, None]) & (
+        clean(STICKING, block())[:, None] <= high
+    )
     assert np.mean(inside) > 0.8
     assert np.mean(high - low) < NOISE
 
 
 def test_windows_have_an_order_in_time_too() -> None:
-    position = np.asarray(motion(block(), T, STICKING)["mass"].s) + coloured(np.random.default_rng(0), T.size, sd=1e-4)
+    position = np.asarray(motion(block(), T, STICKING)["mass"].s) + coloured(
+        np.random.default_rng(0), T.size, sd=1e-4
+    )
     record = fx.Record(T, {"drive": STICKING}, {"mass.s": position}, name="run")
     found = fx.fit(block(peak=1.1), record, free=LAW, objective=fx.Windows(0.5))
     samples = Samples(found.problem)
     counted = samples.sample[samples.counted]
-    assert np.array_equal(np.sort(counted), np.arange(1, 2001))  # each sample once, but for the first
+    # each sample once, but for the first
+    assert np.array_equal(np.sort(counted), np.arange(1, 2001))
     assert np.array_equal(counted, np.sort(counted))
     u = found.uncertainty(fx.HAC())
     assert all(1.0 < ratio < 12.0 for ratio in u.ratio.values())
@@ -246,7 +328,11 @@ def test_huber_errors_by_hac_are_near_its_own_for_white_noise() -> None:
     v = clean(STICKING, block())
     found = fx.fit(
         block(),
-        fx.Record(T, {"drive": STICKING}, {"mass.v": v + NOISE * np.random.default_rng(0).standard_normal(T.size)}),
+        fx.Record(
+            T,
+            {"drive": STICKING},
+            {"mass.v": v + NOISE * np.random.default_rng(0).standard_normal(T.size)},
+        ),
         free=LAW,
         loss=fx.Huber(),
     )
@@ -267,7 +353,11 @@ def test_at_a_bound_coloured_residuals_widen_the_profile_too() -> None:
     free = ["friction.f_pos.F_prop", "friction.f_pos.F_Coulomb", "friction.f_pos.F_Stribeck"]
     for seed in range(12):
         noise = coloured(np.random.default_rng(seed), T.size)
-        found = fx.fit(block(peak=1.0, F_Stribeck=0.1), fx.Record(T, {"drive": STICKING}, {"mass.v": v + noise}), free=free)
+        found = fx.fit(
+            block(peak=1.0, F_Stribeck=0.1),
+            fx.Record(T, {"drive": STICKING}, {"mass.v": v + noise}),
+            free=free,
+        )
         if np.isnan(found.standard_errors[free[2]]):
             break
     else:
@@ -275,13 +365,19 @@ def test_at_a_bound_coloured_residuals_widen_the_profile_too() -> None:
     assert found.profile(free[2], by=fx.HAC()).upper > 2.0 * found.profile(free[2]).upper
 
 
-def test_values_of_a_record_of_its_own_have_a_band_of_their_own_and_repeats_are_counted_in_each_record() -> None:
+def test_values_of_a_record_of_its_own_have_a_band_and_repeats_are_counted_in_each_record():
     records = []
     for k, level in enumerate((1.0, 1.3)):
         v = clean(STICKING, block(F_Coulomb=level))
         noise = NOISE * np.random.default_rng(k).standard_normal(T.size)
-        records.append(fx.Record(T, {"drive": STICKING}, {"mass.v": v + noise}, {"mass.v": NOISE}, name=f"run{k}"))
-    found = fx.fit(block(), records, free=["friction.f_pos.F_prop"], own=["friction.f_pos.F_Coulomb"])
+        records.append(
+            fx.Record(
+                T, {"drive": STICKING}, {"mass.v": v + noise}, {"mass.v": NOISE}, name=f"run{k}"
+            )
+        )
+    found = fx.fit(
+        block(), records, free=["friction.f_pos.F_prop"], own=["friction.f_pos.F_Coulomb"]
+    )
     u = found.uncertainty(fx.Jackknife(5))
     assert u.dof == 4
     with pytest.raises(ValueError, match="name the record"):
@@ -296,13 +392,16 @@ def test_values_of_a_record_of_its_own_have_a_band_of_their_own_and_repeats_are_
 
 def test_a_number_that_one_sample_tells_has_the_error_of_a_sample() -> None:
     u = 0.3 * np.sin(2 * np.pi * T)  # holds the mass but for its start
-    v = np.asarray(motion(block(v=0.0), T, u)["mass"].v) + NOISE * np.random.default_rng(0).standard_normal(T.size)
+    v = np.asarray(motion(block(v=0.0), T, u)["mass"].v) + NOISE * np.random.default_rng(
+        0
+    ).standard_normal(T.size)
     found = fx.fit(block(v=0.001), fx.Record(T, {"drive": u}, {"mass.v": v}), free=["mass.v"])
     assert found.standard_errors["mass.v"] > 0.5 * NOISE
     assert found.uncertainty(fx.HAC()).ratio["mass.v"] == pytest.approx(1.0, abs=0.5)
 
 
-# -- what a user does wrong -------------------------------------------------------------------------------------------
+# -- what a user does wrong
+# -------------------------------------------------------------------------------------------
 
 
 def test_wrong_questions_get_a_sentence(sticking: fx.FoundMachine) -> None:
@@ -326,7 +425,11 @@ def test_wrong_questions_get_a_sentence(sticking: fx.FoundMachine) -> None:
 def test_a_number_that_does_nothing_has_no_profile() -> None:
     machine = block(parts={"other": fx.Mass(m=1.0)})
     v = clean(STICKING, block())
-    found = fx.fit(machine, fx.Record(T, {"drive": STICKING}, {"mass.v": v}), free=["friction.f_pos.F_Coulomb", "other.m"])
+    found = fx.fit(
+        machine,
+        fx.Record(T, {"drive": STICKING}, {"mass.v": v}),
+        free=["friction.f_pos.F_Coulomb", "other.m"],
+    )
     with pytest.raises(ValueError, match="do not tell other.m"):
         found.profile("other.m")
 

@@ -1,4 +1,6 @@
-"""A brake: free without normal force, engaging in motion and at rest, letting go, pressed by waves."""
+"""A brake: free without normal force, engaging in motion and at rest, letting go,
+pressed by waves.
+"""
 
 from typing import Any
 
@@ -27,7 +29,10 @@ def simulate(machine: fx.Mechanism) -> fx.Trajectory:
 
 
 def changes(run: fx.Trajectory) -> list[tuple[float, int]]:
-    return [(float(run.events.time[k]), int(run.events.mode_after[k])) for k in range(int(run.events.count))]
+    return [
+        (float(run.events.time[k]), int(run.events.mode_after[k]))
+        for k in range(int(run.events.count))
+    ]
 
 
 def ramp(begin: float, end: float) -> fx.Ramp:
@@ -57,7 +62,10 @@ def test_a_brake_without_fn_max_is_free_whatever_presses_on_it() -> None:
 def test_a_brake_engages_in_motion_when_its_normal_force_rises_above_0() -> None:
     run = simulate(braked(ramp(-1.0, 2.0), v=2.0))
     # From 1 s on v = 2 - 0.5*10*(t - 1)^2/2
-    assert changes(run) == [(pytest.approx(1.0, abs=1e-11), FORWARD), (pytest.approx(1 + np.sqrt(0.8), rel=1e-11), STUCK)]
+    assert changes(run) == [
+        (pytest.approx(1.0, abs=1e-11), FORWARD),
+        (pytest.approx(1 + np.sqrt(0.8), rel=1e-11), STUCK),
+    ]
     assert float(run["mass"].s[-1]) == pytest.approx(2.0 + 2.0 * np.sqrt(0.8) * 2 / 3, rel=1e-10)
     assert jnp.allclose(run["brake"].fn, 10.0 * (TIMES - 1.0))
 
@@ -95,12 +103,16 @@ def pressed_by_a_sine() -> fx.Trajectory:
     return simulate(braked(fx.Sine(f=1.0), v=3.0, load=2.0))
 
 
-def test_a_brake_pressed_by_a_sine_is_free_for_each_second_half(pressed_by_a_sine: fx.Trajectory) -> None:
+def test_a_brake_pressed_by_a_sine_is_free_for_each_second_half(
+    pressed_by_a_sine: fx.Trajectory,
+) -> None:
     expected = [(pytest.approx(0.5 * (k + 1), abs=1e-11), [FREE, FORWARD][k % 2]) for k in range(5)]
     assert changes(pressed_by_a_sine)[:5] == expected
 
 
-def test_a_brake_pressed_by_a_sine_takes_its_mean_from_the_speed(pressed_by_a_sine: fx.Trajectory) -> None:
+def test_a_brake_pressed_by_a_sine_takes_its_mean_from_the_speed(
+    pressed_by_a_sine: fx.Trajectory,
+) -> None:
     # The integral of 5*sin(2 pi t) over a half wave is 5/pi.
     at = [2, 4, 6, 8]
     expected = [3 + 1 - 5 / np.pi, 3 + 2 - 5 / np.pi, 3 + 3 - 10 / np.pi, 3 + 4 - 10 / np.pi]
@@ -110,7 +122,8 @@ def test_a_brake_pressed_by_a_sine_takes_its_mean_from_the_speed(pressed_by_a_si
 def test_a_brake_pressed_by_a_sine_holds_while_it_can() -> None:
     run = simulate(braked(fx.Sine(f=0.25), load=2.0))
     up = np.arcsin(2.0 / 5.5) * 2 / np.pi
-    # Too little force at first; the block then comes to rest, and breaks away where 5.5*sin(pi t/2) falls to 2.
+    # Too little force at first; the block then comes to rest, and breaks away where 5.5*sin(pi t/2)
+    # falls to 2.
     modes = [mode for _, mode in changes(run)]
     assert modes == [FORWARD, STUCK, FORWARD, FREE]
     assert changes(run)[2][0] == pytest.approx(2 - up, rel=1e-10)

@@ -1,4 +1,6 @@
-"""A law of its own for motion backward: named, replaced, shown, differentiated and energy-balanced like any other part."""
+"""A law of its own for motion backward: named, replaced, shown, differentiated and energy-balanced
+like any other part.
+"""
 
 from typing import Any
 
@@ -18,7 +20,9 @@ GAUSSIAN = fx.Stribeck(F_Coulomb=1.4, F_prop=0.1, F_Stribeck=0.6, fexp=3.0, expo
 TABLE = [[0, 1.6], [0.2, 1.1], [0.8, 1.3]]
 
 
-def block(f_pos: Any = STRIBECK, f_neg: Any = GAUSSIAN, peak: Any = 1.15, amplitude: Any = 3.0) -> fx.Mechanism:
+def block(
+    f_pos: Any = STRIBECK, f_neg: Any = GAUSSIAN, peak: Any = 1.15, amplitude: Any = 3.0
+) -> fx.Mechanism:
     return fx.Mechanism(
         mass=fx.Mass(m=1.0),
         friction=fx.SupportFriction("mass", f_pos=f_pos, f_neg=f_neg, peak=peak),
@@ -28,7 +32,14 @@ def block(f_pos: Any = STRIBECK, f_neg: Any = GAUSSIAN, peak: Any = 1.15, amplit
 
 def stopped() -> fx.Mechanism:
     mass = fx.MassWithStopAndFriction(
-        m=1.0, smin=-0.2, smax=0.2, F_prop=0.3, F_Coulomb=1.0, F_Stribeck=0.4, fexp=5.0, f_neg=fx.Coulomb(F_Coulomb=1.7, F_prop=0.1)
+        m=1.0,
+        smin=-0.2,
+        smax=0.2,
+        F_prop=0.3,
+        F_Coulomb=1.0,
+        F_Stribeck=0.4,
+        fexp=5.0,
+        f_neg=fx.Coulomb(F_Coulomb=1.7, F_prop=0.1),
     )
     return fx.Mechanism(mass=mass, drive=fx.Force("mass", fx.Sine(amplitude=4.0, f=0.7)))
 
@@ -42,7 +53,9 @@ def braked() -> fx.Mechanism:
         fn_max=2.0,
         f_normalized=fx.Ramp(offset=0.8, height=0.4, duration=3.0),
     )
-    return fx.Mechanism(mass=fx.Mass(m=1.0), brake=brake, drive=fx.Force("mass", fx.Sine(amplitude=3.0, f=0.7)))
+    return fx.Mechanism(
+        mass=fx.Mass(m=1.0), brake=brake, drive=fx.Force("mass", fx.Sine(amplitude=3.0, f=0.7))
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +68,9 @@ def braked() -> fx.Mechanism:
         (braked(), "brake.mu_neg", ["F_Coulomb", "F_prop"]),
     ],
 )
-def test_each_laws_parameters_are_chosen_by_path_together_or_alone(machine: fx.Mechanism, path: str, names: list[str]) -> None:
+def test_each_laws_parameters_are_chosen_by_path_together_or_alone(
+    machine: fx.Mechanism, path: str, names: list[str]
+) -> None:
     expected = {f"{path}.{name}" for name in names}
     assert expected <= {p.path for p in fx.parameters.select(machine, path)}
     assert expected <= {p.path for p in fx.parameters.select(machine)}
@@ -91,10 +106,14 @@ def test_a_run_shows_the_law_of_the_direction_of_motion_and_at_rest_that_of_the_
 
 
 @pytest.mark.parametrize("rate", [1.0, -1.0])
-def test_a_ramp_breaks_each_kind_of_contact_away_at_the_f0_max_of_its_direction(rate: float) -> None:
+def test_a_ramp_breaks_each_kind_of_contact_away_at_the_f0_max_of_its_direction(
+    rate: float,
+) -> None:
     ramp = fx.Force("mass", fx.Ramp(height=10 * rate, duration=10.0))
     supported = fx.Mechanism(mass=fx.Mass(m=1.0), friction=block()["friction"], drive=ramp)
-    pressed = fx.parameters.replace(braked(), {"brake.f_normalized.height": 0.0, "brake.f_normalized.offset": 1.0})
+    pressed = fx.parameters.replace(
+        braked(), {"brake.f_normalized.height": 0.0, "brake.f_normalized.offset": 1.0}
+    )
     pressed = fx.Mechanism(mass=fx.Mass(m=1.0), brake=pressed["brake"], drive=ramp)
     between = fx.Mechanism(mass=stopped()["mass"], drive=ramp)
     most = {
@@ -123,28 +142,51 @@ DIFFERENT: dict[str, tuple[fx.Mechanism, list[str]]] = {
             "drive.f.amplitude",
         ],
     ),
-    "a law and a table": (block(f_neg=TABLE), ["friction.f_pos.F_Coulomb", "friction.f_neg.f", "friction.peak"]),
+    "a law and a table": (
+        block(f_neg=TABLE),
+        ["friction.f_pos.F_Coulomb", "friction.f_neg.f", "friction.peak"],
+    ),
     "two tables of different length": (
         block(f_pos=[[0, 1.5], [1, 2.0]], f_neg=TABLE),
         ["friction.f_pos.f", "friction.f_neg.f", "friction.peak"],
     ),
     "between stops": (
         stopped(),
-        ["mass.F_Coulomb", "mass.F_prop", "mass.F_Stribeck", "mass.f_neg.F_Coulomb", "mass.f_neg.F_prop", "mass.m"],
+        [
+            "mass.F_Coulomb",
+            "mass.F_prop",
+            "mass.F_Stribeck",
+            "mass.f_neg.F_Coulomb",
+            "mass.f_neg.F_prop",
+            "mass.m",
+        ],
     ),
-    "a brake": (braked(), ["brake.mu_pos.F_Coulomb", "brake.mu_neg.F_Coulomb", "brake.mu_neg.F_prop", "brake.peak", "brake.fn_max"]),
+    "a brake": (
+        braked(),
+        [
+            "brake.mu_pos.F_Coulomb",
+            "brake.mu_neg.F_Coulomb",
+            "brake.mu_neg.F_prop",
+            "brake.peak",
+            "brake.fn_max",
+        ],
+    ),
 }
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_the_derivatives_by_the_parameters_of_both_laws_equal_central_differences(name: str) -> None:
+def test_the_derivatives_by_the_parameters_of_both_laws_equal_central_differences(
+    name: str,
+) -> None:
     machine, paths = DIFFERENT[name]
     ts = jnp.array([0.0, 0.5, 1.3, 1.9])
     plain = fx.simulate(machine, ts, TIGHT)
     count = int(plain.events.count)
     assert {FORWARD, BACKWARD} <= set(np.asarray(plain.events.mode_after[:count]).tolist())
     f = lambda x: outcome(rebuilt(machine, paths, x), ts, TIGHT, count)  # noqa: E731
-    slopes = assert_derivatives_agree(f, flat(machine, paths), step=1e-4, reverse=name == "between stops")
+    slopes = assert_derivatives_agree(
+        f, flat(machine, paths), step=1e-4, reverse=name == "between stops"
+    )
     assert np.all(np.max(np.abs(slopes), axis=0)[: len(paths)] > 0)  # each has its influence
 
 

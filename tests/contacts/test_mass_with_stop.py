@@ -9,11 +9,21 @@ import pytest
 import frictax as fx
 from machines import REFERENCE
 
-STUCK, FORWARD, BACKWARD, FREE = (int(m) for m in (fx.Mode.STUCK, fx.Mode.FORWARD, fx.Mode.BACKWARD, fx.Mode.FREE))
+STUCK, FORWARD, BACKWARD, FREE = (
+    int(m) for m in (fx.Mode.STUCK, fx.Mode.FORWARD, fx.Mode.BACKWARD, fx.Mode.FREE)
+)
 TIMES = jnp.linspace(0.0, 4.0, 17)
 
 
-def stopped(s: Any = 0.0, v: Any = 0.0, F: Any = 1.0, load: Any = 0.0, swing: Any = 0.0, L: Any = 0.0, **k: Any) -> fx.Mechanism:
+def stopped(
+    s: Any = 0.0,
+    v: Any = 0.0,
+    F: Any = 1.0,
+    load: Any = 0.0,
+    swing: Any = 0.0,
+    L: Any = 0.0,
+    **k: Any,
+) -> fx.Mechanism:
     """A mass of 1 kg with stops at -1 and 1 m, under the force load + swing*sin(pi t)."""
     k = {"smin": -1.0, "smax": 1.0, "F_prop": 0.0, "F_Stribeck": 0.0, "fexp": 1.0, **k}
     return fx.Mechanism(
@@ -27,7 +37,10 @@ def simulate(machine: fx.Mechanism, **options: Any) -> fx.Trajectory:
 
 
 def changes(run: fx.Trajectory) -> list[tuple[float, int]]:
-    return [(float(run.events.time[k]), int(run.events.mode_after[k])) for k in range(int(run.events.count))]
+    return [
+        (float(run.events.time[k]), int(run.events.mode_after[k]))
+        for k in range(int(run.events.count))
+    ]
 
 
 def test_breakaway_is_1_001_times_sliding_friction_as_in_modelica() -> None:
@@ -56,14 +69,25 @@ def test_a_frictionless_mass_bounces_between_the_stops_under_a_swinging_force() 
     run = fx.simulate(stopped(F=0.0, swing=40.0), jnp.linspace(0.0, 3.9, 17), REFERENCE)
     assert [mode for _, mode in changes(run)] == [STUCK, FREE, STUCK, FREE, STUCK, FREE, STUCK]
     # It leaves when the force changes sign.
-    assert [t for t, mode in changes(run) if mode == FREE] == pytest.approx([1.0, 2.0, 3.0], abs=1e-9)
+    assert [t for t, mode in changes(run) if mode == FREE] == pytest.approx(
+        [1.0, 2.0, 3.0], abs=1e-9
+    )
     assert float(jnp.max(jnp.abs(run["mass"].s))) <= 1.0
 
 
 def test_a_frictionless_mass_on_a_spring_that_only_just_reaches_its_stop_meets_it() -> None:
     machine = fx.Mechanism(
         wall=fx.Fixed(),
-        mass=fx.MassWithStopAndFriction(m=1.0, smin=-5.0, smax=1 - 1e-4, F_prop=0.0, F_Coulomb=0.0, F_Stribeck=0.0, fexp=0.0, v=1.0),
+        mass=fx.MassWithStopAndFriction(
+            m=1.0,
+            smin=-5.0,
+            smax=1 - 1e-4,
+            F_prop=0.0,
+            F_Coulomb=0.0,
+            F_Stribeck=0.0,
+            fexp=0.0,
+            v=1.0,
+        ),
         spring=fx.Spring("wall", "mass", c=1.0),
     )
     run = fx.simulate(machine, jnp.array([0.0, 4.0]), energy=True)
@@ -128,7 +152,9 @@ def test_a_mirrored_mass_moves_in_the_mirror() -> None:
     assert int(right.events.count) == int(left.events.count) >= 6
     assert jnp.allclose(right.events.time, left.events.time, atol=1e-11)
     for name in ("s", "v", "f", "sa", "mode", "stopped"):
-        assert jnp.allclose(getattr(right["mass"], name), -getattr(left["mass"], name), atol=1e-9), name
+        assert jnp.allclose(
+            getattr(right["mass"], name), -getattr(left["mass"], name), atol=1e-9
+        ), name
     assert np.any(np.asarray(right["mass"].stopped) != 0)
 
 
@@ -147,7 +173,15 @@ def test_start_values_are_free_between_the_stops() -> None:
 def test_a_law_of_its_own_for_motion_backward_holds_and_brakes_there_only() -> None:
     machine = lambda v: fx.Mechanism(  # noqa: E731
         mass=fx.MassWithStopAndFriction(
-            m=1.0, smin=-9, smax=9, F_prop=0.0, F_Coulomb=1.0, F_Stribeck=0.0, fexp=1.0, v=v, f_neg=fx.Coulomb(F_Coulomb=4.0)
+            m=1.0,
+            smin=-9,
+            smax=9,
+            F_prop=0.0,
+            F_Coulomb=1.0,
+            F_Stribeck=0.0,
+            fexp=1.0,
+            v=v,
+            f_neg=fx.Coulomb(F_Coulomb=4.0),
         )
     )
     forward, backward = (simulate(machine(v)) for v in (1.0, -1.0))

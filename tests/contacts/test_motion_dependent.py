@@ -1,4 +1,6 @@
-"""Normal forces that depend on the motion: closed forms, either side, energy, derivatives, wrong input."""
+"""Normal forces that depend on the motion: closed forms, either side, energy, derivatives, wrong
+input.
+"""
 
 from typing import Any
 
@@ -29,7 +31,11 @@ def carriage(k: float = 2.0, c: float = 30.0) -> fx.Mechanism:
         mass=fx.Mass(m=1.5, s=-0.4, v=2.0),
         spring=fx.Spring("wall", "mass", c=c),
         rail=fx.Brake(
-            "mass", mu_pos=fx.Coulomb(F_Coulomb=0.2, F_prop=0.01), peak=1.2, fn_max=2.0, f_normalized=fx.MotionDependent(Grows(k))
+            "mass",
+            mu_pos=fx.Coulomb(F_Coulomb=0.2, F_prop=0.01),
+            peak=1.2,
+            fn_max=2.0,
+            f_normalized=fx.MotionDependent(Grows(k)),
         ),
     )
 
@@ -53,7 +59,12 @@ def pressed_from_either_side(**changed: Any) -> fx.Mechanism:
 def test_a_rail_that_gets_rougher_stops_where_the_work_of_friction_is_the_kinetic_energy() -> None:
     machine = fx.Mechanism(
         mass=fx.Mass(m=2.0, v=3.0),
-        rail=fx.Brake("mass", mu_pos=[[0, 0.2]], fn_max=10.0, f_normalized=fx.MotionDependent(lambda t, s, v: 1 + s)),
+        rail=fx.Brake(
+            "mass",
+            mu_pos=[[0, 0.2]],
+            fn_max=10.0,
+            f_normalized=fx.MotionDependent(lambda t, s, v: 1 + s),
+        ),
     )
     run = fx.simulate(machine, jnp.array([0.0, 4.0]), TIGHT)
     # 2 (s + s^2/2) = 9
@@ -65,9 +76,17 @@ def test_a_rail_that_gets_rougher_stops_where_the_work_of_friction_is_the_kineti
 def test_a_guide_pressed_from_either_side_stops_a_spring_as_two_quadratic_forms_say() -> None:
     # Between turns the energy 10*s^2 falls by the work of friction, 0.3*8*s^2/2 each way.
     run = fx.simulate(pressed_from_either_side(), jnp.array([0.0, 0.01, 3.0]), TIGHT, energy=True)
-    turns = [float(t) for t, part, after in zip(run.events.time, run.events.part, run.events.mode_after, strict=True) if after in (-1, 1)]
+    turns = [
+        float(t)
+        for t, part, after in zip(
+            run.events.time, run.events.part, run.events.mode_after, strict=True
+        )
+        if after in (-1, 1)
+    ]
     assert len(turns) >= 4
-    at = np.asarray(fx.simulate(pressed_from_either_side(), jnp.asarray([0.0, *turns]), TIGHT)["mass"].s[1:])
+    at = np.asarray(
+        fx.simulate(pressed_from_either_side(), jnp.asarray([0.0, *turns]), TIGHT)["mass"].s[1:]
+    )
     # From turn s0 to the middle 10 s0^2 - 1.2 s0^2, from there to the turn s1: 10 s1^2 + 1.2 s1^2.
     assert np.max(np.abs(np.abs(at[1:] / at[:-1]) - np.sqrt((10.0 - 1.2) / (10.0 + 1.2)))) < 1e-8
     assert jnp.max(jnp.abs(run.energy.balance)) < 1e-9
@@ -78,7 +97,12 @@ def test_one_that_lifts_off_is_free_and_engages_again() -> None:
         wall=fx.Fixed(),
         mass=fx.Mass(m=1.0, s=0.5),
         spring=fx.Spring("wall", "mass", c=20.0),
-        pad=fx.Brake("mass", mu_pos=[[0, 0.3]], fn_max=4.0, f_normalized=fx.MotionDependent(lambda t, s, v: s)),
+        pad=fx.Brake(
+            "mass",
+            mu_pos=[[0, 0.3]],
+            fn_max=4.0,
+            f_normalized=fx.MotionDependent(lambda t, s, v: s),
+        ),
     )
     run = fx.simulate(machine, jnp.linspace(0.0, 2.0, 201), TIGHT, energy=True)
     s, free = np.asarray(run["mass"].s), np.asarray(run["pad"].free)
@@ -93,7 +117,13 @@ def test_a_clutch_is_pressed_by_its_relative_motion() -> None:
     machine = fx.Mechanism(
         a=fx.Inertia(J=1.0),
         b=fx.Inertia(J=1.0, w=4.0),
-        clutch=fx.Clutch("a", "b", mu_pos=[[0, 0.5]], fn_max=2.0, f_normalized=fx.MotionDependent(lambda t, phi, w: 1 + 0.5 * w)),
+        clutch=fx.Clutch(
+            "a",
+            "b",
+            mu_pos=[[0, 0.5]],
+            fn_max=2.0,
+            f_normalized=fx.MotionDependent(lambda t, phi, w: 1 + 0.5 * w),
+        ),
     )
     run = fx.simulate(machine, jnp.array([0.0, 0.3, 3.0]), TIGHT)
     # d(w_rel)/dt = -2*(1 + w_rel/2)
@@ -104,10 +134,15 @@ def test_a_clutch_is_pressed_by_its_relative_motion() -> None:
 @pytest.mark.parametrize("name", ["one side", "either side"])
 def test_derivatives_equal_central_differences(name: str) -> None:
     if name == "one side":
-        rail = [f"rail.{name}" for name in ("fn_max", "peak", "mu_pos.F_Coulomb", "f_normalized.f.k")]
+        rail = [
+            f"rail.{name}" for name in ("fn_max", "peak", "mu_pos.F_Coulomb", "f_normalized.f.k")
+        ]
         machine, paths = carriage(), ["mass.m", "mass.v", "spring.c", *rail]
     else:
-        machine, paths = pressed_from_either_side(), ["mass.m", "mass.s", "spring.c", "guide.fn_max", "guide.mu_pos.F_Coulomb"]
+        machine, paths = (
+            pressed_from_either_side(),
+            ["mass.m", "mass.s", "spring.c", "guide.fn_max", "guide.mu_pos.F_Coulomb"],
+        )
     ts = jnp.array([0.0, 0.33, 1.01, 2.0])
     count = int(fx.simulate(machine, ts, TIGHT).events.count)
     assert count >= 2
@@ -118,17 +153,27 @@ def test_derivatives_equal_central_differences(name: str) -> None:
 @pytest.mark.parametrize("build", [carriage, pressed_from_either_side])
 def test_a_walk_on_samples_is_the_adaptive_one(build: Any) -> None:
     ts = jnp.linspace(0.0, 3.0, 6001)
-    fine, coarse = fx.simulate(build(), ts[jnp.array([0, -1])], TIGHT), fx.simulate(build(), ts, fx.OnSamples())
+    fine, coarse = (
+        fx.simulate(build(), ts[jnp.array([0, -1])], TIGHT),
+        fx.simulate(build(), ts, fx.OnSamples()),
+    )
     assert int(coarse.events.count) == int(fine.events.count)
     assert jnp.max(jnp.abs(coarse.ys[-1] - fine.ys[-1])) < 1e-7
 
 
 def test_it_presses_brakes_and_clutches_and_nothing_else() -> None:
-    with pytest.raises(ValueError, match="`f` of 'push' must be a signal over time, got a `MotionDependent`"):
-        fx.Mechanism(mass=fx.Mass(m=1.0), push=fx.Force("mass", fx.MotionDependent(lambda t, s, v: s)))
+    with pytest.raises(
+        ValueError, match="`f` of 'push' must be a signal over time, got a `MotionDependent`"
+    ):
+        fx.Mechanism(
+            mass=fx.Mass(m=1.0), push=fx.Force("mass", fx.MotionDependent(lambda t, s, v: s))
+        )
 
 
-@pytest.mark.parametrize(("f", "sentence"), [(lambda t: t, "must be a function f"), (lambda t, s, v: (s, v), "must give one number")])
+@pytest.mark.parametrize(
+    ("f", "sentence"),
+    [(lambda t: t, "must be a function f"), (lambda t, s, v: (s, v), "must give one number")],
+)
 def test_another_function_is_named(f: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         fx.MotionDependent(f)

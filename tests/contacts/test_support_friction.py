@@ -14,11 +14,21 @@ STUCK, FORWARD, BACKWARD = int(fx.Mode.STUCK), int(fx.Mode.FORWARD), int(fx.Mode
 TIMES = jnp.linspace(0.0, 4.0, 9)
 
 
-def block(m: Any = 1.0, v: Any = 0.0, F: Any = 2.0, F_neg: Any = 2.0, peak: Any = 1.0, load: Any = 0.0, rate: Any = 0.0) -> fx.Mechanism:
+def block(
+    m: Any = 1.0,
+    v: Any = 0.0,
+    F: Any = 2.0,
+    F_neg: Any = 2.0,
+    peak: Any = 1.0,
+    load: Any = 0.0,
+    rate: Any = 0.0,
+) -> fx.Mechanism:
     """A block under the force load + rate*t."""
     return fx.Mechanism(
         mass=fx.Mass(m=m, v=v),
-        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=F), f_neg=fx.Coulomb(F_Coulomb=F_neg), peak=peak),
+        friction=fx.SupportFriction(
+            "mass", f_pos=fx.Coulomb(F_Coulomb=F), f_neg=fx.Coulomb(F_Coulomb=F_neg), peak=peak
+        ),
         drive=fx.Force("mass", fx.Ramp(offset=load, height=10 * rate, duration=10.0)),
     )
 
@@ -28,7 +38,10 @@ def simulate(machine: fx.Mechanism) -> fx.Trajectory:
 
 
 def changes(run: fx.Trajectory) -> list[tuple[float, int]]:
-    return [(float(run.events.time[k]), int(run.events.mode_after[k])) for k in range(int(run.events.count))]
+    return [
+        (float(run.events.time[k]), int(run.events.mode_after[k]))
+        for k in range(int(run.events.count))
+    ]
 
 
 @pytest.mark.parametrize(("m", "v", "F"), [(1.0, 1.0, 2.0), (2.5, 3.0, 4.0), (0.1, 0.02, 5.0)])
@@ -40,7 +53,9 @@ def test_a_block_coasts_to_rest_in_v0_squared_over_2a(m: float, v: float, F: flo
 
 
 @pytest.mark.parametrize(("peak", "F", "rate"), [(1.0, 2.0, 1.0), (1.1, 3.0, 2.0), (1.5, 0.5, 0.3)])
-def test_breakaway_time_of_a_ramp_is_f0_max_over_its_rate(peak: float, F: float, rate: float) -> None:
+def test_breakaway_time_of_a_ramp_is_f0_max_over_its_rate(
+    peak: float, F: float, rate: float
+) -> None:
     run = simulate(block(F=F, peak=peak, rate=rate))
     assert changes(run) == [(pytest.approx(peak * F / rate, rel=1e-12), FORWARD)]
 
@@ -60,7 +75,7 @@ def test_a_block_stops_sooner_in_the_direction_of_more_friction() -> None:
     assert float(backward["mass"].s[-1]) == pytest.approx(-0.125, rel=1e-11)
 
 
-def test_a_load_below_f0_max_holds_a_block_at_rest_and_one_above_f0_keeps_a_moving_one_moving() -> None:
+def test_a_load_below_f0_max_holds_a_block_at_rest_and_one_above_f0_keeps_a_moving_one_moving():
     at_rest, moving = (simulate(block(v=v, F=2.0, peak=1.5, load=2.5)) for v in (0.0, 1e-3))
     assert changes(at_rest) == []
     assert jnp.all(at_rest["mass"].s == 0.0)
@@ -94,11 +109,16 @@ def test_sa_continues_the_holding_force_by_the_acceleration(peak: float, F_neg: 
     assert not jnp.any(f.free)
 
 
-# -- on a spring ------------------------------------------------------------------------------------------------------
+# -- on a spring
+# --------------------------------------------------------------------------------------------------
 
 
-def oscillator(F: Any = 0.7, F_neg: Any = 0.7, peak: Any = 1.0, s: Any = 1.0, v: Any = 0.0, load: Any = 0.0) -> fx.Mechanism:
-    stribeck = lambda most: fx.Stribeck(F_prop=0.0, F_Coulomb=most, F_Stribeck=0.0, fexp=1.0)  # noqa: E731
+def oscillator(
+    F: Any = 0.7, F_neg: Any = 0.7, peak: Any = 1.0, s: Any = 1.0, v: Any = 0.0, load: Any = 0.0
+) -> fx.Mechanism:
+    def stribeck(most):
+        return fx.Stribeck(F_prop=0.0, F_Coulomb=most, F_Stribeck=0.0, fexp=1.0)
+
     return fx.Mechanism(
         wall=fx.Fixed(),
         mass=fx.Mass(m=1.0, s=s, v=v),
@@ -108,14 +128,16 @@ def oscillator(F: Any = 0.7, F_neg: Any = 0.7, peak: Any = 1.0, s: Any = 1.0, v:
     )
 
 
-def test_a_mass_on_a_spring_loses_2F_over_c_of_amplitude_each_half_swing_and_stops_inside_the_dead_band() -> None:
+def test_a_mass_on_a_spring_loses_2F_over_c_each_half_swing_and_stops_inside_the_dead_band():
     F, c, m = 0.7, 10.0, 1.0
     half = np.pi * np.sqrt(m / c)
     run = fx.simulate(oscillator(F), jnp.asarray([*(half * np.arange(8)), 10.0]), REFERENCE)
     turning = (1.0 - 2 * F / c * np.arange(8)) * (-1.0) ** np.arange(8)
     assert np.allclose(run["mass"].s[:8], turning, atol=1e-9)
     modes = [-1, 1, -1, 1, -1, 1, -1, 0]
-    assert changes(run) == [(pytest.approx(half * k, abs=1e-9), mode) for k, mode in enumerate(modes)]
+    assert changes(run) == [
+        (pytest.approx(half * k, abs=1e-9), mode) for k, mode in enumerate(modes)
+    ]
     # 0.02 m is left, less than the F/c = 0.07 m that friction holds.
     assert float(run["mass"].s[-1]) == pytest.approx(-0.02, abs=1e-9)
     assert abs(float(run["friction"].sa[-1])) < F
@@ -128,18 +150,25 @@ def mirrored(run: fx.Trajectory) -> tuple[Any, ...]:
 
 def test_a_mirrored_machine_moves_in_the_mirror() -> None:
     ts = jnp.linspace(0.0, 6.0, 61)
-    right = fx.simulate(oscillator(F=0.7, F_neg=1.3, peak=1.2, s=0.4, v=1.0, load=6.0), ts, REFERENCE)
-    left = fx.simulate(oscillator(F=1.3, F_neg=0.7, peak=1.2, s=-0.4, v=-1.0, load=-6.0), ts, REFERENCE)
+    right = fx.simulate(
+        oscillator(F=0.7, F_neg=1.3, peak=1.2, s=0.4, v=1.0, load=6.0), ts, REFERENCE
+    )
+    left = fx.simulate(
+        oscillator(F=1.3, F_neg=0.7, peak=1.2, s=-0.4, v=-1.0, load=-6.0), ts, REFERENCE
+    )
     assert int(right.events.count) == int(left.events.count) >= 4
     assert {STUCK, FORWARD, BACKWARD} == set(np.asarray(right["friction"].mode).tolist())
     assert jnp.allclose(right.events.time, left.events.time, atol=1e-12)
     for a, b in zip(mirrored(right), mirrored(left), strict=True):
         assert jnp.allclose(a, -b, atol=1e-10)
     for name in ("f0", "f0_max", "lossPower", "locked"):
-        assert jnp.allclose(getattr(right["friction"], name), getattr(left["friction"], name), atol=1e-10)
+        assert jnp.allclose(
+            getattr(right["friction"], name), getattr(left["friction"], name), atol=1e-10
+        )
 
 
-# -- tables and supports ----------------------------------------------------------------------------------------------
+# -- tables and supports
+# ----------------------------------------------------------------------------------------------
 
 
 def coasting(f_pos: Any, v: float, support: str | None = None) -> fx.Mechanism:
@@ -151,7 +180,9 @@ def coasting(f_pos: Any, v: float, support: str | None = None) -> fx.Mechanism:
 
 
 def test_coasting_through_the_corner_of_a_table_has_its_closed_form() -> None:
-    run = fx.simulate(coasting([[0, 2], [1, 1], [2, 1]], v=2.0), jnp.array([0.0, 0.5, 1.0, 3.0]), REFERENCE)
+    run = fx.simulate(
+        coasting([[0, 2], [1, 1], [2, 1]], v=2.0), jnp.array([0.0, 0.5, 1.0, 3.0]), REFERENCE
+    )
     # One second at 1 m/s2 down to the corner; then 2 - v grows as exp(t - 1) until v = 0.
     assert changes(run) == [(pytest.approx(1 + np.log(2), rel=1e-11), STUCK)]
     assert float(run["mass"].v[2]) == pytest.approx(1.0, abs=1e-9)
@@ -170,7 +201,9 @@ def test_friction_that_is_0_at_rest_holds_nothing() -> None:
 
 def test_the_support_is_where_s_is_measured_from() -> None:
     ts = jnp.array([0.0, 0.5])
-    grounded, supported = (fx.simulate(coasting([[0, 2.0]], 1.0, support), ts) for support in (None, "housing"))
+    grounded, supported = (
+        fx.simulate(coasting([[0, 2.0]], 1.0, support), ts) for support in (None, "housing")
+    )
     assert jnp.allclose(grounded["friction"].s, grounded["mass"].s + 0.2)  # at its flange_b
     assert jnp.allclose(supported["friction"].s, grounded["friction"].s - 0.3)
     assert jnp.array_equal(supported["mass"].s, grounded["mass"].s)

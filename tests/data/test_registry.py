@@ -1,4 +1,6 @@
-"""Public records: found in the given folder, fetched from their home, and never taken when damaged."""
+"""Public records: found in the given folder, fetched from their home, and never taken
+when damaged.
+"""
 
 import dataclasses
 import hashlib
@@ -41,9 +43,14 @@ def home(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 
 @pytest.fixture
-def machine(home: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublicRecord:
+def machine(
+    home: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> PublicRecord:
     """A record in the registry whose home is the server, and an empty cache."""
-    files = tuple(PublicFile(n, home[1] + n, len(c), hashlib.sha256(c).hexdigest()) for n, c in CONTENT.items())
+    files = tuple(
+        PublicFile(n, home[1] + n, len(c), hashlib.sha256(c).hexdigest())
+        for n, c in CONTENT.items()
+    )
     record = PublicRecord("machine", "A machine", "Somebody, 2026", "MIT", "example.org", files)
     monkeypatch.setattr(registry, "records", lambda: {"machine": record})
     monkeypatch.setattr(data, "records", lambda: {"machine": record})
@@ -55,8 +62,13 @@ def machine(home: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPa
     return record
 
 
-def test_what_is_fetched_is_there_once_and_for_all(machine: PublicRecord, home: tuple[Path, str], tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"'machine' cannot be used: it is not here.*frictax data fetch machine"):
+def test_what_is_fetched_is_there_once_and_for_all(
+    machine: PublicRecord, home: tuple[Path, str], tmp_path: Path
+) -> None:
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"'machine' cannot be used: it is not here.*frictax data fetch machine",
+    ):
         data.path("machine")
     told: list[tuple[int, int]] = []
     folder = data.fetch("machine", tell=lambda done, whole: told.append((done, whole)))
@@ -68,16 +80,21 @@ def test_what_is_fetched_is_there_once_and_for_all(machine: PublicRecord, home: 
     assert data.fetch("machine") == folder  # without a look at its home
 
 
-def test_the_named_folder_comes_first(machine: PublicRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_named_folder_comes_first(
+    machine: PublicRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data.fetch("machine")
     given = data.fetch("machine", tmp_path / "given")
     monkeypatch.setenv("FRICTAX_DATA", str(tmp_path / "given"))
     assert data.path("machine") == given
     (given / "a.csv").unlink()
-    assert data.path("machine") == tmp_path / "cache" / "machine"  # a folder without all files is passed over
+    # a folder without all files is passed over
+    assert data.path("machine") == tmp_path / "cache" / "machine"
 
 
-def test_what_is_damaged_on_the_way_is_not_kept(machine: PublicRecord, home: tuple[Path, str], tmp_path: Path) -> None:
+def test_what_is_damaged_on_the_way_is_not_kept(
+    machine: PublicRecord, home: tuple[Path, str], tmp_path: Path
+) -> None:
     (home[0] / "raw" / "b.csv").write_bytes(CONTENT["raw/b.csv"][:-5])
     with pytest.raises(ValueError, match="not the file that was published as machine/raw/b.csv"):
         data.fetch("machine")
@@ -92,19 +109,31 @@ def test_what_is_damaged_on_the_way_is_not_kept(machine: PublicRecord, home: tup
 def test_what_was_damaged_later_is_told_and_fetched_again(machine: PublicRecord) -> None:
     folder = data.fetch("machine")
     (folder / "a.csv").write_bytes(b"t,x\n0,9\n")
-    with pytest.raises(ValueError, match=r"is damaged: .*a\.csv is not the file that was published"):
+    with pytest.raises(
+        ValueError, match=r"is damaged: .*a\.csv is not the file that was published"
+    ):
         data.path("machine")
     assert data.fetch("machine") == data.path("machine")
     assert (folder / "a.csv").read_bytes() == CONTENT["a.csv"]
 
 
-def test_no_connection_and_no_such_file_are_told(machine: PublicRecord, home: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_connection_and_no_such_file_are_told(
+    machine: PublicRecord, home: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (home[0] / "a.csv").unlink()
-    with pytest.raises(OSError, match=r"a\.csv was not found \(404\). Look at its home, example.org"):
+    with pytest.raises(
+        OSError, match=r"a\.csv was not found \(404\). Look at its home, example.org"
+    ):
         data.fetch("machine")
-    away = tuple(dataclasses.replace(f, address="http://127.0.0.1:9/" + f.path) for f in machine.files)
-    monkeypatch.setattr(registry, "records", lambda: {"machine": dataclasses.replace(machine, files=away)})
-    with pytest.raises(OSError, match=r"127\.0\.0\.1:9 cannot be reached, so that machine/a\.csv was not fetched"):
+    away = tuple(
+        dataclasses.replace(f, address="http://127.0.0.1:9/" + f.path) for f in machine.files
+    )
+    monkeypatch.setattr(
+        registry, "records", lambda: {"machine": dataclasses.replace(machine, files=away)}
+    )
+    with pytest.raises(
+        OSError, match=r"127\.0\.0\.1:9 cannot be reached, so that machine/a\.csv was not fetched"
+    ):
         data.fetch("machine")
 
 
@@ -127,7 +156,9 @@ def test_an_interrupted_fetch_leaves_no_half_file(machine: PublicRecord, tmp_pat
     assert data.fetch("machine") == data.path("machine")
 
 
-def test_the_command_line_lists_fetches_and_tells_what_is_wrong(machine: PublicRecord, tmp_path: Path) -> None:
+def test_the_command_line_lists_fetches_and_tells_what_is_wrong(
+    machine: PublicRecord, tmp_path: Path
+) -> None:
     run = CliRunner()
     listed = run.invoke(app, ["data", "list"])
     assert listed.exit_code == 0
@@ -140,11 +171,19 @@ def test_the_command_line_lists_fetches_and_tells_what_is_wrong(machine: PublicR
     assert "frictax data fetch machine" in missing.output
     wrong = run.invoke(app, ["data", "path", "machin"])
     assert wrong.exit_code == 1
-    assert "There is no public record 'machin'. Did you mean 'machine'? There are: machine." in wrong.output
+    assert (
+        "There is no public record 'machin'. Did you mean 'machine'? There are: machine."
+        in wrong.output
+    )
 
 
 def test_the_registry_names_source_licence_and_files_of_each_record() -> None:
-    assert list(data.records()) == ["emps", "presliding_tribometer", "screw_drives", "xl330_pendulum"]
+    assert list(data.records()) == [
+        "emps",
+        "presliding_tribometer",
+        "screw_drives",
+        "xl330_pendulum",
+    ]
     for record in data.records().values():
         assert record.title and record.citation and record.licence and record.home  # noqa: PT018
         assert len({file.path for file in record.files}) == len(record.files)
@@ -160,4 +199,6 @@ def test_records_beside_the_project_are_those_of_the_registry(data_folder: Path)
     for name, record in data.records().items():
         assert record.missing(data_folder / name) == []
         assert record.damaged(data_folder / name) == []
-        assert sum((data_folder / name / f.path).stat().st_size for f in record.files) == record.bytes
+        assert (
+            sum((data_folder / name / f.path).stat().st_size for f in record.files) == record.bytes
+        )

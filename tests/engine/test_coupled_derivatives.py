@@ -1,4 +1,6 @@
-"""Derivatives of states and event times where contacts lock against each other: forward = reverse = central differences."""
+"""Derivatives of states and event times where contacts lock against each other: forward = reverse =
+central differences.
+"""
 
 from collections.abc import Callable
 
@@ -9,7 +11,14 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from checks import assert_derivatives_agree, central_differences, flat, outcome, rebuilt, value_and_jacobian
+from checks import (
+    assert_derivatives_agree,
+    central_differences,
+    flat,
+    outcome,
+    rebuilt,
+    value_and_jacobian,
+)
 from machines import (
     TIGHT,
     lossy_gear,
@@ -34,13 +43,19 @@ PATHS = [
 def test_coupled_clutches_by_every_mu_peak_fn_max_inertia_stiffness_and_start() -> None:
     machine, ts = sprung_clutches(), jnp.array([0.0, 3.0])
     events = fx.simulate(machine, ts, TIGHT).events
-    away = [(int(c), int(e)) for e, c in enumerate(events.part) if e < events.count and events.mode_before[e] == fx.Mode.STUCK]
+    away = [
+        (int(c), int(e))
+        for e, c in enumerate(events.part)
+        if e < events.count and events.mode_before[e] == fx.Mode.STUCK
+    ]
     assert {c for c, _ in away} == {0, 1, 2}  # each breaks away
     f = lambda x: outcome(rebuilt(machine, PATHS, x), ts, TIGHT, int(events.count))  # noqa: E731
     x = flat(machine, PATHS)
     jacobian = assert_derivatives_agree(f, x, step=1e-4, optimised=True)
     alone = fx.Adaptive(rtol=TIGHT.rtol, atol=TIGHT.atol, adjoint=diffrax.ForwardMode())
-    forward = jax.jit(jax.jacfwd(lambda x: outcome(rebuilt(machine, PATHS, x), ts, alone, int(events.count))))(x)
+    forward = jax.jit(
+        jax.jacfwd(lambda x: outcome(rebuilt(machine, PATHS, x), ts, alone, int(events.count)))
+    )(x)
     assert np.max(np.abs(np.asarray(forward) - jacobian)) <= 1e-12 * np.max(np.abs(jacobian))
     times = jacobian[8:]
     for c, e in away:
@@ -52,32 +67,79 @@ def test_coupled_clutches_by_every_mu_peak_fn_max_inertia_stiffness_and_start() 
     ("build", "end", "events", "paths"),
     [
         pytest.param(
-            two_brakes_on_one_mass, 2.5, 8,
-            ["mass.m", "guide.f_pos.F_Coulomb", "guide.f_pos.F_Stribeck", "guide.peak", "brake.mu_pos.f", "brake.peak", "brake.fn_max"],
+            two_brakes_on_one_mass,
+            2.5,
+            8,
+            [
+                "mass.m",
+                "guide.f_pos.F_Coulomb",
+                "guide.f_pos.F_Stribeck",
+                "guide.peak",
+                "brake.mu_pos.f",
+                "brake.peak",
+                "brake.fn_max",
+            ],
             id="two brakes hold one mass",
         ),
         pytest.param(
-            mass_on_a_belt, 6.0, 10,
-            ["mass.m", "friction.f_pos.F_Coulomb", "friction.peak", "guide.f_pos.F_Coulomb", "spring.c", "drive.s.amplitude", "drive.s.f"],
+            mass_on_a_belt,
+            6.0,
+            10,
+            [
+                "mass.m",
+                "friction.f_pos.F_Coulomb",
+                "friction.peak",
+                "guide.f_pos.F_Coulomb",
+                "spring.c",
+                "drive.s.amplitude",
+                "drive.s.f",
+            ],
             id="belt",
         ),
         pytest.param(
-            planetary_gearbox, 3.0, 3,
-            ["sun.J", "carrier.J", "ring.J", "planetary.ratio", "shaft.c", "brake.mu_pos.f", "brake.f_normalized.startTime"],
+            planetary_gearbox,
+            3.0,
+            3,
+            [
+                "sun.J",
+                "carrier.J",
+                "ring.J",
+                "planetary.ratio",
+                "shaft.c",
+                "brake.mu_pos.f",
+                "brake.f_normalized.startTime",
+            ],
             id="planetary gear",
         ),
         pytest.param(
-            lossy_gear, 0.5, 5,
-            ["Inertia1.J", "Inertia2.J", "gear.ratio", "gear.eta_mf1", "gear.eta_mf2", "torque1.tau.amplitude"],
+            lossy_gear,
+            0.5,
+            5,
+            [
+                "Inertia1.J",
+                "Inertia2.J",
+                "gear.ratio",
+                "gear.eta_mf1",
+                "gear.eta_mf2",
+                "torque1.tau.amplitude",
+            ],
             id="lossy gear",
         ),
         pytest.param(
-            one_way_clutch, 1.4, 7,
-            ["inertiaIn.J", "inertiaOut.J", "oneWayClutch.mu_pos.f", "oneWayClutch.fn_max", "torque.tau.amplitude"],
+            one_way_clutch,
+            1.4,
+            7,
+            [
+                "inertiaIn.J",
+                "inertiaOut.J",
+                "oneWayClutch.mu_pos.f",
+                "oneWayClutch.fn_max",
+                "torque.tau.amplitude",
+            ],
             id="freewheel",
         ),
     ],
-)  # fmt: skip
+)
 def test_by_the_parameters_of_belts_gears_and_freewheels(
     build: Callable[[], fx.Mechanism], end: float, events: int, paths: list[str]
 ) -> None:
@@ -85,7 +147,10 @@ def test_by_the_parameters_of_belts_gears_and_freewheels(
     f = lambda x: outcome(rebuilt(machine, paths, x), ts, TIGHT, events)  # noqa: E731
     x = flat(machine, paths)
     both = value_and_jacobian(f)
-    forward, differences = np.asarray(both(x)[1]), central_differences(lambda x: both(x)[0], x, 1e-4)
+    forward, differences = (
+        np.asarray(both(x)[1]),
+        central_differences(lambda x: both(x)[0], x, 1e-4),
+    )
     scale = np.maximum(np.max(np.abs(forward), axis=0, keepdims=True), 1e-3)
     assert np.all(np.isfinite(f(x)))
     assert np.max(np.abs(forward - differences) / scale) <= 1e-6

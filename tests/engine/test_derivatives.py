@@ -1,4 +1,6 @@
-"""The derivatives of runs through breakaway, sticking, stops and switches: forward = reverse = central differences."""
+"""The derivatives of runs through breakaway, sticking, stops and switches: forward = reverse =
+central differences.
+"""
 
 from typing import Any
 
@@ -9,7 +11,17 @@ import pytest
 
 import frictax as fx
 from checks import assert_derivatives_agree, flat, outcome, rebuilt
-from machines import TIGHT, braked_twice, pulsed_brake, spring_pendulum, stick_slip, stop1, stop2, supported_mass, two_blocks
+from machines import (
+    TIGHT,
+    braked_twice,
+    pulsed_brake,
+    spring_pendulum,
+    stick_slip,
+    stop1,
+    stop2,
+    supported_mass,
+    two_blocks,
+)
 
 STRIBECK = ("F_prop", "F_Coulomb", "F_Stribeck", "fexp")
 
@@ -18,17 +30,34 @@ CASES = {
     "block through stick and slip": (
         lambda: stick_slip(peak=1.05),
         2.3,
-        ["mass.m", "mass.s", *[f"friction.f_pos.{p}" for p in STRIBECK], "friction.peak", "drive.f.amplitude", "drive.f.f"],
+        [
+            "mass.m",
+            "mass.s",
+            *[f"friction.f_pos.{p}" for p in STRIBECK],
+            "friction.peak",
+            "drive.f.amplitude",
+            "drive.f.f",
+        ],
     ),
     "mass with stops far away, driven": (
         stop1,
         5.0,
-        [*[f"stop1.{p}" for p in ("m", "s", *STRIBECK)], "drive.f.amplitude", "drive.f.f", "drive.f.phase"],
+        [
+            *[f"stop1.{p}" for p in ("m", "s", *STRIBECK)],
+            "drive.f.amplitude",
+            "drive.f.f",
+            "drive.f.phase",
+        ],
     ),
     "mass that meets its stop": (
         stop2,
         1.2,
-        [*[f"stop2.{p}" for p in ("m", "s", "v", "smin", *STRIBECK)], "spring.c", "spring.s_rel0", "wall.s0"],
+        [
+            *[f"stop2.{p}" for p in ("m", "s", "v", "smin", *STRIBECK)],
+            "spring.c",
+            "spring.s_rel0",
+            "wall.s0",
+        ],
     ),
     "support friction by table": (
         lambda: supported_mass(peak=1.05),
@@ -38,9 +67,21 @@ CASES = {
     "brake on at a switching time": (
         braked_twice,
         1.5,
-        ["mass1.m", "mass1.v", "brake.mu_pos.f", "brake.fn_max", "brake.cgeo", "brake.peak", "brake.f_normalized.startTime"],
+        [
+            "mass1.m",
+            "mass1.v",
+            "brake.mu_pos.f",
+            "brake.fn_max",
+            "brake.cgeo",
+            "brake.peak",
+            "brake.f_normalized.startTime",
+        ],
     ),
-    "spring pendulum that sticks": (spring_pendulum, 10.0, [*[f"mass.{p}" for p in ("m", "s", *STRIBECK)], "spring.c"]),
+    "spring pendulum that sticks": (
+        spring_pendulum,
+        10.0,
+        [*[f"mass.{p}" for p in ("m", "s", *STRIBECK)], "spring.c"],
+    ),
     "spring pendulum that meets a stop": (
         lambda: spring_pendulum(smax=1.2),
         10.0,
@@ -65,7 +106,16 @@ CASES = {
     "brake pressed by ramps": (
         pulsed_brake,
         2.3,
-        ["mass.m", "mass.s", "spring.c", "brake.mu_pos.f", "brake.peak", "brake.fn_max", "brake.f_normalized.startTime", "pull.f.k"],
+        [
+            "mass.m",
+            "mass.s",
+            "spring.c",
+            "brake.mu_pos.f",
+            "brake.peak",
+            "brake.fn_max",
+            "brake.f_normalized.startTime",
+            "pull.f.k",
+        ],
     ),
 }
 
@@ -84,8 +134,11 @@ def test_derivatives_of_states_and_event_times_equal_central_differences(name: s
     ts = jnp.asarray(ts[np.concatenate([[True], np.diff(ts) > 1e-9])])
     x = flat(machine, paths)
     f = lambda vector: outcome(rebuilt(machine, paths, vector), ts, TIGHT, count)  # noqa: E731
-    # A parameter must not move an event past a sample: 1e-4 of it moves an event by less than the 1e-3 s above.
-    assert_derivatives_agree(f, x, step=1e-4, optimised=name in ("support friction by table", "brake pressed by ramps"))
+    # A parameter must not move an event past a sample: 1e-4 of it moves an event by less than the
+    # 1e-3 s above.
+    assert_derivatives_agree(
+        f, x, step=1e-4, optimised=name in ("support friction by table", "brake pressed by ramps")
+    )
 
 
 def test_a_start_velocity_that_friction_stops_at_once_has_no_influence() -> None:
@@ -101,20 +154,26 @@ def test_the_derivative_by_the_sample_time_is_the_velocity() -> None:
     positions = jax.jit(lambda ts: fx.simulate(machine, ts, TIGHT)["mass"].s)
     ts = jnp.linspace(0.0, 1.0, 6)
     slope = jax.jacfwd(positions)(ts)
-    assert jnp.allclose(jnp.diag(slope)[1:], fx.simulate(machine, ts, TIGHT)["mass"].v[1:], atol=1e-9)
+    assert jnp.allclose(
+        jnp.diag(slope)[1:], fx.simulate(machine, ts, TIGHT)["mass"].v[1:], atol=1e-9
+    )
     backward = jax.jacrev(positions)(ts)
     assert jnp.allclose(slope, backward, atol=1e-10)
 
 
 def test_a_second_derivative_is_refused_and_not_wrong() -> None:
-    f = lambda F: fx.simulate(stick_slip(F_Coulomb=F), jnp.array([0.0, 1.0]))["mass"].s[-1]  # noqa: E731
+    def f(F):
+        return fx.simulate(stick_slip(F_Coulomb=F), jnp.array([0.0, 1.0]))["mass"].s[-1]
+
     with pytest.raises(RuntimeError, match="first derivatives"):
         jax.hessian(f)(1.0)
 
 
-def test_two_independent_machines_that_break_away_together_do_not_share_the_derivative_of_the_event() -> None:
+def test_two_machines_that_break_away_together_do_not_share_the_derivative_of_the_event():
     def late(F: jax.Array) -> jax.Array:
-        friction = lambda body, force: fx.SupportFriction(body, f_pos=fx.Coulomb(F_Coulomb=force), peak=1.1)  # noqa: E731
+        def friction(body, force):
+            return fx.SupportFriction(body, f_pos=fx.Coulomb(F_Coulomb=force), peak=1.1)
+
         machine = fx.Mechanism(
             a=fx.Mass(m=1.0),
             b=fx.Mass(m=1.0),
@@ -148,10 +207,20 @@ class _Falling(fx.AbstractHybridSystem):
         return jnp.stack([0.0 * y[0], -0.5 * y[1]]), mode + 1, jnp.array(0)
 
 
-@pytest.mark.parametrize("engine", [fx.Adaptive(rtol=1e-10, atol=1e-12), fx.OnSamples()], ids=["adaptive", "on samples"])
-def test_a_plain_number_differentiated_without_jit_has_the_derivative_that_it_has_with_it(engine: Any) -> None:
+@pytest.mark.parametrize(
+    "engine", [fx.Adaptive(rtol=1e-10, atol=1e-12), fx.OnSamples()], ids=["adaptive", "on samples"]
+)
+def test_a_plain_number_differentiated_without_jit_has_the_derivative_that_it_has_with_it(
+    engine: Any,
+) -> None:
     def height(g: Any) -> Any:
-        return fx.walk(_Falling(g), jnp.array([1.0, 0.0]), jnp.array([0]), jnp.linspace(0.0, 0.8, 9), options=engine).ys[-1, 0]
+        return fx.walk(
+            _Falling(g),
+            jnp.array([1.0, 0.0]),
+            jnp.array([0]),
+            jnp.linspace(0.0, 0.8, 9),
+            options=engine,
+        ).ys[-1, 0]
 
     difference = (height(9.81 + 1e-4) - height(9.81 - 1e-4)) / 2e-4
     assert float(jax.grad(height)(9.81)) == pytest.approx(float(difference), rel=1e-7)

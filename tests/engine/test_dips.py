@@ -11,7 +11,9 @@ A = 3.0
 
 
 def _slows_down_to(depth: float) -> fx.Mechanism:
-    """Sliding with v = v0 - A/(2 pi)*(1 - cos(2 pi t)), whose least value, at 0.5 s, would be -depth."""
+    """Sliding with v = v0 - A/(2 pi)*(1 - cos(2 pi t)), whose least value, at 0.5 s, would be
+    -depth.
+    """
     return fx.Mechanism(
         mass=fx.Mass(m=1.0, v=A / math.pi - depth),
         friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
@@ -22,7 +24,9 @@ def _slows_down_to(depth: float) -> fx.Mechanism:
 @pytest.mark.parametrize("rtol", [1e-5, 1e-7, 1e-10])
 def test_a_block_that_would_turn_back_for_a_moment_sticks_for_that_moment(rtol: float) -> None:
     for depth in (1e-1, 1e-2, 1e-3, 1e-4):
-        run = fx.simulate(_slows_down_to(depth), jnp.array([0.0, 0.9]), fx.Adaptive(rtol=rtol, atol=rtol))
+        run = fx.simulate(
+            _slows_down_to(depth), jnp.array([0.0, 0.9]), fx.Adaptive(rtol=rtol, atol=rtol)
+        )
         assert int(run.events.count) == 2, depth
         sticks = math.acos(1 - 2 * math.pi * (A / math.pi - depth) / A) / (2 * math.pi)
         # The time of so flat a crossing is as uncertain as the root of the tolerance.
@@ -35,4 +39,8 @@ def test_a_block_that_would_turn_back_for_a_moment_sticks_for_that_moment(rtol: 
 def test_a_block_that_only_slows_down_slides_on() -> None:
     run = fx.simulate(_slows_down_to(-1e-3), jnp.linspace(0.0, 2.0, 9))
     assert int(run.events.count) == 0
-    assert jnp.allclose(run["mass"].v, A / jnp.pi + 1e-3 - A / (2 * jnp.pi) * (1 - jnp.cos(2 * jnp.pi * run.ts)), atol=1e-6)
+    assert jnp.allclose(
+        run["mass"].v,
+        A / jnp.pi + 1e-3 - A / (2 * jnp.pi) * (1 - jnp.cos(2 * jnp.pi * run.ts)),
+        atol=1e-6,
+    )

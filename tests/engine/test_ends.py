@@ -1,4 +1,6 @@
-"""How runs end: nothing to do, budgets, chatter, bad numbers, other solvers, 32 bits, a system of the user's own."""
+"""How runs end: nothing to do, budgets, chatter, bad numbers, other solvers, 32 bits, a system of
+the user's own.
+"""
 
 from typing import Any
 
@@ -29,7 +31,9 @@ def test_too_many_events_is_a_result_with_its_remedy() -> None:
     with pytest.raises(fx.SimulationError, match="max_events") as failure:
         fx.simulate(stick_slip(), jnp.array([0.0, 10.0]), fx.Adaptive(max_events=5))
     assert int(failure.value.run.events.count) == 6
-    quiet = jax.jit(lambda: fx.simulate(stick_slip(), jnp.array([0.0, 10.0]), fx.Adaptive(max_events=5)).result)()
+    quiet = jax.jit(
+        lambda: fx.simulate(stick_slip(), jnp.array([0.0, 10.0]), fx.Adaptive(max_events=5)).result
+    )()
     assert bool(quiet == fx.Result.too_many_events)
 
 
@@ -53,18 +57,39 @@ class Spoilt(eqx.Module):
     [(fx.Adaptive(), [0.0, 2.0]), (fx.OnSamples(), np.linspace(0.0, 2.0, 101))],
     ids=["adaptive", "on samples"],
 )
-def test_what_ceases_to_be_finite_ends_the_run_there_whether_stuck_sliding_or_free(engine: Any, ts: Any) -> None:
+def test_what_ceases_to_be_finite_ends_the_run_there_whether_stuck_sliding_or_free(
+    engine: Any, ts: Any
+) -> None:
     def ended(load: Any, bad: Any, press: Any, worse: Any) -> Any:
-        brake = fx.Brake("mass", fn_max=1.0, f_normalized=fx.Function(Spoilt(press, worse)), mu_pos=[[0, 0.5]])
-        machine = fx.Mechanism(mass=fx.Mass(m=1.0), brake=brake, drive=fx.Force("mass", fx.Function(Spoilt(load, bad))))
+        brake = fx.Brake(
+            "mass", fn_max=1.0, f_normalized=fx.Function(Spoilt(press, worse)), mu_pos=[[0, 0.5]]
+        )
+        machine = fx.Mechanism(
+            mass=fx.Mass(m=1.0), brake=brake, drive=fx.Force("mass", fx.Function(Spoilt(load, bad)))
+        )
         run = fx.simulate(machine, ts, engine)
         at = jnp.max(jnp.where(jnp.all(jnp.isfinite(run.ys), axis=1), run.ts, 0.0))
         finite = jnp.where(jnp.isfinite(run.path.times), run.path.times, 0.0)
-        return run.result == fx.Result.nonfinite, run.result == fx.Result.successful, jnp.maximum(at, jnp.max(finite))
+        return (
+            run.result == fx.Result.nonfinite,
+            run.result == fx.Result.successful,
+            jnp.maximum(at, jnp.max(finite)),
+        )
 
     nan, inf = np.nan, np.inf
-    stuck = [(0.3, nan, 1.0, 0.0), (0.3, inf, 1.0, 0.0), (0.3, -inf, 1.0, 0.0), (0.3, 0.0, 1.0, nan), (0.3, 0.0, 1.0, inf)]
-    sliding = [(0.8, nan, 1.0, 0.0), (0.8, inf, 1.0, 0.0), (0.8, 0.0, 1.0, nan), (0.8, 0.0, 1.0, inf)]
+    stuck = [
+        (0.3, nan, 1.0, 0.0),
+        (0.3, inf, 1.0, 0.0),
+        (0.3, -inf, 1.0, 0.0),
+        (0.3, 0.0, 1.0, nan),
+        (0.3, 0.0, 1.0, inf),
+    ]
+    sliding = [
+        (0.8, nan, 1.0, 0.0),
+        (0.8, inf, 1.0, 0.0),
+        (0.8, 0.0, 1.0, nan),
+        (0.8, 0.0, 1.0, inf),
+    ]
     free = [(0.8, nan, -1.0, 0.0), (0.8, 0.0, -1.0, nan)]
     sound = [(0.3, 0.0, 1.0, 0.0), (0.8, 0.0, 1.0, 0.0), (0.8, 0.0, -1.0, 0.0)]
     lanes = np.array(stuck + sliding + free + sound).T
@@ -90,18 +115,24 @@ def test_a_margin_or_a_deadline_of_ones_own_that_is_nan_ends_the_run(engine: Any
             return args[2]
 
     def walked(args: Any) -> Any:
-        path = fx.walk(Own(), jnp.zeros(1), jnp.zeros(1, int), jnp.linspace(0.0, 2.0, 21), args, engine)
+        path = fx.walk(
+            Own(), jnp.zeros(1), jnp.zeros(1, int), jnp.linspace(0.0, 2.0, 21), args, engine
+        )
         return path.result == fx.Result.nonfinite, path.result == fx.Result.successful
 
     # Its margin is NaN from the start or from 0.7 s on, or its deadline is.
-    args = jnp.array([[jnp.nan, 0.0, jnp.inf], [jnp.inf, 1.0, jnp.inf], [1.0, 0.0, jnp.nan], [1.0, 0.0, jnp.inf]])
+    args = jnp.array(
+        [[jnp.nan, 0.0, jnp.inf], [jnp.inf, 1.0, jnp.inf], [1.0, 0.0, jnp.nan], [1.0, 0.0, jnp.inf]]
+    )
     nonfinite, successful = jax.jit(jax.vmap(walked))(args)
     assert nonfinite.tolist() == [True, True, True, False]
     assert successful.tolist() == [False, False, False, True]
 
 
 def test_a_drive_that_is_nan_is_told_with_its_time_and_remedy() -> None:
-    with pytest.raises(fx.SimulationError, match=r"stopped at 0 s of 3 s.*not finite.*a drive that is NaN"):
+    with pytest.raises(
+        fx.SimulationError, match=r"stopped at 0 s of 3 s.*not finite.*a drive that is NaN"
+    ):
         fx.simulate(
             fx.Mechanism(
                 mass=fx.Mass(m=1.0),
@@ -115,7 +146,11 @@ def test_a_drive_that_is_nan_is_told_with_its_time_and_remedy() -> None:
 def test_room_for_events_is_made_where_it_is_needed_also_in_an_eager_derivative() -> None:
     def v(amplitude: Any, engine: Any = fx.OnSamples()) -> Any:  # noqa: B008
         pulse = fx.Pulse(amplitude=amplitude, width=50, period=0.01)
-        run = fx.simulate(fx.Mechanism(mass=fx.Mass(m=2.0), drive=fx.Force("mass", pulse)), jnp.array([0.0, 9.998]), engine)
+        run = fx.simulate(
+            fx.Mechanism(mass=fx.Mass(m=2.0), drive=fx.Force("mass", pulse)),
+            jnp.array([0.0, 9.998]),
+            engine,
+        )
         return run["mass"].v[-1], run.result, run.path.count
 
     value, _, count = v(3.0)
@@ -174,7 +209,9 @@ class Ball(fx.AbstractHybridSystem):
 
 def test_a_bouncing_ball_of_ones_own_has_its_closed_form_and_derivatives() -> None:
     def bounces(e: jax.Array, g: jax.Array) -> jax.Array:
-        return fx.walk(Ball(e), jnp.array([1.0, 0.0]), jnp.zeros(1, int), jnp.array([0.0, 2.0]), g, REFERENCE).times[:3]
+        return fx.walk(
+            Ball(e), jnp.array([1.0, 0.0]), jnp.zeros(1, int), jnp.array([0.0, 2.0]), g, REFERENCE
+        ).times[:3]
 
     def closed(e: jax.Array, g: jax.Array) -> jax.Array:
         first = jnp.sqrt(2 / g)
@@ -192,7 +229,11 @@ def test_a_bouncing_ball_of_ones_own_has_its_closed_form_and_derivatives() -> No
     [
         fx.Adaptive(solver=diffrax.Dopri5(), rtol=1e-10, atol=1e-12),
         fx.Adaptive(solver=diffrax.Kvaerno5(), rtol=1e-9, atol=1e-11),
-        fx.Adaptive(stepsize_controller=diffrax.PIDController(rtol=1e-10, atol=1e-12, pcoeff=0.3, icoeff=0.4)),
+        fx.Adaptive(
+            stepsize_controller=diffrax.PIDController(
+                rtol=1e-10, atol=1e-12, pcoeff=0.3, icoeff=0.4
+            )
+        ),
         fx.Adaptive(stepsize_controller=diffrax.ConstantStepSize(), dt0=1e-3),
     ],
     ids=["Dopri5", "Kvaerno5", "PID", "constant steps"],
@@ -207,18 +248,25 @@ def test_two_systems_give_the_same_in_32_bits_to_their_precision() -> None:
     with jax.enable_x64(False):
         run = fx.simulate(stick_slip(), jnp.linspace(0.0, 2.0, 21))
         assert run["mass"].s.dtype == jnp.float32
-        slope = jax.jacfwd(lambda F: fx.simulate(stick_slip(F_Coulomb=F), jnp.array([0.0, 2.0]))["mass"].s[-1])(1.0)
+        slope = jax.jacfwd(
+            lambda F: fx.simulate(stick_slip(F_Coulomb=F), jnp.array([0.0, 2.0]))["mass"].s[-1]
+        )(1.0)
     exact = fx.simulate(stick_slip(), jnp.linspace(0.0, 2.0, 21), REFERENCE)
     assert int(run.events.count) == int(exact.events.count)
     assert np.max(np.abs(np.asarray(run["mass"].s) - np.asarray(exact["mass"].s))) <= 2e-4
-    exact_slope = jax.jacfwd(lambda F: fx.simulate(stick_slip(F_Coulomb=F), jnp.array([0.0, 2.0]), REFERENCE)["mass"].s[-1])(1.0)
+    exact_slope = jax.jacfwd(
+        lambda F: fx.simulate(stick_slip(F_Coulomb=F), jnp.array([0.0, 2.0]), REFERENCE)["mass"].s[
+            -1
+        ]
+    )(1.0)
     assert abs(float(slope) - float(exact_slope)) <= 1e-2 * abs(float(exact_slope))
 
 
 def test_a_block_that_creeps_sticks_and_slips_in_32_bits_as_a_fast_one_does() -> None:
     def block(size: float) -> np.ndarray:
         machine = fx.parameters.replace(
-            stick_slip(F_Coulomb=size, F_prop=0.0, F_Stribeck=0.0), {"mass.v": size, "drive.f.amplitude": 2 * size, "drive.f.f": 0.5}
+            stick_slip(F_Coulomb=size, F_prop=0.0, F_Stribeck=0.0),
+            {"mass.v": size, "drive.f.amplitude": 2 * size, "drive.f.f": 0.5},
         )
         return times(machine, [0.0, 4.0], fx.Adaptive(atol=1e-6 * size))
 
@@ -244,16 +292,21 @@ def test_least_speeds_that_are_no_stops_take_nothing_of_the_event_budget() -> No
 
 
 @pytest.mark.parametrize("engine", [fx.Adaptive(), fx.OnSamples()], ids=["adaptive", "on samples"])
-def test_a_margin_that_jumps_below_0_ends_the_run_and_no_other_margin_is_taken_for_it(engine: Any) -> None:
+def test_a_margin_that_jumps_below_0_ends_the_run_and_no_other_margin_is_taken_for_it(
+    engine: Any,
+) -> None:
     class Pole(fx.AbstractHybridSystem):
         def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
             return -jnp.ones(1)
 
         def guard(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
-            return jnp.stack([1.0 / (1.003 - t), y[0] + 5.0])  # the second falls as well, and is at 0 after 6 s
+            # the second falls as well, and is at 0 after 6 s
+            return jnp.stack([1.0 / (1.003 - t), y[0] + 5.0])
 
         def jump(self, t: Any, y: Any, mode: Any, fired: Any, args: Any) -> Any:
             return y, mode + 1, jnp.array(0)
 
-    path = fx.walk(Pole(), jnp.ones(1), jnp.zeros(1, jnp.int32), jnp.linspace(0.0, 2.0, 21), options=engine)
+    path = fx.walk(
+        Pole(), jnp.ones(1), jnp.zeros(1, jnp.int32), jnp.linspace(0.0, 2.0, 21), options=engine
+    )
     assert path.result == fx.Result.inconsistent

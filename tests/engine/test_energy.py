@@ -1,4 +1,6 @@
-"""Drive work = kinetic + elastic + friction loss + damper loss + impact loss, over random machines."""
+"""Drive work = kinetic + elastic + friction loss + damper loss + impact loss, over
+random machines.
+"""
 
 from collections.abc import Callable
 
@@ -9,7 +11,16 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from machines import pulsed_brake, spring_pendulum, stick_slip, stop1, stop2, supported_mass, translational_friction, two_blocks
+from machines import (
+    pulsed_brake,
+    spring_pendulum,
+    stick_slip,
+    stop1,
+    stop2,
+    supported_mass,
+    translational_friction,
+    two_blocks,
+)
 
 ENGINE = fx.Adaptive(rtol=1e-10, atol=1e-12, max_events=400)
 DRAWS = 200
@@ -30,7 +41,11 @@ STRUCTURES: dict[str, tuple[Callable[[], fx.Mechanism], float]] = {
 def test_the_energy_balance_closes_to_1e_8_for_200_draws(name: str) -> None:
     build, end = STRUCTURES[name]
     machine = build()
-    names = [p.path for p in fx.parameters.parameters(machine) if p.declaration.fit and np.ndim(p.value) == 0]
+    names = [
+        p.path
+        for p in fx.parameters.parameters(machine)
+        if p.declaration.fit and np.ndim(p.value) == 0
+    ]
     scales = 1 + 0.15 * np.random.default_rng(1).uniform(-1, 1, (DRAWS, len(names)))
 
     @jax.jit
@@ -40,10 +55,25 @@ def test_the_energy_balance_closes_to_1e_8_for_200_draws(name: str) -> None:
         for path, factor in zip(names, scale, strict=True):
             value = fx.parameters.get(machine, path) * factor
             values[path] = jnp.maximum(value, 1.0) if path.endswith("peak") else value
-        trajectory = fx.simulate(fx.parameters.replace(machine, values), jnp.array([0.0, end]), ENGINE, energy=True)
+        trajectory = fx.simulate(
+            fx.parameters.replace(machine, values), jnp.array([0.0, end]), ENGINE, energy=True
+        )
         e = trajectory.energy
-        turned_over = jnp.abs(e.drive[-1]) + e.friction[-1] + e.damper[-1] + e.impact[-1] + e.kinetic[-1] + e.elastic[-1] + e.kinetic[0]
-        return e.balance[-1] / (turned_over + e.elastic[0]), trajectory.ys[-1], trajectory.result == fx.Result.successful, e.impact[-1]
+        turned_over = (
+            jnp.abs(e.drive[-1])
+            + e.friction[-1]
+            + e.damper[-1]
+            + e.impact[-1]
+            + e.kinetic[-1]
+            + e.elastic[-1]
+            + e.kinetic[0]
+        )
+        return (
+            e.balance[-1] / (turned_over + e.elastic[0]),
+            trajectory.ys[-1],
+            trajectory.result == fx.Result.successful,
+            e.impact[-1],
+        )
 
     balance, end_states, finished, impact = run(jnp.asarray(scales))
     assert jnp.all(finished)

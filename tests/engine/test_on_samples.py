@@ -1,4 +1,6 @@
-"""The walk on samples agrees with the error-controlled one: states to the solver's order, events and modes one for one."""
+"""The walk on samples agrees with the error-controlled one: states to the solver's order, events
+and modes one for one.
+"""
 
 from typing import Any
 
@@ -16,7 +18,9 @@ EXACT = fx.Adaptive(rtol=1e-10, atol=1e-12, max_events=900)
 
 
 def runs(machine: fx.Mechanism, engine: Any) -> list[np.ndarray]:
-    """States, modes, event times and their sequence (part, mode before, mode after, count) of all draws."""
+    """States, modes, event times and their sequence (part, mode before, mode after, count) of all
+    draws.
+    """
 
     @jax.jit
     @jax.vmap
@@ -24,7 +28,14 @@ def runs(machine: fx.Mechanism, engine: Any) -> list[np.ndarray]:
         path = fx.simulate(drawn(machine, scale), TS, engine)
         events = path.events
         sequence = jnp.stack([events.part, events.mode_before, events.mode_after])[:, :40]
-        return path.ys, path.modes, events.time[:40], sequence, events.count, path.result == fx.Result.successful
+        return (
+            path.ys,
+            path.modes,
+            events.time[:40],
+            sequence,
+            events.count,
+            path.result == fx.Result.successful,
+        )
 
     found = [np.asarray(a) for a in run(draws(machine, DRAWS))]
     assert np.all(found[-1])
@@ -35,7 +46,9 @@ CASES = [(name, False) for name in STRUCTURES] + [("block", True)]
 
 
 @pytest.mark.parametrize(("name", "hold"), CASES)
-def test_states_events_and_modes_are_those_of_the_error_controlled_walk(name: str, hold: bool) -> None:
+def test_states_events_and_modes_are_those_of_the_error_controlled_walk(
+    name: str, hold: bool
+) -> None:
     machine = STRUCTURES[name](hold)
     ys, modes, times, sequence, count, _ = runs(machine, EXACT)
     assert np.min(count) >= 2
@@ -49,11 +62,16 @@ def test_states_events_and_modes_are_those_of_the_error_controlled_walk(name: st
     assert np.mean(modes1 != modes) <= 1e-4
 
 
-@pytest.mark.parametrize(("solver", "order"), [(diffrax.Heun(), 2), (diffrax.Bosh3(), 3)], ids=["Heun", "Bosh3"])
+@pytest.mark.parametrize(
+    ("solver", "order"), [(diffrax.Heun(), 2), (diffrax.Bosh3(), 3)], ids=["Heun", "Bosh3"]
+)
 def test_the_error_falls_with_the_solvers_order_as_substeps_grow(solver: Any, order: int) -> None:
     machine = stopped()
     exact, *_ = runs(machine, fx.OnSamples(solver=diffrax.Tsit5(), substeps=2))
-    errors = [np.max(np.abs(runs(machine, fx.OnSamples(solver=solver, substeps=n))[0] - exact)) for n in (1, 4)]
+    errors = [
+        np.max(np.abs(runs(machine, fx.OnSamples(solver=solver, substeps=n))[0] - exact))
+        for n in (1, 4)
+    ]
     assert np.log(errors[0] / errors[1]) / np.log(4) == pytest.approx(order, abs=0.25)
 
 

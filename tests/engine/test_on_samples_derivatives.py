@@ -1,4 +1,6 @@
-"""The derivatives of a walk on samples: forward = reverse = central differences, at all samples, by everything."""
+"""The derivatives of a walk on samples: forward = reverse = central differences, at all samples, by
+everything.
+"""
 
 import diffrax
 import equinox as eqx
@@ -16,10 +18,34 @@ FEW = TS[::5]  # 41 samples
 HOW = fx.OnSamples()
 
 CASES = {
-    "block": (block, ["mass.m", "mass.s", "mass.v", *[f"friction.f_pos.{p}" for p in LAW], "friction.peak"]),
+    "block": (
+        block,
+        ["mass.m", "mass.s", "mass.v", *[f"friction.f_pos.{p}" for p in LAW], "friction.peak"],
+    ),
     "stopped": (stopped, [*[f"mass.{p}" for p in ("m", "s", "v", "smin", "smax", *LAW)]]),
-    "dragged": (dragged, ["first.m", "joint.c", "joint.d", "guide1.peak", "guide2.f_pos.F_Coulomb", "guide2.peak", "second.s"]),
-    "controlled": (controlled, ["drive.kp", "drive.k", "friction.f_neg.F_Coulomb", "friction.peak", "guide.f_nominal", "guide.slope"]),
+    "dragged": (
+        dragged,
+        [
+            "first.m",
+            "joint.c",
+            "joint.d",
+            "guide1.peak",
+            "guide2.f_pos.F_Coulomb",
+            "guide2.peak",
+            "second.s",
+        ],
+    ),
+    "controlled": (
+        controlled,
+        [
+            "drive.kp",
+            "drive.k",
+            "friction.f_neg.F_Coulomb",
+            "friction.peak",
+            "guide.f_nominal",
+            "guide.slope",
+        ],
+    ),
 }
 
 
@@ -45,23 +71,32 @@ def test_derivatives_at_all_samples_and_of_event_times_equal_central_differences
 
 def test_derivatives_by_the_values_of_the_drive_equal_central_differences() -> None:
     machine = block()
-    states = lambda values: fx.simulate(fx.parameters.replace(machine, {"drive.f.values": values}), FEW, HOW).ys  # noqa: E731
+
+    def states(values):
+        return fx.simulate(fx.parameters.replace(machine, {"drive.f.values": values}), FEW, HOW).ys
+
     values = machine["drive"].f.values
     forward = np.asarray(jax.jit(jax.jacfwd(states))(values))
     # Samples that the block is stuck through have no influence: the scale is the largest of all.
     scale = np.max(np.abs(forward))
-    assert np.max(np.abs(forward - central_differences(jax.jit(states), values, 1e-5))) <= 1e-6 * scale
+    assert (
+        np.max(np.abs(forward - central_differences(jax.jit(states), values, 1e-5))) <= 1e-6 * scale
+    )
     assert np.max(np.abs(forward - np.asarray(jax.jit(jax.jacrev(states))(values)))) <= 1e-9 * scale
 
 
 @pytest.mark.parametrize("start", [0.5, 0.503])
-def test_the_derivative_by_a_switching_time_is_right_on_a_sample_and_between_two(start: float) -> None:
+def test_the_derivative_by_a_switching_time_is_right_on_a_sample_and_between_two(
+    start: float,
+) -> None:
     ts = jnp.linspace(0.0, 1.0, 101)
 
     def end(startTime: jax.Array) -> jax.Array:
         friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0))
         drive = fx.Force("mass", fx.Step(height=5.0, startTime=startTime))
-        return fx.simulate(fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=drive), ts, HOW).ys[-1]
+        return fx.simulate(
+            fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=drive), ts, HOW
+        ).ys[-1]
 
     expected = np.array([-3.0 * (1 - start), -3.0])  # s = 3 (1 - start)^2/2, v = 3 (1 - start)
     assert np.allclose(jax.jit(jax.jacfwd(end))(start), expected, atol=1e-12)
@@ -85,11 +120,13 @@ def test_a_breakaway_by_a_jump_of_a_held_drive_does_not_move_with_the_friction()
     assert np.allclose(jax.jacrev(_held_and_rising)(2.0), [-0.125, -0.5], atol=1e-12)
 
 
-def test_a_derivative_by_the_times_of_a_held_drive_is_refused_and_those_by_all_else_are_not() -> None:
+def test_a_derivative_by_the_times_of_a_held_drive_is_refused_and_those_by_all_else_are_not():
     last = lambda machine: fx.simulate(machine, FEW, HOW).ys[-1, 0]  # noqa: E731
     with pytest.raises(RuntimeError, match="hold=True.*Adaptive"):
         eqx.filter_grad(last)(block(hold=True))
-    by_values = jax.grad(lambda v: last(fx.parameters.replace(block(hold=True), {"drive.f.values": v})))(block()["drive"].f.values)
+    by_values = jax.grad(
+        lambda v: last(fx.parameters.replace(block(hold=True), {"drive.f.values": v}))
+    )(block()["drive"].f.values)
     assert jnp.all(jnp.isfinite(by_values))
     whole = eqx.filter_grad(last)(block())
     assert jnp.max(jnp.abs(whole["drive"].f.times)) > 0
@@ -103,4 +140,6 @@ def test_the_derivative_by_the_sample_times_is_the_velocity() -> None:
 
 def test_a_second_derivative_is_refused_and_not_wrong() -> None:
     with pytest.raises(RuntimeError, match="first derivatives"):
-        jax.hessian(lambda m: fx.simulate(fx.parameters.replace(block(), {"mass.m": m}), FEW, HOW).ys[-1, 0])(1.0)
+        jax.hessian(
+            lambda m: fx.simulate(fx.parameters.replace(block(), {"mass.m": m}), FEW, HOW).ys[-1, 0]
+        )(1.0)

@@ -1,4 +1,6 @@
-"""How walks on samples end; lanes of a vmap do not disturb each other; 32 bits; what is in the compiled program; wrong options."""
+"""How walks on samples end; lanes of a vmap do not disturb each other; 32 bits; what is in the
+compiled program; wrong options.
+"""
 
 from typing import Any
 
@@ -32,7 +34,13 @@ def test_too_many_events_is_a_result_with_its_remedy_and_the_samples_before_are_
 
 def test_a_lane_that_fails_leaves_the_others_as_they_are() -> None:
     values = jnp.stack([PULL, PULL.at[60].set(jnp.nan), 1.2 * PULL])
-    run = jax.jit(jax.vmap(lambda v: (lambda r: (r.ys, r.result == fx.Result.successful, r.result == fx.Result.nonfinite))(pulled(v))))
+    run = jax.jit(
+        jax.vmap(
+            lambda v: (
+                lambda r: (r.ys, r.result == fx.Result.successful, r.result == fx.Result.nonfinite)
+            )(pulled(v))
+        )
+    )
     ys, fine, nonfinite = run(values)
     assert fine.tolist() == [True, False, True]
     assert nonfinite.tolist() == [False, True, False]
@@ -71,7 +79,10 @@ def test_vmap_equals_a_loop_in_states_jacobians_and_gradients() -> None:
     counts = jax.vmap(lambda x: fx.simulate(_vector(x), TS, HOW).events.count)(lanes)
     assert len(set(counts.tolist())) >= 2
     for f in (value_and_jacobian(states), jax.jit(jax.grad(lambda x: jnp.sum(states(x) ** 2)))):
-        at_once, one_by_one = jax.tree.leaves(jax.jit(jax.vmap(f))(lanes)), [jax.tree.leaves(f(x)) for x in lanes]
+        at_once, one_by_one = (
+            jax.tree.leaves(jax.jit(jax.vmap(f))(lanes)),
+            [jax.tree.leaves(f(x)) for x in lanes],
+        )
         for all_lanes, *each in zip(at_once, *one_by_one, strict=True):
             assert jnp.max(jnp.abs(all_lanes - jnp.stack(each))) <= 1e-11
 
@@ -84,7 +95,11 @@ def test_in_32_bits_it_gives_the_same_to_their_precision() -> None:
         def single(m: Any) -> fx.Trajectory:
             friction = fx.SupportFriction("mass", f_pos=law, peak=1.1)
             drive = fx.Force("mass", fx.Sampled(ts, pull))
-            return fx.simulate(fx.Mechanism(mass=fx.Mass(m=m, s=0.1, v=0.3), friction=friction, drive=drive), ts, HOW)
+            return fx.simulate(
+                fx.Mechanism(mass=fx.Mass(m=m, s=0.1, v=0.3), friction=friction, drive=drive),
+                ts,
+                HOW,
+            )
 
         run = single(1.0)
         assert run.ys.dtype == jnp.float32
@@ -92,7 +107,9 @@ def test_in_32_bits_it_gives_the_same_to_their_precision() -> None:
     exact = fx.simulate(block(), TS, HOW)
     assert int(run.events.count) == int(exact.events.count)
     assert np.max(np.abs(np.asarray(run.ys) - np.asarray(exact.ys))) <= 1e-4
-    exact_slope = jax.jacfwd(lambda m: fx.simulate(fx.parameters.replace(block(), {"mass.m": m}), TS, HOW).ys[-1, 0])(1.0)
+    exact_slope = jax.jacfwd(
+        lambda m: fx.simulate(fx.parameters.replace(block(), {"mass.m": m}), TS, HOW).ys[-1, 0]
+    )(1.0)
     assert abs(float(slope) - float(exact_slope)) <= 1e-3 * max(abs(float(exact_slope)), 0.1)
 
 

@@ -1,4 +1,6 @@
-"""Records of any grid: coarse, uneven, finer or coarser than their drive, a rounding beside it, with switches between samples."""
+"""Records of any grid: coarse, uneven, finer or coarser than their drive, a rounding beside it,
+with switches between samples.
+"""
 
 import math
 from typing import Any
@@ -17,7 +19,9 @@ EXACT = fx.Adaptive(rtol=1e-10, atol=1e-12, max_events=900)
 FINE = fx.OnSamples(solver=diffrax.Tsit5())
 
 
-def agree(machine: fx.Mechanism, ts: Any, engine: fx.OnSamples = FINE, within: float = 1e-7) -> fx.Trajectory:
+def agree(
+    machine: fx.Mechanism, ts: Any, engine: fx.OnSamples = FINE, within: float = 1e-7
+) -> fx.Trajectory:
     exact, run = fx.simulate(machine, ts, EXACT), fx.simulate(machine, ts, engine)
     n = int(exact.events.count)
     assert int(run.events.count) == n
@@ -28,20 +32,28 @@ def agree(machine: fx.Mechanism, ts: Any, engine: fx.OnSamples = FINE, within: f
 
 
 def driven_by(signal: Any) -> fx.Mechanism:
-    return fx.Mechanism(mass=block()["mass"], friction=block()["friction"], drive=fx.Force("mass", signal))
+    return fx.Mechanism(
+        mass=block()["mass"], friction=block()["friction"], drive=fx.Force("mass", signal)
+    )
 
 
 def test_several_mode_changes_within_one_sample_are_all_found() -> None:
     # Samples 0.3 s apart, in which the block stops, stays and goes back.
     ts = jnp.linspace(0.0, 2.4, 9)
     run = agree(stick_slip(peak=1.05), ts, fx.OnSamples(solver=diffrax.Dopri8()), within=1e-3)
-    assert np.max(np.histogram(np.asarray(run.events.time[: int(run.events.count)]), np.asarray(ts))[0]) >= 2
+    assert (
+        np.max(
+            np.histogram(np.asarray(run.events.time[: int(run.events.count)]), np.asarray(ts))[0]
+        )
+        >= 2
+    )
 
 
 @pytest.mark.parametrize("depth", [1e-1, 1e-2, 1e-3])
 def test_a_dip_of_the_velocity_below_0_inside_one_sample_is_a_stop(depth: float) -> None:
     A = 3.0
-    # v = v0 - A/(2 pi) (1 - cos 2 pi t) would be -depth at 0.5 s and rise again: the block sticks until then.
+    # v = v0 - A/(2 pi) (1 - cos 2 pi t) would be -depth at 0.5 s and rise again: the block sticks
+    # until then.
     machine = fx.Mechanism(
         mass=fx.Mass(m=1.0, v=A / math.pi - depth),
         friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
@@ -54,7 +66,7 @@ def test_a_dip_of_the_velocity_below_0_inside_one_sample_is_a_stop(depth: float)
     assert abs(float(run.events.time[1]) - 0.5) <= 1e-9
 
 
-def test_over_a_gap_steps_are_no_longer_than_elsewhere_and_derivatives_are_those_of_all_of_them() -> None:
+def test_over_a_gap_steps_are_no_longer_than_elsewhere_and_derivatives_are_those_of_all_of_them():
     every = np.linspace(0.0, 2.0, 401)
     ts = every[(every < 0.4) | (every > 0.705)]
     engine = FINE.over_gaps(ts)
@@ -66,12 +78,18 @@ def test_over_a_gap_steps_are_no_longer_than_elsewhere_and_derivatives_are_those
     without = fx.simulate(machine, every, FINE).ys[np.isin(every, ts)]
     np.testing.assert_allclose(fx.simulate(machine, ts, engine).ys, without, rtol=0, atol=1e-8)
     paths = ("friction.f_pos.F_Coulomb", "friction.f_pos.fexp", "mass.m")
-    assert_derivatives_agree(lambda x: jnp.ravel(fx.simulate(rebuilt(machine, paths, x), ts, engine).ys[1:]), flat(machine, paths), 1e-4)
+    assert_derivatives_agree(
+        lambda x: jnp.ravel(fx.simulate(rebuilt(machine, paths, x), ts, engine).ys[1:]),
+        flat(machine, paths),
+        1e-4,
+    )
 
 
 BESIDE = np.concatenate([[0.0], np.cumsum(np.full(200, 0.01))])
 GRIDS = {
-    "uneven": np.sort(np.concatenate([np.asarray(TS)[::3], np.asarray(TS)[1::17], [0.0123, 1.2345678]])),
+    "uneven": np.sort(
+        np.concatenate([np.asarray(TS)[::3], np.asarray(TS)[1::17], [0.0123, 1.2345678]])
+    ),
     "finer than the drive": np.linspace(0.0, 2.0, 601),
     "coarser than the drive": np.linspace(0.0, 2.0, 81),
     "a rounding beside the drive": BESIDE,
@@ -96,7 +114,9 @@ def test_a_grid_a_rounding_beside_the_drive_takes_nothing_of_the_event_budget() 
     [
         fx.Step(height=3.0, startTime=0.2345),
         fx.Pulse(amplitude=3.0, width=40.0, period=0.317, startTime=0.05),
-        fx.Trapezoid(amplitude=4.0, rising=0.1, width=0.2, falling=0.1, period=0.7, startTime=0.111),
+        fx.Trapezoid(
+            amplitude=4.0, rising=0.1, width=0.2, falling=0.1, period=0.7, startTime=0.111
+        ),
         fx.Sine(amplitude=4.0, f=1.3),
     ],
     ids=lambda s: type(s).__name__,
@@ -107,7 +127,14 @@ def test_drives_that_switch_between_samples_switch_where_they_do(signal: Any) ->
 
 def test_a_record_of_a_brake_that_is_off_half_of_the_time_takes_two_events_a_cycle() -> None:
     press = jnp.where(jnp.sin(2 * jnp.pi * TS) > 0, 1.0, 0.0)
-    brake = fx.Brake("mass", mu_pos=fx.Coulomb(F_Coulomb=0.5), fn_max=4.0, f_normalized=fx.Sampled(TS, press, hold=True))
-    machine = fx.Mechanism(mass=fx.Mass(m=1.0, v=1.0), brake=brake, drive=fx.Force("mass", fx.Sampled(TS, PULL)))
+    brake = fx.Brake(
+        "mass",
+        mu_pos=fx.Coulomb(F_Coulomb=0.5),
+        fn_max=4.0,
+        f_normalized=fx.Sampled(TS, press, hold=True),
+    )
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0, v=1.0), brake=brake, drive=fx.Force("mass", fx.Sampled(TS, PULL))
+    )
     run = agree(machine, TS, fx.OnSamples(solver=diffrax.Tsit5(), max_events=20))
     assert np.array_equal(run["brake"].free, np.asarray(press) == 0)

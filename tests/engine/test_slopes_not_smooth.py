@@ -1,4 +1,6 @@
-"""Derivatives where a force bends sharply at the end of a mode, and where an event is found late."""
+"""Derivatives where a force bends sharply at the end of a mode, and where an event is
+found late.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +22,11 @@ def law(v: Any, fexp: Any, p: Any) -> Any:
 def sliding(peak: Any, fexp: Any, p: Any, force: Any, v: Any = 0.0) -> fx.Mechanism:
     return fx.Mechanism(
         mass=fx.Mass(m=1.0, v=v),
-        friction=fx.SupportFriction("mass", f_pos=fx.Stribeck(F_prop=0.2, F_Coulomb=1.0, F_Stribeck=0.5, fexp=fexp, exponent=p), peak=peak),
+        friction=fx.SupportFriction(
+            "mass",
+            f_pos=fx.Stribeck(F_prop=0.2, F_Coulomb=1.0, F_Stribeck=0.5, fexp=fexp, exponent=p),
+            peak=peak,
+        ),
         drive=fx.Force("mass", force),
     )
 
@@ -33,7 +39,9 @@ def test_after_a_breakaway_derivatives_are_right_to_1e_6_for_exponents_between_1
     def truth(x: Any) -> float:
         peak, fexp, p = map(float, x)
         rates = lambda t, y: [y[1], 2.0 * t - law(max(y[1], 0.0), fexp, p)]  # noqa: E731
-        return solve_ivp(rates, [0.75 * peak, 1.5], [0.0, 0.0], method="DOP853", rtol=1e-13, atol=1e-15).y[0, -1]
+        return solve_ivp(
+            rates, [0.75 * peak, 1.5], [0.0, 0.0], method="DOP853", rtol=1e-13, atol=1e-15
+        ).y[0, -1]
 
     slope = jax.jit(jax.jacfwd(end))
     for p in (1.05, 1.1, 1.5, 1.95):
@@ -51,9 +59,14 @@ def test_coming_to_rest_derivatives_are_those_of_the_closed_form() -> None:
 
     def truth(x: Any) -> np.ndarray:
         v, fexp, p = map(float, x)
+
         # A power of the speed whose integrand is smooth at rest
-        at = lambda z, power: 4 * z**3 * v * (v * z**4) ** power / law(v * z**4, fexp, p)  # noqa: E731
-        return np.array([quad(at, 0.0, 1.0, args=(power,), epsabs=1e-13, epsrel=1e-13)[0] for power in (1, 0)])
+        def at(z, power):
+            return 4 * z**3 * v * (v * z**4) ** power / law(v * z**4, fexp, p)
+
+        return np.array(
+            [quad(at, 0.0, 1.0, args=(power,), epsabs=1e-13, epsrel=1e-13)[0] for power in (1, 0)]
+        )
 
     forward, reverse = jax.jit(jax.jacfwd(rest)), jax.jit(jax.jacrev(rest))
     for p in (1.1, 1.6):
@@ -64,7 +77,9 @@ def test_coming_to_rest_derivatives_are_those_of_the_closed_form() -> None:
 
 
 def test_after_a_contact_of_spheres_derivatives_are_those_of_the_time_of_hertz() -> None:
-    """The time of contact goes with c^-0.4, so that s after it changes by v*0.4*T/c; s is right to 2e-6."""
+    """The time of contact goes with c^-0.4, so that s after it changes by v*0.4*T/c; s is right to
+    2e-6.
+    """
     c, m, v, end = 1e4, 0.5, 2.0, 0.1
 
     def s(c: jax.Array) -> jax.Array:
@@ -92,7 +107,9 @@ class _Clock(fx.AbstractHybridSystem):
 
 
 @pytest.mark.parametrize("jacobian", [jax.jacfwd, jax.jacrev])
-def test_the_derivative_of_an_events_time_does_not_depend_on_how_near_it_was_found(jacobian: Callable) -> None:
+def test_the_derivative_of_an_events_time_does_not_depend_on_how_near_it_was_found(
+    jacobian: Callable,
+) -> None:
     engine = fx.Adaptive(rtol=1e-12, atol=1e-13, dt0=7.0)
     start = jnp.zeros(1), jnp.array([0]), jnp.array([0.0, 20.0])
     time = lambda p: fx.walk(_Clock(), *start, args=p, options=engine).times[0]  # noqa: E731

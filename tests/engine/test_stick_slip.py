@@ -1,4 +1,6 @@
-"""A block driven through 39 mode changes, against figures found independently at tolerance 1e-10 and beyond."""
+"""A block driven through 39 mode changes, against figures found independently at tolerance 1e-10
+and beyond.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +11,8 @@ import frictax as fx
 from machines import stick_slip
 
 ENGINE = fx.Adaptive(rtol=1e-10, atol=1e-10)
-# By an embedded Runge-Kutta 5(4) with located events, at 1e-10: x(10), v(10), and dx(10) by F_Coulomb, F_prop, F_Stribeck, fexp
+# By an embedded Runge-Kutta 5(4) with located events, at 1e-10: x(10), v(10), and dx(10) by
+# F_Coulomb, F_prop, F_Stribeck, fexp
 X, V = 0.0010542292515, -0.0560716932638
 DX = np.array([-0.01764442038, -0.001165522403, -0.01297444391, 2.953553867e-4])
 
@@ -60,7 +63,9 @@ def test_samples_do_not_change_the_run_and_sit_on_it() -> None:
 
 
 def test_no_host_callback_is_in_the_compiled_loop(parameters: jax.Array) -> None:
-    lowered = jax.jit(jax.jacfwd(lambda p: fx.simulate(stick_slip(*p), jnp.linspace(0.0, 1.0, 11), ENGINE).ys)).lower(parameters)
+    lowered = jax.jit(
+        jax.jacfwd(lambda p: fx.simulate(stick_slip(*p), jnp.linspace(0.0, 1.0, 11), ENGINE).ys)
+    ).lower(parameters)
     assert "callback" not in lowered.as_text()
 
 

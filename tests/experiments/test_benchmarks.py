@@ -33,10 +33,14 @@ def test_every_contestant_solves_p1_at_tolerance_1e_7(benchmark, who: str) -> No
 
 
 @pytest.mark.parametrize("options", [(), ("-DLIBRARY_EXP",)])
-def test_c_solves_p2_to_1e_9_of_a_run_at_tolerance_1e_13(benchmark, options: tuple[str, ...]) -> None:
+def test_c_solves_p2_to_1e_9_of_a_run_at_tolerance_1e_13(
+    benchmark, options: tuple[str, ...]
+) -> None:
     p2, records = benchmark("p2"), benchmark("sampled_problem")
     exact = sample_by_sample(p2.PARAMETERS, p2.FORCE, p2.TIMES[1])
-    np.testing.assert_allclose(records.Floor.build(*options).forward(p2.PARAMETERS, p2.FORCE), exact, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        records.Floor.build(*options).forward(p2.PARAMETERS, p2.FORCE), exact, rtol=0, atol=1e-12
+    )
 
 
 def test_the_derivatives_of_c_are_central_differences(benchmark) -> None:
@@ -45,7 +49,10 @@ def test_the_derivatives_of_c_are_central_differences(benchmark) -> None:
     jacobian = floor.jacobian(p2.PARAMETERS, p2.FORCE)
     for i, value in enumerate(p2.PARAMETERS):
         step = 1e-6 * value * np.eye(4)[i]
-        difference = (floor.forward(p2.PARAMETERS + step, p2.FORCE) - floor.forward(p2.PARAMETERS - step, p2.FORCE)) / (2e-6 * value)
+        difference = (
+            floor.forward(p2.PARAMETERS + step, p2.FORCE)
+            - floor.forward(p2.PARAMETERS - step, p2.FORCE)
+        ) / (2e-6 * value)
         np.testing.assert_allclose(jacobian[..., i], difference, rtol=0, atol=1e-7)
 
 
@@ -80,7 +87,14 @@ def test_scipy_with_default_differences_does_not_leave_the_start_of_p4(benchmark
         ("p2", ["C", "C with library exp", "frictax", "scipy"], 2),
         (
             "p4",
-            ["C", "C with library exp", "frictax fit", "frictax fit_many", "frictax fit with 64 starts", "frictax fit 64 times"]
+            [
+                "C",
+                "C with library exp",
+                "frictax fit",
+                "frictax fit_many",
+                "frictax fit with 64 starts",
+                "frictax fit 64 times",
+            ]
             + ["scipy with step 1e-3", "scipy on C with step 1e-3"],
             1,
         ),
@@ -90,7 +104,14 @@ def test_a_contest_prints_and_writes_a_row_for_each_contestant(
     benchmark, tmp_path: Path, script: str, solvers: list[str], tasks: int
 ) -> None:
     table = tmp_path / "table.csv"
-    command = [sys.executable, str(BENCHMARKS / f"{script}.py"), "--rounds", "1", "--csv", str(table)]
+    command = [
+        sys.executable,
+        str(BENCHMARKS / f"{script}.py"),
+        "--rounds",
+        "1",
+        "--csv",
+        str(table),
+    ]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     rows = table.read_text(encoding="utf-8").splitlines()
     assert rows[0] == "task,solver,microseconds,times_C,relative_error"
@@ -101,11 +122,17 @@ def test_a_contest_prints_and_writes_a_row_for_each_contestant(
 
 def test_the_table_of_questions_quotes_the_tables_of_the_benchmarks() -> None:
     lines = (BENCHMARKS.parent / "README.md").read_text(encoding="utf-8").splitlines()
-    says = {name: next(x for x in lines if f"[benchmarks/{name}.py]" in x) for name in ("p1", "p2", "p4")}
+    says = {
+        name: next(x for x in lines if f"[benchmarks/{name}.py]" in x)
+        for name in ("p1", "p2", "p4")
+    }
     took = {}
     for name in says:
         with (BENCHMARKS / f"{name}.csv").open(encoding="utf-8") as table:
-            took |= {(name, row["task"], row["solver"]): float(row["microseconds"]) for row in csv.DictReader(table)}
+            took |= {
+                (name, row["task"], row["solver"]): float(row["microseconds"])
+                for row in csv.DictReader(table)
+            }
 
     def times(name: str, task: str, slow: str, fast: str) -> str:
         """To two digits."""
@@ -113,22 +140,39 @@ def test_the_table_of_questions_quotes_the_tables_of_the_benchmarks() -> None:
         return f"{ratio:.1f}" if ratio < 9.95 else f"{float(f'{ratio:.2g}'):.0f}"
 
     tasks, exp = ("forward", "jacobian"), "C with library exp"
-    slower, scipy = ([times("p1", task, *pair) for task in tasks] for pair in (("frictax", "C"), ("scipy", "frictax")))
+    slower, scipy = (
+        [times("p1", task, *pair) for task in tasks]
+        for pair in (("frictax", "C"), ("scipy", "frictax"))
+    )
     assert f"{slower[0]} times C forward and {slower[1]} times C with" in says["p1"]
     assert f"{scipy[0]} and {scipy[1]} times faster" in says["p1"]
-    to_c, to_exp, scipy = ([times("p2", task, *pair) for task in tasks] for pair in (("frictax", "C"), ("frictax", exp), ("scipy", "C")))
+    to_c, to_exp, scipy = (
+        [times("p2", task, *pair) for task in tasks]
+        for pair in (("frictax", "C"), ("frictax", exp), ("scipy", "C"))
+    )
     assert f"{to_c[0]} times C forward ({to_exp[0]} times C that calls" in says["p2"]
-    assert f"{to_c[1]} ({to_exp[1]}) times C with the derivatives; scipy {scipy[0]} and {scipy[1]} times" in says["p2"]
+    assert (
+        f"{to_c[1]} ({to_exp[1]}) times C with the derivatives; scipy {scipy[0]} and {scipy[1]}"
+        " times" in says["p2"]
+    )
     many, one = (took["p4", "fit", name] / 1000 for name in ("frictax fit_many", "frictax fit"))
     assert f"{many:.1f} ms, {times('p4', 'fit', 'frictax fit_many', 'C')} times C" in says["p4"]
-    assert f"{times('p4', 'fit', 'scipy with step 1e-3', 'frictax fit_many')} times faster" in says["p4"]
+    assert (
+        f"{times('p4', 'fit', 'scipy with step 1e-3', 'frictax fit_many')} times faster"
+        in says["p4"]
+    )
     assert f"{one:.1f} ms with checks" in says["p4"]
 
 
 def test_the_process_benchmark_prints_times_without_and_with_a_cache(benchmark) -> None:
     command = [sys.executable, str(BENCHMARKS / "p4_process.py"), "--rounds", "1"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    ways = ["optimised, empty cache", "optimised, filled cache", "once, empty cache", "once, filled cache"]
+    ways = [
+        "optimised, empty cache",
+        "optimised, filled cache",
+        "once, empty cache",
+        "once, filled cache",
+    ]
     assert [line.split("  ")[0] for line in lines[-4:]] == ways
 
 
@@ -139,7 +183,9 @@ def test_the_import_benchmark_prints_ratios() -> None:
 
 
 def sample_by_sample(p: np.ndarray, u: np.ndarray, h: float) -> np.ndarray:
-    """Positions and speeds of the block, with a call of DOP853 for each sample, so that no step meets a kink of the force."""
+    """Positions and speeds of the block, with a call of DOP853 for each sample, so that no step
+    meets a kink of the force.
+    """
     from scipy.integrate import solve_ivp
 
     F_Coulomb, F_prop, F_Stribeck, fexp = p
@@ -147,7 +193,10 @@ def sample_by_sample(p: np.ndarray, u: np.ndarray, h: float) -> np.ndarray:
 
     def flow(t, y, sign, a, b):
         w = sign * y[1]
-        return [y[1], a + b * t - sign * (F_Coulomb + F_prop * w + F_Stribeck * math.exp(-fexp * w))]
+        return [
+            y[1],
+            a + b * t - sign * (F_Coulomb + F_prop * w + F_Stribeck * math.exp(-fexp * w)),
+        ]
 
     def guard(t, y, sign, a, b):  # positive while it slides
         return sign * y[1]
@@ -162,7 +211,16 @@ def sample_by_sample(p: np.ndarray, u: np.ndarray, h: float) -> np.ndarray:
                     break
                 sign = math.copysign(1.0, u[i + 1])
                 t = max(t, (sign * f0 - a) / b)
-            part = solve_ivp(flow, (t, h), y, args=(sign, a, b), events=guard, method="DOP853", rtol=1e-13, atol=1e-16)
+            part = solve_ivp(
+                flow,
+                (t, h),
+                y,
+                args=(sign, a, b),
+                events=guard,
+                method="DOP853",
+                rtol=1e-13,
+                atol=1e-16,
+            )
             t, y = part.t[-1], part.y[:, -1].copy()
             if part.status == 1:
                 y[1] = 0.0

@@ -23,12 +23,16 @@ def experiment(root: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def found(experiment: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, list[Any], Path]:
+def found(
+    experiment: Any, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Any, Any, list[Any], Path]:
     figure = tmp_path_factory.mktemp("figure") / "answer.svg"
     return *experiment.main(["--figure", str(figure), "--widths", "0.03", "0.01"]), figure
 
 
-def test_the_held_block_stands_still_exactly_and_creeps_when_smoothed(experiment: Any, found: Any) -> None:
+def test_the_held_block_stands_still_exactly_and_creeps_when_smoothed(
+    experiment: Any, found: Any
+) -> None:
     _, exact, rows, _ = found
     assert exact.creep == 0.0
     assert exact.breakaway == pytest.approx(1.4)
@@ -40,9 +44,14 @@ def test_the_held_block_stands_still_exactly_and_creeps_when_smoothed(experiment
         assert experiment.HOLD < row.breakaway < 1.4
 
 
-def test_the_errors_of_the_smoothed_block_fall_with_eps_and_those_of_the_exact_one_are_far_below(found: Any) -> None:
+def test_the_errors_of_the_smoothed_block_fall_with_eps_and_those_of_the_exact_one_are_far_below(
+    found: Any,
+) -> None:
     truth, exact, (coarse, fine), _ = found
-    end, slope = (lambda row: abs(row.end - truth.end)), (lambda row: abs(row.slope / truth.slope - 1))
+    end, slope = (
+        (lambda row: abs(row.end - truth.end)),
+        (lambda row: abs(row.slope / truth.slope - 1)),
+    )
     assert truth.end == pytest.approx(0.0010542292515, abs=1e-9)
     assert truth.slope == pytest.approx(-0.01764442038, rel=1e-7)
     assert end(coarse) > 2 * end(fine) > 1e3 * end(exact)

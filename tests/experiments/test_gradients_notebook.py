@@ -1,4 +1,6 @@
-"""The notebook on gradients runs from top to bottom, shows what its cells give, and what it says is so."""
+"""The notebook on gradients runs from top to bottom, shows what its cells give, and what it says is
+so.
+"""
 
 import ast
 import contextlib
@@ -31,7 +33,10 @@ def cells(path: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def executed(path: Path, cells: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """The variables that the notebook leaves behind, and what each code cell prints. Its cells are plain Python: no kernel is needed."""
+    """The variables that the notebook leaves behind, and what each code cell prints.
+
+    Its cells are plain Python: no kernel is needed.
+    """
     namespace: dict[str, Any] = {"__name__": "__notebook__"}
     printed = []
     with matplotlib.rc_context():
@@ -56,7 +61,9 @@ def answer(cells: list[dict[str, Any]]) -> str:
     return last
 
 
-def test_speed_has_no_derivative_while_stuck_and_position_keeps_its_own(found: dict[str, Any]) -> None:
+def test_speed_has_no_derivative_while_stuck_and_position_keeps_its_own(
+    found: dict[str, Any],
+) -> None:
     stuck = np.asarray(found["stuck"])
     for name in found["p"]:
         assert np.all(np.asarray(found["dv"][name])[stuck] == 0.0)
@@ -65,22 +72,31 @@ def test_speed_has_no_derivative_while_stuck_and_position_keeps_its_own(found: d
     assert np.mean(stuck) > 0.5
 
 
-def test_the_derivative_of_speed_jumps_by_the_saltation_at_every_event(found: dict[str, Any]) -> None:
+def test_the_derivative_of_speed_jumps_by_the_saltation_at_every_event(
+    found: dict[str, Any],
+) -> None:
     for name in found["p"]:
         # The motion is asked for a microsecond before and after the event.
-        assert np.asarray(found["jump"][name]) == pytest.approx(np.asarray(found["saltation"][name]), rel=1e-4, abs=1e-5)
-    # At the first breakaway friction drops from 13.2 N to 12 N, which accelerates 2 kg, and dt/dpeak is 12 N / (4.5 N/s).
+        assert np.asarray(found["jump"][name]) == pytest.approx(
+            np.asarray(found["saltation"][name]), rel=1e-4, abs=1e-5
+        )
+    # At the first breakaway friction drops from 13.2 N to 12 N, which accelerates 2 kg, and
+    # dt/dpeak is 12 N / (4.5 N/s).
     assert float(found["jump"]["peak"][0]) == pytest.approx(-(1.2 / 2.0) * (12.0 / 4.5), rel=1e-4)
     assert np.all(np.abs(found["jump"]["peak"]) > 1.5)
 
 
 def test_reverse_mode_gives_what_forward_mode_gives(found: dict[str, Any], answer: str) -> None:
     for name in found["p"]:
-        assert float(found["reverse"][name]) == pytest.approx(float(found["forward"][name]), rel=1e-10)
+        assert float(found["reverse"][name]) == pytest.approx(
+            float(found["forward"][name]), rel=1e-10
+        )
     assert "agree to ten digits" in answer
 
 
-def test_the_breakaway_time_of_the_ramp_and_its_derivative_are_those_by_hand(found: dict[str, Any], answer: str) -> None:
+def test_the_breakaway_time_of_the_ramp_and_its_derivative_are_those_by_hand(
+    found: dict[str, Any], answer: str
+) -> None:
     rate = found["c"] * found["V"]
     assert float(found["events"][0]) == pytest.approx(1.1 * 12.0 / rate, rel=1e-12)
     assert float(found["dt"]["peak"][0]) == pytest.approx(12.0 / rate, rel=1e-12)
@@ -116,10 +132,14 @@ def test_differences_find_the_derivative_where_events_are_located_and_nothing_wh
         assert found["errors"][name].min() > 1e-4
 
 
-def test_the_fit_by_hand_comes_down_to_the_noise_and_to_the_truth(found: dict[str, Any], answer: str) -> None:
+def test_the_fit_by_hand_comes_down_to_the_noise_and_to_the_truth(
+    found: dict[str, Any], answer: str
+) -> None:
     losses = np.asarray(found["losses"])
     assert losses[0] > 100
-    assert losses[-1] == pytest.approx(found["fits"]["exact, JAX"].cost * 2 / found["times"].size, rel=1e-5)
+    assert losses[-1] == pytest.approx(
+        found["fits"]["exact, JAX"].cost * 2 / found["times"].size, rel=1e-5
+    )
     assert f"to a loss of {losses[-1]:.3f}" in answer
     for name, value in found["p"].items():
         assert abs(found["found"][name] - value) < found["deviations"][name]
@@ -127,7 +147,9 @@ def test_the_fit_by_hand_comes_down_to_the_noise_and_to_the_truth(found: dict[st
     assert f"`peak` {found['found']['peak']:.3f} ± {found['deviations']['peak']:.3f}" in answer
 
 
-def test_least_squares_over_fixed_steps_claims_success_where_it_began_in_peak(found: dict[str, Any], answer: str) -> None:
+def test_least_squares_over_fixed_steps_claims_success_where_it_began_in_peak(
+    found: dict[str, Any], answer: str
+) -> None:
     stalled, differences, exact = found["fits"].values()
     assert stalled.success
     assert stalled.x[-1] == pytest.approx(found["guess"]["peak"], abs=1e-6)
@@ -139,9 +161,13 @@ def test_least_squares_over_fixed_steps_claims_success_where_it_began_in_peak(fo
     assert exact.nfev + exact.njev < 0.4 * (differences.nfev + 5 * differences.njev)
 
 
-def test_the_stored_outputs_are_what_the_cells_print(cells: list[dict[str, Any]], executed: tuple[dict[str, Any], list[str]]) -> None:
+def test_the_stored_outputs_are_what_the_cells_print(
+    cells: list[dict[str, Any]], executed: tuple[dict[str, Any], list[str]]
+) -> None:
     for cell, now in zip(_code(cells), executed[1], strict=True):
-        stored = "".join("".join(out["text"]) for out in cell["outputs"] if out["output_type"] == "stream")
+        stored = "".join(
+            "".join(out["text"]) for out in cell["outputs"] if out["output_type"] == "stream"
+        )
         words = [re.sub(r"\s+", " ", NUMBER.sub("#", text)) for text in (stored, now)]
         assert words[0] == words[1], cell["id"]
         # Where a fit by differences ends and after how many runs hangs on the last digits.
@@ -153,10 +179,14 @@ def test_the_stored_outputs_are_what_the_cells_print(cells: list[dict[str, Any]]
                 assert float(b) == pytest.approx(float(a), rel=rel, abs=1e-3), cell["id"]
 
 
-def test_the_notebook_is_small_was_run_in_order_and_holds_nothing_of_the_machine(path: Path, cells: list[dict[str, Any]]) -> None:
+def test_the_notebook_is_small_was_run_in_order_and_holds_nothing_of_the_machine(
+    path: Path, cells: list[dict[str, Any]]
+) -> None:
     text = path.read_text(encoding="utf-8")
     assert path.stat().st_size < 400_000
-    assert [cell["execution_count"] for cell in _code(cells)] == list(range(1, len(_code(cells)) + 1))
+    assert [cell["execution_count"] for cell in _code(cells)] == list(
+        range(1, len(_code(cells)) + 1)
+    )
     figures = 0
     for cell in cells:
         assert cell["metadata"] == {}
@@ -166,14 +196,27 @@ def test_the_notebook_is_small_was_run_in_order_and_holds_nothing_of_the_machine
             figures += "image/png" in out.get("data", {})
     assert figures == 5
     assert json.loads(text)["metadata"] == {"language_info": {"name": "python"}}
-    for trace in ("/home", "/Users", "/opt/", "/tmp", "site-packages", ".venv", "Warning", "Traceback"):
+    for trace in (
+        "/home",
+        "/Users",
+        "/opt/",
+        "/tmp",
+        "site-packages",
+        ".venv",
+        "Warning",
+        "Traceback",
+    ):
         assert trace not in re.sub(r'"image/png": ".*"', "", text)
 
 
 def test_the_notebook_uses_only_public_names_and_no_magic(cells: list[dict[str, Any]]) -> None:
     for cell in _code(cells):
         for node in ast.walk(ast.parse("".join(cell["source"]))):  # a magic would not parse
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "fx":
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "fx"
+            ):
                 assert node.attr in dir(fx)
             if isinstance(node, ast.ImportFrom):
                 assert not (node.module or "").startswith("frictax")

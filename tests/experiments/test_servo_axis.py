@@ -14,7 +14,9 @@ from scipy.optimize import brentq
 
 @pytest.fixture(scope="module")
 def experiment(root: Path) -> Any:
-    spec = importlib.util.spec_from_file_location("servo_axis", root / "experiments" / "03_servo_axis.py")
+    spec = importlib.util.spec_from_file_location(
+        "servo_axis", root / "experiments" / "03_servo_axis.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -29,7 +31,9 @@ def found(experiment: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[li
     return experiment.main(["--figure", str(figure), "--peaks", "1", "1.2", "1.5"]), figure
 
 
-def test_without_integral_action_it_stops_once_inside_the_band_wherever_peak_is(experiment: Any, found: Any) -> None:
+def test_without_integral_action_it_stops_once_inside_the_band_wherever_peak_is(
+    experiment: Any, found: Any
+) -> None:
     still = [row for row in found[0] if row.ki == 0]
     for row in still:
         assert len(row.rests) == 1
@@ -46,12 +50,16 @@ def test_with_integral_action_it_hunts_where_peak_is_above_1_and_only_there(foun
     assert all(row.hunts for row in hunting)
 
 
-def test_the_size_of_the_hunting_is_that_of_the_linear_equation_of_one_hop(experiment: Any, found: Any) -> None:
+def test_the_size_of_the_hunting_is_that_of_the_linear_equation_of_one_hop(
+    experiment: Any, found: Any
+) -> None:
     axis = experiment.servo(1.0, experiment.KI).system
     inertia = float(axis.inertia(0.0, None, None))
     stiffness = float(axis.kp + axis.mgl * math.cos(experiment.TARGET))
     # J*e''' + kd*e'' + stiffness*e' + ki*e = 0 from (e, 0, -(peak - 1)*F/J) to (-e, 0, ...)
-    matrix = np.array([[0, 1, 0], [0, 0, 1], -np.array([axis.ki, stiffness, axis.kd], dtype=float) / inertia])
+    matrix = np.array(
+        [[0, 1, 0], [0, 0, 1], -np.array([axis.ki, stiffness, axis.kd], dtype=float) / inertia]
+    )
 
     def hop(e: float, pull: float) -> float:
         after = lambda t: expm(matrix * t) @ [e, 0.0, -pull]  # noqa: E731

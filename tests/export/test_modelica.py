@@ -16,12 +16,23 @@ LAW = Stribeck(F_prop=1.0, F_Coulomb=5.0, F_Stribeck=10.0, fexp=2.0)
 
 def sweep(law, v, **options) -> Sweep:
     v = np.asarray(v)
-    return Sweep(v, np.sign(v) * np.asarray(law(jnp.abs(jnp.asarray(v)))), velocity_unit="m/s", force_unit="N", **options)
+    return Sweep(
+        v,
+        np.sign(v) * np.asarray(law(jnp.abs(jnp.asarray(v)))),
+        velocity_unit="m/s",
+        force_unit="N",
+        **options,
+    )
 
 
 @pytest.fixture(scope="module")
 def drive(root) -> Sweep:
-    return Sweep.from_csv(root / "data" / "screw_drives" / "sweep.csv", velocity="omega", force="torque", where={"drive": 1})
+    return Sweep.from_csv(
+        root / "data" / "screw_drives" / "sweep.csv",
+        velocity="omega",
+        force="torque",
+        where={"drive": 1},
+    )
 
 
 def code(text: str) -> list[str]:
@@ -39,7 +50,12 @@ def test_a_translational_law_of_exponent_1_gives_the_four_coefficients() -> None
     assert len(lines) == 1
     found = dict(re.findall(r"(\w+)=([^,)]+)", lines[0]))
     assert lines[0].startswith("MassWithStopAndFriction(")
-    assert {name: round(float(value), 6) for name, value in found.items()} == {"F_prop": 1, "F_Coulomb": 5, "F_Stribeck": 10, "fexp": 2}
+    assert {name: round(float(value), 6) for name, value in found.items()} == {
+        "F_prop": 1,
+        "F_Coulomb": 5,
+        "F_Stribeck": 10,
+        "fexp": 2,
+    }
 
 
 def test_a_rotational_law_gives_a_bearing_with_a_table_within_the_stated_error(drive) -> None:
@@ -77,7 +93,11 @@ def test_a_dip_at_a_millionth_of_the_highest_speed_is_in_the_table() -> None:
     law = Stribeck(F_prop=1.0, F_Coulomb=2.0, F_Stribeck=1.0, fexp=3e5, exponent=2.0)
     rows, error = sample(law, 1.0)
     v = np.geomspace(1e-9, 1.0, 20001)
-    assert np.max(np.abs(np.interp(v, *rows.T) - np.asarray(law(jnp.asarray(v))))) <= 1.01 * error <= 1.01e-3 * 3.0
+    assert (
+        np.max(np.abs(np.interp(v, *rows.T) - np.asarray(law(jnp.asarray(v)))))
+        <= 1.01 * error
+        <= 1.01e-3 * 3.0
+    )
 
 
 def test_the_name_of_a_sweep_stays_inside_its_comment() -> None:

@@ -14,39 +14,75 @@ from frictax.export.modelica_machine import machine_text, write_machine
 from frictax.export.modelica_words import identifier, law_table
 from frictax.parameters import parameters
 
-rumoca = pytest.importorskip("rumoca", reason="rumoca, the Modelica compiler of the extra `test`, has no wheel for this platform")
+rumoca = pytest.importorskip(
+    "rumoca",
+    reason="rumoca, the Modelica compiler of the extra `test`, has no wheel for this platform",
+)
 
 STATES = ("s", "v", "phi", "w", "T")
 BODIES = (fx.Mass, fx.Inertia, fx.MassWithStopAndFriction, fx.HeatCapacitor)
 
 
 def sliding() -> fx.Mechanism:
-    """A heated cart with a law for each direction on a spring; a mass between stops; a controlled one; a measured drive."""
+    """A heated cart with a law for each direction on a spring; a mass between stops; a controlled
+    one; a measured drive.
+    """
     t = np.linspace(0.0, 1.5, 31)
     return fx.Mechanism(
         wall=fx.Fixed(s0=-0.2),
         cart=fx.Mass(m=1.2, L=0.1, v=0.3),
         spring=fx.SpringDamper("wall", "cart", c=30.0, d=0.2, s_rel0=0.1),
-        guide=fx.SupportFriction("cart", f_pos=machines.stick_slip()["friction"].f_pos, peak=1.2, f_neg=fx.Coulomb(F_Coulomb=0.5)),
+        guide=fx.SupportFriction(
+            "cart",
+            f_pos=machines.stick_slip()["friction"].f_pos,
+            peak=1.2,
+            f_neg=fx.Coulomb(F_Coulomb=0.5),
+        ),
         drive=fx.Force("cart", fx.Sampled(t, 4 * np.sin(5 * t))),
         disc=fx.HeatCapacitor(("guide", "spring"), C=3.0, T=300.0),
         air=fx.ThermalConductor("disc", G=0.5, T_ambient=290.0),
-        slide=fx.MassWithStopAndFriction(m=1.0, L=0.2, smin=-0.5, smax=0.5, F_prop=1.0, F_Coulomb=0.6, F_Stribeck=0.5, fexp=2.0, v=1.5),
+        slide=fx.MassWithStopAndFriction(
+            m=1.0,
+            L=0.2,
+            smin=-0.5,
+            smax=0.5,
+            F_prop=1.0,
+            F_Coulomb=0.6,
+            F_Stribeck=0.5,
+            fexp=2.0,
+            v=1.5,
+        ),
         rod=fx.Spring("wall", "slide.flange_a", c=60.0, s_rel0=0.3),
         axis=fx.Mass(m=0.8),
-        rail=fx.Brake("axis", mu_pos=[[0, 0.3], [0.5, 0.2]], fn_max=3.0, f_normalized=fx.Step(height=1.0, startTime=0.3)),
-        servo=fx.PositionController("axis", s_ref=fx.Ramp(height=0.2, duration=0.4), kp=6.0, kv=8.0),
+        rail=fx.Brake(
+            "axis",
+            mu_pos=[[0, 0.3], [0.5, 0.2]],
+            fn_max=3.0,
+            f_normalized=fx.Step(height=1.0, startTime=0.3),
+        ),
+        servo=fx.PositionController(
+            "axis", s_ref=fx.Ramp(height=0.2, duration=0.4), kp=6.0, kv=8.0
+        ),
         cable=fx.LinearPositionDependentForce("axis", f_nominal=-0.3, slope=1.5, s0=0.1),
     )
 
 
 def turning() -> fx.Mechanism:
-    """A clutch that locks, a gear behind it, a load behind a shaft with a bearing that it breaks away from."""
+    """A clutch that locks, a gear behind it, a load behind a shaft with a bearing that it breaks
+    away from.
+    """
     return fx.Mechanism(
         motor=fx.Inertia(J=1.0, w=6.0),
         wheel=fx.Inertia(J=0.6),
         load=fx.Inertia(J=0.4),
-        clutch=fx.Clutch("motor", "wheel", mu_pos=[[0, 0.4]], peak=1.1, fn_max=10.0, f_normalized=fx.Constant(1.0)),
+        clutch=fx.Clutch(
+            "motor",
+            "wheel",
+            mu_pos=[[0, 0.4]],
+            peak=1.1,
+            fn_max=10.0,
+            f_normalized=fx.Constant(1.0),
+        ),
         gear=fx.IdealGear("wheel", "load", ratio=2.0),
         far=fx.Inertia(J=0.3),
         shaft=fx.RotationalSpringDamper("load", "far", c=20.0, d=0.3),
@@ -63,7 +99,14 @@ def others() -> fx.Mechanism:
         model=fx.Position("belt", fx.Sine(amplitude=2.0, f=0.11)),
         grip=fx.SupportFriction("block", f_pos=fx.Coulomb(F_Coulomb=1.0), support="belt"),
         stop=fx.MassWithStopAndFriction(
-            m=1.0, smin=-1, smax=1, F_prop=1.0, F_Coulomb=0.6, F_Stribeck=0.5, fexp=2.0, f_neg=fx.Coulomb(F_Coulomb=0.7)
+            m=1.0,
+            smin=-1,
+            smax=1,
+            F_prop=1.0,
+            F_Coulomb=0.6,
+            F_Stribeck=0.5,
+            fexp=2.0,
+            f_neg=fx.Coulomb(F_Coulomb=0.7),
         ),
         bumper=fx.ElastoGap("block", "stop", c=300.0, d=2.0, s_rel0=-0.1, n=1.5),
         damper=fx.Damper("block", "stop", d=0.7),
@@ -71,8 +114,18 @@ def others() -> fx.Mechanism:
         carrier=fx.Inertia(J=1.0),
         ring=fx.Inertia(J=1.0),
         planetary=fx.IdealPlanetary(sun="sun", carrier="carrier", ring="ring", ratio=2.0),
-        hub=fx.OneWayClutch("sun", "ring", fn_max=2.0, f_normalized=fx.Pulse(amplitude=1.0, width=50.0, period=1.3, nperiod=3)),
-        band=fx.Brake("ring", mu_neg=[[0, 0.2]], fn_max=3.0, f_normalized=fx.Trapezoid(rising=0.1, width=0.2, falling=0.1)),
+        hub=fx.OneWayClutch(
+            "sun",
+            "ring",
+            fn_max=2.0,
+            f_normalized=fx.Pulse(amplitude=1.0, width=50.0, period=1.3, nperiod=3),
+        ),
+        band=fx.Brake(
+            "ring",
+            mu_neg=[[0, 0.2]],
+            fn_max=3.0,
+            f_normalized=fx.Trapezoid(rising=0.1, width=0.2, falling=0.1),
+        ),
         play=fx.ElastoBacklash("carrier", "frame", c=1e3, d=1.0, backlash=0.02),
         frame=fx.Fixed(s0=0.25),
         twist=fx.RotationalDamper("sun", "frame", d=0.1),
@@ -86,26 +139,50 @@ def compiled(text: str) -> Any:
 
 
 @pytest.mark.parametrize(("build", "stop_time", "kinds"), [(sliding, 1.5, 6), (turning, 1.2, 2)])
-def test_a_compiler_runs_the_self_contained_text_and_it_moves_as_simulated(build: Any, stop_time: float, kinds: int) -> None:
+def test_a_compiler_runs_the_self_contained_text_and_it_moves_as_simulated(
+    build: Any, stop_time: float, kinds: int
+) -> None:
     machine = build()
-    model = compiled(machine_text(machine, self_contained=True, stop_time=stop_time, tolerance=1e-7))
-    run = model.simulate(t=(0.0, stop_time), dt=stop_time / 60, config=rumoca.SimConfig(rtol=1e-9, atol=1e-10))
+    model = compiled(
+        machine_text(machine, self_contained=True, stop_time=stop_time, tolerance=1e-7)
+    )
+    run = model.simulate(
+        t=(0.0, stop_time), dt=stop_time / 60, config=rumoca.SimConfig(rtol=1e-9, atol=1e-10)
+    )
     t = np.asarray(run.time)
     last = np.append(np.diff(t) > 0, True)  # of the several rows at an event
     moved = fx.simulate(machine, jnp.asarray(t[last]), machines.REFERENCE)
     assert int(moved.events.count) >= kinds
-    near_event = np.min(np.abs(t[last][:, None] - np.asarray(moved.events.time)[None, : int(moved.events.count)]), axis=1) < 1e-5
+    near_event = (
+        np.min(
+            np.abs(
+                t[last][:, None] - np.asarray(moved.events.time)[None, : int(moved.events.count)]
+            ),
+            axis=1,
+        )
+        < 1e-5
+    )
     for name, part in machine.named_parts():
         for state in STATES:
             if isinstance(part, BODIES) and hasattr(part, state):
-                there, here = np.asarray(run[f"{name}.{state}"])[last], np.asarray(getattr(moved[name], state))
-                # At an event a velocity may jump: which side of it a row shows is a matter of the last digit of its time.
-                np.testing.assert_allclose(there[~near_event], here[~near_event], atol=2e-5 * (1 + np.max(np.abs(here))))
+                there, here = (
+                    np.asarray(run[f"{name}.{state}"])[last],
+                    np.asarray(getattr(moved[name], state)),
+                )
+                # At an event a velocity may jump: which side of it a row shows is a matter of the
+                # last digit of its time.
+                np.testing.assert_allclose(
+                    there[~near_event], here[~near_event], atol=2e-5 * (1 + np.max(np.abs(here)))
+                )
 
 
 @pytest.mark.parametrize("own", [False, True])
-@pytest.mark.parametrize("build", [sliding, turning, others, machines.coupled_clutches, machines.translational_friction])
-def test_every_parameter_shows_with_its_value_and_the_text_is_of_the_language(build: Any, own: bool) -> None:
+@pytest.mark.parametrize(
+    "build", [sliding, turning, others, machines.coupled_clutches, machines.translational_friction]
+)
+def test_every_parameter_shows_with_its_value_and_the_text_is_of_the_language(
+    build: Any, own: bool
+) -> None:
     machine = build()
     text = machine_text(machine, self_contained=own)
     rumoca.format(text)  # raises where the grammar is not Modelica's
@@ -157,11 +234,15 @@ def test_a_gear_lets_the_last_body_follow_without_a_start_of_its_own() -> None:
 
 @pytest.mark.parametrize("exponent", [0.7, 1.0, 2.0])
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4])
-def test_a_table_keeps_to_its_law_at_all_speeds_within_what_is_said(exponent: float, tolerance: float) -> None:
+def test_a_table_keeps_to_its_law_at_all_speeds_within_what_is_said(
+    exponent: float, tolerance: float
+) -> None:
     law = fx.Stribeck(F_prop=0.3, F_Coulomb=2.0, F_Stribeck=1.0, fexp=4.0, exponent=exponent)
     rows, said = law_table(law, "friction.f_pos", tolerance, None, "N")
     v = np.geomspace(1e-6, 1e3, 5000)
-    beyond = rows[-1, 1] + (v - rows[-1, 0]) * (rows[-1, 1] - rows[-2, 1]) / (rows[-1, 0] - rows[-2, 0])
+    beyond = rows[-1, 1] + (v - rows[-1, 0]) * (rows[-1, 1] - rows[-2, 1]) / (
+        rows[-1, 0] - rows[-2, 0]
+    )
     there = np.where(v > rows[-1, 0], beyond, np.interp(v, rows[:, 0], rows[:, 1]))
     error = float(said.split("within ")[1].split()[0])
     assert np.max(np.abs(there - np.asarray(law(jnp.asarray(v))))) <= 1.1 * error + 1e-9
@@ -170,7 +251,9 @@ def test_a_table_keeps_to_its_law_at_all_speeds_within_what_is_said(exponent: fl
 
 def test_a_long_measured_drive_goes_into_a_file_beside_the_model(tmp_path: Any) -> None:
     t = np.linspace(0.0, 1.0, 301)
-    block = fx.Mechanism(mass=fx.Mass(m=1.0), drive=fx.Force("mass", fx.Sampled(t, np.sin(t), hold=True)))
+    block = fx.Mechanism(
+        mass=fx.Mass(m=1.0), drive=fx.Force("mass", fx.Sampled(t, np.sin(t), hold=True))
+    )
     model, table = write_machine(block, tmp_path, "Block")
     text = model.read_text()
     assert 'parameter String tables = "Block_tables.txt"' in text
@@ -178,7 +261,9 @@ def test_a_long_measured_drive_goes_into_a_file_beside_the_model(tmp_path: Any) 
     assert "Smoothness.ConstantSegments" in text
     first, head, *rows = table.read_text().splitlines()
     assert (first, head) == ("#1", "double drive_f(301,2)")
-    np.testing.assert_array_equal([[float(x) for x in row.split()] for row in rows], np.column_stack([t, np.sin(t)]))
+    np.testing.assert_array_equal(
+        [[float(x) for x in row.split()] for row in rows], np.column_stack([t, np.sin(t)])
+    )
     model.write_text("mine")
     with pytest.raises(FileExistsError, match=r"Block\.mo exists\. Give overwrite=True"):
         write_machine(block, tmp_path, "Block", rows=301)
@@ -189,7 +274,9 @@ def test_a_long_measured_drive_goes_into_a_file_beside_the_model(tmp_path: Any) 
 
 def test_the_files_of_a_model_called_like_a_part_bear_the_models_name(tmp_path: Any) -> None:
     t = np.linspace(0.0, 1.0, 301)
-    block = fx.Mechanism(mass=fx.Mass(m=1.0), drive=fx.Force("mass", fx.Sampled(t, np.sin(t), hold=True)))
+    block = fx.Mechanism(
+        mass=fx.Mass(m=1.0), drive=fx.Force("mass", fx.Sampled(t, np.sin(t), hold=True))
+    )
     model, table = write_machine(block, tmp_path, "mass")
     text = model.read_text()
     assert f"model {model.stem}\n" in text
@@ -202,13 +289,24 @@ def refusals() -> dict[str, tuple[Any, dict[str, Any]]]:
     motion = fx.MotionDependent(lambda t, s, v: 1 + s)
     return {
         "Function": (fx.Mechanism(mass=mass, drive=fx.Force("mass", lambda t: t)), {}),
-        "MotionDependent": (fx.Mechanism(mass=mass, rail=fx.Brake("mass", f_normalized=motion)), {}),
-        "depends on the temperature": (
-            fx.Mechanism(mass=mass, guide=fx.SupportFriction("mass", f_pos=grease), disc=fx.HeatCapacitor("guide", C=1.0)), {},
+        "MotionDependent": (
+            fx.Mechanism(mass=mass, rail=fx.Brake("mass", f_normalized=motion)),
+            {},
         ),
-        "v_max": (fx.Mechanism(mass=mass, guide=fx.SupportFriction("mass", f_pos=Root(jnp.asarray(2.0)))), {}),
+        "depends on the temperature": (
+            fx.Mechanism(
+                mass=mass,
+                guide=fx.SupportFriction("mass", f_pos=grease),
+                disc=fx.HeatCapacitor("guide", C=1.0),
+            ),
+            {},
+        ),
+        "v_max": (
+            fx.Mechanism(mass=mass, guide=fx.SupportFriction("mass", f_pos=Root(jnp.asarray(2.0)))),
+            {},
+        ),
         "LossyGear": (machines.lossy_gear(), {"self_contained": True}),
-    }  # fmt: skip
+    }
 
 
 class Root(fx.AbstractLaw):
@@ -220,7 +318,9 @@ class Root(fx.AbstractLaw):
         return self.f * jnp.sqrt(1 + v)
 
 
-@pytest.mark.parametrize("what", ["Function", "MotionDependent", "depends on the temperature", "v_max", "LossyGear"])
+@pytest.mark.parametrize(
+    "what", ["Function", "MotionDependent", "depends on the temperature", "v_max", "LossyGear"]
+)
 def test_what_modelica_cannot_read_is_refused_in_one_sentence(what: str) -> None:
     machine, options = refusals()[what]
     with pytest.raises(ValueError, match=what) as refused:
@@ -229,38 +329,59 @@ def test_what_modelica_cannot_read_is_refused_in_one_sentence(what: str) -> None
 
 
 def test_a_law_of_the_users_own_becomes_a_table_up_to_the_speed_asked_for() -> None:
-    text = machine_text(fx.Mechanism(mass=fx.Mass(m=1.0), guide=fx.SupportFriction("mass", f_pos=Root(jnp.asarray(2.0)))), v_max=3.0)
+    text = machine_text(
+        fx.Mechanism(
+            mass=fx.Mass(m=1.0), guide=fx.SupportFriction("mass", f_pos=Root(jnp.asarray(2.0)))
+        ),
+        v_max=3.0,
+    )
     assert "table within" in text
     assert "up to a speed of 3.0" in text
 
 
 def test_lossy_gears_are_the_librarys() -> None:
-    assert "Components.LossyGear gear(ratio=2.0, lossTable=[0.0, 0.5, 0.5, 0.0, 0.0]);" in machine_text(machines.lossy_gear())
+    assert (
+        "Components.LossyGear gear(ratio=2.0, lossTable=[0.0, 0.5, 0.5, 0.0, 0.0]);"
+        in machine_text(machines.lossy_gear())
+    )
 
 
 @pytest.fixture(scope="module")
 def found() -> fx.FoundMachine:
     t = np.linspace(0.0, 2.0, 401)
     block = fx.Mechanism(
-        mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 0.0)
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+        drive=fx.Force("mass", 0.0),
     )
-    record = fx.Record(t + 1, {"drive": 2.0 + 0 * t}, {"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}, name="pull", citation="A. Nobody")
+    record = fx.Record(
+        t + 1,
+        {"drive": 2.0 + 0 * t},
+        {"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)},
+        name="pull",
+        citation="A. Nobody",
+    )
     return fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
 
 
-def test_the_identified_machine_runs_under_its_record_and_carries_its_numbers(found: fx.FoundMachine) -> None:
+def test_the_identified_machine_runs_under_its_record_and_carries_its_numbers(
+    found: fx.FoundMachine,
+) -> None:
     text = found.to_modelica(self_contained=True)
     (estimate,) = found.estimates
     assert f"friction.f_pos.F_Coulomb = {estimate.value:.10g} N" in text
     assert "A. Nobody" in text
     assert "StartTime=1.0, StopTime=3.0" in text
     run = compiled(text).simulate(t=(1.0, 3.0), dt=0.1)
-    np.testing.assert_allclose(run["mass.v"][-1], (2.0 - estimate.value) * 2.0, rtol=1e-5)  # 2 N on 1 kg for 2 s
+    # 2 N on 1 kg for 2 s
+    np.testing.assert_allclose(run["mass.v"][-1], (2.0 - estimate.value) * 2.0, rtol=1e-5)
     with pytest.raises(KeyError, match="push"):
         found.to_modelica("push")
 
 
-def test_modifiers_are_those_of_the_fitted_parts_alone(found: fx.FoundMachine, tmp_path: Any) -> None:
+def test_modifiers_are_those_of_the_fitted_parts_alone(
+    found: fx.FoundMachine, tmp_path: Any
+) -> None:
     text = found.to_modelica_modifiers()
     assert "friction(f_pos=" in text
     assert "mass(" not in text
@@ -269,8 +390,12 @@ def test_modifiers_are_those_of_the_fitted_parts_alone(found: fx.FoundMachine, t
 
 def test_a_machine_found_by_inverse_dynamics_starts_where_the_record_does() -> None:
     t = np.linspace(0.0, 2.0, 201)
-    block = fx.Mechanism(mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)))
+    block = fx.Mechanism(
+        mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0))
+    )
     record = fx.Record(t, outputs={"mass.s": 0.4 + 2.0 * t - 0.3 * t**2})
     found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"], objective=fx.InverseDynamics())
-    s, v = re.search(r"s\(start=(\S+), fixed=true\), v\(start=(\S+), fixed", found.to_modelica()).groups()  # type: ignore[union-attr]
+    s, v = re.search(
+        r"s\(start=(\S+), fixed=true\), v\(start=(\S+), fixed", found.to_modelica()
+    ).groups()  # type: ignore[union-attr]
     assert (float(s), float(v)) == (pytest.approx(0.4, abs=1e-3), pytest.approx(2.0, abs=0.05))

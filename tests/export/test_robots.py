@@ -57,11 +57,22 @@ def test_directions_breakaway_and_an_offset_are_said_to_be_lost() -> None:
     two = joint_friction(found(law, backward=back, f_neg=back))
     assert two.friction == pytest.approx(3.2, abs=1e-3)
     assert any("two directions differ by up to 0.4" in s for s in two.lost)
-    machine = fx.Mechanism(mass=fx.Mass(m=1.0), joint=fx.SupportFriction("mass", f_pos=law, peak=1.3), drive=fx.Force("mass", 0.0))
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        joint=fx.SupportFriction("mass", f_pos=law, peak=1.3),
+        drive=fx.Force("mass", 0.0),
+    )
     t = np.linspace(0.0, 4.0, 401)
     u = 6 * np.sin(3 * t)
     parts = {**dict(machine.named_parts()), "drive": fx.Force("mass", fx.Sampled(t, u))}
-    record = fx.Record(t, {"drive": u}, {"mass.v": np.asarray(fx.simulate(fx.Mechanism(**parts), t)["mass"].v) + 1e-4 * np.sin(50 * t)})
+    record = fx.Record(
+        t,
+        {"drive": u},
+        {
+            "mass.v": np.asarray(fx.simulate(fx.Mechanism(**parts), t)["mass"].v)
+            + 1e-4 * np.sin(50 * t)
+        },
+    )
     fitted = fx.fit(machine, record, free=["joint.f_pos"])
     text = fitted.to_mujoco(v_max=1.0)
     assert "breakaway at 1.3 times" in text

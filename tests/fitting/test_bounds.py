@@ -10,7 +10,11 @@ from frictax.fitting import Knowledge
 
 F = "friction.f_pos.F_Coulomb"
 T = np.linspace(0.0, 2.0, 41)
-BLOCK = fx.Mechanism(mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 2.0))
+BLOCK = fx.Mechanism(
+    mass=fx.Mass(m=1.0),
+    friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    drive=fx.Force("mass", 2.0),
+)
 # 2 N against 1.25 N of friction, and an error that repeats itself.
 RECORD = fx.Record(T, outputs={"mass.v": 0.75 * T + 0.01 * np.sin(40 * T)}, name="pull")
 
@@ -23,7 +27,9 @@ def test_bounds_that_do_not_bind_change_neither_value_nor_error() -> None:
 
 
 @pytest.mark.parametrize(("bounds", "end"), [((0.5, 1.1), 1.1), ((0.5, 1.2501), 1.2501)])
-def test_a_value_that_wants_to_go_further_stays_on_its_bound_and_has_no_interval(bounds: tuple[float, float], end: float) -> None:
+def test_a_value_that_wants_to_go_further_stays_on_its_bound_and_has_no_interval(
+    bounds: tuple[float, float], end: float
+) -> None:
     found = fx.fit(BLOCK, RECORD, free=[F], bounds={F: bounds})
     assert found.values[F] == pytest.approx(end, abs=1e-4)
     assert found.identifiability.knowledge[F] is Knowledge.AT_BOUND
@@ -69,9 +75,16 @@ def test_errors_and_profiles_end_at_the_bound_too() -> None:
 
 
 def test_bounds_of_a_records_own_number_do_not_trouble_the_fit_before() -> None:
-    record = fx.Record(T, {"drive": 2.0 + 0.0 * T}, {"mass.s": 0.375 * T**2 + 1e-4 * np.sin(40 * T)}, name="run")
+    record = fx.Record(
+        T, {"drive": 2.0 + 0.0 * T}, {"mass.s": 0.375 * T**2 + 1e-4 * np.sin(40 * T)}, name="run"
+    )
     own = "inputs.drive.offset"
     objective = fx.FreeRun()
-    given = {"free": ["mass.m"], "own": [own], "bounds": {own: (-1.0, 1.0)}, "start": fx.InverseDynamics(8.0)}
+    given = {
+        "free": ["mass.m"],
+        "own": [own],
+        "bounds": {own: (-1.0, 1.0)},
+        "start": fx.InverseDynamics(8.0),
+    }
     found = fx.fit(BLOCK, record, objective=objective, **given)
     assert -1.0 <= found.values[f"{own}@run"] <= 1.0

@@ -1,9 +1,12 @@
-"""Intervals for mu and peak of three coupled clutches hold the truth as often as they say. The seed was chosen once.
+"""Intervals for mu and peak of three coupled clutches hold the truth as often as they say.
 
-In Modelica's CoupledClutches the motion of 1.5 s tells nothing of the peaks of clutch2 and clutch3, which never break away, and next to
-nothing of clutch1's: its load grows so fast that it lets go at the same time whatever the peak. A slower and greater torque, and two
-presses that rise and fall, let each clutch break away under a load that grows slowly. The torque is so great that each does with the
-start's friction too: of a clutch that stays locked, no derivative tells anything.
+The seed was chosen once.
+
+In Modelica's CoupledClutches the motion of 1.5 s tells nothing of the peaks of clutch2 and clutch3,
+which never break away, and next to nothing of clutch1's: its load grows so fast that it lets go at
+the same time whatever the peak. A slower and greater torque, and two presses that rise and fall,
+let each clutch break away under a load that grows slowly. The torque is so great that each does
+with the start's friction too: of a clutch that stays locked, no derivative tells anything.
 """
 
 import equinox as eqx
@@ -24,7 +27,9 @@ SEEDS = 100
 
 
 def excited(values: np.ndarray) -> fx.Mechanism:
-    """CoupledClutches under another torque and other presses, with `values` in the order of `FREE`."""
+    """CoupledClutches under another torque and other presses, with `values` in the order
+    of `FREE`.
+    """
     machine = eqx.tree_at(
         lambda m: [m["torque"].tau, *(m[name].f_normalized for name in CLUTCHES)],
         coupled_clutches(),
@@ -35,7 +40,10 @@ def excited(values: np.ndarray) -> fx.Mechanism:
             fx.Sine(0.1, f=0.7, offset=0.2),
         ],
     )
-    shaped = {p: jnp.reshape(x, jnp.shape(fx.parameters.get(machine, p))) for p, x in zip(FREE, values, strict=True)}
+    shaped = {
+        p: jnp.reshape(x, jnp.shape(fx.parameters.get(machine, p)))
+        for p, x in zip(FREE, values, strict=True)
+    }
     return fx.parameters.replace(machine, shaped)
 
 
@@ -50,7 +58,12 @@ def many(run: fx.Trajectory) -> fx.Replicates:
     speeds = {f"J{i}.w": np.asarray(run[f"J{i}"].w) for i in (1, 2, 3, 4)}
     rng = np.random.default_rng(0)
     noisy = {name: w + NOISE * rng.standard_normal((SEEDS, T.size)) for name, w in speeds.items()}
-    return fx.fit_many(excited(START), fx.Record(T, outputs=speeds, sd=dict.fromkeys(speeds, NOISE)), noisy, free=FREE)
+    return fx.fit_many(
+        excited(START),
+        fx.Record(T, outputs=speeds, sd=dict.fromkeys(speeds, NOISE)),
+        noisy,
+        free=FREE,
+    )
 
 
 def test_each_clutch_breaks_away_and_slides_for_a_second(run: fx.Trajectory) -> None:
@@ -62,12 +75,18 @@ def test_each_clutch_breaks_away_and_slides_for_a_second(run: fx.Trajectory) -> 
         assert np.mean(np.abs(np.asarray(run[name].mode)) == 1) * T[-1] > 1.0, name
 
 
-def test_95_per_cent_intervals_of_mu_and_peak_of_three_clutches_hold_the_truth_in_87_to_100_of_100_records(many: fx.Replicates) -> None:
+def test_95_per_cent_intervals_of_mu_and_peak_of_three_clutches_hold_the_truth_in_87_to_100_of_100(
+    many: fx.Replicates,
+) -> None:
     assert many.names == tuple(p + "[0]" if p.endswith(".f") else p for p in FREE)
     hits = np.sum((many.lower <= TRUTH) & (TRUTH <= many.upper), axis=0)
     assert np.all((hits >= 87) & (hits <= SEEDS)), hits
 
 
-def test_the_mean_of_100_estimates_lies_within_four_of_its_standard_errors_of_the_truth(many: fx.Replicates) -> None:
-    off = (np.mean(many.values, axis=0) - TRUTH) / (np.std(many.values, axis=0, ddof=1) / np.sqrt(SEEDS))
+def test_the_mean_of_100_estimates_lies_within_four_of_its_standard_errors_of_the_truth(
+    many: fx.Replicates,
+) -> None:
+    off = (np.mean(many.values, axis=0) - TRUTH) / (
+        np.std(many.values, axis=0, ddof=1) / np.sqrt(SEEDS)
+    )
     assert np.all(np.abs(off) < 4), off

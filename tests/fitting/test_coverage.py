@@ -25,19 +25,27 @@ def replicates(drive, truth):
     return fit_many(start, sweep, forces)
 
 
-def test_95_per_cent_intervals_hold_the_truth_in_93_to_97_per_cent_of_2000_sweeps(replicates, truth) -> None:
-    expected = np.array([float(x) for x in (truth.F_prop, truth.F_Coulomb, truth.F_Stribeck, truth.fexp)])
+def test_95_per_cent_intervals_hold_the_truth_in_93_to_97_per_cent_of_2000_sweeps(
+    replicates, truth
+) -> None:
+    expected = np.array(
+        [float(x) for x in (truth.F_prop, truth.F_Coulomb, truth.F_Stribeck, truth.fexp)]
+    )
     held = coverage(replicates, expected)
     assert np.all((held >= 0.93) & (held <= 0.97)), held
 
 
 def test_standard_errors_are_the_scatter_of_2000_estimates(replicates) -> None:
     scatter = np.std(replicates.values, axis=0)
-    np.testing.assert_allclose(np.sqrt(np.mean(replicates.standard_errors**2, axis=0)), scatter, rtol=0.05)
+    np.testing.assert_allclose(
+        np.sqrt(np.mean(replicates.standard_errors**2, axis=0)), scatter, rtol=0.05
+    )
 
 
 @pytest.mark.parametrize("kind", ["Stribeck", "Table"])
-def test_with_ten_breakaway_rows_peak_and_curve_are_covered_in_91_to_98_5_per_cent_of_400_sweeps(truth, kind: str) -> None:
+def test_with_ten_breakaway_rows_peak_and_curve_are_covered_in_91_to_98_5_per_cent_of_400_sweeps(
+    truth, kind: str
+) -> None:
     true, start = breakaway_case(kind, truth)
     sweep = Sweep(SPEEDS, np.ones(SPEEDS.size), breakaway=SPEEDS == 0)
     clean = np.asarray(true.predict(jnp.asarray(SPEEDS), jnp.asarray(SPEEDS == 0)))
@@ -52,5 +60,8 @@ def test_huber_costs_little_on_clean_noise_and_covers_too(truth, loss) -> None:
     clean = np.asarray(truth(jnp.asarray(v)))
     forces = clean + NOISE * np.random.default_rng(0).standard_normal((400, v.size))
     many = fit_many(truth, Sweep(v, clean), forces, loss=loss)
-    held = coverage(many, np.array([float(x) for x in (truth.F_prop, truth.F_Coulomb, truth.F_Stribeck, truth.fexp)]))
+    held = coverage(
+        many,
+        np.array([float(x) for x in (truth.F_prop, truth.F_Coulomb, truth.F_Stribeck, truth.fexp)]),
+    )
     assert np.all((held >= 0.91) & (held <= 0.985)), held

@@ -7,7 +7,16 @@ import numpy as np
 import optax
 import pytest
 
-from frictax.fitting import Huber, LevenbergMarquardt, Optax, Squares, SteadyFriction, fit, fit_many, starting_law
+from frictax.fitting import (
+    Huber,
+    LevenbergMarquardt,
+    Optax,
+    Squares,
+    SteadyFriction,
+    fit,
+    fit_many,
+    starting_law,
+)
 from frictax.fitting.posing import pose_sweep
 from frictax.fitting.search.multistart import in_turned_coordinates
 from frictax.laws import Coulomb, Stribeck, Table
@@ -29,11 +38,15 @@ def test_drive_1_forward_leaves_an_rms_of_21_micro_newton_metres(forward) -> Non
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_drive_1_forward_has_the_published_values_within_one_standard_error(forward, name: str) -> None:
+def test_drive_1_forward_has_the_published_values_within_one_standard_error(
+    forward, name: str
+) -> None:
     assert abs(forward.values[name] - PUBLISHED[name]) < forward.standard_errors[name]
 
 
-def test_drive_1_backward_leaves_20_micro_newton_metres_with_exponent_1_and_32_with_2(drive) -> None:
+def test_drive_1_backward_leaves_20_micro_newton_metres_with_exponent_1_and_32_with_2(
+    drive,
+) -> None:
     sweep = drive(1, "negative")
     rms = [fit(starting_law(Stribeck, sweep, exponent=e), sweep).rms_force for e in (1.0, 2.0)]
     assert rms == pytest.approx([0.0200e-3, 0.0315e-3], abs=0.0001e-3)
@@ -51,7 +64,9 @@ def test_both_directions_with_a_law_each_are_the_two_separate_fits(drive, forwar
 def test_an_offset_is_found_where_friction_is_symmetric() -> None:
     v = np.concatenate([-np.linspace(1, 10, 8), np.linspace(1, 10, 8)])
     weight = -0.7
-    sweep = Sweep(v, np.sign(v) * (3.0 + 0.2 * np.abs(v)) + weight, velocity_unit="m/s", force_unit="N")
+    sweep = Sweep(
+        v, np.sign(v) * (3.0 + 0.2 * np.abs(v)) + weight, velocity_unit="m/s", force_unit="N"
+    )
     found = fit(Coulomb, sweep, offset=0.0)
     assert found.values["offset"] == pytest.approx(weight, rel=1e-8)
     assert found.values["f_pos.F_prop"] == pytest.approx(0.2, rel=1e-8)
@@ -68,15 +83,22 @@ def test_the_scale_of_force_and_speed_does_not_matter(drive, forward) -> None:
     found = fit(starting_law(Stribeck, large, exponent=2.0), large)
     assert found.values["F_Stribeck"] == pytest.approx(1e7 * forward.values["F_Stribeck"], rel=1e-6)
     assert found.values["fexp"] == pytest.approx(1e3 * forward.values["fexp"], rel=1e-6)
-    assert found.standard_errors["F_prop"] == pytest.approx(1e10 * forward.standard_errors["F_prop"], rel=1e-6)
+    assert found.standard_errors["F_prop"] == pytest.approx(
+        1e10 * forward.standard_errors["F_prop"], rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("kind", [Coulomb, Stribeck])
 def test_a_law_at_its_bounds_is_found_whatever_the_units(kind) -> None:
-    """Friction that falls to the end: F_prop and, with a Stribeck term, F_Coulomb have to end at 0."""
+    """Friction that falls to the end: F_prop and, with a Stribeck term, F_Coulomb have
+    to end at 0.
+    """
     v = np.linspace(0.2, 21.0, 16)
     f = 3.0 - 0.05 * v + 0.02 * np.random.default_rng(5).standard_normal(16)
-    ends = [fit(kind, Sweep(speed * v, force * f)) for speed, force in ((1.0, 1.0), (1e-3, 1e3), (1e-6, 1e-9), (1e4, 1e7))]
+    ends = [
+        fit(kind, Sweep(speed * v, force * f))
+        for speed, force in ((1.0, 1.0), (1e-3, 1e3), (1e-6, 1e-9), (1e4, 1e7))
+    ]
     for end, force in zip(ends, (1.0, 1e3, 1e-9, 1e7), strict=True):
         assert end.converged
         assert end.rms_force / force == pytest.approx(ends[0].rms_force, rel=1e-7)
@@ -104,7 +126,9 @@ def test_a_linear_law_has_the_textbook_errors() -> None:
     covariance = rss[0] / 3 * np.linalg.inv(a.T @ a)
     np.testing.assert_allclose([found.values["F_Coulomb"], found.values["F_prop"]], x, rtol=1e-9)
     np.testing.assert_allclose(found.covariance, covariance, rtol=1e-7)
-    assert found.intervals["F_prop"][1] - x[1] == pytest.approx(3.182446305 * np.sqrt(covariance[1, 1]), rel=1e-7)
+    assert found.intervals["F_prop"][1] - x[1] == pytest.approx(
+        3.182446305 * np.sqrt(covariance[1, 1]), rel=1e-7
+    )
     band = found.band([3.0])
     half = 3.182446305 * np.sqrt(np.array([1.0, 3.0]) @ covariance @ np.array([1.0, 3.0]))
     np.testing.assert_allclose(band.upper - band.force, half, rtol=1e-7)
@@ -113,7 +137,11 @@ def test_a_linear_law_has_the_textbook_errors() -> None:
 def test_the_covariance_is_the_inverse_curvature_of_the_misfit_to_its_own_curve(forward) -> None:
     x = np.array([e.value for e in forward.estimates])
     v, f = jnp.asarray(forward.sweep.velocity), jnp.asarray(forward.predict(forward.sweep.velocity))
-    hessian = np.array(jax.hessian(lambda scaled: 0.5 * jnp.sum((Stribeck(*(scaled * x), exponent=2.0)(v) - f) ** 2))(jnp.ones(4)))
+    hessian = np.array(
+        jax.hessian(
+            lambda scaled: 0.5 * jnp.sum((Stribeck(*(scaled * x), exponent=2.0)(v) - f) ** 2)
+        )(jnp.ones(4))
+    )
     expected = forward.noise_scale**2 * np.linalg.inv(hessian) * np.outer(x, x)
     np.testing.assert_allclose(forward.covariance, expected, rtol=1e-6)
 
@@ -133,7 +161,10 @@ def test_a_relative_sigma_weighs_rows_and_its_scale_does_not_matter(drive) -> No
 def test_a_known_sigma_sets_the_errors_whatever_the_residuals_are() -> None:
     v, f = np.array([1.0, 2.0, 4.0, 7.0]), np.array([5.1, 5.9, 8.2, 10.8])
     errors = [
-        fit(Coulomb, Sweep(v, f, sigma * np.ones(4), sigma_known=True, velocity_unit="m/s", force_unit="N")).standard_errors["F_prop"]
+        fit(
+            Coulomb,
+            Sweep(v, f, sigma * np.ones(4), sigma_known=True, velocity_unit="m/s", force_unit="N"),
+        ).standard_errors["F_prop"]
         for sigma in (0.1, 0.3)
     ]
     assert errors[0] == pytest.approx(0.1 / np.sqrt(np.sum((v - v.mean()) ** 2)), rel=1e-8)
@@ -160,18 +191,28 @@ ADAM = Optax(optax.adam(optax.cosine_decay_schedule(0.3, 4000)), steps=4000)
         pytest.param("Stribeck", Optax(), Huber(), id="Stribeck-lbfgs-huber"),
     ],
 )
-def test_optax_and_levenberg_marquardt_reach_the_same_optimum_to_1e_6(truth, kind: str, method: Optax, loss) -> None:
+def test_optax_and_levenberg_marquardt_reach_the_same_optimum_to_1e_6(
+    truth, kind: str, method: Optax, loss
+) -> None:
     true, start = breakaway_case(kind, truth)
     clean = np.asarray(true.predict(jnp.asarray(SPEEDS), jnp.asarray(SPEEDS == 0)))
-    sweep = Sweep(SPEEDS, clean + NOISE * np.random.default_rng(1).standard_normal(SPEEDS.size), breakaway=SPEEDS == 0)
+    sweep = Sweep(
+        SPEEDS,
+        clean + NOISE * np.random.default_rng(1).standard_normal(SPEEDS.size),
+        breakaway=SPEEDS == 0,
+    )
     one, other = fit(start, sweep, loss=loss), fit(start, sweep, loss=loss, method=method)
     assert one.converged
     assert other.converged
-    np.testing.assert_allclose([e.value for e in other.estimates], [e.value for e in one.estimates], rtol=1e-6)
+    np.testing.assert_allclose(
+        [e.value for e in other.estimates], [e.value for e in one.estimates], rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("kind", ["Stribeck", "Table"])
-def test_both_methods_reach_the_same_optimum_from_the_same_far_start_alone(truth, kind: str) -> None:
+def test_both_methods_reach_the_same_optimum_from_the_same_far_start_alone(
+    truth, kind: str
+) -> None:
     true, start = breakaway_case(kind, truth)
     clean = np.asarray(true.predict(jnp.asarray(SPEEDS), jnp.asarray(SPEEDS == 0)))
     sweep = Sweep(SPEEDS, clean, breakaway=SPEEDS == 0)
@@ -192,7 +233,10 @@ def test_a_fit_started_at_its_optimum_stays_there_and_says_that_it_converged(for
 def test_peak_and_curve_are_found_together_from_declared_breakaway_rows(truth) -> None:
     true, _ = breakaway_case("Stribeck", truth)
     clean = np.asarray(true.predict(jnp.asarray(SPEEDS), jnp.asarray(SPEEDS == 0)))
-    found = fit(starting_law(Stribeck, Sweep(SPEEDS[:20], clean[:20]), exponent=2.0), Sweep(SPEEDS, clean, breakaway=SPEEDS == 0))
+    found = fit(
+        starting_law(Stribeck, Sweep(SPEEDS[:20], clean[:20]), exponent=2.0),
+        Sweep(SPEEDS, clean, breakaway=SPEEDS == 0),
+    )
     np.testing.assert_allclose([e.value for e in found.estimates], true_values(true), rtol=1e-6)
 
 
@@ -219,7 +263,9 @@ def test_huber_with_a_known_sigma_takes_it_as_the_scale_and_its_loss_as_the_like
     assert found.noise_scale == 1.0
     np.testing.assert_allclose([score.sum(), score @ v], 0.0, atol=1e-6)
     twice_the_loss = np.sum(np.where(e <= 1.345, e**2, 2 * 1.345 * (e - 0.5 * 1.345)))
-    assert found.bic == pytest.approx(twice_the_loss + 10 * np.log(2 * np.pi * 0.05**2) + 2 * np.log(10), rel=1e-9)
+    assert found.bic == pytest.approx(
+        twice_the_loss + 10 * np.log(2 * np.pi * 0.05**2) + 2 * np.log(10), rel=1e-9
+    )
 
 
 def test_huber_with_a_wide_delta_is_least_squares(drive, forward) -> None:
@@ -241,7 +287,9 @@ def test_many_fits_at_once_are_the_single_fits(drive, truth) -> None:
 
 def test_a_compiled_fit_calls_back_to_no_host(drive, truth) -> None:
     problem, _ = pose_sweep(truth, drive(1, "positive"), None, (), Squares())
-    lowered = eqx.filter_jit(in_turned_coordinates).lower(problem, np.zeros(4), 1.0, LevenbergMarquardt(), 12.0, 1e-20)
+    lowered = eqx.filter_jit(in_turned_coordinates).lower(
+        problem, np.zeros(4), 1.0, LevenbergMarquardt(), 12.0, 1e-20
+    )
     assert "callback" not in lowered.as_text()
 
 
@@ -261,27 +309,81 @@ def test_a_printed_fit_names_value_unit_error_interval_and_warnings(forward) -> 
 
 
 BAD = [
-    ("start on its edge", lambda s: fit(Coulomb(F_Coulomb=1.0), s), ["`Coulomb.F_prop` = 0", "edge"]),
-    ("unknown path", lambda s: fit(Coulomb(F_Coulomb=1.0), s, free=["F_coulomb"]), ["'F_coulomb'", "Did you mean 'F_Coulomb'"]),
-    ("nothing free", lambda s: fit(SteadyFriction(Coulomb(F_Coulomb=1.0)), s, free=["peak"]), ["Nothing is left to fit"]),
-    ("too few rows", lambda s: fit(Stribeck, Sweep(s.velocity[:4], s.force[:4])), ["4 rows", "5 is the least"]),
-    ("text for a law", lambda s: fit("stribeck", s), ["'stribeck'", "fx.Stribeck"]),  # pyright: ignore
-    ("offset beside f_neg", lambda s: fit(Stribeck, s, f_neg=Stribeck, offset=0.0), ["`offset`", "asymmetry of Coulomb friction"]),
-    ("offset in one direction", lambda s: fit(Stribeck, s.positive(), offset=0.0), ["`offset`", "both directions"]),
-    ("f_neg without its rows", lambda s: fit(Stribeck, s.positive(), f_neg=Stribeck), ["no rows with v < 0"]),
-    ("extras beside steady friction", lambda s: fit(SteadyFriction(Coulomb(F_Coulomb=1.0)), s, peak=1.1), ["inside the `SteadyFriction`"]),
+    (
+        "start on its edge",
+        lambda s: fit(Coulomb(F_Coulomb=1.0), s),
+        ["`Coulomb.F_prop` = 0", "edge"],
+    ),
+    (
+        "unknown path",
+        lambda s: fit(Coulomb(F_Coulomb=1.0), s, free=["F_coulomb"]),
+        ["'F_coulomb'", "Did you mean 'F_Coulomb'"],
+    ),
+    (
+        "nothing free",
+        lambda s: fit(SteadyFriction(Coulomb(F_Coulomb=1.0)), s, free=["peak"]),
+        ["Nothing is left to fit"],
+    ),
+    (
+        "too few rows",
+        lambda s: fit(Stribeck, Sweep(s.velocity[:4], s.force[:4])),
+        ["4 rows", "5 is the least"],
+    ),
+    (
+        "text for a law",
+        lambda s: fit("stribeck", s),  # pyright: ignore
+        ["'stribeck'", "fx.Stribeck"],
+    ),
+    (
+        "offset beside f_neg",
+        lambda s: fit(Stribeck, s, f_neg=Stribeck, offset=0.0),
+        ["`offset`", "asymmetry of Coulomb friction"],
+    ),
+    (
+        "offset in one direction",
+        lambda s: fit(Stribeck, s.positive(), offset=0.0),
+        ["`offset`", "both directions"],
+    ),
+    (
+        "f_neg without its rows",
+        lambda s: fit(Stribeck, s.positive(), f_neg=Stribeck),
+        ["no rows with v < 0"],
+    ),
+    (
+        "extras beside steady friction",
+        lambda s: fit(SteadyFriction(Coulomb(F_Coulomb=1.0)), s, peak=1.1),
+        ["inside the `SteadyFriction`"],
+    ),
     ("level", lambda s: fit(Coulomb, s, level=95.0), ["between 0 and 1", "0.95"]),
-    ("steps", lambda s: fit(Coulomb, s, method=LevenbergMarquardt(max_steps=0)), ["max_steps", ">= 1"]),
-    ("tolerance", lambda s: fit(Coulomb, s, method=LevenbergMarquardt(tolerance=1e-16)), ["tolerance", "64 bit"]),
-    ("not an optax rule", lambda s: fit(Coulomb, s, method=Optax(3)), ["optax transformation", "optax.adam"]),
+    (
+        "steps",
+        lambda s: fit(Coulomb, s, method=LevenbergMarquardt(max_steps=0)),
+        ["max_steps", ">= 1"],
+    ),
+    (
+        "tolerance",
+        lambda s: fit(Coulomb, s, method=LevenbergMarquardt(tolerance=1e-16)),
+        ["tolerance", "64 bit"],
+    ),
+    (
+        "not an optax rule",
+        lambda s: fit(Coulomb, s, method=Optax(3)),
+        ["optax transformation", "optax.adam"],
+    ),
     ("delta", lambda s: fit(Coulomb, s, loss=Huber(-1.0)), ["`Huber.delta`", "1.345"]),
     ("nodes", lambda s: starting_law(Table, s, nodes=90), ["2 to 31 nodes"]),
     ("law without a start", lambda s: fit(SteadyFriction, s), ["law"]),  # pyright: ignore
-    ("shape of many measurements", lambda s: fit_many(Coulomb(F_Coulomb=1.0, F_prop=1.0), s, np.ones(3)), ["(k, 32)"]),
+    (
+        "shape of many measurements",
+        lambda s: fit_many(Coulomb(F_Coulomb=1.0, F_prop=1.0), s, np.ones(3)),
+        ["(k, 32)"],
+    ),
 ]
 
 
-@pytest.mark.parametrize(("call", "words"), [pytest.param(call, words, id=name) for name, call, words in BAD])
+@pytest.mark.parametrize(
+    ("call", "words"), [pytest.param(call, words, id=name) for name, call, words in BAD]
+)
 def test_a_bad_request_gives_one_clear_sentence(drive, call, words: list[str]) -> None:
     with pytest.raises((ValueError, KeyError)) as caught:
         call(drive(1))
@@ -302,5 +404,9 @@ def test_quantiles_are_students_and_the_normal_ones(level: float) -> None:
     from frictax.fitting.result.estimates import quantile
 
     for dof in (3, 99, 100, 1997):
-        assert float(quantile(level, dof, False)) == pytest.approx(float(t.ppf(0.5 + level / 2, dof)), abs=1e-8)
-    assert float(quantile(level, 5, True)) == pytest.approx(float(norm.ppf(0.5 + level / 2)), abs=1e-12)
+        assert float(quantile(level, dof, False)) == pytest.approx(
+            float(t.ppf(0.5 + level / 2, dof)), abs=1e-8
+        )
+    assert float(quantile(level, 5, True)) == pytest.approx(
+        float(norm.ppf(0.5 + level / 2)), abs=1e-12
+    )

@@ -35,16 +35,22 @@ def test_four_law_parameters_come_back_from_a_start_10_to_20_per_cent_off(found)
     assert found.noise_scale == pytest.approx(1.0, abs=0.1)  # in units of the sd that was given
 
 
-@pytest.mark.parametrize("start", [{"F_prop": 1e-6}, {**AWAY_LAW, "F_Coulomb": 1e-6}], ids=["F_prop", "F_Coulomb"])
+@pytest.mark.parametrize(
+    "start", [{"F_prop": 1e-6}, {**AWAY_LAW, "F_Coulomb": 1e-6}], ids=["F_prop", "F_Coulomb"]
+)
 def test_a_friction_level_started_near_nothing_does_not_stall(run, found, start) -> None:
-    """The first step from so little Coulomb friction ends where the mass never moves; it is not taken."""
+    """The first step from so little Coulomb friction ends where the mass never moves; it is not
+    taken.
+    """
     low = fx.fit(block(**start), run, free=LAW)
     assert low.converged
     for path, value in found.values.items():
         assert low.values[path] == pytest.approx(value, rel=1e-4)
 
 
-def test_a_machine_that_stands_still_from_the_start_is_told_to_and_does_not_pass_for_converged(run) -> None:
+def test_a_machine_that_stands_still_from_the_start_is_told_to_and_does_not_pass_for_converged(
+    run,
+) -> None:
     stuck = fx.fit(block(F_Coulomb=5.0), run, free=LAW)
     assert not stuck.converged
     assert "does the machine stand still" in str(stuck)
@@ -89,7 +95,9 @@ def test_more_starts_are_never_worse_than_one(run) -> None:
     assert many.noise_scale <= alone.noise_scale * (1 + 1e-6)
 
 
-def test_many_starts_leave_the_local_minimum_of_a_single_one_and_are_reproducible(run, found) -> None:
+def test_many_starts_leave_the_local_minimum_of_a_single_one_and_are_reproducible(
+    run, found
+) -> None:
     alone = fx.fit(block(**BAD_START), run, free=LAW)
     assert alone.rms["run"]["mass.v"] > 3 * NOISE
     many = fx.fit(block(**BAD_START), run, free=LAW, starts=12, seed=1)
@@ -105,13 +113,17 @@ def test_records_share_the_law_and_have_speeds_and_offsets_of_their_own() -> Non
     offsets, speeds = (0.1, -0.05), (0.3, -0.2)
     runs = [
         record(block(v=v), u=U + offset, seed=i, name=name)
-        for i, (name, v, offset) in enumerate(zip(("first", "second"), speeds, offsets, strict=True))
+        for i, (name, v, offset) in enumerate(
+            zip(("first", "second"), speeds, offsets, strict=True)
+        )
     ]
     runs = [fx.Record(r.t, {"drive": U}, r.outputs, r.sd, name=r.name) for r in runs]
     own = ["mass.v", "inputs.drive.offset"]
     found = fx.fit(block(**AWAY_LAW), runs, free=LAW, own=own)
     truth = {f"mass.v@{n}": v for n, v in zip(("first", "second"), speeds, strict=True)}
-    truth |= {f"inputs.drive.offset@{n}": o for n, o in zip(("first", "second"), offsets, strict=True)}
+    truth |= {
+        f"inputs.drive.offset@{n}": o for n, o in zip(("first", "second"), offsets, strict=True)
+    }
     assert_recovered(found, {**TRUE, **truth})
     assert set(found.intervals) == {*TRUE, *truth}
     assert float(found.model_for("second")["mass"].v) == found.values["mass.v@second"]
@@ -121,7 +133,13 @@ def test_records_share_the_law_and_have_speeds_and_offsets_of_their_own() -> Non
 def test_a_sweep_and_a_record_in_one_fit_tell_more_than_either() -> None:
     v = np.linspace(0.05, 2.0, 20)
     clean = np.asarray(fx.Stribeck(**TRUE_LAW)(jnp.asarray(v)))
-    sweep = fx.Sweep(v, clean + 0.01 * np.random.default_rng(3).standard_normal(20), np.full(20, 0.01), velocity_unit="m/s", force_unit="N")
+    sweep = fx.Sweep(
+        v,
+        clean + 0.01 * np.random.default_rng(3).standard_normal(20),
+        np.full(20, 0.01),
+        velocity_unit="m/s",
+        force_unit="N",
+    )
     coarse = record(block(), {"mass.v": 0.02})
     both = fx.fit(block(**AWAY_LAW), {"friction": sweep, "run": coarse}, free=LAW)
     assert_recovered(both, TRUE)
@@ -131,27 +149,45 @@ def test_a_sweep_and_a_record_in_one_fit_tell_more_than_either() -> None:
     assert both.rms["friction"]["f"] == pytest.approx(0.01, rel=0.5)
 
 
-def test_gain_offset_drift_and_delay_of_a_sensor_and_gain_and_offset_of_the_drive_are_found() -> None:
+def test_gain_offset_drift_and_delay_of_a_sensor_and_gain_and_offset_of_the_drive_are_found():
     truth = {"gain": 1.1, "offset": 0.05, "drift": 0.01, "delay": 0.013}
     v = np.asarray(record(block(), {"mass.v": 0.0 + 1e-300}, u=0.95 * U + 0.1).outputs["mass.v"])
     late = np.interp(T - truth["delay"], T, v)
-    seen = truth["gain"] * late + truth["offset"] + truth["drift"] * T + NOISE * np.random.default_rng(4).standard_normal(T.size)
+    seen = (
+        truth["gain"] * late
+        + truth["offset"]
+        + truth["drift"] * T
+        + NOISE * np.random.default_rng(4).standard_normal(T.size)
+    )
     sensor = [f"outputs.mass.v.{name}" for name in truth]
     drive = ["inputs.drive.gain", "inputs.drive.offset"]
-    found = fx.fit(block(), fx.Record(T, {"drive": U}, {"mass.v": seen}, name="run"), free=sensor + drive)
-    expected = {**dict(zip(sensor, truth.values(), strict=True)), **dict(zip(drive, (0.95, 0.1), strict=True))}
+    found = fx.fit(
+        block(), fx.Record(T, {"drive": U}, {"mass.v": seen}, name="run"), free=sensor + drive
+    )
+    expected = {
+        **dict(zip(sensor, truth.values(), strict=True)),
+        **dict(zip(drive, (0.95, 0.1), strict=True)),
+    }
     assert_recovered(found, expected)
 
 
-def test_a_law_of_its_own_for_motion_backward_and_a_force_that_grows_with_position_are_found() -> None:
+def test_a_law_of_its_own_for_motion_backward_and_a_force_that_grows_with_position_are_found():
     cable = fx.LinearPositionDependentForce("mass", slope=-0.8)
     machine = block(f_neg=fx.Coulomb(F_Coulomb=1.3, F_prop=0.3), parts={"cable": cable})
-    start = block(f_neg=fx.Coulomb(F_Coulomb=1.0, F_prop=0.2), parts={"cable": fx.LinearPositionDependentForce("mass")})
+    start = block(
+        f_neg=fx.Coulomb(F_Coulomb=1.0, F_prop=0.2),
+        parts={"cable": fx.LinearPositionDependentForce("mass")},
+    )
     free = ["friction.f_neg", "friction.f_pos.F_Coulomb", "cable.slope"]
     found = fx.fit(start, record(machine), free=free)
     assert_recovered(
         found,
-        {"friction.f_neg.F_Coulomb": 1.3, "friction.f_neg.F_prop": 0.3, "friction.f_pos.F_Coulomb": 1.0, "cable.slope": -0.8},
+        {
+            "friction.f_neg.F_Coulomb": 1.3,
+            "friction.f_neg.F_prop": 0.3,
+            "friction.f_pos.F_Coulomb": 1.0,
+            "cable.slope": -0.8,
+        },
     )
 
 
@@ -181,12 +217,16 @@ def test_a_held_input_is_not_a_joined_one() -> None:
     seen = record(block(), hold=True)
     held = fx.fit(block(**AWAY_LAW), seen, free=LAW)
     assert_recovered(held, TRUE)
-    joined = fx.fit(block(**AWAY_LAW), fx.Record(T, {"drive": U}, seen.outputs, seen.sd, name="run"), free=LAW)
+    joined = fx.fit(
+        block(**AWAY_LAW), fx.Record(T, {"drive": U}, seen.outputs, seen.sd, name="run"), free=LAW
+    )
     assert joined.rms["run"]["mass.v"] > 3 * held.rms["run"]["mass.v"]
 
 
 def test_a_trial_that_fails_is_a_step_that_is_not_taken() -> None:
-    """Beyond 1 the simulation fails; the minimum lies at 0.9, and the first full step goes to 1.6."""
+    """Beyond 1 the simulation fails; the minimum lies at 0.9, and the first full step
+    goes to 1.6.
+    """
 
     def evaluate(z):
         r, slope = jnp.exp(2 * z) - np.exp(1.8), 2 * jnp.exp(2 * z)
@@ -198,7 +238,10 @@ def test_a_trial_that_fails_is_a_step_that_is_not_taken() -> None:
 
 
 def test_a_last_step_that_is_not_looked_at_comes_within_the_tolerance() -> None:
-    """Of noisy exponentials; the truth goes on to 1e-9 standard errors. What is handed on stands for the end, as well as for any look."""
+    """Of noisy exponentials; the truth goes on to 1e-9 standard errors.
+
+    What is handed on stands for the end, as well as for any look.
+    """
     t, free = jnp.linspace(0.0, 3.0, 60), 58.0
 
     @jax.jit
@@ -206,7 +249,12 @@ def test_a_last_step_that_is_not_looked_at_comes_within_the_tolerance() -> None:
         y = 2.0 * jnp.exp(-0.7 * t) + 0.05 * jax.random.normal(jax.random.key(seed), t.shape)
         of = lambda z: jnp.exp(z[0]) * jnp.exp(-z[1] * t) - y  # noqa: E731
         search = lambda tolerance: descend(  # noqa: E731
-            lambda z: (of(z), jax.jacfwd(of)(z)), begin(jnp.array([1.5, 0.2]), t.size), 50, tolerance, free, 1e-20
+            lambda z: (of(z), jax.jacfwd(of)(z)),
+            begin(jnp.array([1.5, 0.2]), t.size),
+            50,
+            tolerance,
+            free,
+            1e-20,
         )
         end, truth = search(1e-3), search(1e-9)
         off = truth.jacobian @ (end.z - truth.z) / jnp.sqrt(2 * truth.cost / free)
@@ -227,7 +275,10 @@ def test_a_last_step_that_is_not_looked_at_comes_within_the_tolerance() -> None:
 def test_the_first_evaluation_leads_to_no_last_step() -> None:
     """It says nothing of how much nearer a step comes."""
     z = jnp.array([0.9 + 1e-4])
-    evaluate = lambda z: (jnp.concatenate([z - 0.9, jnp.ones(1)]), jnp.array([[1.0], [0.0]]))  # noqa: E731
+
+    def evaluate(z):
+        return (jnp.concatenate([z - 0.9, jnp.ones(1)]), jnp.array([[1.0], [0.0]]))
+
     once, end = (descend(evaluate, begin(z, 2), until, 1e-6, 1.0, 1e-20) for until in (1, 100))
     assert bool(once.z[0] == z[0])
     assert not bool(once.done)
@@ -236,25 +287,36 @@ def test_the_first_evaluation_leads_to_no_last_step() -> None:
 
 @pytest.mark.parametrize("weak", [0.005, 0.019])
 def test_a_direction_that_damping_holds_back_is_gone_on_with(weak: float) -> None:
-    """Two columns nearly alike: steps are as good as undamped along their sum, and hardly move along their difference."""
+    """Two columns nearly alike: steps are as good as undamped along their sum, and hardly move
+    along their difference.
+    """
     along = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
     matrix, free = np.zeros((100, 2)), 98.0
     matrix[:2] = np.diag([1.0, 1e-3]) @ along
     noise = np.zeros(100)
     noise[2:] = 1.0  # of variance 1, which no parameter explains
-    start = along.T @ np.array([20.0, weak / 1e-3])  # 20 and `weak` standard errors from the minimum at 0
+    # 20 and `weak` standard errors from the minimum at 0
+    start = along.T @ np.array([20.0, weak / 1e-3])
     evaluate = lambda z: (jnp.asarray(matrix) @ z + noise, jnp.asarray(matrix))  # noqa: E731
     end = descend(evaluate, begin(jnp.asarray(start), 100), 100, 1e-3, free, 1e-20)
     assert bool(end.settled)
     assert float(jnp.linalg.norm(matrix @ end.z)) < 1.1e-3
 
 
-def test_standard_errors_after_a_last_step_without_a_look_are_those_of_a_search_that_looks() -> None:
-    noisy = np.asarray(record(block()).outputs["mass.v"]) + 0.3 * np.random.default_rng(5).standard_normal((40, T.size))
+def test_standard_errors_after_a_last_step_without_a_look_are_those_of_a_search_that_looks():
+    noisy = np.asarray(record(block()).outputs["mass.v"]) + 0.3 * np.random.default_rng(
+        5
+    ).standard_normal((40, T.size))
     run = fx.Record(T, {"drive": U}, {"mass.v": noisy[0]})
     free = ["friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"]
     quick, slow = (
-        fx.fit_many(block(), run, noisy, free=free, method=fx.LevenbergMarquardt(tolerance=tolerance, max_steps=200))
+        fx.fit_many(
+            block(),
+            run,
+            noisy,
+            free=free,
+            method=fx.LevenbergMarquardt(tolerance=tolerance, max_steps=200),
+        )
         for tolerance in (1e-3, 1e-9)
     )
     np.testing.assert_allclose(quick.standard_errors, slow.standard_errors, rtol=2e-3)
@@ -267,7 +329,9 @@ def test_a_search_goes_around_starts_whose_runs_exceed_the_events(run, found) ->
     with pytest.raises(ValueError, match="`fit` cannot start: .* record 'run' fails.*max_events"):
         fx.fit(block(**AWAY_LAW), run, free=LAW, engine=fx.OnSamples(max_events=3))
     many = fx.fit(block(**AWAY_LAW), run, free=LAW, engine=engine, starts=6, spread=2.0)
-    assert many.values["friction.f_pos.fexp"] == pytest.approx(found.values["friction.f_pos.fexp"], rel=1e-3)
+    assert many.values["friction.f_pos.fexp"] == pytest.approx(
+        found.values["friction.f_pos.fexp"], rel=1e-3
+    )
 
 
 def test_half_the_step_moves_no_estimate_by_a_tenth_of_its_error(run, found) -> None:
@@ -282,15 +346,32 @@ def test_units_are_those_of_a_brakes_body_and_of_its_coefficient(turns: bool) ->
     law = fx.Coulomb(F_Coulomb=0.3, F_prop=0.1)
     brake = fx.Brake("body", mu_pos=law, cgeo=0.5, fn_max=2.0, f_normalized=1.0)
     if turns:
-        machine = fx.Mechanism(body=fx.Inertia(J=1.0, w=1.0), brake=brake, guide=fx.BearingFriction("body", tau_pos=law))
+        machine = fx.Mechanism(
+            body=fx.Inertia(J=1.0, w=1.0),
+            brake=brake,
+            guide=fx.BearingFriction("body", tau_pos=law),
+        )
         expected = {"body.J": "kg.m2", "cgeo": "m", "mu": "s/rad", "guide": ("N.m", "N.m.s/rad")}
     else:
-        machine = fx.Mechanism(body=fx.Mass(m=1.0, v=1.0), brake=brake, guide=fx.SupportFriction("body", f_pos=law))
+        machine = fx.Mechanism(
+            body=fx.Mass(m=1.0, v=1.0), brake=brake, guide=fx.SupportFriction("body", f_pos=law)
+        )
         expected = {"body.m": "kg", "cgeo": "1", "mu": "s/m", "guide": ("N", "N.s/m")}
     inertia, *_ = expected
-    free = [inertia, "brake.cgeo", "brake.fn_max", "brake.mu_pos", "guide.tau_pos" if turns else "guide.f_pos"]
+    free = [
+        inertia,
+        "brake.cgeo",
+        "brake.fn_max",
+        "brake.mu_pos",
+        "guide.tau_pos" if turns else "guide.f_pos",
+    ]
     seen = fx.Record(t, outputs={"body.w" if turns else "body.v": 1.0 - 0.5 * t}, name="run")
-    units = {e.name: e.unit for e in fx.fit(machine, seen, free=free, method=fx.LevenbergMarquardt(max_steps=1)).estimates}
+    units = {
+        e.name: e.unit
+        for e in fx.fit(
+            machine, seen, free=free, method=fx.LevenbergMarquardt(max_steps=1)
+        ).estimates
+    }
     way = "tau_pos" if turns else "f_pos"
     assert units == {
         inertia: expected[inertia],

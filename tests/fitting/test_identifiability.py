@@ -9,16 +9,22 @@ from frictax.measurements import Sweep
 
 
 @pytest.mark.parametrize("exponent", [1.0, 2.0])
-def test_the_stribeck_terms_of_the_flat_drive_2_are_not_identifiable(drive, exponent: float) -> None:
+def test_the_stribeck_terms_of_the_flat_drive_2_are_not_identifiable(
+    drive, exponent: float
+) -> None:
     sweep = drive(2, "positive")
     found = fit(starting_law(Stribeck, sweep, exponent=exponent), sweep)
     assert found.identifiability.unknown == ("F_Stribeck", "fexp")
-    assert any("F_Stribeck and fexp are not identifiable" in sentence for sentence in found.warnings)
+    assert any(
+        "F_Stribeck and fexp are not identifiable" in sentence for sentence in found.warnings
+    )
     assert "not identifiable" in str(found)
 
 
 @pytest.mark.parametrize(("direction", "exponent"), [("positive", 2.0), ("negative", 1.0)])
-def test_the_stribeck_terms_of_drive_1_are_identifiable(drive, direction: str, exponent: float) -> None:
+def test_the_stribeck_terms_of_drive_1_are_identifiable(
+    drive, direction: str, exponent: float
+) -> None:
     sweep = drive(1, direction)
     found = fit(starting_law(Stribeck, sweep, exponent=exponent), sweep)
     assert found.identifiability.complete
@@ -29,28 +35,44 @@ def test_19_of_20_sweeps_of_coulomb_friction_have_no_identifiable_stribeck_terms
     v, rng, called = np.linspace(0.5, 20, 16), np.random.default_rng(0), 0
     for _ in range(100):
         sweep = Sweep(v, 3.0 + 0.05 * v + 0.02 * rng.standard_normal(16))
-        called += {"F_Stribeck", "fexp"} <= set(fit(starting_law(Stribeck, sweep), sweep).identifiability.unknown)
+        called += {"F_Stribeck", "fexp"} <= set(
+            fit(starting_law(Stribeck, sweep), sweep).identifiability.unknown
+        )
     assert called >= 90  # at least 95 expected, standard deviation 2.2
 
 
 def test_a_falling_curve_is_not_taken_for_negative_viscous_friction() -> None:
-    """Over a short range a falling exponential is nearly a straight line, but F_prop < 0 is no friction."""
+    """Over a short range a falling exponential is nearly a straight line, but F_prop < 0 is no
+    friction.
+    """
     v = np.linspace(0.05, 1.0, 14)
     f = 2.0 + np.exp(-0.8 * v) + 1e-3 * np.random.default_rng(0).standard_normal(14)
-    found = fit(starting_law(Stribeck, Sweep(v, f)), Sweep(v, f), free=["F_Coulomb", "F_Stribeck", "fexp"])
+    found = fit(
+        starting_law(Stribeck, Sweep(v, f)), Sweep(v, f), free=["F_Coulomb", "F_Stribeck", "fexp"]
+    )
     assert found.identifiability.knowledge["F_Stribeck"] is Knowledge.KNOWN
 
 
 def test_peak_stays_and_is_explained_where_no_row_is_breakaway(drive) -> None:
-    found = fit(SteadyFriction(Coulomb(F_Coulomb=2e-3, F_prop=1e-5), peak=1.2), drive(1, "positive"), free=["f_pos", "peak"])
+    found = fit(
+        SteadyFriction(Coulomb(F_Coulomb=2e-3, F_prop=1e-5), peak=1.2),
+        drive(1, "positive"),
+        free=["f_pos", "peak"],
+    )
     assert "peak" not in found.values
     assert float(found.model.peak) == 1.2
-    assert any("peak cannot be known from sliding rows alone and stays at 1.2" in sentence for sentence in found.warnings)
+    assert any(
+        "peak cannot be known from sliding rows alone and stays at 1.2" in sentence
+        for sentence in found.warnings
+    )
 
 
 def test_the_payloads_weight_is_said_to_be_unknown_beside_a_law_for_each_direction(drive) -> None:
     found = fit(Stribeck, drive(1), f_neg=Stribeck)
-    assert any("payload's weight" in sentence and "cannot be told from an asymmetry of Coulomb" in sentence for sentence in found.warnings)
+    assert any(
+        "payload's weight" in sentence and "cannot be told from an asymmetry of Coulomb" in sentence
+        for sentence in found.warnings
+    )
 
 
 def test_two_nodes_between_the_same_speeds_give_a_null_direction_with_both_names() -> None:
@@ -73,7 +95,9 @@ def test_a_parameter_at_its_bound_is_reported_there_without_an_interval() -> Non
     assert found.identifiability.knowledge["F_prop"] is Knowledge.AT_BOUND
     assert np.isnan(found.standard_errors["F_prop"])
     assert found.values["F_Coulomb"] == pytest.approx(falling.mean(), rel=1e-6)
-    assert found.standard_errors["F_Coulomb"] == pytest.approx(falling.std(ddof=1) / np.sqrt(12), rel=1e-3)
+    assert found.standard_errors["F_Coulomb"] == pytest.approx(
+        falling.std(ddof=1) / np.sqrt(12), rel=1e-3
+    )
     assert any("F_prop lies on its bound 0" in sentence for sentence in found.warnings)
 
 

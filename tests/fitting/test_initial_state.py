@@ -1,4 +1,6 @@
-"""Where fits to records begin: runs at the measurement, fitted starts, and what a first fit hands on."""
+"""Where fits to records begin: runs at the measurement, fitted starts, and what a first fit hands
+on.
+"""
 
 from typing import Any
 
@@ -12,12 +14,20 @@ from frictax.parameters import Positive, Real, Scalar, parameter
 from rigs import AWAY_LAW, FINE, LAW, NOISE, T, assert_recovered, block, record
 
 
-def test_a_run_that_begins_elsewhere_than_its_record_is_told_to_start_from_the_measurement() -> None:
+def test_a_run_that_begins_elsewhere_than_its_record_is_told_to_start_from_the_measurement():
     seen = record(block(s=0.1, v=0.5), {"mass.s": 1e-4, "mass.v": NOISE})
     free = ["friction.f_pos.F_Coulomb"]
     far = fx.fit(block(), seen, free=free)
-    assert any("mass.s starts at 0, record 'run' at 0.1" in w and "measured_start=True" in w for w in far.warnings), far.warnings
-    near = fx.fit(block(F_Coulomb=1.1), seen, free=free, objective=fx.FreeRun(measured_start=True, cutoff=20.0))
+    assert any(
+        "mass.s starts at 0, record 'run' at 0.1" in w and "measured_start=True" in w
+        for w in far.warnings
+    ), far.warnings
+    near = fx.fit(
+        block(F_Coulomb=1.1),
+        seen,
+        free=free,
+        objective=fx.FreeRun(measured_start=True, cutoff=20.0),
+    )
     assert not any("measured_start" in w for w in near.warnings)
     assert near.values["friction.f_pos.F_Coulomb"] == pytest.approx(1.0, rel=0.01)
 
@@ -26,31 +36,51 @@ def test_a_run_that_begins_at_another_speed_than_its_position_shows_is_told() ->
     seen = record(block(v=0.8), {"mass.s": 1e-4})
     free = ["friction.f_pos.F_Coulomb"]
     far = fx.fit(block(), seen, free=free)
-    assert any("mass.v starts at 0, and by mass.s record 'run' at about 0." in w for w in far.warnings), far.warnings
+    assert any(
+        "mass.v starts at 0, and by mass.s record 'run' at about 0." in w for w in far.warnings
+    ), far.warnings
     for start in (block(v=0.8), block()):
-        near = fx.fit(start, seen if start.parts[0].v else record(block(), {"mass.s": 1e-4}), free=free)
+        near = fx.fit(
+            start, seen if start.parts[0].v else record(block(), {"mass.s": 1e-4}), free=free
+        )
         assert not any("at about" in w for w in near.warnings)
 
 
-def test_a_start_that_is_fitted_begins_where_the_record_does_unless_the_machine_says_otherwise() -> None:
+def test_a_start_that_is_fitted_begins_where_the_record_does_unless_the_machine_says_otherwise():
     """From rest the run would begin stuck, where a little speed does nothing."""
     seen = record(block(s=0.3, v=0.8), {"mass.s": 1e-4})
     free = ["mass.m", "friction.f_pos.F_Coulomb", "mass.s", "mass.v"]
     found = fx.fit(block(m=1.2, F_Coulomb=1.2), seen, free=free)
-    assert_recovered(found, {"mass.m": 1.0, "friction.f_pos.F_Coulomb": 1.0, "mass.s": 0.3, "mass.v": 0.8})
-    assert float(found.problem.x0[list(found.names).index("mass.v")]) == pytest.approx(0.8, abs=0.02)
+    assert_recovered(
+        found, {"mass.m": 1.0, "friction.f_pos.F_Coulomb": 1.0, "mass.s": 0.3, "mass.v": 0.8}
+    )
+    assert float(found.problem.x0[list(found.names).index("mass.v")]) == pytest.approx(
+        0.8, abs=0.02
+    )
     said = fx.fit(block(v=0.6), seen, free=free)
     assert float(said.problem.x0[list(said.names).index("mass.v")]) == 0.6
 
 
 @pytest.mark.parametrize(
-    "objective", [fx.Windows(0.5, cutoff=15.0), fx.FreeRun(measured_start=True, cutoff=15.0)], ids=lambda o: type(o).__name__
+    "objective",
+    [fx.Windows(0.5, cutoff=15.0), fx.FreeRun(measured_start=True, cutoff=15.0)],
+    ids=lambda o: type(o).__name__,
 )
-def test_runs_that_start_from_the_measurement_are_not_biased_where_the_motion_begins_bent(objective) -> None:
-    """A spring lets go at the record's begin: rest, and an acceleration that a filter's reflection about the end would take for speed."""
-    spring = {"spring": fx.Spring("mass", "wall", c=40.0, s_rel0=0.0), "wall": fx.Fixed(), "damper": fx.Damper("mass", "wall", d=0.4)}
+def test_runs_that_start_from_the_measurement_are_not_biased_where_the_motion_begins_bent(
+    objective,
+) -> None:
+    """A spring lets go at the record's begin: rest, and an acceleration that a filter's reflection
+    about the end would take for speed.
+    """
+    spring = {
+        "spring": fx.Spring("mass", "wall", c=40.0, s_rel0=0.0),
+        "wall": fx.Fixed(),
+        "damper": fx.Damper("mass", "wall", d=0.4),
+    }
     truth = fx.Mechanism(mass=fx.Mass(m=1.0, s=0.1), drive=fx.Force("mass", 0.0), **spring)
-    s = np.asarray(fx.simulate(truth, T, FINE)["mass"].s) + 2e-5 * np.random.default_rng(0).standard_normal(T.size)
+    s = np.asarray(fx.simulate(truth, T, FINE)["mass"].s) + 2e-5 * np.random.default_rng(
+        0
+    ).standard_normal(T.size)
     run = fx.Record(T, outputs={"mass.s": s}, sd={"mass.s": 2e-5}, name="run")
     found = fx.fit(truth, run, free=["damper.d", "mass.m"], objective=objective)
     for name, value in (("damper.d", 0.4), ("mass.m", 1.0)):
@@ -60,17 +90,37 @@ def test_runs_that_start_from_the_measurement_are_not_biased_where_the_motion_be
 
 
 def test_a_first_fit_moves_what_each_record_has_of_its_own_and_sensors_too() -> None:
-    two = [record(block(m=m), {"mass.s": 1e-5}, seed=i, name=f"load {i}") for i, m in enumerate((1.0, 2.2))]
+    two = [
+        record(block(m=m), {"mass.s": 1e-5}, seed=i, name=f"load {i}")
+        for i, m in enumerate((1.0, 2.2))
+    ]
     first = fx.InverseDynamics(15.0)
-    found = fx.fit(block(m=1.4, **AWAY_LAW), two, free=LAW, own=["mass.m"], start=first, objective=fx.Windows(1.0, free_starts=True))
+    found = fx.fit(
+        block(m=1.4, **AWAY_LAW),
+        two,
+        free=LAW,
+        own=["mass.m"],
+        start=first,
+        objective=fx.Windows(1.0, free_starts=True),
+    )
     begun = [
         float(x)
-        for x, name in zip(found.problem.x0, [n for u in found.problem.unknowns for n in u.names], strict=True)
+        for x, name in zip(
+            found.problem.x0, [n for u in found.problem.unknowns for n in u.names], strict=True
+        )
         if "mass.m@" in name
     ]
     np.testing.assert_allclose(begun, [1.0, 2.2], rtol=0.1)
-    np.testing.assert_allclose([found.values["mass.m@load 0"], found.values["mass.m@load 1"]], [1.0, 2.2], rtol=0.01)
-    gain = fx.fit(block(), two[0], free=["friction.f_pos.F_Coulomb", "inputs.drive.gain"], start=first, objective=fx.Windows(1.0))
+    np.testing.assert_allclose(
+        [found.values["mass.m@load 0"], found.values["mass.m@load 1"]], [1.0, 2.2], rtol=0.01
+    )
+    gain = fx.fit(
+        block(),
+        two[0],
+        free=["friction.f_pos.F_Coulomb", "inputs.drive.gain"],
+        start=first,
+        objective=fx.Windows(1.0),
+    )
     assert gain.values["inputs.drive.gain"] == pytest.approx(1.0, rel=0.02)
 
 
@@ -95,7 +145,9 @@ class Pendulum(fx.AbstractAxis):
 
 
 def posed(model: Any, seen: fx.Record, free: list[str]) -> tuple[Any, str]:
-    problem, notes = pose(model, {"run": seen}, free, (), fx.FreeRun(), (), {}, fx.OnSamples(), fx.Squares())
+    problem, notes = pose(
+        model, {"run": seen}, free, (), fx.FreeRun(), (), {}, fx.OnSamples(), fx.Squares()
+    )
     return problem, " ".join(notes)
 
 
@@ -103,7 +155,9 @@ def test_a_start_that_is_small_beside_the_motion_counts_where_noise_does_not_exp
     """Exactly upright a pendulum stays where it is, and its weight would be without effect."""
     seen = 3.0 + 2.94 * np.tanh(2.0 * (T - 2.0)) - (3.0 + 2.94 * np.tanh(-4.0)) + 0.06
     noise = 1e-3 * np.random.default_rng(0).standard_normal(T.size)
-    upright = Pendulum(fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=0.01)), mgl=jnp.asarray(0.4))
+    upright = Pendulum(
+        fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=0.01)), mgl=jnp.asarray(0.4)
+    )
     assert 0.06 < 0.05 * np.std(seen)
     problem, _ = posed(upright, fx.Record(T, outputs={"phi": seen + noise}), ["mgl", "phi"])
     assert float(problem.x0[1]) == pytest.approx(0.06, abs=3e-3)
@@ -112,15 +166,31 @@ def test_a_start_that_is_small_beside_the_motion_counts_where_noise_does_not_exp
 
 
 @pytest.mark.parametrize("counts", [100, 400, 1000, 4096])
-def test_a_free_decay_let_go_at_rest_is_not_said_to_move_though_its_encoder_has_steps(counts: int) -> None:
-    rotor = fx.Mechanism(rotor=fx.Inertia(J=1.0), bearing=fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=1.0)))
+def test_a_free_decay_let_go_at_rest_is_not_said_to_move_though_its_encoder_has_steps(
+    counts: int,
+) -> None:
+    rotor = fx.Mechanism(
+        rotor=fx.Inertia(J=1.0),
+        bearing=fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=1.0)),
+    )
     step = 2 * np.pi / counts
     for seed in range(30):
         random = np.random.default_rng(seed)
-        size, w, decay, shift = random.uniform(0.5, 2.0), random.uniform(2.0, 8.0), random.uniform(0.2, 0.8), random.random()
+        size, w, decay, shift = (
+            random.uniform(0.5, 2.0),
+            random.uniform(2.0, 8.0),
+            random.uniform(0.2, 0.8),
+            random.random(),
+        )
         for speed in (0.0, size * w):  # at the start
-            phi = np.exp(-decay * T) * (size * np.cos(w * T) + (speed + decay * size) / w * np.sin(w * T))
-            seen = fx.Record(T, outputs={"rotor.phi": step * np.floor(phi / step + shift)}, units={"rotor.phi": "rad"})
+            phi = np.exp(-decay * T) * (
+                size * np.cos(w * T) + (speed + decay * size) / w * np.sin(w * T)
+            )
+            seen = fx.Record(
+                T,
+                outputs={"rotor.phi": step * np.floor(phi / step + shift)},
+                units={"rotor.phi": "rad"},
+            )
             told = "rotor.w starts at 0" in posed(rotor, seen, ["rotor.J"])[1]
             assert not told or speed, (seed, w)
             assert told or not speed or counts < 1000, (seed, w)

@@ -23,8 +23,15 @@ def seen() -> fx.Record:
     return record(block(), {"mass.s": 1e-4})
 
 
-def test_inverse_dynamics_finds_mass_and_level_to_two_per_cent_from_a_start_twice_and_thrice_off(seen) -> None:
-    found = fx.fit(block(m=2.0, F_Coulomb=3.0), seen, free=["mass.m", "friction.f_pos.F_Coulomb"], objective=fx.InverseDynamics(15.0))
+def test_inverse_dynamics_finds_mass_and_level_to_two_per_cent_from_a_start_twice_and_thrice_off(
+    seen,
+) -> None:
+    found = fx.fit(
+        block(m=2.0, F_Coulomb=3.0),
+        seen,
+        free=["mass.m", "friction.f_pos.F_Coulomb"],
+        objective=fx.InverseDynamics(15.0),
+    )
     assert found.converged
     assert found.values["mass.m"] == pytest.approx(1.0, rel=0.02)
     assert found.values["friction.f_pos.F_Coulomb"] == pytest.approx(1.0, rel=0.02)
@@ -32,16 +39,25 @@ def test_inverse_dynamics_finds_mass_and_level_to_two_per_cent_from_a_start_twic
 
 
 def test_windows_from_measured_starts_find_mass_and_law_to_a_few_per_cent(seen) -> None:
-    found = fx.fit(block(m=1.2, **AWAY_LAW), seen, free=FREE, objective=fx.Windows(0.7, cutoff=15.0))
+    found = fx.fit(
+        block(m=1.2, **AWAY_LAW), seen, free=FREE, objective=fx.Windows(0.7, cutoff=15.0)
+    )
     assert found.converged
     for path, true in BOTH.items():
-        assert found.values[path] == pytest.approx(true, rel=0.2 if path.endswith("fexp") else 0.05), found
+        assert found.values[path] == pytest.approx(
+            true, rel=0.2 if path.endswith("fexp") else 0.05
+        ), found
     assert found.predicted("run").shape == (8, 71, 1)
 
 
 def test_windows_with_free_starts_find_them_within_their_errors(seen) -> None:
     """It may end at a kink, where a window's start goes over from stuck to sliding."""
-    found = fx.fit(block(m=1.2, **AWAY_LAW), seen, free=FREE, objective=fx.Windows(0.7, cutoff=15.0, free_starts=True))
+    found = fx.fit(
+        block(m=1.2, **AWAY_LAW),
+        seen,
+        free=FREE,
+        objective=fx.Windows(0.7, cutoff=15.0, free_starts=True),
+    )
     for path, true in BOTH.items():
         assert abs(found.values[path] - true) < 4 * found.standard_errors[path], found
     assert found.rms["run"]["mass.s"] == pytest.approx(1e-4, rel=0.15)
@@ -64,8 +80,12 @@ FROM_MEASURED = {
 
 @pytest.mark.parametrize("objective", FROM_MEASURED)
 @pytest.mark.parametrize("sensor", IMPERFECT)
-def test_what_starts_from_a_measurement_takes_off_what_the_sensor_adds(sensor: str, objective: str) -> None:
-    """Of a record without noise whose sensor is found with the machine, or known where nothing in the record tells its gain."""
+def test_what_starts_from_a_measurement_takes_off_what_the_sensor_adds(
+    sensor: str, objective: str
+) -> None:
+    """Of a record without noise whose sensor is found with the machine, or known where nothing in
+    the record tells its gain.
+    """
     t, judge = np.linspace(0.0, 4.0, 2001), FROM_MEASURED[objective]
     force = 14.0 * np.sin(2 * np.pi * 0.4 * t) + 7.0 * np.sin(2 * np.pi * 1.1 * t)
     machine = fx.Mechanism(
@@ -78,24 +98,47 @@ def test_what_starts_from_a_measurement_takes_off_what_the_sensor_adds(sensor: s
     true = np.asarray(fx.simulate(machine, t)["mass"].s)
     shown = np.asarray(IMPERFECT[sensor](jnp.asarray(t), jnp.asarray(true), 0.0))
     seen = fx.Record(t, {"drive": force}, {"mass.s": shown}, {"mass.s": 1e-5}, name="run")
-    values = {"offset and drift": {"offset": 0.02, "drift": 0.004}, "delay": {"delay": 0.006}, "lead": {"delay": -0.006}}.get(sensor, {})
-    if objective == "inverse dynamics":  # it leaves slow samples out, and which these are depends on the delay
+    values = {
+        "offset and drift": {"offset": 0.02, "drift": 0.004},
+        "delay": {"delay": 0.006},
+        "lead": {"delay": -0.006},
+    }.get(sensor, {})
+    # it leaves slow samples out, and which these are depends on the delay
+    if objective == "inverse dynamics":
         values.pop("delay", None)
     known = {} if values else {"outputs.mass.s": IMPERFECT[sensor]}
     free = [*SPRUNG, *(f"outputs.mass.s.{name}" for name in values)]
-    found = fx.fit(machine, seen, free=free, objective=judge[0], instruments=known, method=fx.LevenbergMarquardt(max_steps=40))
-    wanted = dict(zip(SPRUNG, (2.0, 3.0, 3.0, 100.0), strict=True)) | {f"outputs.mass.s.{n}": x for n, x in values.items()}
+    found = fx.fit(
+        machine,
+        seen,
+        free=free,
+        objective=judge[0],
+        instruments=known,
+        method=fx.LevenbergMarquardt(max_steps=40),
+    )
+    wanted = dict(zip(SPRUNG, (2.0, 3.0, 3.0, 100.0), strict=True)) | {
+        f"outputs.mass.s.{n}": x for n, x in values.items()
+    }
     for path, value in wanted.items():
         assert found.values[path] == pytest.approx(value, rel=judge[1]), (path, found)
 
 
 def test_a_gap_in_a_record_is_gone_over_in_steps_of_the_usual_length() -> None:
-    """One cycle of an oscillator is missing at 200 Hz, which one step a sample would miss by a third of its amplitude."""
+    """One cycle of an oscillator is missing at 200 Hz, which one step a sample would miss by a
+    third of its amplitude.
+    """
     t = np.arange(0.0, 3.0, 0.005)
     t = t[(t < 1.0) | (t > 2.0)]
     law = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=0.5, F_prop=0.2))
-    machine = fx.Mechanism(mass=fx.Mass(m=1.0, s=1.0), wall=fx.Fixed(), spring=fx.Spring("wall", "mass", c=39.5), friction=law)
-    s = np.asarray(fx.simulate(machine, t, fx.Adaptive())["mass"].s) + 1e-4 * np.random.default_rng(0).standard_normal(t.size)
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0, s=1.0),
+        wall=fx.Fixed(),
+        spring=fx.Spring("wall", "mass", c=39.5),
+        friction=law,
+    )
+    s = np.asarray(fx.simulate(machine, t, fx.Adaptive())["mass"].s) + 1e-4 * np.random.default_rng(
+        0
+    ).standard_normal(t.size)
     seen = fx.Record(t, outputs={"mass.s": s}, sd={"mass.s": 1e-4}, name="run")
     true = {"spring.c": 39.5, "friction.f_pos.F_Coulomb": 0.5, "friction.f_pos.F_prop": 0.2}
     for objective in (fx.FreeRun(), fx.Windows(0.25, free_starts=True)):
@@ -105,9 +148,13 @@ def test_a_gap_in_a_record_is_gone_over_in_steps_of_the_usual_length() -> None:
             assert abs(found.values[path] - value) < 4 * found.standard_errors[path], found
 
 
-@pytest.mark.parametrize("objective", [fx.InverseDynamics(15.0), fx.Windows(0.7, cutoff=15.0)], ids=["forces", "windows"])
+@pytest.mark.parametrize(
+    "objective", [fx.InverseDynamics(15.0), fx.Windows(0.7, cutoff=15.0)], ids=["forces", "windows"]
+)
 def test_where_only_the_speed_is_measured_the_position_is_its_integral(objective: Any) -> None:
-    machine = fx.Mechanism(**dict(block().named_parts()), wall=fx.Fixed(), spring=fx.Spring("wall", "mass", c=8.0))
+    machine = fx.Mechanism(
+        **dict(block().named_parts()), wall=fx.Fixed(), spring=fx.Spring("wall", "mass", c=8.0)
+    )
     t = np.linspace(0.0, 6.0, 1201)
     force = 3.0 * np.sin(2 * np.pi * t) + 2.0 * np.sin(2 * np.pi * 0.37 * t)
     machine = eqx.tree_at(lambda m: m["drive"].f, machine, fx.Sampled(t, force))
@@ -124,9 +171,13 @@ def test_a_body_that_the_record_moves_has_an_event_for_each_sample() -> None:
     t = np.linspace(0.0, 6.0, 1201)
     at = 0.1 * np.sin(2 * np.pi * 0.5 * t)
     machine = fx.Mechanism(
-        belt=fx.Mass(m=1.0), mass=fx.Mass(m=1.0), drive=fx.Position("belt", fx.Sampled(t, at)), wall=fx.Fixed(),
-        spring=fx.Spring("wall", "mass", c=20.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=0.7), support="belt"),
-    )  # fmt: skip
+        belt=fx.Mass(m=1.0),
+        mass=fx.Mass(m=1.0),
+        drive=fx.Position("belt", fx.Sampled(t, at)),
+        wall=fx.Fixed(),
+        spring=fx.Spring("wall", "mass", c=20.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=0.7), support="belt"),
+    )
     s = np.asarray(fx.simulate(machine, t, fx.OnSamples(max_events=2000))["mass"].s)
     seen = fx.Record(t, {"drive": at}, {"mass.s": s}, {"mass.s": 1e-5}, name="run")
     start = eqx.tree_at(lambda m: m["friction"].f_pos.F_Coulomb, machine, jnp.asarray(0.8))
@@ -138,11 +189,15 @@ def test_a_drive_that_no_record_has_an_input_for_is_told_unless_it_is_fitted() -
     t = np.linspace(0.0, 1.0, 101)
     law = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0))
     machine = fx.Mechanism(mass=fx.Mass(m=1.0, v=2.0), friction=law, drive=fx.Force("mass", 0.0))
-    seen = fx.Record(t, outputs={"mass.v": 2.0 - t + 1e-3 * np.random.default_rng(0).standard_normal(t.size)})
+    seen = fx.Record(
+        t, outputs={"mass.v": 2.0 - t + 1e-3 * np.random.default_rng(0).standard_normal(t.size)}
+    )
     found = fx.fit(machine, seen, free=["friction.f_pos.F_Coulomb"])
     assert any(w.startswith("drive is 0 all the time") for w in found.warnings), found.warnings
     pushed = fx.fit(machine, seen, free=["drive.f.k"])
-    assert pushed.values["drive.f.k"] == pytest.approx(0.0, abs=5 * pushed.standard_errors["drive.f.k"])
+    assert pushed.values["drive.f.k"] == pytest.approx(
+        0.0, abs=5 * pushed.standard_errors["drive.f.k"]
+    )
     assert not any("all the time" in w for w in pushed.warnings)
 
 
@@ -150,9 +205,17 @@ def test_under_held_inputs_a_breakaway_is_said_to_act_in_jumps() -> None:
     t = np.linspace(0.0, 2.0, 401)
     force = 3.0 * np.sin(2 * np.pi * 0.5 * t)
     law = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0, F_prop=0.2), peak=1.3)
-    machine = fx.Mechanism(mass=fx.Mass(m=1.0), friction=law, drive=fx.Force("mass", fx.Sampled(t, force, hold=True)))
-    v = np.asarray(fx.simulate(machine, t)["mass"].v) + 1e-3 * np.random.default_rng(0).standard_normal(t.size)
-    found = fx.fit(machine, fx.Record(t, {"drive": force}, {"mass.v": v}, {"mass.v": 1e-3}, hold=True), free=["friction"])
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0), friction=law, drive=fx.Force("mass", fx.Sampled(t, force, hold=True))
+    )
+    v = np.asarray(fx.simulate(machine, t)["mass"].v) + 1e-3 * np.random.default_rng(
+        0
+    ).standard_normal(t.size)
+    found = fx.fit(
+        machine,
+        fx.Record(t, {"drive": force}, {"mass.v": v}, {"mass.v": 1e-3}, hold=True),
+        free=["friction"],
+    )
     assert any("friction.peak acts in jumps" in w for w in found.warnings), found.warnings
     assert not any("has no effect" in w for w in found.warnings)
 
@@ -161,7 +224,9 @@ def test_residuals_far_beyond_the_deviations_given_are_told() -> None:
     seen = record(block(), {"mass.v": 1e-3})
     poor = fx.fit(block(m=1.5), seen, free=["friction.f_pos.F_Coulomb"])
     assert poor.noise_scale > 3
-    assert any("times as large as the standard deviations given" in w for w in poor.warnings), poor.warnings
+    assert any("times as large as the standard deviations given" in w for w in poor.warnings), (
+        poor.warnings
+    )
     good = fx.fit(block(m=1.5), seen, free=["friction.f_pos.F_Coulomb", "mass.m"])
     assert not any("standard deviations given" in w for w in good.warnings)
 
@@ -174,7 +239,9 @@ def _left(found: Any, objective: Any, goes_on: bool = False) -> Any:
     if goes_on:
         plan = dataclasses.replace(plan, goes_on=np.arange(plan.measured.shape[0]) > 0)
     plan = jax.tree_util.tree_map(jnp.asarray, plan)  # as where it is compiled
-    problem = dataclasses.replace(problem, plans=(plan,), objective=objective, engine=fx.OnSamples())
+    problem = dataclasses.replace(
+        problem, plans=(plan,), objective=objective, engine=fx.OnSamples()
+    )
 
     def left(x: jax.Array) -> tuple[jax.Array, jax.Array]:
         r = problem.residuals(x)
@@ -184,13 +251,25 @@ def _left(found: Any, objective: Any, goes_on: bool = False) -> Any:
     return left
 
 
-def _and_derivatives(found: Any, objective: Any, goes_on: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    slope, value = jax.jit(jax.jacfwd(_left(found, objective, goes_on), has_aux=True))(jnp.asarray(found.x))
+def _and_derivatives(
+    found: Any, objective: Any, goes_on: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    slope, value = jax.jit(jax.jacfwd(_left(found, objective, goes_on), has_aux=True))(
+        jnp.asarray(found.x)
+    )
     return np.asarray(value), np.asarray(slope)
 
 
-def test_windows_that_go_on_are_the_free_run_to_rounding_with_its_derivatives(seen, monkeypatch) -> None:
-    start = fx.fit(block(m=1.2), seen, free=FREE, objective=fx.FreeRun(True, 15.0), method=fx.LevenbergMarquardt(max_steps=1))
+def test_windows_that_go_on_are_the_free_run_to_rounding_with_its_derivatives(
+    seen, monkeypatch
+) -> None:
+    start = fx.fit(
+        block(m=1.2),
+        seen,
+        free=FREE,
+        objective=fx.FreeRun(True, 15.0),
+        method=fx.LevenbergMarquardt(max_steps=1),
+    )
     windows, run = fx.Windows(0.7, cutoff=15.0), fx.FreeRun(measured_start=True, cutoff=15.0)
     joined, whole = _and_derivatives(start, windows, goes_on=True), _and_derivatives(start, run)
     for one, other in zip(joined, whole, strict=True):
@@ -210,8 +289,13 @@ def test_windows_that_go_on_are_the_free_run_to_rounding_with_its_derivatives(se
 def test_a_closed_loop_finds_mass_and_law_under_its_known_controller() -> None:
     controller = fx.PositionController("mass", s_ref=0.0, kp=8.0, kv=20.0)
     reference = 0.3 * np.sin(2 * np.pi * 0.5 * T) + 0.2 * np.sin(2 * np.pi * 0.37 * T)
-    parts = {**dict(block().named_parts()), "drive": fx.PositionController("mass", s_ref=fx.Sampled(T, reference), kp=8.0, kv=20.0)}
-    s = np.asarray(fx.simulate(fx.Mechanism(**parts), T, FINE)["mass"].s) + 1e-5 * np.random.default_rng(0).standard_normal(T.size)
+    parts = {
+        **dict(block().named_parts()),
+        "drive": fx.PositionController("mass", s_ref=fx.Sampled(T, reference), kp=8.0, kv=20.0),
+    }
+    s = np.asarray(
+        fx.simulate(fx.Mechanism(**parts), T, FINE)["mass"].s
+    ) + 1e-5 * np.random.default_rng(0).standard_normal(T.size)
     run = fx.Record(T, {"drive": reference}, {"mass.s": s}, {"mass.s": 1e-5}, name="run")
     loop = fx.ClosedLoop({"drive": controller}, measured_start=False)
     found = fx.fit(block(m=1.2, **AWAY_LAW), run, free=FREE, objective=loop)
@@ -220,18 +304,46 @@ def test_a_closed_loop_finds_mass_and_law_under_its_known_controller() -> None:
 
 
 def test_inverse_dynamics_leaves_samples_at_hard_stops_out() -> None:
-    stops = {"m": 1.2, "smin": -0.2, "smax": 0.2, "F_prop": 1.5, "F_Coulomb": 2.0, "F_Stribeck": 0.0, "fexp": 1.0}
+    stops = {
+        "m": 1.2,
+        "smin": -0.2,
+        "smax": 0.2,
+        "F_prop": 1.5,
+        "F_Coulomb": 2.0,
+        "F_Stribeck": 0.0,
+        "fexp": 1.0,
+    }
     t = np.linspace(0.0, 6.0, 3001)
     u = 5.2 * np.sin(2 * np.pi * 0.9 * t) + 2.0 * np.sin(2 * np.pi * 1.7 * t)
-    parts = {"mass": fx.MassWithStopAndFriction(**stops), "drive": fx.Force("mass", fx.Sampled(t, u))}
+    parts = {
+        "mass": fx.MassWithStopAndFriction(**stops),
+        "drive": fx.Force("mass", fx.Sampled(t, u)),
+    }
     s = np.asarray(fx.simulate(fx.Mechanism(**parts), t, FINE)["mass"].s)
     assert np.mean(np.abs(s) > 0.199) > 0.1
-    run = fx.Record(t, {"drive": u}, {"mass.s": s + 1e-6 * np.random.default_rng(0).standard_normal(t.size)}, {"mass.s": 1e-6}, name="run")
-    start = fx.Mechanism(mass=fx.MassWithStopAndFriction(**{**stops, "m": 2.0, "F_Coulomb": 1.0}), drive=fx.Force("mass", 0.0))
-    found = fx.fit(start, run, free=["mass.m", "mass.F_Coulomb", "mass.F_prop"], objective=fx.InverseDynamics(30.0))
+    run = fx.Record(
+        t,
+        {"drive": u},
+        {"mass.s": s + 1e-6 * np.random.default_rng(0).standard_normal(t.size)},
+        {"mass.s": 1e-6},
+        name="run",
+    )
+    start = fx.Mechanism(
+        mass=fx.MassWithStopAndFriction(**{**stops, "m": 2.0, "F_Coulomb": 1.0}),
+        drive=fx.Force("mass", 0.0),
+    )
+    found = fx.fit(
+        start,
+        run,
+        free=["mass.m", "mass.F_Coulomb", "mass.F_prop"],
+        objective=fx.InverseDynamics(30.0),
+    )
     assert found.values["mass.m"] == pytest.approx(1.2, rel=0.05), found
     assert found.values["mass.F_Coulomb"] == pytest.approx(2.0, rel=0.1)
-    rest = fx.Mechanism(mass=fx.MassWithStopAndFriction(**{**stops, "smin": -5e-7, "smax": 5e-7}), drive=fx.Force("mass", 0.0))
+    rest = fx.Mechanism(
+        mass=fx.MassWithStopAndFriction(**{**stops, "smin": -5e-7, "smax": 5e-7}),
+        drive=fx.Force("mass", 0.0),
+    )
     with pytest.raises(ValueError, match="leaves `InverseDynamics` no sample"):
         fx.fit(rest, run, free=["mass.m"], objective=fx.InverseDynamics(30.0))
 
@@ -240,10 +352,22 @@ def test_windows_say_how_much_of_a_record_with_gaps_they_leave_out() -> None:
     keep = np.ones(T.size, bool)
     keep[[100, 101, 300, 301, 450, 451]] = False
     whole = record(block(), {"mass.s": 1e-4})
-    seen = fx.Record(T[keep], {"drive": U[keep]}, {"mass.s": whole.outputs["mass.s"][keep]}, {"mass.s": 1e-4}, name="run")
+    seen = fx.Record(
+        T[keep],
+        {"drive": U[keep]},
+        {"mass.s": whole.outputs["mass.s"][keep]},
+        {"mass.s": 1e-4},
+        name="run",
+    )
     told = fx.fit(block(), seen, free=["mass.m"], objective=fx.Windows(2.0)).warnings
-    assert any("% of the samples of record 'run' do not count" in w and "Shorter windows" in w for w in told), told
-    assert not any("do not count" in w for w in fx.fit(block(), whole, free=["mass.m"], objective=fx.Windows(2.0)).warnings)
+    assert any(
+        "% of the samples of record 'run' do not count" in w and "Shorter windows" in w
+        for w in told
+    ), told
+    assert not any(
+        "do not count" in w
+        for w in fx.fit(block(), whole, free=["mass.m"], objective=fx.Windows(2.0)).warnings
+    )
 
 
 class Pendulum(fx.AbstractAxis):
@@ -267,7 +391,10 @@ class Pendulum(fx.AbstractAxis):
 
 def test_a_pendulum_of_the_users_own_gives_back_its_friction_and_inertia() -> None:
     motor = 1.5 * np.sin(2 * np.pi * 0.4 * T)
-    hinge = lambda level: fx.SupportFriction("hinge", f_pos=fx.Coulomb(F_Coulomb=level))  # noqa: E731
+
+    def hinge(level):
+        return fx.SupportFriction("hinge", f_pos=fx.Coulomb(F_Coulomb=level))
+
     system = fx.Driven(Pendulum(hinge(0.6), 0.5), motor=fx.Sampled(T, motor))
     path = fx.walk(system, *system.start(jnp.asarray(0.0)), jnp.asarray(T), options=FINE)
     assert int(jnp.sum(path.modes[:, 0] == 0)) > 10
@@ -295,9 +422,13 @@ def test_a_smooth_prior_keeps_a_table_from_storing_the_speeds_at_which_the_recor
     )
     free, objective = ["friction.f_pos"], fx.InverseDynamics(20.0)
     found = [
-        fx.fit(rough, run, free=free, objective=objective, priors=priors) for priors in ([], [fx.Smooth("friction.f_pos.f", sd=0.002)])
+        fx.fit(rough, run, free=free, objective=objective, priors=priors)
+        for priors in ([], [fx.Smooth("friction.f_pos.f", sd=0.002)])
     ]
-    error = [np.max(np.abs(f.values["friction.f_pos.f"] - np.interp(nodes, [0, 1.2], [1.0, 1.6]))) for f in found]
+    error = [
+        np.max(np.abs(f.values["friction.f_pos.f"] - np.interp(nodes, [0, 1.2], [1.0, 1.6])))
+        for f in found
+    ]
     assert error[1] < 0.01
     assert error[0] > 0.1
 
@@ -307,18 +438,28 @@ def test_a_normal_prior_gives_the_weighted_mean_of_prior_and_data() -> None:
     noisy = clean + 0.05 + 0.02 * np.random.default_rng(0).standard_normal(T.size)
     run = fx.Record(T, {"drive": U}, {"mass.v": noisy}, name="run")
     prior, path = fx.Normal("outputs.mass.v.offset", mean=0.048, sd=1e-3), "outputs.mass.v.offset"
-    plain, found = fx.fit(block(), run, free=[path]), fx.fit(block(), run, free=[path], priors=[prior])
+    plain, found = (
+        fx.fit(block(), run, free=[path]),
+        fx.fit(block(), run, free=[path], priors=[prior]),
+    )
     of_data, of_prior = plain.standard_errors[path] ** -2, prior.sd**-2
     expected = (plain.values[path] * of_data + prior.mean * of_prior) / (of_data + of_prior)
     assert found.values[path] == pytest.approx(expected, rel=1e-5)
     assert found.standard_errors[path] == pytest.approx((of_data + of_prior) ** -0.5, rel=1e-2)
 
 
-@pytest.mark.parametrize("rule", [None, optax.adam(optax.cosine_decay_schedule(0.3, 3000))], ids=["lbfgs", "adam"])
+@pytest.mark.parametrize(
+    "rule", [None, optax.adam(optax.cosine_decay_schedule(0.3, 3000))], ids=["lbfgs", "adam"]
+)
 def test_optax_and_levenberg_marquardt_end_alike_on_forces(seen, rule) -> None:
-    free, objective = ["mass.m", "friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"], fx.InverseDynamics(15.0)
+    free, objective = (
+        ["mass.m", "friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"],
+        fx.InverseDynamics(15.0),
+    )
     newton = fx.fit(block(m=2.0), seen, free=free, objective=objective)
-    other = fx.fit(block(m=2.0), seen, free=free, objective=objective, method=fx.Optax(rule, steps=3000))
+    other = fx.fit(
+        block(m=2.0), seen, free=free, objective=objective, method=fx.Optax(rule, steps=3000)
+    )
     assert other.converged
     for path, value in newton.values.items():
         assert other.values[path] == pytest.approx(value, rel=1e-3)
@@ -331,18 +472,30 @@ def test_a_compiled_search_calls_back_to_no_host(seen) -> None:
     from frictax.fitting.search.multistart import _by_newton
 
     method = fx.LevenbergMarquardt(tolerance=1e-4)
-    problem, _ = pose(block(), {"run": seen}, LAW, (), fx.FreeRun(), (), {}, fit_engine(None, method), Squares())
+    problem, _ = pose(
+        block(), {"run": seen}, LAW, (), fx.FreeRun(), (), {}, fit_engine(None, method), Squares()
+    )
     state = jax.eval_shape(lambda z: begin(z, problem.rows()), jnp.zeros_like(problem.x0))
     state = jax.tree_util.tree_map(lambda a: jnp.zeros(a.shape, a.dtype), state)
     one = jnp.asarray(1.0)
-    lowered = eqx.filter_jit(_by_newton.__wrapped__).lower(problem, state, jnp.asarray(5), one, 1e-4, one, one)
+    lowered = eqx.filter_jit(_by_newton.__wrapped__).lower(
+        problem, state, jnp.asarray(5), one, 1e-4, one, one
+    )
     assert "callback" not in lowered.as_text()
 
 
-def test_a_start_whose_windows_fail_is_refused_with_the_reason_though_a_free_run_would_not_fail() -> None:
-    """From the model's own start the spring is relaxed and nothing moves; from the measured starts it swings."""
+def test_a_start_whose_windows_fail_is_refused_with_the_reason_though_a_free_run_would_not_fail():
+    """From the model's own start the spring is relaxed and nothing moves; from the measured starts
+    it swings.
+    """
     parts = {"wall": fx.Fixed(), "spring": fx.Spring("wall", "mass", c=400.0)}
     quiet = np.zeros_like(T)
     seen = record(block(s=0.1, parts=parts), {"mass.s": 1e-5}, u=quiet)
     with pytest.raises(ValueError, match="`fit` cannot start: .* record 'run' fails.*max_events"):
-        fx.fit(block(parts=parts), seen, free=["friction.f_pos"], objective=fx.Windows(2.0), engine=fx.OnSamples(max_events=1))
+        fx.fit(
+            block(parts=parts),
+            seen,
+            free=["friction.f_pos"],
+            objective=fx.Windows(2.0),
+            engine=fx.OnSamples(max_events=1),
+        )

@@ -28,8 +28,13 @@ def found(run: fx.Record) -> fx.FitResult:
 @pytest.fixture(scope="module")
 def sweep() -> fx.Sweep:
     v = SPEEDS[SPEEDS > 0]
-    law = fx.Stribeck(F_prop=4.87e-5, F_Coulomb=2.148e-3, F_Stribeck=6.01e-4, fexp=0.222, exponent=2.0)
-    return fx.Sweep(v, np.asarray(law(jnp.asarray(v))) + NOISE * np.random.default_rng(3).standard_normal(v.size))
+    law = fx.Stribeck(
+        F_prop=4.87e-5, F_Coulomb=2.148e-3, F_Stribeck=6.01e-4, fexp=0.222, exponent=2.0
+    )
+    return fx.Sweep(
+        v,
+        np.asarray(law(jnp.asarray(v))) + NOISE * np.random.default_rng(3).standard_normal(v.size),
+    )
 
 
 def apart(one: fx.FitResult, other: fx.FitResult) -> np.ndarray:
@@ -38,30 +43,45 @@ def apart(one: fx.FitResult, other: fx.FitResult) -> np.ndarray:
     return np.array([abs(a.value - b.value) / a.standard_error for a, b in pairs])
 
 
-def test_a_fit_through_diffrax_own_solve_is_that_on_samples_to_a_hundredth_of_a_standard_error(run: fx.Record, found: fx.FitResult) -> None:
+def test_a_fit_through_diffrax_own_solve_is_that_on_samples_to_a_hundredth_of_a_standard_error(
+    run: fx.Record, found: fx.FitResult
+) -> None:
     adaptive = fx.fit(block(**AWAY_LAW), run, free=FREE, engine=fx.Adaptive())
     assert adaptive.converged
     assert np.all(apart(found, adaptive) < 0.01), apart(found, adaptive)
 
 
-def test_optax_ends_where_levenberg_marquardt_does_on_a_record(run: fx.Record, found: fx.FitResult) -> None:
+def test_optax_ends_where_levenberg_marquardt_does_on_a_record(
+    run: fx.Record, found: fx.FitResult
+) -> None:
     other = fx.fit(block(**AWAY_LAW), run, free=FREE, method=fx.Optax())
     assert other.converged
     assert np.all(apart(found, other) < 0.01), apart(found, other)
 
 
-def test_a_fit_ends_at_the_residuals_of_the_pure_function_at_its_model(run: fx.Record, found: fx.FitResult, sweep: fx.Sweep) -> None:
+def test_a_fit_ends_at_the_residuals_of_the_pure_function_at_its_model(
+    run: fx.Record, found: fx.FitResult, sweep: fx.Sweep
+) -> None:
     of_sweep = fx.fit(fx.Stribeck, sweep)
     for fit, data, scale in ((found, run, 1.0), (of_sweep, sweep, NOISE)):
-        np.testing.assert_allclose(fx.weighted_residuals(fit.model, data), fit.full_residuals, atol=1e-3 * scale)
+        np.testing.assert_allclose(
+            fx.weighted_residuals(fit.model, data), fit.full_residuals, atol=1e-3 * scale
+        )
 
 
-def test_the_pure_function_has_the_fits_jacobian_and_takes_vmap(run: fx.Record, found: fx.FitResult) -> None:
+def test_the_pure_function_has_the_fits_jacobian_and_takes_vmap(
+    run: fx.Record, found: fx.FitResult
+) -> None:
     def residuals(m: Any) -> jax.Array:
         return fx.weighted_residuals(eqx.tree_at(lambda b: b["mass"].m, found.model, m), run)
 
     m = jnp.asarray(found.values["mass.m"])
-    tangent, gradient = jax.jit(lambda m: (jax.jacfwd(residuals)(m), jax.grad(lambda m: 0.5 * jnp.sum(residuals(m) ** 2))(m)))(m)
+    tangent, gradient = jax.jit(
+        lambda m: (
+            jax.jacfwd(residuals)(m),
+            jax.grad(lambda m: 0.5 * jnp.sum(residuals(m) ** 2))(m),
+        )
+    )(m)
     column = found.jacobian[:, found.names.index("mass.m")]
     np.testing.assert_allclose(tangent, column, atol=1e-4 * np.max(np.abs(column)))
     assert float(gradient) == pytest.approx(float(tangent @ residuals(m)), rel=1e-8)
@@ -69,7 +89,9 @@ def test_the_pure_function_has_the_fits_jacobian_and_takes_vmap(run: fx.Record, 
     np.testing.assert_allclose(many[0], residuals(m), atol=1e-9)
 
 
-def test_a_sweep_has_profile_uncertainty_prior_bounds_and_starts_as_a_record_has(sweep: fx.Sweep) -> None:
+def test_a_sweep_has_profile_uncertainty_prior_bounds_and_starts_as_a_record_has(
+    sweep: fx.Sweep,
+) -> None:
     fit = fx.fit(fx.Stribeck, sweep, starts=3)
     assert len(fit.costs) >= 3
     profile: Any = fit.profile("F_prop")

@@ -7,17 +7,25 @@ import frictax as fx
 from rigs import AWAY_LAW, FINE, NOISE, TRUE_LAW, block
 
 T = np.linspace(0.0, 10.0, 2001)
-SLIDING = 3 * np.sin(2 * np.pi * T) + 3 * np.sin(2 * np.pi * 0.37 * T)  # problem P4 of the benchmarks
+# problem P4 of the benchmarks
+SLIDING = 3 * np.sin(2 * np.pi * T) + 3 * np.sin(2 * np.pi * 0.37 * T)
 STICKING = 3 * np.sin(2 * np.pi * 0.5 * T) + 1.5 * np.sin(2 * np.pi * 0.37 * T)
 
 
-def draws(u: np.ndarray, peak: float, count: int, free: list[str], start_peak: float) -> tuple[fx.Replicates, float]:
+def draws(
+    u: np.ndarray, peak: float, count: int, free: list[str], start_peak: float
+) -> tuple[fx.Replicates, float]:
     """Fits to `count` noisy speeds, and the share of the time that the machine is stuck."""
     parts = {**dict(block(peak=peak).named_parts()), "drive": fx.Force("mass", fx.Sampled(T, u))}
     run = fx.simulate(fx.Mechanism(**parts), T, FINE)
     clean = np.asarray(run["mass"].v)
     speeds = clean + NOISE * np.random.default_rng(0).standard_normal((count, T.size))
-    many = fx.fit_many(block(peak=start_peak, **AWAY_LAW), fx.Record(T, {"drive": u}, {"mass.v": clean}), speeds, free=free)
+    many = fx.fit_many(
+        block(peak=start_peak, **AWAY_LAW),
+        fx.Record(T, {"drive": u}, {"mass.v": clean}),
+        speeds,
+        free=free,
+    )
     return many, float(np.mean(np.asarray(run["friction"].mode) == 0))
 
 
@@ -30,7 +38,9 @@ def sliding() -> fx.Replicates:
     return draws(SLIDING, 1.0, 400, ["friction.f_pos"], 1.0)[0]
 
 
-def test_95_per_cent_intervals_of_four_law_parameters_hold_the_truth_in_91_to_98_5_per_cent_of_400_records(sliding) -> None:
+def test_95_per_cent_intervals_of_four_law_parameters_hold_the_truth_in_91_to_98_5_per_cent(
+    sliding,
+) -> None:
     held = coverage(sliding, np.array(list(TRUE_LAW.values())))
     assert sliding.converged.all()
     assert np.all((held >= 0.91) & (held <= 0.985)), held
@@ -63,9 +73,13 @@ def test_many_fits_at_once_are_the_single_fits() -> None:
     parts = {**dict(block().named_parts()), "drive": fx.Force("mass", fx.Sampled(t, u))}
     clean = np.asarray(fx.simulate(fx.Mechanism(**parts), t)["mass"].v)
     speeds = clean + NOISE * np.random.default_rng(1).standard_normal((2, t.size))
-    many = fx.fit_many(away, fx.Record(t, {"drive": u}, {"mass.v": clean}), {"mass.v": speeds}, free=["friction"])
+    many = fx.fit_many(
+        away, fx.Record(t, {"drive": u}, {"mass.v": clean}), {"mass.v": speeds}, free=["friction"]
+    )
     for k in range(2):
         one = fx.fit(away, fx.Record(t, {"drive": u}, {"mass.v": speeds[k]}), free=["friction"])
         np.testing.assert_allclose(many.values[k], [e.value for e in one.estimates], rtol=1e-6)
-        np.testing.assert_allclose(many.standard_errors[k], [e.standard_error for e in one.estimates], rtol=1e-5)
+        np.testing.assert_allclose(
+            many.standard_errors[k], [e.standard_error for e in one.estimates], rtol=1e-5
+        )
         np.testing.assert_allclose(many.lower[k], [e.lower for e in one.estimates], rtol=1e-6)

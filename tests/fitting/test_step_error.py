@@ -1,4 +1,6 @@
-"""Steps that are too long for a machine's motion move what a fit finds: by how much, and that it is told."""
+"""Steps that are too long for a machine's motion move what a fit finds: by how much, and that it is
+told.
+"""
 
 import re
 from typing import Any
@@ -43,7 +45,9 @@ def test_what_half_the_steps_would_move_is_what_the_steps_have_moved() -> None:
     moved = found.step_error()
     for name, e in {e.name: e for e in found.estimates}.items():
         after = next(b.value for b in better.estimates if b.name == name)
-        assert moved[name] == pytest.approx(7 / 8 * (after - e.value), abs=max(0.1 * abs(after - e.value), 0.5 * e.standard_error))
+        assert moved[name] == pytest.approx(
+            7 / 8 * (after - e.value), abs=max(0.1 * abs(after - e.value), 0.5 * e.standard_error)
+        )
     most = max(abs(moved[e.name]) / e.standard_error for e in found.estimates)
     assert most > 3
     left = better.step_error()
@@ -65,16 +69,30 @@ def test_a_held_noisy_input_raises_no_alarm() -> None:
     rng = np.random.default_rng(1)
     drive = 20.0 * rng.normal(size=T.size)
     law = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_prop=2.0, F_Coulomb=1.0))
-    machine = fx.Mechanism(mass=fx.Mass(m=1.0), friction=law, drive=fx.Force("mass", fx.Sampled(T, drive, hold=True)))
-    v = np.asarray(fx.simulate(machine, jnp.asarray(T), engine=fx.OnSamples())["mass"].v) + rng.normal(0.0, 1e-4, T.size)
-    found = fx.fit(machine, fx.Record(T, {"drive": drive}, {"mass.v": v}, {"mass.v": 1e-4}, hold=True), free=["friction.f_pos"])
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0), friction=law, drive=fx.Force("mass", fx.Sampled(T, drive, hold=True))
+    )
+    v = np.asarray(
+        fx.simulate(machine, jnp.asarray(T), engine=fx.OnSamples())["mass"].v
+    ) + rng.normal(0.0, 1e-4, T.size)
+    found = fx.fit(
+        machine,
+        fx.Record(T, {"drive": drive}, {"mass.v": v}, {"mass.v": 1e-4}, hold=True),
+        free=["friction.f_pos"],
+    )
     assert not any("steps are too long" in w for w in found.warnings)
 
 
 def test_what_simulates_nothing_has_no_step_error() -> None:
     machine = swing(30.0)
     sweep = fx.Sweep(np.linspace(0.1, 1.0, 10), np.full(10, 0.6), sigma=np.full(10, 0.01))
-    found = fx.fit(machine, {"swing": record_of(machine), "friction": sweep}, free=FREE, objective=fx.InverseDynamics())
+    found = fx.fit(
+        machine,
+        {"swing": record_of(machine), "friction": sweep},
+        free=FREE,
+        objective=fx.InverseDynamics(),
+    )
     moved = found.step_error()
     assert set(moved) == set(FREE)
-    assert all(abs(moved[name]) < 1e-3 * found.standard_errors[name] for name in FREE)  # the fit's last step was not looked at
+    # the fit's last step was not looked at
+    assert all(abs(moved[name]) < 1e-3 * found.standard_errors[name] for name in FREE)

@@ -1,4 +1,6 @@
-"""What is stated of the EMPS axis: parameters, free runs of both records, and what they do not tell."""
+"""What is stated of the EMPS axis: parameters, free runs of both records, and what they do not
+tell.
+"""
 
 import importlib.util
 import re
@@ -55,28 +57,38 @@ def quoted(page: str, row: str) -> list[float]:
     return [float(x) for x in re.findall(r"-?\d+(?:\.\d+)?", line[1])]
 
 
-def test_inverse_dynamics_behind_a_zero_phase_butterworth_filter_of_order_4_at_70_hz_gives_the_published_parameters(
+def test_inverse_dynamics_behind_a_zero_phase_butterworth_filter_gives_the_published_parameters(
     emps: ModuleType, first: fx.Record, page: str
 ) -> None:
     found = emps.inverse_dynamics(first)
     assert found.problem.objective.cutoff == 70.0
-    off = {name: abs(float(found.values[name]) / published - 1) for name, published in emps.PUBLISHED.items()}
+    off = {
+        name: abs(float(found.values[name]) / published - 1)
+        for name, published in emps.PUBLISHED.items()
+    }
     assert off["mass.m"] <= 0.003
     assert off["friction.f_pos.F_prop"] <= 0.015
     assert off["friction.f_pos.F_Coulomb"] <= 0.015
     assert off[emps.OFFSET] <= 0.03
     for name, published in emps.PUBLISHED.items():
-        assert quoted(page, f"`{name}`")[:2] == pytest.approx([found.values[name], published], rel=5e-5, abs=6e-4)
+        assert quoted(page, f"`{name}`")[:2] == pytest.approx(
+            [found.values[name], published], rel=5e-5, abs=6e-4
+        )
 
 
-def test_an_offset_beside_two_coulomb_frictions_is_named_as_redundant(emps: ModuleType, first: fx.Record) -> None:
+def test_an_offset_beside_two_coulomb_frictions_is_named_as_redundant(
+    emps: ModuleType, first: fx.Record
+) -> None:
     found = emps.redundant(first)
     (direction,) = found.identifiability.null_directions
     assert set(direction) == {"friction.f_pos.F_Coulomb", "friction.f_neg.F_Coulomb", emps.OFFSET}
-    assert any("cannot be told apart" in warning and "null direction" in warning for warning in found.warnings)
+    assert any(
+        "cannot be told apart" in warning and "null direction" in warning
+        for warning in found.warnings
+    )
 
 
-def test_five_parameters_fitted_on_windows_run_freely_through_the_identification_record_within_2_7_mm(
+def test_five_parameters_of_windows_run_freely_through_the_identification_record_within_2_7_mm(
     emps: ModuleType, first: fx.Record, default: fx.FoundMachine, page: str
 ) -> None:
     assert len(default.estimates) == 5
@@ -91,7 +103,12 @@ def test_five_parameters_fitted_on_windows_run_freely_through_the_identification
 
 def test_a_drift_more_runs_within_2_mm(emps: ModuleType, first: fx.Record) -> None:
     found = emps.on_windows(first, (emps.DRIFT,))
-    assert emps.rms(emps.free_run(found.model, first, found.values[emps.DRIFT] * (first.t - first.t[0]))) <= 2.0
+    assert (
+        emps.rms(
+            emps.free_run(found.model, first, found.values[emps.DRIFT] * (first.t - first.t[0]))
+        )
+        <= 2.0
+    )
 
 
 def test_six_parameters_fitted_on_the_free_run_leave_0_65_mm_and_a_warning_of_its_condition(
@@ -99,14 +116,18 @@ def test_six_parameters_fitted_on_the_free_run_leave_0_65_mm_and_a_warning_of_it
 ) -> None:
     assert len(six.estimates) == 6
     assert 1e3 * six.rms["identification"]["mass.s"] <= 0.65
-    again = emps.rms(emps.free_run(six.model, first, six.values[emps.DRIFT] * (first.t - first.t[0])))
+    again = emps.rms(
+        emps.free_run(six.model, first, six.values[emps.DRIFT] * (first.t - first.t[0]))
+    )
     assert again == pytest.approx(1e3 * six.rms["identification"]["mass.s"], rel=1e-6)
     assert quoted(page, "free run, drift")[0] == pytest.approx(again, abs=0.02)
     assert six.identifiability.condition > 100
     assert any("condition" in warning for warning in six.warnings)
 
 
-def test_the_known_controller_leaves_the_published_friction_and_a_mass_short_of_its_delay(emps: ModuleType, data_folder: Path) -> None:
+def test_the_known_controller_leaves_the_published_friction_and_a_mass_short_of_its_delay(
+    emps: ModuleType, data_folder: Path
+) -> None:
     found = emps.in_closed_loop(emps.read_reference("identification", data_folder / "emps"))
     assert found.identifiability.condition < 10
     assert found.rms["identification"]["mass.s"] < 2e-6
@@ -115,7 +136,9 @@ def test_the_known_controller_leaves_the_published_friction_and_a_mass_short_of_
         assert value == pytest.approx(published, rel=0.006), name
 
 
-def test_the_validation_record_is_predicted_over_1_s_within_1_6_mm(second: fx.Record, default: fx.FoundMachine, page: str) -> None:
+def test_the_validation_record_is_predicted_over_1_s_within_1_6_mm(
+    second: fx.Record, default: fx.FoundMachine, page: str
+) -> None:
     score = 1e3 * default.score(second, fx.Windows(1.0))["mass.s"]
     assert score <= 1.6
     assert quoted(page, "1 s from the measured state")[0] == pytest.approx(score, abs=0.02)
@@ -130,13 +153,19 @@ def test_the_free_run_of_the_validation_record_lies_within_what_the_cycles_diffe
     low, _, high = repeats.range
     assert low < score < high
     white = default.uncertainty(fx.White()).standard_errors
-    assert np.all(repeats.error_of_mean > 1.5 * np.array([white[name] for name in repeats.names]))  # residuals are coloured
+    # residuals are coloured
+    assert np.all(repeats.error_of_mean > 1.5 * np.array([white[name] for name in repeats.names]))
     # What the model lacks, the same in each cycle, makes windows differ by more than the cycles do.
-    assert all(default.standard_errors[name] > error for name, error in zip(repeats.names, repeats.error_of_mean, strict=True))
+    assert all(
+        default.standard_errors[name] > error
+        for name, error in zip(repeats.names, repeats.error_of_mean, strict=True)
+    )
     assert quoted(page, "whole free run, 24.84 s")[0] == pytest.approx(score, abs=0.1)
     assert quoted(page, "0.1 N of force more")[0] == pytest.approx(force, abs=0.1)
     assert quoted(page, "1 % of friction more")[0] == pytest.approx(friction, abs=0.1)
-    assert quoted(page, "axes that differ like the cycles, 10 / 50 / 90 %") == pytest.approx(list(repeats.range), rel=0.05)
+    assert quoted(page, "axes that differ like the cycles, 10 / 50 / 90 %") == pytest.approx(
+        list(repeats.range), rel=0.05
+    )
 
 
 def test_one_axis_with_its_own_level_in_each_record_runs_freely_through_both_within_2_mm(
@@ -146,5 +175,7 @@ def test_one_axis_with_its_own_level_in_each_record_runs_freely_through_both_wit
     assert len(found.estimates) == 7
     for label, record in (("identification", first), ("validation", second)):
         assert 1e3 * found.rms[label]["mass.s"] <= 2.0
-        level = found.values[f"{emps.OFFSET}@{label}"] + found.values[emps.DRIFT] * (record.t - record.t[0])
+        level = found.values[f"{emps.OFFSET}@{label}"] + found.values[emps.DRIFT] * (
+            record.t - record.t[0]
+        )
         assert emps.rms(emps.free_run(found.model_for(label), record, level)) <= 2.0

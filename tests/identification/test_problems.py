@@ -1,4 +1,6 @@
-"""The problems of `identification/`: they can be read, their results are theirs, and the table says what the results say."""
+"""The problems of `identification/`: they can be read, their results are theirs, and the table says
+what the results say.
+"""
 
 import hashlib
 import json
@@ -39,22 +41,29 @@ def test_a_problem_gives_its_result_again(root: Path, machine: str) -> None:
     assert set(stated) == set(found.names)
     for estimate in found.estimates:
         assert estimate.value == pytest.approx(stated[estimate.name]["value"], rel=1e-5)
-        assert estimate.standard_error == pytest.approx(stated[estimate.name]["standard_error"], rel=1e-4)
+        assert estimate.standard_error == pytest.approx(
+            stated[estimate.name]["standard_error"], rel=1e-4
+        )
 
 
 @pytest.mark.parametrize("machine", ["emps", "xl330_pendulum"])
-def test_problems_on_public_records_can_be_read(root: Path, machine: str, data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_on_public_records_can_be_read(
+    root: Path, machine: str, data_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FRICTAX_DATA", str(data_folder))
     problem = read(folder_of(root, machine), allow_code=True)
     assert set(problem.sources.items()) <= set(result(root, machine)["problem"]["sources"].items())
     assert problem.fitted
 
 
-def test_emps_is_explained_by_a_physical_structure_and_the_table_is_set_aside_for_what_it_says_at_other_speeds(root: Path) -> None:
+def test_emps_is_explained_by_a_physical_structure_and_the_table_set_aside_for_other_speeds(
+    root: Path,
+) -> None:
     made = result(root, "emps")
     rows = {row["name"]: row for row in made["structure"]["structures"]}
     assert made["structure"]["chosen"] == "by direction"
-    assert rows["table of 10 speeds"]["trajectory"] < rows["by direction"]["trajectory"]  # it follows the record more closely, ...
+    # it follows the record more closely, ...
+    assert rows["table of 10 speeds"]["trajectory"] < rows["by direction"]["trajectory"]
     assert "set aside" in made["structure"]["reason"]  # ... and is not taken
     assert "at speeds left out" in made["structure"]["reason"]
     assert {v["record"] for v in made["validation"]} == {"validation"}

@@ -15,33 +15,55 @@ from frictax.measurements import Sweep, units
 
 @pytest.fixture(scope="module")
 def found(root: Path):
-    sweep = Sweep.from_csv(root / "data" / "screw_drives" / "sweep.csv", velocity="omega", force="torque", where={"drive": 1})
-    forward, backward = (starting_law(Stribeck, half, exponent=e) for half, e in ((sweep.positive(), 2.0), (sweep.negative(), 1.0)))
+    sweep = Sweep.from_csv(
+        root / "data" / "screw_drives" / "sweep.csv",
+        velocity="omega",
+        force="torque",
+        where={"drive": 1},
+    )
+    forward, backward = (
+        starting_law(Stribeck, half, exponent=e)
+        for half, e in ((sweep.positive(), 2.0), (sweep.negative(), 1.0))
+    )
     return fit(forward, sweep, f_neg=backward)
 
 
 def test_the_page_quotes_the_values_and_errors_that_the_fit_gives(root: Path, found) -> None:
     page = (root / "identification" / "screw_drive_1" / "README.md").read_text(encoding="utf-8")
-    quoted = re.findall(r"^\| `(f_\w+\.\w+)` \| ([\d.]+) \| ([^|]+?) \| ([\d.]+) \|", page, re.MULTILINE)
+    quoted = re.findall(
+        r"^\| `(f_\w+\.\w+)` \| ([\d.]+) \| ([^|]+?) \| ([\d.]+) \|", page, re.MULTILINE
+    )
     assert [name for name, *_ in quoted] == list(found.names)
     for (_, value, unit, error), estimate in zip(quoted, found.estimates, strict=True):
         name, size = units.shown(estimate.unit, found.shown_force)
         assert unit == name
-        assert abs(float(value) - estimate.value / size) < 0.05 * estimate.standard_error / size + 0.5 * 10 ** -len(value.split(".")[1])
+        assert abs(
+            float(value) - estimate.value / size
+        ) < 0.05 * estimate.standard_error / size + 0.5 * 10 ** -len(value.split(".")[1])
         assert float(error) == pytest.approx(estimate.standard_error / size, rel=0.06)
 
 
-def test_the_demo_prints_the_table_the_comparison_and_writes_a_report_that_needs_nothing_else(root: Path, tmp_path: Path) -> None:
+def test_the_demo_prints_the_table_the_comparison_and_writes_a_report_that_needs_nothing_else(
+    root: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "identification" / "screw_drive_1"
     folder.mkdir(parents=True)
     (tmp_path / "data").symlink_to(root / "data")
     shutil.copy(root / "identification" / "screw_drive_1" / "identify.py", folder)
-    done = subprocess.run([sys.executable, "-W", "error", str(folder / "identify.py")], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(folder / "identify.py")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     for words in (
         "Stribeck, exponent 2 is chosen",
         "Stribeck, exponent 1 is chosen",
-        "A payload's weight (a constant force) cannot be told from an asymmetry of Coulomb friction here",
+        (
+            "A payload's weight (a constant force) cannot be told from an asymmetry of Coulomb"
+            " friction here"
+        ),
         "std. error",
         "BearingFriction(tau_pos=[",
         "changes of mode",

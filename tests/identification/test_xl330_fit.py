@@ -21,10 +21,16 @@ def fits(identify: Any) -> dict[str, Any]:
     records = list(identify.decays().values())
     first = identify.coulomb(records)
     plant = identify.plant(first)
-    return {"Coulomb and viscous": first, "Stribeck": identify.stribeck(records, plant), "load": identify.loaded(records, plant)}
+    return {
+        "Coulomb and viscous": first,
+        "Stribeck": identify.stribeck(records, plant),
+        "load": identify.loaded(records, plant),
+    }
 
 
-def test_one_plant_explains_three_decays_to_less_than_10_mrad(identify: Any, fits: dict[str, Any]) -> None:
+def test_one_plant_explains_three_decays_to_less_than_10_mrad(
+    identify: Any, fits: dict[str, Any]
+) -> None:
     found = fits["Coulomb and viscous"]
     assert identify.rms(found) < 7e-3
     assert all(found.rms[label]["phi"] < 10e-3 for label in found.records)
@@ -36,7 +42,9 @@ def test_all_dead_stops_lie_in_the_stick_band(identify: Any, fits: dict[str, Any
     assert all(identify.held(found) for found in fits.values())
 
 
-def test_friction_proportional_to_the_load_takes_less_than_a_hundredth_of_the_misfit(identify: Any, fits: dict[str, Any]) -> None:
+def test_friction_proportional_to_the_load_takes_less_than_a_hundredth_of_the_misfit(
+    identify: Any, fits: dict[str, Any]
+) -> None:
     assert 0.99 < identify.rms(fits["load"]) / identify.rms(fits["Coulomb and viscous"]) < 1.0
     names = list(fits["load"].names)
     pair = names.index("share"), names.index("pendulum.friction.f_pos.F_prop")
@@ -45,7 +53,11 @@ def test_friction_proportional_to_the_load_takes_less_than_a_hundredth_of_the_mi
 
 def test_the_readme_quotes_the_fits(identify: Any, fits: dict[str, Any], root: Path) -> None:
     page = (root / "identification" / "xl330_pendulum" / "README.md").read_text(encoding="utf-8")
-    rows = {"Coulomb and viscous": "Coulomb and viscous", "Stribeck": "Stribeck", "load": "Coulomb and viscous, and a share of the load"}
+    rows = {
+        "Coulomb and viscous": "Coulomb and viscous",
+        "Stribeck": "Stribeck",
+        "load": "Coulomb and viscous, and a share of the load",
+    }
     for name, row in rows.items():
         line = re.search(rf"^\| {re.escape(row)} \| (\d+) \| ([\d.]+) \|", page, re.MULTILINE)
         assert line, row

@@ -17,14 +17,18 @@ def central(f, x: float, h: float = 1e-6) -> np.ndarray:
 
 
 @given(force, slope, speed)
-def test_coulomb_is_a_constant_and_a_part_in_proportion_to_speed(F_Coulomb: float, F_prop: float, v: float) -> None:
+def test_coulomb_is_a_constant_and_a_part_in_proportion_to_speed(
+    F_Coulomb: float, F_prop: float, v: float
+) -> None:
     law = fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=F_prop)
     assert float(law(v)) == pytest.approx(F_Coulomb + F_prop * v, rel=1e-14)
     assert float(law.f0) == F_Coulomb
 
 
 @given(force, slope, force, st.floats(0.0, 20.0), st.sampled_from([1.0, 2.0, 0.7, 3.0]), speed)
-def test_stribeck_is_its_formula(F_C: float, F_p: float, F_S: float, fexp: float, exponent: float, v: float) -> None:
+def test_stribeck_is_its_formula(
+    F_C: float, F_p: float, F_S: float, fexp: float, exponent: float, v: float
+) -> None:
     expected = F_C + F_p * v + F_S * np.exp(-((fexp * v) ** exponent))
     fixed = fx.Stribeck(F_prop=F_p, F_Coulomb=F_C, F_Stribeck=F_S, fexp=fexp, exponent=exponent)
     fitted = eqx.tree_at(lambda law: law.exponent, fixed, jnp.asarray(exponent))
@@ -34,13 +38,17 @@ def test_stribeck_is_its_formula(F_C: float, F_p: float, F_S: float, fexp: float
 
 
 @given(force, slope, st.floats(0.0, 20.0), speed)
-def test_stribeck_without_stribeck_force_is_coulomb(F_Coulomb: float, F_prop: float, fexp: float, v: float) -> None:
+def test_stribeck_without_stribeck_force_is_coulomb(
+    F_Coulomb: float, F_prop: float, fexp: float, v: float
+) -> None:
     stribeck = fx.Stribeck(F_prop=F_prop, F_Coulomb=F_Coulomb, F_Stribeck=0.0, fexp=fexp)
     assert float(stribeck(v)) == float(fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=F_prop)(v))
 
 
 @given(st.floats(0.01, 10.0), force, force)
-def test_a_gaussian_has_fallen_to_1_over_e_at_the_stribeck_speed(vs: float, Fc: float, drop: float) -> None:
+def test_a_gaussian_has_fallen_to_1_over_e_at_the_stribeck_speed(
+    vs: float, Fc: float, drop: float
+) -> None:
     law = fx.Stribeck(F_prop=0.0, F_Coulomb=Fc, F_Stribeck=drop, fexp=1 / vs, exponent=2.0)
     assert float(law(vs)) == pytest.approx(Fc + drop / np.e, rel=1e-12)
 
@@ -54,9 +62,15 @@ def test_a_fast_fall_leaves_coulomb_friction() -> None:
 LAWS = {
     "Coulomb": fx.Coulomb(F_Coulomb=5.0, F_prop=0.3),
     "Stribeck of exponent 1": fx.Stribeck(F_prop=0.3, F_Coulomb=5.0, F_Stribeck=2.0, fexp=1.7),
-    "Stribeck of exponent 2": fx.Stribeck(F_prop=0.3, F_Coulomb=5.0, F_Stribeck=2.0, fexp=1.7, exponent=2.0),
-    "Stribeck of exponent 1, to be fitted": fx.Stribeck(0.3, 5.0, 2.0, 1.7, exponent=jnp.array(1.0)),
-    "Stribeck of exponent 1.6, to be fitted": fx.Stribeck(0.3, 5.0, 2.0, 1.7, exponent=jnp.array(1.6)),
+    "Stribeck of exponent 2": fx.Stribeck(
+        F_prop=0.3, F_Coulomb=5.0, F_Stribeck=2.0, fexp=1.7, exponent=2.0
+    ),
+    "Stribeck of exponent 1, to be fitted": fx.Stribeck(
+        0.3, 5.0, 2.0, 1.7, exponent=jnp.array(1.0)
+    ),
+    "Stribeck of exponent 1.6, to be fitted": fx.Stribeck(
+        0.3, 5.0, 2.0, 1.7, exponent=jnp.array(1.6)
+    ),
     "Stribeck without Stribeck": fx.Stribeck(0.3, 5.0, 0.0, 1.7, exponent=jnp.array(1.6)),
     "Table": fx.Table([[0, 15], [1, 6.4], [12, 17]]),
 }
@@ -81,11 +95,15 @@ def test_derivatives_by_every_parameter_equal_central_differences_also_at_rest(n
                     changed = jnp.ravel(leaves[i]).at[j].set(x).reshape(jnp.shape(leaves[i]))
                     return value(*leaves[:i], changed, *leaves[i + 1 :])
 
-                assert slope[j] == pytest.approx(central(moved, float(jnp.ravel(leaf)[j])), abs=1e-8)
+                assert slope[j] == pytest.approx(
+                    central(moved, float(jnp.ravel(leaf)[j])), abs=1e-8
+                )
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_the_derivative_by_speed_equals_central_differences_and_at_rest_the_slope_to_the_right(name: str) -> None:
+def test_the_derivative_by_speed_equals_central_differences_and_at_rest_the_slope_to_the_right(
+    name: str,
+) -> None:
     law = LAWS[name]
     for v in (0.3, 0.9, 5.0):
         assert float(jax.grad(law)(v)) == pytest.approx(central(law, v), abs=1e-8)
@@ -100,7 +118,8 @@ def test_a_law_takes_arrays_of_any_shape(name: str) -> None:
     assert jnp.allclose(LAWS[name](v), jnp.vectorize(LAWS[name])(v), rtol=1e-15)
 
 
-# -- tables -----------------------------------------------------------------------------------------------------------
+# -- tables
+# --------------------------------------------------------------------------------------------------
 
 
 def at_rest(rows: np.ndarray) -> float:
@@ -111,7 +130,11 @@ def at_rest(rows: np.ndarray) -> float:
 
 tables = (
     st.lists(st.tuples(st.floats(0.01, 5.0), st.floats(0.0, 20.0)), min_size=2, max_size=6)
-    .map(lambda rows: np.stack([np.cumsum([gap for gap, _ in rows]) - rows[0][0] / 2, [f for _, f in rows]], axis=1))
+    .map(
+        lambda rows: np.stack(
+            [np.cumsum([gap for gap, _ in rows]) - rows[0][0] / 2, [f for _, f in rows]], axis=1
+        )
+    )
     .filter(lambda rows: at_rest(rows) >= 0)  # less is refused
 )
 
@@ -121,7 +144,12 @@ def test_a_table_passes_through_its_points_and_is_straight_between_them(rows: np
     table = fx.Table(rows)
     assert np.allclose(table(jnp.asarray(rows[:, 0])), rows[:, 1], rtol=1e-12, atol=1e-12)
     between = np.linspace(rows[0, 0], rows[-1, 0], 37)
-    assert np.allclose(table(jnp.asarray(between)), np.interp(between, rows[:, 0], rows[:, 1]), rtol=1e-10, atol=1e-10)
+    assert np.allclose(
+        table(jnp.asarray(between)),
+        np.interp(between, rows[:, 0], rows[:, 1]),
+        rtol=1e-10,
+        atol=1e-10,
+    )
 
 
 @given(tables)
@@ -130,7 +158,8 @@ def test_a_table_goes_on_along_its_first_and_its_last_line(rows: np.ndarray) -> 
     (va, fa), (vb, fb) = rows[-2:]
     scale = 1 + np.max(np.abs(np.diff(rows[:, 1]) / np.diff(rows[:, 0]))) * (1 + vb)
     assert abs(float(table(vb + 3.0)) - (fb + 3.0 * (fb - fa) / (vb - va))) <= 1e-12 * scale
-    # Friction at rest is read off the first line, as in Modelica, also where the first speed lies above 0.
+    # Friction at rest is read off the first line, as in Modelica, also where the first speed lies
+    # above 0.
     assert abs(float(table.f0) - at_rest(rows)) <= 1e-12 * scale
 
 
@@ -154,7 +183,9 @@ def test_the_pieces_of_a_table_meet_at_its_inner_speeds() -> None:
     table = fx.Table([[0, 15], [1, 6.4], [4, 6.0], [12, 17]])
     assert table.breaks.tolist() == [1.0, 4.0]
     for k, v in enumerate(table.breaks):
-        assert float(table.on_piece(v, jnp.array(k))) == pytest.approx(float(table.on_piece(v, jnp.array(k + 1))), rel=1e-14)
+        assert float(table.on_piece(v, jnp.array(k))) == pytest.approx(
+            float(table.on_piece(v, jnp.array(k + 1))), rel=1e-14
+        )
 
 
 def test_a_contact_takes_a_table_where_a_law_may_stand() -> None:

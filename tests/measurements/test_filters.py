@@ -22,8 +22,12 @@ def uneven(rate: float, duration: float) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(steps)]) * duration / steps.sum()
 
 
-@pytest.mark.parametrize("t", [np.linspace(0.0, 4.0, 4001), 5.0 + uneven(1000.0, 4.0)], ids=["uniform", "not uniform"])
-def test_a_sine_below_the_cutoff_keeps_amplitude_and_phase_in_both_derivatives(t: np.ndarray) -> None:
+@pytest.mark.parametrize(
+    "t", [np.linspace(0.0, 4.0, 4001), 5.0 + uneven(1000.0, 4.0)], ids=["uniform", "not uniform"]
+)
+def test_a_sine_below_the_cutoff_keeps_amplitude_and_phase_in_both_derivatives(
+    t: np.ndarray,
+) -> None:
     found, (x, v, a) = smooth(t, sine(t)[0], cutoff=15.0), sine(t)
     # The claim holds a few periods of the cutoff away from the ends.
     middle = inside(t, 3 / 15.0)
@@ -53,7 +57,8 @@ def test_noise_above_the_cutoff_goes_and_the_motion_stays() -> None:
     x, v, _ = sine(t)
     found = smooth(t, x + 0.01 * np.sin(2 * np.pi * 300.0 * t), cutoff=15.0)
     middle = inside(t, 0.3)
-    assert np.max(np.abs(found.v - v)[middle]) <= 1e-3 * W  # a plain difference would be off by 0.01*2*pi*300 = 18.8
+    # a plain difference would be off by 0.01*2*pi*300 = 18.8
+    assert np.max(np.abs(found.v - v)[middle]) <= 1e-3 * W
 
 
 def test_a_straight_line_has_its_slope_up_to_the_ends() -> None:
@@ -66,16 +71,40 @@ def test_a_straight_line_has_its_slope_up_to_the_ends() -> None:
 GOOD = np.linspace(0.0, 1.0, 101)
 WRONG = {
     "cutoff above half the rate": (GOOD, GOOD, 60.0, 4, ["cutoff", "50 Hz", "60 Hz", "a tenth"]),
-    "cutoff at half the rate": (GOOD, GOOD, 50.0, 4, ["cutoff", "below half the sampling rate", "50 Hz"]),
-    "cutoff below 1/duration": (GOOD, GOOD, 0.5, 4, ["cutoff", "1/duration", "0.5 Hz", "leaves nothing"]),
+    "cutoff at half the rate": (
+        GOOD,
+        GOOD,
+        50.0,
+        4,
+        ["cutoff", "below half the sampling rate", "50 Hz"],
+    ),
+    "cutoff below 1/duration": (
+        GOOD,
+        GOOD,
+        0.5,
+        4,
+        ["cutoff", "1/duration", "0.5 Hz", "leaves nothing"],
+    ),
     "cutoff 0": (GOOD, GOOD, 0.0, 4, ["cutoff", "> 0", "0.0", "several times"]),
     "cutoff NaN": (GOOD, GOOD, float("nan"), 4, ["cutoff", "> 0", "nan", "several times"]),
     "cutoff as text": (GOOD, GOOD, "10 Hz", 4, ["cutoff", "'10 Hz'", "in hertz"]),
     "order 0": (GOOD, GOOD, 10.0, 0, ["order", "1 to 12", "0", "Leave it out"]),
     "order 2.5": (GOOD, GOOD, 10.0, 2.5, ["order", "whole number", "2.5", "Leave it out"]),
     "lengths": (GOOD, GOOD[:-1], 10.0, 4, ["`smooth` x", "101", "100", "Drop the rows"]),
-    "a hole": (GOOD, np.where(GOOD == 0.5, np.nan, GOOD), 10.0, 4, ["`smooth` x", "nan", "row 50", "0.5 s", "Delete"]),
-    "times that fall": (GOOD[::-1], GOOD, 10.0, 4, ["must increase", "0.99 s after 1 s", "Reverse"]),
+    "a hole": (
+        GOOD,
+        np.where(GOOD == 0.5, np.nan, GOOD),
+        10.0,
+        4,
+        ["`smooth` x", "nan", "row 50", "0.5 s", "Delete"],
+    ),
+    "times that fall": (
+        GOOD[::-1],
+        GOOD,
+        10.0,
+        4,
+        ["must increase", "0.99 s after 1 s", "Reverse"],
+    ),
     "three samples": (GOOD[:3], GOOD[:3], 10.0, 4, ["at least 4 samples", "3", "longer part"]),
 }
 
@@ -96,10 +125,13 @@ def test_a_mistake_is_told_with_its_remedy(name: str) -> None:
 
 
 @pytest.mark.parametrize("cutoff", [10.0, 20.0, 50.0])
-def test_a_motion_that_begins_bent_has_its_velocity_and_acceleration_at_the_ends_too(cutoff: float) -> None:
+def test_a_motion_that_begins_bent_has_its_velocity_and_acceleration_at_the_ends_too(
+    cutoff: float,
+) -> None:
     t = np.linspace(0.0, 4.0, 1601)
     found = smooth(t, t - 0.9 * t**2 + 0.1 * t**3, cutoff)
     np.testing.assert_allclose(found.v, 1.0 - 1.8 * t + 0.3 * t**2, atol=1e-5)
     np.testing.assert_allclose(found.a[1:-1], -1.8 + 0.6 * t[1:-1], atol=1e-4)
-    released = smooth(t, np.cos(6.0 * t), cutoff)  # 1 rad/s^2 off the straight at once: 0.37 rad/s at 10 Hz by reflection alone
+    # 1 rad/s^2 off the straight at once: 0.37 rad/s at 10 Hz by reflection alone
+    released = smooth(t, np.cos(6.0 * t), cutoff)
     assert abs(released.v[0]) < 0.3 / cutoff

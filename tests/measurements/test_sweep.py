@@ -10,7 +10,9 @@ from hypothesis import given, strategies as st
 from frictax.measurements import Sweep
 from frictax.measurements.units import FORCE, VELOCITY
 
-GOOD = "drive,omega,torque,began\n1,1.0,2.0,0\n1,2.0,2.5,0\n1,-1.0,-2.1,0\n2,3.0,3.0,0\n2,4.0,3.5,0\n"
+GOOD = (
+    "drive,omega,torque,began\n1,1.0,2.0,0\n1,2.0,2.5,0\n1,-1.0,-2.1,0\n2,3.0,3.0,0\n2,4.0,3.5,0\n"
+)
 
 
 def read(tmp_path: Path, text: str = GOOD, **options) -> Sweep:
@@ -36,16 +38,31 @@ BAD = [
     ("empty cell", csv(GOOD + "2,5,,0\n"), ["line 7", "'torque'"]),
     ("infinite cell", csv(GOOD + "2,inf,3,0\n"), ["line 7", "finite"]),
     ("word in a cell", csv(GOOD + "2,fast,3,0\n"), ["line 7", "'fast'"]),
-    ("decimal comma", csv(GOOD.replace(",", ";") + "2;5,5;3;0\n", delimiter=";"), ["line 7", 'decimal=","']),
+    (
+        "decimal comma",
+        csv(GOOD.replace(",", ";") + "2;5,5;3;0\n", delimiter=";"),
+        ["line 7", 'decimal=","'],
+    ),
     ("wrong delimiter", csv(GOOD.replace(",", ";")), ['Give delimiter=";"']),
     ("empty file", csv(""), ["is empty"]),
     ("header only", csv("omega,torque\n"), ["no rows"]),
     ("no header", csv("1,2\n2,3\n"), ["line of column names"]),
     ("ragged row", csv(GOOD + "2,5,3\n"), ["line 7", "3 cells", "4"]),
     ("repeated column", csv("omega,omega,torque\n1,1,1\n"), ["two columns called 'omega'"]),
-    ("not text", lambda p: ((p / "s.csv").write_bytes(b"\xff\xfe\x00\x80"), Sweep.from_csv(p / "s.csv", "a", "b")), ["UTF-8"]),
+    (
+        "not text",
+        lambda p: (
+            (p / "s.csv").write_bytes(b"\xff\xfe\x00\x80"),
+            Sweep.from_csv(p / "s.csv", "a", "b"),
+        ),
+        ["UTF-8"],
+    ),
     ("folder", lambda p: Sweep.from_csv(p, "omega", "torque"), ["is a folder"]),
-    ("no file", lambda p: (read(p), Sweep.from_csv(p / "sweeps.csv", "a", "b")), ["no file", "Did you mean 'sweep.csv'"]),
+    (
+        "no file",
+        lambda p: (read(p), Sweep.from_csv(p / "sweeps.csv", "a", "b")),
+        ["no file", "Did you mean 'sweep.csv'"],
+    ),
     ("where value", csv(where={"drive": 7}), ["drive = 7", "holds: 1, 2"]),
     ("where column", csv(where={"driver": 1}), ["'driver'", "Did you mean 'drive'"]),
     ("where together", csv(where={"drive": 1, "omega": 4}), ["drive = 1 and omega = 4"]),
@@ -58,18 +75,42 @@ BAD = [
     ("units of two kinds", csv(velocity_unit="rpm", force_unit="N"), ["'rpm'", "'N'", "N.m"]),
     ("wrong sign", csv(sign=-1), ["oppose the motion", "Give sign=1"]),
     ("sign is a factor", csv(sign=2), ["must be 1 or -1"]),
-    ("one speed", array([1.0, 1.0, -1.0], [2.0, 2.1, -2.0]), ["two or more speeds", "only 1 rad/s"]),
+    (
+        "one speed",
+        array([1.0, 1.0, -1.0], [2.0, 2.1, -2.0]),
+        ["two or more speeds", "only 1 rad/s"],
+    ),
     ("lengths", array([1.0, 2.0], [2.0, 2.1, 3.0]), ["as many rows", "(2)"]),
     ("two-dimensional", array([[1.0, 2.0]], [2.0, 2.1]), ["one row of numbers"]),
     ("text array", array(["a", "b"], [2.0, 2.1]), ["must be numbers"]),
     ("NaN array", array([1.0, float("nan")], [2.0, 2.1]), ["finite", "row 1"]),
-    ("negative sigma", array([1.0, 2.0], [2.0, 2.1], sigma=[0.1, -0.1]), ["sigma must be > 0", "row 1"]),
+    (
+        "negative sigma",
+        array([1.0, 2.0], [2.0, 2.1], sigma=[0.1, -0.1]),
+        ["sigma must be > 0", "row 1"],
+    ),
     ("zero sigma", array([1.0, 2.0], [2.0, 2.1], sigma=[0.1, 0.0]), ["sigma must be > 0"]),
-    ("known sigma without sigma", array([1.0, 2.0], [2.0, 2.1], sigma_known=True), ["needs `sigma`"]),
-    ("moving breakaway row", array([1.0, 2.0, 3.0], [2.0, 2.1, 2.5], breakaway=[0, 0, 1]), ["must be 0 in a breakaway row"]),
-    ("breakaway without force", array([1.0, 2.0, 0.0], [2.0, 2.1, 0.0], breakaway=[0, 0, 1]), ["force at which motion began"]),
+    (
+        "known sigma without sigma",
+        array([1.0, 2.0], [2.0, 2.1], sigma_known=True),
+        ["needs `sigma`"],
+    ),
+    (
+        "moving breakaway row",
+        array([1.0, 2.0, 3.0], [2.0, 2.1, 2.5], breakaway=[0, 0, 1]),
+        ["must be 0 in a breakaway row"],
+    ),
+    (
+        "breakaway without force",
+        array([1.0, 2.0, 0.0], [2.0, 2.1, 0.0], breakaway=[0, 0, 1]),
+        ["force at which motion began"],
+    ),
     ("quotation mark alone", csv(GOOD + '2,"5,3,0\n2,6,3,0\n'), ["line 7", "quotation mark"]),
-    ("sign between thousands", csv("omega;torque\n1;2,5\n2;1.003,5\n", delimiter=";", decimal=","), ["line 3", "'1.003,5'", "thousands"]),
+    (
+        "sign between thousands",
+        csv("omega;torque\n1;2,5\n2;1.003,5\n", delimiter=";", decimal=","),
+        ["line 3", "'1.003,5'", "thousands"],
+    ),
     ("one column for both", csv(velocity="torque"), ["both name column 'torque'"]),
     ("no force", array([1.0, 2.0], [0.0, 0.0]), ["must not be 0 in every row"]),
     (
@@ -81,8 +122,12 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("make", "words"), [pytest.param(make, words, id=name) for name, make, words in BAD])
-def test_bad_input_gives_one_clear_sentence_with_the_remedy(make, words: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("make", "words"), [pytest.param(make, words, id=name) for name, make, words in BAD]
+)
+def test_bad_input_gives_one_clear_sentence_with_the_remedy(
+    make, words: list[str], tmp_path: Path
+) -> None:
     with pytest.raises((ValueError, FileNotFoundError)) as caught:
         make(tmp_path)
     message = str(caught.value)
@@ -100,7 +145,9 @@ def test_rows_columns_and_directions_are_chosen_by_name(tmp_path: Path) -> None:
     assert not sweep.positive().both_directions
 
 
-def test_a_breakaway_row_may_leave_its_velocity_empty_and_goes_where_its_force_points(tmp_path: Path) -> None:
+def test_a_breakaway_row_may_leave_its_velocity_empty_and_goes_where_its_force_points(
+    tmp_path: Path,
+) -> None:
     sweep = read(tmp_path, GOOD + "2,,4.0,1\n2,0,-4.0,1\n", breakaway="began")
     assert sweep.breakaway.tolist() == [False] * 5 + [True, True]
     assert sweep.direction.tolist() == [1, 1, -1, 1, 1, 1, -1]
@@ -119,15 +166,23 @@ numbers = st.floats(min_value=1e-3, max_value=1e3)
 
 @given(
     st.lists(st.tuples(numbers, numbers), min_size=2, max_size=20, unique_by=lambda row: row[0]),
-    st.sampled_from([(v, f) for v in VELOCITY for f in FORCE if VELOCITY[v].rotational == FORCE[f].rotational]),
+    st.sampled_from(
+        [(v, f) for v in VELOCITY for f in FORCE if VELOCITY[v].rotational == FORCE[f].rotational]
+    ),
     st.sampled_from([1, -1]),
 )
-def test_values_are_stored_in_si_whatever_the_declared_units_and_sign(tmp_path_factory, rows, names, sign) -> None:
+def test_values_are_stored_in_si_whatever_the_declared_units_and_sign(
+    tmp_path_factory, rows, names, sign
+) -> None:
     velocity, force = names
     path = tmp_path_factory.mktemp("units") / "sweep.csv"
     path.write_text("f,v\n" + "".join(f"{sign * f!r},{v!r}\n" for v, f in rows), encoding="utf-8")
-    sweep = Sweep.from_csv(path, velocity="v", force="f", velocity_unit=velocity, force_unit=force, sign=sign)
-    np.testing.assert_allclose(sweep.velocity / VELOCITY[velocity].si, [v for v, _ in rows], rtol=1e-14)
+    sweep = Sweep.from_csv(
+        path, velocity="v", force="f", velocity_unit=velocity, force_unit=force, sign=sign
+    )
+    np.testing.assert_allclose(
+        sweep.velocity / VELOCITY[velocity].si, [v for v, _ in rows], rtol=1e-14
+    )
     np.testing.assert_allclose(sweep.force / FORCE[force].si, [f for _, f in rows], rtol=1e-14)
 
 

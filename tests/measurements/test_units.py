@@ -8,15 +8,23 @@ from frictax.measurements import units
 
 
 def test_rpm_degrees_and_turns_are_the_same_speed() -> None:
-    speeds = [60 * units.velocity_unit("rpm").si, 360 * units.velocity_unit("deg/s").si, units.velocity_unit("rev/s").si]
+    speeds = [
+        60 * units.velocity_unit("rpm").si,
+        360 * units.velocity_unit("deg/s").si,
+        units.velocity_unit("rev/s").si,
+    ]
     assert speeds == pytest.approx([2 * math.pi] * 3, rel=1e-15)
 
 
 def test_a_newton_metre_is_written_in_many_ways() -> None:
-    assert {units.force_unit(name).name for name in ("N.m", "Nm", "N*m", "N·m", " N m ")} == {"N.m"} | {units.force_unit("Nm").name}
+    assert {units.force_unit(name).name for name in ("N.m", "Nm", "N*m", "N·m", " N m ")} == {
+        "N.m"
+    } | {units.force_unit("Nm").name}
 
 
-@pytest.mark.parametrize(("size", "name"), [(2.1e-3, "mN.m"), (0.5, "N.m"), (3e-6, "uN.m"), (2.5e4, "kN.m")])
+@pytest.mark.parametrize(
+    ("size", "name"), [(2.1e-3, "mN.m"), (0.5, "N.m"), (3e-6, "uN.m"), (2.5e4, "kN.m")]
+)
 def test_a_table_shows_the_prefix_that_gives_handy_figures(size: float, name: str) -> None:
     assert units.shown_force(units.force_unit("N.m"), size).name == name
 

@@ -1,4 +1,6 @@
-"""Which contacts begin to slide where one is a lossy gear: a closed form, and random problems against a check of their own."""
+"""Which contacts begin to slide where one is a lossy gear: a closed form, and random problems
+against a check of their own.
+"""
 
 import functools
 from typing import NamedTuple
@@ -18,19 +20,40 @@ SLOPE, OFFSET = np.array([1 - ETA, 1 - 1 / ETA]), np.array([BEARING, BEARING])
 
 
 @pytest.mark.parametrize(("motor", "mode"), [(0.71, -1), (0.73, 0), (1.37, 0), (1.38, 1)])
-def test_a_gear_holds_1_newton_metre_until_the_motor_lifts_it_or_lets_it_sink(motor: float, mode: int) -> None:
+def test_a_gear_holds_1_newton_metre_until_the_motor_lifts_it_or_lets_it_sink(
+    motor: float, mode: int
+) -> None:
     """It lifts from (1 + 0.1)/0.8 = 1.375 N.m, and sinks below 0.8*(1 - 0.1) = 0.72 N.m."""
     J, load = 1e-3, 1.0
     G, b = jnp.array([[1 / (2 * J)]]), jnp.array([(motor - load) / (2 * J)])
-    friction = Lines(jnp.array([True]), motor - J * b, J * G, jnp.asarray(SLOPE[:, None]), jnp.asarray(OFFSET[:, None]), jnp.ones((2, 1)))
+    friction = Lines(
+        jnp.array([True]),
+        motor - J * b,
+        J * G,
+        jnp.asarray(SLOPE[:, None]),
+        jnp.asarray(OFFSET[:, None]),
+        jnp.ones((2, 1)),
+    )
     none, one = jnp.zeros(1), jnp.ones(1)
-    found = modes_by_torque(G, b, (none, none), (none, none), one, jnp.array([True]), (jnp.zeros(1, int), none), friction, False)
+    found = modes_by_torque(
+        G,
+        b,
+        (none, none),
+        (none, none),
+        one,
+        jnp.array([True]),
+        (jnp.zeros(1, int), none),
+        friction,
+        False,
+    )
     assert bool(found.ok)
     assert int(found.modes[0]) == mode
 
 
 class Problems(NamedTuple):
-    """n problems: a lossy gear at body 0, k - 1 other contacts, all at rest; `at_a`: which of these act before the gear's losses."""
+    """n problems: a lossy gear at body 0, k - 1 other contacts, all at rest; `at_a`: which of these
+    act before the gear's losses.
+    """
 
     J: np.ndarray
     M: np.ndarray
@@ -60,12 +83,22 @@ class Problems(NamedTuple):
             G, b, limit, share, at, by, slope, offset = values
             only = lambda x: jnp.where(here, x, 0.0)  # noqa: E731
             friction = Lines(
-                here, only(at), jnp.where(here[:, None], by, 0.0), only(slope[:, None]), only(offset[:, None]), jnp.ones((2, k))
+                here,
+                only(at),
+                jnp.where(here[:, None], by, 0.0),
+                only(slope[:, None]),
+                only(offset[:, None]),
+                jnp.ones((2, k)),
             )
             given = jnp.zeros(k, int), jnp.zeros(k)
-            return modes_by_torque(G, b, (limit, limit), (limit, limit), share, rest, given, friction, redundant)
+            return modes_by_torque(
+                G, b, (limit, limit), (limit, limit), share, rest, given, friction, redundant
+            )
 
-        return jax.tree.map(np.asarray, run(self.G, self.b, self.limit, self.share, self.at, self.by, self.slope, self.offset))
+        return jax.tree.map(
+            np.asarray,
+            run(self.G, self.b, self.limit, self.share, self.at, self.by, self.slope, self.offset),
+        )
 
 
 def drawn(k: int, bodies: int) -> Problems:
@@ -82,17 +115,28 @@ def drawn(k: int, bodies: int) -> Problems:
         J[row[to], i, other[to]] = -1.0
     M, F = 10 ** rng.uniform(-1, 1, (n, bodies)), 3 * rng.normal(size=(n, bodies))
     # Of body 0 a part of the mass, of the force and of the contacts stands before the gear.
-    m, F_a, at_a = rng.uniform(0.1, 0.9, n) * M[:, 0], 3 * rng.normal(size=n), rng.random((n, k)) < 0.5
+    m, F_a, at_a = (
+        rng.uniform(0.1, 0.9, n) * M[:, 0],
+        3 * rng.normal(size=n),
+        rng.random((n, k)) < 0.5,
+    )
     at = F_a - m / M[:, 0] * F[:, 0]
-    by = J[:, :, 0] * (m / M[:, 0])[:, None] - np.where(at_a & (np.arange(k) != GEAR), J[:, :, 0], 0.0)
+    by = J[:, :, 0] * (m / M[:, 0])[:, None] - np.where(
+        at_a & (np.arange(k) != GEAR), J[:, :, 0], 0.0
+    )
     limit = rng.uniform(0.0, 2.0, (n, k)) * (np.arange(k) != GEAR)
     eta = rng.uniform(0.5, 1.0, (2, n))
-    slope, offset = np.stack([1 - eta[0], 1 - 1 / eta[1]], axis=1), rng.uniform(0.0, 0.5, (n, 2)) * (rng.random((n, 1)) < 0.7)
+    slope, offset = (
+        np.stack([1 - eta[0], 1 - 1 / eta[1]], axis=1),
+        rng.uniform(0.0, 0.5, (n, 2)) * (rng.random((n, 1)) < 0.7),
+    )
     return Problems(J, M, F, limit, limit + 0.05, at, by, slope, offset)
 
 
 def forces(p: Problems, i: int, modes: np.ndarray, line: int) -> np.ndarray:
-    """The forces of problem i: those that hold bear it in proportion to their share, by singular values."""
+    """The forces of problem i: those that hold bear it in proportion to their share, by singular
+    values.
+    """
     k = len(modes)
     stuck = modes == 0
     root = np.sqrt(p.share[i]) * stuck
@@ -110,7 +154,11 @@ def forces(p: Problems, i: int, modes: np.ndarray, line: int) -> np.ndarray:
     held = np.flatnonzero(stuck)
     f = np.zeros(k)
     base = np.linalg.solve(matrix[np.ix_(free, free)], right[free]) if free.size else np.zeros(0)
-    gain = -np.linalg.solve(matrix[np.ix_(free, free)], matrix[np.ix_(free, held)]) if free.size else np.zeros((0, held.size))
+    gain = (
+        -np.linalg.solve(matrix[np.ix_(free, free)], matrix[np.ix_(free, held)])
+        if free.size
+        else np.zeros((0, held.size))
+    )
     if held.size:
         reduced = matrix[np.ix_(held, held)] + matrix[np.ix_(held, free)] @ gain
         rest = right[held] - matrix[np.ix_(held, free)] @ base
@@ -122,7 +170,9 @@ def forces(p: Problems, i: int, modes: np.ndarray, line: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("k", "bodies"), [(2, 2), (3, 3), (5, 5), (2, 1), (4, 2), (6, 3)])
 def test_problems_end_in_consistent_modes(k: int, bodies: int) -> None:
-    """All do of a tree; where friction before the gear's losses and behind them holds one motion, all but 2 in 1000, and those say so."""
+    """All do of a tree; where friction before the gear's losses and behind them holds one motion,
+    all but 2 in 1000, and those say so.
+    """
     p = drawn(k, bodies)
     found = p.solved(redundant=bodies < k)
     assert np.mean(found.ok) >= (1.0 if bodies == k else 0.998)
@@ -135,7 +185,10 @@ def test_problems_end_in_consistent_modes(k: int, bodies: int) -> None:
         size = np.abs(p.b[i]) + np.abs(p.G[i]) @ np.abs(f)
         wrong = np.where(modes == 0, np.abs(a), -modes * a)
         assert np.all(wrong <= 1e-7 * np.max(size))
-        upper, lower = np.max(p.slope[i] * torque + p.offset[i]), np.max(p.offset[i] - p.slope[i] * torque)
+        upper, lower = (
+            np.max(p.slope[i] * torque + p.offset[i]),
+            np.max(p.offset[i] - p.slope[i] * torque),
+        )
         above, below = p.limit[i].copy(), p.limit[i].copy()
         above[GEAR], below[GEAR] = upper, lower
         rounding = 1e-7 * (np.max(np.abs(f)) + abs(torque))

@@ -12,7 +12,9 @@ from sampled import PULL, TS
 
 
 class Sledge(fx.AbstractHybridSystem):
-    """A mass m with Coulomb friction F that `args["pull"]` moves; mode -1, 0, 1 as of a friction contact."""
+    """A mass m with Coulomb friction F that `args["pull"]` moves; mode -1, 0, 1 as of a friction
+    contact.
+    """
 
     m: Any
     F: Any
@@ -46,12 +48,17 @@ def test_it_equals_the_same_machine_of_elements(hold: bool) -> None:
     signal = fx.Sampled(TS, PULL, hold=hold)
     path = walked(1.2, 1.5, signal, TS, begins=1)
     machine = fx.Mechanism(
-        mass=fx.Mass(m=1.2), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.5)), drive=fx.Force("mass", signal)
+        mass=fx.Mass(m=1.2),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.5)),
+        drive=fx.Force("mass", signal),
     )
     run = fx.simulate(machine, TS, fx.OnSamples())
     # It breaks away at the start, which is not on the path.
     times = run.events.time[1 : int(run.events.count)]
-    changed = np.flatnonzero(np.any(path.before[:, :1] != path.after[:, :1], axis=1) & (np.arange(1000) < int(path.count)))
+    changed = np.flatnonzero(
+        np.any(path.before[:, :1] != path.after[:, :1], axis=1)
+        & (np.arange(1000) < int(path.count))
+    )
     assert len(changed) == len(times) >= 4
     assert jnp.max(jnp.abs(path.ys - run.ys)) <= 1e-12
     assert jnp.max(jnp.abs(path.times[changed] - times)) <= 1e-11

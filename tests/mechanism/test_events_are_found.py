@@ -1,4 +1,6 @@
-"""No event is lost: while nothing moves, at many events at one time, at drives that only just break a contact away."""
+"""No event is lost: while nothing moves, at many events at one time, at drives that only just break
+a contact away.
+"""
 
 from typing import Any
 
@@ -25,7 +27,9 @@ def block(drive: Any) -> fx.Mechanism:
 def changes(run: fx.Trajectory) -> np.ndarray:
     """Rows of time and new mode."""
     n = int(run.events.count)
-    return np.stack([np.asarray(run.events.time[:n]), np.asarray(run.events.mode_after[:n])], axis=1)
+    return np.stack(
+        [np.asarray(run.events.time[:n]), np.asarray(run.events.mode_after[:n])], axis=1
+    )
 
 
 def expected(first: float) -> list[tuple[float, int]]:
@@ -36,7 +40,10 @@ def expected(first: float) -> list[tuple[float, int]]:
 DRIVES = {
     "sine": (fx.Sine(amplitude=BARELY, f=0.05), 1e-7),
     "function": (fx.Function(lambda t: BARELY * jnp.sin(jnp.pi * t / 10), dtmax=0.25), 1e-7),
-    "function with its default": (fx.Function(lambda t: 1.02 * BARELY * jnp.sin(jnp.pi * t / 10)), 0.3),
+    "function with its default": (
+        fx.Function(lambda t: 1.02 * BARELY * jnp.sin(jnp.pi * t / 10)),
+        0.3,
+    ),
     "record joined by lines": (fx.Sampled(RECORD, BARELY * np.sin(np.pi * RECORD / 10)), 0.06),
     "record held": (fx.Sampled(RECORD, BARELY * np.sin(np.pi * RECORD / 10), hold=True), 0.15),
 }
@@ -57,7 +64,11 @@ def test_every_breakaway_by_0_1_percent_is_found_over_200_s(name: str) -> None:
 
 
 def test_a_block_that_just_does_not_break_away_has_no_event() -> None:
-    run = fx.simulate(block(fx.Sine(amplitude=11.0 * 0.999, f=0.05)), END, fx.Adaptive(rtol=1e-9, atol=1e-11, max_events=3000))
+    run = fx.simulate(
+        block(fx.Sine(amplitude=11.0 * 0.999, f=0.05)),
+        END,
+        fx.Adaptive(rtol=1e-9, atol=1e-11, max_events=3000),
+    )
     assert int(run.events.count) == 0
     assert float(run["mass"].s[-1]) == 0.0
 
@@ -67,9 +78,12 @@ SUM = np.linspace(0.0, 5.0, 500001)
 
 @pytest.mark.parametrize(
     ("phase", "rate"),
-    [(0.0, -0.32), (np.pi / 2, 0.32)],  # a hump between two extrema of the sine; a hump and a hollow between them
+    # a hump between two extrema of the sine; a hump and a hollow between them
+    [(0.0, -0.32), (np.pi / 2, 0.32)],
 )
-def test_a_breakaway_by_the_sum_of_two_drives_is_found_between_the_extrema_of_each(phase: float, rate: float) -> None:
+def test_a_breakaway_by_the_sum_of_two_drives_is_found_between_the_extrema_of_each(
+    phase: float, rate: float
+) -> None:
     machine = fx.Mechanism(
         mass=fx.Mass(m=1.0),
         friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
@@ -91,8 +105,12 @@ def twins(n: int) -> fx.Mechanism:
     parts: dict[str, Any] = {}
     for i in range(n):
         parts[f"mass{i}"] = fx.Mass(m=1.0)
-        parts[f"friction{i}"] = fx.SupportFriction(f"mass{i}", f_pos=fx.Coulomb(F_Coulomb=5.0), peak=1.1)
-        parts[f"drive{i}"] = fx.Force(f"mass{i}", fx.Pulse(amplitude=8.0, width=50.0, period=0.5, offset=-1.0))
+        parts[f"friction{i}"] = fx.SupportFriction(
+            f"mass{i}", f_pos=fx.Coulomb(F_Coulomb=5.0), peak=1.1
+        )
+        parts[f"drive{i}"] = fx.Force(
+            f"mass{i}", fx.Pulse(amplitude=8.0, width=50.0, period=0.5, offset=-1.0)
+        )
     return fx.Mechanism(**parts)
 
 
@@ -117,18 +135,26 @@ def test_drives_that_switch_at_one_time_all_switch() -> None:
     ]
     drives = {f"drive{i}": fx.Force("mass", signal) for i, signal in enumerate(signals)}
     friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=6.0), peak=1.1)
-    brake = fx.Brake("second", fn_max=4.0, f_normalized=fx.Step(height=1.0, startTime=1.0), peak=1.1)
-    machine = fx.Mechanism(mass=fx.Mass(m=1.0), second=fx.Mass(m=1.0, v=1.0), friction=friction, brake=brake, **drives)
+    brake = fx.Brake(
+        "second", fn_max=4.0, f_normalized=fx.Step(height=1.0, startTime=1.0), peak=1.1
+    )
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0), second=fx.Mass(m=1.0, v=1.0), friction=friction, brake=brake, **drives
+    )
     run = fx.simulate(machine, jnp.array([0.0, 1.5]), REFERENCE)
     # 7 N together, against 6.6 N; none of them alone, nor all but the smallest, would do.
-    own = changes(run)[np.asarray(run.events.part[: int(run.events.count)]) == run.events.names.index("friction")]
+    own = changes(run)[
+        np.asarray(run.events.part[: int(run.events.count)]) == run.events.names.index("friction")
+    ]
     assert np.allclose(own, [[1.0, 1.0]])
     assert float(run["mass"].s[-1]) == pytest.approx(0.5 * 1.0 * 0.25, rel=1e-10)
     assert float(run["second"].s[-1]) == pytest.approx(1.0 + 0.25, rel=1e-9)
 
 
 class Curtain(fx.AbstractHybridSystem):
-    """Forty lamps that are switched on by one deadline, one after the other without time passing."""
+    """Forty lamps that are switched on by one deadline, one after the other without time
+    passing.
+    """
 
     def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
         return jnp.sum(mode) + 0.0 * y

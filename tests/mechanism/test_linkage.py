@@ -1,4 +1,6 @@
-"""Machines of several degrees of freedom by mass matrix, force and Jacobian: an arm of two joints with friction."""
+"""Machines of several degrees of freedom by mass matrix, force and Jacobian: an arm of two joints
+with friction.
+"""
 
 from typing import Any
 
@@ -16,7 +18,9 @@ STUCK = int(fx.Mode.STUCK)
 
 
 class Arm(fx.AbstractLinkage):
-    """Two rods with a mass at the end of each, in a vertical plane; angles from straight down, the second against the first."""
+    """Two rods with a mass at the end of each, in a vertical plane; angles from straight down, the
+    second against the first.
+    """
 
     frictions: tuple[fx.SupportFriction, ...]
     m1: Scalar = parameter(Positive(), "kg", default=2.0)
@@ -66,11 +70,20 @@ class Metered(Arm):
         return jnp.zeros(1)
 
     def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
-        return super().flow(t, y, mode, args).at[4].set(self.friction_forces(t, y, mode, args) @ y[2:4])
+        return (
+            super()
+            .flow(t, y, mode, args)
+            .at[4]
+            .set(self.friction_forces(t, y, mode, args) @ y[2:4])
+        )
 
 
 def joint(F: float, peak: float = 1.2) -> fx.SupportFriction:
-    return fx.SupportFriction("joint", f_pos=fx.Stribeck(F_Coulomb=F, F_prop=0.02 * F, F_Stribeck=0.3 * F, fexp=2.0), peak=peak)
+    return fx.SupportFriction(
+        "joint",
+        f_pos=fx.Stribeck(F_Coulomb=F, F_prop=0.02 * F, F_Stribeck=0.3 * F, fexp=2.0),
+        peak=peak,
+    )
 
 
 def walked(machine: Any, start: tuple[Any, Any], ts: Any, options: Any = TIGHT) -> Any:
@@ -116,7 +129,9 @@ def test_velocity_terms_are_those_of_the_text_book() -> None:
 
 
 @pytest.mark.parametrize("F", [(1.5, 0.5), (3.0, 0.6), (1.0, 2.5)])
-def test_what_friction_takes_the_arm_loses_and_it_comes_to_rest_where_friction_holds_it(F: tuple[float, float]) -> None:
+def test_what_friction_takes_the_arm_loses_and_it_comes_to_rest_where_friction_holds_it(
+    F: tuple[float, float],
+) -> None:
     arm = Metered((joint(F[0]), joint(F[1])))
     path = walked(arm, arm.start(0.0), jnp.linspace(0.0, 12.0, 25))
     assert path.result == fx.Result.successful
@@ -127,7 +142,7 @@ def test_what_friction_takes_the_arm_loses_and_it_comes_to_rest_where_friction_h
     assert jnp.all(jnp.abs(pull) <= 1.2 * 1.3 * jnp.asarray(F))
 
 
-def test_the_first_joint_that_breaks_away_is_that_of_the_statics_and_the_other_follows_by_what_it_then_bears() -> None:
+def test_the_first_joint_that_breaks_away_is_that_of_the_statics_and_the_other_follows():
     # Held by 1.3*1.2 times F where gravity pulls with 14.5 and 3.9 N.m: the elbow alone lets go.
     arm = Arm((joint(50.0), joint(1.0)), phi1=jnp.pi / 2, phi2=0.0)
     path = walked(arm, arm.start(0.0), jnp.linspace(0.0, 0.2, 3))
@@ -140,7 +155,15 @@ def test_the_first_joint_that_breaks_away_is_that_of_the_statics_and_the_other_f
 
 def test_derivatives_by_masses_lengths_laws_and_start_equal_central_differences() -> None:
     arm = Arm((joint(1.0), joint(0.5)))
-    paths = ["m1", "l2", "phi1", "phi2", *(f"frictions.{c}.f_pos.F_Coulomb" for c in (0, 1)), "frictions.0.peak", "frictions.1.f_pos.fexp"]
+    paths = [
+        "m1",
+        "l2",
+        "phi1",
+        "phi2",
+        *(f"frictions.{c}.f_pos.F_Coulomb" for c in (0, 1)),
+        "frictions.0.peak",
+        "frictions.1.f_pos.fexp",
+    ]
     ts, x = jnp.array([0.0, 0.9, 1.7, 3.0]), flat(arm, paths)
     plain = walked(arm, arm.start(0.0), ts)
     events = jnp.flatnonzero((plain.fired >= 0) & jnp.isfinite(plain.times))
@@ -159,13 +182,16 @@ def test_on_samples_and_adaptive_agree() -> None:
     fine = walked(arm, arm.start(0.0), ts)
     coarse = walked(arm, arm.start(0.0), ts, fx.OnSamples())
     assert coarse.result == fx.Result.successful
-    times = [np.asarray(path.times[(path.fired >= 0) & jnp.isfinite(path.times)]) for path in (fine, coarse)]
+    times = [
+        np.asarray(path.times[(path.fired >= 0) & jnp.isfinite(path.times)])
+        for path in (fine, coarse)
+    ]
     assert len(times[0]) == len(times[1]) >= 5
     assert np.max(np.abs(times[0] - times[1])) < 1e-7
     assert jnp.max(jnp.abs(coarse.ys - fine.ys)) < 1e-7
 
 
-def test_contacts_that_hold_the_same_motion_share_it_and_what_slides_together_loses_together() -> None:
+def test_contacts_that_hold_the_same_motion_share_it_and_what_slides_together_loses_together():
     class Sledges(fx.AbstractLinkage):
         frictions: tuple[fx.SupportFriction, ...]
 
@@ -187,7 +213,9 @@ def test_contacts_that_hold_the_same_motion_share_it_and_what_slides_together_lo
         drive=fx.Force("mass", fx.Function(lambda t: 6.0 * jnp.sin(t))),
     )
     ts = jnp.linspace(0.0, 8.0, 33)
-    frictions = tuple(fx.SupportFriction("sledge", f_pos=fx.Coulomb(F_Coulomb=F)) for F in (1.0, 2.0))
+    frictions = tuple(
+        fx.SupportFriction("sledge", f_pos=fx.Coulomb(F_Coulomb=F)) for F in (1.0, 2.0)
+    )
     sledges = Sledges(frictions)
     path = walked(sledges, sledges.begin(0.0, [0.0, 0.0]), ts)
     run = fx.simulate(single, ts, TIGHT)

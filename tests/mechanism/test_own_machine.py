@@ -1,4 +1,6 @@
-"""Machines of the user's own kind with one degree of freedom: closed forms of a pendulum, derivatives, engines, and loads that press."""
+"""Machines of the user's own kind with one degree of freedom: closed forms of a pendulum,
+derivatives, engines, and loads that press.
+"""
 
 import math
 from typing import Any
@@ -77,17 +79,20 @@ def events(path: Any) -> tuple[np.ndarray, np.ndarray]:
 def turns(machine: Pendulum) -> np.ndarray:
     """The angles at the release and at each turn of the swing, the last at rest."""
     times, _ = events(swing(machine, SIXTEEN))
-    ts = jnp.concatenate([jnp.asarray(times), 6.0 + jnp.arange(16 - times.size)])  # as many as before: compiled once
+    # as many as before: compiled once
+    ts = jnp.concatenate([jnp.asarray(times), 6.0 + jnp.arange(16 - times.size)])
     return np.asarray(swing(machine, ts).ys)[: times.size, 0]
 
 
-# -- closed forms -----------------------------------------------------------------------------------------------------
+# -- closed forms
+# --------------------------------------------------------------------------------------------------
 
 
 def test_each_half_swing_loses_the_energy_that_coulomb_friction_takes_over_its_way() -> None:
     phi = turns(pendulum(1.2, peak=1.3))
     assert len(phi) > 8
-    assert np.all(phi[1:] * phi[:-1] < 0)  # each turn on the other side; the last stop may lie on either
+    # each turn on the other side; the last stop may lie on either
+    assert np.all(phi[1:] * phi[:-1] < 0)
     lost = MGL * (np.cos(phi[1:]) - np.cos(phi[:-1]))
     np.testing.assert_allclose(lost, F * np.abs(np.diff(phi)), rtol=0, atol=1e-10)
 
@@ -115,7 +120,7 @@ def test_at_rest_it_is_held_up_to_the_angle_at_which_gravity_is_f0_max(side: int
     assert abs(float(let_go.ys[-1, 0])) < edge
 
 
-def test_the_dead_stop_lies_in_the_band_and_the_swing_to_the_other_side_is_its_mirror_image() -> None:
+def test_the_dead_stop_lies_in_the_band_and_the_swing_to_the_other_side_is_its_mirror_image():
     ts, edge = SIXTEEN, math.asin(1.3 * F / MGL)
     for phi in (0.4, 0.77, 1.1):
         one, other = (swing(pendulum(sign * phi, peak=1.3), ts) for sign in (1, -1))
@@ -130,10 +135,11 @@ def test_a_start_with_a_speed_begins_in_its_direction_without_an_event() -> None
     assert events(path)[0].size == 0
 
 
-# -- what the engines and derivatives say ------------------------------------------------------------------------------
+# -- what the engines and derivatives say
+# ------------------------------------------------------------------------------
 
 
-def test_derivatives_of_states_and_event_times_equal_central_differences_and_both_engines_agree() -> None:
+def test_derivatives_of_states_and_event_times_equal_central_differences_and_both_engines_agree():
     machine = pendulum(0.9, fx.Table([[0, F], [1, 0.5 * F], [5, 2 * F]]), peak=1.2, w=-0.1)
     paths = ["friction.f_pos.f", "J", "mgl", "phi"]
 
@@ -141,15 +147,21 @@ def test_derivatives_of_states_and_event_times_equal_central_differences_and_bot
         moved = rebuilt(machine, paths, vector)
         y0, mode0 = moved.start(0.0)
         path = fx.walk(moved, y0, mode0, jnp.asarray(ts), options=engine)
-        happened = jnp.argsort(jnp.where(path.fired >= 0, path.times, jnp.inf))[:2]  # a phase may also be cut inside a mode
+        # a phase may also be cut inside a mode
+        happened = jnp.argsort(jnp.where(path.fired >= 0, path.times, jnp.inf))[:2]
         return jnp.concatenate([path.ys[-1], path.times[happened]])
 
     assert_derivatives_agree(outcome, flat(machine, paths), step=1e-4)
-    on_samples = jax.jit(lambda x: outcome(x, jnp.linspace(0.0, 1.0, 201), fx.OnSamples(substeps=5)))
-    np.testing.assert_allclose(on_samples(flat(machine, paths)), outcome(flat(machine, paths)), rtol=0, atol=2e-6)
+    on_samples = jax.jit(
+        lambda x: outcome(x, jnp.linspace(0.0, 1.0, 201), fx.OnSamples(substeps=5))
+    )
+    np.testing.assert_allclose(
+        on_samples(flat(machine, paths)), outcome(flat(machine, paths)), rtol=0, atol=2e-6
+    )
 
 
-# -- loads that press --------------------------------------------------------------------------------------------------
+# -- loads that press
+# --------------------------------------------------------------------------------------------------
 
 
 def test_friction_in_a_gear_grows_with_the_load_on_either_side() -> None:
@@ -171,7 +183,9 @@ def test_friction_in_a_gear_grows_with_the_load_on_either_side() -> None:
 
 
 def test_the_energy_that_a_pressed_swing_loses_is_that_of_both_its_frictions() -> None:
-    """mgl*(cos b - cos a) = F*|b - a| + share*mgl*(2 - cos a - cos b), from a turn at a to one at b beyond the bottom."""
+    """mgl*(cos b - cos a) = F*|b - a| + share*mgl*(2 - cos a - cos b), from a turn at a to one at b
+    beyond the bottom.
+    """
     machine = fx.Driven(Geared(fx.SupportFriction("arm", f_pos=fx.Coulomb(F_Coulomb=F))), motor=0.0)
     run = jax.jit(lambda ts: fx.walk(machine, *machine.begin(0.0, [-1.0, 0.0]), ts, options=TIGHT))
     times, modes = events(run(jnp.array([0.0, 0.5, 0.6])))
@@ -197,21 +211,36 @@ def test_a_stuck_axis_breaks_away_where_the_sum_of_two_drives_is_greatest_for_a_
     t = np.linspace(0.0, 4.0, 400_001)
     load = 1.6 * np.sin(0.2 * np.pi * t) - 0.32 * t  # a hump between two extrema of the sine
     friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=0.9999 * np.max(load)))
-    machine = fx.Driven(Pulled(friction), wave=fx.Sine(amplitude=1.6, f=0.1), ramp=fx.Ramp(height=-1.6, duration=5.0))
-    path = jax.jit(lambda: fx.walk(machine, *machine.begin(0.0, [0.0, 0.0]), jnp.array([0.0, 4.0])))()
+    machine = fx.Driven(
+        Pulled(friction),
+        wave=fx.Sine(amplitude=1.6, f=0.1),
+        ramp=fx.Ramp(height=-1.6, duration=5.0),
+    )
+    path = jax.jit(
+        lambda: fx.walk(machine, *machine.begin(0.0, [0.0, 0.0]), jnp.array([0.0, 4.0]))
+    )()
     times, modes = events(path)
     assert modes[:2].tolist() == [1, 0]
     assert times[0] == pytest.approx(t[np.argmax(load > 0.9999 * np.max(load))], abs=2e-5)
 
 
 def test_a_friction_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`Pendulum.friction` must be a `SupportFriction`, got a Brake. Write fx.SupportFriction"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"`Pendulum.friction` must be a `SupportFriction`, got a Brake. Write"
+            r" fx.SupportFriction"
+        ),
+    ):
         Pendulum(fx.Brake("joint", fn_max=1.0, f_normalized=1.0))  # type: ignore[arg-type]
 
 
 def test_options_in_the_place_of_args_are_refused() -> None:
     machine = pendulum(1.0)
-    with pytest.raises(ValueError, match=r"`walk` must be given its options by name, got `Adaptive` in the place of `args`"):
+    with pytest.raises(
+        ValueError,
+        match=r"`walk` must be given its options by name, got `Adaptive` in the place of `args`",
+    ):
         fx.walk(machine, *machine.start(0.0), jnp.array([0.0, 1.0]), TIGHT)
 
 
@@ -231,5 +260,15 @@ def test_a_number_that_a_method_reads_from_elsewhere_is_read_anew_by_each_walk(e
 
     fallen = []
     for planet["g"] in (9.81, 1.62):
-        fallen.append(float(fx.walk(Stone(), jnp.zeros(2), jnp.zeros(1, jnp.int32), jnp.array([0.0, 2.0]), options=engine).ys[-1, 0]))
+        fallen.append(
+            float(
+                fx.walk(
+                    Stone(),
+                    jnp.zeros(2),
+                    jnp.zeros(1, jnp.int32),
+                    jnp.array([0.0, 2.0]),
+                    options=engine,
+                ).ys[-1, 0]
+            )
+        )
     assert fallen == pytest.approx([-2 * 9.81, -2 * 1.62], rel=1e-9)

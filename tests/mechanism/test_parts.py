@@ -43,7 +43,9 @@ def test_forces_between_bodies_keep_the_momentum(swinging: fx.Trajectory) -> Non
     assert float(damped["left"].v[-1] - damped["right"].v[-1]) == pytest.approx(0.0, abs=1e-2)
 
 
-def test_a_name_alone_means_the_first_bodys_right_and_the_second_bodys_left_end(swinging: fx.Trajectory) -> None:
+def test_a_name_alone_means_the_first_bodys_right_and_the_second_bodys_left_end(
+    swinging: fx.Trajectory,
+) -> None:
     right_end, left_end = swinging["left"].s + 0.2, swinging["right"].s - 0.1
     assert np.allclose(swinging["spring"].s_rel, left_end - right_end, atol=1e-12)
     assert np.allclose(swinging["damper"].v_rel, swinging["right"].v - swinging["left"].v)
@@ -68,14 +70,18 @@ def anchored(*parts: Any, s: float = 0.5) -> fx.Trajectory:
 
 def test_a_spring_damper_equals_a_spring_and_a_damper() -> None:
     both = anchored(fx.SpringDamper("wall", "mass", c=20.0, d=1.5, s_rel0=0.2))
-    apart = anchored(fx.Spring("wall", "mass", c=20.0, s_rel0=0.2), fx.Damper("wall", "mass", d=1.5))
+    apart = anchored(
+        fx.Spring("wall", "mass", c=20.0, s_rel0=0.2), fx.Damper("wall", "mass", d=1.5)
+    )
     assert np.allclose(both.ys, apart.ys, atol=1e-9)
     assert np.allclose(both["part0"].f, apart["part0"].f + apart["part1"].f, atol=1e-8)
     assert np.all(both["wall"].s == 0.1)
     # The closed form of the damped swing about 0.3 m.
     delta, omega = 1.5 / 4, np.sqrt(10.0 - (1.5 / 4) ** 2)
     t = np.asarray(TIMES)
-    x = np.exp(-delta * t) * (0.2 * np.cos(omega * t) + (1 + delta * 0.2) / omega * np.sin(omega * t))
+    x = np.exp(-delta * t) * (
+        0.2 * np.cos(omega * t) + (1 + delta * 0.2) / omega * np.sin(omega * t)
+    )
     assert np.allclose(both["mass"].s, 0.3 + x, atol=1e-9)
 
 
@@ -104,7 +110,9 @@ def test_parts_keep_the_order_and_the_names_that_were_written() -> None:
 
 
 def test_machines_that_do_not_touch_move_as_if_alone() -> None:
-    friction = lambda body: fx.SupportFriction(body, f_pos=fx.Coulomb(F_Coulomb=1.0), peak=1.3)  # noqa: E731
+    def friction(body):
+        return fx.SupportFriction(body, f_pos=fx.Coulomb(F_Coulomb=1.0), peak=1.3)
+
     own = lambda f: fx.Sine(amplitude=3.0, f=f)  # noqa: E731
     slow = fx.Mechanism(a=fx.Mass(m=1.0), on_a=friction("a"), pull_a=fx.Force("a", own(0.7)))
     fast = fx.parameters.replace(slow, {"pull_a.f.f": 1.9})

@@ -1,7 +1,8 @@
-"""Random mechanisms, 21 structures with 100 draws each: energy, finiteness, result codes, and `Adaptive` against `OnSamples`.
+"""Random mechanisms, 21 structures with 100 draws each: energy, finiteness, result codes, and
+`Adaptive` against `OnSamples`.
 
-Five structures that compile soon are run by default, without gears; all 21 where the environment variable
-FRICTAX_ALL_STRUCTURES is set.
+Five structures that compile soon are run by default, without gears; all 21 where the environment
+variable FRICTAX_ALL_STRUCTURES is set.
 """
 
 import functools
@@ -31,7 +32,9 @@ SHORTEST = 1e-7  # a mode that lasts less [s] is one that the two walks may pass
 
 
 class Structure:
-    """A mechanism drawn part by part: the rotational ones have an odd number, and the count of bodies goes round from 1 to 5."""
+    """A mechanism drawn part by part: the rotational ones have an odd number, and the count of
+    bodies goes round from 1 to 5.
+    """
 
     def __init__(self, number: int) -> None:
         self.draw = np.random.default_rng([SEED, number])
@@ -65,7 +68,8 @@ class Structure:
     def moving(self) -> list[str]:
         return [b for b in self.bodies if b not in self.given]
 
-    # -- parts -----------------------------------------------------------------------------------------------------
+    # -- parts
+    # ----------------------------------------------------------------------------------------------
 
     def law(self, level: float) -> Any:
         kind = self.draw.integers(3)
@@ -97,18 +101,37 @@ class Structure:
         options = [
             fx.Sine(amplitude=size, f=self.uniform(0.5, 2.0), phase=self.uniform(0, 6)),
             fx.Sine(amplitude=size, f=self.uniform(0.5, 2.0), phase=self.uniform(0, 6)),
-            fx.Ramp(height=size, duration=self.uniform(0.3, 2.0), offset=-0.5 * size, startTime=self.uniform(0.0, 0.5)),
-            fx.Pulse(amplitude=1.5 * size, width=self.uniform(30, 70), period=self.uniform(0.5, 1.2), offset=-0.7 * size),
+            fx.Ramp(
+                height=size,
+                duration=self.uniform(0.3, 2.0),
+                offset=-0.5 * size,
+                startTime=self.uniform(0.0, 0.5),
+            ),
+            fx.Pulse(
+                amplitude=1.5 * size,
+                width=self.uniform(30, 70),
+                period=self.uniform(0.5, 1.2),
+                offset=-0.7 * size,
+            ),
             fx.Step(height=-size, offset=0.5 * size, startTime=self.uniform(0.5, 1.5)),
         ]
         return self.one_of(options)
 
     def body(self, name: str) -> None:
-        inertia, start, speed = self.uniform(0.5, 2.0), self.uniform(-0.1, 0.1), self.one_of([0.0, self.uniform(-2, 2)])
+        inertia, start, speed = (
+            self.uniform(0.5, 2.0),
+            self.uniform(-0.1, 0.1),
+            self.one_of([0.0, self.uniform(-2, 2)]),
+        )
         if self.rotational:
             self.parts[name] = fx.Inertia(J=inertia, phi=start, w=speed)
         elif self.happens(0.35):
-            law = {"F_prop": 0.1, "F_Coulomb": self.uniform(0.2, 1.0), "F_Stribeck": self.uniform(0.0, 0.8), "fexp": 3.0}
+            law = {
+                "F_prop": 0.1,
+                "F_Coulomb": self.uniform(0.2, 1.0),
+                "F_Stribeck": self.uniform(0.0, 0.8),
+                "fexp": 3.0,
+            }
             self.parts[name] = fx.MassWithStopAndFriction(
                 m=inertia, smin=-self.uniform(0.1, 0.4), smax=self.uniform(0.1, 0.4), v=speed, **law
             )
@@ -119,14 +142,21 @@ class Structure:
     def compliant(self, a: str, b: str) -> None:
         c, d = self.uniform(5, 60), self.uniform(0.05, 1.0)
         kind = self.one_of(["Spring", "SpringDamper", "SpringDamper", "Damper"])
-        values = {"c": c} if kind == "Spring" else {"d": d} if kind == "Damper" else {"c": c, "d": d}
+        values = (
+            {"c": c} if kind == "Spring" else {"d": d} if kind == "Damper" else {"c": c, "d": d}
+        )
         name = self.add(kind, getattr(fx, "Rotational" * self.rotational + kind)(a, b, **values))
         if kind != "Spring":
             self.dampers.append(name)
 
     def pressed(self, cls: Any, *ends: str, **more: Any) -> None:
         part = cls(
-            *ends, mu_pos=self.law(self.uniform(0.2, 0.5)), peak=self.peak(), fn_max=self.uniform(2, 8), f_normalized=self.press(), **more
+            *ends,
+            mu_pos=self.law(self.uniform(0.2, 0.5)),
+            peak=self.peak(),
+            fn_max=self.uniform(2, 8),
+            f_normalized=self.press(),
+            **more,
         )
         self.contacts.append(self.add(cls.__name__, part))
 
@@ -139,11 +169,15 @@ class Structure:
         if kind == "Brake":
             self.pressed(fx.Brake, body, support=other)
         elif kind == "plain":
-            cls, field = (fx.BearingFriction, "tau") if self.rotational else (fx.SupportFriction, "f")
+            cls, field = (
+                (fx.BearingFriction, "tau") if self.rotational else (fx.SupportFriction, "f")
+            )
             laws = {f"{field}_pos": self.law(self.uniform(0.3, 1.5))}
             if self.happens(0.3):
                 laws[f"{field}_neg"] = self.law(self.uniform(0.3, 1.5))
-            self.contacts.append(self.add(cls.__name__, cls(body, peak=self.peak(), support=other, **laws)))
+            self.contacts.append(
+                self.add(cls.__name__, cls(body, peak=self.peak(), support=other, **laws))
+            )
         elif other is not None:
             self.pressed(getattr(fx, kind), other, body)
 
@@ -154,23 +188,34 @@ class Structure:
             table = self.one_of(
                 [
                     [[0, 0.8, 0.75, bf, bf]],
-                    [[0, 0.7, 0.7, bf, bf], [1.0, 0.8, 0.8, bf, bf], [3.0, 0.9, 0.9, bf, bf], [9.0, 0.9, 0.9, bf, bf]],
+                    [
+                        [0, 0.7, 0.7, bf, bf],
+                        [1.0, 0.8, 0.8, bf, bf],
+                        [3.0, 0.9, 0.9, bf, bf],
+                        [9.0, 0.9, 0.9, bf, bf],
+                    ],
                 ]
             )
-            self.contacts.append(self.add("LossyGear", fx.LossyGear(a, b, ratio=ratio, lossTable=table)))
+            self.contacts.append(
+                self.add("LossyGear", fx.LossyGear(a, b, ratio=ratio, lossTable=table))
+            )
             self.geared |= {a}
         else:
             self.add("IdealGear", fx.IdealGear(a, b, ratio=ratio))
         self.geared |= {a, b}
 
-    # -- the whole -------------------------------------------------------------------------------------------------
+    # -- the whole
+    # ----------------------------------------------------------------------------------------------
 
     def built(self) -> fx.Mechanism:
         for name in self.bodies:
             self.body(name)
         self.parts["wall"] = fx.Fixed()
         if len(self.bodies) >= 2 and self.happens(0.4) and self.bodies[0] not in self.contacts:
-            motions = [fx.Sine(amplitude=0.6, f=self.uniform(0.3, 0.8)), fx.Ramp(height=1.5, duration=self.uniform(1.0, 2.0))]
+            motions = [
+                fx.Sine(amplitude=0.6, f=self.uniform(0.3, 0.8)),
+                fx.Ramp(height=1.5, duration=self.uniform(1.0, 2.0)),
+            ]
             self.add("Position", fx.Position(self.bodies[0], self.one_of(motions)))
             self.given.add(self.bodies[0])
         self.joined()
@@ -197,7 +242,12 @@ class Structure:
             may_turn = self.rotational and parent not in self.given and self.happens(0.6)
             if may_turn and not self.geared and i + 1 < len(self.bodies) and self.happens(0.5):
                 ratio = self.uniform(1.5, 3.0)
-                self.add("IdealPlanetary", fx.IdealPlanetary(sun=parent, carrier=self.bodies[i + 1], ring=body, ratio=ratio))
+                self.add(
+                    "IdealPlanetary",
+                    fx.IdealPlanetary(
+                        sun=parent, carrier=self.bodies[i + 1], ring=body, ratio=ratio
+                    ),
+                )
                 self.geared |= {parent, body, self.bodies[i + 1]}
                 i += 1
             elif may_turn and parent not in self.geared and len(self.contacts) < MOST:
@@ -213,18 +263,23 @@ class Structure:
         half = (len(sources) + 1) // 2
         first = self.add("node", fx.HeatCapacitor(sources[:half], C=self.uniform(1, 5)))
         if sources[half:]:
-            second = self.add("node", fx.HeatCapacitor(sources[half:], C=self.uniform(1, 5), T=320.0))
+            second = self.add(
+                "node", fx.HeatCapacitor(sources[half:], C=self.uniform(1, 5), T=320.0)
+            )
             self.add("ThermalConductor", fx.ThermalConductor(first, second, G=0.5))
         self.add("ThermalConductor", fx.ThermalConductor(first, G=0.2))
 
 
 VARIED = (
-    "m J c d F_Coulomb F_prop F_Stribeck fexp amplitude height offset fn_max C G s v phi w smin smax tau_bf1 tau_bf2 ratio".split()
-)  # fmt: skip
+    "m J c d F_Coulomb F_prop F_Stribeck fexp amplitude height offset fn_max C G s v phi w smin"
+    " smax tau_bf1 tau_bf2 ratio".split()
+)
 
 
 def varied(machine: fx.Mechanism) -> list[str]:
-    """The paths of what is drawn; a table's forces by one factor, for they are called as a sine's frequency is."""
+    """The paths of what is drawn; a table's forces by one factor, for they are called as a sine's
+    frequency is.
+    """
     found = []
     for p in fx.parameters.parameters(machine):
         name = p.path.rpartition(".")[2]
@@ -234,7 +289,9 @@ def varied(machine: fx.Mechanism) -> list[str]:
 
 
 def drawn(machine: fx.Mechanism, factors: jax.Array) -> fx.Mechanism:
-    """`machine` with each of its `varied` values times an entry of `factors`, a peak in what is above 1."""
+    """`machine` with each of its `varied` values times an entry of `factors`, a peak in what is
+    above 1.
+    """
     values = {}
     for path, factor in zip(varied(machine), factors, strict=True):
         value = fx.parameters.get(machine, path)
@@ -259,8 +316,12 @@ def factors(machine: fx.Mechanism, number: int) -> jax.Array:
     return jnp.asarray(FACTORS ** draw.uniform(-1, 1, (DRAWS, len(varied(machine)))))
 
 
-def program(machine: fx.Mechanism, engine: Any, energy: bool = False) -> Callable[[jax.Array, jax.Array], Found]:
-    """All draws at given times in one program; `balance` and `heat` over the energy that is turned over."""
+def program(
+    machine: fx.Mechanism, engine: Any, energy: bool = False
+) -> Callable[[jax.Array, jax.Array], Found]:
+    """All draws at given times in one program; `balance` and `heat` over the energy that is turned
+    over.
+    """
 
     @jax.jit
     @functools.partial(jax.vmap, in_axes=(0, None))
@@ -268,15 +329,29 @@ def program(machine: fx.Mechanism, engine: Any, energy: bool = False) -> Callabl
         path = fx.simulate(drawn(machine, scale), ts, engine, energy=energy)
         events = path.events
         found = {
-            "ys": path.ys, "modes": path.modes, "code": jnp.stack([path.result == code for code in CODES.values()]), "steps": path.steps,
-            "time": events.time, "part": events.part, "after": events.mode_after, "count": events.count,
-        }  # fmt: skip
+            "ys": path.ys,
+            "modes": path.modes,
+            "code": jnp.stack([path.result == code for code in CODES.values()]),
+            "steps": path.steps,
+            "time": events.time,
+            "part": events.part,
+            "after": events.mode_after,
+            "count": events.count,
+        }
         if energy:
             e = path.energy
             turned_over = (
-                jnp.max(jnp.abs(e.drive)) + e.friction[-1] + e.damper[-1] + e.impact[-1] + jnp.max(e.kinetic + jnp.abs(e.elastic)) + LEAST
+                jnp.max(jnp.abs(e.drive))
+                + e.friction[-1]
+                + e.damper[-1]
+                + e.impact[-1]
+                + jnp.max(e.kinetic + jnp.abs(e.elastic))
+                + LEAST
             )
-            found |= {"balance": jnp.max(jnp.abs(e.balance)) / turned_over, "heat": jnp.max(jnp.abs(e.heat_balance)) / turned_over}
+            found |= {
+                "balance": jnp.max(jnp.abs(e.balance)) / turned_over,
+                "heat": jnp.max(jnp.abs(e.heat_balance)) / turned_over,
+            }
         return found
 
     return lambda scales, ts: {k: np.asarray(v) for k, v in run(scales, ts).items()}
@@ -304,7 +379,12 @@ def exact(number: int) -> tuple[Structure, fx.Mechanism, jax.Array, Found]:
     structure = Structure(number)
     machine = structure.built()
     scales = factors(machine, number)
-    return structure, machine, scales, program(machine, TIGHT, energy=True)(scales, jnp.linspace(0.0, structure.end, SAMPLES + 1))
+    return (
+        structure,
+        machine,
+        scales,
+        program(machine, TIGHT, energy=True)(scales, jnp.linspace(0.0, structure.end, SAMPLES + 1)),
+    )
 
 
 @pytest.mark.parametrize("number", CHOSEN)
@@ -333,8 +413,11 @@ def assert_that_a_walk_on_samples_is_of_third_order_and_has_the_same_modes(numbe
         for draw in range(COMPARED):
             contacts = len(structure.contacts)
             ours, theirs = (lasting(f, draw, contacts, structure.end) for f in (here, found))
-            assert [[mode for _, mode in c] for c in ours] == [[mode for _, mode in c] for c in theirs]
+            assert [[mode for _, mode in c] for c in ours] == [
+                [mode for _, mode in c] for c in theirs
+            ]
     coarse, fine = errors
     assert np.max(fine) <= 3e-4
-    # Third order; where a step takes a steep part of a curve, a single halving of it shows 2.3 or 3.1.
+    # Third order; where a step takes a steep part of a curve, a single halving of it shows 2.3 or
+    # 3.1.
     assert np.all((coarse / fine >= 2**2.25) | (fine <= 1e-10))

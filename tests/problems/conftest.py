@@ -56,7 +56,9 @@ def run_csv() -> str:
         friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
         drive=fx.Force("mass", fx.Sampled(jnp.asarray(t), jnp.asarray(force))),
     )
-    s = 1e3 * np.asarray(fx.simulate(block, jnp.asarray(t))["mass"].s) + 0.02 * np.random.default_rng(1).standard_normal(t.size)
+    s = 1e3 * np.asarray(
+        fx.simulate(block, jnp.asarray(t))["mass"].s
+    ) + 0.02 * np.random.default_rng(1).standard_normal(t.size)
     rows = [f"{a:.6f},{b:.8f},{c:.6f}" for a, b, c in zip(t, force, s, strict=True)]
     return "\n".join(["t,F,s", *rows]) + "\n"
 

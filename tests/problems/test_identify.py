@@ -13,7 +13,16 @@ from typing import Any
 
 import pytest
 
-from frictax.problems import check_results, claimed, identify, overview, read, result_texts, write_overview, write_results
+from frictax.problems import (
+    check_results,
+    claimed,
+    identify,
+    overview,
+    read,
+    result_texts,
+    write_overview,
+    write_results,
+)
 from frictax.problems.results import FILES, result_json
 from problems.conftest import PROBLEM
 
@@ -24,7 +33,9 @@ Write = Callable[..., Path]
 def made(tmp_path_factory: pytest.TempPathFactory, run_csv: str) -> Any:
     folder = tmp_path_factory.mktemp("block")
     (folder / "run.csv").write_text(run_csv)
-    evil = PROBLEM.replace('"A block"', '"A <script>alert(1)</script> & block"').replace('"nobody, 2026"', '"</script><b>nobody"')
+    evil = PROBLEM.replace('"A block"', '"A <script>alert(1)</script> & block"').replace(
+        '"nobody, 2026"', '"</script><b>nobody"'
+    )
     (folder / "problem.toml").write_text(evil)
     return identify(folder)
 
@@ -46,7 +57,9 @@ def test_finds_mass_and_friction_that_the_record_was_made_with(made: Any) -> Non
     assert values["friction.f_pos.F_Coulomb"] == pytest.approx(1.0, rel=0.02)
 
 
-def test_results_say_what_was_found_with_units_sources_and_versions(made: Any, texts: dict[str, str], tmp_path: Path) -> None:
+def test_results_say_what_was_found_with_units_sources_and_versions(
+    made: Any, texts: dict[str, str], tmp_path: Path
+) -> None:
     targets = written(made, texts, tmp_path)
     result = json.loads(targets["result.json"].read_text())
     rows = {e["name"]: e for e in result["errors"]["estimates"]}
@@ -65,17 +78,22 @@ def test_the_same_problem_gives_the_same_bits(made: Any) -> None:
     assert result_json(again) == result_json(made)
 
 
-def test_the_report_escapes_what_it_prints_and_asks_nothing_from_elsewhere(made: Any, texts: dict[str, str], tmp_path: Path) -> None:
+def test_the_report_escapes_what_it_prints_and_asks_nothing_from_elsewhere(
+    made: Any, texts: dict[str, str], tmp_path: Path
+) -> None:
     text = written(made, texts, tmp_path)["report.html"].read_text()
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)" in text
     assert "</script><b>nobody" not in text
-    own = text.replace(text[text.index("<script>") : text.rindex("<script>")], "")  # without plotly's own script
+    # without plotly's own script
+    own = text.replace(text[text.index("<script>") : text.rindex("<script>")], "")
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", own)
     assert "Content-Security-Policy" in text
 
 
-def test_a_result_that_is_there_is_not_overwritten_unasked(made: Any, texts: dict[str, str], tmp_path: Path) -> None:
+def test_a_result_that_is_there_is_not_overwritten_unasked(
+    made: Any, texts: dict[str, str], tmp_path: Path
+) -> None:
     (tmp_path / "parameters.toml").write_text("mine")
     with pytest.raises(FileExistsError, match=r"parameters.toml exists. Give --overwrite"):
         check_results(made.problem.file, tmp_path)
@@ -88,7 +106,9 @@ def test_a_result_that_is_there_is_not_overwritten_unasked(made: Any, texts: dic
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(FILES)
 
 
-def test_a_full_disk_leaves_what_was_there(made: Any, texts: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_what_was_there(
+    made: Any, texts: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     targets = written(made, texts, tmp_path)
     before = {name: path.read_bytes() for name, path in targets.items()}
     true = os.replace
@@ -99,7 +119,9 @@ def test_a_full_disk_leaves_what_was_there(made: Any, texts: dict[str, str], tmp
         true(source, target)
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match=r"could not be written \(No space left on device\). Nothing was changed"):
+    with pytest.raises(
+        OSError, match=r"could not be written \(No space left on device\). Nothing was changed"
+    ):
         write_results(texts, targets, overwrite=True)
     monkeypatch.undo()
     assert {name: path.read_bytes() for name, path in targets.items()} == before
@@ -108,12 +130,15 @@ def test_a_full_disk_leaves_what_was_there(made: Any, texts: dict[str, str], tmp
 
 def test_a_file_that_outgrows_its_limit_is_said_and_nothing_is_left(tmp_path: Path) -> None:
     script = (
-        "import resource, sys\nfrom pathlib import Path\nfrom frictax.report.files import write_together\n"
-        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        f"write_together({{Path({str(tmp_path / 'a.txt')!r}): 'x', Path({str(tmp_path / 'b.txt')!r}): 'y' * 5000}}, replace=False)\n"
+        "import resource, sys\nfrom pathlib import Path\nfrom frictax.report.files import"
+        " write_together\nimport signal; signal.signal(signal.SIGXFSZ,"
+        " signal.SIG_IGN)\nresource.setrlimit(resource.RLIMIT_FSIZE, (1000,"
+        f" 1000))\nwrite_together({{Path({str(tmp_path / 'a.txt')!r}): 'x',"
+        f" Path({str(tmp_path / 'b.txt')!r}): 'y' * 5000}}, replace=False)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
     assert done.returncode != 0
     assert "b.txt could not be written" in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -136,7 +161,9 @@ def test_results_do_not_follow_a_link_out_of_their_folder(made: Any, tmp_path: P
     inside.mkdir()
     outside.mkdir()
     (inside / "report.html").symlink_to(outside / "report.html")
-    with pytest.raises(FileExistsError, match="is a link, and results are not written through links"):
+    with pytest.raises(
+        FileExistsError, match="is a link, and results are not written through links"
+    ):
         check_results(made.problem.file, inside, overwrite=True)
 
 
@@ -145,8 +172,9 @@ def test_code_beside_a_problem_runs_only_when_asked(problem: Write, tmp_path: Pa
     folder = problem((machine, '[machine]\npython = "own:block"\narguments = { m = 1.5 }\n\n'))
     touched = tmp_path / "touched"
     (folder / "own.py").write_text(
-        f"open({str(touched)!r}, 'w').close()\nimport frictax as fx\n\n\ndef block(m):\n    return fx.Mechanism(mass=fx.Mass(m=m), "
-        "friction=fx.SupportFriction('mass', f_pos=fx.Coulomb(F_Coulomb=0.8)), drive=fx.Force('mass', 0.0))\n"
+        f"open({str(touched)!r}, 'w').close()\nimport frictax as fx\n\n\ndef block(m):\n    return"
+        " fx.Mechanism(mass=fx.Mass(m=m), friction=fx.SupportFriction('mass',"
+        " f_pos=fx.Coulomb(F_Coulomb=0.8)), drive=fx.Force('mass', 0.0))\n"
     )
     with pytest.raises(ValueError, match="runs no code unasked"):
         read(folder)
@@ -156,7 +184,9 @@ def test_code_beside_a_problem_runs_only_when_asked(problem: Write, tmp_path: Pa
     assert set(found.sources) == {"own.py", "run.csv"}
 
 
-@pytest.mark.parametrize("name", ["/tmp/x:run", "..own:run", "os.path:join", "own:", "own:run:on", "own"])
+@pytest.mark.parametrize(
+    "name", ["/tmp/x:run", "..own:run", "os.path:join", "own:", "own:run:on", "own"]
+)
 def test_only_a_module_beside_the_problem_can_be_named(name: str, problem: Write) -> None:
     machine = PROBLEM[PROBLEM.index("[machine.mass]") : PROBLEM.index("[fit]")]
     folder = problem((machine, f'[machine]\npython = "{name}"\n\n'))
@@ -169,7 +199,9 @@ def frictax(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, **more)
 
 
-def test_the_command_checks_a_problem_and_says_what_is_wrong_without_a_traceback(problem: Write) -> None:
+def test_the_command_checks_a_problem_and_says_what_is_wrong_without_a_traceback(
+    problem: Write,
+) -> None:
     folder = problem()
     done = frictax("identify", str(folder), "--check")
     assert done.returncode == 0, done.stderr
@@ -178,7 +210,9 @@ def test_the_command_checks_a_problem_and_says_what_is_wrong_without_a_traceback
     assert sorted(p.name for p in folder.iterdir()) == ["problem.toml", "run.csv"]
     done = frictax("identify", str(problem(("m = 1.2", "m = -1.0"))))
     assert done.returncode == 1
-    assert done.stderr.startswith("frictax: problem.toml: machine.mass cannot be: `Mass.m` must be > 0")
+    assert done.stderr.startswith(
+        "frictax: problem.toml: machine.mass cannot be: `Mass.m` must be > 0"
+    )
     assert done.stderr.count("\n") == 1
     done = frictax("identify", str(folder.parent))
     assert done.returncode == 1
@@ -193,13 +227,17 @@ def test_an_interrupt_leaves_nothing(problem: Write) -> None:
         "p.identify = stop\n"
         f"sys.argv = ['frictax', 'identify', {str(folder)!r}]\nmain()\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 130
     assert done.stderr == "frictax: Interrupted: nothing was written.\n"
     assert sorted(p.name for p in folder.iterdir()) == ["problem.toml", "run.csv"]
 
 
-def test_the_table_of_machines_goes_between_its_marks(made: Any, texts: dict[str, str], tmp_path: Path) -> None:
+def test_the_table_of_machines_goes_between_its_marks(
+    made: Any, texts: dict[str, str], tmp_path: Path
+) -> None:
     (tmp_path / "block").mkdir()
     written(made, texts, tmp_path / "block")
     assert "`mass.m`" in overview(tmp_path)
@@ -226,8 +264,9 @@ def test_modules_of_one_problem_are_not_those_of_another_and_no_library_is_repla
     machine = PROBLEM[PROBLEM.index("[machine.mass]") : PROBLEM.index("[fit]")]
     folder = problem((machine, '[machine]\npython = "json:block"\n\n'))
     code = (
-        "from plant import MASS\nimport frictax as fx\n\n\ndef block():\n    return fx.Mechanism(mass=fx.Mass(m=MASS), "
-        "friction=fx.SupportFriction('mass', f_pos=fx.Coulomb(F_Coulomb=0.8)), drive=fx.Force('mass', 0.0))\n"
+        "from plant import MASS\nimport frictax as fx\n\n\ndef block():\n    return"
+        " fx.Mechanism(mass=fx.Mass(m=MASS), friction=fx.SupportFriction('mass',"
+        " f_pos=fx.Coulomb(F_Coulomb=0.8)), drive=fx.Force('mass', 0.0))\n"
     )
     other = tmp_path / "other"
     other.mkdir()
@@ -245,7 +284,8 @@ def test_modules_of_one_problem_are_not_those_of_another_and_no_library_is_repla
     assert sys.modules["json"] is json
     written = (folder / "plant.py").stat().st_mtime
     (folder / "plant.py").write_text("MASS = 3.5\n")
-    os.utime(folder / "plant.py", (written, written))  # Python's own bytecode of a module tells changes by whole seconds and size
+    # Python's own bytecode of a module tells changes by whole seconds and size
+    os.utime(folder / "plant.py", (written, written))
     assert not (folder / "__pycache__").exists()
     assert float(read(folder, allow_code=True).machine["mass"].m) == 3.5
 
@@ -260,6 +300,8 @@ def test_whatever_the_users_code_does_is_one_sentence(code: str, problem: Write)
 
 
 def test_a_fit_whose_residuals_cannot_be_studied_is_written_all_the_same(problem: Write) -> None:
-    made = identify(problem(('time = "t"', 'time = "t"\ndecimate = 9'), ("cutoff = 20.0", "cutoff = 4.0")))
+    made = identify(
+        problem(('time = "t"', 'time = "t"\ndecimate = 9'), ("cutoff = 20.0", "cutoff = 4.0"))
+    )
     assert any("too few to study" in note for note in made.study.notes)
     assert "too few to study" in result_texts(made)["report.html"]

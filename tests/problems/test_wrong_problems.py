@@ -1,4 +1,7 @@
-"""What is wrong with a problem file is said in one sentence: file, key, rule, value, remedy. None runs code, none writes."""
+"""What is wrong with a problem file is said in one sentence: file, key, rule, value, remedy.
+
+None runs code, none writes.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,29 +23,93 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "no title": (TITLE, "", ("title is missing", "title = ...")),
     "an empty title": (TITLE, 'title = " "', ("title", "at least 1 character")),
     "a title that is a number": (TITLE, "title = 3", ("title", "string", "3")),
-    "an unknown table": ("[uncertainty]", "[uncertainties]", ("uncertainties", "no key", "'uncertainty'")),
+    "an unknown table": (
+        "[uncertainty]",
+        "[uncertainties]",
+        ("uncertainties", "no key", "'uncertainty'"),
+    ),
     "an unknown key of fit": ("free = [", "fre = [", ("fit.fre", "'free'", "Here stand")),
-    "an unknown key of a record": ('time = "t"', 'time = "t"\ntrimm = [0, 1]', ("records.run.trimm", "'trim'")),
-    "an unknown key of a column": ('unit = "mm"', 'units = "mm"', ('records.run.outputs."mass.s".units', "'unit'")),
-    "free is a text": ('free = ["mass.m", "friction.f_pos.F_Coulomb"]', 'free = "mass.m"', ("fit.free", "list", "'mass.m'")),
+    "an unknown key of a record": (
+        'time = "t"',
+        'time = "t"\ntrimm = [0, 1]',
+        ("records.run.trimm", "'trim'"),
+    ),
+    "an unknown key of a column": (
+        'unit = "mm"',
+        'units = "mm"',
+        ('records.run.outputs."mass.s".units', "'unit'"),
+    ),
+    "free is a text": (
+        'free = ["mass.m", "friction.f_pos.F_Coulomb"]',
+        'free = "mass.m"',
+        ("fit.free", "list", "'mass.m'"),
+    ),
     "free holds a number": ('free = ["mass.m",', "free = [1,", ("fit.free.0", "string", "1")),
-    "a path that is not there": ('"mass.m",', '"mas.m",', ("fit.free", "'mas.m'", "Did you mean 'mass.m'")),
-    "bounds of what is not there": ("[uncertainty]", 'bounds = { "mass.k" = [1, 2] }\n[uncertainty]', ("fit.bounds", "'mass.k'")),
-    "bounds of one number": ("[uncertainty]", 'bounds = { "mass.m" = [1] }\n[uncertainty]', ('fit.bounds."mass.m"',)),
-    "bounds of texts": ("[uncertainty]", 'bounds = { "mass.m" = ["a", "b"] }\n[uncertainty]', ('fit.bounds."mass.m".0', "number", "'a'")),
-    "own of what is not there": ("[uncertainty]", 'own = ["mass.q"]\n[uncertainty]', ("fit.own", "'mass.q'")),
-    "no starts": ("[uncertainty]", "starts = 0\n[uncertainty]", ("fit.starts", "greater than or equal to 1", "0")),
-    "half a start": ("[uncertainty]", "starts = 1.5\n[uncertainty]", ("fit.starts", "integer", "1.5")),
-    "a spread below 0": ("[uncertainty]", "spread = -1\n[uncertainty]", ("fit.spread", "greater than or equal to 0", "-1")),
-    "a spread of nan": ("[uncertainty]", "spread = nan\n[uncertainty]", ("fit.spread", "finite", "nan")),
-    "a level of 95": ("[uncertainty]", "level = 95\n[uncertainty]", ("fit.level", "less than 1", "95")),
-    "a seed that is a text": ("[uncertainty]", 'seed = "x"\n[uncertainty]', ("fit.seed", "integer", "'x'")),
+    "a path that is not there": (
+        '"mass.m",',
+        '"mas.m",',
+        ("fit.free", "'mas.m'", "Did you mean 'mass.m'"),
+    ),
+    "bounds of what is not there": (
+        "[uncertainty]",
+        'bounds = { "mass.k" = [1, 2] }\n[uncertainty]',
+        ("fit.bounds", "'mass.k'"),
+    ),
+    "bounds of one number": (
+        "[uncertainty]",
+        'bounds = { "mass.m" = [1] }\n[uncertainty]',
+        ('fit.bounds."mass.m"',),
+    ),
+    "bounds of texts": (
+        "[uncertainty]",
+        'bounds = { "mass.m" = ["a", "b"] }\n[uncertainty]',
+        ('fit.bounds."mass.m".0', "number", "'a'"),
+    ),
+    "own of what is not there": (
+        "[uncertainty]",
+        'own = ["mass.q"]\n[uncertainty]',
+        ("fit.own", "'mass.q'"),
+    ),
+    "no starts": (
+        "[uncertainty]",
+        "starts = 0\n[uncertainty]",
+        ("fit.starts", "greater than or equal to 1", "0"),
+    ),
+    "half a start": (
+        "[uncertainty]",
+        "starts = 1.5\n[uncertainty]",
+        ("fit.starts", "integer", "1.5"),
+    ),
+    "a spread below 0": (
+        "[uncertainty]",
+        "spread = -1\n[uncertainty]",
+        ("fit.spread", "greater than or equal to 0", "-1"),
+    ),
+    "a spread of nan": (
+        "[uncertainty]",
+        "spread = nan\n[uncertainty]",
+        ("fit.spread", "finite", "nan"),
+    ),
+    "a level of 95": (
+        "[uncertainty]",
+        "level = 95\n[uncertainty]",
+        ("fit.level", "less than 1", "95"),
+    ),
+    "a seed that is a text": (
+        "[uncertainty]",
+        'seed = "x"\n[uncertainty]',
+        ("fit.seed", "integer", "'x'"),
+    ),
     "an objective that is not there": (
         'kind = "InverseDynamics"',
         'kind = "Inverse"',
         ("fit.objective.kind", "Did you mean 'InverseDynamics'"),
     ),
-    "an objective without a kind": ('kind = "InverseDynamics", ', "", ("fit.objective", "`kind`", "FreeRun")),
+    "an objective without a kind": (
+        'kind = "InverseDynamics", ',
+        "",
+        ("fit.objective", "`kind`", "FreeRun"),
+    ),
     "an argument that is not there": (
         "cutoff = 20.0",
         "cutof = 20.0",
@@ -51,7 +118,11 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a cutoff below 0": ("cutoff = 20.0", "cutoff = -2.0", ("fit.objective", "> 0", "-2.0")),
     "a cutoff that is a text": ("cutoff = 20.0", 'cutoff = "fast"', ("fit.objective", "'fast'")),
     "a start that is a number": ("[uncertainty]", "start = 3\n[uncertainty]", ("fit.start", "3")),
-    "a loss that is not there": ("[uncertainty]", 'loss = "Tukey"\n[uncertainty]', ("fit.loss", "Squares, Huber", "'Tukey'")),
+    "a loss that is not there": (
+        "[uncertainty]",
+        'loss = "Tukey"\n[uncertainty]',
+        ("fit.loss", "Squares, Huber", "'Tukey'"),
+    ),
     "a prior without its mean": (
         "[uncertainty]",
         'priors = [{ kind = "Normal", path = "mass.m", sd = 1 }]\n[uncertainty]',
@@ -72,8 +143,16 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         'instruments."inputs.drive" = { colour = 1.0 }\n[uncertainty]',
         ('instruments."inputs.drive".colour', "no argument"),
     ),
-    "errors that are not there": ('errors = "HAC"', 'errors = "Bootstrap"', ("uncertainty.errors", "BlockBootstrap", "'Bootstrap'")),
-    "a jackknife of one": ('errors = "HAC"', 'errors = { kind = "Jackknife", repeats = 1 }', ("uncertainty.errors", ">= 2", "1")),
+    "errors that are not there": (
+        'errors = "HAC"',
+        'errors = "Bootstrap"',
+        ("uncertainty.errors", "BlockBootstrap", "'Bootstrap'"),
+    ),
+    "a jackknife of one": (
+        'errors = "HAC"',
+        'errors = { kind = "Jackknife", repeats = 1 }',
+        ("uncertainty.errors", ">= 2", "1"),
+    ),
     "draws below 0": ('errors = "HAC"', "draws = -5", ("uncertainty.draws", "-5")),
     "a record to fit that is not there": (
         "[uncertainty]",
@@ -85,47 +164,107 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         '[validation]\nrecords = ["rum"]',
         ("validation.records", "Did you mean 'run'"),
     ),
-    "validated by what was fitted": ("[validation]", '[validation]\nrecords = ["run"]', ("has no record to fit",)),
+    "validated by what was fitted": (
+        "[validation]",
+        '[validation]\nrecords = ["run"]',
+        ("has no record to fit",),
+    ),
     "fitted and validated": (
         '[uncertainty]\nerrors = "HAC"\n\n[validation]',
         'records = ["run"]\n[uncertainty]\n[validation]\nrecords = ["run"]',
         ("validation.records", "'run'", "which is fitted"),
     ),
-    "a score that is not there": ('kind = "FreeRun"', 'kind = "Freerun"', ("validation.scores.0.kind", "Did you mean 'FreeRun'")),
+    "a score that is not there": (
+        'kind = "FreeRun"',
+        'kind = "Freerun"',
+        ("validation.scores.0.kind", "Did you mean 'FreeRun'"),
+    ),
     "no machine": (MACHINE, "", ("no [machine]",)),
     "no data": (RECORD, "", ("nothing measured", "[sweep]")),
     "a law beside records": ("[fit]", '[law]\nf_pos = "Coulomb"\n[fit]', ("[law] beside records",)),
     "a part without a kind": ('kind = "Mass"\n', "", ("machine.mass", "`kind`", "Mass")),
-    "a part that is not there": ('kind = "Mass"', 'kind = "Masse"', ("machine.mass.kind", "Did you mean 'Mass'")),
-    "a part that is a number": ("[machine.drive]\n", "[machine]\nother = 3\n[machine.drive]\n", ("machine.other", "table", "3")),
-    "an argument that a part does not have": ("m = 1.2", "mass = 1.2", ("machine.mass.mass", "no argument of Mass", "m, s, v, L")),
+    "a part that is not there": (
+        'kind = "Mass"',
+        'kind = "Masse"',
+        ("machine.mass.kind", "Did you mean 'Mass'"),
+    ),
+    "a part that is a number": (
+        "[machine.drive]\n",
+        "[machine]\nother = 3\n[machine.drive]\n",
+        ("machine.other", "table", "3"),
+    ),
+    "an argument that a part does not have": (
+        "m = 1.2",
+        "mass = 1.2",
+        ("machine.mass.mass", "no argument of Mass", "m, s, v, L"),
+    ),
     "an argument that a part needs": ("m = 1.2", "", ("machine.mass", "'m'", "Add m")),
     "a mass of 0": ("m = 1.2", "m = 0.0", ("machine.mass", "> 0", "0")),
     "a mass of nan": ("m = 1.2", "m = nan", ("machine.mass", "nan")),
     "a mass that is a text": ("m = 1.2", 'm = "heavy"', ("machine.mass", "'heavy'")),
-    "a law that is not there": ('kind = "Coulomb"', 'kind = "Columb"', ("machine.friction.f_pos.kind", "Did you mean 'Coulomb'")),
-    "a friction below 0": ("F_Coulomb = 0.8", "F_Coulomb = -0.8", ("machine.friction.f_pos", ">= 0", "-0.8")),
+    "a law that is not there": (
+        'kind = "Coulomb"',
+        'kind = "Columb"',
+        ("machine.friction.f_pos.kind", "Did you mean 'Coulomb'"),
+    ),
+    "a friction below 0": (
+        "F_Coulomb = 0.8",
+        "F_Coulomb = -0.8",
+        ("machine.friction.f_pos", ">= 0", "-0.8"),
+    ),
     "a peak below 1": ("peak = 1.0", "peak = 0.9", ("machine.friction", ">= 1", "0.9")),
-    "a body that is not there": ('body = "mass"\nf_pos', 'body = "block"\nf_pos', ("machine", "'block'")),
-    "a table of one column": ('{ kind = "Coulomb", F_Coulomb = 0.8 }', "[[0], [1]]", ("machine.friction",)),
+    "a body that is not there": (
+        'body = "mass"\nf_pos',
+        'body = "block"\nf_pos',
+        ("machine", "'block'"),
+    ),
+    "a table of one column": (
+        '{ kind = "Coulomb", F_Coulomb = 0.8 }',
+        "[[0], [1]]",
+        ("machine.friction",),
+    ),
     "a start on its bound": ("F_Coulomb = 0.8", "F_Coulomb = 0.0", ("F_Coulomb",)),
     "a record without a file": ('file = "run.csv"\n', "", ("records.run", "`file`, or `python`")),
-    "a file that is not there": ('file = "run.csv"', 'file = "walk.csv"', ("records.run.file", "'walk.csv'", "beside the problem")),
+    "a file that is not there": (
+        'file = "run.csv"',
+        'file = "walk.csv"',
+        ("records.run.file", "'walk.csv'", "beside the problem"),
+    ),
     "a public record that is not there": (
         'file = "run.csv"',
         'public = "emp"\nfile = "x.mat"',
         ("records.run.public", "Did you mean 'emps'"),
     ),
-    "a column that is not there": ('column = "s"', 'column = "q"', ("records.run", "no column 'q'")),
+    "a column that is not there": (
+        'column = "s"',
+        'column = "q"',
+        ("records.run", "no column 'q'"),
+    ),
     "a time that is not there": ('time = "t"', 'time = "time"', ("records.run", "'time'")),
     "a unit that is not there": ('unit = "mm"', 'unit = "furlong"', ("records.run", "furlong")),
     "a unit of another kind": ('unit = "mm"', 'unit = "N"', ("records.run", "N")),
     "a sign of 2": ('unit = "mm"', 'unit = "mm", sign = 2', ("sign", "2")),
-    "a trim the wrong way round": ('time = "t"', 'time = "t"\ntrim = [3, 1]', ("records.run.trim", "before end")),
-    "a trim that leaves nothing": ('time = "t"', 'time = "t"\ntrim = [9, 10]', ("records.run.trim",)),
+    "a trim the wrong way round": (
+        'time = "t"',
+        'time = "t"\ntrim = [3, 1]',
+        ("records.run.trim", "before end"),
+    ),
+    "a trim that leaves nothing": (
+        'time = "t"',
+        'time = "t"\ntrim = [9, 10]',
+        ("records.run.trim",),
+    ),
     "a trim of three": ('time = "t"', 'time = "t"\ntrim = [0, 1, 2]', ("records.run.trim",)),
-    "decimated by 0": ('time = "t"', 'time = "t"\ndecimate = 0', ("records.run.decimate", "greater than 0")),
-    "decimated to nothing": ('time = "t"', 'time = "t"\ndecimate = 1000', ("records.run.decimate",)),
+    "decimated by 0": (
+        'time = "t"',
+        'time = "t"\ndecimate = 0',
+        ("records.run.decimate", "greater than 0"),
+    ),
+    "decimated to nothing": (
+        'time = "t"',
+        'time = "t"\ndecimate = 1000',
+        ("records.run.decimate",),
+    ),
     "an input that no part takes": ("inputs.drive =", "inputs.motor =", ("'motor'",)),
     "an output that no part has": ('outputs."mass.s"', 'outputs."mass.x"', ("mass.x",)),
     "code that is not asked for": (
@@ -133,12 +272,20 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         '[records.run]\npython = "own:record"\n',
         ("records.run.python", "runs no code unasked", "--allow-code"),
     ),
-    "code from another folder": ("[machine.drive]\n", '[machine]\npython = "../evil:run"\n[machine.drive]\n', ("machine",)),
+    "code from another folder": (
+        "[machine.drive]\n",
+        '[machine]\npython = "../evil:run"\n[machine.drive]\n',
+        ("machine",),
+    ),
     "a number of 400 digits": ("m = 1.2", "m = 1" + 400 * "0", ("machine.mass",)),
     "a number of 5000 digits": ("m = 1.2", "m = 1" + 5000 * "0", ("not TOML that can be read",)),
     "a title with a bell": (TITLE, 'title = "A\\u0007"', ("title", "control characters")),
     "a seed below 0": ("[uncertainty]", "seed = -1\n[uncertainty]", ("fit.seed", "-1")),
-    "a profile of what is not fitted": ('errors = "HAC"', 'profiles = ["mass.q"]', ("uncertainty.profiles", "'mass.q'", "Fitted are")),
+    "a profile of what is not fitted": (
+        'errors = "HAC"',
+        'profiles = ["mass.q"]',
+        ("uncertainty.profiles", "'mass.q'", "Fitted are"),
+    ),
     "a structure that changes nothing": (
         "[fit]",
         '[structures.same]\nfree = ["mass.m", "friction.f_pos.F_Coulomb"]\n[fit]',
@@ -154,10 +301,17 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "[structures.none]\nfree = []\n[fit]",
         ("structures.none", "nothing to move"),
     ),
-    "nothing that can be fitted": ('free = ["mass.m", "friction.f_pos.F_Coulomb"]', "free = []", ("fit", "nothing to move")),
+    "nothing that can be fitted": (
+        'free = ["mass.m", "friction.f_pos.F_Coulomb"]',
+        "free = []",
+        ("fit", "nothing to move"),
+    ),
     "a prior on what is not fitted": (
         "[uncertainty]",
-        'priors = [{ kind = "Normal", path = "friction.peak", mean = 1.0, sd = 0.1 }]\n[uncertainty]',
+        (
+            'priors = [{ kind = "Normal", path = "friction.peak", mean = 1.0, sd = 0.1'
+            " }]\n[uncertainty]"
+        ),
         ("fit", "`priors` names 'friction.peak'", "Free are"),
     ),
     "starts for other records than there are": (
@@ -167,8 +321,11 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "a score that needs longer records": (
         'scores = [{ kind = "FreeRun", measured_start = true }]',
-        'records = ["run2"]\nscores = [{ kind = "Windows", length = 100.0 }]\n[records.run2]\nfile = "run.csv"\ntime = "t"\n'
-        'inputs.drive = { column = "F", unit = "N" }\noutputs."mass.s" = { column = "s", unit = "mm" }\n',
+        (
+            'records = ["run2"]\nscores = [{ kind = "Windows", length = 100.0'
+            ' }]\n[records.run2]\nfile = "run.csv"\ntime = "t"\ninputs.drive = { column = "F", unit'
+            ' = "N" }\noutputs."mass.s" = { column = "s", unit = "mm" }\n'
+        ),
         ("validation.scores.0", "`Windows.length`"),
     ),
     "errors by repeats of one record": (
@@ -178,7 +335,10 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "errors that cannot draw priors anew": (
         '[uncertainty]\nerrors = "HAC"',
-        'priors = [{ kind = "Normal", path = "mass.m", mean = 2.0, sd = 0.1 }]\n[uncertainty]\nerrors = "BlockBootstrap"',
+        (
+            'priors = [{ kind = "Normal", path = "mass.m", mean = 2.0, sd = 0.1'
+            ' }]\n[uncertainty]\nerrors = "BlockBootstrap"'
+        ),
         ("uncertainty", "cannot draw priors anew"),
     ),
     "a structure that cannot be": (
@@ -190,7 +350,9 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_says_what_is_wrong_in_one_sentence_and_writes_nothing(what: str, problem: Callable[..., Path]) -> None:
+def test_says_what_is_wrong_in_one_sentence_and_writes_nothing(
+    what: str, problem: Callable[..., Path]
+) -> None:
     old, new, words = WRONG[what]
     folder = problem((old, new))
     before = sorted(folder.iterdir())
@@ -205,14 +367,22 @@ def test_says_what_is_wrong_in_one_sentence_and_writes_nothing(what: str, proble
 
 
 TOLD_BY_CHECK = (
-    "an input that no part takes", "a structure that changes nothing", "nothing that can be fitted",
-    "a prior on what is not fitted", "a profile of what is not fitted", "a score that needs longer records",
-    "starts for other records than there are", "errors by repeats of one record", "errors that cannot draw priors anew",
-)  # fmt: skip
+    "an input that no part takes",
+    "a structure that changes nothing",
+    "nothing that can be fitted",
+    "a prior on what is not fitted",
+    "a profile of what is not fitted",
+    "a score that needs longer records",
+    "starts for other records than there are",
+    "errors by repeats of one record",
+    "errors that cannot draw priors anew",
+)
 
 
 @pytest.mark.parametrize("what", TOLD_BY_CHECK)
-def test_what_no_fit_could_be_made_of_is_told_before_any_is_begun(what: str, problem: Callable[..., Path]) -> None:
+def test_what_no_fit_could_be_made_of_is_told_before_any_is_begun(
+    what: str, problem: Callable[..., Path]
+) -> None:
     old, new, words = WRONG[what]
     asked = read(problem((old, new)))
     with pytest.raises(ProblemError) as error:

@@ -1,4 +1,6 @@
-"""Trajectories of other tools: Dymola and OpenModelica on the Modelica Standard Library's examples (see CASES.md beside them)."""
+"""Trajectories of other tools: Dymola and OpenModelica on the Modelica Standard Library's examples
+(see CASES.md beside them).
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,16 +13,21 @@ from beside import assert_same_modes, away_from_events, own_changes, run_on, tab
 from machines import brake, spring_pendulum, translational_friction
 
 
-def test_translational_friction_modes_within_1e_5_s_and_states_within_3e_4(reference_folder: Path) -> None:
+def test_translational_friction_modes_within_1e_5_s_and_states_within_3e_4(
+    reference_folder: Path,
+) -> None:
     table = table_of(reference_folder / "Translational.Friction.csv")
     run, rows = run_on(translational_friction(), table["time"])
     for part in ("stop1", "stop2", "supportFriction"):
         assert_same_modes(run, table, part, f"{part}.mode", 1e-5)
-    # At its stop, at 0.0606 s, stop2 loses its velocity at once: the row before and the row after are both right.
+    # At its stop, at 0.0606 s, stop2 loses its velocity at once: the row before and the row after
+    # are both right.
     away = away_from_events(run, 2e-6)
     for part in ("stop1", "stop2", "mass"):
         for variable in ("s", "v"):
-            error = np.abs(np.asarray(getattr(run[part], variable)) - table[f"{part}.{variable}"][rows])
+            error = np.abs(
+                np.asarray(getattr(run[part], variable)) - table[f"{part}.{variable}"][rows]
+            )
             assert np.max(error[away]) <= 3e-4, f"{part}.{variable}"
 
 
@@ -34,14 +41,20 @@ def test_translational_brake_stops_at_1_1_s_and_0_6_m_within_1e_9(reference_fold
         assert np.max(np.abs(np.asarray(run[mass].s) - table[f"{mass}.s"][rows])) <= 1e-9
 
 
-def test_translational_brake_has_the_full_files_f_sa_locked_free_and_f0_max(reference_folder: Path) -> None:
+def test_translational_brake_has_the_full_files_f_sa_locked_free_and_f0_max(
+    reference_folder: Path,
+) -> None:
     table = table_of(reference_folder / "Translational.Brake.full.csv")
     run, rows = run_on(brake(), table["time"])
     for part in ("brake", "brake1"):
         for variable in ("f", "locked", "free", "f0", "f0_max", "fn", "a", "mode"):
-            error = np.abs(np.asarray(getattr(run[part], variable), dtype=float) - table[f"{part}.{variable}"][rows])
+            error = np.abs(
+                np.asarray(getattr(run[part], variable), dtype=float)
+                - table[f"{part}.{variable}"][rows]
+            )
             assert np.max(error) <= 1e-9, f"{part}.{variable}"
-        # While the brake is free the file holds sa = 1 although a = 0, against the element's own equation a = sa.
+        # While the brake is free the file holds sa = 1 although a = 0, against the element's own
+        # equation a = sa.
         engaged = table[f"{part}.free"][rows] == 0
         assert np.max(np.abs(np.asarray(run[part].sa) - table[f"{part}.sa"][rows])[engaged]) <= 1e-9
 
@@ -61,7 +74,16 @@ def test_spring_pendulum_modes_within_1e_7_s_and_positions_within_3e_7_m(
     run, rows = run_on(build(), table["time"])
     assert_same_modes(run, table, "mass", "mass.mode", 1e-7)
     away = away_from_events(run, 1e-5)
-    limits = {"s": 3e-7, "v": 1e-6, "f": 1e-6, "sa": 1e-6, "f0": 1e-12, "f0_max": 1e-12, "lossPower": 1e-6, "locked": 0.0}
+    limits = {
+        "s": 3e-7,
+        "v": 1e-6,
+        "f": 1e-6,
+        "sa": 1e-6,
+        "f0": 1e-12,
+        "f0_max": 1e-12,
+        "lossPower": 1e-6,
+        "locked": 0.0,
+    }
     for variable, limit in limits.items():
         got = np.asarray(getattr(run["mass"], variable), dtype=float)
         error = np.abs(got - table[f"mass.{variable}"][rows])

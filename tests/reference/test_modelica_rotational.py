@@ -1,4 +1,6 @@
-"""Clutches, brakes and bearings that lock against each other, beside Dymola's and OpenModelica's runs of the same models."""
+"""Clutches, brakes and bearings that lock against each other, beside Dymola's and OpenModelica's
+runs of the same models.
+"""
 
 from pathlib import Path
 
@@ -8,10 +10,24 @@ import pytest
 
 import frictax as fx
 from beside import assert_same_modes, away_from_events, own_changes, run_on, table_of
-from machines import REFERENCE, coupled_clutches, four_rotational_elements, freewheel, lossy_gear, one_way_clutch, rotational_friction
+from machines import (
+    REFERENCE,
+    coupled_clutches,
+    four_rotational_elements,
+    freewheel,
+    lossy_gear,
+    one_way_clutch,
+    rotational_friction,
+)
 
 
-def _assert_states(run: fx.Trajectory, table: dict[str, np.ndarray], rows: np.ndarray, names: list[str], within: float = 3e-4) -> None:
+def _assert_states(
+    run: fx.Trajectory,
+    table: dict[str, np.ndarray],
+    rows: np.ndarray,
+    names: list[str],
+    within: float = 3e-4,
+) -> None:
     away = away_from_events(run, 2e-6)
     for name in names:
         part, variable = name.split(".")
@@ -19,12 +35,17 @@ def _assert_states(run: fx.Trajectory, table: dict[str, np.ndarray], rows: np.nd
         assert np.max(error[away]) <= within, name
 
 
-def test_coupled_clutches_modes_within_1e_5_s_and_states_within_3e_4(reference_folder: Path) -> None:
+def test_coupled_clutches_modes_within_1e_5_s_and_states_within_3e_4(
+    reference_folder: Path,
+) -> None:
     table = table_of(reference_folder / "Rotational.CoupledClutches.csv")
     run, rows = run_on(coupled_clutches(), table["time"])
     for part in ("clutch1", "clutch2", "clutch3"):
         assert_same_modes(run, table, part, f"{part}.mode", 1e-5)
-    states = [f"clutch{i}.{x}" for i in (1, 2, 3) for x in ("phi_rel", "w_rel")] + ["J1.phi", "J1.w"]
+    states = [f"clutch{i}.{x}" for i in (1, 2, 3) for x in ("phi_rel", "w_rel")] + [
+        "J1.phi",
+        "J1.w",
+    ]
     _assert_states(run, table, rows, [name for name in states if name in table])
 
 
@@ -61,27 +82,53 @@ def test_coupled_clutches_lose_what_the_drive_gives_and_the_wheels_lack() -> Non
     assert float(run.energy.friction[-1]) == pytest.approx(float(lost), rel=1e-2)
 
 
-def test_rotational_friction_modes_within_1e_5_s_and_states_within_3e_4(reference_folder: Path) -> None:
+def test_rotational_friction_modes_within_1e_5_s_and_states_within_3e_4(
+    reference_folder: Path,
+) -> None:
     table = table_of(reference_folder / "Rotational.Friction.csv")
     run, rows = run_on(rotational_friction(), table["time"])
     for part in ("clutch", "brake"):
         assert_same_modes(run, table, part, f"{part}.mode", 1e-5)
-    _assert_states(run, table, rows, ["clutch.phi_rel", "clutch.w_rel", "inertia3.phi", "inertia3.w", "spring.phi_rel", "spring.w_rel"])
+    _assert_states(
+        run,
+        table,
+        rows,
+        [
+            "clutch.phi_rel",
+            "clutch.w_rel",
+            "inertia3.phi",
+            "inertia3.w",
+            "spring.phi_rel",
+            "spring.w_rel",
+        ],
+    )
 
 
-def test_bearing_brake_and_clutch_of_the_library_test_within_1e_5_s_and_3e_4(reference_folder: Path) -> None:
+def test_bearing_brake_and_clutch_of_the_library_test_within_1e_5_s_and_3e_4(
+    reference_folder: Path,
+) -> None:
     table = table_of(reference_folder / "ModelicaTest.Rotational.TestFriction.csv")
     run, rows = run_on(four_rotational_elements(), table["time"])
     for part in ("bearingFriction", "brake", "clutch"):
         assert_same_modes(run, table, part, f"{part}.mode", 1e-5)
-    names = [f"inertia{i}.{x}" for i in ("", "1", "2") for x in ("phi", "w")] + ["clutch.phi_rel", "clutch.w_rel"]
+    names = [f"inertia{i}.{x}" for i in ("", "1", "2") for x in ("phi", "w")] + [
+        "clutch.phi_rel",
+        "clutch.w_rel",
+    ]
     _assert_states(run, table, rows, names)
 
 
-def test_a_freewheel_of_the_library_test_leaves_at_once_and_sticks_at_0_5315199_s(reference_folder: Path) -> None:
+def test_a_freewheel_of_the_library_test_leaves_at_once_and_sticks_at_0_5315199_s(
+    reference_folder: Path,
+) -> None:
     table = table_of(reference_folder / "ModelicaTest.Rotational.TestFriction.csv")
     run, rows = run_on(freewheel(), table["time"])
-    _assert_states(run, table, rows, ["inertia5.phi", "inertia5.w", "oneWayClutch.phi_rel", "oneWayClutch.w_rel"])
+    _assert_states(
+        run,
+        table,
+        rows,
+        ["inertia5.phi", "inertia5.w", "oneWayClutch.phi_rel", "oneWayClutch.w_rel"],
+    )
     sticks = np.asarray(table["time"])[1:][np.diff(table["oneWayClutch.stuck"]) > 0]
     (own,) = (t for t, mode in own_changes(run, "oneWayClutch")[1:] if mode == 0)
     assert abs(own - sticks[0]) <= 1e-5
@@ -91,7 +138,12 @@ def test_a_freewheel_of_the_library_test_leaves_at_once_and_sticks_at_0_5315199_
 def test_the_one_way_clutch_of_the_library_within_3e_4(reference_folder: Path) -> None:
     table = table_of(reference_folder / "Rotational.OneWayClutch.csv")
     run, rows = run_on(one_way_clutch(), table["time"])
-    _assert_states(run, table, rows, ["inertiaIn.phi", "inertiaIn.w", "oneWayClutch.phi_rel", "oneWayClutch.w_rel"])
+    _assert_states(
+        run,
+        table,
+        rows,
+        ["inertiaIn.phi", "inertiaIn.w", "oneWayClutch.phi_rel", "oneWayClutch.w_rel"],
+    )
     assert float(jnp.min(run["oneWayClutch"].w_rel)) >= -1e-12
 
 
@@ -108,19 +160,27 @@ def test_a_lossy_gear_has_the_full_files_torques(reference_folder: Path) -> None
     away = away_from_events(run, 2e-3)
     for variable in ("tauLoss", "sa", "a_a", "w_a", "phi_a", "phi_b"):
         error = np.abs(np.asarray(getattr(run["gear"], variable)) - table[f"gear.{variable}"][rows])
-        assert np.max(error[away]) <= 1e-3 * max(1.0, float(np.max(np.abs(table[f"gear.{variable}"])))), variable
-    assert np.max(np.abs(np.asarray(run["gear"].tau_a) - table["gear.flange_a.tau"][rows])[away]) <= 1e-2
+        assert np.max(error[away]) <= 1e-3 * max(
+            1.0, float(np.max(np.abs(table[f"gear.{variable}"])))
+        ), variable
+    assert (
+        np.max(np.abs(np.asarray(run["gear"].tau_a) - table["gear.flange_a.tau"][rows])[away])
+        <= 1e-2
+    )
     assert np.all((np.asarray(run["gear"].locked) == table["gear.locked"][rows])[away])
 
 
 def test_a_lossy_gear_with_a_bearing_moves_when_the_library_does(reference_folder: Path) -> None:
-    """Which of the two bears how much at rest is not unique: Dymola lets the gear begin at 0.456 s already, at rest. The motion is."""
+    """Which of the two bears how much at rest is not unique: Dymola lets the gear begin at 0.456 s
+    already, at rest. The motion is.
+    """
     table = table_of(reference_folder / "Rotational.LossyGearDemo2.csv")
     run, rows = run_on(lossy_gear(bearing=True), table["time"])
     _assert_states(run, table, rows, ["Inertia2.phi", "Inertia2.w"])
     expected = [0.06359110, 0.2303740, 0.3083068, 0.4727383]
     moves = np.asarray(run["gear"].w_a)
     begins = np.asarray(run.ts)[1:][np.diff(np.abs(moves) > 1e-9)]
-    assert begins[1:] == pytest.approx(expected, abs=6e-4)  # the grid of the file; the first is the start
+    # the grid of the file; the first is the start
+    assert begins[1:] == pytest.approx(expected, abs=6e-4)
     times = [t for t, _ in own_changes(run, "gear") + own_changes(run, "bearingFriction")]
     assert all(min(abs(t - e) for t in times) <= 1e-5 for e in expected)

@@ -15,7 +15,11 @@ from frictax.trajectory import Trajectory
 @pytest.fixture(scope="session")
 def sweep(root: Path) -> Sweep:
     return Sweep.from_csv(
-        root / "data" / "screw_drives" / "sweep.csv", velocity="omega", force="torque", where={"drive": 1}, name="drive 1"
+        root / "data" / "screw_drives" / "sweep.csv",
+        velocity="omega",
+        force="torque",
+        where={"drive": 1},
+        name="drive 1",
     )
 
 
@@ -29,7 +33,13 @@ def found(sweep: Sweep) -> Found:
 @pytest.fixture(scope="session")
 def comparison(sweep: Sweep) -> Comparison:
     forward = sweep.positive()
-    return compare(forward, {"Coulomb": starting_law(fx.Coulomb, forward), "a $curve$": starting_law(fx.Stribeck, forward, exponent=2.0)})
+    return compare(
+        forward,
+        {
+            "Coulomb": starting_law(fx.Coulomb, forward),
+            "a $curve$": starting_law(fx.Stribeck, forward, exponent=2.0),
+        },
+    )
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +47,9 @@ def run() -> Trajectory:
     """A block that sticks, slides forward, sticks, slides backward, ..."""
     block = fx.Mechanism(
         mass=fx.Mass(m=1.0),
-        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=5.0), f_neg=fx.Coulomb(F_Coulomb=7.0), peak=1.1),
+        friction=fx.SupportFriction(
+            "mass", f_pos=fx.Coulomb(F_Coulomb=5.0), f_neg=fx.Coulomb(F_Coulomb=7.0), peak=1.1
+        ),
         drive=fx.Force("mass", fx.Sine(amplitude=12.0, f=0.25)),
     )
     return fx.simulate(block, ts=jnp.linspace(0.0, 8.0, 201))

@@ -1,4 +1,6 @@
-"""Machines to draw: one around each kind of part, others that are crowded or stand apart, and one of parts of one's own."""
+"""Machines to draw: one around each kind of part, others that are crowded or stand apart, and one
+of parts of one's own.
+"""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -27,13 +29,21 @@ KINDS: dict[type, Callable[[], fx.Mechanism]] = {
     fx.SpringDamper: lambda: fx.Mechanism(m=M, n=N, part=fx.SpringDamper("m", "n", c=1.0, d=1.0)),
     fx.RotationalSpring: lambda: fx.Mechanism(a=A, b=B, part=fx.RotationalSpring("a", "b", c=1.0)),
     fx.RotationalDamper: lambda: fx.Mechanism(a=A, b=B, part=fx.RotationalDamper("a", "b", d=1.0)),
-    fx.RotationalSpringDamper: lambda: fx.Mechanism(a=A, b=B, part=fx.RotationalSpringDamper("a", "b", c=1.0, d=1.0)),
+    fx.RotationalSpringDamper: lambda: fx.Mechanism(
+        a=A, b=B, part=fx.RotationalSpringDamper("a", "b", c=1.0, d=1.0)
+    ),
     fx.ElastoGap: lambda: fx.Mechanism(m=M, n=N, part=fx.ElastoGap("m", "n", c=1.0, d=1.0)),
-    fx.ElastoBacklash: lambda: fx.Mechanism(a=A, b=B, part=fx.ElastoBacklash("a", "b", c=1.0, d=1.0, backlash=0.1)),
+    fx.ElastoBacklash: lambda: fx.Mechanism(
+        a=A, b=B, part=fx.ElastoBacklash("a", "b", c=1.0, d=1.0, backlash=0.1)
+    ),
     fx.Force: lambda: fx.Mechanism(m=M, part=fx.Force("m", 1.0)),
     fx.Torque: lambda: fx.Mechanism(a=A, part=fx.Torque("a", 1.0)),
-    fx.LinearPositionDependentForce: lambda: fx.Mechanism(m=M, part=fx.LinearPositionDependentForce("m", slope=1.0)),
-    fx.PositionController: lambda: fx.Mechanism(m=M, part=fx.PositionController("m", 0.5, kp=1.0, kv=2.0)),
+    fx.LinearPositionDependentForce: lambda: fx.Mechanism(
+        m=M, part=fx.LinearPositionDependentForce("m", slope=1.0)
+    ),
+    fx.PositionController: lambda: fx.Mechanism(
+        m=M, part=fx.PositionController("m", 0.5, kp=1.0, kv=2.0)
+    ),
     fx.Position: lambda: fx.Mechanism(m=M, n=N, part=fx.Position("m", 0.5)),
     fx.SupportFriction: lambda: fx.Mechanism(m=M, part=fx.SupportFriction("m")),
     fx.BearingFriction: lambda: fx.Mechanism(a=A, part=fx.BearingFriction("a")),
@@ -42,11 +52,18 @@ KINDS: dict[type, Callable[[], fx.Mechanism]] = {
     fx.OneWayClutch: lambda: fx.Mechanism(a=A, b=B, part=fx.OneWayClutch("a", "b")),
     fx.IdealGear: lambda: fx.Mechanism(a=A, b=B, part=fx.IdealGear("a", "b", ratio=2.0)),
     fx.LossyGear: lambda: fx.Mechanism(a=A, b=B, part=fx.LossyGear("a", "b", ratio=2.0)),
-    fx.HeatCapacitor: lambda: fx.Mechanism(a=A, b=B, clutch=fx.Clutch("a", "b"), part=fx.HeatCapacitor("clutch", C=2.0)),
-    fx.ThermalConductor: lambda: fx.Mechanism(
-        a=A, clutch=fx.Brake("a"), c=fx.HeatCapacitor("clutch", C=2.0), part=fx.ThermalConductor("c")
+    fx.HeatCapacitor: lambda: fx.Mechanism(
+        a=A, b=B, clutch=fx.Clutch("a", "b"), part=fx.HeatCapacitor("clutch", C=2.0)
     ),
-    fx.IdealPlanetary: lambda: fx.Mechanism(a=A, b=B, c=C, part=fx.IdealPlanetary("a", "b", "c", ratio=2.0)),
+    fx.ThermalConductor: lambda: fx.Mechanism(
+        a=A,
+        clutch=fx.Brake("a"),
+        c=fx.HeatCapacitor("clutch", C=2.0),
+        part=fx.ThermalConductor("c"),
+    ),
+    fx.IdealPlanetary: lambda: fx.Mechanism(
+        a=A, b=B, c=C, part=fx.IdealPlanetary("a", "b", "c", ratio=2.0)
+    ),
 }
 
 
@@ -54,11 +71,19 @@ def star() -> fx.Mechanism:
     """Four masses with springs on one, which is anchored."""
     outer = {f"m{i}": fx.Mass(m=float(i)) for i in range(1, 5)}
     springs = {f"s{i}": fx.Spring("hub", f"m{i}", c=100.0 * i) for i in range(1, 5)}
-    return fx.Mechanism(hub=fx.Mass(m=2.0), wall=fx.Fixed(), **outer, **springs, anchor=fx.SpringDamper("wall", "hub", c=1e5, d=3.0))
+    return fx.Mechanism(
+        hub=fx.Mass(m=2.0),
+        wall=fx.Fixed(),
+        **outer,
+        **springs,
+        anchor=fx.SpringDamper("wall", "hub", c=1e5, d=3.0),
+    )
 
 
 def side_by_side() -> fx.Mechanism:
-    """Springs, dampers and friction between the same bodies and over others; all drives on bodies that are joined on both sides."""
+    """Springs, dampers and friction between the same bodies and over others; all drives on bodies
+    that are joined on both sides.
+    """
     return fx.Mechanism(
         wall=fx.Fixed(),
         a=fx.Mass(m=1.0),
@@ -83,7 +108,9 @@ def side_by_side() -> fx.Mechanism:
 
 
 def gearbox() -> fx.Mechanism:
-    """A planetary gear with a brake, clutches between its own bodies, and a line behind it that goes back."""
+    """A planetary gear with a brake, clutches between its own bodies, and a line behind it that
+    goes back.
+    """
     return fx.Mechanism(
         motor=fx.Inertia(J=0.1),
         sun=fx.Inertia(J=0.2),
@@ -117,18 +144,27 @@ def crowded() -> fx.Mechanism:
         **{f"bearing{i}": fx.BearingFriction("rotor") for i in range(3)},
         **{f"brake{i}": fx.Brake("rotor", fn_max=10.0) for i in range(2)},
         **{f"torque{i}": fx.Torque("rotor", 1.0) for i in range(2)},
-        **{f"guide_of_the_slide{i}": fx.SupportFriction("slide", f_pos=fx.Coulomb(F_Coulomb=1.0), peak=1.5) for i in range(3)},
+        **{
+            f"guide_of_the_slide{i}": fx.SupportFriction(
+                "slide", f_pos=fx.Coulomb(F_Coulomb=1.0), peak=1.5
+            )
+            for i in range(3)
+        },
         **{f"force{i}": fx.Force("slide", 1.0) for i in range(4)},
         press=fx.Brake("slide"),
     )
 
 
 def warm() -> fx.Mechanism:
-    """A clutch, a brake and a damper that heat what they are made of; the heat flows to the housing and away."""
+    """A clutch, a brake and a damper that heat what they are made of; the heat flows to the housing
+    and away.
+    """
     return fx.Mechanism(
         motor=A,
         load=B,
-        clutch=fx.Clutch("motor", "load", mu_pos=fx.TemperatureDependent(fx.Coulomb(F_Coulomb=0.3), beta=0.01)),
+        clutch=fx.Clutch(
+            "motor", "load", mu_pos=fx.TemperatureDependent(fx.Coulomb(F_Coulomb=0.3), beta=0.01)
+        ),
         brake=fx.Brake("load", fn_max=10.0),
         oil=fx.RotationalDamper("motor", "load", d=1.0),
         plates=fx.HeatCapacitor(["clutch", "oil"], C=0.5, T=300.0),

@@ -19,7 +19,12 @@ from frictax.trajectory import Trajectory
 
 
 def legend(figure: Figure) -> list[str]:
-    return [text.get_text() for box in [*figure.legends, *(a.get_legend() for a in figure.axes)] if box for text in box.get_texts()]
+    return [
+        text.get_text()
+        for box in [*figure.legends, *(a.get_legend() for a in figure.axes)]
+        if box
+        for text in box.get_texts()
+    ]
 
 
 def panel(figure: Figure, label: str) -> Axes:
@@ -34,45 +39,69 @@ def line(axes: Axes, label: str) -> np.ndarray:
 
 def test_a_run_is_drawn_as_position_velocity_force_and_a_strip_of_modes(run: Trajectory) -> None:
     figure = run.plot()
-    assert [a.get_ylabel() for a in figure.axes] == ["position [m]", "velocity [m/s]", "force [N]", ""]
+    assert [a.get_ylabel() for a in figure.axes] == [
+        "position [m]",
+        "velocity [m/s]",
+        "force [N]",
+        "",
+    ]
     assert figure.axes[-1].get_xlabel() == "time [s]"
     assert {"friction", "±f0_max", "drive", "backward", "stuck", "forward"} <= set(legend(figure))
 
 
 def test_the_bands_of_the_strip_lie_between_the_events(run: Trajectory) -> None:
     strip = draw_trajectory(run).axes[-1]
-    bands = [(box.get_paths()[0].get_extents(), to_hex(np.asarray(box.get_facecolor())[0])) for box in strip.collections]
+    bands = [
+        (box.get_paths()[0].get_extents(), to_hex(np.asarray(box.get_facecolor())[0]))
+        for box in strip.collections
+    ]
     edges = np.concatenate([[0.0], np.asarray(run.events.time)[: int(run.events.count)], [8.0]])
     np.testing.assert_allclose([b.x0 for b, _ in bands], edges[:-1])
     np.testing.assert_allclose([b.x1 for b, _ in bands], edges[1:])
     colours = {fx.Mode.STUCK: STUCK, fx.Mode.FORWARD: FORWARD, fx.Mode.BACKWARD: BACKWARD}
-    assert [c for _, c in bands] == [colours[mode].lower() for mode, _, _ in mode_spans(run, "friction")]
+    assert [c for _, c in bands] == [
+        colours[mode].lower() for mode, _, _ in mode_spans(run, "friction")
+    ]
 
 
 def test_a_thin_line_marks_each_event_in_each_panel(run: Trajectory) -> None:
     times = np.asarray(run.events.time)[: int(run.events.count)]
     for axes in draw_trajectory(run).axes[:3]:
         (lines,) = [c for c in axes.collections if c.get_label() == "_events"]
-        np.testing.assert_allclose(sorted(float(np.asarray(path.vertices)[0, 0]) for path in lines.get_paths()), times)
+        np.testing.assert_allclose(
+            sorted(float(np.asarray(path.vertices)[0, 0]) for path in lines.get_paths()), times
+        )
 
 
 def test_the_breakaway_force_is_drawn_for_each_direction(run: Trajectory) -> None:
     forces = panel(draw_trajectory(run), "force")
-    limits = [np.asarray(li.get_ydata(), dtype=float)[0] for li in forces.lines if li.get_label() == "±f0_max"]
+    limits = [
+        np.asarray(li.get_ydata(), dtype=float)[0]
+        for li in forces.lines
+        if li.get_label() == "±f0_max"
+    ]
     assert limits == pytest.approx([5.5, -7.7])
     np.testing.assert_allclose(line(forces, "friction"), run["friction"].f)
 
 
 def test_a_contact_without_normal_force_is_drawn_as_free() -> None:
     brake = fx.Brake("mass", fn_max=1.0, f_normalized=fx.Step(height=1.0, startTime=0.5))
-    run = fx.simulate(fx.Mechanism(mass=fx.Mass(m=1.0, v=1.0), brake=brake), ts=np.linspace(0.0, 1.0, 11))
+    run = fx.simulate(
+        fx.Mechanism(mass=fx.Mass(m=1.0, v=1.0), brake=brake), ts=np.linspace(0.0, 1.0, 11)
+    )
     figure = draw_trajectory(run)
-    assert [(mode, begin) for mode, begin, _ in mode_spans(run, "brake")] == [(fx.Mode.FREE, 0.0), (fx.Mode.FORWARD, pytest.approx(0.5))]
+    assert [(mode, begin) for mode, begin, _ in mode_spans(run, "brake")] == [
+        (fx.Mode.FREE, 0.0),
+        (fx.Mode.FORWARD, pytest.approx(0.5)),
+    ]
     assert "free" in legend(figure)
 
 
 def test_only_the_parts_asked_for_are_drawn(run: Trajectory) -> None:
-    assert [a.get_ylabel() for a in draw_trajectory(run, "mass").axes] == ["position [m]", "velocity [m/s]"]
+    assert [a.get_ylabel() for a in draw_trajectory(run, "mass").axes] == [
+        "position [m]",
+        "velocity [m/s]",
+    ]
     assert [a.get_ylabel() for a in draw_trajectory(run, ["drive"]).axes] == ["force [N]"]
     with pytest.raises(KeyError, match="wheel"):
         draw_trajectory(run, ["wheel"])
@@ -109,8 +138,12 @@ def test_a_sweep_is_drawn_with_points_curve_band_and_residuals_in_handy_units(fo
         np.testing.assert_allclose(heights, 1e3 * found.noise_scale)
         assert axes.collections[0].get_paths(), "the band"
     (points,) = [c for c in below_forward.containers if isinstance(c, ErrorbarContainer)]
-    np.testing.assert_allclose(np.asarray(points.lines[0].get_ydata()), 1e3 * found.residuals[found.sweep.direction > 0])
-    assert any(np.ptp(np.asarray(li.get_ydata())) == 0 for li in below_forward.lines), "the zero line"
+    np.testing.assert_allclose(
+        np.asarray(points.lines[0].get_ydata()), 1e3 * found.residuals[found.sweep.direction > 0]
+    )
+    assert any(np.ptp(np.asarray(li.get_ydata())) == 0 for li in below_forward.lines), (
+        "the zero line"
+    )
 
 
 def test_the_picture_says_what_its_bars_are(found: Found) -> None:
@@ -121,7 +154,12 @@ def test_the_picture_says_what_its_bars_are(found: Found) -> None:
 
 def test_bars_of_rows_with_a_known_sigma_are_that_sigma() -> None:
     sweep = Sweep(
-        [1, 2, 3, 4, 5], [2.1, 2.9, 4.1, 5.0, 6.1], [0.1, 0.2, 0.1, 0.2, 0.1], sigma_known=True, velocity_unit="m/s", force_unit="N"
+        [1, 2, 3, 4, 5],
+        [2.1, 2.9, 4.1, 5.0, 6.1],
+        [0.1, 0.2, 0.1, 0.2, 0.1],
+        sigma_known=True,
+        velocity_unit="m/s",
+        force_unit="N",
     )
     figure = draw_sweep(fit(fx.Coulomb, sweep))
     (points,) = [c for c in figure.axes[0].containers if isinstance(c, ErrorbarContainer)]
@@ -132,21 +170,29 @@ def test_bars_of_rows_with_a_known_sigma_are_that_sigma() -> None:
 
 def test_a_force_at_which_motion_began_is_drawn_at_rest_with_what_was_fitted() -> None:
     force = [5.1, 6.0, 6.9, 8.1, 4.8, 4.9]
-    sweep = Sweep([1, 2, 3, 4, 0, 0], force, breakaway=[0, 0, 0, 0, 1, 1], velocity_unit="m/s", force_unit="N")
+    sweep = Sweep(
+        [1, 2, 3, 4, 0, 0], force, breakaway=[0, 0, 0, 0, 1, 1], velocity_unit="m/s", force_unit="N"
+    )
     found = fit(fx.Coulomb, sweep)
     axes = draw_sweep(found).axes[0]
     assert line(axes, "fitted peak·f0") == pytest.approx([float(found.model.peak * found.law.f0)])
     assert "motion began" in legend(axes.figure)  # pyright: ignore[reportArgumentType]
 
 
-def test_compared_laws_are_drawn_under_their_names_letter_for_letter(found: Found, comparison: Comparison) -> None:
+def test_compared_laws_are_drawn_under_their_names_letter_for_letter(
+    found: Found, comparison: Comparison
+) -> None:
     figure = draw_sweep(found, comparison)
     assert "Coulomb" in legend(figure)
     assert r"a \$curve\$" not in legend(figure), "the fitted law itself is drawn once"
-    assert not {"Coulomb"} & {li.get_label() for li in figure.axes[0].lines}, "it was compared on forward rows only"
+    assert not {"Coulomb"} & {li.get_label() for li in figure.axes[0].lines}, (
+        "it was compared on forward rows only"
+    )
 
 
-def test_drawing_leaves_the_settings_of_matplotlib_as_they_were(found: Found, run: Trajectory) -> None:
+def test_drawing_leaves_the_settings_of_matplotlib_as_they_were(
+    found: Found, run: Trajectory
+) -> None:
     before = dict(matplotlib.rcParams)
     draw_sweep(found)
     draw_trajectory(run)
@@ -165,7 +211,14 @@ def test_a_name_is_shown_letter_for_letter(name: str, run: Trajectory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "expected"), [(0.0, ("m", 1.0)), (2.0, ("m", 1.0)), (3e-3, ("mm", 1e-3)), (5e4, ("km", 1e3)), (2e-8, ("nm", 1e-9))]
+    ("size", "expected"),
+    [
+        (0.0, ("m", 1.0)),
+        (2.0, ("m", 1.0)),
+        (3e-3, ("mm", 1e-3)),
+        (5e4, ("km", 1e3)),
+        (2e-8, ("nm", 1e-9)),
+    ],
 )
 def test_a_prefix_gives_handy_numbers(size: float, expected: tuple[str, float]) -> None:
     assert prefixed("m", [size, -size / 2, np.nan]) == expected

@@ -1,4 +1,6 @@
-"""The picture of a machine: all parts are there, nothing lies on something else, nothing is cut off."""
+"""The picture of a machine: all parts are there, nothing lies on something else, nothing is cut
+off.
+"""
 
 import importlib.util
 import inspect
@@ -34,13 +36,27 @@ from frictax.report.schematic.order import plans
 from frictax.report.schematic.pen import DRIVE, JOINT, LINING
 from frictax.report.style import INK
 
-from .drawn_machines import KINDS, A, B, C, M, crowded, gearbox, of_ones_own, side_by_side, star, warm
+from .drawn_machines import (
+    KINDS,
+    A,
+    B,
+    C,
+    M,
+    crowded,
+    gearbox,
+    of_ones_own,
+    side_by_side,
+    star,
+    warm,
+)
 
 
 @pytest.fixture(scope="module")
 def benchmark_machine(root: Path) -> fx.Mechanism:
     """The machine of experiments/benchmarks/coupled.py."""
-    spec = importlib.util.spec_from_file_location("coupled_benchmark", root / "experiments" / "benchmarks" / "coupled.py")
+    spec = importlib.util.spec_from_file_location(
+        "coupled_benchmark", root / "experiments" / "benchmarks" / "coupled.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -48,11 +64,16 @@ def benchmark_machine(root: Path) -> fx.Mechanism:
     return module.coupled_clutches()
 
 
-SHIPPED = [f for name, f in vars(machines).items() if inspect.isfunction(f) and f.__module__ == machines.__name__ and name != "times"]
+SHIPPED = [
+    f
+    for name, f in vars(machines).items()
+    if inspect.isfunction(f) and f.__module__ == machines.__name__ and name != "times"
+]
 MACHINES = [*SHIPPED, star, side_by_side, gearbox, crowded, warm, of_ones_own]
 
 
-# -- what is measured ----------------------------------------------------------------------------------------------
+# -- what is measured
+# ----------------------------------------------------------------------------------------------
 
 
 class Drawn(NamedTuple):
@@ -82,11 +103,19 @@ def drawn(figure: Figure) -> tuple[list[Drawn], list[Drawn], list[Drawn]]:
 
 
 def on_each_other(a: Drawn, b: Drawn, more_than: float = 0.0) -> bool:
-    return min(a.box.x1, b.box.x1) - max(a.box.x0, b.box.x0) > more_than and min(a.box.y1, b.box.y1) - max(a.box.y0, b.box.y0) > more_than
+    return (
+        min(a.box.x1, b.box.x1) - max(a.box.x0, b.box.x0) > more_than
+        and min(a.box.y1, b.box.y1) - max(a.box.y0, b.box.y0) > more_than
+    )
 
 
 def within(a: Drawn, b: Drawn) -> bool:
-    return b.box.x0 <= a.box.x0 and a.box.x1 <= b.box.x1 and b.box.y0 <= a.box.y0 and a.box.y1 <= b.box.y1
+    return (
+        b.box.x0 <= a.box.x0
+        and a.box.x1 <= b.box.x1
+        and b.box.y0 <= a.box.y0
+        and a.box.y1 <= b.box.y1
+    )
 
 
 def faults(figure: Figure) -> list[tuple[str, str]]:
@@ -94,10 +123,19 @@ def faults(figure: Figure) -> list[tuple[str, str]]:
     words, symbols, joints = drawn(figure)
     pairs = [(a, b) for a, b in itertools.combinations(words, 2) if on_each_other(a, b)]
     # Text may stand in a box of the same part.
-    pairs += [(a, b) for a in words for b in symbols if on_each_other(a, b) and not (a.name == b.name and within(a, b))]
+    pairs += [
+        (a, b)
+        for a in words
+        for b in symbols
+        if on_each_other(a, b) and not (a.name == b.name and within(a, b))
+    ]
     pairs += [(a, b) for a in words for b in joints if on_each_other(a, b)]
     # What touches shares the width of a line.
-    pairs += [(a, b) for a, b in itertools.combinations(symbols, 2) if a.name != b.name and on_each_other(a, b, more_than=2.5)]
+    pairs += [
+        (a, b)
+        for a, b in itertools.combinations(symbols, 2)
+        if a.name != b.name and on_each_other(a, b, more_than=2.5)
+    ]
     upright = [line for line in joints if line.box.height > 6 > line.box.width]
     pairs += [(a, b) for a in symbols for b in upright if on_each_other(a, b)]
     page = figure.bbox
@@ -106,7 +144,9 @@ def faults(figure: Figure) -> list[tuple[str, str]]:
         for one in [*words, *symbols, *joints]
         if one.box.x0 < 2 or one.box.y0 < 2 or one.box.x1 > page.x1 - 2 or one.box.y1 > page.y1 - 2
     ]
-    return [(f"{a.name}: {a.what}", f"{b.name}: {b.what}") for a, b in pairs] + [(f"{one.name}: {one.what}", "outside") for one in outside]
+    return [(f"{a.name}: {a.what}", f"{b.name}: {b.what}") for a, b in pairs] + [
+        (f"{one.name}: {one.what}", "outside") for one in outside
+    ]
 
 
 def test_the_measure_sees_what_lies_on_something_else_and_what_is_cut_off() -> None:
@@ -125,12 +165,17 @@ def test_the_measure_sees_what_lies_on_something_else_and_what_is_cut_off() -> N
     assert any(first.startswith("m") or second.startswith("m") for first, second in faults(figure))
 
 
-# -- all parts are there -------------------------------------------------------------------------------------------
+# -- all parts are there
+# -------------------------------------------------------------------------------------------
 
 
 def test_the_kinds_drawn_here_are_all_that_the_package_has() -> None:
     public = [getattr(fx, name) for name in dir(fx) if not name.startswith("_")]
-    assert {x for x in public if inspect.isclass(x) and issubclass(x, PARTS) and not inspect.isabstract(x)} == set(KINDS)
+    assert {
+        x
+        for x in public
+        if inspect.isclass(x) and issubclass(x, PARTS) and not inspect.isabstract(x)
+    } == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -144,7 +189,9 @@ def test_each_kind_of_part_is_drawn_by_a_symbol_of_its_own_with_its_name(kind: t
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda f: f.__name__)
-def test_every_part_of_a_machine_is_named_and_nothing_lies_on_something_else_or_outside(machine: Callable[[], fx.Mechanism]) -> None:
+def test_every_part_of_a_machine_is_named_and_nothing_lies_on_something_else_or_outside(
+    machine: Callable[[], fx.Mechanism],
+) -> None:
     built = machine()
     figure = draw_mechanism(built)
     for name in built.names:
@@ -152,11 +199,15 @@ def test_every_part_of_a_machine_is_named_and_nothing_lies_on_something_else_or_
     assert faults(figure) == []
 
 
-def test_the_coupled_clutches_of_the_benchmark_are_one_line(benchmark_machine: fx.Mechanism) -> None:
+def test_the_coupled_clutches_of_the_benchmark_are_one_line(
+    benchmark_machine: fx.Mechanism,
+) -> None:
     figure = draw_mechanism(benchmark_machine)
     assert faults(figure) == []
     (plan,) = plans(network(benchmark_machine))
-    assert {node.name: place for node, place in plan.nodes.items()} == {f"J{i + 1}": (i, 0) for i in range(4)}
+    assert {node.name: place for node, place in plan.nodes.items()} == {
+        f"J{i + 1}": (i, 0) for i in range(4)
+    }
     assert figure.get_size_inches()[0] < 7.5, "fits a notebook without being made smaller"
 
 
@@ -167,11 +218,16 @@ def test_a_part_of_ones_own_is_a_box_with_the_name_of_its_class() -> None:
     assert "k = 3 N/m" in shown
 
 
-# -- what is said --------------------------------------------------------------------------------------------------
+# -- what is said
+# --------------------------------------------------------------------------------------------------
 
 
 def said(machine: fx.Mechanism, part: str) -> list[str]:
-    return [text.get_text() for text in draw_mechanism(machine).axes[0].texts if text.get_label() == part][1:]
+    return [
+        text.get_text()
+        for text in draw_mechanism(machine).axes[0].texts
+        if text.get_label() == part
+    ][1:]
 
 
 def test_a_part_says_its_main_values_with_their_units() -> None:
@@ -182,9 +238,18 @@ def test_a_part_says_its_main_values_with_their_units() -> None:
     assert said(machine, "guide2") == ["Coulomb, peak = 1.2", "f_neg: Coulomb"]
     assert said(machine, "drive") == ["f: Sine"]
     assert said(machines.stop2(), "wall") == ["s0 = -1.75 m"]
-    assert said(machines.stop2(), "stop2") == ["m = 1 kg", "Stribeck", "smin = -0.9 m", "smax = 0.9 m"]
+    assert said(machines.stop2(), "stop2") == [
+        "m = 1 kg",
+        "Stribeck",
+        "smin = -0.9 m",
+        "smax = 0.9 m",
+    ]
     assert said(machines.pulsed_brake(), "pull") == ["f = 1 N"]
-    assert said(machines.coupled_clutches(), "clutch2") == ["Table, peak = 1.1", "fn_max = 20 N", "f_normalized: Step"]
+    assert said(machines.coupled_clutches(), "clutch2") == [
+        "Table, peak = 1.1",
+        "fn_max = 20 N",
+        "f_normalized: Step",
+    ]
 
 
 def test_a_heat_capacitor_says_what_heats_it_and_stands_apart_from_what_moves() -> None:
@@ -195,9 +260,12 @@ def test_a_heat_capacitor_says_what_heats_it_and_stands_apart_from_what_moves() 
     assert {node.name for node in thermal.nodes} == {"plates", "disc", "housing", "air"}
 
 
-def test_units_of_a_drive_that_acts_on_what_slides_and_on_what_turns_are_those_of_its_body() -> None:
+def test_units_of_a_drive_that_acts_on_what_slides_and_on_what_turns_are_those_of_its_body():
     sliding, turning = (
-        fx.Mechanism(body=body, offset=fx.LinearPositionDependentForce("body", f_nominal=-4.0, slope=2.0)) for body in (M, A)
+        fx.Mechanism(
+            body=body, offset=fx.LinearPositionDependentForce("body", f_nominal=-4.0, slope=2.0)
+        )
+        for body in (M, A)
     )
     assert said(sliding, "offset") == ["f_nominal = -4 N", "slope = 2 N/m"]
     assert said(turning, "offset") == ["f_nominal = -4 N.m", "slope = 2 N.m/rad"]
@@ -223,7 +291,8 @@ def test_gears_with_unknown_ratios_are_drawn() -> None:
     assert faults(draw_mechanism(batch)) == []
 
 
-# -- the order of the drive line -----------------------------------------------------------------------------------
+# -- the order of the drive line
+# -----------------------------------------------------------------------------------
 
 
 def places(machine: fx.Mechanism) -> dict[str, tuple[int, int]]:
@@ -234,19 +303,38 @@ def places(machine: fx.Mechanism) -> dict[str, tuple[int, int]]:
 
 def test_a_chain_runs_from_left_to_right_in_whatever_order_it_is_written() -> None:
     wheels = {name: fx.Inertia(J=1.0) for name in ("c", "a", "d", "b")}
-    chain = fx.Mechanism(**wheels, cd=fx.Clutch("c", "d"), ab=fx.RotationalSpring("a", "b", c=1.0), bc=fx.IdealGear("b", "c", ratio=2.0))
-    assert places(chain) == {"a": (0, 0), "ab": (0, 0), "b": (1, 0), "bc": (1, 0), "c": (2, 0), "cd": (2, 0), "d": (3, 0)}
+    chain = fx.Mechanism(
+        **wheels,
+        cd=fx.Clutch("c", "d"),
+        ab=fx.RotationalSpring("a", "b", c=1.0),
+        bc=fx.IdealGear("b", "c", ratio=2.0),
+    )
+    assert places(chain) == {
+        "a": (0, 0),
+        "ab": (0, 0),
+        "b": (1, 0),
+        "bc": (1, 0),
+        "c": (2, 0),
+        "cd": (2, 0),
+        "d": (3, 0),
+    }
     words, _, _ = drawn(draw_mechanism(chain))
     at = {one.what: one.box.x0 + one.box.x1 for one in words}
     assert at["a"] < at["ab"] < at["b"] < at["bc"] < at["c"] < at["cd"] < at["d"]
 
 
 def test_what_branches_off_lies_below_and_what_acts_between_the_same_bodies_above() -> None:
-    assert {row for name, (_, row) in places(star()).items() if name in ("wall", "anchor", "hub", "s1", "m1")} == {0}
+    assert {
+        row
+        for name, (_, row) in places(star()).items()
+        if name in ("wall", "anchor", "hub", "s1", "m1")
+    } == {0}
     assert [places(star())[f"m{i}"] for i in range(1, 5)] == [(2, 0), (2, 1), (2, 2), (2, 3)]
     beside = places(side_by_side())
     assert [beside[name][1] for name in ("s0", "s1", "s2")] == [0, 0, 0]
-    assert [beside[name][1] for name in ("d0", "d1", "d2")] == [-1, -1, -1], "what lies in different columns shares a row"
+    assert [beside[name][1] for name in ("d0", "d1", "d2")] == [-1, -1, -1], (
+        "what lies in different columns shares a row"
+    )
     assert beside["over"][1] < beside["slide"][1] < -1
 
 
@@ -268,7 +356,12 @@ def test_a_clutch_drawn_backward_is_mirrored() -> None:
 
     forward = fx.Mechanism(a=A, b=B, hub=fx.OneWayClutch("a", "b"))
     backward = fx.Mechanism(
-        a=A, b=B, c=C, s=fx.RotationalSpring("a", "b", c=1.0), more=fx.RotationalSpring("a", "b", c=1.0), hub=fx.OneWayClutch("c", "b")
+        a=A,
+        b=B,
+        c=C,
+        s=fx.RotationalSpring("a", "b", c=1.0),
+        more=fx.RotationalSpring("a", "b", c=1.0),
+        hub=fx.OneWayClutch("c", "b"),
     )
     assert tip(forward) > 0 > tip(backward)
 
@@ -281,18 +374,38 @@ def test_a_clutch_drawn_backward_is_mirrored() -> None:
     drives=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), max_size=4),
 )
 @settings(max_examples=25)
-def test_nothing_lies_on_something_else_however_the_bodies_are_joined(n: int, turns: bool, links: Any, gear: Any, drives: Any) -> None:
+def test_nothing_lies_on_something_else_however_the_bodies_are_joined(
+    n: int, turns: bool, links: Any, gear: Any, drives: Any
+) -> None:
     bodies = [f"b{i}" for i in range(n)]
     ends = [*bodies, "wall"]
     parts: dict[str, Any] = dict.fromkeys(bodies, A if turns else M) | {"wall": fx.Fixed(s0=1.5)}
     if turns:
-        joining = [lambda a, b: fx.Clutch(a, b, fn_max=20.0), fx.OneWayClutch, lambda a, b: fx.RotationalSpring(a, b, c=1.0)]
+        joining = [
+            lambda a, b: fx.Clutch(a, b, fn_max=20.0),
+            fx.OneWayClutch,
+            lambda a, b: fx.RotationalSpring(a, b, c=1.0),
+        ]
         joining.append(lambda a, b: fx.RotationalSpringDamper(a, b, c=1e5, d=1.0))
-        acting = [lambda a: fx.Torque(a, 1.0), fx.BearingFriction, fx.Brake, lambda a: fx.LinearPositionDependentForce(a, f_nominal=1.0)]
+        acting = [
+            lambda a: fx.Torque(a, 1.0),
+            fx.BearingFriction,
+            fx.Brake,
+            lambda a: fx.LinearPositionDependentForce(a, f_nominal=1.0),
+        ]
     else:
-        joining = [lambda a, b: fx.Damper(a, b, d=20.0), lambda a, b: fx.SupportFriction(a, support=b), lambda a, b: fx.Spring(a, b, c=1.0)]
+        joining = [
+            lambda a, b: fx.Damper(a, b, d=20.0),
+            lambda a, b: fx.SupportFriction(a, support=b),
+            lambda a, b: fx.Spring(a, b, c=1.0),
+        ]
         joining.append(lambda a, b: fx.SpringDamper(a, b, c=1e5, d=1.0))
-        acting = [lambda a: fx.Force(a, 1.0), fx.SupportFriction, fx.Brake, lambda a: fx.LinearPositionDependentForce(a, f_nominal=1.0)]
+        acting = [
+            lambda a: fx.Force(a, 1.0),
+            fx.SupportFriction,
+            fx.Brake,
+            lambda a: fx.LinearPositionDependentForce(a, f_nominal=1.0),
+        ]
     for k, (i, j, kind) in enumerate(links):
         a, b = ends[i % len(ends)], ends[j % len(ends)]
         if a != b and (a != "wall" or kind > 1 or turns):
@@ -311,7 +424,8 @@ def test_a_long_line_is_ordered_without_running_out_of_stack() -> None:
     assert [plan.nodes[node] for node in nodes] == [(i, 0) for i in range(120)]
 
 
-# -- size and colours ----------------------------------------------------------------------------------------------
+# -- size and colours
+# ----------------------------------------------------------------------------------------------
 
 
 def test_the_size_grows_with_the_machine_and_letters_stay() -> None:
@@ -337,11 +451,29 @@ def test_friction_is_orange_and_drives_are_green() -> None:
     def colours(machine: fx.Mechanism, part: str) -> set[str]:
         axes = draw_mechanism(machine).axes[0]
         shapes = {to_hex(p.get_facecolor()) for p in axes.patches if p.get_label() == part}
-        return shapes | {to_hex(li.get_color()) for li in axes.lines if isinstance(li, Line2D) and li.get_label() == part}
+        return shapes | {
+            to_hex(li.get_color())
+            for li in axes.lines
+            if isinstance(li, Line2D) and li.get_label() == part
+        }
 
-    for kind in (fx.SupportFriction, fx.BearingFriction, fx.Brake, fx.Clutch, fx.OneWayClutch, fx.LossyGear, fx.MassWithStopAndFriction):
+    for kind in (
+        fx.SupportFriction,
+        fx.BearingFriction,
+        fx.Brake,
+        fx.Clutch,
+        fx.OneWayClutch,
+        fx.LossyGear,
+        fx.MassWithStopAndFriction,
+    ):
         assert LINING.lower() in colours(KINDS[kind](), "part"), kind
-    for kind in (fx.Force, fx.Torque, fx.Position, fx.PositionController, fx.LinearPositionDependentForce):
+    for kind in (
+        fx.Force,
+        fx.Torque,
+        fx.Position,
+        fx.PositionController,
+        fx.LinearPositionDependentForce,
+    ):
         assert DRIVE.lower() in colours(KINDS[kind](), "part"), kind
     assert colours(KINDS[fx.Spring](), "part") == {INK}
 
@@ -352,7 +484,8 @@ def test_drawing_leaves_the_settings_of_matplotlib_as_they_were() -> None:
     assert dict(matplotlib.rcParams) == before
 
 
-# -- in a notebook -------------------------------------------------------------------------------------------------
+# -- in a notebook
+# -------------------------------------------------------------------------------------------------
 
 
 def test_a_notebook_shows_a_machine_as_svg_the_same_each_time_and_its_text_stays() -> None:
@@ -361,7 +494,9 @@ def test_a_notebook_shows_a_machine_as_svg_the_same_each_time_and_its_text_stays
     picture = ET.fromstring(svg)
     assert picture.tag == "{http://www.w3.org/2000/svg}svg"
     width, height = machine.plot().get_size_inches() * 72
-    assert [float(x) for x in picture.attrib["viewBox"].split()] == pytest.approx([0, 0, width, height], abs=1e-3)
+    assert [float(x) for x in picture.attrib["viewBox"].split()] == pytest.approx(
+        [0, 0, width, height], abs=1e-3
+    )
     assert len(list(picture.iter("{http://www.w3.org/2000/svg}path"))) > 50
     assert svg == machines.planetary_gearbox()._repr_svg_()
     assert repr(machine).startswith("Mechanism(")
@@ -376,4 +511,6 @@ def test_importing_and_building_a_machine_loads_no_matplotlib_until_it_is_drawn(
         block.plot()
         assert "matplotlib" in sys.modules and "matplotlib.pyplot" not in sys.modules
     """
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, capture_output=True, text=True)
+    subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], check=True, capture_output=True, text=True
+    )

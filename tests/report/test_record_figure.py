@@ -15,13 +15,21 @@ T = np.linspace(0.0, 1.0, 101)
 
 
 def record(t: np.ndarray = T, **options) -> fx.Record:
-    given = {"inputs": {"drive": np.sin(9 * t)}, "outputs": {"mass.s": t**2, "mass.v": 2 * t}, "units": {"mass.s": "mm", "mass.v": "mm/s"}}
+    given = {
+        "inputs": {"drive": np.sin(9 * t)},
+        "outputs": {"mass.s": t**2, "mass.v": 2 * t},
+        "units": {"mass.s": "mm", "mass.v": "mm/s"},
+    }
     return fx.Record(t, **{**given, "sd": {"mass.s": 0.1}, **options})
 
 
 def test_each_channel_has_a_panel_with_its_quantity_and_its_declared_unit() -> None:
     figure = record().plot()
-    assert [axes.get_ylabel() for axes in figure.axes] == ["force [N]", "position [mm]", "velocity [mm/s]"]
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "force [N]",
+        "position [mm]",
+        "velocity [mm/s]",
+    ]
     assert figure.axes[-1].get_xlabel() == "time [s]"
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
         "input drive",
@@ -33,8 +41,16 @@ def test_each_channel_has_a_panel_with_its_quantity_and_its_declared_unit() -> N
 
 def test_inputs_and_outputs_differ_in_colour_and_held_inputs_are_steps() -> None:
     figure = draw_record(record(hold=True))
-    assert [to_hex(axes.lines[0].get_color()) for axes in figure.axes] == [INPUT.lower(), OUTPUT.lower(), OUTPUT.lower()]
-    assert [axes.lines[0].get_drawstyle() for axes in figure.axes] == ["steps-post", "default", "default"]
+    assert [to_hex(axes.lines[0].get_color()) for axes in figure.axes] == [
+        INPUT.lower(),
+        OUTPUT.lower(),
+        OUTPUT.lower(),
+    ]
+    assert [axes.lines[0].get_drawstyle() for axes in figure.axes] == [
+        "steps-post",
+        "default",
+        "default",
+    ]
     assert figure.axes[0].get_title(loc="left") == "input drive, held between samples"
 
 
@@ -64,7 +80,11 @@ def test_names_with_dollars_are_shown_letter_for_letter(tmp_path: Path) -> None:
 def test_a_measured_record_is_drawn(data_folder: Path, tmp_path: Path) -> None:
     force = fx.Column("vir", unit="V", gain=35.15065, to="N")
     emps = fx.Record.from_mat(
-        data_folder / "emps" / "DATA_EMPS.mat", time="t", inputs={"drive": force}, outputs={"mass.s": "qm"}, hold=True
+        data_folder / "emps" / "DATA_EMPS.mat",
+        time="t",
+        inputs={"drive": force},
+        outputs={"mass.s": "qm"},
+        hold=True,
     )
     figure = emps.plot()
     figure.savefig(tmp_path / "emps.png")

@@ -48,25 +48,58 @@ class Page(HTMLParser):
     @property
     def addresses(self) -> list[str]:
         names = ("src", "srcset", "href", "data", "action", "poster", "background")
-        return [value for _, attributes in self.tags for name, value in attributes.items() if name in names and value]
+        return [
+            value
+            for _, attributes in self.tags
+            for name, value in attributes.items()
+            if name in names and value
+        ]
 
 
 @pytest.fixture(scope="module")
-def page(found: Found, comparison: Comparison, run: Trajectory, tmp_path_factory: pytest.TempPathFactory) -> Page:
+def page(
+    found: Found, comparison: Comparison, run: Trajectory, tmp_path_factory: pytest.TempPathFactory
+) -> Page:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    written = write_sweep_report(found, path, comparison, run, title="A drive", notes=["A note."], command="frictax fit sweep.csv")
+    written = write_sweep_report(
+        found,
+        path,
+        comparison,
+        run,
+        title="A drive",
+        notes=["A note."],
+        command="frictax fit sweep.csv",
+    )
     assert written == path
     return Page(path.read_text(encoding="utf-8"))
 
 
 def test_the_report_has_all_its_sections(page: Page) -> None:
     sections = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
-    assert sections == ["measured", "picture", "parameters", "comparison", "simulation", "correlation", "modelica", "rows", "again"]
+    assert sections == [
+        "measured",
+        "picture",
+        "parameters",
+        "comparison",
+        "simulation",
+        "correlation",
+        "modelica",
+        "rows",
+        "again",
+    ]
 
 
 def test_the_report_states_each_estimate_with_unit_error_and_interval(page: Page) -> None:
     text = page.text["parameters"]
-    for words in ("f_pos.F_Coulomb", "2.147", "mN.m", "0.031", "2.083 to 2.211", "95 % interval", "f_neg.fexp"):
+    for words in (
+        "f_pos.F_Coulomb",
+        "2.147",
+        "mN.m",
+        "0.031",
+        "2.083 to 2.211",
+        "95 % interval",
+        "f_neg.fexp",
+    ):
         assert words in text
     assert "peak cannot be known from sliding rows alone" in text
 
@@ -81,7 +114,11 @@ def test_the_report_loads_nothing_from_elsewhere(page: Page) -> None:
     assert len(page.addresses) == 4
     assert all(address.startswith("data:image/svg+xml;base64,") for address in page.addresses)
     assert not {"script", "link", "iframe", "object"} & {tag for tag, _ in page.tags}
-    policies = [a.get("content") or "" for tag, a in page.tags if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy"]
+    policies = [
+        a.get("content") or ""
+        for tag, a in page.tags
+        if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert policies[0].startswith("default-src 'none'")
 
 
@@ -101,7 +138,14 @@ def test_the_same_fit_gives_the_same_file(found: Found, tmp_path: Path) -> None:
 
 
 def test_names_and_titles_are_text_and_never_markup(tmp_path: Path) -> None:
-    sweep = Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N", name=EVIL, citation=EVIL)
+    sweep = Sweep(
+        [1, 2, 3, 4],
+        [7.1, 7.9, 9.1, 9.9],
+        velocity_unit="m/s",
+        force_unit="N",
+        name=EVIL,
+        citation=EVIL,
+    )
     found = fit(fx.Coulomb, sweep)
     path = found.report(tmp_path / "report.html", title=EVIL, notes=[EVIL], command=EVIL)
     page = Page(path.read_text(encoding="utf-8"))
@@ -110,7 +154,13 @@ def test_names_and_titles_are_text_and_never_markup(tmp_path: Path) -> None:
 
 
 def test_a_name_in_another_script_or_with_a_broken_character_is_no_obstacle(tmp_path: Path) -> None:
-    sweep = Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N", name="\u6469\u64e6 $\udcff")
+    sweep = Sweep(
+        [1, 2, 3, 4],
+        [7.1, 7.9, 9.1, 9.9],
+        velocity_unit="m/s",
+        force_unit="N",
+        name="\u6469\u64e6 $\udcff",
+    )
     path = fit(fx.Coulomb, sweep).report(tmp_path / "report.html")
     assert "\u6469\u64e6 $" in path.read_text(encoding="utf-8")
 
@@ -123,7 +173,9 @@ def test_a_sweep_of_many_rows_has_a_report_of_bounded_size(tmp_path: Path) -> No
     assert "too many to print" in path.read_text(encoding="utf-8")
 
 
-def test_the_python_of_the_report_makes_the_fit_again(found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_of_the_report_makes_the_fit_again(
+    found: Found, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from frictax.report.python_text import python_text
 
     namespace: dict = {}
@@ -138,7 +190,10 @@ def test_the_python_of_a_table_or_a_robust_fit_makes_the_same_fit_again() -> Non
     from frictax.report.python_text import python_text
 
     sweep = fx.Sweep([1, 2, 3, 4, 5], [7.1, 7.9, 9.4, 9.9, 11.2])
-    for made in (fx.fit(fx.Table([[0, 6], [4, 10], [5, 11]]), sweep), fx.fit(fx.Coulomb, sweep, loss=fx.Huber(0.7))):
+    for made in (
+        fx.fit(fx.Table([[0, 6], [4, 10], [5, 11]]), sweep),
+        fx.fit(fx.Coulomb, sweep, loss=fx.Huber(0.7)),
+    ):
         namespace: dict = {}
         exec(python_text(made), namespace)
         for path, value in made.values.items():
@@ -159,22 +214,30 @@ def test_a_former_report_is_replaced_and_another_file_is_not(found: Found, tmp_p
 
 
 @pytest.mark.parametrize("fails", ["replace", "draw"])
-def test_a_report_that_was_there_survives_a_failure(fails: str, found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_that_was_there_survives_a_failure(
+    fails: str, found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_sweep_report(found, tmp_path / "report.html")
     before = path.read_bytes()
 
     def broken(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(*{"replace": (os, "replace"), "draw": (fx.report.sweep_report, "draw_sweep")}[fails], broken)  # pyright: ignore
+    monkeypatch.setattr(
+        *{"replace": (os, "replace"), "draw": (fx.report.sweep_report, "draw_sweep")}[fails], broken
+    )  # pyright: ignore
     with pytest.raises(OSError, match="No space left"):
         write_sweep_report(found, path, title="new")
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_a_place_that_cannot_be_written_is_refused_in_one_sentence(found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*missing for the report\. Make it first"):
+def test_a_place_that_cannot_be_written_is_refused_in_one_sentence(
+    found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(
+        FileNotFoundError, match=r"There is no folder .*missing for the report\. Make it first"
+    ):
         write_sweep_report(found, tmp_path / "missing" / "report.html")
     with pytest.raises(IsADirectoryError, match="is a folder. Name a file in it"):
         write_sweep_report(found, tmp_path)

@@ -1,4 +1,6 @@
-"""The signals: against independent formulas, right-continuous, with pieces that end where they say."""
+"""The signals: against independent formulas, right-continuous, with pieces that end
+where they say.
+"""
 
 import equinox as eqx
 import jax
@@ -9,11 +11,25 @@ from hypothesis import given, strategies as st
 
 import frictax as fx
 
-size, start, positive = st.floats(-5.0, 5.0, allow_subnormal=False), st.floats(-3.0, 3.0), st.floats(0.05, 4.0)
+size, start, positive = (
+    st.floats(-5.0, 5.0, allow_subnormal=False),
+    st.floats(-3.0, 3.0),
+    st.floats(0.05, 4.0),
+)
 TIMES = np.linspace(-4.0, 12.0, 331)
 
 
-def trapezoid(t: np.ndarray, a: float, rising: float, width: float, falling: float, period: float, n: float, offset: float, t0: float):
+def trapezoid(
+    t: np.ndarray,
+    a: float,
+    rising: float,
+    width: float,
+    falling: float,
+    period: float,
+    n: float,
+    offset: float,
+    t0: float,
+):
     k = np.floor((t - t0) / period)
     x = t - t0 - k * period
     corners = np.cumsum([0.0, rising, width, falling])
@@ -33,7 +49,9 @@ def evaluated(signal: fx.AbstractSignal, times: jax.Array) -> jax.Array:
 
 @eqx.filter_jit
 def pieces(signal: fx.AbstractSignal) -> tuple[jax.Array, ...]:
-    """Ends of the first pieces; the piece found amid each; at each beginning the piece's own value and the signal's, a little later."""
+    """Ends of the first pieces; the piece found amid each; at each beginning the piece's own value
+    and the signal's, a little later.
+    """
     k = jnp.arange(PIECES)
     end = jax.vmap(signal.end)(k)
     begin = jnp.concatenate([jnp.minimum(end[:1] - 1.0, 0.0), end[:-1]])
@@ -42,14 +60,20 @@ def pieces(signal: fx.AbstractSignal) -> tuple[jax.Array, ...]:
     return end, jax.vmap(signal.piece)(amid), jax.vmap(signal.on_piece)(later, k), signal(later)
 
 
-def assert_follows(signal: fx.AbstractSignal, expected: np.ndarray, near: np.ndarray | float = np.inf) -> None:
+def assert_follows(
+    signal: fx.AbstractSignal, expected: np.ndarray, near: np.ndarray | float = np.inf
+) -> None:
     """Equality at `TIMES`, but for those within 1e-9 of a jump, `near` being the distance."""
     away = np.broadcast_to(near > 1e-9, TIMES.shape)
-    assert np.max(np.abs(np.asarray(evaluated(signal, jnp.asarray(TIMES))) - expected)[away]) <= 1e-7
+    assert (
+        np.max(np.abs(np.asarray(evaluated(signal, jnp.asarray(TIMES))) - expected)[away]) <= 1e-7
+    )
 
 
 def assert_pieces_are_consistent(signal: fx.AbstractSignal) -> None:
-    """Ends rise; a time amid a piece is found on it; right after a switch the signal has the value of the piece that begins there."""
+    """Ends rise; a time amid a piece is found on it; right after a switch the signal has the value
+    of the piece that begins there.
+    """
     end, found, own, value = map(np.asarray, pieces(signal))
     last = int(np.sum(np.isfinite(end)))
     assert np.all(np.diff(end[:last]) >= -1e-12)
@@ -61,9 +85,13 @@ def assert_pieces_are_consistent(signal: fx.AbstractSignal) -> None:
 
 
 @given(size, st.floats(0.0, 3.0), st.floats(-10.0, 10.0), size, start)
-def test_sine_follows_its_formula(a: float, f: float, phase: float, offset: float, t0: float) -> None:
+def test_sine_follows_its_formula(
+    a: float, f: float, phase: float, offset: float, t0: float
+) -> None:
     signal = fx.Sine(amplitude=a, f=f, phase=phase, offset=offset, startTime=t0)
-    assert_follows(signal, offset + np.where(TIMES < t0, 0.0, a * np.sin(2 * np.pi * f * (TIMES - t0) + phase)))
+    assert_follows(
+        signal, offset + np.where(TIMES < t0, 0.0, a * np.sin(2 * np.pi * f * (TIMES - t0) + phase))
+    )
 
 
 @given(st.floats(0.05, 3.0), st.floats(-10.0, 10.0), start)
@@ -90,14 +118,29 @@ def test_step_follows_its_formula(height: float, offset: float, t0: float) -> No
 @given(size, st.one_of(st.just(0.0), positive), size, start)
 def test_ramp_follows_its_formula(height: float, duration: float, offset: float, t0: float) -> None:
     signal = fx.Ramp(height=height, duration=duration, offset=offset, startTime=t0)
-    expected = offset + height * (TIMES >= t0) if duration == 0 else offset + height * np.clip((TIMES - t0) / duration, 0.0, 1.0)
+    expected = (
+        offset + height * (TIMES >= t0)
+        if duration == 0
+        else offset + height * np.clip((TIMES - t0) / duration, 0.0, 1.0)
+    )
     assert_follows(signal, expected)
     assert_pieces_are_consistent(signal)
 
 
-@given(size, st.sampled_from([0.0, 10.0, 50.0, 87.5, 100.0]), positive, st.sampled_from([-1, 0, 2]), size, start)
-def test_pulse_follows_its_formula(a: float, width: float, period: float, n: int, offset: float, t0: float) -> None:
-    signal = fx.Pulse(amplitude=a, width=width, period=period, nperiod=n, offset=offset, startTime=t0)
+@given(
+    size,
+    st.sampled_from([0.0, 10.0, 50.0, 87.5, 100.0]),
+    positive,
+    st.sampled_from([-1, 0, 2]),
+    size,
+    start,
+)
+def test_pulse_follows_its_formula(
+    a: float, width: float, period: float, n: int, offset: float, t0: float
+) -> None:
+    signal = fx.Pulse(
+        amplitude=a, width=width, period=period, nperiod=n, offset=offset, startTime=t0
+    )
     k = np.floor((TIMES - t0) / period)
     x = TIMES - t0 - k * period
     high = (TIMES >= t0) & (x < width / 100 * period) & ((n < 0) | (k < n))
@@ -106,13 +149,26 @@ def test_pulse_follows_its_formula(a: float, width: float, period: float, n: int
     assert_pieces_are_consistent(signal)
 
 
-@given(size, st.lists(st.floats(0.01, 1.0), min_size=4, max_size=4), positive, st.sampled_from([-1, 0, 2]), size, start)
-def test_trapezoid_follows_its_formula(a: float, parts: list[float], period: float, n: int, offset: float, t0: float) -> None:
+@given(
+    size,
+    st.lists(st.floats(0.01, 1.0), min_size=4, max_size=4),
+    positive,
+    st.sampled_from([-1, 0, 2]),
+    size,
+    start,
+)
+def test_trapezoid_follows_its_formula(
+    a: float, parts: list[float], period: float, n: int, offset: float, t0: float
+) -> None:
     rising, width, falling = (period * p / sum(parts) for p in parts[:3])
     values = (a, rising, width, falling, period, n, offset, t0)
     names = ("amplitude", "rising", "width", "falling", "period", "nperiod", "offset", "startTime")
     signal = fx.Trapezoid(**dict(zip(names, values, strict=True)))
-    assert_follows(signal, trapezoid(TIMES, *values), np.abs(TIMES - t0 - period * np.round((TIMES - t0) / period)))
+    assert_follows(
+        signal,
+        trapezoid(TIMES, *values),
+        np.abs(TIMES - t0 - period * np.round((TIMES - t0) / period)),
+    )
     assert_pieces_are_consistent(signal)
 
 
@@ -137,7 +193,9 @@ def test_sampled_joins_its_samples_by_straight_lines(record: tuple[np.ndarray, n
 
 
 @given(samples)
-def test_sampled_with_hold_keeps_each_sample_until_the_next(record: tuple[np.ndarray, np.ndarray]) -> None:
+def test_sampled_with_hold_keeps_each_sample_until_the_next(
+    record: tuple[np.ndarray, np.ndarray],
+) -> None:
     times, values = record
     signal = fx.Sampled(times, values, hold=True)
     assert_follows(signal, values[np.maximum(np.searchsorted(times, TIMES, side="right") - 1, 0)])
@@ -167,7 +225,9 @@ def test_a_number_becomes_a_constant_and_a_function_a_function() -> None:
         (fx.Sampled([0.0, 1.0, 3.0], [0.0, 2.0, 0.0]), 2, 2.0),
     ],
 )
-def test_the_rate_on_a_piece_equals_the_central_difference(signal: fx.AbstractSignal, k: int, t: float) -> None:
+def test_the_rate_on_a_piece_equals_the_central_difference(
+    signal: fx.AbstractSignal, k: int, t: float
+) -> None:
     piece = jnp.array(k)
     assert int(signal.piece(jnp.array(t))) == k
     rate = jax.grad(lambda ti: signal.on_piece(ti, piece))(jnp.array(t))

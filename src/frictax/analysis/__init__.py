@@ -1,5 +1,7 @@
-"""What a fit is worth: `errors` (how well its numbers are known), `residuals` (what it leaves), `selection` (which law, which parts),
-`planning` (what a record could tell), `replay` (runs beside the record)."""
+"""What a fit is worth: `errors` (how well its numbers are known), `residuals` (what it leaves),
+`selection` (which law, which parts), `planning` (what a record could tell), `replay` (runs beside
+the record).
+"""
 
 from frictax.analysis.errors.accounts import White as White
 from frictax.analysis.errors.clusters import Clustered as Clustered
@@ -16,7 +18,11 @@ from frictax.analysis.replay.free_run import FreeRunScore as FreeRunScore
 from frictax.analysis.residuals.finding import Finding as Finding
 from frictax.analysis.residuals.study import ResidualStudy as ResidualStudy
 from frictax.analysis.selection.candidates import default_structures as default_structures
-from frictax.analysis.selection.compare import ComparedLaw as ComparedLaw, Comparison as Comparison, compare as compare
+from frictax.analysis.selection.compare import (
+    ComparedLaw as ComparedLaw,
+    Comparison as Comparison,
+    compare as compare,
+)
 from frictax.analysis.selection.structure import (
     ComparedStructure as ComparedStructure,
     Structure as Structure,

@@ -1,4 +1,6 @@
-"""What belongs beside a fit to records in its report: residuals, motions, and what could be expected."""
+"""What belongs beside a fit to records in its report: residuals, motions, and what could be
+expected.
+"""
 
 import dataclasses
 import os
@@ -18,8 +20,8 @@ from frictax.measurements.record import Record
 class Examination:
     """A fit looked at from all sides.
 
-    - `study` of the residuals and `outlook`, what the records could be expected to tell at the values that the fit started from; None where
-      that cannot be told, and `notices` says why.
+    - `study` of the residuals and `outlook`, what the records could be expected to tell at the
+      values that the fit started from; None where that cannot be told, and `notices` says why.
     - `motions`: record -> the free run beside it.
     """
 
@@ -30,7 +32,9 @@ class Examination:
 
 
 def workers() -> ThreadPoolExecutor:
-    """Threads, one a processor: most of the time goes into compiling, which leaves Python to others."""
+    """Threads, one a processor: most of the time goes into compiling, which leaves Python to
+    others.
+    """
     return ThreadPoolExecutor(os.cpu_count())
 
 

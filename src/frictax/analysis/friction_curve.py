@@ -19,11 +19,14 @@ from frictax.fitting.result.spread import Spread
 from frictax.parameters import UnknownName
 
 
-def predict(found: FitResult, velocity: Any, contact: str | None = None, label: str | None = None) -> Float[np.ndarray, " n"]:
-    """Sliding friction [N or N.m] at each velocity [m/s or rad/s]; at 0 the limit from forward motion.
+def predict(
+    found: FitResult, velocity: Any, contact: str | None = None, label: str | None = None
+) -> Float[np.ndarray, " n"]:
+    """Sliding friction [N or N.m] at each velocity [m/s or rad/s]; at 0 the limit from forward
+    motion.
 
-    With the constant force of a sweep, if it has one. `contact` of a machine, and the record `label`
-    where each has values of its own; of a contact under a normal force, the coefficient.
+    With the constant force of a sweep, if it has one. `contact` of a machine, and the record
+    `label` where each has values of its own; of a contact under a normal force, the coefficient.
     """
     v = np.asarray(velocity, dtype=float)
     at = friction_at(found.problem, contact, np.ravel(v), label, list(found.records))
@@ -56,7 +59,9 @@ def friction_band(
     """The friction with what an account of the residuals makes of its errors."""
     v = np.atleast_1d(np.asarray(velocity, dtype=float))
     at = friction_at(found.problem, contact, v, label, list(found.records))
-    f, g = (np.asarray(a) for a in jax.jit(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(found.x)))
+    f, g = (
+        np.asarray(a) for a in jax.jit(lambda x: (at(x), jax.jacfwd(at)(x)))(jnp.asarray(found.x))
+    )
     half = spread.half_width(level, g)
     return Band(v, f, f - half, f + half, level)
 
@@ -72,15 +77,22 @@ def friction_at(
 
     In the record `label`, one of `labels`.
 
-    **Raises:** `KeyError` where there is no such contact or record; `ValueError` where each record has
-    values of its own and none is named.
+    **Raises:** `KeyError` where there is no such contact or record; `ValueError` where each record
+    has values of its own and none is named.
     """
     if problem.is_steady:
         return lambda x: as_steady(problem.bench_at(x, None).machine).predict(jnp.asarray(velocity))
     if contact is None:
-        raise ValueError("A machine's friction is that of a contact: name it, contact='friction', say.")
-    if label is None and any(u.record is not None and u.path.startswith(f"{contact}.") for u in problem.unknowns):
-        raise ValueError(f"{contact!r} has values of each record's own: name the record, friction(..., label={labels[0]!r}).")
+        raise ValueError(
+            "A machine's friction is that of a contact: name it, contact='friction', say."
+        )
+    if label is None and any(
+        u.record is not None and u.path.startswith(f"{contact}.") for u in problem.unknowns
+    ):
+        raise ValueError(
+            f"{contact!r} has values of each record's own: name the record, friction(...,"
+            f" label={labels[0]!r})."
+        )
     if label is not None and label not in labels:
         raise UnknownName(f"There is no record {label!r} in this fit. It has: {', '.join(labels)}.")
     record = None if label is None else labels.index(label)
@@ -91,7 +103,10 @@ def friction_at(
         for name in contact.split("."):
             part = part[name] if hasattr(part, "named_parts") else getattr(part, name, None)
         if not isinstance(part, AbstractContact):
-            raise UnknownName(f"There is no contact {contact!r} in this machine. Name one with friction, such as 'friction'.")
+            raise UnknownName(
+                f"There is no contact {contact!r} in this machine. Name one with friction, such as"
+                " 'friction'."
+            )
         return jax.vmap(lambda way, size: way * law_value(part, way, size, None))(ways, sizes)
 
     return at

@@ -60,7 +60,10 @@ from frictax.cli.working import (
 
 app = typer.Typer(
     name="frictax",
-    help="Find the friction of a machine from measurements, with error bars and a word on what they cannot tell.",
+    help=(
+        "Find the friction of a machine from measurements, with error bars and a word on what they"
+        " cannot tell."
+    ),
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -74,7 +77,8 @@ app.command(
 
 `frictax identify identification/xl330_pendulum --allow-code --out results`
 
-It ends with 0 when all is well, 1 when the problem, the data or the fit fail, 2 when the command line is wrong, 130 when interrupted."""
+It ends with 0 when all is well, 1 when the problem, the data or the fit fail, 2 when the
+command line is wrong, 130 when interrupted."""
 )(identify)
 app.command(epilog="`frictax table identification --write`")(table)
 
@@ -84,7 +88,7 @@ def main() -> None:
     # A name that the terminal cannot show is shown as it can, and does not end the run.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue]
+            stream.reconfigure(errors="backslashreplace")  # pyright: ignore
     try:
         command_line.set(shlex.join(["frictax", *sys.argv[1:]]))
         app(prog_name="frictax")
@@ -104,10 +108,16 @@ def _show_version(asked: bool) -> bool:
 
 @app.callback()
 def _everywhere(
-    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version and leave."
+        ),
+    ] = False,
 ) -> None:
     del version
-    # Before anything is computed: a simulation loop compiled as one function, several times faster on a CPU; 64 bit numbers.
+    # Before anything is computed: a simulation loop compiled as one function, several times faster
+    # on a CPU; 64 bit numbers.
     from frictax.xla import fast_loops, has_started
 
     if not has_started():  # called from a program, the commands take its setting
@@ -123,11 +133,13 @@ def _everywhere(
 
 `frictax fit sweep.csv --velocity omega --force torque`
 
-`frictax fit sweep.csv --velocity rpm --velocity-unit rpm --force M --force-unit mN.m --each-direction --report report.html`
+`frictax fit sweep.csv --velocity rpm --velocity-unit rpm --force M \
+  --force-unit mN.m --each-direction --report report.html`
 
 `frictax fit sweep.csv --law coulomb --where drive=2 --direction positive --json -`
 
-It ends with 0 when all is well, 1 when the data or the fit fail, 2 when the command line is wrong."""
+It ends with 0 when all is well, 1 when the data or the fit fail, 2 when the command line is
+wrong."""
 )
 def fit(
     sweep: File,
@@ -143,40 +155,88 @@ def fit(
     breakaway: Breakaway = None,
     delimiter: Delimiter = ",",
     decimal: Decimal = ".",
-    citation: Annotated[str, option(DATA, "--citation", metavar="TEXT", help="Where the data are from, for the report.")] = "",
-    law: Annotated[Law, option(FIT, "--law", help="The law of friction over speed.", show_default=True)] = Law.STRIBECK,
+    citation: Annotated[
+        str,
+        option(DATA, "--citation", metavar="TEXT", help="Where the data are from, for the report."),
+    ] = "",
+    law: Annotated[
+        Law, option(FIT, "--law", help="The law of friction over speed.", show_default=True)
+    ] = Law.STRIBECK,
     exponent: Annotated[
-        float | None, option(FIT, "--exponent", metavar="NUMBER", help="Of the Stribeck law: 1 (the default) or 2.", callback=positive)
+        float | None,
+        option(
+            FIT,
+            "--exponent",
+            metavar="NUMBER",
+            help="Of the Stribeck law: 1 (the default) or 2.",
+            callback=positive,
+        ),
     ] = None,
     each_direction: EachDirection = False,
-    neg_law: Annotated[Law | None, option(FIT, "--neg-law", help="The law for v < 0; means --each-direction.")] = None,
+    neg_law: Annotated[
+        Law | None, option(FIT, "--neg-law", help="The law for v < 0; means --each-direction.")
+    ] = None,
     neg_exponent: Annotated[
         float | None,
-        option(FIT, "--neg-exponent", metavar="NUMBER", help="Its exponent; means --each-direction.", callback=positive),
+        option(
+            FIT,
+            "--neg-exponent",
+            metavar="NUMBER",
+            help="Its exponent; means --each-direction.",
+            callback=positive,
+        ),
     ] = None,
     offset: Offset = False,
     robust: Robust = False,
     level: Annotated[
-        float, option(FIT, "--level", metavar="NUMBER", help="Of the intervals.", show_default=True, callback=inside_0_1)
+        float,
+        option(
+            FIT,
+            "--level",
+            metavar="NUMBER",
+            help="Of the intervals.",
+            show_default=True,
+            callback=inside_0_1,
+        ),
     ] = 0.95,
-    report: Annotated[Path | None, option(OUT, "--report", metavar="FILE", help="A self-contained HTML report with the picture.")] = None,
-    title: Annotated[str | None, option(OUT, "--title", metavar="TEXT", help="Of the report.")] = None,
-    compare: Annotated[bool, option(OUT, "--compare", help="Compare the usual laws as well (some seconds).")] = False,
-    modelica: Annotated[bool, option(OUT, "--modelica", help="Print the friction as a Modelica modifier.")] = False,
+    report: Annotated[
+        Path | None,
+        option(
+            OUT, "--report", metavar="FILE", help="A self-contained HTML report with the picture."
+        ),
+    ] = None,
+    title: Annotated[
+        str | None, option(OUT, "--title", metavar="TEXT", help="Of the report.")
+    ] = None,
+    compare: Annotated[
+        bool, option(OUT, "--compare", help="Compare the usual laws as well (some seconds).")
+    ] = False,
+    modelica: Annotated[
+        bool, option(OUT, "--modelica", help="Print the friction as a Modelica modifier.")
+    ] = False,
     json: Json = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Find the friction that explains a measured sweep of steady speeds.
 
-    Prints each parameter with its unit, standard error and interval, and says in words what the data cannot tell.
+    Prints each parameter with its unit, standard error and interval, and says in words what the
+    data cannot tell.
     """
     given = dict(locals())  # all options by name, as typer has converted them
     each_direction = each_direction or neg_law is not None or neg_exponent is not None
     neg_law = law if neg_law is None else neg_law
     if exponent is not None and law is not Law.STRIBECK:
-        end(f"--exponent belongs to the Stribeck law, not to --law {law.value}. Leave it out, or write --law stribeck.", USAGE)
+        end(
+            f"--exponent belongs to the Stribeck law, not to --law {law.value}. Leave it out, or"
+            " write --law stribeck.",
+            USAGE,
+        )
     if neg_exponent is not None and neg_law is not Law.STRIBECK:
-        end(f"--neg-exponent belongs to the Stribeck law, not to {neg_law.value}. Leave it out, or write --neg-law stribeck.", USAGE)
+        end(
+            f"--neg-exponent belongs to the Stribeck law, not to {neg_law.value}. Leave it out, or"
+            " write --neg-law stribeck.",
+            USAGE,
+        )
     if title is not None and report is None:
         end("--title is the title of a report: give --report FILE too, or leave it out.", USAGE)
     exponent = 1.0 if exponent is None else exponent
@@ -189,12 +249,19 @@ def fit(
         from frictax.report import found_json
 
         doing("Fitting")
-        arguments: dict[str, Any] = {"level": level, "loss": fitting.Huber() if robust else fitting.Squares()}
+        arguments: dict[str, Any] = {
+            "level": level,
+            "loss": fitting.Huber() if robust else fitting.Squares(),
+        }
         if each_direction:
-            arguments["f_neg"] = start(neg_law, data.negative(), exponent if neg_exponent is None else neg_exponent)
+            arguments["f_neg"] = start(
+                neg_law, data.negative(), exponent if neg_exponent is None else neg_exponent
+            )
         if offset:
             arguments["offset"] = 0.0
-        found = fitting.fit(start(law, data.positive() if each_direction else data, exponent), data, **arguments)
+        found = fitting.fit(
+            start(law, data.positive() if each_direction else data, exponent), data, **arguments
+        )
         if compare:
             doing("Comparing")
         made = compare_laws(data, each_direction, robust, offset) if compare else []
@@ -203,15 +270,26 @@ def fit(
         if report is not None:
             from frictax.report import write_sweep_report
 
-            write_sweep_report(found, report, made, title=title, command=command_line.get(), overwrite=overwrite)
+            write_sweep_report(
+                found, report, made, title=title, command=command_line.get(), overwrite=overwrite
+            )
         if json is not None and text is not None:
             write_json(json, text, overwrite)
     if not is_stdout(json):
         from frictax.report import comparison_table, found_table
 
-        show(found_table(found), *map(comparison_table, made), *([found.to_modelica()] if modelica else []), *_written(report, json))
+        show(
+            found_table(found),
+            *map(comparison_table, made),
+            *([found.to_modelica()] if modelica else []),
+            *_written(report, json),
+        )
     if not found.converged:
-        end("The fit did not converge: its numbers are not the answer. Try another law, or look at the data.", DATA_FAILED)
+        end(
+            "The fit did not converge: its numbers are not the answer. Try another law, or look at"
+            " the data.",
+            DATA_FAILED,
+        )
 
 
 @app.command()
@@ -235,10 +313,12 @@ def compare(
     json: Json = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Fit Coulomb, Stribeck (exponents 1 and 2) and table laws to a sweep and say which one it asks for.
+    """Fit Coulomb, Stribeck (exponents 1 and 2) and table laws to a sweep and say which one it asks
+    for.
 
-    By the small-sample AIC among laws whose terms are all identifiable, with BIC and the leave-one-out error beside it. Measured
-    machines are rarely symmetric: compare `--each-direction`, or one `--direction`.
+    By the small-sample AIC among laws whose terms are all identifiable, with BIC and the
+    leave-one-out error beside it. Measured machines are rarely symmetric: compare
+    `--each-direction`, or one `--direction`.
     """
     given = dict(locals())  # all options by name, as typer has converted them
     with plain_errors(), progress() as doing:

@@ -8,7 +8,10 @@ import typer
 
 from frictax.cli.working import plain_errors
 
-app = typer.Typer(help="Public records of measured machines: what there is, and how to get it.", no_args_is_help=True)
+app = typer.Typer(
+    help="Public records of measured machines: what there is, and how to get it.",
+    no_args_is_help=True,
+)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A name of `frictax data list`.")]
 
 
@@ -25,7 +28,10 @@ def list_() -> None:
                 where = f"not here: frictax data fetch {name}"
             except ValueError:
                 where = f"damaged: frictax data fetch {name}"
-            typer.echo(f"{name}  {record.bytes / 1e6:.1f} MB, {len(record.files)} files, licence: {record.licence}")
+            typer.echo(
+                f"{name}  {record.bytes / 1e6:.1f} MB, {len(record.files)} files, licence:"
+                f" {record.licence}"
+            )
             for line in (record.title, record.citation, record.home, where):
                 typer.echo(f"    {line}")
 
@@ -33,7 +39,12 @@ def list_() -> None:
 @app.command()
 def fetch(
     name: Name,
-    to: Annotated[Path | None, typer.Option("--to", metavar="FOLDER", help="Where to keep it; this user's cache unless given.")] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to", metavar="FOLDER", help="Where to keep it; this user's cache unless given."
+        ),
+    ] = None,
 ) -> None:
     """Get a record from its home, and print its folder."""
     from frictax import data
@@ -45,9 +56,13 @@ def fetch(
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-        with Progress(TextColumn(name), BarColumn(), DownloadColumn(), console=Console(stderr=True)) as progress:
+        with Progress(
+            TextColumn(name), BarColumn(), DownloadColumn(), console=Console(stderr=True)
+        ) as progress:
             task = progress.add_task(name, total=None)
-            folder = data.fetch(name, to, lambda done, whole: progress.update(task, completed=done, total=whole))
+            folder = data.fetch(
+                name, to, lambda done, whole: progress.update(task, completed=done, total=whole)
+            )
         typer.echo(str(folder))
 
 

@@ -1,4 +1,6 @@
-"""`frictax identify`: a problem file in, a report on the table; `frictax table`: all of them at a glance."""
+"""`frictax identify`: a problem file in, a report on the table; `frictax table`: all of them at a
+glance.
+"""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -6,29 +8,67 @@ from typing import Annotated, Any
 import typer
 
 from frictax.cli.options import FIT, OUT, Overwrite, option
-from frictax.cli.working import DATA_FAILED, INTERRUPTED, command_line, end, plain_errors, progress, show
+from frictax.cli.working import (
+    DATA_FAILED,
+    INTERRUPTED,
+    command_line,
+    end,
+    plain_errors,
+    progress,
+    show,
+)
 
 
 def identify(
-    problem: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with a problem.toml, or such a file.")],
+    problem: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A folder with a problem.toml, or such a file.")
+    ],
     out: Annotated[
-        Path | None, option(OUT, "--out", metavar="FOLDER", help="Where results go; the problem's own folder unless given.")
+        Path | None,
+        option(
+            OUT,
+            "--out",
+            metavar="FOLDER",
+            help="Where results go; the problem's own folder unless given.",
+        ),
     ] = None,
     overwrite: Overwrite = False,
     allow_code: Annotated[
-        bool, option(FIT, "--allow-code", help="Let the problem call functions of Python files beside it. Read them first.")
+        bool,
+        option(
+            FIT,
+            "--allow-code",
+            help="Let the problem call functions of Python files beside it. Read them first.",
+        ),
     ] = False,
     check: Annotated[
-        bool, option(FIT, "--check", help="Read the problem and its data, say what would be done and what they can tell, and stop.")
+        bool,
+        option(
+            FIT,
+            "--check",
+            help=(
+                "Read the problem and its data, say what would be done and what they can tell, and"
+                " stop."
+            ),
+        ),
     ] = False,
 ) -> None:
-    """Identify the machine that a problem file describes: fit, errors, structures, residuals, validation, report.
+    """Identify the machine that a problem file describes: fit, errors, structures, residuals,
+    validation, report.
 
     Writes `result.json`, `parameters.toml` and `report.html`, all of them or none.
     """
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
-        from frictax.problems import check as check_problem, check_results, claimed, identify as run, read, result_texts, write_results
+        from frictax.problems import (
+            check as check_problem,
+            check_results,
+            claimed,
+            identify as run,
+            read,
+            result_texts,
+            write_results,
+        )
 
         if check:
             asked = read(problem, allow_code=allow_code)
@@ -41,20 +81,30 @@ def identify(
                 try:
                     made = run(problem, allow_code=allow_code, tell=doing)
                     doing("Writing")
-                    write_results(result_texts(made, command_line.get()), targets, overwrite=overwrite)
+                    write_results(
+                        result_texts(made, command_line.get()), targets, overwrite=overwrite
+                    )
                 except KeyboardInterrupt:
                     end("Interrupted: nothing was written.", INTERRUPTED)
             said = [*_said(made), "\n".join(f"Written: {path}" for path in targets.values())]
     show(*said)
     if not check and not made.found.converged:
-        end("The fit did not converge: its numbers are not the answer. See the report.", DATA_FAILED)
+        end(
+            "The fit did not converge: its numbers are not the answer. See the report.", DATA_FAILED
+        )
 
 
 def table(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder above those of the machines.")] = Path("identification"),
-    write: Annotated[bool, option(OUT, "--write", help="Put the table into FOLDER/README.md, between its marks.")] = False,
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="The folder above those of the machines.")
+    ] = Path("identification"),
+    write: Annotated[
+        bool, option(OUT, "--write", help="Put the table into FOLDER/README.md, between its marks.")
+    ] = False,
 ) -> None:
-    """The table of all identified machines: law, parameters with intervals, what is left, validation; from their result.json."""
+    """The table of all identified machines: law, parameters with intervals, what is left,
+    validation; from their result.json.
+    """
     from frictax.problems import overview, write_overview
 
     with plain_errors(options=False):
@@ -71,8 +121,17 @@ def _outline(problem: Any) -> list[str]:
 
     content = problem.content
     if isinstance(problem.data, fx.Sweep):
-        return [f"{content.title}\n{problem.data.n} rows of a sweep, {content.law.f_pos if content.law else 'laws compared'}"]
-    lines = [content.title, *(f"{'fit' if label in problem.fitted else 'not fitted'}  {r!r}" for label, r in problem.data.items())]
+        return [
+            f"{content.title}\n{problem.data.n} rows of a sweep,"
+            f" {content.law.f_pos if content.law else 'laws compared'}"
+        ]
+    lines = [
+        content.title,
+        *(
+            f"{'fit' if label in problem.fitted else 'not fitted'}  {r!r}"
+            for label, r in problem.data.items()
+        ),
+    ]
     lines += [f"! {warning}" for warning in record_warnings(problem.data)]
     lines.append(f"free: {', '.join(content.fit.free or ['all that can be'])}")
     if problem.structures:
@@ -88,7 +147,11 @@ def _outlook(problem: Any) -> str:
         from frictax.problems.identification import asked_law
 
         return str(fx.outlook(asked_law(problem), problem.data))
-    settings = {k: v for k, v in problem.settings().items() if k in ("free", "own", "priors", "instruments", "objective")}
+    settings = {
+        k: v
+        for k, v in problem.settings().items()
+        if k in ("free", "own", "priors", "instruments", "objective")
+    }
     try:
         return str(fx.outlook(problem.machine, problem.fitted, **settings))
     except ValueError as why:
@@ -113,6 +176,11 @@ def _said(made: Any) -> list[Any]:
 
 
 def _plain_score(score: Any) -> str:
-    numbers = ", ".join(f"rms of {name} {value:.4g} {score.units[name]}" for name, value in score.rms.items())
+    numbers = ", ".join(
+        f"rms of {name} {value:.4g} {score.units[name]}" for name, value in score.rms.items()
+    )
     length = getattr(score.objective, "length", None)
-    return f"{score.label}: {f'windows of {length:g} s' if length else type(score.objective).__name__}, {numbers}"
+    return (
+        f"{score.label}:"
+        f" {f'windows of {length:g} s' if length else type(score.objective).__name__}, {numbers}"
+    )

@@ -40,26 +40,125 @@ DATA, FIT, OUT = "What was measured", "What is fitted", "What comes out"
 
 
 def option(panel: str, *names: str, help: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=more.pop("show_default", False), **more)
+    return typer.Option(
+        *names,
+        help=help,
+        rich_help_panel=panel,
+        show_default=more.pop("show_default", False),
+        **more,
+    )
 
 
-File = Annotated[Path, typer.Argument(metavar="SWEEP.csv", help="A text file: a line of column names, then one row for each steady speed.")]
-Velocity = Annotated[str, option(DATA, "--velocity", metavar="COLUMN", help="The column of the speed.", show_default=True)]
-Force = Annotated[str, option(DATA, "--force", metavar="COLUMN", help="The column of the force or torque.", show_default=True)]
-VelocityUnit = Annotated[str, option(DATA, metavar="UNIT", help="rad/s, rpm, deg/s, m/s, mm/s, ...", show_default=True)]
-ForceUnit = Annotated[str, option(DATA, metavar="UNIT", help="N.m, mN.m, N, kN, ...", show_default=True)]
-Where = Annotated[list[str] | None, option(DATA, "--where", metavar="COLUMN=VALUE", help="Only rows with this value. May be repeated.")]
-Way = Annotated[Direction, option(DATA, "--direction", help="Only rows of this direction.", show_default=True)]
-Sign = Annotated[int, option(DATA, "--sign", metavar="1|-1", help="-1 for a force recorded as acting on the body.", show_default=True)]
-Sigma = Annotated[str | None, option(DATA, "--sigma", metavar="COLUMN", help="Relative accuracy of each row, in the unit of the force.")]
-SigmaKnown = Annotated[bool, option(DATA, "--sigma-known", help="Take --sigma as known standard deviations; do not estimate the noise.")]
-Breakaway = Annotated[
-    str | None, option(DATA, "--breakaway", metavar="COLUMN", help="1 where the force is the one at which motion began, else 0.")
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SWEEP.csv",
+        help="A text file: a line of column names, then one row for each steady speed.",
+    ),
 ]
-Delimiter = Annotated[str, option(DATA, "--delimiter", metavar="TEXT", help="What separates the cells; \\t for a tab.", show_default=True)]
-Decimal = Annotated[str, option(DATA, "--decimal", metavar="TEXT", help="The decimal sign.", show_default=True)]
-EachDirection = Annotated[bool, option(FIT, "--each-direction", help="Each direction has a law of its own; else one law is mirrored.")]
-Offset = Annotated[bool, option(FIT, "--offset", help="Fit a constant force too, such as a payload's weight.")]
-Robust = Annotated[bool, option(FIT, "--robust", "--huber", help="Huber's loss: outliers pull less.")]
-Json = Annotated[Path | None, option(OUT, "--json", metavar="FILE", help="Results as JSON, in SI units; - for the standard output.")]
-Overwrite = Annotated[bool, option(OUT, "--overwrite", "-f", help="Replace files that are already there.")]
+Velocity = Annotated[
+    str,
+    option(
+        DATA, "--velocity", metavar="COLUMN", help="The column of the speed.", show_default=True
+    ),
+]
+Force = Annotated[
+    str,
+    option(
+        DATA,
+        "--force",
+        metavar="COLUMN",
+        help="The column of the force or torque.",
+        show_default=True,
+    ),
+]
+VelocityUnit = Annotated[
+    str, option(DATA, metavar="UNIT", help="rad/s, rpm, deg/s, m/s, mm/s, ...", show_default=True)
+]
+ForceUnit = Annotated[
+    str, option(DATA, metavar="UNIT", help="N.m, mN.m, N, kN, ...", show_default=True)
+]
+Where = Annotated[
+    list[str] | None,
+    option(
+        DATA, "--where", metavar="COLUMN=VALUE", help="Only rows with this value. May be repeated."
+    ),
+]
+Way = Annotated[
+    Direction, option(DATA, "--direction", help="Only rows of this direction.", show_default=True)
+]
+Sign = Annotated[
+    int,
+    option(
+        DATA,
+        "--sign",
+        metavar="1|-1",
+        help="-1 for a force recorded as acting on the body.",
+        show_default=True,
+    ),
+]
+Sigma = Annotated[
+    str | None,
+    option(
+        DATA,
+        "--sigma",
+        metavar="COLUMN",
+        help="Relative accuracy of each row, in the unit of the force.",
+    ),
+]
+SigmaKnown = Annotated[
+    bool,
+    option(
+        DATA,
+        "--sigma-known",
+        help="Take --sigma as known standard deviations; do not estimate the noise.",
+    ),
+]
+Breakaway = Annotated[
+    str | None,
+    option(
+        DATA,
+        "--breakaway",
+        metavar="COLUMN",
+        help="1 where the force is the one at which motion began, else 0.",
+    ),
+]
+Delimiter = Annotated[
+    str,
+    option(
+        DATA,
+        "--delimiter",
+        metavar="TEXT",
+        help="What separates the cells; \\t for a tab.",
+        show_default=True,
+    ),
+]
+Decimal = Annotated[
+    str, option(DATA, "--decimal", metavar="TEXT", help="The decimal sign.", show_default=True)
+]
+EachDirection = Annotated[
+    bool,
+    option(
+        FIT,
+        "--each-direction",
+        help="Each direction has a law of its own; else one law is mirrored.",
+    ),
+]
+Offset = Annotated[
+    bool, option(FIT, "--offset", help="Fit a constant force too, such as a payload's weight.")
+]
+Robust = Annotated[
+    bool, option(FIT, "--robust", "--huber", help="Huber's loss: outliers pull less.")
+]
+Json = Annotated[
+    Path | None,
+    option(
+        OUT,
+        "--json",
+        metavar="FILE",
+        help="Results as JSON, in SI units; - for the standard output.",
+    ),
+]
+Overwrite = Annotated[
+    bool, option(OUT, "--overwrite", "-f", help="Replace files that are already there.")
+]

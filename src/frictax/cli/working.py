@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 # As the user typed it, for the report; None where the commands are called from a program.
 command_line: ContextVar[str | None] = ContextVar("command_line", default=None)
 
-DATA_FAILED, USAGE, INTERRUPTED = 1, 2, 130  # exit codes; 130 is the shells' for a keyboard interrupt
+# exit codes; 130 is the shells' for a keyboard interrupt
+DATA_FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 
 def end(sentence: str, code: int) -> NoReturn:
@@ -31,7 +32,9 @@ def end(sentence: str, code: int) -> NoReturn:
 
 @contextlib.contextmanager
 def plain_errors(options: bool = True) -> Iterator[None]:
-    """A user's mistake ends in one sentence, and no traceback; `options`: whether the library's arguments are the command's options."""
+    """A user's mistake ends in one sentence, and no traceback; `options`: whether the library's
+    arguments are the command's options.
+    """
     try:
         yield
     except BrokenPipeError:
@@ -48,7 +51,18 @@ def _sentence(error: Exception) -> str:
     return str(error.args[0]) if error.args else type(error).__name__
 
 
-_OPTIONS = ("velocity_unit", "force_unit", "breakaway", "sign", "delimiter", "decimal", "direction", "sigma_known", "sigma", "offset")
+_OPTIONS = (
+    "velocity_unit",
+    "force_unit",
+    "breakaway",
+    "sign",
+    "delimiter",
+    "decimal",
+    "direction",
+    "sigma_known",
+    "sigma",
+    "offset",
+)
 
 
 def as_option_names(sentence: str) -> str:
@@ -62,13 +76,17 @@ def as_option_names(sentence: str) -> str:
     for name in _OPTIONS:
         option = "--" + name.replace("_", "-")
         sentence = re.sub(rf"`{name}`", option, sentence)
-        sentence = re.sub(rf"\b{name}=(\"[^\"]*\"|'[^']*'|<[^>]*>|-?\w+)", rf"{option} \1", sentence)
+        sentence = re.sub(
+            rf"\b{name}=(\"[^\"]*\"|'[^']*'|<[^>]*>|-?\w+)", rf"{option} \1", sentence
+        )
     return sentence
 
 
 @contextlib.contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """A spinner with a word on what is being done, on the error stream, where that is a terminal."""
+    """A spinner with a word on what is being done, on the error stream, where that is a
+    terminal.
+    """
     if not sys.stderr.isatty():
         yield lambda word: None
         return
@@ -79,7 +97,9 @@ def progress() -> Iterator[Callable[[str], None]]:
 
 
 def keep_compiled() -> None:
-    """Keep what is compiled in this user's cache folder, or where JAX_COMPILATION_CACHE_DIR says, so that the next run begins at once."""
+    """Keep what is compiled in this user's cache folder, or where JAX_COMPILATION_CACHE_DIR says,
+    so that the next run begins at once.
+    """
     import jax
     import platformdirs
 
@@ -96,31 +116,63 @@ def check_usage(options: Mapping[str, Any], *, each_direction: bool) -> None:
     """Options that contradict each other are a wrong command line: exit code 2."""
     if each_direction and options["direction"] is not Direction.BOTH:
         way = options["direction"].value
-        end(f"A law for each direction needs both, got --direction {way}. Leave out one of the two.", USAGE)
+        end(
+            f"A law for each direction needs both, got --direction {way}. Leave out one of the"
+            " two.",
+            USAGE,
+        )
     if options["sigma_known"] and options["sigma"] is None:
-        end("--sigma-known says that --sigma is exact: name its column with --sigma COLUMN, or leave it out.", USAGE)
+        end(
+            "--sigma-known says that --sigma is exact: name its column with --sigma COLUMN, or"
+            " leave it out.",
+            USAGE,
+        )
     if options["sign"] not in (1, -1):
-        end(f"--sign must be 1 or -1, got {options['sign']}. It multiplies the force; units are declared by name.", USAGE)
+        end(
+            f"--sign must be 1 or -1, got {options['sign']}. It multiplies the force; units are"
+            " declared by name.",
+            USAGE,
+        )
     for name, known in (("delimiter", None), ("decimal", (".", ","))):
         text = options[name]
         if len(text.replace("\\t", "\t")) != 1 or (known and text not in known):
-            end(f"--{name} must be {'one character' if known is None else 'a point or a comma'}, got {text!r}.", USAGE)
+            end(
+                f"--{name} must be {'one character' if known is None else 'a point or a comma'},"
+                f" got {text!r}.",
+                USAGE,
+            )
     if options["delimiter"] == options["decimal"]:
-        end(f"--delimiter and --decimal are both {options['decimal']!r}. Name the sign between the cells: --delimiter ';', say.", USAGE)
+        end(
+            f"--delimiter and --decimal are both {options['decimal']!r}. Name the sign between the"
+            " cells: --delimiter ';', say.",
+            USAGE,
+        )
 
 
 def check_files(options: Mapping[str, Any]) -> None:
-    """What would be written can be written, and nothing is lost by it: before the work, not after."""
+    """What would be written can be written, and nothing is lost by it: before the work,
+    not after.
+    """
     sweep, overwrite = options["sweep"], options["overwrite"]
-    outputs = {name: Path(options[name]) for name in ("report", "json") if options.get(name) is not None and not is_stdout(options[name])}
+    outputs = {
+        name: Path(options[name])
+        for name in ("report", "json")
+        if options.get(name) is not None and not is_stdout(options[name])
+    }
     for name, path in outputs.items():
         if path.exists() and sweep.exists() and path.samefile(sweep):
-            end(f"--{name} {path} is the sweep itself, which is never overwritten. Name another file.", USAGE)
+            end(
+                f"--{name} {path} is the sweep itself, which is never overwritten. Name another"
+                " file.",
+                USAGE,
+            )
     if len({path.resolve() for path in outputs.values()}) < len(outputs):
         end(f"--report and --json both name {outputs['json']}. Give each a file of its own.", USAGE)
     for name, path in outputs.items():
         if path.is_file() and not overwrite:
-            raise FileExistsError(f"{path} exists. Give --overwrite to replace it, or name another file for --{name}.")
+            raise FileExistsError(
+                f"{path} exists. Give --overwrite to replace it, or name another file for --{name}."
+            )
         if name == "report":
             from frictax.report import check_report
 
@@ -139,7 +191,17 @@ def read(options: Mapping[str, Any]) -> "Sweep":
     where = _conditions(options["where"] or [])
     rows = ", ".join(f"{column} = {value}" for column, value in where.items())
     name = f"{path.stem} ({rows})" if rows else path.stem
-    same = ("velocity", "force", "sigma", "breakaway", "sign", "velocity_unit", "force_unit", "sigma_known", "decimal")
+    same = (
+        "velocity",
+        "force",
+        "sigma",
+        "breakaway",
+        "sign",
+        "velocity_unit",
+        "force_unit",
+        "sigma_known",
+        "decimal",
+    )
     return Sweep.from_csv(
         path,
         **{option: options[option] for option in same},
@@ -158,7 +220,11 @@ def _conditions(texts: list[str]) -> dict[str, str]:
         if not equals or not column.strip():
             end(f"--where must be COLUMN=VALUE, got {text!r}. Write --where drive=1, say.", USAGE)
         if column.strip() in where:
-            end(f"--where names column {column.strip()!r} twice. A row has one value there: ask for one.", USAGE)
+            end(
+                f"--where names column {column.strip()!r} twice. A row has one value there: ask for"
+                " one.",
+                USAGE,
+            )
         where[column.strip()] = value.strip()
     return where
 
@@ -172,14 +238,19 @@ def start(law: Law, sweep: "Sweep", exponent: float) -> Any:
     return starting_law(kind, sweep, exponent=exponent)
 
 
-def compare_laws(sweep: "Sweep", each_direction: bool, robust: bool, offset: bool) -> "list[Comparison]":
+def compare_laws(
+    sweep: "Sweep", each_direction: bool, robust: bool, offset: bool
+) -> "list[Comparison]":
     """One comparison, or one for each direction."""
     from frictax.analysis import compare
     from frictax.fitting import Huber, Squares
 
     loss = Huber() if robust else Squares()
     start = 0.0 if offset else None
-    return [compare(part, loss=loss, offset=start) for part in ((sweep.positive(), sweep.negative()) if each_direction else (sweep,))]
+    return [
+        compare(part, loss=loss, offset=start)
+        for part in ((sweep.positive(), sweep.negative()) if each_direction else (sweep,))
+    ]
 
 
 def is_stdout(path: Path | None) -> bool:
@@ -197,7 +268,9 @@ def write_json(path: Path, text: str, overwrite: bool) -> None:
 
 
 def show(*parts: Any) -> None:
-    """Tables and text on the standard output, an empty line between; wide where no terminal sets a width."""
+    """Tables and text on the standard output, an empty line between; wide where no terminal sets a
+    width.
+    """
     from rich.console import Console
     from rich.text import Text
 
@@ -207,4 +280,6 @@ def show(*parts: Any) -> None:
         if i:
             console.print()
         # text that is to be copied, and paths, are not broken at the terminal's edge
-        console.print(Text(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str))
+        console.print(
+            Text(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str)
+        )

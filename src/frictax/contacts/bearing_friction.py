@@ -13,7 +13,8 @@ from frictax.parameters import AtLeast, Scalar, check, parameter
 class BearingFriction(AbstractContact):
     """Friction between a turning body and its support, such as a shaft in its bearings.
 
-    Sliding: tau = tau_pos(w) forward, tau = -tau_neg(-w) backward. Stuck: tau is what holds the body, up to tau0_max = peak*tau_pos(0).
+    Sliding: tau = tau_pos(w) forward, tau = -tau_neg(-w) backward. Stuck: tau is what holds the
+    body, up to tau0_max = peak*tau_pos(0).
 
     **Arguments:**
 
@@ -21,14 +22,18 @@ class BearingFriction(AbstractContact):
     - `tau_pos`: law or M x 2 table of torque [N.m] over speed w >= 0 [rad/s]; default [[0, 1]].
     - `peak` >= 1: breakaway over sliding friction at rest.
     - `tau_neg`: the law of motion backward, also over speed >= 0; default `tau_pos`.
-    - `support`: name of the `Fixed` or of the body that `phi` is measured from and that bears the torque; default: grounded at 0.
+    - `support`: name of the `Fixed` or of the body that `phi` is measured from and that bears the
+      torque; default: grounded at 0.
 
     **Raises:** `ValueError` for a value outside its domain.
 
     **Source:** Modelica Standard Library 4.1.0.
 
     >>> import frictax as fx, jax.numpy as jnp
-    >>> shaft = fx.Mechanism(rotor=fx.Inertia(J=1.0, w=2.0), bearing=fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=4.0)))
+    >>> shaft = fx.Mechanism(
+    ...     rotor=fx.Inertia(J=1.0, w=2.0),
+    ...     bearing=fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=4.0)),
+    ... )
     >>> run = fx.simulate(shaft, ts=jnp.array([0.0, 1.0]))
     >>> round(float(run["rotor"].phi[-1]), 9), bool(run["bearing"].locked[-1])
     (0.5, True)

@@ -13,14 +13,15 @@ from frictax.signals import Drive, as_signal
 class Clutch(AbstractPressed):
     """Friction between two turning bodies, pressed together by a force over time.
 
-    With w_rel = w_b - w_a and fn = fn_max*f_normalized(t); sliding: tau = cgeo*mu_pos(w_rel)*fn, mirrored for w_rel < 0; stuck up to
-    tau0_max = peak*cgeo*mu_pos(0)*fn; free while fn <= 0. The torque tau slows b and drives a.
+    With w_rel = w_b - w_a and fn = fn_max*f_normalized(t); sliding: tau = cgeo*mu_pos(w_rel)*fn,
+    mirrored for w_rel < 0; stuck up to tau0_max = peak*cgeo*mu_pos(0)*fn; free while fn <= 0. The
+    torque tau slows b and drives a.
 
     **Arguments:**
 
     - `a`, `b`: names of the two bodies; one may be a `Fixed`.
-    - `mu_pos`: law or M x 2 table of the friction coefficient [1] over speed w >= 0 [rad/s]; default [[0, 0.5]]. Typical are 0.1 to 0.3 of
-      dry linings on metal, 0.05 to 0.15 of wet ones.
+    - `mu_pos`: law or M x 2 table of the friction coefficient [1] over speed w >= 0 [rad/s];
+      default [[0, 0.5]]. Typical are 0.1 to 0.3 of dry linings on metal, 0.05 to 0.15 of wet ones.
     - `peak` >= 1: breakaway over sliding friction at rest.
     - `cgeo` >= 0 [m]: geometry constant, see `clutch_geometry`.
     - `fn_max` >= 0 [N]: normal force at f_normalized = 1.
@@ -35,10 +36,16 @@ class Clutch(AbstractPressed):
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> train = fx.Mechanism(
-    ...     a=fx.Inertia(J=1.0, w=10.0), b=fx.Inertia(J=1.0), clutch=fx.Clutch("a", "b", mu_pos=[[0, 0.5]], fn_max=20.0),
+    ...     a=fx.Inertia(J=1.0, w=10.0),
+    ...     b=fx.Inertia(J=1.0),
+    ...     clutch=fx.Clutch("a", "b", mu_pos=[[0, 0.5]], fn_max=20.0),
     ... )
     >>> run = fx.simulate(train, ts=jnp.array([0.0, 1.0]))
-    >>> round(float(run.events.time[0]), 9), round(float(run["b"].w[-1]), 9), bool(run["clutch"].locked[-1])
+    >>> (
+    ...     round(float(run.events.time[0]), 9),
+    ...     round(float(run["b"].w[-1]), 9),
+    ...     bool(run["clutch"].locked[-1]),
+    ... )
     (0.5, 5.0, True)
     """
 
@@ -57,9 +64,11 @@ class Clutch(AbstractPressed):
 
 
 def clutch_geometry(N: int, r0: Any, ri: Any) -> Any:
-    """The geometry constant cgeo = N*(r0 + ri)/2 [m] of a clutch or brake with N friction faces between the radii ri and r0 [m].
+    """The geometry constant cgeo = N*(r0 + ri)/2 [m] of a clutch or brake with N friction faces
+    between the radii ri and r0 [m].
 
-    A plate that is pressed on both sides has two faces. Right for even wear; small rings differ little from even pressure.
+    A plate that is pressed on both sides has two faces. Right for even wear; small rings differ
+    little from even pressure.
 
     **Source:** Modelica.Mechanics.Rotational.Components.Clutch.
 

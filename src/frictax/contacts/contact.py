@@ -16,13 +16,15 @@ from frictax.signals import check_signal
 class AbstractContact(eqx.Module):
     """Dry friction between two bodies, or a body and the housing.
 
-    With s [m] and v [m/s] of the first relative to the second, sliding in direction m (+1 or -1) is opposed by
-    f = m * law(m*v) * scale, and a stuck contact holds up to peak * law(0) * scale.
+    With s [m] and v [m/s] of the first relative to the second, sliding in direction m (+1 or -1) is
+    opposed by f = m * law(m*v) * scale, and a stuck contact holds up to peak * law(0) * scale.
     """
 
     @abc.abstractmethod
     def between(self) -> tuple[str, str | None]:
-        """The names of the body whose motion it is and of that which the motion is relative to; None: the housing."""
+        """The names of the body whose motion it is and of that which the motion is relative to;
+        None: the housing.
+        """
 
     @abc.abstractmethod
     def law(self, direction: int) -> AbstractLaw:
@@ -33,7 +35,9 @@ class AbstractContact(eqx.Module):
         """Breakaway over sliding friction at rest, f0_max/f0 >= 1."""
 
     def normal(self, f_normalized: Float[Array, ""]) -> Float[Array, ""] | None:
-        """Normal force [N] when the contact's signal has the value `f_normalized`; None when it is always pressed on."""
+        """Normal force [N] when the contact's signal has the value `f_normalized`; None when it is
+        always pressed on.
+        """
         del f_normalized
         return None
 
@@ -43,7 +47,9 @@ class AbstractContact(eqx.Module):
         return 1.0
 
     def holds(self, direction: int, scale: Any) -> Float[Array, ""]:
-        """The force that breaks the contact away in `direction`, >= 0 [N]; inf where it never does."""
+        """The force that breaks the contact away in `direction`, >= 0 [N]; inf where it
+        never does.
+        """
         return self.breakaway() * f0(self, direction, scale)
 
     @property
@@ -53,30 +59,46 @@ class AbstractContact(eqx.Module):
 
     @property
     def depends_on_torque(self) -> bool:
-        """Whether its friction is the greater of two straight lines in the torque that its first body hands on, as in a `LossyGear`."""
+        """Whether its friction is the greater of two straight lines in the torque that its first
+        body hands on, as in a `LossyGear`.
+        """
         return False
 
     def stops(self) -> tuple[Float[Array, ""], Float[Array, ""]] | None:
-        """The lowest and highest position [m] of the body's centre, where hard stops stand; None without stops."""
+        """The lowest and highest position [m] of the body's centre, where hard stops stand; None
+        without stops.
+        """
         return None
 
 
 def check_laws(contact: AbstractContact, name: str) -> None:
-    """Raise `ValueError` where something else stands in place of the law called `name`, or in that of backward motion."""
+    """Raise `ValueError` where something else stands in place of the law called `name`, or in that
+    of backward motion.
+    """
     for direction, which in ((1, name), (-1, name.replace("_pos", "_neg"))):
-        law = type(contact).law(contact, direction)  # of the class: a method bound to a module is itself a new module
+        # of the class: a method bound to a module is itself a new module
+        law = type(contact).law(contact, direction)
         if not isinstance(law, AbstractLaw):
             raise ValueError(
-                f"`{type(contact).__name__}.{which}` must be a law such as `Coulomb(F_Coulomb=5.0)` or an M x 2 table, got {law!r}. "
-                f"Leave it out for the default."
+                f"`{type(contact).__name__}.{which}` must be a law such as `Coulomb(F_Coulomb=5.0)`"
+                f" or an M x 2 table, got {law!r}. Leave it out for the default."
             )
 
 
-def law_value(contact: AbstractContact, direction: Int[Array, ""], v: Float[Array, ""], piece: Int[Array, ""] | None) -> Float[Array, ""]:
+def law_value(
+    contact: AbstractContact,
+    direction: Int[Array, ""],
+    v: Float[Array, ""],
+    piece: Int[Array, ""] | None,
+) -> Float[Array, ""]:
     """The law of `direction` (1, -1, or 0 for neither) at speed v >= 0, on its piece `piece`."""
     forward, backward = contact.law(1), contact.law(-1)
     value = _evaluate(forward, v, piece)
-    return value if backward is forward else jnp.where(direction < 0, _evaluate(backward, v, piece), value)
+    return (
+        value
+        if backward is forward
+        else jnp.where(direction < 0, _evaluate(backward, v, piece), value)
+    )
 
 
 def _evaluate(law: AbstractLaw, v: Any, piece: Any) -> Any:
@@ -84,7 +106,9 @@ def _evaluate(law: AbstractLaw, v: Any, piece: Any) -> Any:
 
 
 class AbstractPressed(AbstractContact):
-    """A contact that a normal force over time presses on: fn = fn_max*f_normalized(t), free while fn <= 0."""
+    """A contact that a normal force over time presses on: fn = fn_max*f_normalized(t), free while
+    fn <= 0.
+    """
 
     # Fields of the classes made of this one: mu_pos, peak, cgeo, fn_max, f_normalized, mu_neg.
 
@@ -129,8 +153,12 @@ def piece_at(contact: AbstractContact, direction: Int[Array, ""], speed: Any) ->
     return jnp.sum(_edges(contact, direction)[1:-1] <= speed, dtype=jnp.int32)
 
 
-def ends(contact: AbstractContact, direction: Int[Array, ""], piece: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """The speeds at which a piece of the law of `direction` begins and ends, which may be infinite."""
+def ends(
+    contact: AbstractContact, direction: Int[Array, ""], piece: Int[Array, ""]
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The speeds at which a piece of the law of `direction` begins and ends, which may
+    be infinite.
+    """
     speeds = _edges(contact, direction)
     return entry(speeds, piece), entry(speeds, piece + 1)
 
@@ -139,5 +167,10 @@ def _edges(contact: AbstractContact, direction: Int[Array, ""]) -> Float[Array, 
     """-inf, the breaks of the law of `direction`, inf (more inf where the other law has more)."""
     laws = [contact.law(1), contact.law(-1)]
     most = max(law.breaks.shape[0] for law in laws)
-    rows = [jnp.concatenate([jnp.full(1, -jnp.inf), law.breaks, jnp.full(most - law.breaks.shape[0] + 1, jnp.inf)]) for law in laws]
+    rows = [
+        jnp.concatenate(
+            [jnp.full(1, -jnp.inf), law.breaks, jnp.full(most - law.breaks.shape[0] + 1, jnp.inf)]
+        )
+        for law in laws
+    ]
     return jnp.where(direction < 0, rows[1], rows[0])

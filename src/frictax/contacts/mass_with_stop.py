@@ -16,25 +16,30 @@ _F0_MAX = 1.001  # f0_max/f0, fixed in the Modelica element
 class MassWithStopAndFriction(AbstractContact):
     """A sliding mass with Stribeck friction between two hard stops.
 
-    m*dv/dt = sum of the flanges' forces - f; sliding: f = F_Coulomb + F_prop*v + F_Stribeck*exp(-fexp*v), mirrored for v < 0; stuck up
-    to f0_max = 1.001*(F_Coulomb + F_Stribeck). At a stop the velocity drops to 0 and its momentum is lost; `f` then carries the
+    m*dv/dt = sum of the flanges' forces - f; sliding: f = F_Coulomb + F_prop*v +
+    F_Stribeck*exp(-fexp*v), mirrored for v < 0; stuck up to f0_max = 1.001*(F_Coulomb +
+    F_Stribeck). At a stop the velocity drops to 0 and its momentum is lost; `f` then carries the
     stop's reaction as well.
 
     **Arguments:**
 
     - `m` > 0 [kg]; `L` >= 0 [m], length: flange_a at s - L/2, flange_b at s + L/2.
     - `smin`, `smax` [m]: where the ends of the mass meet the stops.
-    - `F_prop` >= 0 [N.s/m], `F_Coulomb` >= 0 [N], `F_Stribeck` >= 0 [N], `fexp` >= 0 [s/m]: see `Stribeck`. With no friction at all the
-      mass is free between the stops.
+    - `F_prop` >= 0 [N.s/m], `F_Coulomb` >= 0 [N], `F_Stribeck` >= 0 [N], `fexp` >= 0 [s/m]: see
+      `Stribeck`. With no friction at all the mass is free between the stops.
     - `s`, `v`: position of the centre [m] and velocity [m/s] at the start.
-    - `f_neg`: the law of motion backward, over speed >= 0, where it differs (Modelica's element has none).
+    - `f_neg`: the law of motion backward, over speed >= 0, where it differs (Modelica's element has
+      none).
 
-    **Raises:** `ValueError` for a value outside its domain, and for a start beyond a stop or moving into it.
+    **Raises:** `ValueError` for a value outside its domain, and for a start beyond a stop or moving
+    into it.
 
     **Source:** Modelica Standard Library 4.1.0.
 
     >>> import frictax as fx
-    >>> mass = fx.MassWithStopAndFriction(m=1.0, smin=-25, smax=25, F_prop=1.0, F_Coulomb=5.0, F_Stribeck=10.0, fexp=2.0)
+    >>> mass = fx.MassWithStopAndFriction(
+    ...     m=1.0, smin=-25, smax=25, F_prop=1.0, F_Coulomb=5.0, F_Stribeck=10.0, fexp=2.0
+    ... )
     >>> float(mass.law(1).f0)
     15.0
     """
@@ -56,7 +61,9 @@ class MassWithStopAndFriction(AbstractContact):
         check(self)
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for a law that is none, for a start beyond a stop or moving into it."""
+        """Raise `ValueError` for a law that is none, for a start beyond a stop or moving
+        into it.
+        """
         if self.f_neg is not None:
             check_laws(self, "f_pos")
         low, high = self.stops()
@@ -64,8 +71,9 @@ class MassWithStopAndFriction(AbstractContact):
             return
         if low > high:
             raise ValueError(
-                f"`MassWithStopAndFriction.smin` = {float(self.smin):g} m and `smax` = {float(self.smax):g} m must be at least "
-                f"L = {float(self.L):g} m apart. Move a stop or shorten the mass."
+                f"`MassWithStopAndFriction.smin` = {float(self.smin):g} m and `smax` ="
+                f" {float(self.smax):g} m must be at least L = {float(self.L):g} m apart. Move a"
+                " stop or shorten the mass."
             )
         for name, beyond, meets, sign, where in (
             ("smin + L/2", self.s < low, self.s == low, 1, low),
@@ -74,13 +82,13 @@ class MassWithStopAndFriction(AbstractContact):
             if beyond:
                 side = ">=" if sign > 0 else "<="
                 raise ValueError(
-                    f"`MassWithStopAndFriction.s` must be {side} {name} = {float(where):g} m, got {float(self.s):g} m. "
-                    "Start between the stops."
+                    f"`MassWithStopAndFriction.s` must be {side} {name} = {float(where):g} m, got"
+                    f" {float(self.s):g} m. Start between the stops."
                 )
             if meets and sign * self.v < 0:
                 raise ValueError(
-                    f"`MassWithStopAndFriction.v` = {float(self.v):g} m/s moves into the stop at {name} = {float(where):g} m. "
-                    "Start at rest there, or moving away from it."
+                    f"`MassWithStopAndFriction.v` = {float(self.v):g} m/s moves into the stop at"
+                    f" {name} = {float(where):g} m. Start at rest there, or moving away from it."
                 )
 
     def between(self) -> tuple[str, str | None]:
@@ -105,4 +113,6 @@ class MassWithStopAndFriction(AbstractContact):
 
 
 def _stribeck(mass: MassWithStopAndFriction) -> Stribeck:
-    return Stribeck(F_prop=mass.F_prop, F_Coulomb=mass.F_Coulomb, F_Stribeck=mass.F_Stribeck, fexp=mass.fexp)
+    return Stribeck(
+        F_prop=mass.F_prop, F_Coulomb=mass.F_Coulomb, F_Stribeck=mass.F_Stribeck, fexp=mass.fexp
+    )

@@ -11,17 +11,20 @@ from frictax.laws import Characteristic, Table, as_law
 from frictax.parameters import AtLeast, Scalar, parameter
 from frictax.signals import Drive, as_signal
 
-_PEAK = 1 + 1e-4  # the least breakaway over sliding friction, and the least breakaway over that at fn_max, in the Modelica element
+# the least breakaway over sliding friction, and the least breakaway over that at fn_max, in the
+# Modelica element
+_PEAK = 1 + 1e-4
 _LOW = 1e-4
 
 
 class OneWayClutch(AbstractPressed):
     """A clutch with a freewheel in parallel: b turns faster than a, never slower.
 
-    With w_rel = w_b - w_a and fn = fn_max*f_normalized(t): while w_rel > 0 the torque is tau = cgeo*mu_pos(w_rel)*fn, and 0 while fn <= 0.
-    At w_rel = 0 the two are stuck, whatever torque drives b backward, and leave forward above
-    tau0_max = max(peak, 1.0001)*cgeo*mu_pos(0)*fn, or 1e-4*cgeo*mu_pos(0)*fn_max where that is more, so that a released one leaves at
-    almost no torque. A start with w_rel < 0 locks at once.
+    With w_rel = w_b - w_a and fn = fn_max*f_normalized(t): while w_rel > 0 the torque is tau =
+    cgeo*mu_pos(w_rel)*fn, and 0 while fn <= 0. At w_rel = 0 the two are stuck, whatever torque
+    drives b backward, and leave forward above tau0_max = max(peak, 1.0001)*cgeo*mu_pos(0)*fn, or
+    1e-4*cgeo*mu_pos(0)*fn_max where that is more, so that a released one leaves at almost no
+    torque. A start with w_rel < 0 locks at once.
 
     **Arguments:** those of `Clutch`; there is no motion backward to have a law of its own.
 
@@ -33,7 +36,9 @@ class OneWayClutch(AbstractPressed):
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> hub = fx.Mechanism(
-    ...     crank=fx.Inertia(J=1.0), wheel=fx.Inertia(J=1.0), hub=fx.OneWayClutch("crank", "wheel", f_normalized=0.0),
+    ...     crank=fx.Inertia(J=1.0),
+    ...     wheel=fx.Inertia(J=1.0),
+    ...     hub=fx.OneWayClutch("crank", "wheel", f_normalized=0.0),
     ...     torque=fx.Torque("crank", fx.Step(height=-4.0, offset=2.0, startTime=1.0)),
     ... )
     >>> run = fx.simulate(hub, ts=jnp.array([0.0, 1.0, 2.0]))
@@ -63,7 +68,10 @@ class OneWayClutch(AbstractPressed):
     def holds(self, direction: int, scale: Any) -> Float[Array, ""]:
         if direction < 0:
             return jnp.full_like(self.peak, jnp.inf)
-        return jnp.maximum(jnp.maximum(self.peak, _PEAK) * f0(self, 1, scale), _LOW * f0(self, 1, self.cgeo * self.fn_max))
+        return jnp.maximum(
+            jnp.maximum(self.peak, _PEAK) * f0(self, 1, scale),
+            _LOW * f0(self, 1, self.cgeo * self.fn_max),
+        )
 
     @property
     def blocks_backward(self) -> bool:

@@ -12,24 +12,33 @@ from frictax.signals import AbstractSignal
 
 
 class MotionDependent(AbstractSignal):
-    """What presses a brake or a clutch on, over time, position and velocity of the contact: f_normalized = f(t, s, v).
+    """What presses a brake or a clutch on, over time, position and velocity of the contact:
+    f_normalized = f(t, s, v).
 
-    s [m or rad] and v [m/s or rad/s] are those of the contact, relative where it has a support or lies between two bodies. So a guide
-    under a load that moves, a cam, or a belt brake that tightens itself. It is free while fn <= 0; with ``either_side=True``, as in a guide
-    that is pressed on one side or the other, |f| presses it on, and the kink at 0 is an event like any other.
+    s [m or rad] and v [m/s or rad/s] are those of the contact, relative where it has a support or
+    lies between two bodies. So a guide under a load that moves, a cam, or a belt brake that
+    tightens itself. It is free while fn <= 0; with ``either_side=True``, as in a guide that is
+    pressed on one side or the other, |f| presses it on, and the kink at 0 is an event like any
+    other.
 
-    **Arguments:** `f`, a function written with jax.numpy, or an equinox module whose arrays are then parameters; smooth in s and v, and in
-    t (a switch inside is stepped over); `either_side`.
+    **Arguments:** `f`, a function written with jax.numpy, or an equinox module whose arrays are
+    then parameters; smooth in s and v, and in t (a switch inside is stepped over); `either_side`.
 
-    **Raises:** `ValueError` for something that is no function of three numbers; in a `Mechanism`, where it stands for the drive of
-    something else than a brake or a clutch.
+    **Raises:** `ValueError` for something that is no function of three numbers; in a `Mechanism`,
+    where it stands for the drive of something else than a brake or a clutch.
 
-    A carriage of 2 kg on a rail whose lubrication gets worse along the way, mu = 0.1 under 20 N*(1 + s)
+    A carriage of 2 kg on a rail whose lubrication gets worse along the way, mu = 0.1 under 20 N*(1
+    + s)
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> rail = fx.Mechanism(
     ...     carriage=fx.Mass(m=2.0, v=1.0),
-    ...     rail=fx.Brake("carriage", mu_pos=[[0, 0.1]], fn_max=20.0, f_normalized=fx.MotionDependent(lambda t, s, v: 1 + s)),
+    ...     rail=fx.Brake(
+    ...         "carriage",
+    ...         mu_pos=[[0, 0.1]],
+    ...         fn_max=20.0,
+    ...         f_normalized=fx.MotionDependent(lambda t, s, v: 1 + s),
+    ...     ),
     ... )
     >>> end = fx.simulate(rail, jnp.array([0.0, 3.0]))["carriage"].s[-1]
     >>> round(float(2.0 * (end + end**2 / 2)), 6)  # the work of friction, that of m*v^2/2
@@ -45,19 +54,27 @@ class MotionDependent(AbstractSignal):
         except TypeError as error:
             first = str(error).split("\n", 1)[0]
             raise ValueError(
-                f"`MotionDependent.f` must be a function f(t, s, v) written with jax.numpy; it failed with: {first}"
+                "`MotionDependent.f` must be a function f(t, s, v) written with jax.numpy; it"
+                f" failed with: {first}"
             ) from error
         if not isinstance(value, jax.ShapeDtypeStruct) or value.shape != ():
-            raise ValueError(f"`MotionDependent.f` must give one number at a time, got {value!r}. Return a number of jax.numpy.")
+            raise ValueError(
+                f"`MotionDependent.f` must give one number at a time, got {value!r}. Return a"
+                " number of jax.numpy."
+            )
 
-    def in_motion(self, t: Float[Array, ""], s: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
+    def in_motion(
+        self, t: Float[Array, ""], s: Float[Array, ""], v: Float[Array, ""]
+    ) -> Float[Array, ""]:
         """f(t, s, v), of either sign."""
         return jnp.asarray(self.f(t, s, v), dtype=t.dtype)
 
     # As a signal it is one piece without an end; what it is depends on more than the time.
 
     def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
-        raise ValueError("A `MotionDependent` has no value over time alone. It presses a brake or a clutch on.")
+        raise ValueError(
+            "A `MotionDependent` has no value over time alone. It presses a brake or a clutch on."
+        )
 
     def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
         return jnp.zeros(jnp.shape(t), jnp.int32)

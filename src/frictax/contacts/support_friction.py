@@ -13,7 +13,8 @@ from frictax.parameters import AtLeast, Scalar, check, parameter
 class SupportFriction(AbstractContact):
     """Friction between a body and its support, such as a sledge on its guide.
 
-    Sliding: f = f_pos(v) forward, f = -f_neg(-v) backward. Stuck: f is what holds the body, up to f0_max = peak*f_pos(0).
+    Sliding: f = f_pos(v) forward, f = -f_neg(-v) backward. Stuck: f is what holds the body, up to
+    f0_max = peak*f_pos(0).
 
     **Arguments:**
 
@@ -21,8 +22,8 @@ class SupportFriction(AbstractContact):
     - `f_pos`: law or M x 2 table of force [N] over speed v >= 0 [m/s]; default [[0, 1]].
     - `peak` >= 1: breakaway over sliding friction at rest.
     - `f_neg`: the law of motion backward, also over speed >= 0; default `f_pos`.
-    - `support`: name of the `Fixed` or of the body that `s` is measured from and that bears the friction (Modelica's useSupport);
-      default: grounded at 0.
+    - `support`: name of the `Fixed` or of the body that `s` is measured from and that bears the
+      friction (Modelica's useSupport); default: grounded at 0.
 
     **Raises:** `ValueError` for a value outside its domain.
 

@@ -4,4 +4,10 @@ fx.data.path("emps")     # the folder, where it is here
 fx.data.fetch("emps")    # gets it from its home first
 """
 
-from frictax.data.registry import PublicFile as PublicFile, PublicRecord as PublicRecord, fetch as fetch, path as path, records as records
+from frictax.data.registry import (
+    PublicFile as PublicFile,
+    PublicRecord as PublicRecord,
+    fetch as fetch,
+    path as path,
+    records as records,
+)

@@ -46,7 +46,11 @@ class PublicRecord:
 
     def damaged(self, folder: Path) -> list[PublicFile]:
         """The files below `folder` that are not what was published."""
-        return [file for file in self.files if (folder / file.path).is_file() and _checksum(folder / file.path) != file.sha256]
+        return [
+            file
+            for file in self.files
+            if (folder / file.path).is_file() and _checksum(folder / file.path) != file.sha256
+        ]
 
 
 @functools.cache
@@ -60,8 +64,15 @@ def records() -> dict[str, PublicRecord]:
     found = {}
     for name, entry in content.items():
         strip = entry.get("strip", "")
-        files = tuple(PublicFile(f["path"], entry["base"] + f["path"].removeprefix(strip), f["bytes"], f["sha256"]) for f in entry["files"])
-        found[name] = PublicRecord(name, entry["title"], entry["citation"], entry["licence"], entry["home"], files)
+        files = tuple(
+            PublicFile(
+                f["path"], entry["base"] + f["path"].removeprefix(strip), f["bytes"], f["sha256"]
+            )
+            for f in entry["files"]
+        )
+        found[name] = PublicRecord(
+            name, entry["title"], entry["citation"], entry["licence"], entry["home"], files
+        )
     return found
 
 
@@ -73,46 +84,69 @@ def cache() -> Path:
 
 
 def path(name: str) -> Path:
-    """The folder of the record called `name`: below the folder that the variable FRICTAX_DATA names, else where `fetch` keeps it.
+    """The folder of the record called `name`: below the folder that the variable FRICTAX_DATA
+    names, else where `fetch` keeps it.
 
-    **Raises:** `KeyError` for a name that is not in the registry; `FileNotFoundError` where it is not here; `ValueError` where a file is
-    not what was published.
+    **Raises:** `KeyError` for a name that is not in the registry; `FileNotFoundError` where it is
+    not here; `ValueError` where a file is not what was published.
     """
     record = _known(name)
     looked = _places(name)
     whole = [folder for folder in looked if not record.missing(folder)]
-    here = next((folder for folder in whole if not record.damaged(folder)), whole[0] if whole else None)
+    here = next(
+        (folder for folder in whole if not record.damaged(folder)), whole[0] if whole else None
+    )
     if here is None:
-        part = next((folder for folder in looked if len(record.missing(folder)) < len(record.files)), None)
-        what = f"{len(record.missing(part))} of its {len(record.files)} files are missing in {part}" if part else "it is not here"
+        part = next(
+            (folder for folder in looked if len(record.missing(folder)) < len(record.files)), None
+        )
+        what = (
+            f"{len(record.missing(part))} of its {len(record.files)} files are missing in {part}"
+            if part
+            else "it is not here"
+        )
         raise FileNotFoundError(
-            f"The record {name!r} cannot be used: {what}. Looked in {' and '.join(str(p) for p in looked)}. "
-            f"Get it by `frictax data fetch {name}` ({record.bytes / 1e6:.1f} MB), or set {ENVIRONMENT} to the folder above {name}/."
+            f"The record {name!r} cannot be used: {what}. Looked in"
+            f" {' and '.join(str(p) for p in looked)}. Get it by `frictax data fetch {name}`"
+            f" ({record.bytes / 1e6:.1f} MB), or set {ENVIRONMENT} to the folder above {name}/."
         )
     damaged = record.damaged(here)
     if damaged:
         raise ValueError(
-            f"The record {name!r} is damaged: {here / damaged[0].path} is not the file that was published (its SHA-256 differs). "
-            f"Delete it and get it again by `frictax data fetch {name}`."
+            f"The record {name!r} is damaged: {here / damaged[0].path} is not the file that was"
+            " published (its SHA-256 differs). Delete it and get it again by `frictax data fetch"
+            f" {name}`."
         )
     return here
 
 
-def fetch(name: str, folder: str | Path | None = None, tell: Callable[[int, int], Any] | None = None) -> Path:
+def fetch(
+    name: str, folder: str | Path | None = None, tell: Callable[[int, int], Any] | None = None
+) -> Path:
     """Get the record called `name` from its home, unless it is here already, and return its folder.
 
-    Files come one by one, each is compared with its checksum, and only then put where it belongs: what was interrupted or damaged on the
-    way leaves nothing behind, and a second call gets what is missing.
+    Files come one by one, each is compared with its checksum, and only then put where it belongs:
+    what was interrupted or damaged on the way leaves nothing behind, and a second call gets what is
+    missing.
 
-    **Arguments:** `folder`: where to keep it, as the folder above ``name/``; this user's cache unless given, and where FRICTAX_DATA has it,
-    that. `tell`: called with the bytes that are here and those there will be.
+    **Arguments:** `folder`: where to keep it, as the folder above ``name/``; this user's cache
+    unless given, and where FRICTAX_DATA has it, that. `tell`: called with the bytes that are here
+    and those there will be.
 
-    **Raises:** `KeyError` for a name that is not in the registry; `OSError` where the home cannot be reached or the folder not written;
-    `ValueError` where a file came that is not what was published.
+    **Raises:** `KeyError` for a name that is not in the registry; `OSError` where the home cannot
+    be reached or the folder not written; `ValueError` where a file came that is not what was
+    published.
     """
     record = _known(name)
     if folder is None:
-        here = next((place for place in _places(name) if not record.missing(place) and not record.damaged(place)), None)
+        here = next(
+            (
+                place
+                for place in _places(name)
+                if not record.missing(place) and not record.damaged(place)
+            ),
+            None,
+        )
         if here is not None:
             return here
     target = (cache() if folder is None else Path(folder)) / name
@@ -132,20 +166,25 @@ def _fetched(record: PublicRecord, file: PublicFile, target: Path) -> None:
     if place.is_file() and _checksum(place) == file.sha256:
         return
     try:
-        pooch.retrieve(file.address, known_hash=f"sha256:{file.sha256}", fname=place.name, path=place.parent)
+        pooch.retrieve(
+            file.address, known_hash=f"sha256:{file.sha256}", fname=place.name, path=place.parent
+        )
     except ValueError as error:
         raise ValueError(
-            f"{file.address} is not the file that was published as {record.name}/{file.path} (its SHA-256 differs), and was not kept. "
-            f"Look at its home, {record.home}."
+            f"{file.address} is not the file that was published as {record.name}/{file.path} (its"
+            f" SHA-256 differs), and was not kept. Look at its home, {record.home}."
         ) from error
     except requests.exceptions.HTTPError as error:
         code = "an error" if error.response is None else error.response.status_code
-        raise OSError(f"{file.address} was not found ({code}). Look at its home, {record.home}.") from error
+        raise OSError(
+            f"{file.address} was not found ({code}). Look at its home, {record.home}."
+        ) from error
     except requests.exceptions.RequestException as error:
         host = file.address.split("/")[2]
         raise OSError(
-            f"{host} cannot be reached, so that {record.name}/{file.path} was not fetched. What came before it is kept; try again with a "
-            f"connection, or copy the record from elsewhere and set {ENVIRONMENT} to the folder above {record.name}/."
+            f"{host} cannot be reached, so that {record.name}/{file.path} was not fetched. What"
+            " came before it is kept; try again with a connection, or copy the record from"
+            f" elsewhere and set {ENVIRONMENT} to the folder above {record.name}/."
         ) from error
 
 
@@ -158,7 +197,9 @@ def _known(name: str) -> PublicRecord:
     if name not in records():
         near = difflib.get_close_matches(str(name), records(), n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise UnknownName(f"There is no public record {name!r}.{hint} There are: {', '.join(records())}.")
+        raise UnknownName(
+            f"There is no public record {name!r}.{hint} There are: {', '.join(records())}."
+        )
     return records()[name]
 
 

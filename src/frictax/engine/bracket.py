@@ -12,7 +12,8 @@ class Bracket(eqx.Module):
 
     The secant (Illinois rule) narrows it, and bisection whenever three moves did not halve it.
 
-    **Source:** after T. J. Dekker, in B. Dejon, P. Henrici (eds.), Constructive Aspects of the Fundamental Theorem of Algebra, 1969.
+    **Source:** after T. J. Dekker, in B. Dejon, P. Henrici (eds.), Constructive Aspects of the
+    Fundamental Theorem of Algebra, 1969.
     """
 
     low: Float[Array, ""]
@@ -55,9 +56,11 @@ class Bracket(eqx.Module):
         )
 
     def end(self) -> Float[Array, ""]:
-        """The event: of a margin that falls, the end that the secant closed in on; of a quantity that rises, the end after the crossing.
+        """The event: of a margin that falls, the end that the secant closed in on; of a quantity
+        that rises, the end after the crossing.
 
-        The phase that begins after a rise has the event behind it. Where a margin is not finite, it is to be seen.
+        The phase that begins after a rise has the event behind it. Where a margin is not finite, it
+        is to be seen.
         """
         secant = (self.f_high <= 0) & jnp.isfinite(self.f_high)
         return jnp.where(secant & (jnp.abs(self.f_low) < jnp.abs(self.f_high)), self.low, self.high)

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 def linear(push: Any, pull: Any, inputs: Any, nothing: Any) -> Any:
     """push(inputs), a linear map whose transpose is `pull`; `nothing` is an output of zeros.
 
-    JAX lets a user name the transpose of a linear *solve* only, so the map J is posed as one: [[1, 0], [-J, 1]] (x, z) = (inputs, 0).
+    JAX lets a user name the transpose of a linear *solve* only, so the map J is posed as one: [[1,
+    0], [-J, 1]] (x, z) = (inputs, 0).
     """
 
     def solve(_: Any, b: Any) -> Any:
@@ -23,9 +24,13 @@ def linear(push: Any, pull: Any, inputs: Any, nothing: Any) -> Any:
 
 
 def read_later(model: Any, ts: Any, d_ts: Any, ys: Any, modes: Any, d_ys: Any, read: slice) -> Any:
-    """`d_ys` where the samples `read` are taken at times that move by `d_ts` (None: they do not): a sample read later has moved on."""
+    """`d_ys` where the samples `read` are taken at times that move by `d_ts` (None: they do not): a
+    sample read later has moved on.
+    """
     if d_ts is None:
         return d_ys
     system, args, _ = model
-    speed = jax.vmap(lambda t, y, mode: system.flow(t, y, mode, args))(ts[read], ys[read], modes[read])
+    speed = jax.vmap(lambda t, y, mode: system.flow(t, y, mode, args))(
+        ts[read], ys[read], modes[read]
+    )
     return d_ys.at[read].add(speed * d_ts[read, None])

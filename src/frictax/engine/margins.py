@@ -25,7 +25,9 @@ def slope_of(system: Reused, t: Any, y: Any, mode: Any) -> Slope:
 
 
 def first_to_fall(slope: Slope, expired: Bool[Array, ""]) -> Int[Array, ""]:
-    """The falling guard that is nearest to 0 in time; of guards that had expired at the start, the lowest."""
+    """The falling guard that is nearest to 0 in time; of guards that had expired at the start, the
+    lowest.
+    """
     falling = slope.rate < 0
     away = jnp.where(falling, jnp.abs(slope.g / jnp.where(falling, slope.rate, 1.0)), jnp.inf)
     return jnp.where(expired | jnp.all(jnp.isinf(away)), jnp.argmin(slope.g), jnp.argmin(away))

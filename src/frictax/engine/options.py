@@ -10,8 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     import diffrax
 
-# diffrax is imported where it is used: a run on samples with the usual steps needs none of it, and it takes longer to import than all of
-# frictax.
+# diffrax is imported where it is used: a run on samples with the usual steps needs none of it, and
+# it takes longer to import than all of frictax.
 
 
 def _tsit5() -> Any:
@@ -29,24 +29,29 @@ def room(options: "Adaptive | OnSamples") -> int:
 
 
 class Adaptive(eqx.Module):
-    """Error-controlled phases, each one `diffrax.diffeqsolve` that a `diffrax.Event` ends at the first guard to fall.
+    """Error-controlled phases, each one `diffrax.diffeqsolve` that a `diffrax.Event` ends at the
+    first guard to fall.
 
     **Arguments:**
 
     - `rtol`, `atol`: tolerances of a step. Default 1e-7 and 1e-9; in 32 bits 1e-5 and 1e-6.
-    - `solver`: any diffrax solver with an interpolation; `Tsit5` unless given. Stiff machines: `diffrax.Kvaerno5()`.
-    - `stepsize_controller`: any of diffrax's; replaces `rtol` and `atol`. A controller without error control needs `dt0`.
+    - `solver`: any diffrax solver with an interpolation; `Tsit5` unless given. Stiff machines:
+      `diffrax.Kvaerno5()`.
+    - `stepsize_controller`: any of diffrax's; replaces `rtol` and `atol`. A controller without
+      error control needs `dt0`.
     - `dt0`: the first step of every phase [s]. Default: from the phase before.
-    - `dtmax`: the longest step [s]. A guard that falls and rises again within one step is looked for by a cubic through the guard and its
-      rate at both ends, but not with a controller without error control.
-    - `max_events`: how many mode changes and drive switches a run may have. Unless given, 1000 under
-      `jit` and `vmap`, in `walk` and in a fit; elsewhere `simulate` doubles that until it suffices.
+    - `dtmax`: the longest step [s]. A guard that falls and rises again within one step is looked
+      for by a cubic through the guard and its rate at both ends, but not with a controller without
+      error control.
+    - `max_events`: how many mode changes and drive switches a run may have. Unless given, 1000
+      under `jit` and `vmap`, in `walk` and in a fit; elsewhere `simulate` doubles that until it
+      suffices.
     - `max_steps`: how many solver steps a run may take.
-    - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for forward mode alone, which is traced and
-      compiled sooner.
+    - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
+      forward mode alone, which is traced and compiled sooner.
 
-    **Raises:** `ValueError` for a budget or tolerance that is not positive; at `simulate` for tolerances below what
-    32-bit numbers can meet.
+    **Raises:** `ValueError` for a budget or tolerance that is not positive; at `simulate` for
+    tolerances below what 32-bit numbers can meet.
     """
 
     rtol: float | None = None
@@ -64,39 +69,64 @@ class Adaptive(eqx.Module):
 
         for name in ("rtol", "atol", "dt0", "dtmax", "max_events", "max_steps"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | float) or np.ndim(value) == 0 and hasattr(value, "dtype")):
-                raise ValueError(f"`Adaptive.{name}` must be a number, got {value!r}. Leave it out for the default.")
-            if value is not None and isinstance(value, int | float) and not (np.isfinite(value) and value > 0):
-                raise ValueError(f"`Adaptive.{name}` must be > 0, got {value}. Leave it out for the default.")
+            if value is not None and not (
+                isinstance(value, int | float) or np.ndim(value) == 0 and hasattr(value, "dtype")
+            ):
+                raise ValueError(
+                    f"`Adaptive.{name}` must be a number, got {value!r}. Leave it out for the"
+                    " default."
+                )
+            if (
+                value is not None
+                and isinstance(value, int | float)
+                and not (np.isfinite(value) and value > 0)
+            ):
+                raise ValueError(
+                    f"`Adaptive.{name}` must be > 0, got {value}. Leave it out for the default."
+                )
         for name in ("max_events", "max_steps"):
             value = getattr(self, name)
             if not (isinstance(value, int) or (name == "max_events" and value is None)):
-                raise ValueError(f"`Adaptive.{name}` must be a whole number, got {value!r}. Leave it out for the default.")
+                raise ValueError(
+                    f"`Adaptive.{name}` must be a whole number, got {value!r}. Leave it out for the"
+                    " default."
+                )
         if not isinstance(self.solver, diffrax.AbstractSolver):
-            raise ValueError(f"`Adaptive.solver` must be a diffrax solver such as `diffrax.Tsit5()`, got {self.solver!r}.")
+            raise ValueError(
+                "`Adaptive.solver` must be a diffrax solver such as `diffrax.Tsit5()`, got"
+                f" {self.solver!r}."
+            )
         if self.solver.term_structure is not diffrax.AbstractTerm:
             raise ValueError(
-                f"`Adaptive.solver` must solve one ordinary differential equation, got {type(self.solver).__name__}, which wants it "
-                "split in several terms. Take `diffrax.Tsit5()` or, for stiff machines, `diffrax.Kvaerno5()`."
+                "`Adaptive.solver` must solve one ordinary differential equation, got"
+                f" {type(self.solver).__name__}, which wants it split in several terms. Take"
+                " `diffrax.Tsit5()` or, for stiff machines, `diffrax.Kvaerno5()`."
             )
         control = self.stepsize_controller
         if not isinstance(control, diffrax.ConstantStepSize | diffrax.StepTo) and not isinstance(
             self.solver, diffrax.AbstractAdaptiveSolver
         ):
             raise ValueError(
-                f"`Adaptive.solver` must estimate its error, got {type(self.solver).__name__}, which does not. Take `diffrax.Tsit5()`, "
-                "or constant steps: `stepsize_controller=diffrax.ConstantStepSize(), dt0=1e-3`."
+                f"`Adaptive.solver` must estimate its error, got {type(self.solver).__name__},"
+                " which does not. Take `diffrax.Tsit5()`, or constant steps:"
+                " `stepsize_controller=diffrax.ConstantStepSize(), dt0=1e-3`."
             )
         if control is not None and not isinstance(control, diffrax.AbstractStepSizeController):
             raise ValueError(
-                f"`Adaptive.stepsize_controller` must be a diffrax controller such as `diffrax.PIDController(...)`, got {control!r}."
+                "`Adaptive.stepsize_controller` must be a diffrax controller such as"
+                f" `diffrax.PIDController(...)`, got {control!r}."
             )
         if isinstance(control, diffrax.ConstantStepSize) and self.dt0 is None:
-            raise ValueError("`Adaptive.dt0` must be given with `ConstantStepSize`: write `Adaptive(..., dt0=1e-3)`.")
+            raise ValueError(
+                "`Adaptive.dt0` must be given with `ConstantStepSize`: write `Adaptive(...,"
+                " dt0=1e-3)`."
+            )
         _check_adjoint(self)
 
     def controller(self, dtype: Any, dtmax: Any) -> "diffrax.AbstractStepSizeController":
-        """The step-size controller for numbers of type `dtype`, with steps no longer than `dtmax` (None: no bound)."""
+        """The step-size controller for numbers of type `dtype`, with steps no longer than `dtmax`
+        (None: no bound).
+        """
         import diffrax
 
         bounds = [b for b in (self.dtmax, dtmax) if b is not None]
@@ -104,7 +134,8 @@ class Adaptive(eqx.Module):
         control = self.stepsize_controller
         if control is None:
             rtol, atol = self.tolerances(dtype)
-            # Proportional-integral: a quarter fewer steps than diffrax's default, which rejects many after an event.
+            # Proportional-integral: a quarter fewer steps than diffrax's default, which rejects
+            # many after an event.
             return diffrax.PIDController(rtol=rtol, atol=atol, pcoeff=0.3, icoeff=0.4, dtmax=bound)
         if bound is not None and isinstance(control, diffrax.PIDController):
             least = bound if control.dtmax is None else jnp.minimum(bound, control.dtmax)
@@ -112,7 +143,9 @@ class Adaptive(eqx.Module):
         return control
 
     def tolerances(self, dtype: Any) -> tuple[float, float]:
-        """rtol and atol for numbers of type `dtype`; raises `ValueError` where they cannot be met."""
+        """rtol and atol for numbers of type `dtype`; raises `ValueError` where they
+        cannot be met.
+        """
         double = jnp.finfo(dtype).bits >= 64
         rtol = (1e-7 if double else 1e-5) if self.rtol is None else self.rtol
         atol = (1e-9 if double else 1e-6) if self.atol is None else self.atol
@@ -132,23 +165,29 @@ _GAP = 2.5  # usual steps of a record
 
 
 class OnSamples(eqx.Module):
-    """One step from each sample of a record to the next, events located inside the step: for measured drives.
+    """One step from each sample of a record to the next, events located inside the step: for
+    measured drives.
 
-    The record's grid is that of `ts`, which may be uneven; drives change their formula there (`Sampled` with the same times, straight
-    between samples or held), and smooth ones may go on in between. A run costs a step a sample however many kinks its drives have,
-    where `Adaptive` would end a phase at each.
+    The record's grid is that of `ts`, which may be uneven; drives change their formula there
+    (`Sampled` with the same times, straight between samples or held), and smooth ones may go on in
+    between. A run costs a step a sample however many kinks its drives have, where `Adaptive` would
+    end a phase at each.
 
     **Arguments:**
 
-    - `solver`: any explicit diffrax Runge-Kutta solver; None for the steps of `diffrax.Bosh3()`, the cheapest whose error on a record at
-      2.5 kHz stays below 1e-9 (experiments/benchmarks/p2.py). Its error estimate is not used: `FitResult.step_error`
-      tells what the steps cost a fit.
-    - `substeps`: steps from one sample to the next, for records whose sampling is slow beside the machine's motion.
-    - `max_events`: how many mode changes, and switches of drives between samples, a run may have; as for
-      `Adaptive` unless given.
-    - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for forward mode alone, which then takes value
-      and derivatives in one pass and compiles in a third of the time. `fit` uses it.
-    - `finer`: pairs (i, k), for k times as many steps from sample i to the next, as a gap in a record asks for: see `over_gaps`.
+    - `solver`: any explicit diffrax Runge-Kutta solver; None for the steps of `diffrax.Bosh3()`,
+      the cheapest whose error on a record at 2.5 kHz stays below 1e-9
+      (experiments/benchmarks/p2.py). Its error estimate is not used: `FitResult.step_error` tells
+      what the steps cost a fit.
+    - `substeps`: steps from one sample to the next, for records whose sampling is slow beside the
+      machine's motion.
+    - `max_events`: how many mode changes, and switches of drives between samples, a run may have;
+      as for `Adaptive` unless given.
+    - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
+      forward mode alone, which then takes value and derivatives in one pass and compiles in a third
+      of the time. `fit` uses it.
+    - `finer`: pairs (i, k), for k times as many steps from sample i to the next, as a gap in a
+      record asks for: see `over_gaps`.
 
     **Raises:** `ValueError` for a solver that is none, or a count that is not a whole number >= 1.
     """
@@ -160,7 +199,8 @@ class OnSamples(eqx.Module):
     finer: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
 
     def over_gaps(self, t: np.ndarray) -> "OnSamples":
-        """These options, with steps no longer than usual where the times `t` (n,) [s] have a gap: an interval of more than 2.5 median ones.
+        """These options, with steps no longer than usual where the times `t` (n,) [s] have a gap:
+        an interval of more than 2.5 median ones.
 
         `fit` does so with its records.
 
@@ -171,8 +211,15 @@ class OnSamples(eqx.Module):
         steps, finer = np.diff(np.asarray(t)), ()
         if steps.size and steps.max() > _GAP * steps.min():
             usual = float(np.median(steps))
-            finer = tuple((int(i), math.ceil(steps[i] / usual - 1e-6)) for i in np.flatnonzero(steps > _GAP * usual))
-        return OnSamples(self.solver, self.substeps, self.max_events, self.adjoint, finer) if finer != self.finer else self
+            finer = tuple(
+                (int(i), math.ceil(steps[i] / usual - 1e-6))
+                for i in np.flatnonzero(steps > _GAP * usual)
+            )
+        return (
+            OnSamples(self.solver, self.substeps, self.max_events, self.adjoint, finer)
+            if finer != self.finer
+            else self
+        )
 
     def steps(self, samples: int) -> np.ndarray:
         """How many steps lie between each of `samples` samples and the next."""
@@ -184,7 +231,10 @@ class OnSamples(eqx.Module):
     def __check_init__(self) -> None:
         for name, value in (("substeps", self.substeps), ("max_events", room(self))):
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"`OnSamples.{name}` must be a whole number >= 1, got {value!r}. Leave it out for the default.")
+                raise ValueError(
+                    f"`OnSamples.{name}` must be a whole number >= 1, got {value!r}. Leave it out"
+                    " for the default."
+                )
         if self.solver is None and isinstance(self.adjoint, ForwardAlone | None):
             return  # nothing of diffrax to look at
         import diffrax
@@ -194,10 +244,12 @@ class OnSamples(eqx.Module):
             or isinstance(self.solver, diffrax.AbstractSolver)
             and not isinstance(self.solver, diffrax.AbstractImplicitSolver)
         )
-        if not explicit or (self.solver is not None and self.solver.term_structure is not diffrax.AbstractTerm):
+        if not explicit or (
+            self.solver is not None and self.solver.term_structure is not diffrax.AbstractTerm
+        ):
             raise ValueError(
-                f"`OnSamples.solver` must be an explicit diffrax Runge-Kutta solver such as `diffrax.Bosh3()`, got {self.solver!r}. "
-                "Leave it out for the default."
+                "`OnSamples.solver` must be an explicit diffrax Runge-Kutta solver such as"
+                f" `diffrax.Bosh3()`, got {self.solver!r}. Leave it out for the default."
             )
         _check_adjoint(self)
 
@@ -207,6 +259,6 @@ def _check_adjoint(options: Adaptive | OnSamples) -> None:
 
     if not isinstance(options.adjoint, diffrax.ForwardMode | ForwardAlone | None):
         raise ValueError(
-            f"`{type(options).__name__}.adjoint` must be None or `diffrax.ForwardMode()`, got {options.adjoint!r}. "
-            "None serves forward and reverse mode."
+            f"`{type(options).__name__}.adjoint` must be None or `diffrax.ForwardMode()`, got"
+            f" {options.adjoint!r}. None serves forward and reverse mode."
         )

@@ -24,7 +24,9 @@ WINDOW = 64  # samples read from one phase: with more, the phase is cut there
 
 
 class Start(eqx.Module):
-    """Where a phase begins, and in which mode; `dt` is its first step [s], `sample` the first sample at or after `t`."""
+    """Where a phase begins, and in which mode; `dt` is its first step [s], `sample` the first
+    sample at or after `t`.
+    """
 
     t: Float[Array, "..."]
     y: Float[Array, "... n"]
@@ -34,14 +36,18 @@ class Start(eqx.Module):
 
 
 class Stop(eqx.Module):
-    """Where a phase was found to end, before the Newton step on the guard that fired, and why (`fired`)."""
+    """Where a phase was found to end, before the Newton step on the guard that fired, and why
+    (`fired`).
+    """
 
     t: Float[Array, "..."]
     fired: Int[Array, "..."]
 
 
 class _Walked(NamedTuple):
-    """The state of `_Steps`: that of the controller that it wraps; time and state reached; margins, rates there and the tries of `_dip`."""
+    """The state of `_Steps`: that of the controller that it wraps; time and state reached; margins,
+    rates there and the tries of `_dip`.
+    """
 
     inner: Any
     reached: tuple[Any, Any]
@@ -49,10 +55,11 @@ class _Walked(NamedTuple):
 
 
 class _Steps(diffrax.AbstractAdaptiveStepSizeController):
-    """A controller that begins with `dt`, does not step over a dip of a margin (see `_dip`) and remembers where it got to.
+    """A controller that begins with `dt`, does not step over a dip of a margin (see `_dip`) and
+    remembers where it got to.
 
-    `slope`: margins and their rates at a time and state; None where no dip is looked for. `first`: those at the start. Passed as `dt0=`, a
-    traced step would make diffrax add a host callback.
+    `slope`: margins and their rates at a time and state; None where no dip is looked for. `first`:
+    those at the start. Passed as `dt0=`, a traced step would make diffrax add a host callback.
     """
 
     rtol: Any
@@ -64,38 +71,80 @@ class _Steps(diffrax.AbstractAdaptiveStepSizeController):
     first: Any
 
     def wrap(self, direction: Any) -> "_Steps":
-        return _Steps(self.rtol, self.atol, self.norm, self.controller.wrap(direction), self.dt, self.slope, self.first)
+        return _Steps(
+            self.rtol,
+            self.atol,
+            self.norm,
+            self.controller.wrap(direction),
+            self.dt,
+            self.slope,
+            self.first,
+        )
 
-    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any) -> Any:
+    def init(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        dt0: Any,
+        args: Any,
+        func: Any,
+        error_order: Any,
+    ) -> Any:
         t1, state = self.controller.init(terms, t0, t1, y0, self.dt, args, func, error_order)
-        return t1, _Walked(state, (t0, y0), None if self.slope is None else (self.first, jnp.array(0)))
+        return t1, _Walked(
+            state, (t0, y0), None if self.slope is None else (self.first, jnp.array(0))
+        )
 
-    def adapt_step_size(self, t0: Any, t1: Any, y0: Any, y1: Any, args: Any, error: Any, order: Any, state: Any) -> Any:
+    def adapt_step_size(
+        self, t0: Any, t1: Any, y0: Any, y1: Any, args: Any, error: Any, order: Any, state: Any
+    ) -> Any:
         inner, reached, watch = state
         if isinstance(error, tuple):  # of `_with_speed`; the shortest steps are not cut again
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
             error = (error[0], jnp.where(short, 0.0, _STRICTER) * error[1])
-        keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(t0, t1, y0, y1, args, error, order, inner)
+        keep, next_t0, next_t1, jumped, after, result = self.controller.adapt_step_size(
+            t0, t1, y0, y1, args, error, order, inner
+        )
         # A derivative that is not finite is refused at every length, down to none.
         result = diffrax.RESULTS.where(~keep & (next_t1 <= next_t0), _REFUSED, result)
         if watch is None:
-            return keep, next_t0, next_t1, jumped, _Walked(after, select(keep, (t1, y1), reached), None), result
+            return (
+                keep,
+                next_t0,
+                next_t1,
+                jumped,
+                _Walked(after, select(keep, (t1, y1), reached), None),
+                result,
+            )
         before, tries = watch
         here = self.slope(t1, y1)
         share, dips = _dip(before, here, t1 - t0)
         again = keep & dips & (tries < _TRIES)
-        next_t0, next_t1 = jnp.where(again, t0, next_t0), jnp.where(again, t0 + share * (t1 - t0), next_t1)
+        next_t0, next_t1 = (
+            jnp.where(again, t0, next_t0),
+            jnp.where(again, t0 + share * (t1 - t0), next_t1),
+        )
         after = select(again, inner, after)
         moves = keep & ~again
         reached, before = select(moves, ((t1, y1), here), (reached, before))
-        return moves, next_t0, next_t1, jumped, _Walked(after, reached, (before, jnp.where(again, tries + 1, 0))), result
+        return (
+            moves,
+            next_t0,
+            next_t1,
+            jumped,
+            _Walked(after, reached, (before, jnp.where(again, tries + 1, 0))),
+            result,
+        )
 
 
 def _dip(before: Any, after: Any, dt: Any) -> tuple[Any, Any]:
-    """Where in a step the first margin may have fallen to 0 and risen again, as a share of the step, and whether one may.
+    """Where in a step the first margin may have fallen to 0 and risen again, as a share of the
+    step, and whether one may.
 
-    The cubic through the margin and its rate at both ends tells. It need not be at 0 by it: less than half of what it is at the ends
-    will do, for a step that ends there shows.
+    The cubic through the margin and its rate at both ends tells. It need not be at 0 by it: less
+    than half of what it is at the ends will do, for a step that ends there shows.
     """
     (g0, r0), (g1, r1) = before, after
     whole = jnp.isfinite(g0) & jnp.isfinite(g1)
@@ -104,7 +153,13 @@ def _dip(before: Any, after: Any, dt: Any) -> tuple[Any, Any]:
     # g = g0 + r0*x + b*x^2 + a*x^3; its least value is at the larger root of the derivative.
     a, b = r0 + r1 - 2 * (g1 - g0), 3 * (g1 - g0) - 2 * r0 - r1
     root = jnp.sqrt(jnp.maximum(b * b - 3 * a * r0, 0.0))
-    x = jnp.clip(jnp.where(b > 0, -r0 / jnp.where(b > 0, b + root, 1.0), (root - b) / jnp.where(a == 0, 1.0, 3 * a)), 0.01, 0.99)
+    x = jnp.clip(
+        jnp.where(
+            b > 0, -r0 / jnp.where(b > 0, b + root, 1.0), (root - b) / jnp.where(a == 0, 1.0, 3 * a)
+        ),
+        0.01,
+        0.99,
+    )
     least = g0 + x * (r0 + x * (b + x * a))
     turns = whole & (r0 < -1e-6 * (jnp.abs(g0) + jnp.abs(g1))) & (r1 > 0) & (g0 > 0) & (g1 > 0)
     dips = turns & (least < 0.5 * jnp.minimum(g0, g1))
@@ -120,7 +175,17 @@ class _FixedStep(diffrax.AbstractStepSizeController):
     def wrap(self, direction: Any) -> "_FixedStep":
         return _FixedStep(self.controller.wrap(direction), self.dt)
 
-    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any) -> Any:
+    def init(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        dt0: Any,
+        args: Any,
+        func: Any,
+        error_order: Any,
+    ) -> Any:
         return self.controller.init(terms, t0, t1, y0, self.dt, args, func, error_order)
 
     def adapt_step_size(self, *args: Any) -> Any:
@@ -132,9 +197,13 @@ def select(here: Any, this: Any, that: Any) -> Any:
     return jax.tree_util.tree_map(lambda a, b: jnp.where(here, a, b), this, that)
 
 
-def _begin_with(controller: Any, dt: Any, slope: Any, first: Any) -> diffrax.AbstractStepSizeController:
+def _begin_with(
+    controller: Any, dt: Any, slope: Any, first: Any
+) -> diffrax.AbstractStepSizeController:
     if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
-        return _Steps(controller.rtol, controller.atol, controller.norm, controller, dt, slope, first)
+        return _Steps(
+            controller.rtol, controller.atol, controller.norm, controller, dt, slope, first
+        )
     return _FixedStep(controller, dt)
 
 
@@ -193,9 +262,11 @@ def _state(y: Any) -> Any:
 
 
 def _read(solution: Any, start: Start, ts: Any, end: Any, speed: Any = None) -> Any:
-    """The states at the next `WINDOW` sample times; those after the phase's `end` are overwritten by the next phase.
+    """The states at the next `WINDOW` sample times; those after the phase's `end` are overwritten
+    by the next phase.
 
-    Between the end found and the exact one that a Newton step makes of it, the state moves on with `speed`.
+    Between the end found and the exact one that a Newton step makes of it, the state moves on with
+    `speed`.
     """
     if ts is None:
         return None
@@ -209,9 +280,11 @@ def _read(solution: Any, start: Start, ts: Any, end: Any, speed: Any = None) -> 
 
 
 def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, span: Any) -> Any:
-    """Integrate until the first guard falls, the deadline comes, the run ends or the buffers are full.
+    """Integrate until the first guard falls, the deadline comes, the run ends or the buffers are
+    full.
 
-    Returns the `Stop` found, the state there, its `Slope`, the samples on the way, and the numbers of steps taken and accepted.
+    Returns the `Stop` found, the state there, its `Slope`, the samples on the way, and the numbers
+    of steps taken and accepted.
     """
     dtype = start.y.dtype
     deadline = system.deadline(start.mode).astype(dtype)
@@ -255,10 +328,12 @@ def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, sp
     whole = solution.result == diffrax.RESULTS.successful
     t, y = solution.ts[-1], solution.ys[-1]
     if isinstance(solution.controller_state, _Walked):
-        # Cut short by the number of steps, a run under vmap beside one that met an event ends with its last attempt by diffrax 0.7,
-        # also where that was rejected.
+        # Cut short by the number of steps, a run under vmap beside one that met an event ends with
+        # its last attempt by diffrax 0.7, also where that was rejected.
         t, y = select(fell | whole, (t, y), solution.controller_state.reached)
-    kind = jnp.where(~whole, CUT, jnp.where(until >= deadline, DEADLINE, jnp.where(until >= t1, END, CUT)))
+    kind = jnp.where(
+        ~whole, CUT, jnp.where(until >= deadline, DEADLINE, jnp.where(until >= t1, END, CUT))
+    )
     slope = slope_of(system, t, y, start.mode)
     stop = Stop(t, jnp.where(fell, first_to_fall(slope, expired), kind))
     taken, accepted = solution.stats["num_steps"], solution.stats["num_accepted_steps"]
@@ -266,11 +341,14 @@ def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, sp
     return stop, y, slope, _read(solution, start, ts, t, slope.speed), taken, accepted
 
 
-def cross(system: Reused, start: Start, stop: Stop, y: Any, slope: Slope, t1: Any) -> tuple[Any, Any, Any, Any]:
-    """From the located end of a phase over its event: the exact time by one Newton step, then the jump.
+def cross(
+    system: Reused, start: Start, stop: Stop, y: Any, slope: Slope, t1: Any
+) -> tuple[Any, Any, Any, Any]:
+    """From the located end of a phase over its event: the exact time by one Newton step, then the
+    jump.
 
-    Time and state carry the derivatives of the event: with the guard g along the motion, dt = -g/g', y = y + f*dt.
-    Returns time, state, mode, and 0 or 1 for no consistent mode.
+    Time and state carry the derivatives of the event: with the guard g along the motion, dt =
+    -g/g', y = y + f*dt. Returns time, state, mode, and 0 or 1 for no consistent mode.
     """
     t, fired = stop.t, stop.fired
     i = jnp.maximum(fired, 0)
@@ -278,22 +356,39 @@ def cross(system: Reused, start: Start, stop: Stop, y: Any, slope: Slope, t1: An
     step = -slope.g[i] / jnp.where(falling, slope.rate[i], 1.0)
     # The value of the step is bounded by the accuracy of the root; its derivative is not.
     most = 1e-2 * (t - start.t) + 1e-5 * start.dt
-    # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is nearest to falling then is another, far off.
+    # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is
+    # nearest to falling then is another, far off.
     lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > (t - start.t) + start.dt)
     step = step + hold(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
     step = jnp.where((fired >= 0) & falling, step, 0.0)
-    # Deadline and end are known times: written as differences, so that their derivatives come along.
+    # Deadline and end are known times: written as differences, so that their derivatives come
+    # along.
     known = jnp.where(fired == DEADLINE, system.deadline(start.mode).astype(t.dtype), t1)
     at_known = (fired == DEADLINE) | (fired == END)
     time = jnp.where(at_known, known, t + step)
     state = y + slope.speed * jnp.where(at_known, known - hold(known), step)
     after, mode, status = system.jump(time, state, start.mode, fired)
     jumped = fired >= DEADLINE
-    return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, start.mode), jnp.where(lost, 1, jnp.where(jumped, status, 0))
+    return (
+        time,
+        jnp.where(jumped, after, state),
+        jnp.where(jumped, mode, start.mode),
+        jnp.where(lost, 1, jnp.where(jumped, status, 0)),
+    )
 
 
-def transport(system: Reused, options: Adaptive, start: Start, stop: Stop, t1: Any, ts: Any, span: Any, adjoint: Any) -> Any:
-    """The phase once more, to its known end and over its event: this is what derivatives are taken of.
+def transport(
+    system: Reused,
+    options: Adaptive,
+    start: Start,
+    stop: Stop,
+    t1: Any,
+    ts: Any,
+    span: Any,
+    adjoint: Any,
+) -> Any:
+    """The phase once more, to its known end and over its event: this is what derivatives are taken
+    of.
 
     Times enter the integration as constants; a late start is a state that has moved less.
     Returns time and state after the event, and the samples on the way.
@@ -311,8 +406,9 @@ def transport(system: Reused, options: Adaptive, start: Start, stop: Stop, t1: A
         ts is not None,
         with_speed=not smooth,
         adjoint=adjoint,
-        # The last step is cut at the event, which may cost a step or two more than finding it did; without samples a record may hold
-        # several cuts of a phase. A law that is not smooth wants short steps at rest.
+        # The last step is cut at the event, which may cost a step or two more than finding it did;
+        # without samples a record may hold several cuts of a phase. A law that is not smooth wants
+        # short steps at rest.
         max_steps=(2 * STEPS if ts is None else STEPS_DENSE) + (16 if smooth else 9 * STEPS_DENSE),
     )
     finished = solution.result == diffrax.RESULTS.successful

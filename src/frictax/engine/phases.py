@@ -27,7 +27,9 @@ class _Record(eqx.Module):
 
 
 @eqx.filter_custom_jvp
-def run_phases(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options: Adaptive) -> Any:
+def run_phases(
+    model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options: Adaptive
+) -> Any:
     floats, whole, _ = _forward(model, t0, t1, y0, mode0, ts, options)
     return floats, whole
 
@@ -37,17 +39,30 @@ def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
     model, t0, t1, y0, mode0, ts, options = primals
     d_model, d_t0, d_t1, d_y0, _, d_ts, d_options = tangents
     if jax.tree_util.tree_leaves(d_options):
-        raise ValueError("A run cannot be differentiated by its tolerances. Pass `Adaptive` by closure, not as a differentiated argument.")
+        raise ValueError(
+            "A run cannot be differentiated by its tolerances. Pass `Adaptive` by closure, not as a"
+            " differentiated argument."
+        )
     floats, whole, record = _forward(model, t0, t1, y0, mode0, ts, options)
-    # What is held here is first-order exact only; a second derivative of it would be silently wrong.
+    # What is held here is first-order exact only; a second derivative of it would be silently
+    # wrong.
     fixed = eqxi.nondifferentiable((model, t1, ts, record), msg=SECOND)
 
     model_, t1_, ts_, record_ = fixed
     # A Python number that is differentiated eagerly comes as one.
-    moved = jax.tree_util.tree_map(lambda x, d: None if d is None else jnp.asarray(x), model_, d_model, is_leaf=lambda x: x is None)
+    moved = jax.tree_util.tree_map(
+        lambda x, d: None if d is None else jnp.asarray(x),
+        model_,
+        d_model,
+        is_leaf=lambda x: x is None,
+    )
     moved, _ = eqx.partition(moved, eqx.is_inexact_array)
-    rest = jax.tree_util.tree_map(lambda x, m: x if m is None else None, model_, moved, is_leaf=lambda x: x is None)
-    d_moved = eqx.filter(d_model, jax.tree_util.tree_map(lambda m: m is not None, moved, is_leaf=lambda x: x is None))
+    rest = jax.tree_util.tree_map(
+        lambda x, m: x if m is None else None, model_, moved, is_leaf=lambda x: x is None
+    )
+    d_moved = eqx.filter(
+        d_model, jax.tree_util.tree_map(lambda m: m is not None, moved, is_leaf=lambda x: x is None)
+    )
     # Transposition asks that every entry depend linearly on some tangent, also the zeros.
     nought = 0.0 * jnp.sum(jax.tree_util.tree_leaves((d_model, d_t0, d_t1, d_y0, d_ts))[0])
     zero = lambda like, d=None: jnp.zeros_like(like) + nought if d is None else d  # noqa: E731
@@ -58,7 +73,9 @@ def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
         def run(moved: Any, t: Any, t1: Any, y: Any, start: Start, stop: Stop) -> Any:
             system = Reused(eqx.combine(moved, rest))
             begin = Start(t, y, start.mode, start.dt, start.sample)
-            return transport(system, options, begin, stop, t1, _padded(ts_), ts_[-1] - ts_[0], adjoint)
+            return transport(
+                system, options, begin, stop, t1, _padded(ts_), ts_[-1] - ts_[0], adjoint
+            )
 
         return run
 
@@ -74,8 +91,14 @@ def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def _padded(ts: Any) -> Any:
-    """The sample times with room for a window after the last; None when only the two ends are asked for."""
-    return None if ts.shape[0] <= 2 else jnp.concatenate([ts[:-1], jnp.full(WINDOW + 1, jnp.inf, ts.dtype)])
+    """The sample times with room for a window after the last; None when only the two ends are asked
+    for.
+    """
+    return (
+        None
+        if ts.shape[0] <= 2
+        else jnp.concatenate([ts[:-1], jnp.full(WINDOW + 1, jnp.inf, ts.dtype)])
+    )
 
 
 def _push(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
@@ -84,18 +107,28 @@ def _push(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
     def push(inputs: Any) -> Any:
         d_moved, d_t0, d_t1, d_y0 = inputs
         d_ys, d_times = jax.tree_util.tree_map(jnp.zeros_like, like)
-        d_ys = jnp.concatenate([d_ys, jnp.zeros((WINDOW, d_ys.shape[1]), d_ys.dtype)]) if d_ys.shape[0] > 2 else d_ys
+        d_ys = (
+            jnp.concatenate([d_ys, jnp.zeros((WINDOW, d_ys.shape[1]), d_ys.dtype)])
+            if d_ys.shape[0] > 2
+            else d_ys
+        )
 
         def body(k: Any, carry: Any) -> Any:
             d_t, d_y, d_ys, d_times = carry
             start, stop = jax.tree_util.tree_map(lambda a: a[k], (record.start, record.stop))
             primals = (moved, start.t, t1, start.y)
-            _, (d_t, d_y, d_window) = jax.jvp(lambda *p: phase(*p, start, stop), primals, (d_moved, d_t, d_t1, d_y))
+            _, (d_t, d_y, d_window) = jax.jvp(
+                lambda *p: phase(*p, start, stop), primals, (d_moved, d_t, d_t1, d_y)
+            )
             if d_window is not None:
-                d_ys = jax.lax.dynamic_update_slice(d_ys, d_window, (start.sample, jnp.zeros_like(start.sample)))
+                d_ys = jax.lax.dynamic_update_slice(
+                    d_ys, d_window, (start.sample, jnp.zeros_like(start.sample))
+                )
             return d_t, d_y, d_ys, d_times.at[k].set(d_t)
 
-        _, d_y, d_ys, d_times = jax.lax.fori_loop(0, record.count, body, (d_t0, d_y0, d_ys, d_times))
+        _, d_y, d_ys, d_times = jax.lax.fori_loop(
+            0, record.count, body, (d_t0, d_y0, d_ys, d_times)
+        )
         size = like[0].shape[0]
         if size <= 2:
             return jnp.stack([d_y0, d_y][:size]), d_times
@@ -105,7 +138,9 @@ def _push(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
 
 
 def _pull(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
-    """Cotangents of the inputs from cotangents of all outputs: over the phases from last to first."""
+    """Cotangents of the inputs from cotangents of all outputs: over the phases from last
+    to first.
+    """
 
     def pull(cotangents: Any) -> Any:
         c_ys, c_times = cotangents
@@ -118,19 +153,31 @@ def _pull(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
             c_t, c_y, c_moved, c_t1 = carry
             k = record.count - 1 - i
             start, stop = jax.tree_util.tree_map(lambda a: a[k], (record.start, record.stop))
-            following = jnp.where(k + 1 < record.count, record.start.sample[jnp.minimum(k + 1, record.start.sample.shape[0] - 1)], size - 1)
-            (_, _, window), back = jax.vjp(lambda *p: phase(*p, start, stop), moved, start.t, t1, start.y)
+            following = jnp.where(
+                k + 1 < record.count,
+                record.start.sample[jnp.minimum(k + 1, record.start.sample.shape[0] - 1)],
+                size - 1,
+            )
+            (_, _, window), back = jax.vjp(
+                lambda *p: phase(*p, start, stop), moved, start.t, t1, start.y
+            )
             c_window = None
             if window is not None:
                 own = start.sample + jnp.arange(WINDOW) < following
                 c_window = jnp.where(
-                    own[:, None], jax.lax.dynamic_slice(inside, (start.sample, jnp.zeros_like(start.sample)), window.shape), 0.0
+                    own[:, None],
+                    jax.lax.dynamic_slice(
+                        inside, (start.sample, jnp.zeros_like(start.sample)), window.shape
+                    ),
+                    0.0,
                 )
             d_moved, c_t, d_t1, c_y = back((c_t + c_times[k], c_y, c_window))
             add = jax.tree_util.tree_map(jnp.add, (c_moved, c_t1), (d_moved, d_t1))
             return c_t, c_y, *add
 
-        c_t, c_y, c_moved, c_t1 = jax.lax.fori_loop(0, record.count, body, (jnp.zeros_like(t1), c_end, *zero))
+        c_t, c_y, c_moved, c_t1 = jax.lax.fori_loop(
+            0, record.count, body, (jnp.zeros_like(t1), c_end, *zero)
+        )
         if size <= 2:  # the first of two samples is the start itself
             c_y = c_y + c_ys[0]
         return c_moved, c_t, c_t1, c_y
@@ -139,14 +186,18 @@ def _pull(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
 
 
 def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options: Adaptive) -> Any:
-    """The whole run without derivatives, with a record of its phases; traced once, for value and derivative both ask for it."""
+    """The whole run without derivatives, with a record of its phases; traced once, for value and
+    derivative both ask for it.
+    """
     numbers, rest = eqx.partition(options, eqx.is_array)
     leaves, structure = jax.tree_util.tree_flatten(rest)
     return _walked(Reused(model), t0, t1, y0, mode0, ts, numbers, (tuple(leaves), structure))
 
 
 @functools.partial(jax.jit, static_argnums=7)
-def _walked(system: Reused, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, numbers: Any, rest: Any) -> Any:
+def _walked(
+    system: Reused, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, numbers: Any, rest: Any
+) -> Any:
     options = eqx.combine(numbers, jax.tree_util.tree_unflatten(rest[1], rest[0]))
     dtype, n, m = y0.dtype, y0.shape[0], mode0.shape[0]
     options.tolerances(dtype)
@@ -169,33 +220,66 @@ def _walked(system: Reused, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, numb
     owner = None if samples is None else jnp.zeros(samples.shape[0], jnp.int32)
     ends = (jnp.full(size, jnp.inf, dtype), jnp.zeros((size, m), jnp.int32))
     zero = jnp.array(0, jnp.int32)
-    # Counters: phases on record, those of them that an event ended, solver steps, those of the phase on record, phases of no length
-    # in a row.
+    # Counters: phases on record, those of them that an event ended, solver steps, those of the
+    # phase on record, phases of no length in a row.
     counters = (zero, zero, zero, zero, zero)
-    carry = (begin, begin, (starts, stops), ends, samples_at, owner, counters, jnp.array(True), Result.successful)
+    carry = (
+        begin,
+        begin,
+        (starts, stops),
+        ends,
+        samples_at,
+        owner,
+        counters,
+        jnp.array(True),
+        Result.successful,
+    )
 
     def body(carry: Any) -> Any:
-        start, origin, (starts, stops), (times, after), ys, owner, (k, events, steps, held, idle), _, _ = carry
+        (
+            start,
+            origin,
+            (starts, stops),
+            (times, after),
+            ys,
+            owner,
+            (k, events, steps, held, idle),
+            _,
+            _,
+        ) = carry
         stop, y, slope, window, taken, accepted = locate(system, options, start, t1, samples, span)
         t, y, mode, status = cross(system, start, stop, y, slope, t1)
-        # The next phase, and this one when it is gone over again, begins with about the steps that this one took. Several events at one
-        # time make phases of a rounding; from those nothing is learnt: steps that short would never move the time on.
-        learnt = (accepted > 0) & (t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t)))
-        dt = start.dt if options.dt0 is not None else jnp.where(learnt, (t - start.t) / jnp.maximum(accepted, 1), start.dt).astype(dtype)
+        # The next phase, and this one when it is gone over again, begins with about the steps that
+        # this one took. Several events at one time make phases of a rounding; from those nothing is
+        # learnt: steps that short would never move the time on.
+        learnt = (accepted > 0) & (
+            t - start.t > jnp.sqrt(jnp.finfo(dtype).eps) * (span + jnp.abs(t))
+        )
+        dt = (
+            start.dt
+            if options.dt0 is not None
+            else jnp.where(learnt, (t - start.t) / jnp.maximum(accepted, 1), start.dt).astype(dtype)
+        )
         again = Start(origin.t, origin.y, origin.mode, dt, origin.sample)
-        # With the exact end: the derivative of an event's time is that of the guard's slope where it is taken.
+        # With the exact end: the derivative of an event's time is that of the guard's slope where
+        # it is taken.
         at = Stop(t, stop.fired)
-        starts, stops = jax.tree_util.tree_map(lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, at))
+        starts, stops = jax.tree_util.tree_map(
+            lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, at)
+        )
         sample = start.sample
         if samples is not None:
-            read = jnp.sum(jax.lax.dynamic_slice(samples, (sample,), (WINDOW,)) < t).astype(jnp.int32)
+            read = jnp.sum(jax.lax.dynamic_slice(samples, (sample,), (WINDOW,)) < t).astype(
+                jnp.int32
+            )
             ys = jax.lax.dynamic_update_slice(ys, window, (sample, jnp.zeros_like(sample)))
             owner = jax.lax.dynamic_update_slice(owner, jnp.full(WINDOW, k, jnp.int32), (sample,))
             sample = sample + read
         events = events + (stop.fired != CUT)
         steps = steps + taken.astype(jnp.int32)
         idle = jnp.where(t - start.t <= 1e-12 * span, idle + 1, 0).astype(jnp.int32)
-        # A derivative that is not finite lets no step be accepted, or ever shorter ones in front of where it begins.
+        # A derivative that is not finite lets no step be accepted, or ever shorter ones in front of
+        # where it begins.
         stands = idle >= CHATTER + 2 * m
         sound = jnp.all(jnp.isfinite(y)) & ((stop.fired != CUT) | ((accepted > 0) & ~stands))
         sound = sound & ~jnp.any(jnp.isnan(slope.g)) & ~jnp.isnan(system.deadline(start.mode))
@@ -211,14 +295,17 @@ def _walked(system: Reused, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, numb
         running = running & (result == Result.successful)
         following = Start(t, y, mode, dt, sample)
         ends = (times.at[k].set(t), after.at[k].set(mode))
-        # A phase that was cut inside its mode goes on in the same record, as far as going over it again in one piece allows.
+        # A phase that was cut inside its mode goes on in the same record, as far as going over it
+        # again in one piece allows.
         held = held + accepted.astype(jnp.int32)
         goes_on = (stop.fired == CUT) & (held < STEPS) & (samples is None)
         origin = jax.tree_util.tree_map(lambda a, b: jnp.where(goes_on, a, b), origin, following)
         counters = (jnp.where(goes_on, k, k + 1), events, steps, jnp.where(goes_on, held, 0), idle)
         return following, origin, (starts, stops), ends, ys, owner, counters, running, result
 
-    end, _, (starts, stops), (times, after), ys, owner, (count, _, steps, _, _), _, result = jax.lax.while_loop(lambda c: c[7], body, carry)
+    end, _, (starts, stops), (times, after), ys, owner, (count, _, steps, _, _), _, result = (
+        jax.lax.while_loop(lambda c: c[7], body, carry)
+    )
     last = jnp.where(result == Result.successful, end.y, jnp.nan)
     if samples is None:
         ys = jnp.stack([y0, last][: ts.shape[0]])

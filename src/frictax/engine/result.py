@@ -2,34 +2,46 @@
 
 import equinox as eqx
 
-CHATTER = 30  # phases of no length in a row, beyond one or two for each part of the machine: more are chatter
+# phases of no length in a row, beyond one or two for each part of the machine: more are chatter
+CHATTER = 30
 NONFINITE = 2  # beside what `jump` returns: a margin or a deadline is NaN
 SECOND = (
-    "frictax gives first derivatives of a run, exact through its events; a second derivative was asked for. "
-    "Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), or central differences of `jax.grad`."
+    "frictax gives first derivatives of a run, exact through its events; a second derivative was"
+    " asked for. Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), or central differences of"
+    " `jax.grad`."
 )
 
 
 class Result(eqx.Enumeration):
-    """How a run ended. The value is the message, with its remedy; only `successful` lets the numbers be used to the end."""
+    """How a run ended.
+
+    The value is the message, with its remedy; only `successful` lets the numbers be used to the
+    end.
+    """
 
     successful = "The run reached its end."
     too_many_events = (
-        "The run has more mode changes and drive switches than there is room for: 1000, or "
-        "`max_events=...` of `Adaptive` or `OnSamples`. Raise it, shorten the run, or look in "
-        "`run.events.time` whether the machine chatters. `simulate` outside of `jit` and `vmap`, with "
-        "`max_events` left out, makes the room itself; its `run.path.count` is a `max_events` that suffices."
+        "The run has more mode changes and drive switches than there is room for: 1000, or"
+        " `max_events=...` of `Adaptive` or `OnSamples`. Raise it, shorten the run, or look in"
+        " `run.events.time` whether the machine chatters. `simulate` outside of `jit` and `vmap`,"
+        " with `max_events` left out, makes the room itself; its `run.path.count` is a `max_events`"
+        " that suffices."
     )
     max_steps_reached = (
-        "The run needs more solver steps than `Adaptive(max_steps=...)` allows. Raise it, loosen `rtol` and `atol`, or, "
-        "if the machine is stiff, give an implicit solver such as `Adaptive(solver=diffrax.Kvaerno5())`."
+        "The run needs more solver steps than `Adaptive(max_steps=...)` allows. Raise it, loosen"
+        " `rtol` and `atol`, or, if the machine is stiff, give an implicit solver such as"
+        " `Adaptive(solver=diffrax.Kvaerno5())`."
     )
     chatter = (
-        "Modes change again and again at one instant without time passing. Two events feed each other: look at the last entries "
-        "of `run.events` and give the machine a consistent load, or a peak > 1 where stuck and sliding friction are equal."
+        "Modes change again and again at one instant without time passing. Two events feed each"
+        " other: look at the last entries of `run.events` and give the machine a consistent load,"
+        " or a peak > 1 where stuck and sliding friction are equal."
     )
     nonfinite = (
-        "The state or its derivative is not finite. Look for a parameter or a drive that is NaN or infinite, or for a law that "
-        "grows without bound."
+        "The state or its derivative is not finite. Look for a parameter or a drive that is NaN or"
+        " infinite, or for a law that grows without bound."
     )
-    inconsistent = "No mode is consistent with the forces at an event. Look at the last entry of `run.events` and the forces there."
+    inconsistent = (
+        "No mode is consistent with the forces at an event. Look at the last entry of `run.events`"
+        " and the forces there."
+    )

@@ -9,22 +9,28 @@ import numpy as np
 
 
 def model_of(system: Any, args: Any) -> Any:
-    """A system and its `args` for one walk. Beyond that nothing is reused: a method may read what has changed in between."""
+    """A system and its `args` for one walk.
+
+    Beyond that nothing is reused: a method may read what has changed in between.
+    """
     return system, args, object()
 
 
 class Reused(eqx.Module):
-    """A `model_of`; its methods are functions that JAX traces once for each shape and then takes from its cache.
+    """A `model_of`; its methods are functions that JAX traces once for each shape and then takes
+    from its cache.
 
-    An engine has the flow in a dozen places and more; tracing it anew in each took longer than compiling all of it. In the program they
-    are calls, which XLA writes out.
+    An engine has the flow in a dozen places and more; tracing it anew in each took longer than
+    compiling all of it. In the program they are calls, which XLA writes out.
     """
 
     arrays: Any
     static: Any = eqx.field(static=True)  # what is left of the model, as leaves and structure
 
     def __init__(self, model: Any) -> None:
-        self.arrays, rest = eqx.partition(model, lambda x: eqx.is_array(x) or isinstance(x, np.ndarray | np.generic))
+        self.arrays, rest = eqx.partition(
+            model, lambda x: eqx.is_array(x) or isinstance(x, np.ndarray | np.generic)
+        )
         leaves, structure = jax.tree_util.tree_flatten(rest)
         self.static = (tuple(leaves), structure)
 

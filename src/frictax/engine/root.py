@@ -12,18 +12,22 @@ from frictax.engine.bracket import Bracket
 class Bracketed(optx.AbstractRootFinder):
     """`Bracket` as a root finder for a `diffrax.Event`.
 
-    It stops when the bracket is shorter than `rtol` times the step; the engine's Newton step then squares that error.
-    Closeness to 0 is no criterion here: a margin that has just begun, such as the velocity after a breakaway, is close to 0 too.
-    Optimistix's `Bisection` takes as long as a whole step of the solver, and its `Newton` may leave the bracket.
+    It stops when the bracket is shorter than `rtol` times the step; the engine's Newton step then
+    squares that error. Closeness to 0 is no criterion here: a margin that has just begun, such as
+    the velocity after a breakaway, is close to 0 too. Optimistix's `Bisection` takes as long as a
+    whole step of the solver, and its `Newton` may leave the bracket.
     """
 
     rtol: float
     atol: float = 0.0
     norm: Any = optx.max_norm
 
-    def init(self, fn: Any, y: Any, args: Any, options: Any, f_struct: Any, aux_struct: Any, tags: Any) -> Any:
+    def init(
+        self, fn: Any, y: Any, args: Any, options: Any, f_struct: Any, aux_struct: Any, tags: Any
+    ) -> Any:
         low, high = options["lower"], options["upper"]
-        at_low, at_high = jax.lax.map(lambda x: _value(fn, x, args)[0], jnp.stack([low, high]))  # a loop: compiled once
+        # a loop: compiled once
+        at_low, at_high = jax.lax.map(lambda x: _value(fn, x, args)[0], jnp.stack([low, high]))
         return Bracket.start(low, high, at_low, at_high)
 
     def step(self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any) -> Any:
@@ -34,7 +38,9 @@ class Bracketed(optx.AbstractRootFinder):
     def terminate(self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any) -> Any:
         return state.is_shorter_than(self.rtol), optx.RESULTS.successful
 
-    def postprocess(self, fn: Any, y: Any, aux: Any, args: Any, options: Any, state: Any, tags: Any, result: Any) -> Any:
+    def postprocess(
+        self, fn: Any, y: Any, aux: Any, args: Any, options: Any, state: Any, tags: Any, result: Any
+    ) -> Any:
         return state.end(), aux, {}
 
 

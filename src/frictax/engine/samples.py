@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import equinox.internal as eqxi  # unvmap_any: a loop must go on while any lane of a vmap needs it, and its counter stays one number
+
+# unvmap_any: a loop must go on while any lane of a vmap needs it, and its counter stays one number
+import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +27,9 @@ _LOOKS = 8  # places in a step at which a dip is looked for
 
 
 class Retrace(eqx.Module):
-    """What reverse mode needs of an event beside the `Log`: where its piece began, where its end was found, and the state after it."""
+    """What reverse mode needs of an event beside the `Log`: where its piece began, where its end
+    was found, and the state after it.
+    """
 
     t0: Float[Array, "..."]
     y0: Float[Array, "... n"]
@@ -35,7 +39,9 @@ class Retrace(eqx.Module):
 
 
 class Log(eqx.Module):
-    """What happened inside steps: time, cause and modes of each event; `retrace` is None where only forward mode is asked for."""
+    """What happened inside steps: time, cause and modes of each event; `retrace` is None where only
+    forward mode is asked for.
+    """
 
     t1: Float[Array, "..."]
     fired: Int[Array, "..."]
@@ -45,33 +51,44 @@ class Log(eqx.Module):
 
 
 class Piece(eqx.Module):
-    """A piece of a step, in one mode: from `t` and `y` to the step's end or to the deadline before."""
+    """A piece of a step, in one mode: from `t` and `y` to the step's end or to the
+    deadline before.
+    """
 
     t: Float[Array, ""]
     y: Float[Array, " n"]
     mode: Int[Array, " m"]
 
 
-def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples, nought: Any = 0.0) -> Any:
-    """The whole run: floats that may be differentiated forward, whole numbers, and what reverse mode goes over again.
+def march(
+    model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples, nought: Any = 0.0
+) -> Any:
+    """The whole run: floats that may be differentiated forward, whole numbers, and what reverse
+    mode goes over again.
 
-    `nought` is 0 with some derivative: added to all that will have one, it spares JAX tracing each loop until it has found out.
+    `nought` is 0 with some derivative: added to all that will have one, it spares JAX tracing each
+    loop until it has found out.
 
-    All lanes of a `jax.vmap` march together from sample to sample. A step without event is a few lines of one tight loop; the first lane
-    with an event takes all of them through `_eventful`.
+    All lanes of a `jax.vmap` march together from sample to sample. A step without event is a few
+    lines of one tight loop; the first lane with an event takes all of them through `_eventful`.
     """
     system = Reused(model)
     still = hold(system)
     grid, slacks = fine_grid(t0, ts, options)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
-    # The last row of each, and of the log, takes what is not to be kept: choosing the row costs less than reading what stands there.
+    # The last row of each, and of the log, takes what is not to be kept: choosing the row costs
+    # less than reading what stands there.
     ys = jnp.concatenate([y0[None], jnp.zeros((steps + 1, n), y0.dtype) + nought])
     modes = jnp.concatenate([mode0[None], jnp.zeros((steps + 1, m), jnp.int32)])
-    log = jax.tree_util.tree_map(lambda a: a + nought if jnp.issubdtype(a.dtype, jnp.floating) else a, _empty(options, y0, mode0))
+    log = jax.tree_util.tree_map(
+        lambda a: a + nought if jnp.issubdtype(a.dtype, jnp.floating) else a,
+        _empty(options, y0, mode0),
+    )
 
     def quiet(carry: Any) -> Any:
-        # Entry by entry: XLA sees through a stack that is taken apart again, and not through arithmetic with it or a loop around it.
+        # Entry by entry: XLA sees through a stack that is taken apart again, and not through
+        # arithmetic with it or a loop around it.
         j, y_entries, mode_entries, _, alive, ys, modes = carry
         y, mode = together(y_entries, y0), together(mode_entries, mode0)
         t, end = _read(grid, j), _read(grid, j + 1)
@@ -81,8 +98,9 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
         y1 = advance(options.solver, lambda t, y: system.flow(t, y, mode1), t, end, y, rate)
         guard = lambda *at: still.guard(*hold(at), mode1)  # noqa: E731
         g, g1 = guard(t, y), guard(end, y1)
-        # Of a margin that is convex over the step, the tangent at its start lies below. Half a step of Euler's tells the tangent and, as
-        # the second stage of most solvers, costs next to nothing.
+        # Of a margin that is convex over the step, the tangent at its start lies below. Half a step
+        # of Euler's tells the tangent and, as the second stage of most solvers, costs next to
+        # nothing.
         middle = guard(t + 0.5 * h, y + 0.5 * h * rate)
         calm = every(jnp.isfinite(y1))
         for a, b, m in zip(entries(g), entries(g1), entries(middle), strict=True):
@@ -92,28 +110,50 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
         calm = calm & (system.deadline(mode1) >= end - slack)
         stop = eqxi.unvmap_any(alive & ~calm)
         ys, modes = _written(ys, j + 1, y1), _written(modes, j, mode1)
-        goes_on = lambda olds, news: [jnp.where(stop, a, b) for a, b in zip(olds, entries(news), strict=True)]  # noqa: E731
+
+        def goes_on(olds, news):
+            return [jnp.where(stop, a, b) for a, b in zip(olds, entries(news), strict=True)]
+
         y_entries, mode_entries = goes_on(y_entries, y1), goes_on(mode_entries, mode1)
         return jnp.where(stop, j, j + 1), y_entries, mode_entries, stop, alive, ys, modes
 
     def body(carry: Any) -> Any:
         j, y, mode, alive, ys, modes, log, count, result = carry
         first = (j, entries(y), entries(mode), jnp.array(False), alive, ys, modes)
-        j, y, mode, stop, _, ys, modes = jax.lax.while_loop(lambda c: (c[0] < steps) & ~c[3], quiet, first)
+        j, y, mode, stop, _, ys, modes = jax.lax.while_loop(
+            lambda c: (c[0] < steps) & ~c[3], quiet, first
+        )
         y, mode = together(y, y0), together(mode, mode0)
 
         def eventful(state: Any) -> Any:
-            return _eventful(system, options, (grid[j], grid[j + 1], slacks[j], j), alive, nought, *state[2:])
+            return _eventful(
+                system, options, (grid[j], grid[j + 1], slacks[j], j), alive, nought, *state[2:]
+            )
 
         now = (y, mode, y, mode, log, count, result)
-        y_now, mode_now, y, mode, log, count, result = jax.lax.cond(stop, eventful, lambda state: state, now)
-        here, there = (jnp.where(stop, i, steps + 1) for i in (j, j + 1))  # at the end of the run nothing has stopped it
+        y_now, mode_now, y, mode, log, count, result = jax.lax.cond(
+            stop, eventful, lambda state: state, now
+        )
+        # at the end of the run nothing has stopped it
+        here, there = (jnp.where(stop, i, steps + 1) for i in (j, j + 1))
         ys, modes = _written(_written(ys, here, y_now), there, y), _written(modes, here, mode_now)
-        return jnp.where(stop, j + 1, j), y, mode, result == Result.successful, ys, modes, log, count, result
+        return (
+            jnp.where(stop, j + 1, j),
+            y,
+            mode,
+            result == Result.successful,
+            ys,
+            modes,
+            log,
+            count,
+            result,
+        )
 
     zero = jnp.array(0, jnp.int32)
     carry = (zero, y0, mode0, jnp.array(True), ys, modes, log, zero, Result.successful)
-    _, _, _, _, ys, modes, log, count, result = jax.lax.while_loop(lambda c: c[0] < steps, body, carry)
+    _, _, _, _, ys, modes, log, count, result = jax.lax.while_loop(
+        lambda c: c[0] < steps, body, carry
+    )
     kept = at_samples(options, ts.shape[0])
     log = jax.tree_util.tree_map(lambda rows: rows[:-1], log)
     whole = (modes[kept], log.fired, log.before, log.after, count, result, 0 * count + (steps - 1))
@@ -121,9 +161,20 @@ def march(model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples,
 
 
 def _eventful(
-    system: Reused, options: OnSamples, step: Any, alive: Any, nought: Any, y: Any, mode: Any, log: Log, count: Any, result: Any
+    system: Reused,
+    options: OnSamples,
+    step: Any,
+    alive: Any,
+    nought: Any,
+    y: Any,
+    mode: Any,
+    log: Log,
+    count: Any,
+    result: Any,
 ) -> Any:
-    """The step from a sample to the next, piece by piece between its events: state and mode after those at the sample, and at the end."""
+    """The step from a sample to the next, piece by piece between its events: state and mode after
+    those at the sample, and at the end.
+    """
     t, end, slack, j = step
     begin = t
     size, m = room(options), mode.shape[0]
@@ -135,7 +186,9 @@ def _eventful(
         mode_now = jnp.where(active & (hold(t) <= begin + slack), mode, mode_now)
         now = Piece(t, y, mode)
         found, cause = _search(system, options, now, end, slack, active)
-        t1, y1, after, fired, status = cross_inside(system, options, now, found, cause, None, end, active)
+        t1, y1, after, fired, status = cross_inside(
+            system, options, now, found, cause, None, end, active
+        )
         done = fired == END
         following = Piece(t1, y1, jnp.where(done, mode, after))
         idle = jnp.where(hold(t1 - t) <= slack, idle + 1, 0)
@@ -146,28 +199,53 @@ def _eventful(
             (status != 0, Result.inconsistent),
         ):
             result = Result.where(active & failed & (result == Result.successful), how, result)
-        entry = Log(t1, fired, mode, after, None if log.retrace is None else Retrace(t, y, found, y1, j))
+        entry = Log(
+            t1, fired, mode, after, None if log.retrace is None else Retrace(t, y, found, y1, j)
+        )
         told = active & ~done & (result == Result.successful)
         row = jnp.where(told, count, size)
-        log = jax.tree_util.tree_map(lambda rows, new: _written(rows, row, new.astype(rows.dtype)), log, entry)
+        log = jax.tree_util.tree_map(
+            lambda rows, new: _written(rows, row, new.astype(rows.dtype)), log, entry
+        )
         count = jnp.where(told, count + 1, count)
         at_sample = active & ~done & (hold(t1) <= begin + slack) & (result == Result.successful)
         y_now = jnp.where(at_sample, as_of(system, t1, y1, system.tick(t1 + slack, after)), y_now)
         piece = jax.tree_util.tree_map(lambda a, b: jnp.where(active, a, b), following, piece)
-        return piece, (y_now, mode_now), active & ~done & (result == Result.successful), idle, log, count, result
+        return (
+            piece,
+            (y_now, mode_now),
+            active & ~done & (result == Result.successful),
+            idle,
+            log,
+            count,
+            result,
+        )
 
     first = (Piece(t + nought, y, mode), (y, mode), alive, jnp.array(0), log, count, result)
-    piece, now, _, _, log, count, result = jax.lax.while_loop(lambda c: eqxi.unvmap_any(c[2]), body, first)
-    return *now, jnp.where(result == Result.successful, piece.y, jnp.nan), piece.mode, log, count, result
+    piece, now, _, _, log, count, result = jax.lax.while_loop(
+        lambda c: eqxi.unvmap_any(c[2]), body, first
+    )
+    return (
+        *now,
+        jnp.where(result == Result.successful, piece.y, jnp.nan),
+        piece.mode,
+        log,
+        count,
+        result,
+    )
 
 
 def as_of(system: Reused, t: Any, y: Any, mode: Any) -> Any:
-    """The state at the time that `t` is, whichever way derivatives move the event at `t` that led to `y` and `mode`."""
+    """The state at the time that `t` is, whichever way derivatives move the event at `t` that led
+    to `y` and `mode`.
+    """
     return y + hold(system).flow(*hold((t, y)), mode) * (hold(t) - t)
 
 
 class _Look(eqx.Module):
-    """A search inside a piece: the least margin at places already looked at (0 the start, `_LOOKS` the end), and the bracket of a fall."""
+    """A search inside a piece: the least margin at places already looked at (0 the start, `_LOOKS`
+    the end), and the bracket of a fall.
+    """
 
     place: Int[Array, ""]
     values: Float[Array, " k"]
@@ -176,11 +254,15 @@ class _Look(eqx.Module):
     done: Bool[Array, ""]
 
 
-def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any, active: Any) -> tuple[Any, Any]:
-    """Where the piece ends, and whether at a margin (1), at a deadline (`DEADLINE`) or at the end of the step (`END`).
+def _search(
+    system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any, active: Any
+) -> tuple[Any, Any]:
+    """Where the piece ends, and whether at a margin (1), at a deadline (`DEADLINE`) or at the end
+    of the step (`END`).
 
-    Looked at is the end first, then the places between, then where the parabola through the lowest three is least: a margin may fall and
-    rise again inside a piece. A margin that is NaN has fallen. Nothing here is differentiated.
+    Looked at is the end first, then the places between, then where the parabola through the lowest
+    three is least: a margin may fall and rise again inside a piece. A margin that is NaN has
+    fallen. Nothing here is differentiated.
     """
     now, end = hold((now, end))
     system, t = hold(system), now.t
@@ -197,15 +279,27 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
         low = jnp.clip(jnp.argmin(s.values[1:-1]) + 1, 1, _LOOKS - 1)
         left, middle, right = s.values[low - 1], s.values[low], s.values[low + 1]
         bend = left - 2 * middle + right
-        turn = low + jnp.where(bend > 0, jnp.clip(0.5 * (left - right) / jnp.where(bend > 0, bend, 1.0), -0.99, 0.99), 0.0)
+        turn = low + jnp.where(
+            bend > 0,
+            jnp.clip(0.5 * (left - right) / jnp.where(bend > 0, bend, 1.0), -0.99, 0.99),
+            0.0,
+        )
         at = jnp.where(s.place == 0, 1.0 * _LOOKS, jnp.where(s.place < _LOOKS, s.place, turn))
-        x = jnp.where(s.fell, s.bracket.guess(_LOCATED), jnp.where(s.place == 0, stop, t + at * width))
-        before = jnp.where(s.place == 0, 0, jnp.where(s.place < _LOOKS, s.place - 1, jnp.floor(turn).astype(s.place.dtype)))
+        x = jnp.where(
+            s.fell, s.bracket.guess(_LOCATED), jnp.where(s.place == 0, stop, t + at * width)
+        )
+        before = jnp.where(
+            s.place == 0,
+            0,
+            jnp.where(s.place < _LOOKS, s.place - 1, jnp.floor(turn).astype(s.place.dtype)),
+        )
         return x, before
 
     def look(s: _Look) -> _Look:
         x, before = _only(~s.done, lambda: aim(s), (t, s.place))
-        f = _only(~s.done, lambda: jnp.min(system.guard(x, _state(system, options, now, x), now.mode)), f0)
+        f = _only(
+            ~s.done, lambda: jnp.min(system.guard(x, _state(system, options, now, x), now.mode)), f0
+        )
         down = ~s.fell & ~(f > 0)
         begun = Bracket.start(t + before * width, x, s.values[before], f)
         choose = lambda a, b, c: jnp.where(s.fell, a, jnp.where(down, b, c))  # noqa: E731
@@ -213,60 +307,95 @@ def _search(system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any
         row = jnp.where(s.place == 0, _LOOKS, s.place)
         values = _written(s.values, row, jnp.where(s.fell, _read(s.values, row), f))
         fell = s.fell | down
-        done = jnp.where(fell, bracket.is_shorter_than(_LOCATED) | (bracket.high - bracket.low <= finest), s.place >= _LOOKS)
+        done = jnp.where(
+            fell,
+            bracket.is_shorter_than(_LOCATED) | (bracket.high - bracket.low <= finest),
+            s.place >= _LOOKS,
+        )
         return _Look(s.place + 1, values, bracket, fell, done | (s.place > 100))
 
     never = jnp.full_like(t, jnp.inf)
     values = jnp.concatenate([f0[None], jnp.full(_LOOKS, jnp.inf, t.dtype)])
     idle = ~active | passed | expired
-    first = _Look(jnp.array(0), values, Bracket.start(t, stop, never, never), jnp.array(False), idle)
-    keep = lambda s: jax.tree_util.tree_map(lambda a, b: jnp.where(s.done, a, b), s, look(s))  # noqa: E731
+    first = _Look(
+        jnp.array(0), values, Bracket.start(t, stop, never, never), jnp.array(False), idle
+    )
+
+    def keep(s):
+        return jax.tree_util.tree_map(lambda a, b: jnp.where(s.done, a, b), s, look(s))
+
     end_ = jax.lax.while_loop(lambda s: eqxi.unvmap_any(~s.done), keep, first)
 
     def ending() -> tuple[Any, Any]:
-        # Whether the loop looked at all: a margin at 0, computed anew by another part of the program, may round to the other side.
+        # Whether the loop looked at all: a margin at 0, computed anew by another part of the
+        # program, may round to the other side.
         at_once, fell = end_.place == 0, end_.fell
         found = jnp.where(at_once, t, jnp.where(fell, end_.bracket.end(), stop))
-        return found, jnp.where(passed, DEADLINE, jnp.where(fell | at_once, 1, jnp.where(stop < end, DEADLINE, END)))
+        return found, jnp.where(
+            passed, DEADLINE, jnp.where(fell | at_once, 1, jnp.where(stop < end, DEADLINE, END))
+        )
 
     return _only(active, ending, (t, end_.place))
 
 
 def cross_inside(
-    system: Reused, options: OnSamples, now: Piece, found: Any, cause: Any, fired: Any, end: Any, needed: Any = True
+    system: Reused,
+    options: OnSamples,
+    now: Piece,
+    found: Any,
+    cause: Any,
+    fired: Any,
+    end: Any,
+    needed: Any = True,
 ) -> tuple[Any, ...]:
-    """From the start of a piece over its end: the exact time by one Newton step, the state there, the jump. This is differentiated.
+    """From the start of a piece over its end: the exact time by one Newton step, the state there,
+    the jump. This is differentiated.
 
-    Of the step's end as a function of its length, both value and derivative are the solver's own, so that derivatives are those of the
-    samples that are computed, whatever the step size. The root is found so nearly that from there on the end moves along its tangent.
-    `cause` is `_search`'s, or None where the margin that `fired` is known.
-    Returns time, state, mode, what fired, and 0, 1 for no consistent mode or `NONFINITE`.
+    Of the step's end as a function of its length, both value and derivative are the solver's own,
+    so that derivatives are those of the samples that are computed, whatever the step size. The root
+    is found so nearly that from there on the end moves along its tangent. `cause` is `_search`'s,
+    or None where the margin that `fired` is known. Returns time, state, mode, what fired, and 0, 1
+    for no consistent mode or `NONFINITE`.
     """
     t, found = now.t, hold(found)
     margins = jax.eval_shape(system.guard, t, now.y, now.mode)
     none = jnp.zeros(margins.shape, margins.dtype)
-    slope, y = _only(needed, lambda: _ends(system, options, now, found), (Slope(now.y, none, none), now.y))
+    slope, y = _only(
+        needed, lambda: _ends(system, options, now, found), (Slope(now.y, none, none), now.y)
+    )
     if fired is None:
-        # A piece shorter than an event is located to may end where it began, with all its margins still up.
+        # A piece shorter than an event is located to may end where it began, with all its margins
+        # still up.
         first = first_to_fall(hold(slope), (found <= hold(t)) & some(hold(slope.g) <= 0))
         fired = jnp.where(cause > 0, first, cause)
 
     def moved() -> Any:
         i = jnp.maximum(fired, 0)
-        g, rate = (jnp.sum(jnp.where(jnp.arange(x.shape[0]) == i, x, 0.0)) for x in (slope.g, slope.rate))
+        g, rate = (
+            jnp.sum(jnp.where(jnp.arange(x.shape[0]) == i, x, 0.0)) for x in (slope.g, slope.rate)
+        )
         falling = rate < 0
         step = -g / jnp.where(falling, rate, 1.0)
         # The value of the step is bounded by the accuracy of the root; its derivative is not.
         most = 1e3 * _LOCATED * (end - t)
-        # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is nearest to falling is another, far off.
+        # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is
+        # nearest to falling is another, far off.
         lost = falling & (found > t) & (jnp.abs(hold(step)) > 10 * (end - t))
-        # A margin that was down before the piece began, by a switch or another event, ends it where it began.
+        # A margin that was down before the piece began, by a switch or another event, ends it where
+        # it began.
         within = falling & (hold(step) >= jnp.where(found <= t, -most, -jnp.inf))
-        step = step + hold(jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, end - found)) - step)
+        step = step + hold(
+            jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, end - found)) - step
+        )
         deadline = system.deadline(now.mode).astype(t.dtype)
         known = jnp.where(fired == DEADLINE, found + deadline - hold(deadline), end)
-        # Late in a run a time is too coarse for where the state moves to: that goes by the step itself.
-        step = jnp.where(fired >= 0, jnp.where(within, step, jnp.where(found <= t, t - hold(t), 0.0)), known - found)
+        # Late in a run a time is too coarse for where the state moves to: that goes by the step
+        # itself.
+        step = jnp.where(
+            fired >= 0,
+            jnp.where(within, step, jnp.where(found <= t, t - hold(t), 0.0)),
+            known - found,
+        )
         broken = jnp.any(jnp.isnan(slope.g)) | jnp.isnan(deadline)
         return found + step, y + slope.speed * step, lost, broken
 
@@ -280,7 +409,9 @@ def cross_inside(
 
 
 def _ends(system: Reused, options: OnSamples, now: Piece, s: Any) -> tuple[Slope, Any]:
-    """Of the piece's end at time `s`: rates, which are not differentiated, margins and state, which are."""
+    """Of the piece's end at time `s`: rates, which are not differentiated, margins and state, which
+    are.
+    """
 
     def end(system: Reused, now: Piece, s: Any) -> tuple[Any, Any]:
         y = _state(system, options, now, s)
@@ -300,10 +431,15 @@ def _state(system: Reused, options: OnSamples, now: Piece, s: Any) -> Any:
 def _only(needed: Any, compute: Callable[[], Any], like: Any) -> Any:
     """What `compute` returns where it is `needed`, else zeros of the shapes and types of `like`.
 
-    Its reason is not the time saved: XLA does not write the inside of a branch out again for every number that is made from its results.
-    Without it, the program of an event is twice as long, and so is the time in which LLVM compiles it.
+    Its reason is not the time saved: XLA does not write the inside of a branch out again for every
+    number that is made from its results. Without it, the program of an event is twice as long, and
+    so is the time in which LLVM compiles it.
     """
-    return jax.lax.cond(needed, compute, lambda: jax.tree_util.tree_map(lambda x: jnp.zeros(jnp.shape(x), x.dtype), like))
+    return jax.lax.cond(
+        needed,
+        compute,
+        lambda: jax.tree_util.tree_map(lambda x: jnp.zeros(jnp.shape(x), x.dtype), like),
+    )
 
 
 def _read(rows: Array, j: Any) -> Array:
@@ -320,13 +456,21 @@ def _written(rows: Array, j: Any, row: Array) -> Array:
 @_written.defjvp
 def _written_jvp(at: Any, along: Any) -> Any:
     (rows, j, row), (d_rows, _, d_row) = at, along
-    return _written(rows, j, row), d_rows if d_rows.dtype == jax.dtypes.float0 else _writer(0)(d_rows, j, d_row)
+    return _written(rows, j, row), d_rows if d_rows.dtype == jax.dtypes.float0 else _writer(0)(
+        d_rows, j, d_row
+    )
 
 
 @functools.cache
 def _writer(axis: int) -> Callable:
-    """`_written` along `axis`. Under `jax.vmap` it stays one update of a slice, where JAX's own makes a scatter, to XLA a loop."""
-    plain = lambda rows, j, row: jax.lax.dynamic_update_index_in_dim(rows, row, j, axis, allow_negative_indices=False)  # noqa: E731
+    """`_written` along `axis`.
+
+    Under `jax.vmap` it stays one update of a slice, where JAX's own makes a scatter, to XLA a loop.
+    """
+
+    def plain(rows, j, row):
+        return jax.lax.dynamic_update_index_in_dim(rows, row, j, axis, allow_negative_indices=False)
+
     write = jax.custom_batching.custom_vmap(plain)
 
     @write.def_vmap
@@ -334,8 +478,13 @@ def _writer(axis: int) -> Callable:
         if not any(many):
             return plain(rows, j, row), False
         if many[1]:
-            return jax.vmap(plain, in_axes=[0 if is_many else None for is_many in many])(rows, j, row), True
-        rows, row = (x if is_many else jnp.broadcast_to(x, (size, *x.shape)) for x, is_many in ((rows, many[0]), (row, many[2])))
+            return jax.vmap(plain, in_axes=[0 if is_many else None for is_many in many])(
+                rows, j, row
+            ), True
+        rows, row = (
+            x if is_many else jnp.broadcast_to(x, (size, *x.shape))
+            for x, is_many in ((rows, many[0]), (row, many[2]))
+        )
         return _writer(axis + 1)(rows, j, row), True
 
     return write
@@ -349,20 +498,27 @@ def at_samples(options: OnSamples, samples: int) -> Any:
 
 
 def fine_grid(t0: Any, ts: Any, options: OnSamples) -> tuple[Array, Array]:
-    """The times at which steps begin and end, and for each step the time [s] within which two times are one: drives may miss samples by
-    a rounding. The steps are those between samples, and a last one of no length, for what happens at the run's end.
+    """The times at which steps begin and end, and for each step the time [s] within which two times
+    are one: drives may miss samples by a rounding. The steps are those between samples, and a last
+    one of no length, for what happens at the run's end.
     """
     times = jnp.concatenate([jnp.asarray(t0, ts.dtype)[None], jax.lax.stop_gradient(ts)[1:]])
     if options.finer:
         steps = options.steps(ts.shape[0])
-        before, first = (np.repeat(a, steps) for a in (np.arange(steps.size), np.cumsum(steps) - steps))
+        before, first = (
+            np.repeat(a, steps) for a in (np.arange(steps.size), np.cumsum(steps) - steps)
+        )
         share = ((np.arange(before.size) - first) / steps[before]).astype(times.dtype)
         times = jnp.concatenate([times[before] + jnp.diff(times)[before] * share, times[-1:]])
     elif options.substeps > 1 and ts.shape[0] > 1:
         share = (jnp.arange(options.substeps) / options.substeps).astype(times.dtype)
-        times = jnp.concatenate([(times[:-1, None] + jnp.diff(times)[:, None] * share).reshape(-1), times[-1:]])
+        times = jnp.concatenate(
+            [(times[:-1, None] + jnp.diff(times)[:, None] * share).reshape(-1), times[-1:]]
+        )
     lengths = hold(jnp.diff(times))
-    slacks = jnp.minimum(1e-9 * lengths + 4 * jnp.finfo(times.dtype).eps * jnp.abs(hold(times[1:])), 0.1 * lengths)
+    slacks = jnp.minimum(
+        1e-9 * lengths + 4 * jnp.finfo(times.dtype).eps * jnp.abs(hold(times[1:])), 0.1 * lengths
+    )
     last = slacks[-1:] if ts.shape[0] > 1 else jnp.zeros_like(times)
     return jnp.concatenate([times, times[-1:]]), jnp.concatenate([slacks, last])
 
@@ -371,5 +527,7 @@ def _empty(options: OnSamples, y: Any, mode: Any) -> Log:
     size = room(options) + 1
     number, whole = jnp.zeros(size, y.dtype), jnp.zeros(size, jnp.int32)
     states, modes = jnp.zeros((size, *y.shape), y.dtype), jnp.zeros((size, *mode.shape), jnp.int32)
-    retrace = Retrace(number, states, number, states, whole - 1) if options.adjoint is None else None
+    retrace = (
+        Retrace(number, states, number, states, whole - 1) if options.adjoint is None else None
+    )
     return Log(jnp.full_like(number, jnp.inf), whole, modes, modes, retrace)

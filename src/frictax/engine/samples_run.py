@@ -16,7 +16,9 @@ from frictax.engine.stepping import advance
 
 
 @eqx.filter_custom_jvp
-def run_samples(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples) -> Any:
+def run_samples(
+    model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples
+) -> Any:
     floats, whole, _ = march(model, t0, y0, mode0, ts, options)
     return floats, whole
 
@@ -25,13 +27,23 @@ def run_samples(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, opti
 def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     model, t0, _, y0, mode0, ts, options = primals
     d_model, d_t0, _, d_y0, _, d_ts, _ = tangents
-    # What is held in an event is first-order exact only; a second derivative of it would be silently wrong.
+    # What is held in an event is first-order exact only; a second derivative of it would be
+    # silently wrong.
     model_, t0_, y0_, ts_ = eqxi.nondifferentiable((model, t0, y0, ts), msg=SECOND)
     # A Python number that is differentiated eagerly comes as one.
-    moved = jax.tree_util.tree_map(lambda x, d: None if d is None else jnp.asarray(x), model_, d_model, is_leaf=lambda x: x is None)
+    moved = jax.tree_util.tree_map(
+        lambda x, d: None if d is None else jnp.asarray(x),
+        model_,
+        d_model,
+        is_leaf=lambda x: x is None,
+    )
     moved, _ = eqx.partition(moved, eqx.is_inexact_array)
-    rest = jax.tree_util.tree_map(lambda x, m: x if m is None else None, model_, moved, is_leaf=lambda x: x is None)
-    d_moved = eqx.filter(d_model, jax.tree_util.tree_map(lambda m: m is not None, moved, is_leaf=lambda x: x is None))
+    rest = jax.tree_util.tree_map(
+        lambda x, m: x if m is None else None, model_, moved, is_leaf=lambda x: x is None
+    )
+    d_moved = eqx.filter(
+        d_model, jax.tree_util.tree_map(lambda m: m is not None, moved, is_leaf=lambda x: x is None)
+    )
     d_y0 = jnp.zeros_like(y0) if d_y0 is None else d_y0
 
     def run(moved: Any, y0: Any, t0: Any = t0_) -> Any:
@@ -40,8 +52,13 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
         floats, whole, log = march(eqx.combine(moved, rest), t0, y0, mode0, ts_, options, nought)
         return floats, (whole, log)
 
-    # The times of the steps have no derivative unless the start has one: they are read in every step.
-    at, along = ((moved, y0_), (d_moved, d_y0)) if d_t0 is None else ((moved, y0_, t0_), (d_moved, d_y0, d_t0))
+    # The times of the steps have no derivative unless the start has one: they are read in every
+    # step.
+    at, along = (
+        ((moved, y0_), (d_moved, d_y0))
+        if d_t0 is None
+        else ((moved, y0_, t0_), (d_moved, d_y0, d_t0))
+    )
     if options.adjoint is not None:
         floats, d_floats, (whole, _) = jax.jvp(run, at, along, has_aux=True)
         d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_floats[0], slice(1, None))
@@ -51,7 +68,8 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     nought = 0.0 * jnp.sum(jax.tree_util.tree_leaves((d_model, d_t0, d_y0, d_ts))[0])
     along = (d_moved, *[d + nought for d in along[1:]])
     nothing = jax.tree_util.tree_map(lambda x: jnp.zeros_like(x) + nought, floats)
-    # Forward mode goes the whole way once more instead of along the log: where the values are not asked for, this is all that is done.
+    # Forward mode goes the whole way once more instead of along the log: where the values are not
+    # asked for, this is all that is done.
     push = lambda along: jax.jvp(run, at, along, has_aux=True)[1]  # noqa: E731
     pull = _pull(moved, rest, *fine_grid(t0_, ts_, options), log, options, d_t0 is None)
     d_ys, d_times = linear(push, pull, along, nothing)
@@ -59,9 +77,19 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     return (floats, whole), ((d_ys, d_times), jax.tree_util.tree_map(lambda _: None, whole))
 
 
-def _pull(moved: Any, rest: Any, grid: Any, slacks: Any, record: Any, options: OnSamples, starts_fixed: bool) -> Any:
-    """Cotangents of the inputs from cotangents of all outputs: over the steps from last to first. No time of the start's where it is
-    fixed."""
+def _pull(
+    moved: Any,
+    rest: Any,
+    grid: Any,
+    slacks: Any,
+    record: Any,
+    options: OnSamples,
+    starts_fixed: bool,
+) -> Any:
+    """Cotangents of the inputs from cotangents of all outputs: over the steps from last to first.
+
+    No time of the start's where it is fixed.
+    """
     ys, modes, log, count = record
     steps, trace = grid.shape[0] - 1, log.retrace
 
@@ -74,7 +102,9 @@ def _pull(moved: Any, rest: Any, grid: Any, slacks: Any, record: Any, options: O
     def over(e: Any, j: Any, moved: Any, t: Any, y: Any) -> Any:
         """The piece that event e ends, and the state after it at the sample that it may lie at."""
         system, piece = Reused(eqx.combine(moved, rest)), Piece(t, y, log.before[e])
-        time, state = cross_inside(system, options, piece, trace.found[e], None, log.fired[e], grid[j + 1])[:2]
+        time, state = cross_inside(
+            system, options, piece, trace.found[e], None, log.fired[e], grid[j + 1]
+        )[:2]
         return time, state, as_of(system, time, state, system.tick(time + slacks[j], log.after[e]))
 
     def pull(cotangents: Any) -> Any:
@@ -96,10 +126,14 @@ def _pull(moved: Any, rest: Any, grid: Any, slacks: Any, record: Any, options: O
             def event(carry: Any) -> Any:
                 c_t, c_y, c_moved, c_now, e, here = carry
                 last = jnp.maximum(e, 0)
-                _, back = jax.vjp(lambda *p: over(last, j, *p), moved, trace.t0[last], trace.y0[last])
+                _, back = jax.vjp(
+                    lambda *p: over(last, j, *p), moved, trace.t0[last], trace.y0[last]
+                )
                 # The sample shows the state after the last event at it.
                 at_sample = log.t1[last] <= grid[j] + slacks[j]
-                d_moved, d_t, d_y = back((c_t + c_times[last], c_y, jnp.where(at_sample, c_now, 0.0)))
+                d_moved, d_t, d_y = back(
+                    (c_t + c_times[last], c_y, jnp.where(at_sample, c_now, 0.0))
+                )
                 c_after = jnp.where(at_sample, 0.0, c_now)
                 new, old = (d_t, d_y, add(c_moved, d_moved), c_after), (c_t, c_y, c_moved, c_now)
                 kept = jax.tree_util.tree_map(lambda a, b: jnp.where(here, a, b), new, old)
@@ -107,7 +141,9 @@ def _pull(moved: Any, rest: Any, grid: Any, slacks: Any, record: Any, options: O
                 return *kept, e, (e >= 0) & (trace.step[jnp.maximum(e, 0)] == j)
 
             first = (c_t, c_y, add(c_moved, d_moved), c_all[j], e, here)
-            c_t, c_y, c_moved, c_now, e, _ = jax.lax.while_loop(lambda c: eqxi.unvmap_any(c[5]), event, first)
+            c_t, c_y, c_moved, c_now, e, _ = jax.lax.while_loop(
+                lambda c: eqxi.unvmap_any(c[5]), event, first
+            )
             return c_t, c_y + c_now, c_moved, e
 
         first = (jnp.zeros_like(grid[0]), jnp.zeros_like(ys[0]), nothing, count - 1)

@@ -9,18 +9,25 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 _FEW = 32  # entries: more stay in an array
-# P. Bogacki, L. F. Shampine, Applied Mathematics Letters 2(4), 1989: times of the later stages, their weights, those of the step.
+# P. Bogacki, L. F. Shampine, Applied Mathematics Letters 2(4), 1989: times of the later stages,
+# their weights, those of the step.
 _BOSH3 = (1 / 2, 3 / 4), ((1 / 2,), (0.0, 3 / 4)), (2 / 9, 1 / 3, 4 / 9)
 
 
 def advance(
-    solver: Any, flow: Callable, t0: Float[Array, ""], t1: Float[Array, ""], y0: Float[Array, " n"], rate: Float[Array, " n"] | None = None
+    solver: Any,
+    flow: Callable,
+    t0: Float[Array, ""],
+    t1: Float[Array, ""],
+    y0: Float[Array, " n"],
+    rate: Float[Array, " n"] | None = None,
 ) -> Float[Array, " n"]:
-    """The state at `t1` of dy/dt = flow(t, y), by one step of a diffrax `solver` (None: of `diffrax.Bosh3()`) from `y0` at `t0`, where
-    `rate` is dy/dt if it is known.
+    """The state at `t1` of dy/dt = flow(t, y), by one step of a diffrax `solver` (None: of
+    `diffrax.Bosh3()`) from `y0` at `t0`, where `rate` is dy/dt if it is known.
 
-    The stages of an explicit solver are written out from its tableau. diffrax's own `step` loops over them and estimates the error as
-    well, and a record of 25000 samples takes 1.6 times as long. Any other solver steps by itself.
+    The stages of an explicit solver are written out from its tableau. diffrax's own `step` loops
+    over them and estimates the error as well, and a record of 25000 samples takes 1.6 times as
+    long. Any other solver steps by itself.
     """
     if solver is None:
         return _stages(*_BOSH3, flow, t0, t1, y0, rate)
@@ -34,12 +41,16 @@ def advance(
     return _stages(table.c, table.a_lower, table.b_sol, flow, t0, t1, y0, rate)
 
 
-def _stages(c: Any, a_lower: Any, b_sol: Any, flow: Callable, t0: Any, t1: Any, y0: Any, rate: Any) -> Any:
+def _stages(
+    c: Any, a_lower: Any, b_sol: Any, flow: Callable, t0: Any, t1: Any, y0: Any, rate: Any
+) -> Any:
     h = t1 - t0
     used = max(i for i, b in enumerate(b_sol) if b != 0) + 1  # the stages after are for the error
     rates = [flow(t0, y0) if rate is None else rate]
     for share, row in zip(c[: used - 1], a_lower, strict=False):
-        rates.append(flow(t1 if share == 1 else t0 + float(share) * h, y0 + h * _weighted(row, rates)))
+        rates.append(
+            flow(t1 if share == 1 else t0 + float(share) * h, y0 + h * _weighted(row, rates))
+        )
     return y0 + h * _weighted(b_sol[:used], rates)
 
 
@@ -66,4 +77,7 @@ def some(x: Bool[Array, " n"]) -> Bool[Array, ""]:
 
 
 def _weighted(weights: Any, rates: list[Array]) -> Array:
-    return sum((float(w) * rate for w, rate in zip(weights, rates, strict=True) if w != 0), start=jnp.zeros_like(rates[0]))
+    return sum(
+        (float(w) * rate for w, rate in zip(weights, rates, strict=True) if w != 0),
+        start=jnp.zeros_like(rates[0]),
+    )

@@ -16,29 +16,44 @@ CUT = -3  # inside a mode: the buffers of one phase are full and the next goes o
 class AbstractHybridSystem(eqx.Module):
     """Smooth motion inside a mode, guards that end it, and a jump to the next.
 
-    `t` is time [s], `y` the state vector, `mode` a vector of integers, `args` whatever the user passes on.
-    Derive from this class to bring a machine of your own.
+    `t` is time [s], `y` the state vector, `mode` a vector of integers, `args` whatever the user
+    passes on. Derive from this class to bring a machine of your own.
     """
 
     @abc.abstractmethod
-    def flow(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " n"]:
-        """dy/dt, smooth as long as `mode` lasts. No test of time or state in here: derivatives after it are wrong."""
+    def flow(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> Float[Array, " n"]:
+        """dy/dt, smooth as long as `mode` lasts.
+
+        No test of time or state in here: derivatives after it are wrong.
+        """
 
     @abc.abstractmethod
-    def guard(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " g"]:
+    def guard(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> Float[Array, " g"]:
         """Margins, positive while `mode` lasts; the first to fall to 0 ends it."""
 
     @abc.abstractmethod
     def jump(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], fired: Int[Array, ""], args: Any
+        self,
+        t: Float[Array, ""],
+        y: Float[Array, " n"],
+        mode: Int[Array, " m"],
+        fired: Int[Array, ""],
+        args: Any,
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
-        """State and mode after margin `fired` fell (`DEADLINE`: the deadline came), and 0, or 1 for no consistent mode.
+        """State and mode after margin `fired` fell (`DEADLINE`: the deadline came), and 0, or 1 for
+        no consistent mode.
 
         The margins of the new mode must be positive, or start at 0 and rise.
         """
 
     def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
-        """The time [s] at which `mode` ends whatever the state does, such as a switch of a drive; inf for never."""
+        """The time [s] at which `mode` ends whatever the state does, such as a switch of a drive;
+        inf for never.
+        """
         del mode, args
         return jnp.asarray(jnp.inf)
 
@@ -51,14 +66,18 @@ class AbstractHybridSystem(eqx.Module):
         return False
 
     def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: Any) -> Any:
-        """The longest step [s] allowed in `mode` of a run of length `span` [s]; None for no bound at all."""
+        """The longest step [s] allowed in `mode` of a run of length `span` [s]; None for no bound
+        at all.
+        """
         del mode, span, args
         return None
 
     def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: Any) -> Int[Array, " m"]:
-        """`mode` with the clocks of its drives set to time `t` [s], for `OnSamples`, which does so at every sample.
+        """`mode` with the clocks of its drives set to time `t` [s], for `OnSamples`, which does so
+        at every sample.
 
-        Only what `jump` after a `DEADLINE` would do where nothing but a drive's formula changes; the default leaves all to `jump`.
+        Only what `jump` after a `DEADLINE` would do where nothing but a drive's formula changes;
+        the default leaves all to `jump`.
         """
         del t, args
         return mode
@@ -67,20 +86,31 @@ class AbstractHybridSystem(eqx.Module):
 
     def start(self, t: Float[Array, ""]) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
         """State and mode at the time `t` [s] at which a run begins; needed by a fit to records."""
-        raise NotImplementedError(f"`{type(self).__name__}` must say how it starts before it can be fitted: write `start(self, t)`.")
+        raise NotImplementedError(
+            f"`{type(self).__name__}` must say how it starts before it can be fitted: write"
+            " `start(self, t)`."
+        )
 
     def begin(self, t: Any, y: Any) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
-        """State and mode of a run from the state `y` at time `t` [s]; the mode that `start` says, unless written anew."""
+        """State and mode of a run from the state `y` at time `t` [s]; the mode that `start` says,
+        unless written anew.
+        """
         return y, self.start(t)[1]
 
-    def variables(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> dict[str, Float[Array, ""]]:
-        """What a sensor may measure, by name, such as ``{"phi": y[0], "w": y[1]}``; needed by a fit to records."""
+    def variables(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> dict[str, Float[Array, ""]]:
+        """What a sensor may measure, by name, such as ``{"phi": y[0], "w": y[1]}``; needed by a fit
+        to records.
+        """
         raise NotImplementedError(
-            f"`{type(self).__name__}` must name what can be measured before it can be fitted: write `variables(self, t, y, mode, args)`."
+            f"`{type(self).__name__}` must name what can be measured before it can be fitted: write"
+            " `variables(self, t, y, mode, args)`."
         )
 
     def states(self) -> tuple[str, ...]:
-        """The names in `variables` of the entries of the state vector, in their order; empty where an entry has none.
+        """The names in `variables` of the entries of the state vector, in their order; empty where
+        an entry has none.
 
         A fit on windows takes the start of each from the measurement by them.
         """

@@ -15,8 +15,10 @@ from frictax.engine.system import AbstractHybridSystem
 class Path(eqx.Module):
     """What the engine returns.
 
-    - `ys`: state at each of the asked times; `modes`: mode there (after an event at that very time).
-    - `times`, `fired`, `before`, `after`: end, cause and modes of each phase; `count` of them are used, the rest is padding (inf).
+    - `ys`: state at each of the asked times; `modes`: mode there (after an event at that very
+      time).
+    - `times`, `fired`, `before`, `after`: end, cause and modes of each phase; `count` of them are
+      used, the rest is padding (inf).
     - `result`: a `Result`; `steps`: solver steps taken.
     """
 
@@ -31,16 +33,25 @@ class Path(eqx.Module):
     steps: Int[Array, ""]
 
 
-def walk(system: AbstractHybridSystem, y0: Any, mode0: Any, ts: Any, args: Any = None, options: Adaptive | OnSamples | None = None) -> Path:
+def walk(
+    system: AbstractHybridSystem,
+    y0: Any,
+    mode0: Any,
+    ts: Any,
+    args: Any = None,
+    options: Adaptive | OnSamples | None = None,
+) -> Path:
     """Walk a hybrid system of one's own from mode to mode; `simulate` does it for a `Mechanism`.
 
-    Differentiable, forward and reverse, by everything that is a float array in `system`, `args`, `y0` and `ts`.
+    Differentiable, forward and reverse, by everything that is a float array in `system`, `args`,
+    `y0` and `ts`.
 
     **Arguments:**
 
     - `system`: flow, guard and jump, see `AbstractHybridSystem`.
     - `y0`, shape (n,), and `mode0`, shape (m,), whole numbers: state and mode at ts[0].
-    - `ts`, shape (T,): increasing times [s] at which state and mode are wanted; the first is the start, the last the end.
+    - `ts`, shape (T,): increasing times [s] at which state and mode are wanted; the first is the
+      start, the last the end.
     - `args`: what flow, guard and jump are handed on. `options`: an `Adaptive` or an `OnSamples`.
 
     **Returns:** a `Path`. Nothing is raised for a run that ends early: look at its `result`.
@@ -53,16 +64,23 @@ def walk(system: AbstractHybridSystem, y0: Any, mode0: Any, ts: Any, args: Any =
     >>> class Ball(fx.AbstractHybridSystem):
     ...     def flow(self, t, y, mode, g):
     ...         return jnp.stack([y[1], -g])
+    ...
     ...     def guard(self, t, y, mode, g):
     ...         return y[:1] + 1e-14  # a little above 0 when it leaves the floor
+    ...
     ...     def jump(self, t, y, mode, fired, g):
     ...         return jnp.stack([0.0 * y[0], -0.5 * y[1]]), mode + 1, jnp.array(0)
-    >>> path = fx.walk(Ball(), jnp.array([1.0, 0.0]), jnp.array([0]), jnp.array([0.0, 0.8]), args=9.81)
+    >>> path = fx.walk(
+    ...     Ball(), jnp.array([1.0, 0.0]), jnp.array([0]), jnp.array([0.0, 0.8]), args=9.81
+    ... )
     >>> round(float(path.times[0]), 6), int(path.modes[-1, 0])
     (0.451524, 1)
     """
     if isinstance(args, Adaptive | OnSamples):
-        raise ValueError(f"`walk` must be given its options by name, got `{type(args).__name__}` in the place of `args`. Write options=...")
+        raise ValueError(
+            f"`walk` must be given its options by name, got `{type(args).__name__}` in the place of"
+            " `args`. Write options=..."
+        )
     options = Adaptive() if options is None else options
     y0 = jnp.asarray(y0)
     ts = jnp.asarray(ts, dtype=y0.dtype)
@@ -70,7 +88,8 @@ def walk(system: AbstractHybridSystem, y0: Any, mode0: Any, ts: Any, args: Any =
     if isinstance(options, OnSamples):
         run = run_samples
     else:
-        from frictax.engine.phases import run_phases as run  # with diffrax, which takes longer to import than all of frictax
+        # with diffrax, which takes longer to import than all of frictax
+        from frictax.engine.phases import run_phases as run
     floats, whole = run(model_of(system, args), ts[0], ts[-1], y0, mode0, ts, options)
     (ys, times), (modes, fired, before, after, count, result, steps) = floats, whole
     return Path(ys, modes, times, fired, before, after, count, result, jnp.asarray(steps))

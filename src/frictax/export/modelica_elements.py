@@ -1,4 +1,6 @@
-"""The elements of a machine's Modelica text: those of the Modelica Standard Library, and frictax's own where that has none."""
+"""The elements of a machine's Modelica text: those of the Modelica Standard Library, and frictax's
+own where that has none.
+"""
 
 import functools
 import re
@@ -10,13 +12,29 @@ _HEAT, _SIGNALS = "Modelica.Thermal.HeatTransfer", "Modelica.Blocks.Sources"
 # The library's name of each element that it has, by that in `elements.mo`.
 LIBRARY = {
     **{
-        n: f"{_SLIDES}.Components.{n}" for n in ("Mass", "Fixed", "Rod", "Spring", "Damper", "SpringDamper", "ElastoGap", "SupportFriction")
+        n: f"{_SLIDES}.Components.{n}"
+        for n in (
+            "Mass",
+            "Fixed",
+            "Rod",
+            "Spring",
+            "Damper",
+            "SpringDamper",
+            "ElastoGap",
+            "SupportFriction",
+        )
     },
     **{n: f"{_SLIDES}.Components.{n}" for n in ("Brake", "MassWithStopAndFriction")},
     **{n: f"{_SLIDES}.Sources.{n}" for n in ("Force", "Position")},
-    **{n: f"{_TURNS}.Components.{n}" for n in ("Inertia", "BearingFriction", "Clutch", "OneWayClutch", "ElastoBacklash")},
+    **{
+        n: f"{_TURNS}.Components.{n}"
+        for n in ("Inertia", "BearingFriction", "Clutch", "OneWayClutch", "ElastoBacklash")
+    },
     **{n: f"{_TURNS}.Components.{n}" for n in ("IdealGear", "IdealPlanetary", "LossyGear")},
-    **{f"Rotational{n}": f"{_TURNS}.Components.{n}" for n in ("Fixed", "Spring", "Damper", "SpringDamper", "Brake")},
+    **{
+        f"Rotational{n}": f"{_TURNS}.Components.{n}"
+        for n in ("Fixed", "Spring", "Damper", "SpringDamper", "Brake")
+    },
     "Torque": f"{_TURNS}.Sources.Torque",
     "RotationalPosition": f"{_TURNS}.Sources.Position",
     **{n: f"{_HEAT}.Components.{n}" for n in ("HeatCapacitor", "ThermalConductor")},
@@ -49,14 +67,22 @@ def elements() -> dict[str, str]:
 
 
 def with_all_that_they_need(names: set[str], self_contained: bool) -> list[str]:
-    """The texts of the elements called `names` and of those that they are made of, in the order of `elements.mo`."""
+    """The texts of the elements called `names` and of those that they are made of, in the order of
+    `elements.mo`.
+    """
     known, needed, left = elements(), set(), list(names)
     while left:
         name = left.pop()
         if name not in needed:
             needed.add(name)
-            left += [n for n in re.findall(r"\w+", re.sub(r'"[^"]*"', "", known[name])) if n in known]
+            left += [
+                n for n in re.findall(r"\w+", re.sub(r'"[^"]*"', "", known[name])) if n in known
+            ]
     texts = {name: text for name, text in known.items() if name in needed}
     if not self_contained:
-        texts |= {name: f"  connector {name} = {path};" for name, path in _CONNECTORS.items() if name in needed}
+        texts |= {
+            name: f"  connector {name} = {path};"
+            for name, path in _CONNECTORS.items()
+            if name in needed
+        }
     return list(texts.values())

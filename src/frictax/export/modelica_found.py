@@ -17,18 +17,25 @@ from frictax.mechanism import Mechanism
 
 
 def to_modelica(found: FitResult, record: str | None = None, **options: Any) -> str:
-    """A complete Modelica model of the machine as `record` drove it: see `identified_text`; of a sweep, see `sweep_modifier`.
+    """A complete Modelica model of the machine as `record` drove it: see `identified_text`; of a
+    sweep, see `sweep_modifier`.
 
     A record of more than 200 samples is read from a file, which `write_modelica` writes too.
     """
-    return sweep_modifier(found, **options) if found.of_sweep else identified_text(found, record, **options)
+    return (
+        sweep_modifier(found, **options)
+        if found.of_sweep
+        else identified_text(found, record, **options)
+    )
 
 
 def identified_text(found: FitResult, record: str | None = None, **options: Any) -> str:
-    """The identified machine as a runnable model under what drove it in `record`, the first motion unless given.
+    """The identified machine as a runnable model under what drove it in `record`, the first motion
+    unless given.
 
-    The drives are the record's inputs as they act on the machine; where the objective takes measured states, the model starts from them.
-    At its top stand the record, the objective and the fitted values with their intervals. `options` as of `machine_text`.
+    The drives are the record's inputs as they act on the machine; where the objective takes
+    measured states, the model starts from them. At its top stand the record, the objective and the
+    fitted values with their intervals. `options` as of `machine_text`.
 
     **Raises:** `KeyError` for an unknown record; `ValueError` for what Modelica cannot read.
     """
@@ -36,38 +43,54 @@ def identified_text(found: FitResult, record: str | None = None, **options: Any)
     return machine_text(machine, **settings)
 
 
-def write_identified(found: FitResult, folder: str | Path, record: str | None = None, **options: Any) -> list[Path]:
+def write_identified(
+    found: FitResult, folder: str | Path, record: str | None = None, **options: Any
+) -> list[Path]:
     """The same into `folder`, with the file of long records beside it; returns the paths."""
     machine, settings = _identified(found, record, options)
     return write_machine(machine, folder, **settings)
 
 
-def identified_modifiers(found: FitResult, tolerance: float = 1e-3, v_max: float | None = None) -> str:
+def identified_modifiers(
+    found: FitResult, tolerance: float = 1e-3, v_max: float | None = None
+) -> str:
     """The components that hold fitted values alone, to be pasted into a model."""
     if not isinstance(found.model, Mechanism):
         raise ValueError(
-            f"A {type(found.model).__name__} is a system of your own in Python, which Modelica cannot read: "
-            "build it as a `Mechanism` of parts."
+            f"A {type(found.model).__name__} is a system of your own in Python, which Modelica"
+            " cannot read: build it as a `Mechanism` of parts."
         )
     parts = [e.path.partition(".")[0] for e in found.estimates]
     return modifiers(found.model, [p for p in parts if p in found.model.names], tolerance, v_max)
 
 
-def _identified(found: FitResult, label: str | None, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    motions = [name for name, plan in zip(found.records, found.problem.plans, strict=True) if not isinstance(plan, SteadyPlan)]
+def _identified(
+    found: FitResult, label: str | None, options: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    motions = [
+        name
+        for name, plan in zip(found.records, found.problem.plans, strict=True)
+        if not isinstance(plan, SteadyPlan)
+    ]
     label = label if label is not None else motions[0] if motions else next(iter(found.records))
     machine = found.problem.objective.machine(found.model_for(label))
     settings: dict[str, Any] = {"comment": _comment(found, label)}
     if label in motions:
         index = list(found.records).index(label)
-        bench, plan = found.problem.bench_at(jnp.asarray(found.x), index), jax.tree.map(jnp.asarray, found.problem.plans[index])
+        bench, plan = (
+            found.problem.bench_at(jnp.asarray(found.x), index),
+            jax.tree.map(jnp.asarray, found.problem.plans[index]),
+        )
         assert not isinstance(plan, SteadyPlan)
         system = driven(machine, plan.t, acting(bench, plan, found.problem.delayed), plan.hold)
         machine = getattr(system, "mechanism", machine)
         if isinstance(machine, Mechanism):
             channels, delayed = found.records[label].outputs, found.problem.delayed
             states = [name for name in state_names(machine) if name in plan.known]
-            start = {name: undone(bench, plan, name, *seen_in(name, channels), 0, delayed) for name in states}
+            start = {
+                name: undone(bench, plan, name, *seen_in(name, channels), 0, delayed)
+                for name in states
+            }
             machine = getattr(moved_to(system, start), "mechanism", machine)
         settings |= {"start_time": float(plan.t[0]), "stop_time": float(plan.t[-1])}
     return machine, settings | options
@@ -77,10 +100,22 @@ def _comment(found: FitResult, label: str) -> list[str]:
     record = found.records[label]
     citation = " ".join(str(getattr(record, "citation", "")).split())
     lines = [
-        f"Identified by frictax {frictax.__version__} from {', '.join(found.records)} by {type(found.problem.objective).__name__}.",
+        (
+            f"Identified by frictax {frictax.__version__} from {', '.join(found.records)} by"
+            f" {type(found.problem.objective).__name__}."
+        ),
         f"Driven here as in {label}{': ' + citation if citation else ''}.",
-        f"Fitted, with the standard error and the {100 * found.level:g} % interval for white residuals:",
+        (
+            f"Fitted, with the standard error and the {100 * found.level:g} % interval for white"
+            " residuals:"
+        ),
     ]
     for e in found.estimates:
-        lines.append(f"  {e.name} = {e.value:.10g} {e.unit}, {e.standard_error:.3g}, {e.lower:.6g} to {e.upper:.6g} ({e.knowledge.value})")
-    return [" ".join(line.split()) if k < 2 else line for k, line in enumerate([*lines, *(f"! {w}" for w in found.warnings)])]
+        lines.append(
+            f"  {e.name} = {e.value:.10g} {e.unit}, {e.standard_error:.3g}, {e.lower:.6g} to"
+            f" {e.upper:.6g} ({e.knowledge.value})"
+        )
+    return [
+        " ".join(line.split()) if k < 2 else line
+        for k, line in enumerate([*lines, *(f"! {w}" for w in found.warnings)])
+    ]

@@ -5,7 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from frictax.contacts import BearingFriction, Brake, Clutch, MassWithStopAndFriction, MotionDependent, OneWayClutch, SupportFriction
+from frictax.contacts import (
+    BearingFriction,
+    Brake,
+    Clutch,
+    MassWithStopAndFriction,
+    MotionDependent,
+    OneWayClutch,
+    SupportFriction,
+)
 from frictax.export.modelica_sheet import Sheet, values
 from frictax.export.modelica_words import matrix, number
 from frictax.laws import TemperatureDependent
@@ -38,19 +46,24 @@ _JUMP = "v_small=0.001"
 
 
 def write_part(sheet: Sheet, name: str) -> None:
-    """Write the part called `name`; raises `ValueError`, one sentence, for one that Modelica's elements cannot say."""
+    """Write the part called `name`; raises `ValueError`, one sentence, for one that Modelica's
+    elements cannot say.
+    """
     part = sheet.machine[name]
     writer = _WRITERS.get(type(part))
     if writer is None:
         raise ValueError(
-            f"{name!r} is a part of your own, {type(part).__name__}, whose Python Modelica cannot read: write its element by hand."
+            f"{name!r} is a part of your own, {type(part).__name__}, whose Python Modelica cannot"
+            " read: write its element by hand."
         )
     writer(sheet, name, part)
 
 
 def _body(sheet: Sheet, name: str, part: Any) -> None:
     states = ("phi", "w") if type(part) is Inertia else ("s", "v")
-    sheet.declare(type(part).__name__, sheet.names[name], values(part, states) + sheet.starts(name, states))
+    sheet.declare(
+        type(part).__name__, sheet.names[name], values(part, states) + sheet.starts(name, states)
+    )
 
 
 def _fixed(sheet: Sheet, name: str, part: Any) -> None:
@@ -67,7 +80,13 @@ def _stop(sheet: Sheet, name: str, part: Any) -> None:
         sheet.declare("MassWithStopAndFriction", sheet.names[name], modifiers)
         return
     table, said = sheet.table(part.f_neg, f"{name}.f_neg", "N")
-    sheet.declare("MassWithStopAndDirectionalFriction", sheet.names[name], [*modifiers, f"f_neg={table}"], own=True, comment=said)
+    sheet.declare(
+        "MassWithStopAndDirectionalFriction",
+        sheet.names[name],
+        [*modifiers, f"f_neg={table}"],
+        own=True,
+        comment=said,
+    )
 
 
 def _compliant(sheet: Sheet, name: str, part: Any) -> None:
@@ -93,7 +112,11 @@ def _source(sheet: Sheet, name: str, part: Any) -> None:
 
 def _position(sheet: Sheet, name: str, part: Any) -> None:
     body = sheet.machine[part.body.partition(".")[0]]
-    turns, here, there = isinstance(body, Inertia), sheet.names[name], sheet.names[part.body.partition(".")[0]]
+    turns, here, there = (
+        isinstance(body, Inertia),
+        sheet.names[name],
+        sheet.names[part.body.partition(".")[0]],
+    )
     exact = [] if sheet.self_contained else ["exact=true"]
     sheet.declare("RotationalPosition" if turns else "Position", here, exact)
     sheet.signal(name, "s", f"{here}.{'phi_ref' if turns else 's_ref'}")
@@ -101,17 +124,28 @@ def _position(sheet: Sheet, name: str, part: Any) -> None:
     if length == 0:
         sheet.connect(f"{here}.flange", f"{there}.flange_b")
         return
-    rod = sheet.extra("Rod", f"{here}_half", [f"L={number(length / 2)}"], f"{name} gives the position of the centre")
+    rod = sheet.extra(
+        "Rod",
+        f"{here}_half",
+        [f"L={number(length / 2)}"],
+        f"{name} gives the position of the centre",
+    )
     sheet.connect(f"{here}.flange", f"{rod}.flange_a")
     sheet.connect(f"{rod}.flange_b", f"{there}.flange_b")
 
 
 def _on_support(sheet: Sheet, name: str, part: Any) -> None:
     contact = _contact_of(sheet, name)
-    here, turns = sheet.names[name], sheet.turns(contact.flange) or (contact.support is not None and sheet.turns(contact.support))
+    here, turns = (
+        sheet.names[name],
+        sheet.turns(contact.flange)
+        or (contact.support is not None and sheet.turns(contact.support)),
+    )
     table_name = {SupportFriction: "f_pos", BearingFriction: "tau_pos", Brake: "mu_pos"}[type(part)]
     element = "RotationalBrake" if type(part) is Brake and turns else type(part).__name__
-    own, modifiers, said = _laws(sheet, name, part, table_name, {"f_pos": "N", "tau_pos": "N.m", "mu_pos": "1"}[table_name])
+    own, modifiers, said = _laws(
+        sheet, name, part, table_name, {"f_pos": "N", "tau_pos": "N.m", "mu_pos": "1"}[table_name]
+    )
     if not own and contact.support is not None:
         modifiers.append("useSupport=true")
     _declare_friction(sheet, element, here, modifiers, own, said, contact)
@@ -143,8 +177,8 @@ def _laws(sheet: Sheet, name: str, part: Any, pos: str, unit: str) -> tuple[bool
     heated = sheet.heated_by(sheet.names[name])
     if heated and any(isinstance(x, TemperatureDependent) for x in (law, back)):
         raise ValueError(
-            f"`{name}.{pos}` depends on the temperature of {heated!r}, which no friction of the Modelica Standard Library does: "
-            "take out the one or the other."
+            f"`{name}.{pos}` depends on the temperature of {heated!r}, which no friction of the"
+            " Modelica Standard Library does: take out the one or the other."
         )
     table, said = sheet.table(law, f"{name}.{pos}", unit)
     modifiers = [f"{pos}={table}"]
@@ -155,10 +189,21 @@ def _laws(sheet: Sheet, name: str, part: Any, pos: str, unit: str) -> tuple[bool
     return back is not None or sheet.self_contained, modifiers + values(part), said
 
 
-def _declare_friction(sheet: Sheet, element: str, here: str, modifiers: list[str], own: bool, said: str, contact: Contact) -> None:
+def _declare_friction(
+    sheet: Sheet,
+    element: str,
+    here: str,
+    modifiers: list[str],
+    own: bool,
+    said: str,
+    contact: Contact,
+) -> None:
     jumps = any(isinstance(p, Position | MassWithStopAndFriction) for p in sheet.machine.parts)
     if contact.redundant:
-        said += f"\n{here}: another friction can hold the same motion, and how the two share its force while stuck is not unique"
+        said += (
+            f"\n{here}: another friction can hold the same motion, and how the two share its force"
+            " while stuck is not unique"
+        )
     if own and jumps and element != "OneWayClutch":
         modifiers = [*modifiers, _JUMP]
     sheet.declare(element, here, modifiers, own=own, comment=said)
@@ -167,7 +212,8 @@ def _declare_friction(sheet: Sheet, element: str, here: str, modifiers: list[str
 def _pressed(sheet: Sheet, name: str, part: Any) -> None:
     if isinstance(part.f_normalized, MotionDependent):
         raise ValueError(
-            f"`{name}.f_normalized` is a `MotionDependent`, Python that Modelica cannot read: press it on by a signal over time."
+            f"`{name}.f_normalized` is a `MotionDependent`, Python that Modelica cannot read: press"
+            " it on by a signal over time."
         )
     sheet.signal(name, "f_normalized", f"{sheet.names[name]}.f_normalized")
 
@@ -177,10 +223,18 @@ def _gear(sheet: Sheet, name: str, part: Any) -> None:
     if type(part) is LossyGear:
         if sheet.self_contained:
             raise ValueError(
-                f"{name!r} is a `LossyGear`, which is written with the Modelica Standard Library only: leave out `self_contained`."
+                f"{name!r} is a `LossyGear`, which is written with the Modelica Standard Library"
+                " only: leave out `self_contained`."
             )
-        rows = np.column_stack([np.asarray(x) for x in (part.w, part.eta_mf1, part.eta_mf2, part.tau_bf1, part.tau_bf2)])
-        sheet.declare("LossyGear", here, [f"ratio={number(part.ratio)}", f"lossTable={matrix(rows)}"])
+        rows = np.column_stack(
+            [
+                np.asarray(x)
+                for x in (part.w, part.eta_mf1, part.eta_mf2, part.tau_bf1, part.tau_bf2)
+            ]
+        )
+        sheet.declare(
+            "LossyGear", here, [f"ratio={number(part.ratio)}", f"lossTable={matrix(rows)}"]
+        )
     else:
         sheet.declare(type(part).__name__, here, values(part))
     ends = ("sun", "carrier", "ring") if type(part) is IdealPlanetary else ("a", "b")
@@ -193,7 +247,9 @@ def _gear(sheet: Sheet, name: str, part: Any) -> None:
 
 def _capacitor(sheet: Sheet, name: str, part: Any) -> None:
     here = sheet.names[name]
-    sheet.declare("HeatCapacitor", here, [f"C={number(part.C)}", f"T(start={number(part.T)}, fixed=true)"])
+    sheet.declare(
+        "HeatCapacitor", here, [f"C={number(part.C)}", f"T(start={number(part.T)}, fixed=true)"]
+    )
     for source in part.sources:
         there = sheet.names[source]
         if there in sheet.own:
@@ -220,7 +276,16 @@ def _contact_of(sheet: Sheet, name: str) -> Contact:
     return next(c for c in sheet.layout.contacts if c.part == index)
 
 
-_COMPLIANTS = (Spring, Damper, SpringDamper, RotationalSpring, RotationalDamper, RotationalSpringDamper, ElastoGap, ElastoBacklash)
+_COMPLIANTS = (
+    Spring,
+    Damper,
+    SpringDamper,
+    RotationalSpring,
+    RotationalDamper,
+    RotationalSpringDamper,
+    ElastoGap,
+    ElastoBacklash,
+)
 _WRITERS: dict[type, Callable[[Sheet, str, Any], None]] = {
     **dict.fromkeys((Mass, Inertia), _body),
     Fixed: _fixed,

@@ -1,4 +1,6 @@
-"""What a machine's Modelica text is written on: declarations, equations, and the elements and tables that they need."""
+"""What a machine's Modelica text is written on: declarations, equations, and the elements and
+tables that they need.
+"""
 
 import dataclasses
 from typing import Any
@@ -18,8 +20,9 @@ _SIGNALS = (Constant, Pulse, Ramp, Sine, Step, Trapezoid)
 
 @dataclasses.dataclass
 class Sheet:
-    """The text of `machine` as it grows; `tables`: what is too long for it, by name; `own`: components that are
-    of `elements.mo`."""
+    """The text of `machine` as it grows; `tables`: what is too long for it, by name; `own`:
+    components that are of `elements.mo`.
+    """
 
     machine: Mechanism
     self_contained: bool
@@ -43,8 +46,12 @@ class Sheet:
     def layout(self) -> Layout:
         return layout(self.machine)
 
-    def declare(self, element: str, name: str, modifiers: list[str], *, own: bool = False, comment: str = "") -> None:
-        """Write a component; `own`: an element of `elements.mo` even where the library has one of that name."""
+    def declare(
+        self, element: str, name: str, modifiers: list[str], *, own: bool = False, comment: str = ""
+    ) -> None:
+        """Write a component; `own`: an element of `elements.mo` even where the library has one of
+        that name.
+        """
         if own or self.self_contained or element not in LIBRARY:
             self.elements.add(element)
             self.own.add(name)
@@ -74,12 +81,18 @@ class Sheet:
         return f"{self.names[name]}.{ {-1: 'flange_a', 0: end, 1: 'flange_b'}[flange.side] }"
 
     def housing(self, owner: str, turns: bool, fixed: Fixed | None = None) -> str:
-        """The flange of a `Fixed`, which may hold what slides as well as what turns, or of the housing of a friction."""
+        """The flange of a `Fixed`, which may hold what slides as well as what turns, or of the
+        housing of a friction.
+        """
         if (owner, turns) not in self.housings:
             other = (owner, not turns) in self.housings or fixed is None
             name = self._new(f"{self.names[owner]}_housing") if other else self.names[owner]
             s0 = 0.0 if fixed is None else fixed.s0
-            self.declare("RotationalFixed" if turns else "Fixed", name, [f"{'phi0' if turns else 's0'}={number(s0)}"])
+            self.declare(
+                "RotationalFixed" if turns else "Fixed",
+                name,
+                [f"{'phi0' if turns else 's0'}={number(s0)}"],
+            )
             self.housings[owner, turns] = name
         return f"{self.housings[owner, turns]}.flange"
 
@@ -91,7 +104,14 @@ class Sheet:
     def heated_by(self, name: str) -> str | None:
         """The heat capacitor that the component `name` heats."""
         parts = self.machine.named_parts()
-        return next((n for n, p in parts if isinstance(p, HeatCapacitor) and name in [self.names.get(s) for s in p.sources]), None)
+        return next(
+            (
+                n
+                for n, p in parts
+                if isinstance(p, HeatCapacitor) and name in [self.names.get(s) for s in p.sources]
+            ),
+            None,
+        )
 
     def signal(self, owner: str, field: str, to: str) -> None:
         """Write the source of a signal and connect it with the input `to`."""
@@ -124,11 +144,14 @@ class Sheet:
         kind = "Held" if signal.hold else "Sampled"
         if self.self_contained:
             return self.extra(kind, name, [f"table={matrix(rows)}"]), "y"
-        smoothness = f"smoothness=Modelica.Blocks.Types.Smoothness.{'Constant' if signal.hold else 'Linear'}Segments"
+        shape = "Constant" if signal.hold else "Linear"
+        smoothness = f"smoothness=Modelica.Blocks.Types.Smoothness.{shape}Segments"
         more = [smoothness, "extrapolation=Modelica.Blocks.Types.Extrapolation.HoldLastPoint"]
         if len(rows) <= self.rows:
             return self.extra(kind, name, [f"table={matrix(rows)}", *more]), "y[1]"
-        name = self.extra(kind, name, ["tableOnFile=true", f'tableName="{name}"', "fileName=tables", *more])
+        name = self.extra(
+            kind, name, ["tableOnFile=true", f'tableName="{name}"', "fileName=tables", *more]
+        )
         self.tables[name] = rows
         return name, "y[1]"
 
@@ -138,7 +161,9 @@ class Sheet:
         return name
 
 
-def values(part: Any, but: tuple[str, ...] = (), renamed: dict[str, str] | None = None) -> list[str]:
+def values(
+    part: Any, but: tuple[str, ...] = (), renamed: dict[str, str] | None = None
+) -> list[str]:
     """The parameters of a part or signal as modifiers; `nperiod` is a whole number in Modelica."""
     out = []
     for field in dataclasses.fields(part):

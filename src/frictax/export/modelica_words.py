@@ -10,10 +10,12 @@ from frictax.export.modelica import sample
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table, TemperatureDependent
 
 _RESERVED = frozenset(
-    "algorithm and annotation assert block break class connect connector constant constrainedby der discrete each else elseif elsewhen "
-    "encapsulated end enumeration equation expandable extends external false final flow for function if import impure in initial inner "
-    "input loop model not operator or outer output package parameter partial protected public pure record redeclare replaceable return "
-    "stream then true type when while within time Modelica Real Integer Boolean String".split()
+    "algorithm and annotation assert block break class connect connector constant constrainedby der"
+    " discrete each else elseif elsewhen encapsulated end enumeration equation expandable extends"
+    " external false final flow for function if import impure in initial inner input loop model not"
+    " operator or outer output package parameter partial protected public pure record redeclare"
+    " replaceable return stream then true type when while within time Modelica Real Integer Boolean"
+    " String".split()
 )
 
 
@@ -49,13 +51,17 @@ def matrix(rows: Any, indent: str = "      ") -> str:
     return "[" + (";\n" + indent).join(lines) + "]"
 
 
-def law_table(law: AbstractLaw, what: str, tolerance: float, v_max: float | None, unit: str) -> tuple[np.ndarray, str]:
-    """Rows [speed, value] between and beyond which straight lines keep to `law`, and what is to be said of them.
+def law_table(
+    law: AbstractLaw, what: str, tolerance: float, v_max: float | None, unit: str
+) -> tuple[np.ndarray, str]:
+    """Rows [speed, value] between and beyond which straight lines keep to `law`, and what is to be
+    said of them.
 
     `tolerance` is relative to the law at rest; of a law of the user's own, to its largest value.
 
-    Past the last row the library goes on along the last two. Of frictax's own laws that is right at all speeds, since the rows reach to
-    where a Stribeck curve has become a line; a law of the user's own is kept to up to `v_max`.
+    Past the last row the library goes on along the last two. Of frictax's own laws that is right at
+    all speeds, since the rows reach to where a Stribeck curve has become a line; a law of the
+    user's own is kept to up to `v_max`.
 
     **Raises:** `ValueError` for a law of the user's own without `v_max`.
     """
@@ -66,21 +72,36 @@ def law_table(law: AbstractLaw, what: str, tolerance: float, v_max: float | None
         return np.column_stack([np.asarray(law.v), np.asarray(law.f)]), f"{what}: the table itself"
     if isinstance(law, Coulomb):
         f, d = float(law.F_Coulomb), float(law.F_prop)
-        return np.array([[0.0, f], [1.0, f + d]]), f"{what}: Coulomb, F_Coulomb={number(f)}, F_prop={number(d)}"
+        return (
+            np.array([[0.0, f], [1.0, f + d]]),
+            f"{what}: Coulomb, F_Coulomb={number(f)}, F_prop={number(d)}",
+        )
     if isinstance(law, Stribeck):
         reach, f0 = _until_a_line(law), float(law.f0)
-        # By the friction at rest: what is largest in the table may be the viscous part at a speed that no motion has.
-        rows, error = sample(law, reach, tolerance * (f0 / max(f0, float(law(reach))) if f0 else 1.0))
+        # By the friction at rest: what is largest in the table may be the viscous part at a speed
+        # that no motion has.
+        rows, error = sample(
+            law, reach, tolerance * (f0 / max(f0, float(law(reach))) if f0 else 1.0)
+        )
         rows = np.vstack([rows, [2 * reach, float(law(2 * reach))]])
-        values = ", ".join(f"{n}={number(getattr(law, n))}" for n in ("F_prop", "F_Coulomb", "F_Stribeck", "fexp", "exponent"))
+        values = ", ".join(
+            f"{n}={number(getattr(law, n))}"
+            for n in ("F_prop", "F_Coulomb", "F_Stribeck", "fexp", "exponent")
+        )
         return rows, f"{what}: Stribeck, {values}; table within {error:.2g} {unit}"
     if v_max is None:
         raise ValueError(
-            f"`{what}` is a law of your own, {type(law).__name__}, which Modelica gets as a table up to a speed: "
-            "give `v_max`, the highest of the motion [m/s or rad/s]."
+            f"`{what}` is a law of your own, {type(law).__name__}, which Modelica gets as a table"
+            " up to a speed: give `v_max`, the highest of the motion [m/s or rad/s]."
         )
     rows, error = sample(law, v_max, tolerance)
-    return rows, f"{what}: {type(law).__name__}; table within {error:.2g} {unit} up to a speed of {number(v_max)}"
+    return (
+        rows,
+        (
+            f"{what}: {type(law).__name__}; table within {error:.2g} {unit} up to a speed of"
+            f" {number(v_max)}"
+        ),
+    )
 
 
 def _until_a_line(law: Stribeck) -> float:

@@ -1,4 +1,6 @@
-"""Friction as robot simulators take it: one dry level and one viscous coefficient for each joint."""
+"""Friction as robot simulators take it: one dry level and one viscous coefficient for
+each joint.
+"""
 
 import dataclasses
 from typing import Any
@@ -14,7 +16,9 @@ from frictax.parameters import UnknownName
 
 @dataclasses.dataclass(frozen=True)
 class JointFriction:
-    """`friction` [N or N.m] and `damping` [N.s/m or N.m.s/rad] nearest to a law; `lost`: what they cannot say, a sentence each."""
+    """`friction` [N or N.m] and `damping` [N.s/m or N.m.s/rad] nearest to a law; `lost`: what they
+    cannot say, a sentence each.
+    """
 
     friction: float
     damping: float
@@ -23,32 +27,50 @@ class JointFriction:
     lost: tuple[str, ...]
 
     def mujoco(self, joint: str = "joint") -> str:
-        """MuJoCo's joint attributes; a `frictionloss` there resists motion and holds at rest, softly."""
+        """MuJoCo's joint attributes; a `frictionloss` there resists motion and holds at rest,
+        softly.
+        """
         values = f'frictionloss="{_number(self.friction)}" damping="{_number(self.damping)}"'
         return f"{self._comment()}\n<joint name={quoteattr(joint)} {values}/>"
 
     def urdf(self) -> str:
         """URDF's ``<dynamics>`` element, to be written inside a ``<joint>``."""
-        return f'{self._comment()}\n<dynamics friction="{_number(self.friction)}" damping="{_number(self.damping)}"/>'
+        return (
+            f'{self._comment()}\n<dynamics friction="{_number(self.friction)}"'
+            f' damping="{_number(self.damping)}"/>'
+        )
 
     def _comment(self) -> str:
         speed = "rad/s" if self.unit == "N.m" else "m/s"
         said = " ".join(
-            (f"friction in {self.unit}, damping in {self.unit} per {speed}, found by frictax up to {self.v_max:.4g} {speed}.", *self.lost)
+            (
+                (
+                    f"friction in {self.unit}, damping in {self.unit} per {speed}, found by frictax"
+                    f" up to {self.v_max:.4g} {speed}."
+                ),
+                *self.lost,
+            )
         )
         return f"<!-- {said.replace('--', '- -')} -->"
 
 
-def joint_friction(found: FitResult, contact: str | None = None, v_max: float | None = None) -> JointFriction:
-    """The level and the slope, both >= 0, nearest to a fitted friction over speeds from 0 to `v_max` (least squares), and what is lost.
+def joint_friction(
+    found: FitResult, contact: str | None = None, v_max: float | None = None
+) -> JointFriction:
+    """The level and the slope, both >= 0, nearest to a fitted friction over speeds from 0 to
+    `v_max` (least squares), and what is lost.
 
-    **Arguments:** `found`: the fit of a sweep, or of a machine with the name of its `contact`; `v_max` [m/s or rad/s]: the highest speed
-    of the sweep unless given; for a machine it must be.
+    **Arguments:** `found`: the fit of a sweep, or of a machine with the name of its `contact`;
+    `v_max` [m/s or rad/s]: the highest speed of the sweep unless given; for a machine it must be.
 
-    **Raises:** `ValueError` for a contact that a normal force presses on, or a machine without `v_max`; `KeyError` for an unknown contact.
+    **Raises:** `ValueError` for a contact that a normal force presses on, or a machine without
+    `v_max`; `KeyError` for an unknown contact.
 
     >>> import frictax as fx
-    >>> found = fx.fit(fx.Coulomb, fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N"))
+    >>> found = fx.fit(
+    ...     fx.Coulomb,
+    ...     fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N"),
+    ... )
     >>> print(joint_friction(found).urdf())
     <!-- friction in N, damping in N per m/s, found by frictax up to 4 m/s. -->
     <dynamics friction="6.1" damping="0.96"/>
@@ -62,19 +84,30 @@ def joint_friction(found: FitResult, contact: str | None = None, v_max: float | 
     lost = []
     if len(ways) == 2:
         apart = float(np.max(np.abs(curves[0] - curves[1])))
-        lost.append(f"Lost: the two directions differ by up to {apart:.3g} {unit}; these are between them.")
-    bent = max(float(np.max(np.abs(f - level - slope * v))) for f in curves) if len(ways) == 1 else 0.0
+        lost.append(
+            f"Lost: the two directions differ by up to {apart:.3g} {unit}; these are between them."
+        )
+    bent = (
+        max(float(np.max(np.abs(f - level - slope * v))) for f in curves) if len(ways) == 1 else 0.0
+    )
     if bent > 1e-3 * float(np.max(np.abs(curves[0]))):
-        lost.append(f"Lost: the curve bends (Stribeck); this line is off by up to {bent:.3g} {unit}.")
+        lost.append(
+            f"Lost: the curve bends (Stribeck); this line is off by up to {bent:.3g} {unit}."
+        )
     if float(friction.peak) > 1.0:
-        lost.append(f"Lost: breakaway at {float(friction.peak):.4g} times the sliding friction at rest.")
+        lost.append(
+            f"Lost: breakaway at {float(friction.peak):.4g} times the sliding friction at rest."
+        )
     if offset:
         lost.append(f"Lost: a constant force of {offset:.3g} {unit} beside the friction.")
     return JointFriction(level, slope, unit, v_max, tuple(lost))
 
 
-def to_mujoco(found: FitResult, name: str | None = None, *, v_max: float | None = None, joint: str = "joint") -> str:
-    """A MuJoCo joint with the friction of a fit as far as it can be said there: see `joint_friction`.
+def to_mujoco(
+    found: FitResult, name: str | None = None, *, v_max: float | None = None, joint: str = "joint"
+) -> str:
+    """A MuJoCo joint with the friction of a fit as far as it can be said there: see
+    `joint_friction`.
 
     `name`: of a machine's fit its contact; of a sweep's the joint. `joint` of a machine's.
     """
@@ -96,25 +129,45 @@ def _nearest(v: np.ndarray, f: np.ndarray) -> tuple[float, float]:
     return float(level), float(slope / scale)
 
 
-def _steady(found: FitResult, contact: str | None, v_max: float | None) -> tuple[Any, bool, float, float]:
+def _steady(
+    found: FitResult, contact: str | None, v_max: float | None
+) -> tuple[Any, bool, float, float]:
     """Laws and peak, whether it turns, the highest speed, and the constant force beside it."""
     if v_max is not None and not (np.isfinite(v_max) and v_max > 0):
         raise ValueError(f"`v_max` must be a speed > 0, got {v_max!r}.")
     if found.of_sweep:
         friction, sweep = as_steady(found.model), found.sweep
         offset = 0.0 if friction.offset is None else float(friction.offset)
-        return friction, sweep.rotational, float(np.max(np.abs(sweep.velocity))) if v_max is None else float(v_max), offset
+        return (
+            friction,
+            sweep.rotational,
+            float(np.max(np.abs(sweep.velocity))) if v_max is None else float(v_max),
+            offset,
+        )
     machine = found.model
-    parts = {n: p for n, p in machine.named_parts() if hasattr(p, "breakaway")} if hasattr(machine, "named_parts") else {}
+    parts = (
+        {n: p for n, p in machine.named_parts() if hasattr(p, "breakaway")}
+        if hasattr(machine, "named_parts")
+        else {}
+    )
     if contact is None and len(parts) == 1:
         (contact,) = parts
     if contact not in parts:
-        raise UnknownName(f"There is no contact {contact!r} in this machine. It has: {', '.join(parts) or 'none'}.")
+        raise UnknownName(
+            f"There is no contact {contact!r} in this machine. It has:"
+            f" {', '.join(parts) or 'none'}."
+        )
     part = parts[contact]
     if hasattr(part, "f_normalized"):
-        raise ValueError(f"{contact!r} is pressed on by a normal force, which a robot's joint does not know. Name another contact.")
+        raise ValueError(
+            f"{contact!r} is pressed on by a normal force, which a robot's joint does not know."
+            " Name another contact."
+        )
     if v_max is None:
-        raise ValueError("A machine's friction is asked for up to a speed: give `v_max`, the highest of the motion [m/s or rad/s].")
+        raise ValueError(
+            "A machine's friction is asked for up to a speed: give `v_max`, the highest of the"
+            " motion [m/s or rad/s]."
+        )
     forward, backward = part.law(1), part.law(-1)
     law = SteadyFriction(forward, None if backward is forward else backward, part.breakaway(), None)
     return law, bool(getattr(type(part), "rotational", False)), float(v_max), 0.0

@@ -4,8 +4,8 @@
     found = fx.fit(fx.Stribeck, sweep)
     print(found)
 
-Read in this order: `problem` (what is predicted of the data, and what is minimised), `search` (how), `fit`, `result` (the answer, and what
-the data cannot tell).
+Read in this order: `problem` (what is predicted of the data, and what is minimised), `search`
+(how), `fit`, `result` (the answer, and what the data cannot tell).
 """
 
 from frictax.fitting.fit import fit as fit
@@ -22,9 +22,16 @@ from frictax.fitting.problem.objectives import (
 from frictax.fitting.problem.priors import Normal as Normal, Smooth as Smooth
 from frictax.fitting.problem.sensors import Instrument as Instrument
 from frictax.fitting.problem.steady import SteadyFriction as SteadyFriction
-from frictax.fitting.result.estimates import Band as Band, Estimate as Estimate, Replicates as Replicates
+from frictax.fitting.result.estimates import (
+    Band as Band,
+    Estimate as Estimate,
+    Replicates as Replicates,
+)
 from frictax.fitting.result.fit_result import FitResult as FitResult
-from frictax.fitting.result.identifiability import Identifiability as Identifiability, Knowledge as Knowledge
+from frictax.fitting.result.identifiability import (
+    Identifiability as Identifiability,
+    Knowledge as Knowledge,
+)
 from frictax.fitting.search.methods import LevenbergMarquardt as LevenbergMarquardt, Optax as Optax
 from frictax.fitting.weighted_residuals import weighted_residuals as weighted_residuals
 

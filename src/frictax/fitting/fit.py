@@ -88,39 +88,49 @@ def fit(
     seed: Any = 0,
     progress: Any = False,
 ) -> FitResult:
-    """Find the parameters with which a friction law explains a measured sweep, or a machine its records, with error bars.
+    """Find the parameters with which a friction law explains a measured sweep, or a machine its
+    records, with error bars.
 
     **Arguments:**
 
-    - `model`: a law (`Stribeck(...)`), whose values are the start, beside one found from the data (the better end is
-      taken, for a Stribeck curve has more than one minimum); a kind of law (`Stribeck`), whose start is the data's alone;
-      or a `SteadyFriction`. One law serves both directions, mirrored.
-    - `data`: the sweep; for a machine a `Record`, several in a list, or records and sweeps under labels.
-    - `f_neg`: a law or kind of law of its own for v < 0. Paths are then ``"f_pos.F_Coulomb"``, ``"f_neg.F_Coulomb"``.
-    - `peak` > 1: start of the ratio of breakaway to sliding force; found from the data unless given. It is fitted
-      where the sweep has breakaway rows, and cannot be otherwise.
-    - `offset` [N or N.m]: start of a constant force, such as a payload's weight. It needs both directions, and cannot be
-      told from an asymmetry of Coulomb friction, so not together with `f_neg`.
+    - `model`: a law (`Stribeck(...)`), whose values are the start, beside one found from the data
+      (the better end is taken, for a Stribeck curve has more than one minimum); a kind of law
+      (`Stribeck`), whose start is the data's alone; or a `SteadyFriction`. One law serves both
+      directions, mirrored.
+    - `data`: the sweep; for a machine a `Record`, several in a list, or records and sweeps under
+      labels.
+    - `f_neg`: a law or kind of law of its own for v < 0. Paths are then ``"f_pos.F_Coulomb"``,
+      ``"f_neg.F_Coulomb"``.
+    - `peak` > 1: start of the ratio of breakaway to sliding force; found from the data unless
+      given. It is fitted where the sweep has breakaway rows, and cannot be otherwise.
+    - `offset` [N or N.m]: start of a constant force, such as a payload's weight. It needs both
+      directions, and cannot be told from an asymmetry of Coulomb friction, so not together with
+      `f_neg`.
     - `free`: paths of what may move; all that the data can see unless given.
-    - `method`: `LevenbergMarquardt()` or `Optax(...)`; `loss`: `Squares()` or `Huber()`; `level` of the intervals.
+    - `method`: `LevenbergMarquardt()` or `Optax(...)`; `loss`: `Squares()` or `Huber()`; `level` of
+      the intervals.
 
-    For a machine (a `Mechanism` or a hybrid system of your own) in the place of `f_neg`, `peak` and `offset`:
+    For a machine (a `Mechanism` or a hybrid system of your own) in the place of `f_neg`, `peak` and
+    `offset`:
 
-    - `free` takes sensors and drives too, such as ``"outputs.mass.s.delay"``; `own`: paths of which each record has a value of its own
-      (``"mass.v@run2"``), or path -> a start for each record. Positions and speeds at the start begin where the record does: `own`
-      ones, and `free` ones of one record that the machine leaves at 0. `instruments`: channel -> `Instrument`.
-    - `objective`: `FreeRun()` unless given, `Windows`, `ClosedLoop`, `InverseDynamics`; `start`: the objective of a fit before, whose end
-      is the start; `priors`: `Normal`, `Smooth`; `engine`: `OnSamples(...)`, the fast
-      one, or `Adaptive(...)`, by which the parameters are fitted through diffrax's own solve.
+    - `free` takes sensors and drives too, such as ``"outputs.mass.s.delay"``; `own`: paths of which
+      each record has a value of its own (``"mass.v@run2"``), or path -> a start for each record.
+      Positions and speeds at the start begin where the record does: `own` ones, and `free` ones of
+      one record that the machine leaves at 0. `instruments`: channel -> `Instrument`.
+    - `objective`: `FreeRun()` unless given, `Windows`, `ClosedLoop`, `InverseDynamics`; `start`:
+      the objective of a fit before, whose end is the start; `priors`: `Normal`, `Smooth`; `engine`:
+      `OnSamples(...)`, the fast one, or `Adaptive(...)`, by which the parameters are fitted through
+      diffrax's own solve.
     - `bounds`: path -> (least, most), where the user knows more than a parameter's own domain says.
-    - `starts`, `spread`, `seed`: how many starts to search from, how far apart, and which; `progress`: True, or a function of a line.
+    - `starts`, `spread`, `seed`: how many starts to search from, how far apart, and which;
+      `progress`: True, or a function of a line.
 
-    **Returns:** a `FitResult`. Intervals are the linearised ones, +- t standard errors: over 2000 synthetic
-    sweeps like the measured one of a screw drive, and over 400 synthetic records, they hold the truth in 95 % (see
-    tests/fitting/test_coverage.py and test_record_coverage.py).
+    **Returns:** a `FitResult`. Intervals are the linearised ones, +- t standard errors: over 2000
+    synthetic sweeps like the measured one of a screw drive, and over 400 synthetic records, they
+    hold the truth in 95 % (see tests/fitting/test_coverage.py and test_record_coverage.py).
 
-    **Raises:** `ValueError` for a start on the edge of its domain, too few rows, terms that no data of this kind can
-    tell apart; `KeyError` for a path that does not exist.
+    **Raises:** `ValueError` for a start on the edge of its domain, too few rows, terms that no data
+    of this kind can tell apart; `KeyError` for a path that does not exist.
 
     >>> import frictax as fx
     >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
@@ -128,14 +138,21 @@ def fit(
     >>> round(float(found.law.F_Coulomb), 3), round(found.standard_errors["F_Coulomb"], 3)
     (6.1, 0.155)
 
-    A mass that 2 N move, and that the record shows to be slower than it would be with 1 N of friction:
+    A mass that 2 N move, and that the record shows to be slower than it would be with 1 N of
+    friction:
 
     >>> import jax.numpy as jnp, numpy as np
     >>> t = jnp.linspace(0.0, 2.0, 41)
     >>> block = fx.Mechanism(
-    ...     mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 2.0)
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    ...     drive=fx.Force("mass", 2.0),
     ... )
-    >>> record = fx.Record(t, outputs={"mass.v": 0.75 * np.asarray(t) + 0.01 * np.sin(40 * np.asarray(t))}, name="pull")
+    >>> record = fx.Record(
+    ...     t,
+    ...     outputs={"mass.v": 0.75 * np.asarray(t) + 0.01 * np.sin(40 * np.asarray(t))},
+    ...     name="pull",
+    ... )
     >>> print(fx.fit(block, record, free=["friction.f_pos.F_Coulomb"]))
     Mechanism fitted to pull by FreeRun
     parameter                 value    unit  std. error  95 % interval
@@ -146,7 +163,13 @@ def fit(
     steady = {"f_neg": f_neg, "peak": peak, "offset": offset}
     shared = {"free": free, "priors": priors, "limits": {} if bounds is None else bounds}
     how = Search(method, loss, level, starts, spread, seed, progress)
-    moving = {"own": own, "objective": objective, "start": start, "instruments": instruments, "engine": engine}
+    moving = {
+        "own": own,
+        "objective": objective,
+        "start": start,
+        "instruments": instruments,
+        "engine": engine,
+    }
     if isinstance(data, Sweep) and not isinstance(model, Mechanism | AbstractHybridSystem):
         refuse(moving, "the records of a machine", "a law's sweep")
         return fit_sweep(model, data, how, **steady, **shared)
@@ -158,4 +181,7 @@ def refuse(given: Mapping[str, Any], of: str, here: str) -> None:
     """Raise `ValueError` for options that would be passed over in silence."""
     for name, value in given.items():
         if value is not None and value != ():
-            raise ValueError(f"`{name}` is an option for {of} and means nothing for {here}, got {value!r}. Leave it out.")
+            raise ValueError(
+                f"`{name}` is an option for {of} and means nothing for {here}, got {value!r}. Leave"
+                " it out."
+            )

@@ -49,7 +49,9 @@ Progress = Callable[[str], None]
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """How the search goes, and what is printed: options that fits of sweeps and of records share; see `fit`."""
+    """How the search goes, and what is printed: options that fits of sweeps and of records share;
+    see `fit`.
+    """
 
     method: AbstractMethod | None
     loss: AbstractLoss | None
@@ -64,25 +66,47 @@ class Search:
             (
                 "method",
                 AbstractMethod,
-                f"LevenbergMarquardt() or Optax(...), got {self.method!r}. Write Optax({self.method!r}) for an optax rule.",
+                (
+                    f"LevenbergMarquardt() or Optax(...), got {self.method!r}. Write"
+                    f" Optax({self.method!r}) for an optax rule."
+                ),
             ),
             ("loss", AbstractLoss, f"Squares() or Huber(), got {self.loss!r}."),
         ):
             if not isinstance(getattr(self, name), kind | None):
                 raise ValueError(f"`{name}` must be {says}")
         if not isinstance(self.level, int | float) or not 0 < self.level < 1:
-            raise ValueError(f"`level` must be a number between 0 and 1, got {self.level!r}. 0.95 is usual.")
+            raise ValueError(
+                f"`level` must be a number between 0 and 1, got {self.level!r}. 0.95 is usual."
+            )
         if not isinstance(self.starts, int) or isinstance(self.starts, bool) or self.starts < 1:
             raise ValueError(f"`starts` must be a whole number >= 1, got {self.starts!r}.")
-        if not isinstance(self.spread, int | float) or isinstance(self.spread, bool) or not (np.isfinite(self.spread) and self.spread >= 0):
-            raise ValueError(f"`spread` must be a number >= 0, got {self.spread!r}. 0.5 draws starts about half their size apart.")
-        if not isinstance(self.seed, int | np.integer) or isinstance(self.seed, bool) or self.seed < 0:
-            raise ValueError(f"`seed` must be a whole number >= 0, got {self.seed!r}. Leave it out for 0.")
+        if (
+            not isinstance(self.spread, int | float)
+            or isinstance(self.spread, bool)
+            or not (np.isfinite(self.spread) and self.spread >= 0)
+        ):
+            raise ValueError(
+                f"`spread` must be a number >= 0, got {self.spread!r}. 0.5 draws starts about half"
+                " their size apart."
+            )
+        if (
+            not isinstance(self.seed, int | np.integer)
+            or isinstance(self.seed, bool)
+            or self.seed < 0
+        ):
+            raise ValueError(
+                f"`seed` must be a whole number >= 0, got {self.seed!r}. Leave it out for 0."
+            )
         if not isinstance(self.progress, bool) and not callable(self.progress):
-            raise ValueError(f"`progress` must be True, False or a function of a line of text, got {self.progress!r}.")
+            raise ValueError(
+                "`progress` must be True, False or a function of a line of text, got"
+                f" {self.progress!r}."
+            )
         if jax.dtypes.canonicalize_dtype(float) != np.float64:
             raise ValueError(
-                '`fit` needs 64 bit numbers, got 32. Write jax.config.update("jax_enable_x64", True) before the first computation.'
+                '`fit` needs 64 bit numbers, got 32. Write jax.config.update("jax_enable_x64",'
+                " True) before the first computation."
             )
 
     def end(
@@ -96,14 +120,32 @@ class Search:
     ) -> FitResult:
         """Search, and tell what was found; `also`: further starts."""
         began = time.perf_counter()
-        state, costs, noise, interrupted = search(problem, method, self.starts, self.spread, self.seed, speaker(self.progress), also)
+        state, costs, noise, interrupted = search(
+            problem, method, self.starts, self.spread, self.seed, speaker(self.progress), also
+        )
         raise_if_failed(problem, costs, records)
         if interrupted:
             notes.append(
-                f"Interrupted after {int(state.steps)} steps: these are the best values so far, their errors those of an unfinished search."
+                f"Interrupted after {int(state.steps)} steps: these are the best values so far,"
+                " their errors those of an unfinished search."
             )
-        found = answer(model, problem, records, state, costs, noise, method, self.level, notes, time.perf_counter() - began)
-        return found if interrupted else dataclasses.replace(found, notes=(*found.notes, *step_warnings(found)))
+        found = answer(
+            model,
+            problem,
+            records,
+            state,
+            costs,
+            noise,
+            method,
+            self.level,
+            notes,
+            time.perf_counter() - began,
+        )
+        return (
+            found
+            if interrupted
+            else dataclasses.replace(found, notes=(*found.notes, *step_warnings(found)))
+        )
 
 
 def fit_records(
@@ -128,22 +170,46 @@ def fit_records(
     loss = Squares() if how.loss is None else how.loss
     if start is not None and objective.drives() != start.drives():
         raise ValueError(
-            f"`start` {type(start).__name__} and `objective` {type(objective).__name__} take the record's inputs for different things, "
-            "a force and a controller's reference. Leave `start` out, or let both be `ClosedLoop`."
+            f"`start` {type(start).__name__} and `objective` {type(objective).__name__} take the"
+            " record's inputs for different things, a force and a controller's reference. Leave"
+            " `start` out, or let both be `ClosedLoop`."
         )
     if start is not None:
         theirs = own_parameters(model, own)
         first = dataclasses.replace(how, method=None, starts=1, spread=0.0, seed=0, progress=False)
-        begin_at = shared_limits(limits, [path for path in ([own] if isinstance(own, str) else own) if path not in theirs])
-        settings = {"free": free, "own": theirs, "priors": (), "instruments": instruments, "engine": engine, "limits": begin_at}
+        begin_at = shared_limits(
+            limits,
+            [path for path in ([own] if isinstance(own, str) else own) if path not in theirs],
+        )
+        settings = {
+            "free": free,
+            "own": theirs,
+            "priors": (),
+            "instruments": instruments,
+            "engine": engine,
+            "limits": begin_at,
+        }
         found = fit_records(model, data, first, objective=start, start=None, **settings)
         if theirs:
             begun = [begun_at(found.model_for(label), model, found.problem) for label in records]
-            given = own if isinstance(own, Mapping) else dict.fromkeys([own] if isinstance(own, str) else own)
-            own = {**given, **{path: [np.asarray(get(machine, path)) for machine in begun] for path in theirs}}
+            given = (
+                own
+                if isinstance(own, Mapping)
+                else dict.fromkeys([own] if isinstance(own, str) else own)
+            )
+            own = {
+                **given,
+                **{path: [np.asarray(get(machine, path)) for machine in begun] for path in theirs},
+            }
         model = begun_at(found.model, model, found.problem)
-    engine = fit_engine(engine, method) if engine is not None else _with_room(fit_engine(None, method), model, records)
-    problem, notes = pose(model, records, free, own, objective, priors, instruments, engine, loss, limits)
+    engine = (
+        fit_engine(engine, method)
+        if engine is not None
+        else _with_room(fit_engine(None, method), model, records)
+    )
+    problem, notes = pose(
+        model, records, free, own, objective, priors, instruments, engine, loss, limits
+    )
     return how.end(model, problem, records, method, notes)
 
 
@@ -163,21 +229,41 @@ def fit_sweep(
     start = assembled(model, sweep, f_neg, peak, offset)
     if isinstance(model, type):  # whose start the data give
         start = inside(start, limits)
-    problem, notes = pose_sweep(start, sweep, free, priors, Squares() if how.loss is None else how.loss, limits)
+    problem, notes = pose_sweep(
+        start, sweep, free, priors, Squares() if how.loss is None else how.loss, limits
+    )
     paths = tuple(u.path for u in problem.unknowns)
     near = [entries(problem, inside(other, limits)) for other in near_data(start, sweep, paths)]
-    return how.end(start, problem, {sweep.name: sweep}, LevenbergMarquardt() if how.method is None else how.method, notes, near)
+    return how.end(
+        start,
+        problem,
+        {sweep.name: sweep},
+        LevenbergMarquardt() if how.method is None else how.method,
+        notes,
+        near,
+    )
 
 
 def _with_room(engine: OnSamples, model: Any, records: Mapping[str, Any]) -> OnSamples:
-    """`engine` with an event for each sample where a record moves a body: the body's velocity jumps there."""
+    """`engine` with an event for each sample where a record moves a body: the body's velocity jumps
+    there.
+    """
     if not isinstance(model, Mechanism):
         return engine
     motions = [r for r in records.values() if isinstance(r, Record)]
     given = {name.partition(".")[0] for r in motions for name in r.inputs}
-    moved = [name for name in given if name in model.names and isinstance(model[name], AbstractMotion)]
-    most = max((r.n for r in motions if any(name.partition(".")[0] in moved for name in r.inputs)), default=0)
-    return OnSamples(engine.solver, engine.substeps, room(engine) + most, engine.adjoint) if most else engine
+    moved = [
+        name for name in given if name in model.names and isinstance(model[name], AbstractMotion)
+    ]
+    most = max(
+        (r.n for r in motions if any(name.partition(".")[0] in moved for name in r.inputs)),
+        default=0,
+    )
+    return (
+        OnSamples(engine.solver, engine.substeps, room(engine) + most, engine.adjoint)
+        if most
+        else engine
+    )
 
 
 def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, Any]) -> None:
@@ -187,8 +273,14 @@ def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, A
         if isinstance(problem.plans[i], Plan):
             result = _ending(problem, i)
             if not bool(result == Result.successful):
-                raise ValueError(f"`fit` cannot start: with the start values the run of record {label!r} fails. {Result[result]}")
-    raise ValueError("`fit` cannot start: the residuals at the start values are not finite. Give other start values.")
+                raise ValueError(
+                    f"`fit` cannot start: with the start values the run of record {label!r} fails."
+                    f" {Result[result]}"
+                )
+    raise ValueError(
+        "`fit` cannot start: the residuals at the start values are not finite. Give other start"
+        " values."
+    )
 
 
 @eqx.filter_jit
@@ -196,7 +288,9 @@ def _ending(problem: Problem, i: int) -> Any:
     """How the run of plan i ends at the start values."""
     plan = problem.plans[i]
     assert isinstance(plan, Plan)
-    return problem.objective.result(problem.bench_at(problem.x0, i), plan, problem.engine, problem.delayed)
+    return problem.objective.result(
+        problem.bench_at(problem.x0, i), plan, problem.engine, problem.delayed
+    )
 
 
 @functools.cache
@@ -207,4 +301,4 @@ def _usual_method() -> LevenbergMarquardt:
 def speaker(progress: bool | Progress) -> Any:
     if callable(progress):
         return progress
-    return (lambda line: print(line, file=sys.stderr, flush=True)) if progress else None  # noqa: T201
+    return functools.partial(print, file=sys.stderr, flush=True) if progress else None

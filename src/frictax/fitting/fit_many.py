@@ -50,10 +50,11 @@ def fit_many(
 
     **Arguments:**
 
-    - `model`: a law or `SteadyFriction`, for a record a machine, whose values are every fit's start.
+    - `model`: a law or `SteadyFriction`, for a record a machine, whose values are every fit's
+      start.
     - `data`: the sweep or the record; its own forces or outputs are not looked at.
-    - `measured`: for a sweep forces (k, n) [N or N.m]; for a record output -> (k, n) in SI, or (k, n)
-      where it has one output.
+    - `measured`: for a sweep forces (k, n) [N or N.m]; for a record output -> (k, n) in SI, or (k,
+      n) where it has one output.
     - `objective`, `engine`: for records only, as in `fit`.
 
     **Returns:** `Replicates`: values of all k fits, as `fit` would give them, for bootstrap and
@@ -74,7 +75,10 @@ def fit_many(
         problem, _ = pose_sweep(start, data, free, (), loss)
         forces = _numbers(measured, data.n)
         if forces is None:
-            raise ValueError(f"`measured` must have shape (k, {data.n}), one column for each row of the sweep, got {np.shape(measured)}.")
+            raise ValueError(
+                f"`measured` must have shape (k, {data.n}), one column for each row of the sweep,"
+                f" got {np.shape(measured)}."
+            )
         (plan,) = problem.plans
         plans = [dataclasses.replace(plan, measured=f[:, None]) for f in forces]
     else:
@@ -104,12 +108,19 @@ def _of_record(
     check_arguments(model, records, objective, None, (), None, engine)
     problem, _ = pose(model, records, free, (), objective, (), {}, fit_engine(engine, method), loss)
     if objective.fits_starts():
-        raise ValueError("`fit_many` cannot find the starts of windows. Write Windows(...) without free_starts, or call `fit`.")
+        raise ValueError(
+            "`fit_many` cannot find the starts of windows. Write Windows(...) without free_starts,"
+            " or call `fit`."
+        )
     machine = objective.machine(model)
-    return problem, [objective.plan(machine, _with_outputs(record, values)) for values in _each(record, outputs)]
+    return problem, [
+        objective.plan(machine, _with_outputs(record, values)) for values in _each(record, outputs)
+    ]
 
 
-def _one_by_one(problem: Problem, plans: list[Any], method: AbstractMethod, level: float) -> tuple[np.ndarray, ...]:
+def _one_by_one(
+    problem: Problem, plans: list[Any], method: AbstractMethod, level: float
+) -> tuple[np.ndarray, ...]:
     """Values, standard errors, degrees of freedom and whether the tolerance was met, of each."""
     out = []
     for plan in plans:
@@ -122,7 +133,9 @@ def _one_by_one(problem: Problem, plans: list[Any], method: AbstractMethod, leve
     return tuple(np.asarray(a) for a in zip(*out, strict=True))
 
 
-def _together(problem: Problem, plans: list[Any], method: LevenbergMarquardt) -> tuple[np.ndarray, ...]:
+def _together(
+    problem: Problem, plans: list[Any], method: LevenbergMarquardt
+) -> tuple[np.ndarray, ...]:
     """The same, in one compiled call."""
     _, static = eqx.partition(plans[0], eqx.is_array)
     arrays = (eqx.filter(p, eqx.is_array) for p in plans)
@@ -133,15 +146,21 @@ def _together(problem: Problem, plans: list[Any], method: LevenbergMarquardt) ->
     floor = np.float64(1e-20 * np.sum((weights * measured) ** 2) + 1e-300)
 
     def fitted(starts: Float[np.ndarray, "k p"]) -> list[np.ndarray]:
-        return [np.asarray(a) for a in _all(problem, stacked, static, lower, method, rows, floor, starts)]
+        return [
+            np.asarray(a)
+            for a in _all(problem, stacked, static, lower, method, rows, floor, starts)
+        ]
 
     x, sd, dof, ok, z, cost = fitted(np.zeros((len(plans), lower.size)))
     away = strayed(problem, x) & np.isfinite(cost)[:, None]
-    if away.any():  # as in one fit: next to its bound a value acts so little that no search leads back
+    # as in one fit: next to its bound a value acts so little that no search leads back
+    if away.any():
         again = fitted(np.where(away, 0.0, z))
         better = again[-1] < cost * (1 - 1e-6)
         pairs = zip((x, sd, dof, ok), again[:4], strict=True)
-        x, sd, dof, ok = (np.where(better if a.ndim == 1 else better[:, None], b, a) for a, b in pairs)
+        x, sd, dof, ok = (
+            np.where(better if a.ndim == 1 else better[:, None], b, a) for a, b in pairs
+        )
     return x, sd, dof, ok
 
 
@@ -198,24 +217,43 @@ def _numbers(values: Any, n: int) -> Float[np.ndarray, "k n"] | None:
 def _each(record: Record, outputs: Any) -> list[dict[str, np.ndarray]]:
     """The measurements one by one: output -> (n,)."""
     names = list(record.outputs)
-    given = outputs if isinstance(outputs, Mapping) else {names[0]: outputs} if len(names) == 1 else None
+    given = (
+        outputs
+        if isinstance(outputs, Mapping)
+        else {names[0]: outputs}
+        if len(names) == 1
+        else None
+    )
     if given is None or set(given) != set(names):
         raise ValueError(
-            f"`measured` must hold every output of record {record.name!r}: write {{{', '.join(f'{n!r}: ...' for n in names)}}}, "
-            f"each of shape (k, {record.n})."
+            f"`measured` must hold every output of record {record.name!r}: write"
+            f" {{{', '.join(f'{n!r}: ...' for n in names)}}}, each of shape (k, {record.n})."
         )
     try:
         arrays = {name: np.asarray(given[name], dtype=float) for name in names}
     except (TypeError, ValueError):
-        raise ValueError(f"`measured` must be numbers of shape (k, {record.n}), a row a measurement. Stack them with numpy.") from None
+        raise ValueError(
+            f"`measured` must be numbers of shape (k, {record.n}), a row a measurement. Stack them"
+            " with numpy."
+        ) from None
     for name, x in arrays.items():
-        if x.ndim != 2 or not x.size or x.shape[1] != record.n or x.shape[0] != len(arrays[names[0]]):
-            raise ValueError(f"`measured` must have shape (k, {record.n}) for {name!r}, a row a measurement, got {x.shape}.")
+        if (
+            x.ndim != 2
+            or not x.size
+            or x.shape[1] != record.n
+            or x.shape[0] != len(arrays[names[0]])
+        ):
+            raise ValueError(
+                f"`measured` must have shape (k, {record.n}) for {name!r}, a row a measurement, got"
+                f" {x.shape}."
+            )
     return [{name: x[i] for name, x in arrays.items()} for i in range(len(arrays[names[0]]))]
 
 
 def _with_outputs(record: Record, outputs: dict[str, np.ndarray]) -> Record:
-    fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(Record)} | {"outputs": outputs}
+    fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(Record)} | {
+        "outputs": outputs
+    }
     new = object.__new__(Record)
     for name, value in fields.items():
         object.__setattr__(new, name, value)

@@ -1,4 +1,6 @@
-"""The friction that is fitted to a sweep: assembled from what a user gives, with starts near the data."""
+"""The friction that is fitted to a sweep: assembled from what a user gives, with starts near the
+data.
+"""
 
 from typing import Any
 
@@ -11,14 +13,25 @@ from frictax.fitting.result.identifiability import null_directions
 from frictax.fitting.result.steady_sentences import peak_sentence
 from frictax.laws import AbstractLaw, as_law
 from frictax.measurements.sweep import Sweep
-from frictax.parameters import Parameter, as_array, check, parameters, replace, select, to_unconstrained
+from frictax.parameters import (
+    Parameter,
+    as_array,
+    check,
+    parameters,
+    replace,
+    select,
+    to_unconstrained,
+)
 
 
 def assembled(model: Any, data: Sweep, f_neg: Any, peak: float | None, offset: float | None) -> Any:
     """The model to fit: a bare law where nothing else is to be found."""
     if isinstance(model, SteadyFriction):
         if f_neg is not None or peak is not None or offset is not None:
-            raise ValueError("`f_neg`, `peak` and `offset` belong inside the `SteadyFriction` that is fitted, not beside it.")
+            raise ValueError(
+                "`f_neg`, `peak` and `offset` belong inside the `SteadyFriction` that is fitted,"
+                " not beside it."
+            )
         return model
     breakaway = bool(data.breakaway.any())
     forward = _law(model, data.positive() if f_neg is not None else data)
@@ -30,17 +43,23 @@ def assembled(model: Any, data: Sweep, f_neg: Any, peak: float | None, offset: f
         peak = 1.0
         if breakaway:
             ahead = data.breakaway & (data.direction > 0)
-            peak = _peak(forward, data, ahead if backward is not None and ahead.any() else data.breakaway)
+            peak = _peak(
+                forward, data, ahead if backward is not None and ahead.any() else data.breakaway
+            )
     return SteadyFriction(forward, backward, as_array(peak), as_array(offset))
 
 
 def near_data(model: Any, data: Sweep, paths: tuple[str, ...]) -> list[Any]:
-    """`model` with the parameters that may move set near the data; nothing for laws of the user's own."""
+    """`model` with the parameters that may move set near the data; nothing for laws of the user's
+    own.
+    """
     steady = as_steady(model)
     values: dict[str, Any] = {}
     for branch, law in (("f_pos", steady.f_pos), ("f_neg", steady.f_neg)):
         way = 1 if branch == "f_pos" else -1
-        if law is None or (steady.f_neg is not None and not np.any((data.direction == way) & ~data.breakaway)):
+        if law is None or (
+            steady.f_neg is not None and not np.any((data.direction == way) & ~data.breakaway)
+        ):
             continue
         own = data if steady.f_neg is None else data.select("positive" if way > 0 else "negative")
         near = near_law(law, own)
@@ -63,7 +82,10 @@ def _law(model: Any, data: Sweep) -> AbstractLaw:
     if isinstance(model, type) and issubclass(model, AbstractLaw):
         return starting_law(model, data)
     if isinstance(model, str):
-        raise ValueError(f"`fit` takes a law, got the text {model!r}. Write fx.Stribeck, or fx.Stribeck(...) with start values.")
+        raise ValueError(
+            f"`fit` takes a law, got the text {model!r}. Write fx.Stribeck, or fx.Stribeck(...)"
+            " with start values."
+        )
     return as_law(model)
 
 
@@ -78,22 +100,32 @@ def movable(model: Any, data: Sweep, free: Any) -> tuple[list[Parameter], list[s
         for branch, rows in (("f_pos.", data.direction > 0), ("f_neg.", data.direction < 0)):
             if model.f_neg is not None and not rows.any():
                 chosen = [p for p in chosen if not p.path.startswith(branch)]
-                notes.append(f"{branch[:-1]} cannot be known and stays as given: the sweep has no rows in its direction.")
+                notes.append(
+                    f"{branch[:-1]} cannot be known and stays as given: the sweep has no rows in"
+                    " its direction."
+                )
     else:
         notes.append(peak_sentence(model))
     if not chosen:
-        raise ValueError(f"Nothing is left to fit: `free` is {free!r}. Name some of {', '.join(p.path for p in parameters(model))}.")
-    to_unconstrained(model, [p.path for p in chosen])  # raises for a start on the edge of its domain
+        raise ValueError(
+            f"Nothing is left to fit: `free` is {free!r}. Name some of"
+            f" {', '.join(p.path for p in parameters(model))}."
+        )
+    # raises for a start on the edge of its domain
+    to_unconstrained(model, [p.path for p in chosen])
     return chosen, notes
 
 
 def check_determined(problem: Problem, data: Sweep) -> None:
-    """Raise `ValueError` for fewer rows than numbers, or an offset that friction would explain as well."""
+    """Raise `ValueError` for fewer rows than numbers, or an offset that friction would explain as
+    well.
+    """
     count = problem.x0.size
     if data.n <= count:
         raise ValueError(
-            f"`Sweep` {data.name!r} has {data.n} rows, too few for {count} parameters and their errors: {count + 1} is the least. "
-            "Measure more speeds, or move fewer through free=[...]."
+            f"`Sweep` {data.name!r} has {data.n} rows, too few for {count} parameters and their"
+            f" errors: {count + 1} is the least. Measure more speeds, or move fewer through"
+            " free=[...]."
         )
     if any(u.path == "offset" for u in problem.unknowns):
         jacobian = np.asarray(residuals_and_jacobian(problem, problem.x0)[1])
@@ -101,5 +133,12 @@ def check_determined(problem: Problem, data: Sweep) -> None:
         _, null = null_directions(jacobian, names, np.linalg.norm(jacobian, axis=0) > 0)
         if any("offset" in direction for direction in null):
             why = "an asymmetry of Coulomb friction" if data.both_directions else "Coulomb friction"
-            remedy = "Leave out `offset` or `f_neg`" if data.both_directions else "Leave out `offset`, or measure both directions"
-            raise ValueError(f"`offset` (the payload's weight) cannot be told from {why} here: both shift the curve alike. {remedy}.")
+            remedy = (
+                "Leave out `offset` or `f_neg`"
+                if data.both_directions
+                else "Leave out `offset`, or measure both directions"
+            )
+            raise ValueError(
+                f"`offset` (the payload's weight) cannot be told from {why} here: both shift the"
+                f" curve alike. {remedy}."
+            )

@@ -1,4 +1,6 @@
-"""What a fit makes small, as a pure function of the model: for optimisers and studies of one's own."""
+"""What a fit makes small, as a pure function of the model: for optimisers and studies of
+one's own.
+"""
 
 from collections.abc import Mapping
 
@@ -27,10 +29,11 @@ def weighted_residuals(
     engine: OnSamples | Adaptive | None = None,
     instruments: Mapping[str, Instrument] | None = None,
 ) -> Float[Array, " n"]:
-    """(predicted - measured) / sd of all that an objective compares, 0 where a sample has no weight.
+    """(predicted - measured) / sd of all that an objective compares, 0 where a sample has no
+    weight.
 
-    Pure in `model`: `jax.grad`, `jacfwd`, `vmap` and `jit` take it as it is, and half its sum of squares
-    is what `fit` makes small. Where a run fails it is not finite.
+    Pure in `model`: `jax.grad`, `jacfwd`, `vmap` and `jit` take it as it is, and half its sum of
+    squares is what `fit` makes small. Where a run fails it is not finite.
 
     **Arguments:** `model`: of a sweep a law or `SteadyFriction`, of a record a machine; `objective`
     (`FreeRun()` unless given), `engine` (`OnSamples()`), `instruments`: of a record, as in `fit`.
@@ -45,8 +48,13 @@ def weighted_residuals(
     Coulomb(F_Coulomb=f64[], F_prop=f64[])
     """
     if isinstance(data, Sweep):
-        plan, bench = steady_plan(model, data.name, data), Bench(model, *(sensors(k, (), {}) for k in ("inputs", "outputs")))
-        return jnp.ravel(plan.weight * (plan.predicted(bench, Steady(), None, frozenset()) - plan.measured))
+        plan, bench = (
+            steady_plan(model, data.name, data),
+            Bench(model, *(sensors(k, (), {}) for k in ("inputs", "outputs"))),
+        )
+        return jnp.ravel(
+            plan.weight * (plan.predicted(bench, Steady(), None, frozenset()) - plan.measured)
+        )
     given = {} if instruments is None else dict(instruments)
     objective = FreeRun() if objective is None else objective
     machine = objective.machine(model)

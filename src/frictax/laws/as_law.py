@@ -12,7 +12,10 @@ def as_law(value: Any) -> Any:
         return value
     if isinstance(value, type):
         name = value.__name__
-        raise ValueError(f"A friction characteristic must be a law, got the class {name}. Give it parameters: {name}(...).")
+        raise ValueError(
+            f"A friction characteristic must be a law, got the class {name}. Give it parameters:"
+            f" {name}(...)."
+        )
     if isinstance(value, int | float):
         raise ValueError(
             f"A friction characteristic must be a law or an M x 2 table, got the number {value}. "

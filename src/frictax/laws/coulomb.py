@@ -15,7 +15,8 @@ class Coulomb(AbstractLaw):
 
     **Raises:** `ValueError` for a negative value: friction takes energy out, never in.
 
-    **Source:** C. A. de Coulomb, *Théorie des machines simples* (1785); viscous part: A. J. Morin, 1833.
+    **Source:** C. A. de Coulomb, *Théorie des machines simples* (1785); viscous part: A. J. Morin,
+    1833.
 
     >>> import frictax as fx
     >>> float(fx.Coulomb(F_Coulomb=5.0, F_prop=1.0)(2.0))

@@ -12,10 +12,11 @@ from frictax.parameters import Numbers
 
 
 class AbstractLaw(eqx.Module):
-    """Friction force [N] over the speed v >= 0 [m/s] while sliding (or torque over rad/s, or a coefficient).
+    """Friction force [N] over the speed v >= 0 [m/s] while sliding (or torque over rad/s, or a
+    coefficient).
 
-    Write the formula for v >= 0 and let it continue smoothly a little to the left of 0: no `abs`, whose derivative at
-    rest would be wrong. The contact mirrors the law for motion backward.
+    Write the formula for v >= 0 and let it continue smoothly a little to the left of 0: no `abs`,
+    whose derivative at rest would be wrong. The contact mirrors the law for motion backward.
     """
 
     @abc.abstractmethod
@@ -29,7 +30,10 @@ class AbstractLaw(eqx.Module):
 
     @property
     def breaks(self) -> Float[Numbers, " n"]:
-        """Speeds > 0 [m/s or rad/s] at which the law has a corner, rising, (n,). The engine locates them, so that each piece is smooth."""
+        """Speeds > 0 [m/s or rad/s] at which the law has a corner, rising, (n,).
+
+        The engine locates them, so that each piece is smooth.
+        """
         return np.zeros(0)
 
     @property
@@ -41,12 +45,16 @@ class AbstractLaw(eqx.Module):
         return False
 
     def on_piece(self, v: Float[Array, ""], piece: Int[Array, ""]) -> Float[Array, ""]:
-        """The piece between two breaks, continued smoothly beyond them; a law without breaks has one."""
+        """The piece between two breaks, continued smoothly beyond them; a law without breaks has
+        one.
+        """
         del piece
         return self(v)
 
     def at_temperature(self, T: Float[Array, ""]) -> "AbstractLaw":
-        """The law at the temperature `T` [K] of its element, with the same number of breaks; itself where it does not depend on that."""
+        """The law at the temperature `T` [K] of its element, with the same number of breaks; itself
+        where it does not depend on that.
+        """
         del T
         return self
 
@@ -59,5 +67,7 @@ else:
 
 
 def entry(x: Any, k: Int[Array, "..."] | int) -> Array:
-    """x[k] for k known to lie inside: for any others, Python's rules are half of what there is to compile."""
+    """x[k] for k known to lie inside: for any others, Python's rules are half of what there is to
+    compile.
+    """
     return jnp.asarray(x).at[k].get(mode="promise_in_bounds", wrap_negative_indices=False)

@@ -19,16 +19,17 @@ class Stribeck(AbstractLaw):
 
     **Arguments:**
 
-    - `F_prop` >= 0 [N.s/m], viscous part; `F_Coulomb` >= 0 [N], dry part; `F_Stribeck` >= 0 [N], what is lost by moving.
+    - `F_prop` >= 0 [N.s/m], viscous part; `F_Coulomb` >= 0 [N], dry part; `F_Stribeck` >= 0 [N],
+      what is lost by moving.
     - `fexp` >= 0 [s/m], the inverse of the Stribeck speed.
-    - `exponent` > 0: 1 is Modelica's `MassWithStopAndFriction`; 2 is the Gaussian usual in robotics, where
-      fexp = 1/vs and F_Stribeck = Fs - Fc. A Python number fixes the form of the law; an array is a parameter
-      that can be differentiated.
+    - `exponent` > 0: 1 is Modelica's `MassWithStopAndFriction`; 2 is the Gaussian usual in
+      robotics, where fexp = 1/vs and F_Stribeck = Fs - Fc. A Python number fixes the form of the
+      law; an array is a parameter that can be differentiated.
 
     **Raises:** `ValueError` for a value outside its domain.
 
-    **Source:** B. Armstrong-Hélouvry, P. Dupont, C. Canudas de Wit, Automatica 30(7), 1994, section 2;
-    Modelica.Mechanics.Translational.Components.MassWithStopAndFriction.
+    **Source:** B. Armstrong-Hélouvry, P. Dupont, C. Canudas de Wit, Automatica 30(7), 1994, section
+    2; Modelica.Mechanics.Translational.Components.MassWithStopAndFriction.
 
     >>> import frictax as fx
     >>> law = fx.Stribeck(F_prop=1.0, F_Coulomb=5.0, F_Stribeck=10.0, fexp=2.0)
@@ -41,7 +42,10 @@ class Stribeck(AbstractLaw):
     F_Stribeck: Scalar = parameter(AtLeast(0.0), "N")
     fexp: Scalar = parameter(AtLeast(0.0), "s/m")
     # A Python number stays one: filter_jit then knows it, and exponents 1 and 2 cost no logarithm.
-    exponent: Any = eqx.field(converter=lambda e: float(e) if isinstance(e, int | float | np.number) else as_array(e), default=1.0)
+    exponent: Any = eqx.field(
+        converter=lambda e: float(e) if isinstance(e, int | float | np.number) else as_array(e),
+        default=1.0,
+    )
 
     def __check_init__(self) -> None:
         check(self)
@@ -52,10 +56,17 @@ class Stribeck(AbstractLaw):
         is_number = isinstance(e, float) or (isinstance(e, jax.Array) and e.ndim == 0)
         if not is_traced(e) and not (is_number and 0 < float(e) < np.inf):
             got = e if isinstance(e, float | str | None) else np.asarray(e)
-            raise ValueError(f"`Stribeck.exponent` must be one number > 0, got {got!s}. Use 1 (Modelica) or 2 (Gaussian).")
+            raise ValueError(
+                f"`Stribeck.exponent` must be one number > 0, got {got!s}. Use 1 (Modelica) or 2"
+                " (Gaussian)."
+            )
 
     def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
-        return self.F_Coulomb + self.F_prop * v + self.F_Stribeck * jnp.exp(-_power(self.fexp * v, self.exponent))
+        return (
+            self.F_Coulomb
+            + self.F_prop * v
+            + self.F_Stribeck * jnp.exp(-_power(self.fexp * v, self.exponent))
+        )
 
     @property
     def is_smooth(self) -> bool:
@@ -68,7 +79,9 @@ class Stribeck(AbstractLaw):
 
 
 def _power(x: Float[Array, "..."], exponent: Any) -> Float[Array, "..."]:
-    """x**exponent for x >= 0, with finite derivatives at 0 and a smooth continuation for exponents 1 and 2."""
+    """x**exponent for x >= 0, with finite derivatives at 0 and a smooth continuation for exponents
+    1 and 2.
+    """
     if isinstance(exponent, float) and exponent == 1.0:
         return x
     if isinstance(exponent, float) and exponent == 2.0:
@@ -76,4 +89,8 @@ def _power(x: Float[Array, "..."], exponent: Any) -> Float[Array, "..."]:
     moving = x > 0
     # log is masked before it is taken: at x = 0 the derivative by the exponent is 0*log(0).
     # At x = 0 the slope by x is 0, but 1 for an exponent of 1.
-    return jnp.where(moving, jnp.exp(exponent * jnp.log(jnp.where(moving, x, 1.0))), jnp.where(exponent == 1, x, 0.0))
+    return jnp.where(
+        moving,
+        jnp.exp(exponent * jnp.log(jnp.where(moving, x, 1.0))),
+        jnp.where(exponent == 1, x, 0.0),
+    )

@@ -12,14 +12,16 @@ from frictax.parameters import AtLeast, Increasing, Vector, as_array, check, is_
 
 
 class Table(AbstractLaw):
-    """A characteristic through given points, straight between them, as Modelica's `f_pos`, `tau_pos` and `mu_pos`.
+    """A characteristic through given points, straight between them, as Modelica's `f_pos`,
+    `tau_pos` and `mu_pos`.
 
-    Outside the table the line through the first two or the last two points goes on, also to v = 0 when the first
-    speed lies above it; one row is a constant.
+    Outside the table the line through the first two or the last two points goes on, also to v = 0
+    when the first speed lies above it; one row is a constant.
 
     **Arguments:** `rows`, M x 2: speeds [m/s], strictly increasing, and forces [N], >= 0.
 
-    **Raises:** `ValueError` for another shape, repeated or falling speeds, a negative or non-finite value.
+    **Raises:** `ValueError` for another shape, repeated or falling speeds, a negative or non-finite
+    value.
 
     **Source:** Modelica.Blocks.Tables.CombiTable1D (LinearSegments, LastTwoPoints).
 
@@ -39,8 +41,9 @@ class Table(AbstractLaw):
         shape = np.shape(rows) if _is_array(rows) else None
         if shape is None or len(shape) != 2 or shape[0] < 1 or shape[1] != 2:
             raise ValueError(
-                f"`Table` must have rows of two numbers, [speed, force], got {'shape ' + str(shape) if shape else repr(rows)}. "
-                "Write one row for a constant: [[0, 5]]."
+                "`Table` must have rows of two numbers, [speed, force], got"
+                f" {'shape ' + str(shape) if shape else repr(rows)}. Write one row for a constant:"
+                " [[0, 5]]."
             )
         self.v, self.f = rows[:, 0], rows[:, 1]
 
@@ -48,24 +51,37 @@ class Table(AbstractLaw):
         check(self)
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for a speed below 0, and where the line through the first two rows leads below 0 at rest."""
+        """Raise `ValueError` for a speed below 0, and where the line through the first two rows
+        leads below 0 at rest.
+        """
         if is_traced(self.v) or is_traced(self.f):
             return
         v, f = np.asarray(self.v), np.asarray(self.f)
         if v[0] < 0:
-            raise ValueError(f"`Table.v` must be >= 0, got {v[0]:g} m/s. A table holds one direction; give the other its own, as `f_neg`.")
+            raise ValueError(
+                f"`Table.v` must be >= 0, got {v[0]:g} m/s. A table holds one direction; give the"
+                " other its own, as `f_neg`."
+            )
         f0 = f[0] if v.size == 1 else f[0] - v[0] * (f[1] - f[0]) / (v[1] - v[0])
         if f0 < 0:
-            raise ValueError(f"`Table` must be >= 0 at rest, but its first two rows lead to {f0:g} N at v = 0. Add a row for speed 0.")
+            raise ValueError(
+                f"`Table` must be >= 0 at rest, but its first two rows lead to {f0:g} N at v = 0."
+                " Add a row for speed 0."
+            )
 
     def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
         v = jnp.asarray(v)
-        piece = jnp.searchsorted(self.breaks, v, side="right") if self.breaks.shape[0] else jnp.zeros(v.shape, int)
+        piece = (
+            jnp.searchsorted(self.breaks, v, side="right")
+            if self.breaks.shape[0]
+            else jnp.zeros(v.shape, int)
+        )
         return self.on_piece(v, piece)
 
     @property
     def f0(self) -> Float[Array, ""]:
-        return self.on_piece(jnp.zeros(()), 0)  # its speeds are >= 0, so that this lies on the first piece or before it
+        # its speeds are >= 0, so that this lies on the first piece or before it
+        return self.on_piece(jnp.zeros(()), 0)
 
     @property
     def is_smooth(self) -> bool:
@@ -75,7 +91,9 @@ class Table(AbstractLaw):
     def breaks(self) -> Float[Array, " n"]:
         return self.v[1:-1]
 
-    def on_piece(self, v: Float[Array, "..."], piece: Int[Array, "..."] | int) -> Float[Array, "..."]:
+    def on_piece(
+        self, v: Float[Array, "..."], piece: Int[Array, "..."] | int
+    ) -> Float[Array, "..."]:
         if self.v.shape[0] == 1:
             return self.f[0] + 0.0 * v
         v0, f0, v1, f1 = (entry(x, k) for k in (piece, piece + 1) for x in (self.v, self.f))

@@ -10,16 +10,19 @@ from frictax.parameters import Numbers, Positive, Real, Scalar, check, parameter
 
 
 class TemperatureDependent(AbstractLaw):
-    """A law that is multiplied by exp(-beta*(T - T_ref)) at the temperature T of the element that it belongs to.
+    """A law that is multiplied by exp(-beta*(T - T_ref)) at the temperature T of the element that
+    it belongs to.
 
-    With beta > 0 it falls as the viscosity of oil and grease does, with beta < 0 it grows. The temperature is that of the `HeatCapacitor`
-    that the element's loss heats; without one it is `T_ref`.
+    With beta > 0 it falls as the viscosity of oil and grease does, with beta < 0 it grows. The
+    temperature is that of the `HeatCapacitor` that the element's loss heats; without one it is
+    `T_ref`.
 
     **Arguments:** `law`: law or M x 2 table, at `T_ref`; `beta` [1/K]; `T_ref` > 0 [K].
 
     **Raises:** `ValueError` for a value outside its domain.
 
-    **Source:** O. Reynolds, On the theory of lubrication, Phil. Trans. R. Soc. 177, 1886 (the viscosity of olive oil).
+    **Source:** O. Reynolds, On the theory of lubrication, Phil. Trans. R. Soc. 177, 1886 (the
+    viscosity of olive oil).
 
     >>> import frictax as fx
     >>> grease = fx.TemperatureDependent(fx.Coulomb(F_Coulomb=5.0, F_prop=1.0), beta=0.02)
@@ -34,7 +37,10 @@ class TemperatureDependent(AbstractLaw):
     def __check_init__(self) -> None:
         check(self)
         if not isinstance(self.law, AbstractLaw):
-            raise ValueError(f"`TemperatureDependent.law` must be a law or an M x 2 table, got {self.law!r}. Write Coulomb(F_Coulomb=5.0).")
+            raise ValueError(
+                f"`TemperatureDependent.law` must be a law or an M x 2 table, got {self.law!r}."
+                " Write Coulomb(F_Coulomb=5.0)."
+            )
 
     def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
         return self.law(v)

@@ -29,25 +29,49 @@ def row(i: int) -> str:
 
 
 def checked(
-    t: Any, inputs: Any, outputs: Any, sd: Any, declared: Any, *, hold: Any, name: Any, citation: Any,
-    place: Place = row, labels: Mapping[str, str] | None = None, notes: tuple[str, ...] = (),
-) -> dict[str, Any]:  # fmt: skip
+    t: Any,
+    inputs: Any,
+    outputs: Any,
+    sd: Any,
+    declared: Any,
+    *,
+    hold: Any,
+    name: Any,
+    citation: Any,
+    place: Place = row,
+    labels: Mapping[str, str] | None = None,
+    notes: tuple[str, ...] = (),
+) -> dict[str, Any]:
     """The fields of a record, in SI.
 
-    **Arguments:** `declared`: channel, or ``"time"``, -> unit; `place` and `labels` say where a row and a channel come from;
-    `notes`: what was doubtful there.
+    **Arguments:** `declared`: channel, or ``"time"``, -> unit; `place` and `labels` say where a row
+    and a channel come from; `notes`: what was doubtful there.
     """
-    inputs, outputs = named("inputs", {} if inputs is None else inputs), named("outputs", {} if outputs is None else outputs)
-    sd, declared = named("sd", {} if sd is None else sd), named("units", {} if declared is None else declared)
+    inputs, outputs = (
+        named("inputs", {} if inputs is None else inputs),
+        named("outputs", {} if outputs is None else outputs),
+    )
+    sd, declared = (
+        named("sd", {} if sd is None else sd),
+        named("units", {} if declared is None else declared),
+    )
     for what, value, example in (("name", name, "emps"), ("citation", citation, "Janot 2019")):
         if not isinstance(value, str):
-            raise ValueError(f"`Record` {what} must be a text, got {shown(value)}. Write {what}={example!r}.")
+            raise ValueError(
+                f"`Record` {what} must be a text, got {shown(value)}. Write {what}={example!r}."
+            )
     if not isinstance(hold, bool | np.bool_):
-        raise ValueError(f"`Record` hold must be True or False, got {shown(hold)}. Inputs of a digital controller are held: hold=True.")
+        raise ValueError(
+            f"`Record` hold must be True or False, got {shown(hold)}. Inputs of a digital"
+            " controller are held: hold=True."
+        )
     at_least_one(outputs)
     both = [key for key in inputs if key in outputs]
     if both:
-        raise ValueError(f"`Record` {both[0]!r} must be an input or an output, got it as both. Name an input by the part that it drives.")
+        raise ValueError(
+            f"`Record` {both[0]!r} must be an input or an output, got it as both. Name an input by"
+            " the part that it drives."
+        )
     known("sd", sd, list(outputs))
     known("units", declared, ["time", *inputs, *outputs])
     unit_of = channel_units(inputs, outputs, declared)
@@ -67,52 +91,112 @@ def checked(
                 moves(label, rows[key], unit_of[key])
     inputs, outputs = {key: rows[key] for key in inputs}, {key: rows[key] for key in outputs}
     apart(inputs, outputs)
-    deviations = {key: None if sd.get(key) is None else deviation(key, sd[key], seconds.size, unit_of[key]) for key in outputs}
-    fields = {"t": seconds, "inputs": inputs, "outputs": outputs, "sd": deviations, "units": unit_of, "declared": frozenset(declared)}
-    return {**locked(fields), "hold": bool(hold), "name": name, "citation": citation, "notes": notes}
+    deviations = {
+        key: None if sd.get(key) is None else deviation(key, sd[key], seconds.size, unit_of[key])
+        for key in outputs
+    }
+    fields = {
+        "t": seconds,
+        "inputs": inputs,
+        "outputs": outputs,
+        "sd": deviations,
+        "units": unit_of,
+        "declared": frozenset(declared),
+    }
+    return {
+        **locked(fields),
+        "hold": bool(hold),
+        "name": name,
+        "citation": citation,
+        "notes": notes,
+    }
 
 
-def channel_units(inputs: Mapping[str, Any], outputs: Mapping[str, Any], declared: Mapping[str, str]) -> dict[str, units.Unit]:
-    """The unit of each channel: as declared, or SI. Undeclared, a part with a phi, w, tau or a declared rad turns in its s, v, a, f too."""
+def channel_units(
+    inputs: Mapping[str, Any], outputs: Mapping[str, Any], declared: Mapping[str, str]
+) -> dict[str, units.Unit]:
+    """The unit of each channel: as declared, or SI.
+
+    Undeclared, a part with a phi, w, tau or a declared rad turns in its s, v, a, f too.
+    """
     choices = {name: units.VARIABLES[variable(name)] for name in outputs}
-    found = {name: units.channel_unit(f"`Record` output {name!r}", declared[name], choices[name]) for name in outputs if name in declared}
-    found |= {name: units.channel_unit(f"`Record` output {name!r}", si[0], si) for name, si in choices.items() if len(si) == 1} | found
+    found = {
+        name: units.channel_unit(f"`Record` output {name!r}", declared[name], choices[name])
+        for name in outputs
+        if name in declared
+    }
+    found |= {
+        name: units.channel_unit(f"`Record` output {name!r}", si[0], si)
+        for name, si in choices.items()
+        if len(si) == 1
+    } | found
     turning = {name.rpartition(".")[0] for name, unit in found.items() if unit.rotational}
     for name in outputs:
         if name not in found:
-            found[name] = units.channel_unit(name, choices[name][-1 if name.rpartition(".")[0] in turning else 0], choices[name])
+            found[name] = units.channel_unit(
+                name, choices[name][-1 if name.rpartition(".")[0] in turning else 0], choices[name]
+            )
     same_rotation(found)
     default = "N.m" if all(unit.rotational for unit in found.values()) else "N"
-    drives = {name: units.channel_unit(f"`Record` input {name!r}", declared.get(name, default), units.DRIVEN) for name in inputs}
+    drives = {
+        name: units.channel_unit(
+            f"`Record` input {name!r}", declared.get(name, default), units.DRIVEN
+        )
+        for name in inputs
+    }
     return {**drives, **{name: found[name] for name in outputs}}
 
 
 def named(what: str, given: Any) -> dict[str, Any]:
     """The mapping as a dict whose keys are texts."""
-    example = {"inputs": '{"drive": F}', "outputs": '{"mass.s": q}', "sd": '{"mass.s": 1e-5}', "units": '{"mass.s": "mm"}'}[what]
+    example = {
+        "inputs": '{"drive": F}',
+        "outputs": '{"mass.s": q}',
+        "sd": '{"mass.s": 1e-5}',
+        "units": '{"mass.s": "mm"}',
+    }[what]
     if not isinstance(given, Mapping):
-        raise ValueError(f"`Record` {what} must be a dict, got {shown(given)}. Write {what}={example}.")
+        raise ValueError(
+            f"`Record` {what} must be a dict, got {shown(given)}. Write {what}={example}."
+        )
     for name in given:
         if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"`Record` {what} must be named by texts, got {name!r}. Write {what}={example}.")
+            raise ValueError(
+                f"`Record` {what} must be named by texts, got {name!r}. Write {what}={example}."
+            )
     return dict(given)
 
 
 def variable(name: str) -> str:
-    """The variable that an output measures: the last word of its name; a machine of one body has no parts to name before it."""
+    """The variable that an output measures: the last word of its name; a machine of one body has no
+    parts to name before it.
+    """
     part, _, last = name.rpartition(".")
     if not part.strip() and (name != last or last not in units.VARIABLES):
-        raise ValueError(f'`Record` output {name!r} must name a part and its variable. Write outputs={{"mass.s": ...}}, say.')
+        raise ValueError(
+            f'`Record` output {name!r} must name a part and its variable. Write outputs={{"mass.s":'
+            " ...}, say."
+        )
     if last not in units.VARIABLES:
-        near = [_ELSEWHERE[last.lower()]] if last.lower() in _ELSEWHERE else difflib.get_close_matches(last.lower(), units.VARIABLES, n=1)
+        near = (
+            [_ELSEWHERE[last.lower()]]
+            if last.lower() in _ELSEWHERE
+            else difflib.get_close_matches(last.lower(), units.VARIABLES, n=1)
+        )
         hint = f"Did you mean '{part}.{near[0]}'?" if near else "A position is s, an angle phi."
-        raise ValueError(f"`Record` output {name!r} must end in a variable ({', '.join(units.VARIABLES)}), got {last!r}. {hint}")
+        raise ValueError(
+            f"`Record` output {name!r} must end in a variable ({', '.join(units.VARIABLES)}), got"
+            f" {last!r}. {hint}"
+        )
     return last
 
 
 def at_least_one(outputs: Mapping[str, Any]) -> None:
     if not outputs:
-        raise ValueError('`Record` outputs must name at least one measured variable, got none. Write outputs={"mass.s": ...}.')
+        raise ValueError(
+            "`Record` outputs must name at least one measured variable, got none. Write"
+            ' outputs={"mass.s": ...}.'
+        )
 
 
 def known(what: str, given: Mapping[str, Any], names: list[str]) -> None:
@@ -120,8 +204,12 @@ def known(what: str, given: Mapping[str, Any], names: list[str]) -> None:
     for name in given:
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Name one of these: {', '.join(names)}."
-            raise ValueError(f"`Record` {what} must belong to a channel of the record, got {name!r}. {hint}")
+            hint = (
+                f"Did you mean {near[0]!r}?" if near else f"Name one of these: {', '.join(names)}."
+            )
+            raise ValueError(
+                f"`Record` {what} must belong to a channel of the record, got {name!r}. {hint}"
+            )
 
 
 def same_rotation(units_of: Mapping[str, units.Unit]) -> None:
@@ -132,8 +220,9 @@ def same_rotation(units_of: Mapping[str, units.Unit]) -> None:
         other = first.setdefault(part, name)
         if units_of[other].rotational != unit.rotational:
             raise ValueError(
-                f"`Record` outputs of {part!r} must all be of a rotation or all of a translation, got {other!r} in "
-                f"{units_of[other].name!r} and {name!r} in {unit.name!r}. Correct one of the units."
+                f"`Record` outputs of {part!r} must all be of a rotation or all of a translation,"
+                f" got {other!r} in {units_of[other].name!r} and {name!r} in {unit.name!r}. Correct"
+                " one of the units."
             )
 
 
@@ -141,21 +230,33 @@ def _coarse(t: Any) -> Iterator[str]:
     """A sentence on times whose type has too few digits for their steps."""
     kind = getattr(t, "dtype", None)
     if kind in (np.float32, np.float16):
-        step, digit = float(np.median(np.diff(np.asarray(t, dtype=float)))), float(np.spacing(np.max(np.abs(np.asarray(t)))))
+        step, digit = (
+            float(np.median(np.diff(np.asarray(t, dtype=float)))),
+            float(np.spacing(np.max(np.abs(np.asarray(t))))),
+        )
         if digit > 1e-2 * step:
-            yield f"Time is given in {kind}, whose steps there are {digit:.2g}, for samples {step:.3g} apart: give it in 64 bits."
+            yield (
+                f"Time is given in {kind}, whose steps there are {digit:.2g}, for samples"
+                f" {step:.3g} apart: give it in 64 bits."
+            )
 
 
 def no_unit_of_dates(label: str, values: Any, unit: str | None) -> None:
     """Dates and durations say themselves how long they are."""
     if _holds_dates(values) and unit not in (None, "s"):
-        raise ValueError(f"{label} holds dates or durations, which become seconds, so it takes no unit, got {unit!r}. Leave it out.")
+        raise ValueError(
+            f"{label} holds dates or durations, which become seconds, so it takes no unit, got"
+            f" {unit!r}. Leave it out."
+        )
 
 
 def no_dates(label: str, values: Any) -> None:
     """Dates are times, and nothing else."""
     if _holds_dates(values):
-        raise ValueError(f"{label} must be one row of numbers, got dates or durations. Name the column that was measured.")
+        raise ValueError(
+            f"{label} must be one row of numbers, got dates or durations. Name the column that was"
+            " measured."
+        )
 
 
 def _holds_dates(values: Any) -> bool:
@@ -166,7 +267,10 @@ def numbers(label: str, values: Any) -> np.ndarray:
     """One row of real numbers; dates become seconds since the first."""
     if np.ma.is_masked(values):
         hidden = int(np.sum(np.ma.getmaskarray(values)))
-        raise ValueError(f"{label} has {hidden} masked samples, which were not measured. Delete such rows: time need not be uniform.")
+        raise ValueError(
+            f"{label} has {hidden} masked samples, which were not measured. Delete such rows: time"
+            " need not be uniform."
+        )
     try:
         array = np.asarray(values)
         if array.dtype.kind == "M":
@@ -177,68 +281,100 @@ def numbers(label: str, values: Any) -> np.ndarray:
             array = array.astype(float)
     except (TypeError, ValueError):
         remedy = "Convert dates with `pandas.to_datetime`, other things with numpy first"
-        raise ValueError(f"{label} must be one row of numbers, got {shown(values)}. {remedy}.") from None
+        raise ValueError(
+            f"{label} must be one row of numbers, got {shown(values)}. {remedy}."
+        ) from None
     if array.dtype.kind == "c":
-        raise ValueError(f"{label} must be real, got complex numbers such as {array.flat[0]}. Take their real part.")
+        raise ValueError(
+            f"{label} must be real, got complex numbers such as {array.flat[0]}. Take their real"
+            " part."
+        )
     if array.dtype.kind not in "bifu":
         raise ValueError(
-            f"{label} must be one row of numbers, got {shown(values)}. Convert text to numbers first, dates with `pandas.to_datetime`."
+            f"{label} must be one row of numbers, got {shown(values)}. Convert text to numbers"
+            " first, dates with `pandas.to_datetime`."
         )
     if array.ndim == 0:
-        raise ValueError(f"{label} must be one row of numbers, got {shown(values)}. Give one value for each time.")
+        raise ValueError(
+            f"{label} must be one row of numbers, got {shown(values)}. Give one value for each"
+            " time."
+        )
     if array.ndim != 1:
-        raise ValueError(f"{label} must be one row of numbers, got shape {array.shape}. Choose one column, or flatten it with .ravel().")
+        raise ValueError(
+            f"{label} must be one row of numbers, got shape {array.shape}. Choose one column, or"
+            " flatten it with .ravel()."
+        )
     return np.array(array, dtype=np.float64)
 
 
 def times(t: np.ndarray, place: Place) -> None:
     """Enough of them, finite, increasing."""
     if t.size < FEWEST:
-        raise ValueError(f"`Record` must hold at least {FEWEST} samples, got {t.size}. Check the file, or take a longer part of it.")
+        raise ValueError(
+            f"`Record` must hold at least {FEWEST} samples, got {t.size}. Check the file, or take a"
+            " longer part of it."
+        )
     bad = np.flatnonzero(~np.isfinite(t))
     if bad.size:
-        raise ValueError(f"`Record` time must be finite, got {t[bad[0]]} in {place(bad[0])}. Delete that row, or fill in the time.")
+        raise ValueError(
+            f"`Record` time must be finite, got {t[bad[0]]} in {place(bad[0])}. Delete that row, or"
+            " fill in the time."
+        )
     repeated, falls = np.flatnonzero(np.diff(t) == 0), np.flatnonzero(np.diff(t) < 0)
     if falls.size:
         i = int(falls[0])
-        remedy = "Reverse the rows" if falls.size == t.size - 1 else "Sort the rows by time, or cut where the clock starts again"
-        raise ValueError(f"`Record` time must increase, got {t[i + 1]:.9g} s after {t[i]:.9g} s in {place(i + 1)}. {remedy}.")
+        remedy = (
+            "Reverse the rows"
+            if falls.size == t.size - 1
+            else "Sort the rows by time, or cut where the clock starts again"
+        )
+        raise ValueError(
+            f"`Record` time must increase, got {t[i + 1]:.9g} s after {t[i]:.9g} s in"
+            f" {place(i + 1)}. {remedy}."
+        )
     if repeated.size:
         i = int(repeated[0])
         more = f"; {repeated.size} rows repeat a time" if repeated.size > 1 else ""
         raise ValueError(
-            f"`Record` time must increase, got {t[i]:.9g} s twice, the second time in {place(i + 1)}{more}. "
-            "Drop them, or write the time with more digits."
+            f"`Record` time must increase, got {t[i]:.9g} s twice, the second time in"
+            f" {place(i + 1)}{more}. Drop them, or write the time with more digits."
         )
 
 
 def channel(label: str, values: np.ndarray, t: np.ndarray, place: Place) -> None:
     """As long as time, and finite."""
     if values.size != t.size:
-        hint = "A constant goes into `gain` or the machine." if values.size == 1 else "Drop the rows in which one of the two is missing."
-        raise ValueError(f"{label} must have as many samples as time ({t.size}), got {values.size}. {hint}")
+        hint = (
+            "A constant goes into `gain` or the machine."
+            if values.size == 1
+            else "Drop the rows in which one of the two is missing."
+        )
+        raise ValueError(
+            f"{label} must have as many samples as time ({t.size}), got {values.size}. {hint}"
+        )
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         i = int(bad[0])
         more = f"; {bad.size} samples are missing" if bad.size > 1 else ""
         raise ValueError(
-            f"{label} must be finite, got {values[i]} in {place(i)}, at {t[i]:.9g} s{more}. Delete such rows: time need not be uniform."
+            f"{label} must be finite, got {values[i]} in {place(i)}, at {t[i]:.9g} s{more}. Delete"
+            " such rows: time need not be uniform."
         )
 
     large = np.flatnonzero(np.abs(values) > _MOST)
     if large.size:
         i = int(large[0])
         raise ValueError(
-            f"{label} must be of a size that a machine has, got {values[i]:.3g} in {place(i)}, at {t[i]:.9g} s. Check the unit, or delete "
-            "such rows: time need not be uniform."
+            f"{label} must be of a size that a machine has, got {values[i]:.3g} in {place(i)}, at"
+            f" {t[i]:.9g} s. Check the unit, or delete such rows: time need not be uniform."
         )
 
 
 def moves(label: str, values: np.ndarray, unit: units.Unit) -> None:
     if np.all(values == values[0]):
         raise ValueError(
-            f"{label} must change, got {values[0] / unit.si:.6g} {unit.name} in all {values.size} samples: it tells nothing. "
-            "Check the column, or leave it out."
+            f"{label} must change, got {values[0] / unit.si:.6g} {unit.name} in all {values.size}"
+            " samples: it tells nothing. Check the column, or leave it out."
         )
 
 
@@ -252,13 +388,21 @@ def deviation(name: str, given: Any, n: int, unit: units.Unit) -> Any:
             raise TypeError
         sd = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{label} must be a number > 0, got {shown(given)}. Leave it out if it is not known.") from None
+        raise ValueError(
+            f"{label} must be a number > 0, got {shown(given)}. Leave it out if it is not known."
+        ) from None
     if sd.shape not in ((), (n,)):
-        raise ValueError(f"{label} must be one number or one for each of the {n} samples, got shape {sd.shape}. Give one number.")
+        raise ValueError(
+            f"{label} must be one number or one for each of the {n} samples, got shape {sd.shape}."
+            " Give one number."
+        )
     wrong = np.flatnonzero(~(np.isfinite(sd) & (sd > 0)))
     if wrong.size:
         where = f" in {row(int(wrong[0]))}" if sd.ndim else ""
-        raise ValueError(f"{label} must be > 0 and finite, got {sd.flat[wrong[0]]:g}{where}. Leave it out if it is not known.")
+        raise ValueError(
+            f"{label} must be > 0 and finite, got {sd.flat[wrong[0]]:g}{where}. Leave it out if it"
+            " is not known."
+        )
     return sd * unit.si if sd.ndim else float(sd) * unit.si
 
 
@@ -280,7 +424,8 @@ def apart(inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -
         for name, y in outputs.items():
             if np.array_equal(u, y) and np.any(u != u[0]):
                 raise ValueError(
-                    f"`Record` input {drive!r} and output {name!r} must differ, got the same numbers in both. Check which column is which."
+                    f"`Record` input {drive!r} and output {name!r} must differ, got the same"
+                    " numbers in both. Check which column is which."
                 )
 
 

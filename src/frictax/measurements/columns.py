@@ -34,18 +34,34 @@ class Columns:
     def numbers(self, name: str, role: str, *, empty: float | None = None) -> np.ndarray:
         """The column as finite floats; an empty cell is `empty` if that is given."""
         j = self.position(name, role)
-        return np.array([self._number(row[j], line, name, empty) for row, line in zip(self.rows, self.lines, strict=True)])
+        return np.array(
+            [
+                self._number(row[j], line, name, empty)
+                for row, line in zip(self.rows, self.lines, strict=True)
+            ]
+        )
 
     def flags(self, name: str, role: str) -> np.ndarray:
         """The column as true or false: 1/0, true/false, yes/no; empty is false."""
         j = self.position(name, role)
-        words = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
+        words = {
+            "1": True,
+            "true": True,
+            "yes": True,
+            "0": False,
+            "false": False,
+            "no": False,
+            "": False,
+        }
         out = []
         for row, line in zip(self.rows, self.lines, strict=True):
             cell = row[j].strip().lower()
             cell = cell[:-2] if cell.endswith(".0") else cell
             if cell not in words:
-                raise ValueError(f"{self.path.name}, line {line}: column {name!r} must hold 1 or 0, true or false, got {row[j]!r}.")
+                raise ValueError(
+                    f"{self.path.name}, line {line}: column {name!r} must hold 1 or 0, true or"
+                    f" false, got {row[j]!r}."
+                )
             out.append(words[cell])
         return np.array(out, dtype=bool)
 
@@ -59,24 +75,40 @@ class Columns:
             if not hit.any():
                 seen = sorted(set(cells))
                 shown = ", ".join(seen[:8]) + (", ..." if len(seen) > 8 else "")
-                raise ValueError(f"{self.path.name} has no row where {name} = {wanted}. Column {name!r} holds: {shown}.")
+                raise ValueError(
+                    f"{self.path.name} has no row where {name} = {wanted}. Column {name!r} holds:"
+                    f" {shown}."
+                )
             keep &= hit
         if not keep.any():
             asked = " and ".join(f"{name} = {value}" for name, value in conditions.items())
-            raise ValueError(f"{self.path.name} has no row where {asked}, though each holds alone. Ask for fewer at once.")
+            raise ValueError(
+                f"{self.path.name} has no row where {asked}, though each holds alone. Ask for fewer"
+                " at once."
+            )
         chosen = np.flatnonzero(keep)
-        return dataclasses.replace(self, rows=[self.rows[i] for i in chosen], lines=[self.lines[i] for i in chosen])
+        return dataclasses.replace(
+            self, rows=[self.rows[i] for i in chosen], lines=[self.lines[i] for i in chosen]
+        )
 
     def _number(self, cell: str, line: int, name: str, empty: float | None) -> float:
         text = cell.strip()
         if not text and empty is not None:
             return empty
-        if not text or text.lower() in {"nan", "na", "n/a", "null", "none"} or text.startswith(_ERRORS):
-            raise ValueError(f"{self.path.name}, line {line}: column {name!r} has no number ({cell!r}). Delete the row or fill it.")
+        if (
+            not text
+            or text.lower() in {"nan", "na", "n/a", "null", "none"}
+            or text.startswith(_ERRORS)
+        ):
+            raise ValueError(
+                f"{self.path.name}, line {line}: column {name!r} has no number ({cell!r}). Delete"
+                " the row or fill it."
+            )
         if self.decimal != "." and "." in text:
             raise ValueError(
-                f"{self.path.name}, line {line}: column {name!r} has a point in {cell!r}, but the decimal sign is {self.decimal!r}. "
-                "Write numbers without a sign between thousands, or correct `decimal`."
+                f"{self.path.name}, line {line}: column {name!r} has a point in {cell!r}, but the"
+                f" decimal sign is {self.decimal!r}. Write numbers without a sign between"
+                " thousands, or correct `decimal`."
             )
         try:
             if "_" in text:  # which Python would read
@@ -89,14 +121,24 @@ class Columns:
             elif "," in text and self.decimal == ".":
                 hint = ' Write decimal="," for decimal commas.'
             elif _DATE.search(text):
-                hint = " Read dates with `pandas.read_csv(..., parse_dates=[...])` and hand over the table."
+                hint = (
+                    " Read dates with `pandas.read_csv(..., parse_dates=[...])` and hand over the"
+                    " table."
+                )
             elif line == self.lines[0] and not any(map(_is_number, self.rows[0])):
-                hint = " If this line holds units, begin it with # and declare them where you name the column."
+                hint = (
+                    " If this line holds units, begin it with # and declare them where you name the"
+                    " column."
+                )
             raise ValueError(
-                f"{self.path.name}, line {line}: column {name!r} must hold a number, got {cell!r}.{hint or ' Correct the cell.'}"
+                f"{self.path.name}, line {line}: column {name!r} must hold a number, got"
+                f" {cell!r}.{hint or ' Correct the cell.'}"
             ) from None
         if not math.isfinite(value):
-            raise ValueError(f"{self.path.name}, line {line}: column {name!r} must be finite, got {cell!r}. Delete the row.")
+            raise ValueError(
+                f"{self.path.name}, line {line}: column {name!r} must be finite, got {cell!r}."
+                " Delete the row."
+            )
         return value
 
 
@@ -108,8 +150,8 @@ def read_columns(path: str | Path, *, delimiter: str = ",", decimal: str = ".") 
     path = existing_file(path, ".csv")
     if not isinstance(delimiter, str) or len(delimiter) != 1:
         raise ValueError(
-            f"`delimiter` must be one character, got {delimiter!r}. Read other files with `pandas.read_csv(..., sep=...)` and hand over "
-            "the table."
+            f"`delimiter` must be one character, got {delimiter!r}. Read other files with"
+            " `pandas.read_csv(..., sep=...)` and hand over the table."
         )
     if decimal not in (".", ","):
         raise ValueError(f"`decimal` must be '.' or ',', got {decimal!r}. Leave it out for points.")
@@ -117,7 +159,11 @@ def read_columns(path: str | Path, *, delimiter: str = ",", decimal: str = ".") 
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{path.name} is not a UTF-8 text file. Save it as CSV (UTF-8).") from None
-    kept = [(i, line) for i, line in enumerate(text.splitlines(), start=1) if line.strip() and not _is_comment(line)]
+    kept = [
+        (i, line)
+        for i, line in enumerate(text.splitlines(), start=1)
+        if line.strip() and not _is_comment(line)
+    ]
     if not kept:
         raise ValueError(f"{path.name} is empty. It must begin with a line of column names.")
     table = [_cells(path, line, number, delimiter) for number, line in kept]
@@ -127,17 +173,25 @@ def read_columns(path: str | Path, *, delimiter: str = ",", decimal: str = ".") 
 
 
 def _is_comment(line: str) -> bool:
-    """Whether a line begins with #, and not with what a spreadsheet writes for a value that it does not have."""
+    """Whether a line begins with #, and not with what a spreadsheet writes for a value that it does
+    not have.
+    """
     return line.lstrip().startswith("#") and not line.lstrip().startswith(_ERRORS)
 
 
 def existing_file(path: str | Path, suffix: str) -> Path:
-    """The file at `path`; where there is none, a sentence with the nearest name, or the files of a folder that end in `suffix`."""
+    """The file at `path`; where there is none, a sentence with the nearest name, or the files of a
+    folder that end in `suffix`.
+    """
     if not isinstance(path, str | Path) or not str(path).strip():
-        raise ValueError(f"The file to read must be named by its path, got {path!r}. Write 'run{suffix}', say.")
+        raise ValueError(
+            f"The file to read must be named by its path, got {path!r}. Write 'run{suffix}', say."
+        )
     path = Path(path)
     if not _exists(path):
-        near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else [], n=1)
+        near = difflib.get_close_matches(
+            path.name, [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else [], n=1
+        )
         hint = f" Did you mean {near[0]!r}?" if near else " Check the folder you run from."
         raise FileNotFoundError(f"There is no file {path}.{hint}")
     if path.is_dir():
@@ -159,7 +213,9 @@ def missing_column(source: str, name: Any, role: str, header: Sequence[str]) -> 
     by_lower = {known.lower(): known for known in header}
     near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.5)
     hint = f" Did you mean {by_lower[near[0]]!r}?" if near else ""
-    return ValueError(f"{source} has no column {name!r} for {role}.{hint} It has: {', '.join(header)}.")
+    return ValueError(
+        f"{source} has no column {name!r} for {role}.{hint} It has: {', '.join(header)}."
+    )
 
 
 def _cells(path: Path, line: str, number: int, delimiter: str) -> list[str]:
@@ -167,22 +223,33 @@ def _cells(path: Path, line: str, number: int, delimiter: str) -> list[str]:
         return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, strict=True))]
     except csv.Error as error:
         raise ValueError(
-            f"{path.name}, line {number} cannot be split into cells ({error}). Look for a quotation mark without its partner."
+            f"{path.name}, line {number} cannot be split into cells ({error}). Look for a quotation"
+            " mark without its partner."
         ) from None
 
 
-def _check_shape(path: Path, header: list[str], rows: list[list[str]], lines: list[int], delimiter: str) -> None:
+def _check_shape(
+    path: Path, header: list[str], rows: list[list[str]], lines: list[int], delimiter: str
+) -> None:
     if len(header) == 1:
         for other, name in ((",", ","), (";", ";"), ("\t", r"\t"), ("|", "|")):
             if other != delimiter and other in header[0]:
-                raise ValueError(f'{path.name} seems to be separated by "{name}", not "{delimiter}". Give delimiter="{name}".')
-        if len(header[0].split()) > 1 and all(len(row) == 1 and len(row[0].split()) == len(header[0].split()) for row in rows):
+                raise ValueError(
+                    f'{path.name} seems to be separated by "{name}", not "{delimiter}". Give'
+                    f' delimiter="{name}".'
+                )
+        if len(header[0].split()) > 1 and all(
+            len(row) == 1 and len(row[0].split()) == len(header[0].split()) for row in rows
+        ):
             raise ValueError(
-                f"{path.name} seems to be separated by spaces. Read it with `pandas.read_csv({path.name!r}, sep=r'\\s+')` and hand over "
-                "the table."
+                f"{path.name} seems to be separated by spaces. Read it with"
+                f" `pandas.read_csv({path.name!r}, sep=r'\\s+')` and hand over the table."
             )
     if all(_is_number(cell) for cell in header):
-        raise ValueError(f"{path.name} must begin with a line of column names, got the numbers {', '.join(header[:4])}. Add one.")
+        raise ValueError(
+            f"{path.name} must begin with a line of column names, got the numbers"
+            f" {', '.join(header[:4])}. Add one."
+        )
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
         raise ValueError(f"{path.name} has two columns called {repeated[0]!r}. Rename one.")
@@ -190,7 +257,10 @@ def _check_shape(path: Path, header: list[str], rows: list[list[str]], lines: li
         raise ValueError(f"{path.name} has column names but no rows. Check how it was exported.")
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(header):
-            raise ValueError(f"{path.name}, line {line} has {len(row)} cells where the header names {len(header)}. Correct the line.")
+            raise ValueError(
+                f"{path.name}, line {line} has {len(row)} cells where the header names"
+                f" {len(header)}. Correct the line."
+            )
 
 
 def _equal(cell: str, wanted: Any) -> bool:

@@ -1,4 +1,6 @@
-"""What is possible in a motion record but suspicious, each told in a sentence or two with its remedy."""
+"""What is possible in a motion record but suspicious, each told in a sentence or two with its
+remedy.
+"""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -12,13 +14,28 @@ GAP = 5.0  # median steps
 _LONGEST = 50.0  # m, of a machine's travel
 _FASTEST = 100.0  # m/s
 _WIDEST = 20.0  # rad, to and fro
-_RATE_OF = {"s": "v", "s_rel": "v_rel", "v": "a", "v_rel": "a_rel", "phi": "w", "phi_rel": "w_rel", "w": "a", "w_rel": "a_rel"}
+_RATE_OF = {
+    "s": "v",
+    "s_rel": "v_rel",
+    "v": "a",
+    "v_rel": "a_rel",
+    "phi": "w",
+    "phi_rel": "w_rel",
+    "w": "a",
+    "w_rel": "a_rel",
+}
 _SLIPS = {
-    1e3: "a factor of 1000: m and mm, or s and ms", 1e-3: "a factor of 1000: m and mm, or s and ms", 100.0: "a factor of 100: m and cm",
-    1e-2: "a factor of 100: m and cm", 180 / math.pi: "57.3: rad and deg", math.pi / 180: "57.3: rad and deg",
-    30 / math.pi: "9.55: rad/s and rpm", math.pi / 30: "9.55: rad/s and rpm", 2 * math.pi: "2 pi: rad and rev",
+    1e3: "a factor of 1000: m and mm, or s and ms",
+    1e-3: "a factor of 1000: m and mm, or s and ms",
+    100.0: "a factor of 100: m and cm",
+    1e-2: "a factor of 100: m and cm",
+    180 / math.pi: "57.3: rad and deg",
+    math.pi / 180: "57.3: rad and deg",
+    30 / math.pi: "9.55: rad/s and rpm",
+    math.pi / 30: "9.55: rad/s and rpm",
+    2 * math.pi: "2 pi: rad and rev",
     0.5 / math.pi: "2 pi: rad and rev",
-}  # fmt: skip
+}
 
 
 def suspicions(
@@ -35,12 +52,27 @@ def suspicions(
     for name, u in inputs.items():
         label = f"Input {name!r}"
         if np.all(u == u[0]):
-            found.append(f"{label} is {u[0] / units[name].si:.4g} {units[name].name} all the time: check the column, if that is not so.")
+            found.append(
+                f"{label} is {u[0] / units[name].si:.4g} {units[name].name} all the time: check the"
+                " column, if that is not so."
+            )
         else:
-            found += _saturated(label, t, u, units[name], "if the amplifier was at its limit there, the true input differs")
+            found += _saturated(
+                label,
+                t,
+                u,
+                units[name],
+                "if the amplifier was at its limit there, the true input differs",
+            )
     for name, y in outputs.items():
         label, unit = f"Output {name!r}", units[name]
-        found += _saturated(label, t, y, unit, "trim the record, if that is the end of the sensor's range and no stop")
+        found += _saturated(
+            label,
+            t,
+            y,
+            unit,
+            "trim the record, if that is the end of the sensor's range and no stop",
+        )
         found += _resolution(label, y, sd.get(name), unit)
         found += [] if name in declared else _size(label, y, unit)
         found += _wrapped(label, t, y, unit)
@@ -60,50 +92,79 @@ def _time(t: np.ndarray, hold: bool, driven: bool, declared: bool) -> Iterator[s
     if wide.size:
         i = wide[np.argmax(step[wide])]
         count = "a gap" if wide.size == 1 else f"{wide.size} gaps, the longest"
-        between = "the input's last value is held" if hold else "inputs are joined by a straight line"
-        then = f"where {between}: trim the record if that is not what happened" if driven else "where nothing was recorded: check the clock"
+        between = (
+            "the input's last value is held" if hold else "inputs are joined by a straight line"
+        )
+        then = (
+            f"where {between}: trim the record if that is not what happened"
+            if driven
+            else "where nothing was recorded: check the clock"
+        )
         yield f"Time has {count} of {step[i]:.3g} s after {t[i]:.6g} s, {then}."
     if middle > 0.5 and t.size > 100 and not declared:
-        yield f'Time steps are {middle:.4g} s, {t[-1] - t[0]:.4g} s in all: declare unit="ms" if the column holds milliseconds, else "s".'
+        yield (
+            f'Time steps are {middle:.4g} s, {t[-1] - t[0]:.4g} s in all: declare unit="ms" if the'
+            ' column holds milliseconds, else "s".'
+        )
     if middle < 1e-6 and not declared:
-        yield f'Time steps are {middle:.3g} s, {t[-1] - t[0]:.3g} s in all: declare the unit of the time, "s" if that is right.'
+        yield (
+            f"Time steps are {middle:.3g} s, {t[-1] - t[0]:.3g} s in all: declare the unit of the"
+            ' time, "s" if that is right.'
+        )
     if np.spacing(np.max(np.abs(t))) > 1e-5 * middle:
-        yield f"Time begins at {t[0]:.10g} s, so that few digits are left for its steps: use `trim(reset=True)`."
+        yield (
+            f"Time begins at {t[0]:.10g} s, so that few digits are left for its steps: use"
+            " `trim(reset=True)`."
+        )
 
 
 def _saturated(label: str, t: np.ndarray, x: np.ndarray, unit: Unit, meaning: str) -> Iterator[str]:
-    """The signal arrives at its extreme at full speed and stays there: nothing that is not cut off moves like that."""
+    """The signal arrives at its extreme at full speed and stays there: nothing that is not cut off
+    moves like that.
+    """
     for extreme, word in ((x.max(), "largest"), (x.min(), "smallest")):
         at = np.concatenate([[False], x == extreme, [False]])
-        begin, end = np.flatnonzero(~at[:-1] & at[1:]).tolist(), np.flatnonzero(at[:-1] & ~at[1:]).tolist()
-        cut = [k for k in range(len(begin)) if end[k] - begin[k] >= 5 and _arrives(x, begin[k], end[k])]
+        begin, end = (
+            np.flatnonzero(~at[:-1] & at[1:]).tolist(),
+            np.flatnonzero(at[:-1] & ~at[1:]).tolist(),
+        )
+        cut = [
+            k for k in range(len(begin)) if end[k] - begin[k] >= 5 and _arrives(x, begin[k], end[k])
+        ]
         if cut:
             most = max(cut, key=lambda k: end[k] - begin[k])
             yield (
-                f"{label} stays at its {word} value, {extreme / unit.si:.4g} {unit.name}, for {end[most] - begin[most]} samples from "
-                f"{t[begin[most]]:.6g} s: {meaning}."
+                f"{label} stays at its {word} value, {extreme / unit.si:.4g} {unit.name}, for"
+                f" {end[most] - begin[most]} samples from {t[begin[most]]:.6g} s: {meaning}."
             )
 
 
 def _arrives(x: np.ndarray, begin: int, end: int) -> bool:
-    """Whether the signal comes to samples begin...end, or leaves them, as fast as it moves elsewhere and without slowing down before."""
+    """Whether the signal comes to samples begin...end, or leaves them, as fast as it moves
+    elsewhere and without slowing down before.
+    """
     step = quantum(x)
     for width in (2, 4, 8, 16, 32, 64):
         if width > end - begin:
             return False
         moved = np.abs(x[width:] - x[:-width])
         moved = moved[moved > 0]
-        # A cut off signal was moving for most of the time, and in small steps: levels that a switch chooses are none.
+        # A cut off signal was moving for most of the time, and in small steps: levels that a switch
+        # chooses are none.
         if moved.size < 0.3 * x.size:
             return False
         typical = float(np.median(moved))
         if typical >= 20 * step:
-            return _at_speed(x[max(begin - 2 * width, 0) : begin][::-1], width, typical) or _at_speed(x[end:], width, typical)
+            return _at_speed(
+                x[max(begin - 2 * width, 0) : begin][::-1], width, typical
+            ) or _at_speed(x[end:], width, typical)
     return False
 
 
 def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
-    """Whether the samples, counted away from the extreme, begin at a usual speed that is no slower than a little further on."""
+    """Whether the samples, counted away from the extreme, begin at a usual speed that is no slower
+    than a little further on.
+    """
     if x.size < 2 * width:
         return False
     near, far = abs(x[width - 1] - x[0]), abs(x[2 * width - 1] - x[width])
@@ -124,32 +185,47 @@ def _resolution(label: str, y: np.ndarray, sd: Any, unit: Unit) -> Iterator[str]
     floor = step / math.sqrt(12)
     if steps < 30 and y.size > 100:
         yield (
-            f"{label} has only {steps} steps of {step / unit.si:.3g} {unit.name} between its least and greatest value: its sd is "
-            f"{floor / unit.si:.2g} {unit.name} at least."
+            f"{label} has only {steps} steps of {step / unit.si:.3g} {unit.name} between its least"
+            f" and greatest value: its sd is {floor / unit.si:.2g} {unit.name} at least."
         )
     elif sd is not None and np.unique(y).size < 0.9 * y.size and float(np.min(sd)) < 0.9 * floor:
         yield (
-            f"{label} has an sd of {float(np.min(sd)) / unit.si:.3g} {unit.name}, less than its resolution allows (steps of "
-            f"{step / unit.si:.3g} {unit.name}): give sd >= {floor / unit.si:.2g}."
+            f"{label} has an sd of {float(np.min(sd)) / unit.si:.3g} {unit.name}, less than its"
+            f" resolution allows (steps of {step / unit.si:.3g} {unit.name}): give sd >="
+            f" {floor / unit.si:.2g}."
         )
     if sd is not None and float(np.min(sd)) > 2 * np.std(y):
         yield (
-            f"{label} has an sd of {float(np.min(sd)) / unit.si:.3g} {unit.name}, more than it moves "
-            f"({reach / unit.si:.3g} {unit.name} in all): check the unit of the sd."
+            f"{label} has an sd of {float(np.min(sd)) / unit.si:.3g} {unit.name}, more than it"
+            f" moves ({reach / unit.si:.3g} {unit.name} in all): check the unit of the sd."
         )
 
 
 def _size(label: str, y: np.ndarray, unit: Unit) -> Iterator[str]:
     reach, moved = float(np.ptp(y)), float(np.sum(np.abs(np.diff(y))))
     if unit.si_name == "m" and reach > _LONGEST:
-        yield f'{label} moves over {reach:.4g} m: declare unit="mm" if the column holds millimetres, else "m".'
+        yield (
+            f'{label} moves over {reach:.4g} m: declare unit="mm" if the column holds millimetres,'
+            ' else "m".'
+        )
     fastest = float(np.max(np.abs(y)))
     if unit.si_name == "m/s" and fastest > _FASTEST:
-        yield f'{label} reaches {fastest:.4g} m/s: declare unit="mm/s" if the column holds millimetres a second, else "m/s".'
+        yield (
+            f'{label} reaches {fastest:.4g} m/s: declare unit="mm/s" if the column holds'
+            ' millimetres a second, else "m/s".'
+        )
     # One that turns on and on is no slip; one that swings over many turns is.
-    if unit.si_name == "rad" and reach > _WIDEST and abs(y[-1] - y[0]) < 0.5 * reach and moved > 1.2 * reach:
+    if (
+        unit.si_name == "rad"
+        and reach > _WIDEST
+        and abs(y[-1] - y[0]) < 0.5 * reach
+        and moved > 1.2 * reach
+    ):
         turns = reach / (2 * math.pi)
-        yield f'{label} moves to and fro over {reach:.4g} rad ({turns:.3g} turns): declare unit="deg" if it holds degrees, else "rad".'
+        yield (
+            f'{label} moves to and fro over {reach:.4g} rad ({turns:.3g} turns): declare unit="deg"'
+            ' if it holds degrees, else "rad".'
+        )
 
 
 def _wrapped(label: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[str]:
@@ -167,15 +243,22 @@ def _lone(label: str, t: np.ndarray, y: np.ndarray, unit: Unit) -> Iterator[str]
     step = np.diff(y)
     usual = float(np.quantile(np.abs(step), 0.99))
     both = np.minimum(np.abs(step[:-1]), np.abs(step[1:]))
-    lone = np.flatnonzero((step[:-1] * step[1:] < 0) & (both > 10 * usual) & (both > 0.1 * np.ptp(y)))
+    lone = np.flatnonzero(
+        (step[:-1] * step[1:] < 0) & (both > 10 * usual) & (both > 0.1 * np.ptp(y))
+    )
     if lone.size and y.size > 100:
         i = lone[0] + 1
         count = "One sample" if lone.size == 1 else f"{lone.size} samples"
-        yield f"{label}: {count} far from both neighbours, {y[i] / unit.si:.4g} {unit.name} at {t[i]:.6g} s: delete what no machine can do."
+        yield (
+            f"{label}: {count} far from both neighbours, {y[i] / unit.si:.4g} {unit.name} at"
+            f" {t[i]:.6g} s: delete what no machine can do."
+        )
 
 
 def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """A position and a velocity of one part, or a velocity and an acceleration, must belong together."""
+    """A position and a velocity of one part, or a velocity and an acceleration, must belong
+    together.
+    """
     for name, y in outputs.items():
         part, _, last = name.rpartition(".")
         other = f"{part}.{_RATE_OF.get(last)}"
@@ -191,10 +274,19 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[str]:
         likeness = float(seen @ due / np.sqrt((seen @ seen) * (due @ due)))
         slope = float(seen @ due / (due @ due))
         if abs(likeness) < 0.7:
-            yield f"Output {name!r} does not follow {other!r} (correlation {likeness:.2f}): check that both belong to {part!r}."
+            yield (
+                f"Output {name!r} does not follow {other!r} (correlation {likeness:.2f}): check"
+                f" that both belong to {part!r}."
+            )
         elif slope < 0:
-            yield f"Output {name!r} moves against {other!r} ({slope:.3g} times what its integral gives): give one of the two sign=-1."
+            yield (
+                f"Output {name!r} moves against {other!r} ({slope:.3g} times what its integral"
+                " gives): give one of the two sign=-1."
+            )
         elif not 0.8 <= slope <= 1.25:
             near = min(_SLIPS, key=lambda f: abs(math.log(slope / f)))
             slip = f" ({_SLIPS[near]})" if abs(math.log(slope / near)) < 0.1 else ""
-            yield f"Output {name!r} moves {slope:.3g} times what the integral of {other!r} gives{slip}: correct one of the units."
+            yield (
+                f"Output {name!r} moves {slope:.3g} times what the integral of {other!r}"
+                f" gives{slip}: correct one of the units."
+            )

@@ -1,7 +1,9 @@
-"""Velocity and acceleration from a measured position, for a look at the data and for starting values.
+"""Velocity and acceleration from a measured position, for a look at the data and for starting
+values.
 
-No fit needs them: a simulation is compared with what was measured. But to see a friction curve in a record, to find where it stands
-still, or to start a fit near its answer, derivatives of a noisy signal are wanted that are not shifted in time.
+No fit needs them: a simulation is compared with what was measured. But to see a friction curve in a
+record, to find where it stands still, or to start a fit near its answer, derivatives of a noisy
+signal are wanted that are not shifted in time.
 """
 
 import dataclasses
@@ -17,7 +19,9 @@ _END = 1.0  # times 1/cutoff: what tells how a motion begins and ends
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Smoothed:
-    """A channel and its first two derivatives, at the times of the record: `x`, `v` [1/s], `a` [1/s2]."""
+    """A channel and its first two derivatives, at the times of the record: `x`, `v` [1/s], `a`
+    [1/s2].
+    """
 
     x: Float[np.ndarray, " n"]
     v: Float[np.ndarray, " n"]
@@ -25,16 +29,19 @@ class Smoothed:
 
 
 def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
-    """Pass a channel through a Butterworth low-pass forward and backward, which shifts nothing, then take central differences.
+    """Pass a channel through a Butterworth low-pass forward and backward, which shifts nothing,
+    then take central differences.
 
-    The gain at frequency f is 1/(1 + (f/cutoff)^(2*order)) in `x` (one half at the cutoff). Differences over a step dt lower it by
-    another (2*pi*f*dt)^2/6 in `v` and (2*pi*f*dt)^2/12 in `a`. Within about 1/cutoff of either end the filter knows one side of the
-    signal only: `v` and `a` are less good there, and one sided at the ends themselves.
+    The gain at frequency f is 1/(1 + (f/cutoff)^(2*order)) in `x` (one half at the cutoff).
+    Differences over a step dt lower it by another (2*pi*f*dt)^2/6 in `v` and (2*pi*f*dt)^2/12 in
+    `a`. Within about 1/cutoff of either end the filter knows one side of the signal only: `v` and
+    `a` are less good there, and one sided at the ends themselves.
 
     Times that are not uniform: a cubic spline leads to a grid of the mean step and back.
 
-    **Arguments:** `t` (n,) [s], increasing; `x` (n,); `cutoff` [Hz], between 1/duration and half the sampling rate: several times the
-    fastest motion of interest, below the noise; `order` of the filter.
+    **Arguments:** `t` (n,) [s], increasing; `x` (n,); `cutoff` [Hz], between 1/duration and half
+    the sampling rate: several times the fastest motion of interest, below the noise; `order` of the
+    filter.
 
     **Returns:** a `Smoothed` on the same times.
 
@@ -61,41 +68,71 @@ def smooth(t: Any, x: Any, cutoff: float, order: int = 4) -> Smoothed:
     # As far as the filter remembers, but no further than the samples reach.
     reach = min(times.size - 1, max(12, round(8.0 / (cutoff * step))))
     even = values if uniform else CubicSpline(times, values)(grid)
-    trend = _trend(even, max(8, round(_END / (cutoff * step)))) if order > 2 else np.zeros_like(even)
+    trend = (
+        _trend(even, max(8, round(_END / (cutoff * step)))) if order > 2 else np.zeros_like(even)
+    )
     clean = trend + sosfiltfilt(sections, even - trend, padlen=reach)
     v = np.gradient(clean, step, edge_order=2)
     a = np.empty_like(clean)
     a[1:-1] = (clean[2:] - 2.0 * clean[1:-1] + clean[:-2]) / step**2
     a[0], a[-1] = 2.0 * a[1] - a[2], 2.0 * a[-2] - a[-3]
-    return Smoothed(*((clean, v, a) if uniform else (CubicSpline(grid, y)(times) for y in (clean, v, a))))
+    return Smoothed(
+        *((clean, v, a) if uniform else (CubicSpline(grid, y)(times) for y in (clean, v, a)))
+    )
 
 
 def _trend(x: Float[np.ndarray, " n"], k: int) -> Float[np.ndarray, " n"]:
-    """The polynomial of order 5 that has the value, slope and curvature of `x` at both ends, as cubics through `k` samples tell them.
+    """The polynomial of order 5 that has the value, slope and curvature of `x` at both ends, as
+    cubics through `k` samples tell them.
 
-    A filter of order 3 or more hands it on as it is, for its gain is flat to order 5. What is left of `x` begins and ends straight, as the
-    filter's reflection about the ends supposes: without, velocity and acceleration of a motion that begins bent would be wrong there.
+    A filter of order 3 or more hands it on as it is, for its gain is flat to order 5. What is left
+    of `x` begins and ends straight, as the filter's reflection about the ends supposes: without,
+    velocity and acceleration of a motion that begins bent would be wrong there.
     """
     if x.size < 2 * k:
         return np.zeros_like(x)
     s, width = np.linspace(0.0, 1.0, x.size), (k - 1) / (x.size - 1)
-    cubics = [np.polynomial.polynomial.polyfit(np.arange(k) / (k - 1), y, 3) for y in (x[:k], x[::-1][:k])]
+    cubics = [
+        np.polynomial.polynomial.polyfit(np.arange(k) / (k - 1), y, 3) for y in (x[:k], x[::-1][:k])
+    ]
     (a, da, dda), (b, db, ddb) = (c[:3] * [1.0, 1.0 / width, 2.0 / width**2] for c in cubics)
-    ends = [[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 2, 0, 0, 0], [1, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5], [0, 0, 2, 6, 12, 20]]
-    return np.polynomial.polynomial.polyval(s, np.linalg.solve(np.array(ends, dtype=float), [a, da, dda, b, -db, ddb]))
+    ends = [
+        [1, 0, 0, 0, 0, 0],
+        [0, 1, 0, 0, 0, 0],
+        [0, 0, 2, 0, 0, 0],
+        [1, 1, 1, 1, 1, 1],
+        [0, 1, 2, 3, 4, 5],
+        [0, 0, 2, 6, 12, 20],
+    ]
+    return np.polynomial.polynomial.polyval(
+        s, np.linalg.solve(np.array(ends, dtype=float), [a, da, dda, b, -db, ddb])
+    )
 
 
 def _check_filter(cutoff: Any, order: Any, t: np.ndarray, step: float) -> None:
     if isinstance(order, bool) or not isinstance(order, int | np.integer) or not 1 <= order <= 12:
-        raise ValueError(f"`smooth` order must be a whole number from 1 to 12, got {order!r}. Leave it out for 4.")
-    if isinstance(cutoff, bool) or not isinstance(cutoff, int | float | np.integer | np.floating) or not np.isfinite(cutoff) or cutoff <= 0:
-        raise ValueError(f"`smooth` cutoff must be a frequency > 0 in hertz, got {cutoff!r}. Take several times the fastest motion's.")
+        raise ValueError(
+            f"`smooth` order must be a whole number from 1 to 12, got {order!r}. Leave it out"
+            " for 4."
+        )
+    if (
+        isinstance(cutoff, bool)
+        or not isinstance(cutoff, int | float | np.integer | np.floating)
+        or not np.isfinite(cutoff)
+        or cutoff <= 0
+    ):
+        raise ValueError(
+            f"`smooth` cutoff must be a frequency > 0 in hertz, got {cutoff!r}. Take several times"
+            " the fastest motion's."
+        )
     highest, lowest = 0.5 / step, 1.0 / float(t[-1] - t[0])
     if cutoff >= highest:
         raise ValueError(
-            f"`smooth` cutoff must lie below half the sampling rate, {highest:.6g} Hz, got {cutoff:g} Hz. Give a tenth of that or so."
+            f"`smooth` cutoff must lie below half the sampling rate, {highest:.6g} Hz, got"
+            f" {cutoff:g} Hz. Give a tenth of that or so."
         )
     if cutoff < lowest:
         raise ValueError(
-            f"`smooth` cutoff must be at least 1/duration, {lowest:.4g} Hz, got {cutoff:g} Hz. Such a filter leaves nothing of the motion."
+            f"`smooth` cutoff must be at least 1/duration, {lowest:.4g} Hz, got {cutoff:g} Hz. Such"
+            " a filter leaves nothing of the motion."
         )

@@ -12,7 +12,15 @@ from jaxtyping import Float
 from frictax.handover import Verb
 from frictax.measurements import checks, units as units_
 from frictax.measurements.diagnostics import suspicions
-from frictax.measurements.readers import Column, Table, assemble, csv_table, mat_table, pandas_table, parquet_table
+from frictax.measurements.readers import (
+    Column,
+    Table,
+    assemble,
+    csv_table,
+    mat_table,
+    pandas_table,
+    parquet_table,
+)
 from frictax.measurements.resampling import held_means, nearest_line
 
 
@@ -20,28 +28,39 @@ from frictax.measurements.resampling import held_means, nearest_line
 class Record:
     """How a machine moved: times, what drove its parts, what was measured of them, and how well.
 
-    Inputs are named by the part that they drive (``"drive"``), outputs by the variable that they measure (``"mass.s"``). Between
-    samples an input is joined by straight lines, or held until the next sample with ``hold=True``, as a digital controller does.
-    Time need not be uniform. A free decay has no inputs.
+    Inputs are named by the part that they drive (``"drive"``), outputs by the variable that they
+    measure (``"mass.s"``). Between samples an input is joined by straight lines, or held until the
+    next sample with ``hold=True``, as a digital controller does. Time need not be uniform. A free
+    decay has no inputs.
 
     **Arguments:**
 
     - `t` (n,), increasing [s]; dates become seconds since the first.
     - `inputs`, `outputs`: part -> (n,), variable -> (n,).
-    - `sd`: variable -> standard deviation > 0, a number or (n,), in the unit of that output; None where it is left out.
-    - `units`: channel, or ``"time"``, -> the unit in which it is given; SI unless named. The last word of an output's name says what
-      it is (s, v, a, f; phi, w, tau), so that a wrong unit is refused; s, v, a, f may be of a rotation too.
+    - `sd`: variable -> standard deviation > 0, a number or (n,), in the unit of that output; None
+      where it is left out.
+    - `units`: channel, or ``"time"``, -> the unit in which it is given; SI unless named. The last
+      word of an output's name says what it is (s, v, a, f; phi, w, tau), so that a wrong unit is
+      refused; s, v, a, f may be of a rotation too.
     - `hold`, `name`, `citation`.
 
-    The fields hold SI values, in arrays that cannot be written to; `units` holds the unit of each channel, for tables and pictures;
-    `declared`, those whose unit was named; `notes`, what was doubtful in the columns that were read.
+    The fields hold SI values, in arrays that cannot be written to; `units` holds the unit of each
+    channel, for tables and pictures; `declared`, those whose unit was named; `notes`, what was
+    doubtful in the columns that were read.
 
-    **Raises:** `ValueError` for what cannot be a record: lengths, text, NaN, times that fall or repeat, an output that never changes,
-    units of another kind, sd <= 0. What is possible but suspicious is told by `warnings`, which ``print(record)`` shows.
+    **Raises:** `ValueError` for what cannot be a record: lengths, text, NaN, times that fall or
+    repeat, an output that never changes, units of another kind, sd <= 0. What is possible but
+    suspicious is told by `warnings`, which ``print(record)`` shows.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 201)
-    >>> record = fx.Record(t, inputs={"drive": np.sin(t)}, outputs={"mass.s": 20 * t**2}, sd={"mass.s": 0.1}, units={"mass.s": "mm"})
+    >>> record = fx.Record(
+    ...     t,
+    ...     inputs={"drive": np.sin(t)},
+    ...     outputs={"mass.s": 20 * t**2},
+    ...     sd={"mass.s": 0.1},
+    ...     units={"mass.s": "mm"},
+    ... )
     >>> print(record)
     record: 201 samples, 2 s, 100 Hz, uniform
       input   drive     0 to 1 N        joined by straight lines
@@ -78,48 +97,100 @@ class Record:
 
     @classmethod
     def from_csv(
-        cls, path: str | Path, *, time: str | Column, outputs: Mapping[str, str | Column], inputs: Mapping[str, str | Column] | None = None,
-        hold: bool = False, delimiter: str = ",", decimal: str = ".", name: str | None = None, citation: str = "",
-    ) -> "Record":  # fmt: skip
-        """Read a record from the columns of a text file: ``time="t", inputs={"drive": "F"}, outputs={"mass.s": "q"}``.
+        cls,
+        path: str | Path,
+        *,
+        time: str | Column,
+        outputs: Mapping[str, str | Column],
+        inputs: Mapping[str, str | Column] | None = None,
+        hold: bool = False,
+        delimiter: str = ",",
+        decimal: str = ".",
+        name: str | None = None,
+        citation: str = "",
+    ) -> "Record":
+        """Read a record from the columns of a text file: ``time="t", inputs={"drive": "F"},
+        outputs={"mass.s": "q"}``.
 
-        A column's unit, sign, gain and standard deviation are told by a `Column` in place of its name. Lines that begin with ``#``
-        are comments.
+        A column's unit, sign, gain and standard deviation are told by a `Column` in place of its
+        name. Lines that begin with ``#`` are comments.
 
         **Raises:** `FileNotFoundError`, or `ValueError` naming file, line, column and remedy.
         """
-        return _from_table(csv_table(path, delimiter, decimal), time, inputs, outputs, hold, _stem(path, name), citation)
+        return _from_table(
+            csv_table(path, delimiter, decimal),
+            time,
+            inputs,
+            outputs,
+            hold,
+            _stem(path, name),
+            citation,
+        )
 
     @classmethod
     def from_parquet(
-        cls, path: str | Path, *, time: str | Column, outputs: Mapping[str, str | Column], inputs: Mapping[str, str | Column] | None = None,
-        hold: bool = False, name: str | None = None, citation: str = "",
-    ) -> "Record":  # fmt: skip
+        cls,
+        path: str | Path,
+        *,
+        time: str | Column,
+        outputs: Mapping[str, str | Column],
+        inputs: Mapping[str, str | Column] | None = None,
+        hold: bool = False,
+        name: str | None = None,
+        citation: str = "",
+    ) -> "Record":
         """Read a record from the columns of a Parquet file, as `from_csv` does. Needs pyarrow."""
-        return _from_table(parquet_table(path), time, inputs, outputs, hold, _stem(path, name), citation)
+        return _from_table(
+            parquet_table(path), time, inputs, outputs, hold, _stem(path, name), citation
+        )
 
     @classmethod
     def from_mat(
-        cls, path: str | Path, *, time: str | Column, outputs: Mapping[str, str | Column], inputs: Mapping[str, str | Column] | None = None,
-        hold: bool = False, name: str | None = None, citation: str = "",
-    ) -> "Record":  # fmt: skip
-        """Read a record from the variables of a MAT-file up to version 7, as `from_csv` does; ``"log.t"`` is a field of a struct."""
-        return _from_table(mat_table(path), time, inputs, outputs, hold, _stem(path, name), citation)
+        cls,
+        path: str | Path,
+        *,
+        time: str | Column,
+        outputs: Mapping[str, str | Column],
+        inputs: Mapping[str, str | Column] | None = None,
+        hold: bool = False,
+        name: str | None = None,
+        citation: str = "",
+    ) -> "Record":
+        """Read a record from the variables of a MAT-file up to version 7, as `from_csv` does;
+        ``"log.t"`` is a field of a struct.
+        """
+        return _from_table(
+            mat_table(path), time, inputs, outputs, hold, _stem(path, name), citation
+        )
 
     @classmethod
     def from_pandas(
-        cls, frame: Any, *, time: str | Column, outputs: Mapping[str, str | Column], inputs: Mapping[str, str | Column] | None = None,
-        hold: bool = False, name: str = "record", citation: str = "",
-    ) -> "Record":  # fmt: skip
-        """Take a record from the columns of a `DataFrame`, as `from_csv` does. `time` may name the index; dates become seconds since
-        the first.
+        cls,
+        frame: Any,
+        *,
+        time: str | Column,
+        outputs: Mapping[str, str | Column],
+        inputs: Mapping[str, str | Column] | None = None,
+        hold: bool = False,
+        name: str = "record",
+        citation: str = "",
+    ) -> "Record":
+        """Take a record from the columns of a `DataFrame`, as `from_csv` does.
+
+        `time` may name the index; dates become seconds since the first.
 
         >>> import frictax as fx, pandas as pd
         >>> frame = pd.DataFrame({"ms": [0, 5, 10, 15], "angle [deg]": [0, 9, 18, 36]})
-        >>> fx.Record.from_pandas(frame, time=fx.Column("ms", unit="ms"), outputs={"arm.phi": fx.Column("angle [deg]", sd=0.1)})
+        >>> fx.Record.from_pandas(
+        ...     frame,
+        ...     time=fx.Column("ms", unit="ms"),
+        ...     outputs={"arm.phi": fx.Column("angle [deg]", sd=0.1)},
+        ... )
         Record(record: 4 samples, 0.015 s, 200 Hz, uniform; outputs arm.phi)
         """
-        return _from_table(pandas_table(frame, "the DataFrame"), time, inputs, outputs, hold, name, citation)
+        return _from_table(
+            pandas_table(frame, "the DataFrame"), time, inputs, outputs, hold, name, citation
+        )
 
     @property
     def n(self) -> int:
@@ -144,52 +215,85 @@ class Record:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What is possible but suspicious, one sentence each: gaps, saturation, coarse resolution, unit and sign slips."""
-        return self.notes + suspicions(self.t, self.inputs, self.outputs, self.sd, self.units, self.declared, self.hold)
+        """What is possible but suspicious, one sentence each: gaps, saturation, coarse resolution,
+        unit and sign slips.
+        """
+        return self.notes + suspicions(
+            self.t, self.inputs, self.outputs, self.sd, self.units, self.declared, self.hold
+        )
 
-    def trim(self, start: float | None = None, end: float | None = None, *, reset: bool = False) -> "Record":
-        """The samples with start <= t <= end [s]; a bound that is left out, or lies beyond the record, cuts nothing there.
+    def trim(
+        self, start: float | None = None, end: float | None = None, *, reset: bool = False
+    ) -> "Record":
+        """The samples with start <= t <= end [s]; a bound that is left out, or lies beyond the
+        record, cuts nothing there.
 
-        Times stay as they were, so that they can still be looked up in the source; with ``reset=True`` they begin at 0.
+        Times stay as they were, so that they can still be looked up in the source; with
+        ``reset=True`` they begin at 0.
 
         **Raises:** `ValueError` where fewer than four samples are left.
         """
         low, high = (_bound(self, what, x) for what, x in (("start", start), ("end", end)))
         low, high = -np.inf if low is None else low, np.inf if high is None else high
         if low >= high:
-            raise ValueError(f"`Record.trim` start must lie before end, got {low:g} s and {high:g} s. Swap them.")
+            raise ValueError(
+                f"`Record.trim` start must lie before end, got {low:g} s and {high:g} s. Swap them."
+            )
         kept = np.flatnonzero((self.t >= low) & (self.t <= high))
         if kept.size < checks.FEWEST:
             raise ValueError(
-                f"`Record.trim` must leave at least {checks.FEWEST} samples, got {kept.size} between {low:g} s and {high:g} s. "
-                f"{self.name!r} lasts from {self.t[0]:g} s to {self.t[-1]:g} s."
+                f"`Record.trim` must leave at least {checks.FEWEST} samples, got {kept.size}"
+                f" between {low:g} s and {high:g} s. {self.name!r} lasts from {self.t[0]:g} s to"
+                f" {self.t[-1]:g} s."
             )
         offset = self.t[kept[0]] if reset else 0.0
-        return _part(self, kept, self.t[kept] - offset, {name: u[kept] for name, u in self.inputs.items()})
+        return _part(
+            self, kept, self.t[kept] - offset, {name: u[kept] for name, u in self.inputs.items()}
+        )
 
     def decimate(self, n: int) -> "Record":
-        """Every n-th sample of time and outputs, as they were measured; the inputs keep their impulse.
+        """Every n-th sample of time and outputs, as they were measured; the inputs keep their
+        impulse.
 
-        A held input becomes its mean over each new interval: the impulse (integral over time) is the same at every kept time. An
-        input joined by straight lines becomes the nearest one, in least squares, with corners at the kept times: whole impulse and
-        its moment are the same. Samples after the last kept one are dropped. Outputs are not averaged, as a simulation is compared
-        with them at their own times: what noise they have, they keep.
+        A held input becomes its mean over each new interval: the impulse (integral over time) is
+        the same at every kept time. An input joined by straight lines becomes the nearest one, in
+        least squares, with corners at the kept times: whole impulse and its moment are the same.
+        Samples after the last kept one are dropped. Outputs are not averaged, as a simulation is
+        compared with them at their own times: what noise they have, they keep.
 
         >>> import frictax as fx
-        >>> record = fx.Record([0, 1, 2, 3, 4, 5, 6], {"drive": [0, 2, 4, 4, 1, 1, 0]}, {"mass.s": [0, 1, 3, 6, 9, 11, 12]}, hold=True)
+        >>> record = fx.Record(
+        ...     [0, 1, 2, 3, 4, 5, 6],
+        ...     {"drive": [0, 2, 4, 4, 1, 1, 0]},
+        ...     {"mass.s": [0, 1, 3, 6, 9, 11, 12]},
+        ...     hold=True,
+        ... )
         >>> record.decimate(2).inputs["drive"], record.decimate(2).outputs["mass.s"]
         (array([1., 4., 1., 0.]), array([ 0.,  3.,  9., 12.]))
         """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(f"`Record.decimate` n must be a whole number >= 1, got {n!r}. n = 4 keeps every fourth sample.")
+            raise ValueError(
+                f"`Record.decimate` n must be a whole number >= 1, got {n!r}. n = 4 keeps every"
+                " fourth sample."
+            )
         kept = np.arange(0, self.n, n)
         if kept.size < checks.FEWEST:
             most = (self.n - 1) // (checks.FEWEST - 1)
             raise ValueError(
-                f"`Record.decimate` must leave at least {checks.FEWEST} samples, got {kept.size} of {self.n} for n = {n}. Give n <= {most}."
+                f"`Record.decimate` must leave at least {checks.FEWEST} samples, got {kept.size} of"
+                f" {self.n} for n = {n}. Give n <= {most}."
             )
         thin = held_means if self.hold else nearest_line
-        return self if n == 1 else _part(self, kept, self.t[kept], {name: thin(self.t, u, kept) for name, u in self.inputs.items()})
+        return (
+            self
+            if n == 1
+            else _part(
+                self,
+                kept,
+                self.t[kept],
+                {name: thin(self.t, u, kept) for name, u in self.inputs.items()},
+            )
+        )
 
     plot = Verb("frictax.report.figures:draw_record")
 
@@ -210,20 +314,32 @@ def _set(record: Record, fields: Mapping[str, Any]) -> Record:
     return record
 
 
-def _from_table(source: Table, time: Any, inputs: Any, outputs: Any, hold: bool, name: str, citation: str) -> Record:
+def _from_table(
+    source: Table, time: Any, inputs: Any, outputs: Any, hold: bool, name: str, citation: str
+) -> Record:
     given = assemble(source, time, inputs, outputs)
-    return _set(object.__new__(Record), checks.checked(**given, hold=hold, name=name, citation=citation))
+    return _set(
+        object.__new__(Record), checks.checked(**given, hold=hold, name=name, citation=citation)
+    )
 
 
 def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.ndarray]) -> Record:
-    """The record at the kept samples, checked again: a part may stand still where the whole moves."""
+    """The record at the kept samples, checked again: a part may stand still where the
+    whole moves.
+    """
     outputs = {name: y[kept] for name, y in record.outputs.items()}
     sd = {name: s if s is None or np.ndim(s) == 0 else s[kept] for name, s in record.sd.items()}
     for name, y in outputs.items():
-        checks.moves(f"`Record` output {name!r} in the part from {t[0]:g} s to {t[-1]:g} s", y, record.units[name])
+        checks.moves(
+            f"`Record` output {name!r} in the part from {t[0]:g} s to {t[-1]:g} s",
+            y,
+            record.units[name],
+        )
     fields = {field.name: getattr(record, field.name) for field in dataclasses.fields(Record)}
     t, inputs, outputs, sd = checks.locked((t, inputs, outputs, sd))
-    return _set(object.__new__(Record), {**fields, "t": t, "inputs": inputs, "outputs": outputs, "sd": sd})
+    return _set(
+        object.__new__(Record), {**fields, "t": t, "inputs": inputs, "outputs": outputs, "sd": sd}
+    )
 
 
 def _bound(record: Record, what: str, value: Any) -> float | None:

@@ -4,22 +4,33 @@ import numpy as np
 from jaxtyping import Float, Int
 
 
-def held_means(t: Float[np.ndarray, " n"], u: Float[np.ndarray, " n"], kept: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
-    """The mean over each new interval of an input that is held from sample to sample: its impulse is the same at every kept time.
+def held_means(
+    t: Float[np.ndarray, " n"], u: Float[np.ndarray, " n"], kept: Int[np.ndarray, " k"]
+) -> Float[np.ndarray, " k"]:
+    """The mean over each new interval of an input that is held from sample to sample: its impulse
+    is the same at every kept time.
 
-    >>> held_means(np.array([0.0, 1.0, 2.0, 3.0, 4.0]), np.array([1.0, 3.0, 5.0, 5.0, 7.0]), np.array([0, 2, 4]))
+    >>> held_means(
+    ...     np.array([0.0, 1.0, 2.0, 3.0, 4.0]),
+    ...     np.array([1.0, 3.0, 5.0, 5.0, 7.0]),
+    ...     np.array([0, 2, 4]),
+    ... )
     array([2., 5., 7.])
     """
     impulse = np.concatenate([[0.0], np.cumsum(u[:-1] * np.diff(t))])
     return np.append(np.diff(impulse[kept]) / np.diff(t[kept]), u[kept[-1]])
 
 
-def nearest_line(t: Float[np.ndarray, " n"], u: Float[np.ndarray, " n"], kept: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
-    """The values at the kept times whose joining lines come nearest, in least squares over time, to the lines that join all samples.
+def nearest_line(
+    t: Float[np.ndarray, " n"], u: Float[np.ndarray, " n"], kept: Int[np.ndarray, " k"]
+) -> Float[np.ndarray, " k"]:
+    """The values at the kept times whose joining lines come nearest, in least squares over time, to
+    the lines that join all samples.
 
-    The whole impulse and its moment about any time stay exact, and what is straight between kept times stays as it is. (Lines with
-    the exact impulse at every kept time would swing up and down from sample to sample.) They solve ∫h_j u = Σ_k ∫h_j h_k u_k for the
-    hat functions h of the kept times, a system of three diagonals.
+    The whole impulse and its moment about any time stay exact, and what is straight between kept
+    times stays as it is. (Lines with the exact impulse at every kept time would swing up and down
+    from sample to sample.) They solve ∫h_j u = Σ_k ∫h_j h_k u_k for the hat functions h of the kept
+    times, a system of three diagonals.
 
     >>> nearest_line(np.arange(5.0), 2 * np.arange(5.0), np.array([0, 2, 4])).round(12)
     array([0., 4., 8.])

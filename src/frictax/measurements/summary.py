@@ -11,7 +11,9 @@ from frictax.measurements.units import Unit
 def headline(record: Record) -> str:
     """Name, how many samples, how long, how often."""
     step = "uniform" if record.uniform else "not uniform"
-    return f"{record.name}: {record.n} samples, {record.duration:.4g} s, {record.rate:.4g} Hz, {step}"
+    return (
+        f"{record.name}: {record.n} samples, {record.duration:.4g} s, {record.rate:.4g} Hz, {step}"
+    )
 
 
 def one_line(record: Record) -> str:
@@ -24,10 +26,16 @@ def table(record: Record) -> str:
     """The headline, a line for each channel in its declared unit, and the warnings."""
     between = "held between samples" if record.hold else "joined by straight lines"
     rows = [("input", name, u, between) for name, u in record.inputs.items()]
-    rows += [("output", name, y, deviation(record.sd[name], record.units[name])) for name, y in record.outputs.items()]
+    rows += [
+        ("output", name, y, deviation(record.sd[name], record.units[name]))
+        for name, y in record.outputs.items()
+    ]
     spans = [span(values, record.units[name]) for _, name, values, _ in rows]
     names, width = max(len(name) for _, name, _, _ in rows), max(map(len, spans))
-    lines = [f"  {kind:<8}{name:<{names}}  {text:<{width}}  {more}" for (kind, name, _, more), text in zip(rows, spans, strict=True)]
+    lines = [
+        f"  {kind:<8}{name:<{names}}  {text:<{width}}  {more}"
+        for (kind, name, _, more), text in zip(rows, spans, strict=True)
+    ]
     return "\n".join([headline(record), *lines, *(f"  ! {text}" for text in record.warnings)])
 
 

@@ -14,22 +14,25 @@ from frictax.measurements.columns import read_columns
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class Sweep:
-    """Friction force measured at steady speeds, with rows, if there are any, of the force at which motion began.
+    """Friction force measured at steady speeds, with rows, if there are any, of the force at which
+    motion began.
 
-    The force is positive where it opposes positive velocity, so v > 0 goes with f > 0 and v < 0 with f < 0, but for a
-    constant force such as a payload's weight.
+    The force is positive where it opposes positive velocity, so v > 0 goes with f > 0 and v < 0
+    with f < 0, but for a constant force such as a payload's weight.
 
     **Arguments:**
 
     - `velocity` (n,), in `velocity_unit`: m/s, mm/s, ... or rad/s, deg/s, rpm, ...
     - `force` (n,), in `force_unit`: N, mN, kN, ... or N.m, mN.m, ...; multiplied by `sign`.
-    - `sigma` (n,) > 0, in `force_unit`: relative accuracies of the rows. The noise scale is estimated from the
-      residuals all the same, unless `sigma_known`: then they are standard deviations.
+    - `sigma` (n,) > 0, in `force_unit`: relative accuracies of the rows. The noise scale is
+      estimated from the residuals all the same, unless `sigma_known`: then they are standard
+      deviations.
     - `breakaway` (n,), true where v = 0 and `force` is the one at which motion began.
     - `name`, `citation`: for the report.
 
-    **Raises:** `ValueError` for what cannot be a sweep: shapes, non-finite values, a row at rest that is not declared
-    as breakaway, one speed only, forces against the sign convention, sigma <= 0.
+    **Raises:** `ValueError` for what cannot be a sweep: shapes, non-finite values, a row at rest
+    that is not declared as breakaway, one speed only, forces against the sign convention, sigma <=
+    0.
 
     The fields hold SI values:
 
@@ -66,16 +69,25 @@ class Sweep:
         v_unit, f_unit = units.velocity_unit(velocity_unit), units.force_unit(force_unit)
         units.same_kind(v_unit, f_unit)
         if sign not in (1, -1):
-            raise ValueError(f"`Sweep` sign must be 1 or -1, got {sign!r}. It multiplies the force; units are declared by name.")
+            raise ValueError(
+                f"`Sweep` sign must be 1 or -1, got {sign!r}. It multiplies the force; units are"
+                " declared by name."
+            )
         v = _numbers("velocity", velocity) * v_unit.si
         f = _numbers("force", force) * (f_unit.si * sign)
         s = None if sigma is None else _numbers("sigma", sigma) * f_unit.si
         b = np.zeros(v.shape, bool) if breakaway is None else np.asarray(breakaway, dtype=bool)
         for what, array in (("force", f), ("sigma", s), ("breakaway", b)):
             if array is not None and array.shape != v.shape:
-                raise ValueError(f"`Sweep` {what} must have as many rows as velocity ({v.size}), got shape {array.shape}.")
+                raise ValueError(
+                    f"`Sweep` {what} must have as many rows as velocity ({v.size}), got shape"
+                    f" {array.shape}."
+                )
         if sigma_known and s is None:
-            raise ValueError("`Sweep` sigma_known=True needs `sigma`, got None. Give the standard deviation of each row.")
+            raise ValueError(
+                "`Sweep` sigma_known=True needs `sigma`, got None. Give the standard deviation of"
+                " each row."
+            )
         fields = (v, f, s, b, sigma_known, v_unit, f_unit, name, citation)
         for field, value in zip(dataclasses.fields(self), fields, strict=True):
             object.__setattr__(self, field.name, value)
@@ -103,14 +115,17 @@ class Sweep:
     ) -> "Sweep":
         """Read a sweep from the columns of a text file.
 
-        **Arguments:** `velocity`, `force`, `sigma`, `breakaway` name columns (the last holds 1 or 0; its rows may leave
-        the velocity empty); `where={"drive": 1}` keeps the rows with these values; `direction` keeps one branch;
-        `sign=-1` turns a force that is recorded as acting on the body. Lines that begin with ``#`` are comments.
+        **Arguments:** `velocity`, `force`, `sigma`, `breakaway` name columns (the last holds 1 or
+        0; its rows may leave the velocity empty); `where={"drive": 1}` keeps the rows with these
+        values; `direction` keeps one branch; `sign=-1` turns a force that is recorded as acting on
+        the body. Lines that begin with ``#`` are comments.
 
         **Raises:** `FileNotFoundError`, or `ValueError` naming file, line, column and remedy.
         """
         if velocity == force:
-            raise ValueError(f"`velocity` and `force` both name column {force!r}. Name the column of each.")
+            raise ValueError(
+                f"`velocity` and `force` both name column {force!r}. Name the column of each."
+            )
         table = read_columns(path, delimiter=delimiter, decimal=decimal)
         if where:
             table = table.where(where)
@@ -121,27 +136,46 @@ class Sweep:
         at_rest = np.flatnonzero((v == 0) & (~began if began is not None else True))
         if at_rest.size:
             raise ValueError(
-                f"{Path(path).name}, line {table.lines[at_rest[0]]}: a sliding row must have a speed, got {velocity} = 0. "
-                "Delete it, or mark rows where motion began in a column and give breakaway=<its name>."
+                f"{Path(path).name}, line {table.lines[at_rest[0]]}: a sliding row must have a"
+                f" speed, got {velocity} = 0. Delete it, or mark rows where motion began in a"
+                " column and give breakaway=<its name>."
             )
         sweep = cls(
-            v, f, s, began, sigma_known=sigma_known, velocity_unit=velocity_unit, force_unit=force_unit, sign=sign,
-            name=Path(path).stem if name is None else name, citation=citation,
-        )  # fmt: skip
+            v,
+            f,
+            s,
+            began,
+            sigma_known=sigma_known,
+            velocity_unit=velocity_unit,
+            force_unit=force_unit,
+            sign=sign,
+            name=Path(path).stem if name is None else name,
+            citation=citation,
+        )
         return sweep.select(direction)
 
     def select(self, direction: str) -> "Sweep":
         """The rows of one direction, or all."""
         if direction not in ("both", "positive", "negative"):
-            raise ValueError(f"`direction` must be 'both', 'positive' or 'negative', got {direction!r}.")
-        return self if direction == "both" else self.positive() if direction == "positive" else self.negative()
+            raise ValueError(
+                f"`direction` must be 'both', 'positive' or 'negative', got {direction!r}."
+            )
+        return (
+            self
+            if direction == "both"
+            else self.positive()
+            if direction == "positive"
+            else self.negative()
+        )
 
     def positive(self) -> "Sweep":
         """The rows moving, or breaking away, forward."""
         return self._rows(self.direction > 0, "v > 0")
 
     def negative(self) -> "Sweep":
-        """The rows moving, or breaking away, backward; their velocities and forces stay negative."""
+        """The rows moving, or breaking away, backward; their velocities and forces stay
+        negative.
+        """
         return self._rows(self.direction < 0, "v < 0")
 
     @property
@@ -167,19 +201,25 @@ class Sweep:
         rest = int(self.breakaway.sum())
         speeds = self.velocity[~self.breakaway] / self.velocity_unit.si
         text = (
-            f"{self.name}: {self.n} rows, {speeds.min():.4g} to {speeds.max():.4g} {self.velocity_unit.name}" if speeds.size else self.name
+            f"{self.name}: {self.n} rows, {speeds.min():.4g} to {speeds.max():.4g}"
+            f" {self.velocity_unit.name}"
+            if speeds.size
+            else self.name
         )
         return f"Sweep({text}{f', {rest} of them breakaway' if rest else ''})"
 
     def _rows(self, keep: np.ndarray, what: str) -> "Sweep":
         if not keep.any():
             raise ValueError(
-                f"`Sweep` {self.name!r} has no rows with {what}. Ask for the other direction, or check the sign of the velocity."
+                f"`Sweep` {self.name!r} has no rows with {what}. Ask for the other direction, or"
+                " check the sign of the velocity."
             )
         part = object.__new__(Sweep)
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            object.__setattr__(part, field.name, value[keep] if isinstance(value, np.ndarray) else value)
+            object.__setattr__(
+                part, field.name, value[keep] if isinstance(value, np.ndarray) else value
+            )
         return part
 
 
@@ -189,10 +229,16 @@ def _numbers(what: str, values: Any) -> np.ndarray:
     except (TypeError, ValueError):
         raise ValueError(f"`Sweep` {what} must be numbers, got {values!r}.") from None
     if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"`Sweep` {what} must be one row of numbers, at least one long, got shape {array.shape}.")
+        raise ValueError(
+            f"`Sweep` {what} must be one row of numbers, at least one long, got shape"
+            f" {array.shape}."
+        )
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
-        raise ValueError(f"`Sweep` {what} must be finite, got {array[bad[0]]} in row {bad[0]} (counted from 0). Delete that row.")
+        raise ValueError(
+            f"`Sweep` {what} must be finite, got {array[bad[0]]} in row {bad[0]} (counted from 0)."
+            " Delete that row."
+        )
     return array
 
 
@@ -201,35 +247,50 @@ def _check_rows(sweep: Sweep, sign: int) -> None:
     at_rest = np.flatnonzero((v == 0) & ~b)
     if at_rest.size:
         raise ValueError(
-            f"`Sweep` velocity must not be 0 in a sliding row, got 0 in row {at_rest[0]}. Delete it, or declare it in `breakaway`."
+            f"`Sweep` velocity must not be 0 in a sliding row, got 0 in row {at_rest[0]}. Delete"
+            " it, or declare it in `breakaway`."
         )
     moving = np.flatnonzero((v != 0) & b)
     if moving.size:
-        raise ValueError(f"`Sweep` velocity must be 0 in a breakaway row, got {v[moving[0]]:g} in row {moving[0]}. Motion began from rest.")
+        raise ValueError(
+            f"`Sweep` velocity must be 0 in a breakaway row, got {v[moving[0]]:g} in row"
+            f" {moving[0]}. Motion began from rest."
+        )
     without = np.flatnonzero(b & (f == 0))
     if without.size:
         raise ValueError(
-            f"`Sweep` force must not be 0 in a breakaway row, got 0 in row {without[0]}. Give the force at which motion began."
+            f"`Sweep` force must not be 0 in a breakaway row, got 0 in row {without[0]}. Give the"
+            " force at which motion began."
         )
     if not np.any(f):
-        raise ValueError("`Sweep` force must not be 0 in every row. Check the column, and the resolution with which it was written.")
+        raise ValueError(
+            "`Sweep` force must not be 0 in every row. Check the column, and the resolution with"
+            " which it was written."
+        )
     if sweep.sigma is not None and np.any(sweep.sigma <= 0):
         i = int(np.flatnonzero(sweep.sigma <= 0)[0])
-        raise ValueError(f"`Sweep` sigma must be > 0, got {sweep.sigma[i]:g} in row {i}. Leave `sigma` out to weigh all rows alike.")
+        raise ValueError(
+            f"`Sweep` sigma must be > 0, got {sweep.sigma[i]:g} in row {i}. Leave `sigma` out to"
+            " weigh all rows alike."
+        )
     speeds = np.unique(np.abs(v[~b]))
     if speeds.size < 2:
         seen = f"only {speeds[0]:g} {sweep.velocity_unit.si_name}" if speeds.size else "none"
-        raise ValueError(f"`Sweep` must hold sliding rows at two or more speeds, got {seen}. A curve over speed needs a sweep.")
+        raise ValueError(
+            f"`Sweep` must hold sliding rows at two or more speeds, got {seen}. A curve over speed"
+            " needs a sweep."
+        )
     against = np.mean((v * f)[~b] < 0)
     if against > 0.5:
         raise ValueError(
-            f"`Sweep` force must oppose the motion, positive for v > 0: {100 * against:.0f} % of the rows have the other sign. "
-            f"Give sign={-sign}."
+            f"`Sweep` force must oppose the motion, positive for v > 0: {100 * against:.0f} % of"
+            f" the rows have the other sign. Give sign={-sign}."
         )
     for way, text in ((1, "v > 0"), (-1, "v < 0")):
         own = np.sign(v) == way
         if b.any() and own.any() and np.mean(f[own]) * way < 0:
             raise ValueError(
-                f"`Sweep` force has the other sign for {text}: a constant force is greater than friction, so that no breakaway row tells "
-                "its direction. Subtract the constant force first."
+                f"`Sweep` force has the other sign for {text}: a constant force is greater than"
+                " friction, so that no breakaway row tells its direction. Subtract the constant"
+                " force first."
             )

@@ -14,7 +14,9 @@ _GRAVITY = 9.80665  # m/s2, standard gravity (exact)
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """A declared unit: its name, its size in SI, the SI unit's name, and whether it belongs to a rotation."""
+    """A declared unit: its name, its size in SI, the SI unit's name, and whether it belongs to a
+    rotation.
+    """
 
     name: str
     si: float
@@ -27,13 +29,39 @@ def _units(si_name: str, rotational: bool, sizes: dict[str, float]) -> dict[str,
 
 
 VELOCITY = {
-    **_units("m/s", False, {"m/s": 1.0, "mm/s": 1e-3, "cm/s": 1e-2, "um/s": 1e-6, "m/min": 1 / 60, "mm/min": 1e-3 / 60, "in/s": _INCH}),
-    **_units("rad/s", True, {"rad/s": 1.0, "mrad/s": 1e-3, "deg/s": math.pi / 180, "rpm": _TURN / 60, "rev/s": _TURN}),
+    **_units(
+        "m/s",
+        False,
+        {
+            "m/s": 1.0,
+            "mm/s": 1e-3,
+            "cm/s": 1e-2,
+            "um/s": 1e-6,
+            "m/min": 1 / 60,
+            "mm/min": 1e-3 / 60,
+            "in/s": _INCH,
+        },
+    ),
+    **_units(
+        "rad/s",
+        True,
+        {"rad/s": 1.0, "mrad/s": 1e-3, "deg/s": math.pi / 180, "rpm": _TURN / 60, "rev/s": _TURN},
+    ),
 }
 FORCE = {
-    **_units("N", False, {"N": 1.0, "mN": 1e-3, "uN": 1e-6, "kN": 1e3, "lbf": _POUND, "kgf": _KILOPOND}),
-    **_units("N.m", True, {"N.m": 1.0, "mN.m": 1e-3, "uN.m": 1e-6, "kN.m": 1e3, "N.cm": 1e-2, "N.mm": 1e-3}),
-    **_units("N.m", True, {"lbf.in": _POUND * _INCH, "lbf.ft": 12 * _POUND * _INCH, "ozf.in": _POUND * _INCH / 16}),
+    **_units(
+        "N", False, {"N": 1.0, "mN": 1e-3, "uN": 1e-6, "kN": 1e3, "lbf": _POUND, "kgf": _KILOPOND}
+    ),
+    **_units(
+        "N.m",
+        True,
+        {"N.m": 1.0, "mN.m": 1e-3, "uN.m": 1e-6, "kN.m": 1e3, "N.cm": 1e-2, "N.mm": 1e-3},
+    ),
+    **_units(
+        "N.m",
+        True,
+        {"lbf.in": _POUND * _INCH, "lbf.ft": 12 * _POUND * _INCH, "ozf.in": _POUND * _INCH / 16},
+    ),
 }
 POSITION = {
     **_units("m", False, {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "um": 1e-6, "nm": 1e-9, "in": _INCH}),
@@ -48,10 +76,20 @@ _POWER = _units("W", False, {"W": 1.0, "mW": 1e-3, "kW": 1e3})
 _RATIO = _units("1", False, {"1": 1.0, "%": 1e-2})
 _MECHANICAL = {**POSITION, **VELOCITY, **ACCELERATION, **FORCE, **TIME, **_POWER, **_RATIO}
 _QUANTITY = {
-    "m": "position", "rad": "angle", "m/s": "velocity", "rad/s": "angular velocity", "m/s2": "acceleration",
-    "rad/s2": "angular acceleration", "N": "force", "N.m": "torque", "s": "time", "W": "power", "1": "fraction",
-}  # fmt: skip
-# What a variable may be measured in. A rotation reuses the names s, v, a, f: radians for "positions" are welcome.
+    "m": "position",
+    "rad": "angle",
+    "m/s": "velocity",
+    "rad/s": "angular velocity",
+    "m/s2": "acceleration",
+    "rad/s2": "angular acceleration",
+    "N": "force",
+    "N.m": "torque",
+    "s": "time",
+    "W": "power",
+    "1": "fraction",
+}
+# What a variable may be measured in. A rotation reuses the names s, v, a, f: radians for
+# "positions" are welcome.
 VARIABLES = {
     **dict.fromkeys(("s", "s_rel"), ("m", "rad")),
     **dict.fromkeys(("v", "v_rel", "v_relfric"), ("m/s", "rad/s")),
@@ -67,10 +105,31 @@ ELECTRIC = ("V", "mV", "A", "mA", "count", "counts", "tick", "ticks")
 # What may drive a part: a force, a prescribed motion, a normalised normal force.
 DRIVEN = ("N", "N.m", "m", "rad", "m/s", "rad/s", "m/s2", "rad/s2", "1")
 _ALIASES = {
-    "Nm": "N.m", "mNm": "mN.m", "uNm": "uN.m", "kNm": "kN.m", "Ncm": "N.cm", "Nmm": "N.mm", "r/min": "rpm", "rev/min": "rpm",
-    "1/min": "rpm", "min-1": "rpm", "rps": "rev/s", "°/s": "deg/s", "degree/s": "deg/s", "lb": "lbf", "kp": "kgf", "lbf.inch": "lbf.in",
-    "°": "deg", "degree": "deg", "degrees": "deg", "turn": "rev", "turns": "rev", "sec": "s", "rad/sec": "rad/s", "°/s2": "deg/s2",
-}  # fmt: skip
+    "Nm": "N.m",
+    "mNm": "mN.m",
+    "uNm": "uN.m",
+    "kNm": "kN.m",
+    "Ncm": "N.cm",
+    "Nmm": "N.mm",
+    "r/min": "rpm",
+    "rev/min": "rpm",
+    "1/min": "rpm",
+    "min-1": "rpm",
+    "rps": "rev/s",
+    "°/s": "deg/s",
+    "degree/s": "deg/s",
+    "lb": "lbf",
+    "kp": "kgf",
+    "lbf.inch": "lbf.in",
+    "°": "deg",
+    "degree": "deg",
+    "degrees": "deg",
+    "turn": "rev",
+    "turns": "rev",
+    "sec": "s",
+    "rad/sec": "rad/s",
+    "°/s2": "deg/s2",
+}
 
 
 def velocity_unit(name: str) -> Unit:
@@ -110,7 +169,8 @@ def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
     >>> channel_unit("`Record` output 'mass.s'", "N", VARIABLES["s"])
     Traceback (most recent call last):
     ...
-    ValueError: `Record` output 'mass.s' must be in a unit of position or angle (m, mm, cm, um, nm, in, rad, mrad, deg, rev), got 'N', ...
+    ValueError: `Record` output 'mass.s' must be in a unit of position or angle (m,
+    mm, cm, um, nm, in, rad, mrad, deg, rev), got 'N', ...
     """
     plain = spelled(name)
     if plain in _MECHANICAL and _MECHANICAL[plain].si_name in si_names:
@@ -120,8 +180,13 @@ def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
     words = [_QUANTITY[si] for si in si_names]
     kinds = (", ".join(words[:-1]) + " or " if len(words) > 1 else "") + words[-1]
     if plain in _MECHANICAL:
-        hint = f", a unit of {quantity(_MECHANICAL[plain])}. Correct the unit, or name the variable that the column measures."
-    elif plain not in ELECTRIC and (near := difflib.get_close_matches(plain, known, n=1, cutoff=0.5)):
+        hint = (
+            f", a unit of {quantity(_MECHANICAL[plain])}. Correct the unit, or name the variable"
+            " that the column measures."
+        )
+    elif plain not in ELECTRIC and (
+        near := difflib.get_close_matches(plain, known, n=1, cutoff=0.5)
+    ):
         hint = f". Did you mean {near[0]!r}?"
     elif si_names == ("s",):
         hint = ". Name one of these."
@@ -149,18 +214,24 @@ def same_kind(velocity: Unit, force: Unit) -> None:
     if velocity.rotational != force.rotational:
         partner = "N.m" if velocity.rotational else "N"
         raise ValueError(
-            f"`Sweep` units must both be of a rotation or both of a translation, got {velocity.name!r} with {force.name!r}. "
-            f"Declare force_unit={partner!r} or one like it, or convert the speed at the transmission."
+            "`Sweep` units must both be of a rotation or both of a translation, got"
+            f" {velocity.name!r} with {force.name!r}. Declare force_unit={partner!r} or one like"
+            " it, or convert the speed at the transmission."
         )
 
 
 def shown_force(unit: Unit, size: float) -> Unit:
-    """The force unit for a table whose values are about `size` [SI]: as declared, unless that gives odd figures.
+    """The force unit for a table whose values are about `size` [SI]: as declared, unless that gives
+    odd figures.
 
     >>> shown_force(force_unit("N.m"), 2.1e-3).name
     'mN.m'
     """
-    if unit.si_name == unit.name[-len(unit.si_name) :] and size > 0 and not 0.1 <= size / unit.si < 1e4:
+    if (
+        unit.si_name == unit.name[-len(unit.si_name) :]
+        and size > 0
+        and not 0.1 <= size / unit.si < 1e4
+    ):
         for prefix in ("k", "", "m", "u"):
             candidate = FORCE[prefix + unit.si_name]
             if size / candidate.si >= 1.0:
@@ -169,7 +240,8 @@ def shown_force(unit: Unit, size: float) -> Unit:
 
 
 def shown(si_unit: str, force: Unit) -> tuple[str, float]:
-    """A parameter's unit as printed and its size in SI: forces take the prefix of the table, the rest stays SI.
+    """A parameter's unit as printed and its size in SI: forces take the prefix of the table, the
+    rest stays SI.
 
     >>> shown("N.m.s/rad", force_unit("mN.m"))
     ('mN.m.s/rad', 0.001)
@@ -190,6 +262,6 @@ def _look_up(argument: str, name: str, known: dict[str, Unit]) -> Unit:
 
 def spelled(name: str) -> str:
     """The unit's name as it is written here: "°" is "deg", "Nm" is "N.m"."""
-    plain = str(name).strip().replace("·", ".").replace("*", ".").replace(" ", "").replace("µ", "u")
+    plain = str(name).strip().translate({ord("·"): ".", ord("*"): ".", ord(" "): "", ord("µ"): "u"})
     plain = plain.replace("^2", "2").replace("²", "2")
     return _ALIASES.get(plain, plain)

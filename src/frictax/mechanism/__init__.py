@@ -23,4 +23,7 @@ from frictax.mechanism.hybrid import MechanicalSystem as MechanicalSystem
 from frictax.mechanism.linkage import AbstractLinkage as AbstractLinkage
 from frictax.mechanism.lossy_gear import LossyGear as LossyGear
 from frictax.mechanism.mechanism import Mechanism as Mechanism
-from frictax.mechanism.thermal import HeatCapacitor as HeatCapacitor, ThermalConductor as ThermalConductor
+from frictax.mechanism.thermal import (
+    HeatCapacitor as HeatCapacitor,
+    ThermalConductor as ThermalConductor,
+)

@@ -1,4 +1,6 @@
-"""What a part of a mechanism is attached to: flanges of bodies, checked by name and by kind of motion."""
+"""What a part of a mechanism is attached to: flanges of bodies, checked by name and by kind of
+motion.
+"""
 
 import dataclasses
 import difflib
@@ -14,7 +16,9 @@ BODIES = (AbstractBody, MassWithStopAndFriction)
 
 @dataclasses.dataclass(frozen=True)
 class Flange:
-    """An end of a body: the body's number, or None and the part's number of a `Fixed`; `side` is -1, 0 or +1 times L/2."""
+    """An end of a body: the body's number, or None and the part's number of a `Fixed`; `side` is
+    -1, 0 or +1 times L/2.
+    """
 
     body: int | None
     part: int
@@ -23,13 +27,16 @@ class Flange:
 
 @dataclasses.dataclass(frozen=True)
 class Contact:
-    """Where a friction contact stands: what `flange` does relative to `support` (None: the housing) is its motion.
+    """Where a friction contact stands: what `flange` does relative to `support` (None: the housing)
+    is its motion.
 
-    `part` is its number, `signal` the number of the signal that presses it on. `group`: the contacts that it acts on through bodies and
-    gears, itself among them. `alone`: it has no such neighbour, and holds one coordinate that no gear ties to another. `redundant`:
-    others in its group can hold the same motion. `wall`, `piece`, `side`: where in the mode vector its stop, the piece of its law and the
-    line of its torque stand, and `face` the sign of what presses it on from either side; None where it has none. `is_pressed`: a normal
-    force presses it on, by a signal or by the motion.
+    `part` is its number, `signal` the number of the signal that presses it on. `group`: the
+    contacts that it acts on through bodies and gears, itself among them. `alone`: it has no such
+    neighbour, and holds one coordinate that no gear ties to another. `redundant`: others in its
+    group can hold the same motion. `wall`, `piece`, `side`: where in the mode vector its stop, the
+    piece of its law and the line of its torque stand, and `face` the sign of what presses it on
+    from either side; None where it has none. `is_pressed`: a normal force presses it on, by a
+    signal or by the motion.
     """
 
     part: int
@@ -57,17 +64,26 @@ class Gear:
 def contact_of(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], int]) -> Contact:
     """Where the friction of part i acts; `signal` numbers the signals of parts by their fields."""
     plus, minus = part.between()
-    flange, support = flange_of(mechanism, i, plus, 1), None if minus is None else flange_of(mechanism, i, minus, 1)
+    flange, support = (
+        flange_of(mechanism, i, plus, 1),
+        None if minus is None else flange_of(mechanism, i, minus, 1),
+    )
     name = mechanism.names[i]
     if flange.body is None and (support is None or support.body is None):
         raise ValueError(
-            f"`Mechanism`: the friction {name!r} must act on a body that moves, got {plus!r}, which is fixed. Name the mass instead."
+            f"`Mechanism`: the friction {name!r} must act on a body that moves, got {plus!r}, which"
+            " is fixed. Name the mass instead."
         )
     if support is not None and support.body == flange.body and flange.body is not None:
-        raise ValueError(f"`Mechanism`: the friction {name!r} must act between two bodies, got {plus!r} and {minus!r}. Leave out one.")
+        raise ValueError(
+            f"`Mechanism`: the friction {name!r} must act between two bodies, got {plus!r} and"
+            f" {minus!r}. Leave out one."
+        )
     is_pressed = any(f.name == "f_normalized" for f in dataclasses.fields(part))
     by_signal = is_pressed and not isinstance(part.f_normalized, MotionDependent)
-    return Contact(i, flange, support, signal(i, "f_normalized") if by_signal else None, is_pressed=is_pressed)
+    return Contact(
+        i, flange, support, signal(i, "f_normalized") if by_signal else None, is_pressed=is_pressed
+    )
 
 
 def gear_of(mechanism: Any, i: int, part: AbstractGear) -> Gear:
@@ -75,7 +91,8 @@ def gear_of(mechanism: Any, i: int, part: AbstractGear) -> Gear:
     numbers = tuple(moving_body(mechanism, i, name) for name in part.joined())
     if len(set(numbers)) < len(numbers):
         raise ValueError(
-            f"`Mechanism`: the gear {mechanism.names[i]!r} must join different bodies, got {', '.join(part.joined())}. Add the other one."
+            f"`Mechanism`: the gear {mechanism.names[i]!r} must join different bodies, got"
+            f" {', '.join(part.joined())}. Add the other one."
         )
     return Gear(i, numbers)
 
@@ -85,8 +102,8 @@ def moving_body(mechanism: Any, i: int, name: str) -> int:
     body = flange_of(mechanism, i, name, 0).body
     if body is None:
         raise ValueError(
-            f"`Mechanism`: {mechanism.names[i]!r} must name bodies that move, got {name!r}, which is fixed. "
-            "Hold a body by a `Brake` or a `Position`."
+            f"`Mechanism`: {mechanism.names[i]!r} must name bodies that move, got {name!r}, which"
+            " is fixed. Hold a body by a `Brake` or a `Position`."
         )
     return body
 
@@ -105,21 +122,34 @@ def flange_of(mechanism: Any, part: int, name: Any, side: int) -> Flange:
     """The flange that a part calls `name`, on that side of its body where the name says none."""
     owner = mechanism.names[part]
     if not isinstance(name, str):
-        raise ValueError(f"`Mechanism`: {owner!r} must name the body it is attached to as text, got {name!r}. Write 'mass'.")
+        raise ValueError(
+            f"`Mechanism`: {owner!r} must name the body it is attached to as text, got {name!r}."
+            " Write 'mass'."
+        )
     body, _, end = name.partition(".")
     attachable = [n for n, p in mechanism.named_parts() if isinstance(p, (*BODIES, Fixed))]
     if body not in attachable:
         near = difflib.get_close_matches(body, attachable, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"`Mechanism`: {owner!r} is attached to {name!r}, which is no body.{hint} Bodies are: {', '.join(attachable)}.")
+        raise ValueError(
+            f"`Mechanism`: {owner!r} is attached to {name!r}, which is no body.{hint} Bodies are:"
+            f" {', '.join(attachable)}."
+        )
     if end not in ("", "flange_a", "flange_b", "flange"):
-        raise ValueError(f"`Mechanism`: {owner!r} is attached to {name!r}; write {body!r}, '{body}.flange_a' or '{body}.flange_b'.")
+        raise ValueError(
+            f"`Mechanism`: {owner!r} is attached to {name!r}; write {body!r}, '{body}.flange_a' or"
+            f" '{body}.flange_b'."
+        )
     index = mechanism.names.index(body)
     _check_kind(mechanism, part, index)
     if isinstance(mechanism.parts[index], Fixed):
         return Flange(None, index, 0)
     has_length = hasattr(mechanism.parts[index], "L")
-    return Flange(body_parts(mechanism).index(index), index, {"flange_a": -1, "flange_b": 1}.get(end, side) * has_length)
+    return Flange(
+        body_parts(mechanism).index(index),
+        index,
+        {"flange_a": -1, "flange_b": 1}.get(end, side) * has_length,
+    )
 
 
 def _check_kind(mechanism: Any, part: int, index: int) -> None:
@@ -129,6 +159,7 @@ def _check_kind(mechanism: Any, part: int, index: int) -> None:
     kind, body = type(mechanism.parts[part]).__name__, type(mechanism.parts[index]).__name__
     does = ("slides", "turns")
     raise ValueError(
-        f"`Mechanism`: {mechanism.names[part]!r}, a {kind}, acts on what {does[bool(here)]}, got {mechanism.names[index]!r}, "
-        f"which is of kind {body} and {does[bool(there)]}. Take the {'translational' if here else 'rotational'} part."
+        f"`Mechanism`: {mechanism.names[part]!r}, a {kind}, acts on what {does[bool(here)]}, got"
+        f" {mechanism.names[index]!r}, which is of kind {body} and {does[bool(there)]}. Take the"
+        f" {'translational' if here else 'rotational'} part."
     )

@@ -16,15 +16,18 @@ BACKWARD, STUCK, FORWARD = (int(m) for m in (Mode.BACKWARD, Mode.STUCK, Mode.FOR
 
 
 class AbstractAxis(AbstractHybridSystem):
-    """One degree of freedom with dry friction, which turns or slides: its user writes the inertia and the load.
+    """One degree of freedom with dry friction, which turns or slides: its user writes the inertia
+    and the load.
 
         inertia(t, y, args) * dv/dt = load(t, y, args) - friction
 
-    The state is y = (position, velocity, further states whose rates `others` gives). The mode's first entry is -1, 0 or 1: backward,
-    stuck, forward; then, where there is a `pressing`, its sign, and, where the law has corners, its piece.
+    The state is y = (position, velocity, further states whose rates `others` gives). The mode's
+    first entry is -1, 0 or 1: backward, stuck, forward; then, where there is a `pressing`, its
+    sign, and, where the law has corners, its piece.
 
-    **To be written:** a field `friction`, a `SupportFriction` (the name of its body is not used); `inertia`, `load` and `states`;
-    `start` for a fit, in one line by `begin`. `pressing` and `others` where needed.
+    **To be written:** a field `friction`, a `SupportFriction` (the name of its body is not used);
+    `inertia`, `load` and `states`; `start` for a fit, in one line by `begin`. `pressing` and
+    `others` where needed.
 
     **Raises:** `ValueError` where `friction` is something else.
 
@@ -34,10 +37,13 @@ class AbstractAxis(AbstractHybridSystem):
     >>> class Sledge(fx.AbstractAxis):
     ...     friction: fx.SupportFriction
     ...     slope: float
+    ...
     ...     def inertia(self, t, y, args):
     ...         return 1.0
+    ...
     ...     def load(self, t, y, args):
     ...         return 9.81 * jnp.sin(self.slope)
+    ...
     ...     def states(self):
     ...         return ("s", "v")
     >>> sledge = Sledge(fx.SupportFriction("sledge", f_pos=fx.Coulomb(F_Coulomb=3.0)), jnp.pi / 6)
@@ -51,8 +57,9 @@ class AbstractAxis(AbstractHybridSystem):
     def __check_init__(self) -> None:
         if not isinstance(self.friction, SupportFriction):
             raise ValueError(
-                f"`{type(self).__name__}.friction` must be a `SupportFriction`, got a {type(self.friction).__name__}. "
-                'Write fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=5.0)), say.'
+                f"`{type(self).__name__}.friction` must be a `SupportFriction`, got a"
+                f' {type(self.friction).__name__}. Write fx.SupportFriction("joint",'
+                " f_pos=fx.Coulomb(F_Coulomb=5.0)), say."
             )
 
     @abc.abstractmethod
@@ -61,24 +68,34 @@ class AbstractAxis(AbstractHybridSystem):
 
     @abc.abstractmethod
     def load(self, t: Float[Array, ""], y: Float[Array, " n"], args: Any) -> Float[Array, ""]:
-        """The sum of all forces [N] or torques [N.m] but friction, smooth in t and y: gravity, springs, a motor, a controller."""
+        """The sum of all forces [N] or torques [N.m] but friction, smooth in t and y: gravity,
+        springs, a motor, a controller.
+        """
 
     @abc.abstractmethod
     def states(self) -> tuple[str, ...]:
-        """The names of the states: ``("phi", "w")`` where it turns, ``("s", "v")`` where it slides, then those of `others`."""
+        """The names of the states: ``("phi", "w")`` where it turns, ``("s", "v")`` where it slides,
+        then those of `others`.
+        """
 
     def pressing(self, t: Float[Array, ""], y: Float[Array, " n"], args: Any) -> Any:
-        """A force or torque, signed and smooth, whose size adds to the friction, as a load does in gears; none by default."""
+        """A force or torque, signed and smooth, whose size adds to the friction, as a load does in
+        gears; none by default.
+        """
         del t, y, args
 
     def others(self, t: Float[Array, ""], y: Float[Array, " n"], args: Any) -> Float[Array, " k"]:
-        """The rates of the states after position and velocity, such as the integral of a controller's error; none by default."""
+        """The rates of the states after position and velocity, such as the integral of a
+        controller's error; none by default.
+        """
         del t, y, args
         return jnp.zeros(0)
 
     def begin(self, t: Any, y: Any) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
-        """State and mode of a run from state `y`: sliding where the velocity says so, else stuck. A load that is too great for that
-        breaks it away at once."""
+        """State and mode of a run from state `y`: sliding where the velocity says so, else stuck.
+
+        A load that is too great for that breaks it away at once.
+        """
         del t
         y = jnp.asarray(y, dtype=float)
         direction = jnp.sign(y[1]).astype(jnp.int32)
@@ -87,23 +104,39 @@ class AbstractAxis(AbstractHybridSystem):
             mode.append(piece_at(self.friction, direction, jnp.abs(y[1])))
         return y, _whole(mode)
 
-    def friction_force(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
+    def friction_force(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> Float[Array, ""]:
         """What friction opposes to forward motion [N or N.m]; stuck, what holds."""
         m = mode[0]
-        sliding = law_value(self.friction, m, m * y[1], mode[-1] if has_breaks(self.friction) else None)
-        return jnp.where(m == STUCK, self.load(t, y, args), m * (sliding + self._added(t, y, mode, args)))
+        sliding = law_value(
+            self.friction, m, m * y[1], mode[-1] if has_breaks(self.friction) else None
+        )
+        return jnp.where(
+            m == STUCK, self.load(t, y, args), m * (sliding + self._added(t, y, mode, args))
+        )
 
-    def variables(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> dict[str, Float[Array, ""]]:
+    def variables(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> dict[str, Float[Array, ""]]:
         del t, mode, args
         return dict(zip(self.states(), y, strict=True))
 
-    # -- the contract with the engine ------------------------------------------------------------------------------
+    # -- the contract with the engine
+    # ------------------------------------------------------------------------------
 
-    def flow(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " n"]:
-        return jnp.concatenate([jnp.stack([y[1], self._acceleration(t, y, mode, args)]), self.others(t, y, args)])
+    def flow(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> Float[Array, " n"]:
+        return jnp.concatenate(
+            [jnp.stack([y[1], self._acceleration(t, y, mode, args)]), self.others(t, y, args)]
+        )
 
-    def guard(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " g"]:
-        # All margins start a rounding above 0, so that none of a new mode is found at 0. In 32 bits `eps` is no small velocity.
+    def guard(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> Float[Array, " g"]:
+        # All margins start a rounding above 0, so that none of a new mode is found at 0. In 32 bits
+        # `eps` is no small velocity.
         m, eps, inf = mode[0], 500 * jnp.finfo(y.dtype).eps, jnp.full_like(y[1], jnp.inf)
         forward, backward = self._reserves(t, y, mode, args)
         slack = self._slack(t, y, mode, args)
@@ -115,26 +148,38 @@ class AbstractAxis(AbstractHybridSystem):
             margins.append(self._added(t, y, mode, args) + slack)
         if has_breaks(self.friction):
             (begins, stops), v = ends(self.friction, m, mode[-1]), m * y[1]
-            margins += [jnp.where(m == STUCK, inf, stops - v + eps), jnp.where(m == STUCK, inf, v - begins + eps)]
+            margins += [
+                jnp.where(m == STUCK, inf, stops - v + eps),
+                jnp.where(m == STUCK, inf, v - begins + eps),
+            ]
         return jnp.stack(margins)
 
     def jump(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], fired: Int[Array, ""], args: Any
+        self,
+        t: Float[Array, ""],
+        y: Float[Array, " n"],
+        mode: Int[Array, " m"],
+        fired: Int[Array, ""],
+        args: Any,
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
         old, new = mode[0], list(mode)
         at_rest = (old == STUCK) | (fired == 0)
         y = y.at[1].set(jnp.where(at_rest, 0.0, y[1]))
-        own = jnp.array(True)  # whether the margin that fell was computed with the right sign of `pressing`
+        # whether the margin that fell was computed with the right sign of `pressing`
+        own = jnp.array(True)
         if self._is_pressed:
             own = self._added(t, y, mode, args) > -2 * self._slack(t, y, mode, args)
             new[1] = jnp.where((fired == 2) | ~own, -mode[1], mode[1])
         forward, backward = self._reserves(t, y, _whole(new), args)
-        # Stuck, it leaves by its own margin, located in time, unless a switch of a drive throws it off.
+        # Stuck, it leaves by its own margin, located in time, unless a switch of a drive throws it
+        # off.
         located = (old == STUCK) & own
         slack = jnp.where(old == STUCK, 1e-9 * (jnp.abs(forward) + jnp.abs(backward)), 0.0)
         forward = (forward < -slack) | (located & (fired == 0))
         backward = (backward < -slack) | (located & (fired == 1))
-        new[0] = jnp.where(at_rest, jnp.where(forward, FORWARD, jnp.where(backward, BACKWARD, STUCK)), old)
+        new[0] = jnp.where(
+            at_rest, jnp.where(forward, FORWARD, jnp.where(backward, BACKWARD, STUCK)), old
+        )
         if has_breaks(self.friction):
             faster = 2 + self._is_pressed
             step = jnp.where(fired == faster, 1, jnp.where(fired == faster + 1, -1, 0))
@@ -142,7 +187,8 @@ class AbstractAxis(AbstractHybridSystem):
             new[-1] = jnp.where(new[0] == old, mode[-1] + step, first)
         return y, _whole(new), jnp.zeros((), jnp.int32)
 
-    # -- what these are made of ------------------------------------------------------------------------------------
+    # -- what these are made of
+    # ------------------------------------------------------------------------------------
 
     @property
     def _is_pressed(self) -> bool:
@@ -158,8 +204,14 @@ class AbstractAxis(AbstractHybridSystem):
 
     def _reserves(self, t: Array, y: Array, mode: Array, args: Any) -> tuple[Array, Array]:
         """How much more load it holds at rest, forward and backward."""
-        load, added = self.load(t, y, args), self.friction.breakaway() * self._added(t, y, mode, args)
-        return f0_max(self.friction, 1, 1.0) + added - load, f0_max(self.friction, -1, 1.0) + added + load
+        load, added = (
+            self.load(t, y, args),
+            self.friction.breakaway() * self._added(t, y, mode, args),
+        )
+        return (
+            f0_max(self.friction, 1, 1.0) + added - load,
+            f0_max(self.friction, -1, 1.0) + added + load,
+        )
 
     def _slack(self, t: Array, y: Array, mode: Array, args: Any) -> Array:
         """A rounding [N] of the loads."""

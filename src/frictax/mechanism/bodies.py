@@ -25,8 +25,8 @@ class AbstractBody(eqx.Module):
 class Mass(AbstractBody):
     """A sliding mass: m*dv/dt = sum of the forces at its flanges.
 
-    **Arguments:** `m` > 0 [kg]; `L` >= 0 [m], length, flange_a at s - L/2 and flange_b at s + L/2; `s` [m] and `v` [m/s], position of the
-    centre and velocity at the start.
+    **Arguments:** `m` > 0 [kg]; `L` >= 0 [m], length, flange_a at s - L/2 and flange_b at s + L/2;
+    `s` [m] and `v` [m/s], position of the centre and velocity at the start.
 
     **Raises:** `ValueError` for a value outside its domain.
 
@@ -54,7 +54,8 @@ class Mass(AbstractBody):
 class Inertia(AbstractBody):
     """A turning body: J*dw/dt = sum of the torques at its flanges.
 
-    **Arguments:** `J` > 0 [kg.m2]; `phi` [rad] and `w` [rad/s], angle and angular velocity at the start.
+    **Arguments:** `J` > 0 [kg.m2]; `phi` [rad] and `w` [rad/s], angle and angular velocity at the
+    start.
 
     **Raises:** `ValueError` for a value outside its domain.
 
@@ -81,7 +82,9 @@ class Inertia(AbstractBody):
 
 
 class Fixed(eqx.Module):
-    """A flange fixed in the housing at position `s0` [m], or at that angle [rad] where what it holds turns."""
+    """A flange fixed in the housing at position `s0` [m], or at that angle [rad] where what it
+    holds turns.
+    """
 
     s0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
 

@@ -11,7 +11,9 @@ from frictax.contacts.contact import ends
 from frictax.mechanism.layout import Contact
 from frictax.mechanism.moment import Moment
 
-BACKWARD, STUCK, FORWARD, FREE = (int(m) for m in (Mode.BACKWARD, Mode.STUCK, Mode.FORWARD, Mode.FREE))
+BACKWARD, STUCK, FORWARD, FREE = (
+    int(m) for m in (Mode.BACKWARD, Mode.STUCK, Mode.FORWARD, Mode.FREE)
+)
 
 
 def margin_names(contact: Contact, part: Any) -> list[str]:
@@ -27,7 +29,10 @@ def margin_names(contact: Contact, part: Any) -> list[str]:
 
 
 def margins(now: Moment, c: int) -> dict[str, Array]:
-    """The margins of contact `c`, by name. All start a rounding above 0, so that none of a new mode is found at 0."""
+    """The margins of contact `c`, by name.
+
+    All start a rounding above 0, so that none of a new mode is found at 0.
+    """
     m, part = now.mode[c], now.part(c)
     eps = 500 * jnp.finfo(now.t.dtype).eps
     slides, inf = slides_in(m), jnp.full_like(now.t, jnp.inf)
@@ -55,7 +60,11 @@ def margins(now: Moment, c: int) -> dict[str, Array]:
         margins["side"] = jnp.where(slides, now.side_margin(c) + eps * size, inf)
     if now.normal[c] is not None:
         # What is pressed from either side turns its face at 0 and is never free.
-        up = now.normal[c] if now.contact(c).face is not None else jnp.where(m == FREE, -now.normal[c], now.normal[c])
+        up = (
+            now.normal[c]
+            if now.contact(c).face is not None
+            else jnp.where(m == FREE, -now.normal[c], now.normal[c])
+        )
         margin = up + eps * part.fn_max
         never = part.fn_max <= 0  # nothing presses it on, ever
         if part.blocks_backward:  # stuck, it holds either way
@@ -70,15 +79,23 @@ def rounding(now: Moment, c: int) -> Array:
     least = jnp.asarray(min(eps, 1e-9))  # in 32 bits `eps` is no small velocity
     if contact.alone and (contact.support is None or contact.support.body is None):
         return least
-    ends = [now.v[flange.body] for flange in (contact.flange, contact.support) if flange is not None and flange.body is not None]
-    return least + eps * jax.lax.stop_gradient(sum((jnp.abs(v) for v in ends), jnp.zeros_like(now.t)))
+    ends = [
+        now.v[flange.body]
+        for flange in (contact.flange, contact.support)
+        if flange is not None and flange.body is not None
+    ]
+    return least + eps * jax.lax.stop_gradient(
+        sum((jnp.abs(v) for v in ends), jnp.zeros_like(now.t))
+    )
 
 
 def _reserves(now: Moment, c: int) -> tuple[Array, Array]:
     """How much more load a stuck contact holds, forward and backward."""
     holds, most_f, most_b = now.held_force(c), now.f0_max(c, 1), now.f0_max(c, -1)
     size = now.share(c) + sum(jnp.abs(now.held_force(d)) for d in now.contact(c).group)
-    rounding = 8 * jnp.finfo(now.t.dtype).eps * jax.lax.stop_gradient(size) + jnp.finfo(now.t.dtype).tiny
+    rounding = (
+        8 * jnp.finfo(now.t.dtype).eps * jax.lax.stop_gradient(size) + jnp.finfo(now.t.dtype).tiny
+    )
     return most_f - holds + rounding, most_b + holds + rounding
 
 

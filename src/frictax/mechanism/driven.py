@@ -13,11 +13,12 @@ from frictax.signals.as_signal import as_signal
 
 
 class Driven(AbstractHybridSystem):
-    """A hybrid system of the user's own, with signals: its `args` are the signals' values by name, ``args["motor"]``, and their rates as
-    ``args["der(motor)"]``.
+    """A hybrid system of the user's own, with signals: its `args` are the signals' values by name,
+    ``args["motor"]``, and their rates as ``args["der(motor)"]``.
 
-    The engine stops at the signals' switches by itself; the system need not know of them. Where a drive may break a contact away at a
-    switch, the margin is down when the mode goes on, and `jump` is called for it.
+    The engine stops at the signals' switches by itself; the system need not know of them. Where a
+    drive may break a contact away at a switch, the margin is down when the mode goes on, and `jump`
+    is called for it.
 
     **Arguments:** `system`; then each signal under its name: signals, functions of time or numbers.
 
@@ -25,8 +26,10 @@ class Driven(AbstractHybridSystem):
     >>> class Rotor(fx.AbstractHybridSystem):
     ...     def flow(self, t, y, mode, args):
     ...         return args["motor"][None] / 2.0
+    ...
     ...     def guard(self, t, y, mode, args):
     ...         return jnp.ones(1)
+    ...
     ...     def jump(self, t, y, mode, fired, args):
     ...         return y, mode, jnp.array(0)
     >>> rotor = fx.Driven(Rotor(), motor=fx.Step(height=4.0, startTime=1.0))
@@ -45,22 +48,44 @@ class Driven(AbstractHybridSystem):
         self.names = tuple(signals)
 
     def with_pieces(self, y: Array, mode: Array, t: Array) -> tuple[Array, Array]:
-        """`y` and the system's mode followed by the signals' pieces at time `t`, as a run begins."""
-        return y, jnp.concatenate([jnp.asarray(mode, jnp.int32), jnp.stack([s.piece(t) for s in self.signals]).astype(jnp.int32)])
+        """`y` and the system's mode followed by the signals' pieces at time `t`, as a
+        run begins.
+        """
+        return y, jnp.concatenate(
+            [
+                jnp.asarray(mode, jnp.int32),
+                jnp.stack([s.piece(t) for s in self.signals]).astype(jnp.int32),
+            ]
+        )
 
-    def flow(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " n"]:
+    def flow(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> Float[Array, " n"]:
         return self.system.flow(t, y, self._own(mode), self._values(t, mode))
 
-    def guard(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " g"]:
+    def guard(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> Float[Array, " g"]:
         return self.system.guard(t, y, self._own(mode), self._values(t, mode))
 
     def jump(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], fired: Int[Array, ""], args: Any
+        self,
+        t: Float[Array, ""],
+        y: Float[Array, " n"],
+        mode: Int[Array, " m"],
+        fired: Int[Array, ""],
+        args: Any,
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
         pieces = list(mode[mode.shape[0] - len(self.signals) :])
-        switch = jnp.argmin(jnp.stack([s.end(k) for s, k in zip(self.signals, pieces, strict=True)]))
+        switch = jnp.argmin(
+            jnp.stack([s.end(k) for s, k in zip(self.signals, pieces, strict=True)])
+        )
         for j, (signal, k) in enumerate(zip(self.signals, pieces, strict=True)):
-            pieces[j] = jnp.where((fired == DEADLINE) & (switch == j), jnp.maximum(k + 1, _passed(signal, k, t)), _passed(signal, k, t))
+            pieces[j] = jnp.where(
+                (fired == DEADLINE) & (switch == j),
+                jnp.maximum(k + 1, _passed(signal, k, t)),
+                _passed(signal, k, t),
+            )
         after = jnp.concatenate([self._own(mode), jnp.stack(pieces).astype(jnp.int32)])
         y, own, status = self.system.jump(t, y, self._own(mode), fired, self._values(t, after))
         return y, jnp.concatenate([jnp.asarray(own, jnp.int32), after[own.shape[0] :]]), status
@@ -87,9 +112,14 @@ class Driven(AbstractHybridSystem):
     def begin(self, t: Any, y: Any) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
         return self.with_pieces(*self.system.begin(t, y), jnp.asarray(t))
 
-    def variables(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> dict[str, Float[Array, ""]]:
+    def variables(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> dict[str, Float[Array, ""]]:
         values = self._values(t, mode)
-        return {**{name: values[name] for name in self.names}, **self.system.variables(t, y, self._own(mode), values)}
+        return {
+            **{name: values[name] for name in self.names},
+            **self.system.variables(t, y, self._own(mode), values),
+        }
 
     def states(self) -> tuple[str, ...]:
         return self.system.states()
@@ -101,7 +131,9 @@ class Driven(AbstractHybridSystem):
         pieces = mode[mode.shape[0] - len(self.signals) :]
         now: dict[str, Array] = {}
         for name, signal, k in zip(self.names, self.signals, pieces, strict=True):
-            now[name], now[f"der({name})"] = jax.jvp(lambda t, s=signal, k=k: s.on_piece(t, k), (t,), (jnp.ones_like(t),))
+            now[name], now[f"der({name})"] = jax.jvp(
+                lambda t, s=signal, k=k: s.on_piece(t, k), (t,), (jnp.ones_like(t),)
+            )
         return now
 
 

@@ -20,7 +20,10 @@ FREE = int(Mode.FREE)
 
 @dataclasses.dataclass(frozen=True)
 class MachineMoment(Moment):
-    """A mechanism at time `t` in state `y` and the mode `numbers`. Each of its variables is computed when it is first asked for."""
+    """A mechanism at time `t` in state `y` and the mode `numbers`.
+
+    Each of its variables is computed when it is first asked for.
+    """
 
     mechanism: Any
     layout: Layout
@@ -32,7 +35,8 @@ class MachineMoment(Moment):
     def mode(self) -> list[Array]:
         return [self.numbers[i] for i in range(self.numbers.shape[0])]
 
-    # -- bodies ----------------------------------------------------------------------------------------------------
+    # -- bodies
+    # ----------------------------------------------------------------------------------------------
 
     @cached_property
     def q(self) -> list[Array]:
@@ -63,13 +67,17 @@ class MachineMoment(Moment):
     def _given(self) -> list[tuple[Array, Array, Array] | None]:
         return _given(self.mechanism, self.layout, self.t, self._signals)
 
-    # -- forces but for friction -----------------------------------------------------------------------------------
+    # -- forces but for friction
+    # -----------------------------------------------------------------------------------
 
     @cached_property
     def _signals(self) -> list[tuple[Any, Array]]:
         """Each signal and the piece it is on."""
         first = self.layout.first_signal
-        return [(signal_of(self.mechanism, place), self.mode[first + j]) for j, place in enumerate(self.layout.signals)]
+        return [
+            (signal_of(self.mechanism, place), self.mode[first + j])
+            for j, place in enumerate(self.layout.signals)
+        ]
 
     @cached_property
     def drive(self) -> list[Array]:
@@ -94,11 +102,14 @@ class MachineMoment(Moment):
                     load[flange.body] = load[flange.body] + sign * f
         for (part, flange, _), f in zip(self.layout.forces, self.driven, strict=True):
             if flange.body is not None:
-                elastic = self.mechanism.parts[part].elastic(position(self.mechanism, flange, self.s))
+                elastic = self.mechanism.parts[part].elastic(
+                    position(self.mechanism, flange, self.s)
+                )
                 load[flange.body] = load[flange.body] + f + elastic
         return load
 
-    # -- contacts --------------------------------------------------------------------------------------------------
+    # -- contacts
+    # ----------------------------------------------------------------------------------------------
 
     @cached_property
     def temperature(self) -> list[Array]:
@@ -123,7 +134,9 @@ class MachineMoment(Moment):
         for contact in self.layout.contacts:
             moves = velocity(contact.flange, self.v, self.t)
             has_support = contact.support is not None and contact.support.body is not None
-            found.append(moves - velocity(contact.support, self.v, self.t) if has_support else moves)
+            found.append(
+                moves - velocity(contact.support, self.v, self.t) if has_support else moves
+            )
         return found
 
     @cached_property
@@ -141,7 +154,10 @@ class MachineMoment(Moment):
 
     @cached_property
     def normal(self) -> list[Any]:
-        return [self._normal(c) if contact.is_pressed else None for c, contact in enumerate(self.layout.contacts)]
+        return [
+            self._normal(c) if contact.is_pressed else None
+            for c, contact in enumerate(self.layout.contacts)
+        ]
 
     def _normal(self, c: int) -> Array:
         contact, part = self.contact(c), self.part(c)
@@ -149,7 +165,11 @@ class MachineMoment(Moment):
             press = self.drive[contact.signal]
         else:  # what the motion makes of the normal force, over fn_max
             at = position(self.mechanism, contact.flange, self.s)
-            at = at if contact.support is None else at - position(self.mechanism, contact.support, self.s)
+            at = (
+                at
+                if contact.support is None
+                else at - position(self.mechanism, contact.support, self.s)
+            )
             press = part.f_normalized.in_motion(self.t, at, self.v_rel[c])
         return part.normal(press if contact.face is None else self.mode[contact.face] * press)
 
@@ -158,8 +178,12 @@ class MachineMoment(Moment):
         return [part.scale(normal) for part, normal in zip(self.elements, self.normal, strict=True)]
 
 
-def _given(mechanism: Any, layout: Layout, t: Array, numbered: list[tuple[Any, Array]]) -> list[tuple[Array, Array, Array] | None]:
-    """What motions add to the position, velocity and acceleration of each body; None where nothing."""
+def _given(
+    mechanism: Any, layout: Layout, t: Array, numbered: list[tuple[Any, Array]]
+) -> list[tuple[Array, Array, Array] | None]:
+    """What motions add to the position, velocity and acceleration of each body; None
+    where nothing.
+    """
     added: list[Any] = [None] * len(layout.bodies)
     one = jnp.ones_like(t)
     for _, body, j in layout.motions:
@@ -172,16 +196,28 @@ def _given(mechanism: Any, layout: Layout, t: Array, numbered: list[tuple[Any, A
         added[body] = (s, v, a)
     for gear in layout.gears:
         *others, last = zip(gear.bodies, mechanism.parts[gear.part].factors(), strict=True)
-        parts = [(added[body], -factor / last[1]) for body, factor in others if added[body] is not None]
+        parts = [
+            (added[body], -factor / last[1]) for body, factor in others if added[body] is not None
+        ]
         if parts:
-            added[last[0]] = tuple(sum(factor * values[k] for values, factor in parts) for k in range(3))
+            added[last[0]] = tuple(
+                sum(factor * values[k] for values, factor in parts) for k in range(3)
+            )
     return added
 
 
 def _placed(bodies: list[Form], values: list[Array], given: list[Any], t: Array) -> list[Array]:
-    by_coordinates, zero = [product(form, dict(enumerate(values))) for form in bodies], jnp.zeros_like(t)
+    by_coordinates, zero = (
+        [product(form, dict(enumerate(values))) for form in bodies],
+        jnp.zeros_like(t),
+    )
     both = zip(by_coordinates, given, strict=True)
-    return [by if g is None and by is not None else (zero if by is None else by) + (0.0 if g is None else g) for by, g in both]
+    return [
+        by
+        if g is None and by is not None
+        else (zero if by is None else by) + (0.0 if g is None else g)
+        for by, g in both
+    ]
 
 
 def stretch(now: Moment, k: int) -> tuple[Array, Array]:
@@ -194,20 +230,31 @@ def stretch(now: Moment, k: int) -> tuple[Array, Array]:
 def rounding(now: Moment, k: int) -> Array:
     """An extension of compliant number k that is 0 but for rounding [m]."""
     _, a, b = now.layout.compliants[k]
-    size = sum((jnp.abs(position(now.mechanism, flange, now.s)) for flange in (a, b)), jnp.zeros_like(now.t))
+    size = sum(
+        (jnp.abs(position(now.mechanism, flange, now.s)) for flange in (a, b)),
+        jnp.zeros_like(now.t),
+    )
     return float(jnp.finfo(now.t.dtype).eps) * (500 + 8 * jax.lax.stop_gradient(size))
 
 
 def forces(now: Moment, k: int) -> tuple[Array, Array]:
-    """The force of compliant number k: the part that stores energy, and that which takes it out [N]."""
-    return now.mechanism.parts[now.layout.compliants[k][0]].forces(*stretch(now, k), now.gap_piece(k))
+    """The force of compliant number k: the part that stores energy, and that which takes it out
+    [N].
+    """
+    return now.mechanism.parts[now.layout.compliants[k][0]].forces(
+        *stretch(now, k), now.gap_piece(k)
+    )
 
 
 def position(mechanism: Any, flange: Flange, s: list[Array]) -> Array:
     """Position of a flange [m]."""
     if flange.body is None:
         return mechanism.parts[flange.part].s0
-    return s[flange.body] + flange.side * mechanism.parts[flange.part].L / 2 if flange.side else s[flange.body]
+    return (
+        s[flange.body] + flange.side * mechanism.parts[flange.part].L / 2
+        if flange.side
+        else s[flange.body]
+    )
 
 
 def velocity(flange: Flange | None, v: list[Array], t: Array) -> Array:
@@ -217,7 +264,9 @@ def velocity(flange: Flange | None, v: list[Array], t: Array) -> Array:
 
 def _at_temperature(part: Any, T: Array) -> Any:
     """A friction element with its laws at the temperature `T` [K]."""
-    laws = [name for name in part.__dataclass_fields__ if isinstance(getattr(part, name), AbstractLaw)]
+    laws = [
+        name for name in part.__dataclass_fields__ if isinstance(getattr(part, name), AbstractLaw)
+    ]
     if not laws:
         return part
     new = [getattr(part, name).at_temperature(T) for name in laws]

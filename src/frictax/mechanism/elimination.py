@@ -7,10 +7,12 @@ Sparse = dict[int, Any]
 
 
 def solved(matrix: dict[int, Sparse], right: list[Sparse]) -> list[Sparse]:
-    """The vectors x with matrix x = right, one for each right side, by Gauss's elimination without pivoting.
+    """The vectors x with matrix x = right, one for each right side, by Gauss's elimination without
+    pivoting.
 
-    Zeros by structure are never touched: of a chain of bodies this costs as much as the chain is long. No pivots are needed where the
-    matrix is symmetric and positive definite, or has some rows of the unit matrix in place of its own.
+    Zeros by structure are never touched: of a chain of bodies this costs as much as the chain is
+    long. No pivots are needed where the matrix is symmetric and positive definite, or has some rows
+    of the unit matrix in place of its own.
     """
     rows = {i: dict(row) for i, row in matrix.items()}
     sides = [dict(side) for side in right]

@@ -22,9 +22,17 @@ def damper_loss(now: Moment, k: int) -> Array:
 
 
 def powers(now: Moment) -> list[Array]:
-    """Power [W] of the drives, lost by friction, lost in dampers, and lost at stops (which lose it at once: 0 here)."""
+    """Power [W] of the drives, lost by friction, lost in dampers, and lost at stops (which lose it
+    at once: 0 here).
+    """
     zero = jnp.zeros_like(now.t)
-    drives = sum((f * velocity(flange, now.v, now.t) for f, (_, flange, _) in zip(now.driven, now.layout.forces, strict=True)), zero)
+    drives = sum(
+        (
+            f * velocity(flange, now.v, now.t)
+            for f, (_, flange, _) in zip(now.driven, now.layout.forces, strict=True)
+        ),
+        zero,
+    )
     losses = sum((loss(now, c) for c in range(len(now.rows))), zero)
     dampers = zero
     for k in range(len(now.layout.compliants)):
@@ -33,11 +41,16 @@ def powers(now: Moment) -> list[Array]:
 
 
 def _of_motions(now: Moment) -> Array:
-    """Power [W] that it takes to give bodies their motions: what all forces lack for that, along the velocity that is given."""
+    """Power [W] that it takes to give bodies their motions: what all forces lack for that, along
+    the velocity that is given.
+    """
     zero, speeds = jnp.zeros_like(now.t), dict(enumerate(now.u))
     if not now.layout.motions:
         return zero
-    own = [v - (zero if (by := product(form, speeds)) is None else by) for v, form in zip(now.v, now.forms, strict=True)]
+    own = [
+        v - (zero if (by := product(form, speeds)) is None else by)
+        for v, form in zip(now.v, now.forms, strict=True)
+    ]
     inertial = zip(now.inertias, now.accelerations, now.load, own, strict=True)
     total = sum(((m * a - load) * v for m, a, load, v in inertial), zero)
     for contact, f in zip(now.layout.contacts, now.friction, strict=True):

@@ -12,9 +12,11 @@ from frictax.signals import Drive, as_signal, check_signal
 
 
 class AbstractCompliant(eqx.Module):
-    """A force f [N] between the flanges `a` and `b` of two bodies, positive when it pulls them together.
+    """A force f [N] between the flanges `a` and `b` of two bodies, positive when it pulls them
+    together.
 
-    s_rel = s_b - s_a [m], v_rel = v_b - v_a [m/s]. A body's name alone means the flange_b of the first and the flange_a of the second.
+    s_rel = s_b - s_a [m], v_rel = v_b - v_a [m/s]. A body's name alone means the flange_b of the
+    first and the flange_a of the second.
     """
 
     rotational: ClassVar[bool]
@@ -33,7 +35,9 @@ class AbstractCompliant(eqx.Module):
         """The part of f that takes energy out."""
         return jnp.zeros_like(v_rel)
 
-    def forces(self, s_rel: Float[Array, ""], v_rel: Float[Array, ""], piece: Int[Array, ""]) -> tuple[Array, Array]:
+    def forces(
+        self, s_rel: Float[Array, ""], v_rel: Float[Array, ""], piece: Int[Array, ""]
+    ) -> tuple[Array, Array]:
         """Both parts, on a piece of those that have several."""
         del piece
         return self.elastic(s_rel), self.viscous(v_rel)
@@ -110,7 +114,9 @@ class SpringDamper(_Spring, _Damper):
 
 
 class RotationalSpring(_Spring):
-    """A linear torsion spring, tau = c*(phi_rel - phi_rel0): `c` >= 0 [N.m/rad], angle without torque `phi_rel0` [rad]."""
+    """A linear torsion spring, tau = c*(phi_rel - phi_rel0): `c` >= 0 [N.m/rad], angle without
+    torque `phi_rel0` [rad].
+    """
 
     rotational: ClassVar[bool] = True
     a: str = eqx.field(static=True)
@@ -133,7 +139,9 @@ class RotationalDamper(_Damper):
 
 
 class RotationalSpringDamper(_Spring, _Damper):
-    """A linear torsion spring and a linear damper in parallel, tau = c*(phi_rel - phi_rel0) + d*w_rel."""
+    """A linear torsion spring and a linear damper in parallel, tau = c*(phi_rel - phi_rel0) +
+    d*w_rel.
+    """
 
     rotational: ClassVar[bool] = True
     a: str = eqx.field(static=True)
@@ -148,9 +156,11 @@ class RotationalSpringDamper(_Spring, _Damper):
 
 
 class AbstractSource(eqx.Module):
-    """A force f [N] from outside on the flange `body`, positive in the direction of s; f = driven + elastic.
+    """A force f [N] from outside on the flange `body`, positive in the direction of s; f = driven +
+    elastic.
 
-    s [m] and v [m/s] are the position and velocity of that flange: of a body's flange_b where its name alone is given.
+    s [m] and v [m/s] are the position and velocity of that flange: of a body's flange_b where its
+    name alone is given.
     """
 
     body: eqx.AbstractVar[str]
@@ -159,7 +169,9 @@ class AbstractSource(eqx.Module):
         """The field that holds the signal; None for a source without one."""
         return None
 
-    def driven(self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
+    def driven(
+        self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]
+    ) -> Float[Array, ""]:
         """The part of f whose work is done by a drive; `value` is the signal's."""
         del value, v
         return jnp.zeros_like(s)
@@ -174,7 +186,9 @@ class AbstractSource(eqx.Module):
 
 
 class Force(AbstractSource):
-    """An external force on a flange: `f` [N] is a signal, a function of time or a number, positive in the direction of s."""
+    """An external force on a flange: `f` [N] is a signal, a function of time or a number, positive
+    in the direction of s.
+    """
 
     rotational: ClassVar[bool] = False
     body: str = eqx.field(static=True)
@@ -190,13 +204,17 @@ class Force(AbstractSource):
     def signal_name(self) -> str | None:
         return "f"
 
-    def driven(self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
+    def driven(
+        self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]
+    ) -> Float[Array, ""]:
         del s, v
         return jnp.asarray(value)
 
 
 class Torque(AbstractSource):
-    """An external torque on a body: `tau` [N.m] is a signal, a function of time or a number, positive in the direction of phi."""
+    """An external torque on a body: `tau` [N.m] is a signal, a function of time or a number,
+    positive in the direction of phi.
+    """
 
     rotational: ClassVar[bool] = True
     body: str = eqx.field(static=True)
@@ -212,29 +230,37 @@ class Torque(AbstractSource):
     def signal_name(self) -> str | None:
         return "tau"
 
-    def driven(self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
+    def driven(
+        self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]
+    ) -> Float[Array, ""]:
         del s, v
         return jnp.asarray(value)
 
 
 class LinearPositionDependentForce(AbstractSource):
-    """An external force that changes in a straight line with position: f = f_nominal + slope*(s - s0), positive in the direction of s.
+    """An external force that changes in a straight line with position: f = f_nominal + slope*(s -
+    s0), positive in the direction of s.
 
-    Measured guides and screw axes have one, from a cable chain, a counterweight or a guide out of level; with slope = 0 it is a machine's
-    constant offset. A slope < 0 pulls back to where f is 0, one > 0 drives away from there.
+    Measured guides and screw axes have one, from a cable chain, a counterweight or a guide out of
+    level; with slope = 0 it is a machine's constant offset. A slope < 0 pulls back to where f is 0,
+    one > 0 drives away from there.
 
-    Its energy is the potential -(f_nominal*(s - s0) + slope/2*(s - s0)^2), 0 at s0 and of either sign; it counts in
-    `run.energy.elastic`, so that no work of it goes into `run.energy.drive`.
+    Its energy is the potential -(f_nominal*(s - s0) + slope/2*(s - s0)^2), 0 at s0 and of either
+    sign; it counts in `run.energy.elastic`, so that no work of it goes into `run.energy.drive`.
 
-    **Arguments:** `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b; `f_nominal` [N], the force at `s0` [m], and
-    `slope` [N/m], any numbers. `s0` is not fitted unless asked for: f_nominal - slope*s0 is all that shows.
+    **Arguments:** `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b;
+    `f_nominal` [N], the force at `s0` [m], and `slope` [N/m], any numbers. `s0` is not fitted
+    unless asked for: f_nominal - slope*s0 is all that shows.
 
     **Raises:** `ValueError` for a value that is not finite.
 
-    **Source:** the position's counterpart of Modelica.Mechanics.Translational.Sources.LinearSpeedDependentForce.
+    **Source:** the position's counterpart of
+    Modelica.Mechanics.Translational.Sources.LinearSpeedDependentForce.
 
     >>> import frictax as fx, jax.numpy as jnp
-    >>> axis = fx.Mechanism(mass=fx.Mass(m=2.0), offset=fx.LinearPositionDependentForce("mass", f_nominal=-4.0))
+    >>> axis = fx.Mechanism(
+    ...     mass=fx.Mass(m=2.0), offset=fx.LinearPositionDependentForce("mass", f_nominal=-4.0)
+    ... )
     >>> round(float(fx.simulate(axis, ts=jnp.array([0.0, 1.0]))["mass"].s[-1]), 6)
     -1.0
     """
@@ -255,32 +281,40 @@ class LinearPositionDependentForce(AbstractSource):
 
 
 class PositionController(AbstractSource):
-    """A drive under position control, a speed loop inside a position loop: f = k*kv*(kp*(s_ref(t) - s) - v).
+    """A drive under position control, a speed loop inside a position loop: f = k*kv*(kp*(s_ref(t) -
+    s) - v).
 
-    The controller itself is not identified but known, so none of its gains is fitted unless named. Its work counts in
-    `run.energy.drive`. A body that friction holds does not move: there f follows s_ref alone.
+    The controller itself is not identified but known, so none of its gains is fitted unless named.
+    Its work counts in `run.energy.drive`. A body that friction holds does not move: there f follows
+    s_ref alone.
 
-    A controller on a computer works at sampling times, holds its output between them and takes the speed from differences of position.
-    This one acts at all times on the speed itself. What is lost by that is the delay: a speed that is T [s] old pushes with k*kv*T*a
-    more, so that the real machine responds as if it were lighter by k*kv*T [kg]. Give a recorded reference as `Sampled` joined by lines:
-    with ``hold=True`` the force would jump at every sample.
+    A controller on a computer works at sampling times, holds its output between them and takes the
+    speed from differences of position. This one acts at all times on the speed itself. What is lost
+    by that is the delay: a speed that is T [s] old pushes with k*kv*T*a more, so that the real
+    machine responds as if it were lighter by k*kv*T [kg]. Give a recorded reference as `Sampled`
+    joined by lines: with ``hold=True`` the force would jump at every sample.
 
     **Arguments:**
 
-    - `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b; s and v are that flange's.
+    - `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b; s and v are that
+      flange's.
     - `s_ref`: position that is asked for [m]: a signal, a function of time or a number.
     - `kp` >= 0 [1/s]: gain of the position loop, the speed asked for over the error of position.
-    - `kv` >= 0: gain of the speed loop, the controller's output over the error of speed; [N.s/m] where that output is a force.
+    - `kv` >= 0: gain of the speed loop, the controller's output over the error of speed; [N.s/m]
+      where that output is a force.
     - `k` >= 0: the drive's force over the controller's output, such as N/V; 1 unless given.
 
     **Raises:** `ValueError` for a value outside its domain and for a reference that is no signal.
 
-    **Source:** A. Janot, M. Gautier, M. Brunot, Data set and reference models of EMPS, Workshop on Nonlinear System Identification
-    Benchmarks, 2019. Its controller has kp = 160.18 1/s, kv = 243.45 V.s/m, k = 35.15 N/V, no feed-forward, and T = 1 ms: its
-    speed is (s[n] - s[n-2])/2 over a sampling time of 1 ms.
+    **Source:** A. Janot, M. Gautier, M. Brunot, Data set and reference models of EMPS, Workshop on
+    Nonlinear System Identification Benchmarks, 2019. Its controller has kp = 160.18 1/s, kv =
+    243.45 V.s/m, k = 35.15 N/V, no feed-forward, and T = 1 ms: its speed is (s[n] - s[n-2])/2 over
+    a sampling time of 1 ms.
 
     >>> import frictax as fx, jax.numpy as jnp
-    >>> axis = fx.Mechanism(mass=fx.Mass(m=1.0), drive=fx.PositionController("mass", s_ref=0.5, kp=5.0, kv=20.0))
+    >>> axis = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0), drive=fx.PositionController("mass", s_ref=0.5, kp=5.0, kv=20.0)
+    ... )
     >>> round(float(fx.simulate(axis, ts=jnp.array([0.0, 9.0]))["mass"].s[-1]), 6)
     0.5
     """
@@ -301,7 +335,9 @@ class PositionController(AbstractSource):
     def signal_name(self) -> str | None:
         return "s_ref"
 
-    def driven(self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
+    def driven(
+        self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]
+    ) -> Float[Array, ""]:
         return self.k * self.kv * (self.kp * (jnp.asarray(value) - s) - v)
 
 
@@ -316,20 +352,25 @@ class AbstractMotion(eqx.Module):
 
 
 class Position(AbstractMotion):
-    """The position of a body over time: `s` [m], or [rad] of a body that turns, is a signal, a function of time or a number.
+    """The position of a body over time: `s` [m], or [rad] of a body that turns, is a signal, a
+    function of time or a number.
 
-    The body's own start values do not matter. Where the signal has a corner the body's velocity jumps; give a signal that is smooth between
-    its switches. So a belt under a mass is a heavy body with ``fx.Position("belt", fx.Ramp(height=v*T, duration=T))``.
+    The body's own start values do not matter. Where the signal has a corner the body's velocity
+    jumps; give a signal that is smooth between its switches. So a belt under a mass is a heavy body
+    with ``fx.Position("belt", fx.Ramp(height=v*T, duration=T))``.
 
     **Raises:** `ValueError` for a signal that is none.
 
-    **Source:** Modelica.Mechanics.Translational.Sources.Position and Rotational.Sources.Position with exact = true.
+    **Source:** Modelica.Mechanics.Translational.Sources.Position and Rotational.Sources.Position
+    with exact = true.
 
     A mass on a belt of 1 m/s:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> line = fx.Mechanism(
-    ...     belt=fx.Mass(m=1.0), mass=fx.Mass(m=1.0), drive=fx.Position("belt", lambda t: t),
+    ...     belt=fx.Mass(m=1.0),
+    ...     mass=fx.Mass(m=1.0),
+    ...     drive=fx.Position("belt", lambda t: t),
     ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0), support="belt"),
     ... )
     >>> run = fx.simulate(line, ts=jnp.array([0.0, 1.0]))

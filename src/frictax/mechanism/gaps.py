@@ -11,14 +11,17 @@ from jaxtyping import Array, Float, Int
 from frictax.mechanism.forces import AbstractCompliant
 from frictax.parameters import AtLeast, Real, Scalar, check, parameter
 
-# The pieces of a gap; of a side, times +1 where it touches at s_rel beyond it and -1 where before it.
+# The pieces of a gap; of a side, times +1 where it touches at s_rel beyond it and -1 where before
+# it.
 OPEN, TOUCHES, LIFTED, DOUBLED = 0, 1, 2, 3
 
 
 class AbstractGap(AbstractCompliant):
-    """A spring and a damper that act while they touch, at a depth x > 0: N = f_c + f_d, f_c = c*x^n, f_d = d*dx/dt within -f_c ... f_c.
+    """A spring and a damper that act while they touch, at a depth x > 0: N = f_c + f_d, f_c =
+    c*x^n, f_d = d*dx/dt within -f_c ... f_c.
 
-    So it never pulls, and does not jump where it begins to touch. Beginning, end, and where the damper reaches its bounds are events.
+    So it never pulls, and does not jump where it begins to touch. Beginning, end, and where the
+    damper reaches its bounds are events.
     """
 
     c: eqx.AbstractVar[Scalar]
@@ -39,30 +42,49 @@ class AbstractGap(AbstractCompliant):
 
     def energy(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
         deep = [self.depth(s_rel, side) for side in self.sides]
-        return sum((jnp.where(x > 0, self._spring(x) * x / (self.exponent() + 1), 0.0) for x in deep), jnp.zeros_like(s_rel))
+        return sum(
+            (jnp.where(x > 0, self._spring(x) * x / (self.exponent() + 1), 0.0) for x in deep),
+            jnp.zeros_like(s_rel),
+        )
 
-    def forces(self, s_rel: Float[Array, ""], v_rel: Float[Array, ""], piece: Int[Array, ""]) -> tuple[Array, Array]:
+    def forces(
+        self, s_rel: Float[Array, ""], v_rel: Float[Array, ""], piece: Int[Array, ""]
+    ) -> tuple[Array, Array]:
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         spring, damper = self._spring(self.depth(s_rel, side)), self.d * side * v_rel
         damper = jnp.where(kind == TOUCHES, damper, jnp.where(kind == LIFTED, -spring, spring))
         touches = piece != OPEN
         return jnp.where(touches, side * spring, 0.0), jnp.where(touches, side * damper, 0.0)
 
-    def margins(self, s_rel: Float[Array, ""], v_rel: Float[Array, ""], piece: Int[Array, ""], rounding: Array) -> tuple[Array, Array]:
-        """Two margins that stay positive while it is on `piece`; they begin a `rounding` of s_rel above 0.
+    def margins(
+        self,
+        s_rel: Float[Array, ""],
+        v_rel: Float[Array, ""],
+        piece: Int[Array, ""],
+        rounding: Array,
+    ) -> tuple[Array, Array]:
+        """Two margins that stay positive while it is on `piece`; they begin a `rounding` of s_rel
+        above 0.
 
-        All are depths, also where a damper reaches its bounds: a force c*x^n falls to 0 at no speed, and is found there only roughly.
+        All are depths, also where a damper reaches its bounds: a force c*x^n falls to 0 at no
+        speed, and is found there only roughly.
         """
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         x, borne = self.depth(s_rel, side), self._depth_under(self.d * side * v_rel)
         slack = rounding * (1 + jax.lax.stop_gradient(jnp.abs(borne)))
         # Half of it: what leaves one side of a backlash of 0 touches the other, and not just about.
-        away = [0.5 * slack - self.depth(s_rel, which) for which in self.sides] + [jnp.full_like(s_rel, jnp.inf)]
-        bound = jnp.where(kind == TOUCHES, x - borne, jnp.where(kind == LIFTED, -x - borne, borne - x))
+        away = [0.5 * slack - self.depth(s_rel, which) for which in self.sides] + [
+            jnp.full_like(s_rel, jnp.inf)
+        ]
+        bound = jnp.where(
+            kind == TOUCHES, x - borne, jnp.where(kind == LIFTED, -x - borne, borne - x)
+        )
         first = jnp.where(kind == OPEN, away[0], jnp.where(kind == TOUCHES, x + borne, x) + slack)
         return first, jnp.where(kind == OPEN, away[1], bound + slack)
 
-    def following(self, s_rel: Array, v_rel: Array, piece: Int[Array, ""], first: Any, second: Any) -> Int[Array, ""]:
+    def following(
+        self, s_rel: Array, v_rel: Array, piece: Int[Array, ""], first: Any, second: Any
+    ) -> Int[Array, ""]:
         """The piece after the `first` or the `second` of the margins fell."""
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         touched = jnp.where(first, self.sides[0], self.sides[-1])
@@ -76,28 +98,37 @@ class AbstractGap(AbstractCompliant):
         piece = jnp.zeros(jnp.shape(s_rel), jnp.int32)
         for side in self.sides:
             x, damper = self.depth(s_rel, side), self.d * side * v_rel
-            kind = jnp.where(damper > self._spring(x), DOUBLED, jnp.where(damper < -self._spring(x), LIFTED, TOUCHES))
+            kind = jnp.where(
+                damper > self._spring(x),
+                DOUBLED,
+                jnp.where(damper < -self._spring(x), LIFTED, TOUCHES),
+            )
             piece = jnp.where(x > 0, side * kind, piece)
         return piece
 
     def _spring(self, x: Array) -> Array:
         """c*x^n, continued to x < 0 as an odd function."""
-        size = jnp.where(x == 0, 1.0, jnp.abs(x))  # no power of 0, whose derivative by n is not finite
+        # no power of 0, whose derivative by n is not finite
+        size = jnp.where(x == 0, 1.0, jnp.abs(x))
         return jnp.where(x == 0, 0.0, self.c * x * size ** (self.exponent() - 1))
 
     def _depth_under(self, f: Array) -> Array:
-        """The depth at which the spring bears f, odd as it is; without a spring none does, but for one beyond all others."""
+        """The depth at which the spring bears f, odd as it is; without a spring none does, but for
+        one beyond all others.
+        """
         x = f / jnp.maximum(self.c, jnp.finfo(f.dtype).tiny ** 0.5)
         return x * jnp.where(x == 0, 1.0, jnp.abs(x)) ** (1 / self.exponent() - 1)
 
 
 class ElastoGap(AbstractGap):
-    """A spring and a damper between two sliding bodies that touch while s_rel < s_rel0: a stop that gives way.
+    """A spring and a damper between two sliding bodies that touch while s_rel < s_rel0: a stop that
+    gives way.
 
-    With x = s_rel0 - s_rel > 0 they are pushed apart by f_c + f_d, f_c = c*x^n, f_d = -d*v_rel within -f_c ... f_c; else not at all.
+    With x = s_rel0 - s_rel > 0 they are pushed apart by f_c + f_d, f_c = c*x^n, f_d = -d*v_rel
+    within -f_c ... f_c; else not at all.
 
-    **Arguments:** `a`, `b`: as of a `Spring`; `c` >= 0 [N/m^n], `d` >= 0 [N.s/m], `s_rel0` [m], `n` >= 1 (1.5: Hertz's contact of
-    spheres).
+    **Arguments:** `a`, `b`: as of a `Spring`; `c` >= 0 [N/m^n], `d` >= 0 [N.s/m], `s_rel0` [m], `n`
+    >= 1 (1.5: Hertz's contact of spheres).
 
     **Raises:** `ValueError` for a value outside its domain.
 
@@ -107,7 +138,9 @@ class ElastoGap(AbstractGap):
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> machine = fx.Mechanism(
-    ...     floor=fx.Fixed(), ball=fx.Mass(m=1.0, s=0.5, v=-1.0), ground=fx.ElastoGap("floor", "ball", c=100.0, d=0.0)
+    ...     floor=fx.Fixed(),
+    ...     ball=fx.Mass(m=1.0, s=0.5, v=-1.0),
+    ...     ground=fx.ElastoGap("floor", "ball", c=100.0, d=0.0),
     ... )
     >>> run = fx.simulate(machine, jnp.array([0.0, 0.5 + jnp.pi / 10 + 0.2]))
     >>> round(float(run["ball"].s[-1]), 6), round(float(run["ball"].v[-1]), 6)
@@ -132,13 +165,14 @@ class ElastoGap(AbstractGap):
 
 
 class ElastoBacklash(AbstractGap):
-    """A shaft with backlash between two turning bodies: a spring and a damper that touch where |phi_rel - phi_rel0| > b/2.
+    """A shaft with backlash between two turning bodies: a spring and a damper that touch where
+    |phi_rel - phi_rel0| > b/2.
 
-    With x = |phi_rel - phi_rel0| - b/2 > 0 the torque is tau_c + tau_d toward the middle, tau_c = c*x, tau_d = d*dx/dt within
-    -tau_c ... tau_c; 0 in between.
+    With x = |phi_rel - phi_rel0| - b/2 > 0 the torque is tau_c + tau_d toward the middle, tau_c =
+    c*x, tau_d = d*dx/dt within -tau_c ... tau_c; 0 in between.
 
-    **Arguments:** `a`, `b`: as of a `RotationalSpring`; `c` >= 0 [N.m/rad], `d` >= 0 [N.m.s/rad], `backlash` >= 0 [rad], Modelica's b, the
-    whole of it; `phi_rel0` [rad].
+    **Arguments:** `a`, `b`: as of a `RotationalSpring`; `c` >= 0 [N.m/rad], `d` >= 0 [N.m.s/rad],
+    `backlash` >= 0 [rad], Modelica's b, the whole of it; `phi_rel0` [rad].
 
     **Raises:** `ValueError` for a value outside its domain.
 

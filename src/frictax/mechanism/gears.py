@@ -9,7 +9,10 @@ from frictax.parameters import Positive, Real, Scalar, check, is_traced, paramet
 
 
 class AbstractGear(eqx.Module):
-    """A relation sum(factor_k * phi_k) = 0 between the angles of bodies. The last body follows the others and has no state of its own."""
+    """A relation sum(factor_k * phi_k) = 0 between the angles of bodies.
+
+    The last body follows the others and has no state of its own.
+    """
 
     rotational: ClassVar[bool] = True
 
@@ -23,11 +26,13 @@ class AbstractGear(eqx.Module):
 
 
 class IdealGear(AbstractGear):
-    """A gear between two bodies: phi_a = ratio*phi_b, and the torque on b is ratio times that from a.
+    """A gear between two bodies: phi_a = ratio*phi_b, and the torque on b is ratio times that from
+    a.
 
     Body `b` follows `a`: start values are those of `a`.
 
-    **Arguments:** `a`, `b`: names of the bodies; `ratio`, not 0: phi_a/phi_b, negative where they turn against each other.
+    **Arguments:** `a`, `b`: names of the bodies; `ratio`, not 0: phi_a/phi_b, negative where they
+    turn against each other.
 
     **Raises:** `ValueError` for a ratio of 0.
 
@@ -37,7 +42,10 @@ class IdealGear(AbstractGear):
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> drive = fx.Mechanism(
-    ...     motor=fx.Inertia(J=1.0), load=fx.Inertia(J=4.0), gear=fx.IdealGear("motor", "load", ratio=2.0), torque=fx.Torque("motor", 6.0)
+    ...     motor=fx.Inertia(J=1.0),
+    ...     load=fx.Inertia(J=4.0),
+    ...     gear=fx.IdealGear("motor", "load", ratio=2.0),
+    ...     torque=fx.Torque("motor", 6.0),
     ... )
     >>> run = fx.simulate(drive, ts=jnp.array([0.0, 1.0]))
     >>> round(float(run["motor"].w[-1]), 9), round(float(run["load"].w[-1]), 9)
@@ -66,9 +74,11 @@ class IdealGear(AbstractGear):
 class IdealPlanetary(AbstractGear):
     """A planetary gear: (1 + ratio)*phi_carrier = phi_sun + ratio*phi_ring.
 
-    The carrier follows the sun and the ring: start values are theirs. Hold one of the three by a `Brake`, or by `Position`.
+    The carrier follows the sun and the ring: start values are theirs. Hold one of the three by a
+    `Brake`, or by `Position`.
 
-    **Arguments:** `sun`, `carrier`, `ring`: names of the bodies; `ratio` > 0: teeth of the ring over teeth of the sun.
+    **Arguments:** `sun`, `carrier`, `ring`: names of the bodies; `ratio` > 0: teeth of the ring
+    over teeth of the sun.
 
     **Raises:** `ValueError` for a ratio <= 0.
 
@@ -76,7 +86,9 @@ class IdealPlanetary(AbstractGear):
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> gear = fx.Mechanism(
-    ...     sun=fx.Inertia(J=1.0, w=3.0), carrier=fx.Inertia(J=1.0), ring=fx.Inertia(J=1.0),
+    ...     sun=fx.Inertia(J=1.0, w=3.0),
+    ...     carrier=fx.Inertia(J=1.0),
+    ...     ring=fx.Inertia(J=1.0),
     ...     planetary=fx.IdealPlanetary(sun="sun", carrier="carrier", ring="ring", ratio=2.0),
     ... )
     >>> round(float(fx.simulate(gear, ts=jnp.array([0.0, 1.0]))["carrier"].w[-1]), 9)

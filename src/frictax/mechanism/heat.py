@@ -8,10 +8,14 @@ from frictax.mechanism.moment import Moment
 
 
 def heat_flows(now: Moment) -> tuple[list[Array], Array, Array]:
-    """The heat [W] that flows into each node, that which friction and dampers make of it, and that which leaves to the surroundings."""
+    """The heat [W] that flows into each node, that which friction and dampers make of it, and that
+    which leaves to the surroundings.
+    """
     lay, zero = now.layout, jnp.zeros_like(now.t)
     made = [
-        sum((loss(now, c) for c in node.contacts), zero) + sum((damper_loss(now, k) for k in node.compliants), zero) for node in lay.nodes
+        sum((loss(now, c) for c in node.contacts), zero)
+        + sum((damper_loss(now, k) for k in node.compliants), zero)
+        for node in lay.nodes
     ]
     into, left = list(made), zero
     for part, a, b in lay.conductors:
@@ -25,6 +29,10 @@ def heat_flows(now: Moment) -> tuple[list[Array], Array, Array]:
 
 
 def conducted(now: Moment, part: int, a: int, b: int | None) -> Array:
-    """The heat [W] that conductor number `part` carries from node `a` to node `b`, or to the surroundings."""
+    """The heat [W] that conductor number `part` carries from node `a` to node `b`, or to the
+    surroundings.
+    """
     conductor = now.mechanism.parts[part]
-    return conductor.G * (now.temperature[a] - (conductor.T_ambient if b is None else now.temperature[b]))
+    return conductor.G * (
+        now.temperature[a] - (conductor.T_ambient if b is None else now.temperature[b])
+    )

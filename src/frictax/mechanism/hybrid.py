@@ -1,4 +1,6 @@
-"""A mechanism as a hybrid system: smooth motion, margins of its modes, and what happens at an event."""
+"""A mechanism as a hybrid system: smooth motion, margins of its modes, and what happens at an
+event.
+"""
 
 from typing import Any
 
@@ -27,13 +29,14 @@ STUCK, FREE = int(Mode.STUCK), int(Mode.FREE)
 class MechanicalSystem(AbstractHybridSystem):
     """The equations of a `Mechanism`.
 
-    State: the coordinates, their rates, the temperatures of thermal nodes and, with ``energy=True``, the heat that friction and dampers
-    give these and that which leaves to the surroundings (where there are nodes), the work of the drives, the losses by friction and by
-    dampers, and the losses at stops [J]. The coordinates are the positions of all bodies that follow no gear and no motion.
-    Mode: a mode for each contact, then for each stop -1, 0, 1 (at the lower one, at none, at the upper one), then the piece of
-    each law that has corners, then, for friction that depends on a torque, on which of two lines it is, then, where the motion presses a
-    contact on from either side, which it is, then the piece of each gap, and
-    that of each signal.
+    State: the coordinates, their rates, the temperatures of thermal nodes and, with
+    ``energy=True``, the heat that friction and dampers give these and that which leaves to the
+    surroundings (where there are nodes), the work of the drives, the losses by friction and by
+    dampers, and the losses at stops [J]. The coordinates are the positions of all bodies that
+    follow no gear and no motion. Mode: a mode for each contact, then for each stop -1, 0, 1 (at the
+    lower one, at none, at the upper one), then the piece of each law that has corners, then, for
+    friction that depends on a torque, on which of two lines it is, then, where the motion presses a
+    contact on from either side, which it is, then the piece of each gap, and that of each signal.
     """
 
     mechanism: Mechanism
@@ -45,19 +48,27 @@ class MechanicalSystem(AbstractHybridSystem):
         self.energy = energy
         self.layout = layout(mechanism)
 
-    # -- the contract with the engine ------------------------------------------------------------------------------
+    # -- the contract with the engine
+    # ------------------------------------------------------------------------------
 
-    def flow(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " n"]:
+    def flow(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> Float[Array, " n"]:
         del args
         now = self.moment(t, y, mode)
         rates = [*now.u, *now.coordinate_acceleration]
         if self.layout.nodes:
             into, made, left = heat_flows(now)
-            rates += [power / now.mechanism.parts[node.part].C for power, node in zip(into, self.layout.nodes, strict=True)]
+            rates += [
+                power / now.mechanism.parts[node.part].C
+                for power, node in zip(into, self.layout.nodes, strict=True)
+            ]
             rates += [made, left] if self.energy else []
         return jnp.stack(rates + powers(now) if self.energy else rates)
 
-    def guard(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " g"]:
+    def guard(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> Float[Array, " g"]:
         del args
         now = self.moment(t, y, mode)
         found = []
@@ -65,11 +76,16 @@ class MechanicalSystem(AbstractHybridSystem):
             named = margins(now, c)
             found += [named[name] for name in margin_names(contact, now.part(c))]
         for k in self.layout.gaps:
-            found += self._gap(k).margins(*dynamics.stretch(now, k), now.gap_piece(k), dynamics.rounding(now, k))
+            found += self._gap(k).margins(
+                *dynamics.stretch(now, k), now.gap_piece(k), dynamics.rounding(now, k)
+            )
         found = found or [jnp.ones((), y.dtype)]
-        # A load that is not finite shows in the reserve of what is stuck or in the rate of what moves;
-        # what presses on a contact that holds, and what is given to a body, may show nowhere.
-        hidden = [n for n in now.normal if n is not None] + (now.drive if self.layout.motions else [])
+        # A load that is not finite shows in the reserve of what is stuck or in the rate of what
+        # moves; what presses on a contact that holds, and what is given to a body, may show
+        # nowhere.
+        hidden = [n for n in now.normal if n is not None] + (
+            now.drive if self.layout.motions else []
+        )
         if hidden:
             found[0] = found[0] + 0.0 * hold(sum(hidden))
         return jnp.stack(found)
@@ -83,12 +99,16 @@ class MechanicalSystem(AbstractHybridSystem):
         return least
 
     def _ends(self, mode: Array) -> list[Array]:
-        """The time at which each signal's piece ends; inf for a mere extremum that matters to no contact."""
+        """The time at which each signal's piece ends; inf for a mere extremum that matters to no
+        contact.
+        """
         lay, ends = self.layout, [jnp.asarray(jnp.inf)]
         for j, place in enumerate(lay.signals):
             signal, k = signal_of(self.mechanism, place), mode[self.layout.first_signal + j]
             presses = any(c.signal == j for c in lay.contacts)
-            stuck = jnp.any(mode[: len(lay.contacts)] == STUCK) if lay.contacts else jnp.array(False)
+            stuck = (
+                jnp.any(mode[: len(lay.contacts)] == STUCK) if lay.contacts else jnp.array(False)
+            )
             ends.append(jnp.where(signal.turns(k) & ~(stuck | presses), jnp.inf, signal.end(k)))
         return ends
 
@@ -98,11 +118,13 @@ class MechanicalSystem(AbstractHybridSystem):
         for j, place in enumerate(self.layout.signals):
             signal, k = signal_of(self.mechanism, place), mode[self.layout.first_signal + j]
             after = signal.passed(t, k)
-            if any(j == motion for _, _, motion in self.layout.motions):  # where its velocity may jump, that is for `jump`
+            # where its velocity may jump, that is for `jump`
+            if any(j == motion for _, _, motion in self.layout.motions):
                 after = jnp.where(signal.turns(k), after, k)
             new[self.layout.first_signal + j] = after
             for c, contact in enumerate(self.layout.contacts):
-                if contact.signal == j:  # what presses a contact on may set it free: that is for `jump`
+                # what presses a contact on may set it free: that is for `jump`
+                if contact.signal == j:
                     goes_on = is_off(self.mechanism, self.layout, t, c, after) == (mode[c] == FREE)
                     if self.mechanism.parts[contact.part].blocks_backward:
                         goes_on = goes_on | (mode[c] == STUCK)
@@ -112,14 +134,24 @@ class MechanicalSystem(AbstractHybridSystem):
     def is_smooth(self, args: Any) -> bool:
         del args
         lay, parts = self.layout, self.mechanism.parts
-        laws = [parts[contact.part].law(direction) for contact in lay.contacts for direction in (1, -1)]
+        laws = [
+            parts[contact.part].law(direction) for contact in lay.contacts for direction in (1, -1)
+        ]
         return all(law.is_smooth for law in laws) and all(self._gap(k).is_smooth for k in lay.gaps)
 
     def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: Any) -> Any:
         del args
         lay = self.layout
-        summed = {j for c in range(len(lay.contacts)) if self._is_loaded_by_several(c) for j in self._loads(c)}
-        bounds = [longest_step(signal_of(self.mechanism, place), span, j in summed) for j, place in enumerate(lay.signals)]
+        summed = {
+            j
+            for c in range(len(lay.contacts))
+            if self._is_loaded_by_several(c)
+            for j in self._loads(c)
+        }
+        bounds = [
+            longest_step(signal_of(self.mechanism, place), span, j in summed)
+            for j, place in enumerate(lay.signals)
+        ]
         bounds = [b for b in bounds if b is not None]
         if not bounds or not lay.contacts:
             return None
@@ -128,24 +160,42 @@ class MechanicalSystem(AbstractHybridSystem):
         return jnp.where(stuck, jnp.min(jnp.stack(bounds)), jnp.inf)
 
     def jump(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], fired: Int[Array, ""], args: Any
+        self,
+        t: Float[Array, ""],
+        y: Float[Array, " n"],
+        mode: Int[Array, " m"],
+        fired: Int[Array, ""],
+        args: Any,
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
         del args
         # What is chosen has no derivative; the state has.
         still, t_, y_ = hold((self, t, y))
-        new, events = still._switched(t_, mode, fired), fallen(self.layout, self.mechanism.parts, fired)
+        new, events = (
+            still._switched(t_, mode, fired),
+            fallen(self.layout, self.mechanism.parts, fired),
+        )
         for contact, event in zip(self.layout.contacts, events, strict=True):
             if contact.face is not None:
-                new[contact.face] = jnp.where(event["normal"], -mode[contact.face], mode[contact.face])
+                new[contact.face] = jnp.where(
+                    event["normal"], -mode[contact.face], mode[contact.face]
+                )
         before = still.moment(t_, y_, mode)
-        fell = [fired == sum(len(event) for event in events) + i for i in range(2 * len(self.layout.gaps))]
+        fell = [
+            fired == sum(len(event) for event in events) + i
+            for i in range(2 * len(self.layout.gaps))
+        ]
         for i, k in enumerate(self.layout.gaps):
             at = *dynamics.stretch(before, k), before.gap_piece(k)
-            new[self.layout.first_gap + i] = still._gap(k).following(*at, fell[2 * i], fell[2 * i + 1])
+            new[self.layout.first_gap + i] = still._gap(k).following(
+                *at, fell[2 * i], fell[2 * i + 1]
+            )
         y = self._after_hits(t, y, mode, events, new)
         begun = _whole(new)
-        if self.energy and self.layout.motions:  # a motion with a corner gives its body energy at once
-            y = y.at[-4].add(sum(stored(self.moment(t, y, begun))) - sum(stored(self.moment(t, y, mode))))
+        # a motion with a corner gives its body energy at once
+        if self.energy and self.layout.motions:
+            y = y.at[-4].add(
+                sum(stored(self.moment(t, y, begun))) - sum(stored(self.moment(t, y, mode)))
+            )
         y = self._held_forward(t, y, begun, self.energy)
         rests, ok = settled(before, still.moment(t_, hold(y), begun), events, fired, new)
         return self._at_rest(t, y, begun, rests), _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
@@ -156,10 +206,16 @@ class MechanicalSystem(AbstractHybridSystem):
         at_start = [parts[lay.bodies[b]].at_start() for b in lay.coordinates]
         y = jnp.stack([s for s, _ in at_start] + [v for _, v in at_start]).astype(float)
         if lay.nodes:
-            y = jnp.concatenate([y, jnp.stack([parts[node.part].T for node in lay.nodes]).astype(y.dtype)])
+            y = jnp.concatenate(
+                [y, jnp.stack([parts[node.part].T for node in lay.nodes]).astype(y.dtype)]
+            )
         y = jnp.concatenate([y, jnp.zeros(self.accounts, y.dtype)])
         pieces = [signal_of(self.mechanism, place).piece(t) for place in lay.signals]
-        mode = [jnp.asarray(FREE)] * len(lay.contacts) + [jnp.asarray(0)] * (lay.first_signal - len(lay.contacts)) + pieces
+        mode = (
+            [jnp.asarray(FREE)] * len(lay.contacts)
+            + [jnp.asarray(0)] * (lay.first_signal - len(lay.contacts))
+            + pieces
+        )
         for contact in lay.contacts:
             for place in (contact.side, contact.face):
                 if place is not None:
@@ -169,7 +225,9 @@ class MechanicalSystem(AbstractHybridSystem):
         for c, contact in enumerate(lay.contacts):
             if contact.wall is not None:
                 (low, high), s, v = now.part(c).stops(), now.position_of(c), now.v_rel[c]
-                mode[contact.wall] = jnp.where((s <= low) & (v == 0), -1, jnp.where((s >= high) & (v == 0), 1, 0))
+                mode[contact.wall] = jnp.where(
+                    (s <= low) & (v == 0), -1, jnp.where((s >= high) & (v == 0), 1, 0)
+                )
             if contact.face is not None:
                 mode[contact.face] = jnp.where(now.normal[c] < 0, -1, 1)
         for i, k in enumerate(lay.gaps):
@@ -177,8 +235,11 @@ class MechanicalSystem(AbstractHybridSystem):
         begun = _whole(mode)
         y = self._held_forward(t, y, begun, False)
         now = still.moment(t_, hold(y), begun)
-        rests, _ = settled(now, now, fallen(lay, parts, jnp.asarray(DEADLINE)), jnp.asarray(DEADLINE), mode)
-        # What is at rest has the value already; this makes it one that no start velocity moves: a small one would come to rest at once.
+        rests, _ = settled(
+            now, now, fallen(lay, parts, jnp.asarray(DEADLINE)), jnp.asarray(DEADLINE), mode
+        )
+        # What is at rest has the value already; this makes it one that no start velocity moves: a
+        # small one would come to rest at once.
         return self._at_rest(t, y, begun, rests), _whole(mode)
 
     def states(self) -> tuple[str, ...]:
@@ -189,7 +250,8 @@ class MechanicalSystem(AbstractHybridSystem):
         """How many accounts of energy stand at the end of the state vector."""
         return (6 if self.layout.nodes else 4) if self.energy else 0
 
-    # -- what happens at an event, in its order --------------------------------------------------------------------
+    # -- what happens at an event, in its order
+    # --------------------------------------------------------------------
 
     def _switched(self, t: Array, mode: Array, fired: Array) -> list[Array]:
         """The mode with the signals' pieces of time `t`."""
@@ -199,11 +261,17 @@ class MechanicalSystem(AbstractHybridSystem):
         for j, place in enumerate(self.layout.signals):
             signal, k = signal_of(self.mechanism, place), mode[self.layout.first_signal + j]
             passed = jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)
-            new[self.layout.first_signal + j] = jnp.where((fired == DEADLINE) & (switches == j), jnp.maximum(k + 1, passed), passed)
+            new[self.layout.first_signal + j] = jnp.where(
+                (fired == DEADLINE) & (switches == j), jnp.maximum(k + 1, passed), passed
+            )
         return new
 
-    def _after_hits(self, t: Array, y: Array, mode: Array, events: list[dict[str, Array]], new: list[Array]) -> Array:
-        """The state after a body hit a stop: there, and with no velocity into it; `new` takes the stop's mode."""
+    def _after_hits(
+        self, t: Array, y: Array, mode: Array, events: list[dict[str, Array]], new: list[Array]
+    ) -> Array:
+        """The state after a body hit a stop: there, and with no velocity into it; `new` takes the
+        stop's mode.
+        """
         hits = {c: event["low"] | event["high"] for c, event in enumerate(events) if "low" in event}
         if not hits:
             return y
@@ -225,8 +293,9 @@ class MechanicalSystem(AbstractHybridSystem):
         return at_rest(self.moment(t, y, mode), y, rests) if rests else y
 
     def _held_forward(self, t: Array, y: Array, mode: Array, counted: bool) -> Array:
-        """The state after freewheels that turn backward, as a start or a given motion may have it, came to rest at once; `counted`: with
-        the loss in the accounts."""
+        """The state after freewheels that turn backward, as a start or a given motion may have it,
+        came to rest at once; `counted`: with the loss in the accounts.
+        """
         parts = [self.mechanism.parts[contact.part] for contact in self.layout.contacts]
         freewheels = [c for c, part in enumerate(parts) if part.blocks_backward]
         if not freewheels:
@@ -242,28 +311,43 @@ class MechanicalSystem(AbstractHybridSystem):
                 change = {i: b - a for i, (a, b) in enumerate(zip(now.u, u, strict=True))}
                 lost = 0.5 * sum(x * product(now.mass_matrix[i], change) for i, x in change.items())
                 # What a given motion does in no time is the rest of the balance.
-                y = y.at[-1].add(lost).at[-4].add(sum(stored(after)) - sum(stored(now)) + lost if self.layout.motions else 0.0)
+                y = (
+                    y.at[-1]
+                    .add(lost)
+                    .at[-4]
+                    .add(
+                        sum(stored(after)) - sum(stored(now)) + lost if self.layout.motions else 0.0
+                    )
+                )
             now = after
         return y
 
-    # -- one contact -----------------------------------------------------------------------------------------------
+    # -- one contact
+    # ----------------------------------------------------------------------------------------------
 
     def _gap(self, k: int) -> Any:
         """The gap that compliant number k is."""
         return self.mechanism.parts[self.layout.compliants[k][0]]
 
     def _is_loaded_by_several(self, c: int) -> bool:
-        """Whether the reserves of contact `c` may turn, while it is stuck, elsewhere than at the extrema of one drive.
+        """Whether the reserves of contact `c` may turn, while it is stuck, elsewhere than at the
+        extrema of one drive.
 
-        So they may under the sum of two drives, a user's function, a given motion, or the pull of another body.
+        So they may under the sum of two drives, a user's function, a given motion, or the pull of
+        another body.
         """
         contact = self.layout.contacts[c]
-        by_state = any(c in node.contacts for node in self.layout.nodes) or (contact.is_pressed and contact.signal is None)
+        by_state = any(c in node.contacts for node in self.layout.nodes) or (
+            contact.is_pressed and contact.signal is None
+        )
         if not contact.alone or self.layout.motions or by_state:
             return True
         body = contact.flange.body
         loads = [signal_of(self.mechanism, self.layout.signals[j]) for j in self._loads(c)]
-        joined = any(body in (a.body, b.body) and None not in (a.body, b.body) for _, a, b in self.layout.compliants)
+        joined = any(
+            body in (a.body, b.body) and None not in (a.body, b.body)
+            for _, a, b in self.layout.compliants
+        )
         varying = [signal for signal in loads if not isinstance(signal, Constant)]
         return joined or len(varying) > 1 or any(isinstance(signal, Function) for signal in varying)
 
@@ -273,7 +357,11 @@ class MechanicalSystem(AbstractHybridSystem):
         if not contact.alone or self.layout.motions:
             return list(range(len(self.layout.signals)))
         pressing = [] if contact.signal is None else [contact.signal]
-        return [j for _, flange, j in self.layout.forces if flange.body == contact.flange.body and j is not None] + pressing
+        return [
+            j
+            for _, flange, j in self.layout.forces
+            if flange.body == contact.flange.body and j is not None
+        ] + pressing
 
     def moment(self, t: Array, y: Array, mode: Array) -> Moment:
         """All that is known of the mechanism at time `t`, in state `y` and `mode`."""
@@ -281,7 +369,9 @@ class MechanicalSystem(AbstractHybridSystem):
 
 
 def state_names(mechanism: Mechanism) -> tuple[str, ...]:
-    """The names of the entries of the state vector: positions of the bodies that follow no other, their velocities, temperatures."""
+    """The names of the entries of the state vector: positions of the bodies that follow no other,
+    their velocities, temperatures.
+    """
     lay, names, parts = layout(mechanism), mechanism.names, mechanism.parts
     bodies = [(names[i], parts[i].rotational) for i in (lay.bodies[b] for b in lay.coordinates)]
     positions = [f"{name}.{'phi' if turns else 's'}" for name, turns in bodies]
@@ -290,4 +380,8 @@ def state_names(mechanism: Mechanism) -> tuple[str, ...]:
 
 
 def _whole(numbers: list[Any]) -> Array:
-    return jnp.stack([jnp.asarray(k, jnp.int32) for k in numbers]) if numbers else jnp.zeros(0, jnp.int32)
+    return (
+        jnp.stack([jnp.asarray(k, jnp.int32) for k in numbers])
+        if numbers
+        else jnp.zeros(0, jnp.int32)
+    )

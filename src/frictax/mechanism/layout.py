@@ -29,7 +29,17 @@ from frictax.mechanism.gaps import AbstractGap
 from frictax.mechanism.gears import AbstractGear
 from frictax.mechanism.thermal import HeatCapacitor, ThermalConductor
 
-PARTS = (*BODIES, Fixed, AbstractCompliant, AbstractSource, AbstractMotion, AbstractGear, AbstractContact, HeatCapacitor, ThermalConductor)
+PARTS = (
+    *BODIES,
+    Fixed,
+    AbstractCompliant,
+    AbstractSource,
+    AbstractMotion,
+    AbstractGear,
+    AbstractContact,
+    HeatCapacitor,
+    ThermalConductor,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,8 +53,12 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The parts by number. `coordinates`: the bodies whose positions are the coordinates, the others follow by `gears` or `motions`;
-    `conductors`: part, node and node or None; `gaps`: the compliants that do not always touch."""
+    """The parts by number.
+
+    `coordinates`: the bodies whose positions are the coordinates, the others follow by `gears` or
+    `motions`; `conductors`: part, node and node or None; `gaps`: the compliants that do not always
+    touch.
+    """
 
     bodies: tuple[int, ...]
     coordinates: tuple[int, ...]
@@ -66,7 +80,9 @@ class Layout:
     @property
     def first_gap(self) -> int:
         """Where in the mode vector the pieces of the gaps begin."""
-        return len(self.contacts) + sum(place is not None for c in self.contacts for place in (c.wall, c.piece, c.side, c.face))
+        return len(self.contacts) + sum(
+            place is not None for c in self.contacts for place in (c.wall, c.piece, c.side, c.face)
+        )
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
@@ -79,7 +95,9 @@ Form = dict[int, Any]
 
 
 def forms(lay: Layout, factors: Callable[[int], tuple[Any, ...]]) -> list[Form]:
-    """The position of each body as a linear form in the coordinates, but for what motions add; `factors` of a gear's relation."""
+    """The position of each body as a linear form in the coordinates, but for what motions add;
+    `factors` of a gear's relation.
+    """
     found: dict[int, Form] = {b: {i: 1.0} for i, b in enumerate(lay.coordinates)}
     found |= {body: {} for _, body, _ in lay.motions}
     for gear in lay.gears:
@@ -116,7 +134,8 @@ def row_of(contact: Contact, bodies: list[Form]) -> Form:
 def layout(mechanism: Any) -> Layout:
     """The `Layout` of a mechanism; raises `ValueError` where the names do not fit together."""
     leaves, structure = jax.tree.flatten(mechanism)
-    if not all(eqx.is_array_like(leaf) for leaf in leaves):  # a part of the user's own may hold names in them
+    # a part of the user's own may hold names in them
+    if not all(eqx.is_array_like(leaf) for leaf in leaves):
         return _layout(mechanism)
     remembered = _remembered((structure, *map(np.shape, leaves)))
     if not remembered:
@@ -126,7 +145,9 @@ def layout(mechanism: Any) -> Layout:
 
 @functools.lru_cache(maxsize=256)
 def _remembered(structure: Any) -> list[Layout]:
-    """A place for the layout of all mechanisms of one structure, which their values have no part in."""
+    """A place for the layout of all mechanisms of one structure, which their values have no part
+    in.
+    """
     del structure
     return []
 
@@ -141,8 +162,9 @@ def _layout(mechanism: Any) -> Layout:
     def signal(part: int, field: str) -> int:
         if isinstance(getattr(parts[part], field), MotionDependent):
             raise ValueError(
-                f"`Mechanism`: `{field}` of {mechanism.names[part]!r} must be a signal over time, got a `MotionDependent`, which presses "
-                "brakes and clutches on. Write a spring, a damper or an axis of your own for a force that depends on the motion."
+                f"`Mechanism`: `{field}` of {mechanism.names[part]!r} must be a signal over time,"
+                " got a `MotionDependent`, which presses brakes and clutches on. Write a spring, a"
+                " damper or an axis of your own for a force that depends on the motion."
             )
         signals.append((part, field))
         return len(signals) - 1
@@ -153,13 +175,19 @@ def _layout(mechanism: Any) -> Layout:
             a, b = flange_of(mechanism, i, part.a, 1), flange_of(mechanism, i, part.b, -1)
             if a.body is not None and a.body == b.body:
                 raise ValueError(
-                    f"`Mechanism`: {mechanism.names[i]!r} must join two bodies, got {part.a!r} and {part.b!r}. "
-                    "Hold one end with `wall=Fixed()`."
+                    f"`Mechanism`: {mechanism.names[i]!r} must join two bodies, got {part.a!r} and"
+                    f" {part.b!r}. Hold one end with `wall=Fixed()`."
                 )
             compliants.append((i, a, b))
         elif isinstance(part, AbstractSource):
             field = part.signal_name()
-            forces.append((i, flange_of(mechanism, i, part.body, 1), None if field is None else signal(i, field)))
+            forces.append(
+                (
+                    i,
+                    flange_of(mechanism, i, part.body, 1),
+                    None if field is None else signal(i, field),
+                )
+            )
         elif isinstance(part, AbstractMotion):
             motions.append((i, moving_body(mechanism, i, part.body), signal(i, part.signal_name())))
         elif isinstance(part, AbstractGear):
@@ -172,20 +200,42 @@ def _layout(mechanism: Any) -> Layout:
             contacts.append(contact_of(mechanism, i, part, signal))
     followers = _followers(mechanism, gears, motions)
     for gear in (g for g in gears if getattr(parts[g.part], "depends_on_torque", False)):
-        others = [mechanism.names[g.part] for g in gears if g is not gear and gear.bodies[0] in g.bodies]
+        others = [
+            mechanism.names[g.part] for g in gears if g is not gear and gear.bodies[0] in g.bodies
+        ]
         if others:
             name = mechanism.names[gear.part]
             raise ValueError(
-                f"`Mechanism`: body {parts[gear.part].a!r} must hand its torque on to {name!r} alone, got {others[0]!r} as well."
+                f"`Mechanism`: body {parts[gear.part].a!r} must hand its torque on to {name!r}"
+                f" alone, got {others[0]!r} as well."
             )
     coordinates = tuple(b for b in range(len(bodies)) if b not in followers)
-    lay = Layout(bodies, coordinates, tuple(gears), tuple(motions), tuple(contacts), tuple(compliants), tuple(forces), tuple(signals))
+    lay = Layout(
+        bodies,
+        coordinates,
+        tuple(gears),
+        tuple(motions),
+        tuple(contacts),
+        tuple(compliants),
+        tuple(forces),
+        tuple(signals),
+    )
     nodes, conductors = _thermal(mechanism, lay)
-    gaps = tuple(k for k, (part, _, _) in enumerate(compliants) if isinstance(parts[part], AbstractGap))
-    return dataclasses.replace(lay, contacts=_placed(parts, _grouped(mechanism, lay)), nodes=nodes, conductors=conductors, gaps=gaps)
+    gaps = tuple(
+        k for k, (part, _, _) in enumerate(compliants) if isinstance(parts[part], AbstractGap)
+    )
+    return dataclasses.replace(
+        lay,
+        contacts=_placed(parts, _grouped(mechanism, lay)),
+        nodes=nodes,
+        conductors=conductors,
+        gaps=gaps,
+    )
 
 
-def _thermal(mechanism: Any, lay: Layout) -> tuple[tuple[Node, ...], tuple[tuple[int, int, int | None], ...]]:
+def _thermal(
+    mechanism: Any, lay: Layout
+) -> tuple[tuple[Node, ...], tuple[tuple[int, int, int | None], ...]]:
     """The thermal nodes with what heats them, and what conducts between them."""
     names, parts = mechanism.names, mechanism.parts
     contacts = {names[contact.part]: c for c, contact in enumerate(lay.contacts)}
@@ -197,11 +247,14 @@ def _thermal(mechanism: Any, lay: Layout) -> tuple[tuple[Node, ...], tuple[tuple
         for source in part.sources:
             if source not in contacts and source not in compliants:
                 raise ValueError(
-                    f"`Mechanism`: {names[i]!r} must be heated by friction elements or dampers, got {source!r}. "
-                    f"Here are: {', '.join([*contacts, *compliants]) or 'none'}."
+                    f"`Mechanism`: {names[i]!r} must be heated by friction elements or dampers, got"
+                    f" {source!r}. Here are: {', '.join([*contacts, *compliants]) or 'none'}."
                 )
             if source in heats:
-                raise ValueError(f"`Mechanism`: {source!r} must heat one node, got {heats[source]!r} and {names[i]!r}. Drop one of them.")
+                raise ValueError(
+                    f"`Mechanism`: {source!r} must heat one node, got {heats[source]!r} and"
+                    f" {names[i]!r}. Drop one of them."
+                )
             heats[source] = names[i]
         mine = [[known[s] for s in part.sources if s in known] for known in (contacts, compliants)]
         nodes.append(Node(i, tuple(mine[0]), tuple(mine[1])))
@@ -212,20 +265,30 @@ def _thermal(mechanism: Any, lay: Layout) -> tuple[tuple[Node, ...], tuple[tuple
             for end in (part.a, part.b):
                 if end is not None and end not in numbers:
                     known = ", ".join(numbers) or "none"
-                    raise ValueError(f"`Mechanism`: {names[i]!r} must conduct between heat capacitors, got {end!r}. Here are: {known}.")
+                    raise ValueError(
+                        f"`Mechanism`: {names[i]!r} must conduct between heat capacitors, got"
+                        f" {end!r}. Here are: {known}."
+                    )
             conductors.append((i, numbers[part.a], None if part.b is None else numbers[part.b]))
     return tuple(nodes), tuple(conductors)
 
 
-def _followers(mechanism: Any, gears: list[Gear], motions: list[tuple[int, int, int]]) -> dict[int, str]:
-    """The bodies whose position is no coordinate, each with the name of the part that it follows."""
+def _followers(
+    mechanism: Any, gears: list[Gear], motions: list[tuple[int, int, int]]
+) -> dict[int, str]:
+    """The bodies whose position is no coordinate, each with the name of the part that it
+    follows.
+    """
     followers: dict[int, str] = {}
-    for part, body in [(part, body) for part, body, _ in motions] + [(gear.part, gear.bodies[-1]) for gear in gears]:
+    for part, body in [(part, body) for part, body, _ in motions] + [
+        (gear.part, gear.bodies[-1]) for gear in gears
+    ]:
         name = mechanism.names[body_parts(mechanism)[body]]
         if body in followers:
             raise ValueError(
-                f"`Mechanism`: the motion of {name!r} must be given once, got it from {followers[body]!r} and {mechanism.names[part]!r}. "
-                "Drop one of them, or name the gear's other bodies last."
+                f"`Mechanism`: the motion of {name!r} must be given once, got it from"
+                f" {followers[body]!r} and {mechanism.names[part]!r}. Drop one of them, or name the"
+                " gear's other bodies last."
             )
         followers[body] = mechanism.names[part]
     known = set(range(len(body_parts(mechanism)))) - {gear.bodies[-1] for gear in gears}
@@ -234,15 +297,18 @@ def _followers(mechanism: Any, gears: list[Gear], motions: list[tuple[int, int, 
         if unknown:
             late = mechanism.names[body_parts(mechanism)[unknown[0]]]
             raise ValueError(
-                f"`Mechanism`: the gear {mechanism.names[gear.part]!r} must follow bodies that are known before it, got {late!r}, "
-                "which follows a gear written later. Write that gear first."
+                f"`Mechanism`: the gear {mechanism.names[gear.part]!r} must follow bodies that are"
+                f" known before it, got {late!r}, which follows a gear written later. Write that"
+                " gear first."
             )
         known.add(gear.bodies[-1])
     return followers
 
 
 def _placed(parts: Any, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
-    """The contacts with their places in the mode vector: after the mode of each all stops, then all pieces of laws, sides, and faces."""
+    """The contacts with their places in the mode vector: after the mode of each all stops, then all
+    pieces of laws, sides, and faces.
+    """
     place = len(contacts)
     for field, has in (
         ("wall", lambda part: part.stops() is not None),
@@ -263,13 +329,15 @@ def _grouped(mechanism: Any, lay: Layout) -> tuple[Contact, ...]:
     """The contacts of `lay` with their groups."""
     # Any numbers will do for the ratios: they only must not cancel by accident.
     draw = np.random.default_rng(0)
-    at = forms(lay, lambda part: tuple(draw.uniform(0.5, 2.0) for _ in mechanism.parts[part].joined()))
+    at = forms(
+        lay, lambda part: tuple(draw.uniform(0.5, 2.0) for _ in mechanism.parts[part].joined())
+    )
     rows = [row_of(c, at) for c in lay.contacts]
     for c, row in zip(lay.contacts, rows, strict=True):
         if not row:
             raise ValueError(
-                f"`Mechanism`: the friction {mechanism.names[c.part]!r} must act on a motion that is not given, "
-                f"got {_ends(mechanism, c)}. Name a body that moves freely."
+                f"`Mechanism`: the friction {mechanism.names[c.part]!r} must act on a motion that"
+                f" is not given, got {_ends(mechanism, c)}. Name a body that moves freely."
             )
     tied = [set(form) for form in at if form] + [set(row) for row in rows]
     sets = {i: {i} for i in range(len(lay.coordinates))}
@@ -282,15 +350,29 @@ def _grouped(mechanism: Any, lay: Layout) -> tuple[Contact, ...]:
         group = tuple(d for d, other in enumerate(rows) if next(iter(other)) in component)
         matrix = np.array([[rows[d].get(i, 0.0) for i in component] for d in group], dtype=float)
         alone = (
-            not mechanism.parts[c.part].depends_on_torque and len(group) == 1 and len(component) == 1 and _is(next(iter(row.values())), 1.0)
+            not mechanism.parts[c.part].depends_on_torque
+            and len(group) == 1
+            and len(component) == 1
+            and _is(next(iter(row.values())), 1.0)
         )
-        contacts.append(dataclasses.replace(c, group=group, alone=alone, redundant=bool(np.linalg.matrix_rank(matrix) < len(group))))
+        contacts.append(
+            dataclasses.replace(
+                c,
+                group=group,
+                alone=alone,
+                redundant=bool(np.linalg.matrix_rank(matrix) < len(group)),
+            )
+        )
     return tuple(contacts)
 
 
 def _ends(mechanism: Any, contact: Contact) -> str:
     part = mechanism.parts[contact.part]
-    names = [getattr(part, f) for f in ("body", "support", "a", "b") if getattr(part, f, None) is not None]
+    names = [
+        getattr(part, f)
+        for f in ("body", "support", "a", "b")
+        if getattr(part, f, None) is not None
+    ]
     return " and ".join(repr(n) for n in names)
 
 

@@ -22,19 +22,22 @@ from frictax.parameters.held import hold
 
 
 class AbstractLinkage(AbstractHybridSystem):
-    """Several degrees of freedom with dry friction, such as an arm: its user writes the mass matrix and the force.
+    """Several degrees of freedom with dry friction, such as an arm: its user writes the mass matrix
+    and the force.
 
         M(q) du/dt = force(t, q, u, args) - J(q)' friction,    dq/dt = u
 
-    Friction contact c moves with the velocity (J u)[c]; by default J is the unit matrix: friction c is that of joint c. The contacts act
-    on each other through M: whether one holds depends on what the others bear, and that is found out at every event.
+    Friction contact c moves with the velocity (J u)[c]; by default J is the unit matrix: friction c
+    is that of joint c. The contacts act on each other through M: whether one holds depends on what
+    the others bear, and that is found out at every event.
 
-    The state is y = (q, u, further states whose rates `others` gives). The mode has an entry for each contact, a `Mode`, then the piece
-    of each law that has corners.
+    The state is y = (q, u, further states whose rates `others` gives). The mode has an entry for
+    each contact, a `Mode`, then the piece of each law that has corners.
 
-    **To be written:** a field `frictions`, a tuple of `SupportFriction` (the names of their bodies are not used); `mass_matrix`, `force`
-    and `states`; `start` for a fit, in one line by `begin`. `jacobian` where contacts are not the joints; `others` and
-    `degrees_of_freedom` where there are further states.
+    **To be written:** a field `frictions`, a tuple of `SupportFriction` (the names of their bodies
+    are not used); `mass_matrix`, `force` and `states`; `start` for a fit, in one line by `begin`.
+    `jacobian` where contacts are not the joints; `others` and `degrees_of_freedom` where there are
+    further states.
 
     **Raises:** `ValueError` where `frictions` holds something else.
 
@@ -43,12 +46,16 @@ class AbstractLinkage(AbstractHybridSystem):
     >>> import frictax as fx, jax.numpy as jnp
     >>> class Sledges(fx.AbstractLinkage):
     ...     frictions: tuple[fx.SupportFriction, ...]
+    ...
     ...     def mass_matrix(self, q):
     ...         return jnp.array([[2.0]])
+    ...
     ...     def force(self, t, q, u, args):
     ...         return jnp.array([6.0])
+    ...
     ...     def jacobian(self, q):
     ...         return jnp.array([[1.0], [1.0]])
+    ...
     ...     def states(self):
     ...         return ("s", "v")
     >>> rubber = fx.SupportFriction("sledge", f_pos=fx.Coulomb(F_Coulomb=1.0))
@@ -62,10 +69,15 @@ class AbstractLinkage(AbstractHybridSystem):
 
     def __check_init__(self) -> None:
         frictions: Any = self.frictions
-        if not isinstance(frictions, tuple) or not frictions or not all(isinstance(f, SupportFriction) for f in frictions):
+        if (
+            not isinstance(frictions, tuple)
+            or not frictions
+            or not all(isinstance(f, SupportFriction) for f in frictions)
+        ):
             raise ValueError(
-                f"`{type(self).__name__}.frictions` must be a tuple of `SupportFriction`, one for each contact, got {frictions!r}. "
-                'Write (fx.SupportFriction("shoulder", f_pos=fx.Coulomb(F_Coulomb=5.0)), ...), say.'
+                f"`{type(self).__name__}.frictions` must be a tuple of `SupportFriction`, one for"
+                f' each contact, got {frictions!r}. Write (fx.SupportFriction("shoulder",'
+                " f_pos=fx.Coulomb(F_Coulomb=5.0)), ...), say."
             )
 
     @abc.abstractmethod
@@ -73,8 +85,11 @@ class AbstractLinkage(AbstractHybridSystem):
         """M(q), symmetric and positive definite [kg, kg.m, kg.m2]."""
 
     @abc.abstractmethod
-    def force(self, t: Float[Array, ""], q: Float[Array, " n"], u: Float[Array, " n"], args: Any) -> Float[Array, " n"]:
-        """All forces [N] or torques [N.m] along the coordinates but friction, smooth: motors, gravity, and -C(q, u)u of the motion itself.
+    def force(
+        self, t: Float[Array, ""], q: Float[Array, " n"], u: Float[Array, " n"], args: Any
+    ) -> Float[Array, " n"]:
+        """All forces [N] or torques [N.m] along the coordinates but friction, smooth: motors,
+        gravity, and -C(q, u)u of the motion itself.
 
         `velocity_terms` computes the last from M.
         """
@@ -84,7 +99,10 @@ class AbstractLinkage(AbstractHybridSystem):
         """The names of the states: first those of q, then those of u, then those of `others`."""
 
     def jacobian(self, q: Float[Array, " n"]) -> Float[Array, "k n"]:
-        """J(q): the velocities of the k contacts are J u. The unit matrix by default, a contact for each coordinate."""
+        """J(q): the velocities of the k contacts are J u.
+
+        The unit matrix by default, a contact for each coordinate.
+        """
         return jnp.eye(q.shape[0], dtype=q.dtype)
 
     @property
@@ -93,18 +111,23 @@ class AbstractLinkage(AbstractHybridSystem):
         return len(self.states()) // 2
 
     def others(self, t: Float[Array, ""], y: Float[Array, " m"], args: Any) -> Float[Array, " k"]:
-        """The rates of the states after q and u, such as the integral of a controller's error; none by default."""
+        """The rates of the states after q and u, such as the integral of a controller's error; none
+        by default.
+        """
         del t, y, args
         return jnp.zeros(0)
 
     def velocity_terms(self, q: Float[Array, " n"], u: Float[Array, " n"]) -> Float[Array, " n"]:
-        """What the motion itself asks for, C(q, u)u = dM/dt u - 1/2 d(u'M u)/dq, of the mass matrix's derivatives."""
+        """What the motion itself asks for, C(q, u)u = dM/dt u - 1/2 d(u'M u)/dq, of the mass
+        matrix's derivatives.
+        """
         _, turning = jax.jvp(self.mass_matrix, (q,), (u,))
         return turning @ u - 0.5 * jax.grad(lambda q: u @ self.mass_matrix(q) @ u)(q)
 
     def begin(self, t: Any, y: Any) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
-        """State and mode of a run from state `y`: contacts that move slide, the others hold what they can. A load that is too great for
-        that breaks them away at once."""
+        """State and mode of a run from state `y`: contacts that move slide, the others hold what
+        they can. A load that is too great for that breaks them away at once.
+        """
         y = jnp.asarray(y, dtype=float)
         n = self.degrees_of_freedom
         speeds = self.jacobian(y[:n]) @ y[n : 2 * n]
@@ -116,21 +139,32 @@ class AbstractLinkage(AbstractHybridSystem):
         ]
         return y, _whole(mode)
 
-    def friction_forces(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " k"]:
+    def friction_forces(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> Float[Array, " k"]:
         """What friction opposes to forward motion at each contact [N or N.m]; stuck, what holds."""
         return jnp.stack(self._moment(t, y, mode, args).friction)
 
-    def variables(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> dict[str, Float[Array, ""]]:
+    def variables(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> dict[str, Float[Array, ""]]:
         del t, mode, args
         return dict(zip(self.states(), y, strict=True))
 
-    # -- the contract with the engine ------------------------------------------------------------------------------
+    # -- the contract with the engine
+    # ------------------------------------------------------------------------------
 
-    def flow(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " n"]:
+    def flow(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> Float[Array, " n"]:
         now = self._moment(t, y, mode, args)
-        return jnp.concatenate([jnp.stack([*now.u, *now.coordinate_acceleration]), self.others(t, y, args)])
+        return jnp.concatenate(
+            [jnp.stack([*now.u, *now.coordinate_acceleration]), self.others(t, y, args)]
+        )
 
-    def guard(self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any) -> Float[Array, " g"]:
+    def guard(
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+    ) -> Float[Array, " g"]:
         now, found = self._moment(t, y, mode, args), []
         for c, contact in enumerate(now.layout.contacts):
             named = margins(now, c)
@@ -138,7 +172,12 @@ class AbstractLinkage(AbstractHybridSystem):
         return jnp.stack(found)
 
     def jump(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], fired: Int[Array, ""], args: Any
+        self,
+        t: Float[Array, ""],
+        y: Float[Array, " n"],
+        mode: Int[Array, " m"],
+        fired: Int[Array, ""],
+        args: Any,
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
         new, (still, *at) = list(mode), hold((self, t, y, mode, args))
         now = still._moment(*at)
@@ -146,7 +185,8 @@ class AbstractLinkage(AbstractHybridSystem):
         y = at_rest(self._moment(t, y, mode, args), y, rests) if rests else y
         return y, _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
 
-    # -- what these are made of ------------------------------------------------------------------------------------
+    # -- what these are made of
+    # ------------------------------------------------------------------------------------
 
     def _moment(self, t: Array, y: Array, mode: Array, args: Any) -> "_LinkageMoment":
         n, k = self.degrees_of_freedom, len(self.frictions)
@@ -157,9 +197,27 @@ class AbstractLinkage(AbstractHybridSystem):
         v_rel = [speeds[c] for c in range(k)]
         direction = [jnp.where(mode[c] == FREE, 0, mode[c]) for c in range(k)]
         pieces = [None if c.piece is None else mode[c.piece] for c in laid.contacts]
-        rows: list[Sparse] = [{c: 1.0} if self._is_by_joint else {i: jacobian[c, i] for i in range(n)} for c in range(k)]
-        modes, matrices = [mode[i] for i in range(mode.shape[0])], (self.mass_matrix(q), self.force(t, q, u, args), turning @ u)
-        return _LinkageMoment(_Parts(self.frictions), laid, t, modes, list(q), list(u), rows, v_rel, direction, pieces, *matrices)
+        rows: list[Sparse] = [
+            {c: 1.0} if self._is_by_joint else {i: jacobian[c, i] for i in range(n)}
+            for c in range(k)
+        ]
+        modes, matrices = (
+            [mode[i] for i in range(mode.shape[0])],
+            (self.mass_matrix(q), self.force(t, q, u, args), turning @ u),
+        )
+        return _LinkageMoment(
+            _Parts(self.frictions),
+            laid,
+            t,
+            modes,
+            list(q),
+            list(u),
+            rows,
+            v_rel,
+            direction,
+            pieces,
+            *matrices,
+        )
 
     @property
     def _is_by_joint(self) -> bool:
@@ -173,8 +231,10 @@ class _Parts:
 
 @dataclasses.dataclass(frozen=True)
 class _LinkageMoment(Moment):
-    """A linkage at one time: `dense_mass` is M [kg or kg.m2], n x n; `force` has n entries [N or N.m]; `turning` is dJ/dt u [m/s2 or
-    rad/s2], one for each contact. The others are those of `Moment`."""
+    """A linkage at one time: `dense_mass` is M [kg or kg.m2], n x n; `force` has n entries [N or
+    N.m]; `turning` is dJ/dt u [m/s2 or rad/s2], one for each contact. The others are those of
+    `Moment`.
+    """
 
     mechanism: Any
     layout: Layout
@@ -232,7 +292,11 @@ def _layout(frictions: tuple[SupportFriction, ...], n: int, redundant: bool) -> 
     for c, friction in enumerate(frictions):
         piece = place if has_breaks(friction) else None
         place += piece is not None
-        contacts.append(Contact(c, Flange(c, c, 0), None, None, tuple(range(k)), False, redundant, None, piece, None))
+        contacts.append(
+            Contact(
+                c, Flange(c, c, 0), None, None, tuple(range(k)), False, redundant, None, piece, None
+            )
+        )
     return Layout((), tuple(range(n)), (), (), tuple(contacts), (), (), ())
 
 

@@ -14,10 +14,11 @@ from frictax.parameters import UnknownName
 class Mechanism(eqx.Module):
     """A machine: parts under the names that its user gives them.
 
-    A body's name attaches a part to it; ``"mass.flange_a"`` and ``"mass.flange_b"`` name its ends. Parts are read back by
-    ``machine["mass"]``, in `eqx.tree_at` as well.
+    A body's name attaches a part to it; ``"mass.flange_a"`` and ``"mass.flange_b"`` name its ends.
+    Parts are read back by ``machine["mass"]``, in `eqx.tree_at` as well.
 
-    **Raises:** `ValueError` for a name that no part has, for something that is not a part, for parts that do not fit together.
+    **Raises:** `ValueError` for a name that no part has, for something that is not a part, for
+    parts that do not fit together.
 
     >>> import frictax as fx
     >>> block = fx.Mechanism(
@@ -35,18 +36,24 @@ class Mechanism(eqx.Module):
 
     def __init__(self, *unnamed: Any, **parts: Any) -> None:
         if unnamed:
-            raise ValueError(f"`Mechanism`: every part needs a name, got {unnamed[0]!r} without one. Write `mass=Mass(m=1.0)`.")
+            raise ValueError(
+                f"`Mechanism`: every part needs a name, got {unnamed[0]!r} without one. Write"
+                " `mass=Mass(m=1.0)`."
+            )
         self.parts = tuple(parts.values())
         self.names = tuple(parts)
 
     def __check_init__(self) -> None:
         for name, part in zip(self.names, self.parts, strict=True):
             if not name.isidentifier():
-                raise ValueError(f"`Mechanism`: a part's name must be a Python name, got {name!r}. Paths join names by dots: 'mass.m'.")
+                raise ValueError(
+                    f"`Mechanism`: a part's name must be a Python name, got {name!r}. Paths join"
+                    " names by dots: 'mass.m'."
+                )
             if not isinstance(part, PARTS):
                 raise ValueError(
-                    f"`Mechanism`: {name!r} must be a part such as `Mass`, `Spring`, `Force` or `SupportFriction`, got {part!r}. "
-                    "Signals and laws go inside a part."
+                    f"`Mechanism`: {name!r} must be a part such as `Mass`, `Spring`, `Force` or"
+                    f" `SupportFriction`, got {part!r}. Signals and laws go inside a part."
                 )
         layout(self)
 
@@ -54,7 +61,9 @@ class Mechanism(eqx.Module):
         if name not in self.names:
             near = difflib.get_close_matches(str(name), self.names, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise UnknownName(f"This mechanism has no part {name!r}.{hint} It has: {', '.join(self.names)}.")
+            raise UnknownName(
+                f"This mechanism has no part {name!r}.{hint} It has: {', '.join(self.names)}."
+            )
         return self.parts[self.names.index(name)]
 
     def named_parts(self) -> Iterator[tuple[str, Any]]:

@@ -17,15 +17,20 @@ _LEAST_SHARE = 1e-4  # of the greatest in its group
 
 
 class Moment:
-    """A mechanism at one time: lists over its coordinates, bodies, signals, sources and contacts, all scalars.
+    """A mechanism at one time: lists over its coordinates, bodies, signals, sources and contacts,
+    all scalars.
 
-    - `mode`: as it is numbered in the layout. `q`, `u`: coordinates and their rates. `s`, `v`: of all bodies; `forms`: these as linear
-      forms in the coordinates; `given`: acceleration of a body that motions give it, None where there is none.
-    - `drive`: values of the signals; `driven`: the part of a source's force whose work a drive does.
+    - `mode`: as it is numbered in the layout. `q`, `u`: coordinates and their rates. `s`, `v`: of
+      all bodies; `forms`: these as linear forms in the coordinates; `given`: acceleration of a body
+      that motions give it, None where there is none.
+    - `drive`: values of the signals; `driven`: the part of a source's force whose work a drive
+      does.
     - `load`: the sum of the forces on a body but for friction [N].
-    - `rows`: the motions of the contacts as linear forms; `v_rel`: their velocities; `direction`: 1, -1, or 0 for one that does not slide;
-      `piece` of the law; `normal`: normal force [N] or None; `scale`: the factor on the law; `side`: which of two lines the friction is on
-      that depends on a torque, 1 or -1, None elsewhere; `elements`: the friction elements, their laws at their temperatures.
+    - `rows`: the motions of the contacts as linear forms; `v_rel`: their velocities; `direction`:
+      1, -1, or 0 for one that does not slide; `piece` of the law; `normal`: normal force [N] or
+      None; `scale`: the factor on the law; `side`: which of two lines the friction is on that
+      depends on a torque, 1 or -1, None elsewhere; `elements`: the friction elements, their laws at
+      their temperatures.
     - `temperature`: of the thermal nodes [K].
     """
 
@@ -52,7 +57,8 @@ class Moment:
     elements: list[Any]
     temperature: list[Array]
 
-    # -- bodies ----------------------------------------------------------------------------------------------------
+    # -- bodies
+    # ----------------------------------------------------------------------------------------------
 
     @cached_property
     def inertias(self) -> list[Array]:
@@ -80,7 +86,9 @@ class Moment:
     def coordinate_force(self) -> list[Array]:
         """The force along each coordinate but for friction."""
         total: Sparse = {}
-        for m, load, form, given in zip(self.inertias, self.load, self.forms, self.given, strict=True):
+        for m, load, form, given in zip(
+            self.inertias, self.load, self.forms, self.given, strict=True
+        ):
             force = load if given is None else load - m * given
             for i, x in form.items():
                 total[i] = total[i] + scaled(x, force) if i in total else scaled(x, force)
@@ -91,7 +99,8 @@ class Moment:
         """The accelerations of the coordinates were there no friction."""
         return self.accelerations_by(dict(enumerate(self.coordinate_force)))
 
-    # -- contacts --------------------------------------------------------------------------------------------------
+    # -- contacts
+    # ----------------------------------------------------------------------------------------------
 
     def contact(self, c: int) -> Contact:
         """Where contact c stands."""
@@ -120,7 +129,11 @@ class Moment:
 
     def f0(self, c: int, direction: int) -> Array:
         """The friction of contact c when it begins to slide in `direction`, as a size [N]."""
-        return self.f0_max(c, direction) if self.part(c).depends_on_torque else f0(self.part(c), direction, self.scale[c])
+        return (
+            self.f0_max(c, direction)
+            if self.part(c).depends_on_torque
+            else f0(self.part(c), direction, self.scale[c])
+        )
 
     def _greater_line(self, c: int, direction: int, torque: Array) -> Array:
         lines = self.part(c).lines(jnp.zeros_like(self.t), None)
@@ -128,7 +141,9 @@ class Moment:
         return jnp.maximum(first, second)
 
     def transmitted(self, c: int) -> tuple[Array, Sparse]:
-        """The torque that the first body of contact c hands on to it: a constant, and the part of each contact's force."""
+        """The torque that the first body of contact c hands on to it: a constant, and the part of
+        each contact's force.
+        """
         contact = self.contact(c)
         body = contact.flange.body
         assert body is not None
@@ -161,7 +176,9 @@ class Moment:
         return jnp.where(first, k1, k2), m * jnp.where(first, d1, d2)
 
     def side_margin(self, c: int) -> Array:
-        """How much greater the friction is than it would be on its other line, negative on the wrong one [N.m]."""
+        """How much greater the friction is than it would be on its other line, negative on the
+        wrong one [N.m].
+        """
         m = self.direction[c]
         (k1, d1), (k2, d2) = self.part(c).lines(m * self.v_rel[c], self.piece[c])
         torque = m * self.transmitted_torque(c)
@@ -174,8 +191,14 @@ class Moment:
         if self.part(c).depends_on_torque:
             body = self.contact(c).flange.body  # what others take of its load is not known yet
             assert body is not None
-            return self._greater_line(c, 1, self.load[body]) + self._greater_line(c, -1, self.load[body])
-        return self.f0_max(c, 1) if self.part(c).blocks_backward else self.f0_max(c, 1) + self.f0_max(c, -1)
+            return self._greater_line(c, 1, self.load[body]) + self._greater_line(
+                c, -1, self.load[body]
+            )
+        return (
+            self.f0_max(c, 1)
+            if self.part(c).blocks_backward
+            else self.f0_max(c, 1) + self.f0_max(c, -1)
+        )
 
     def shares(self, group: tuple[int, ...]) -> list[Array]:
         """The shares of a group relative to its greatest, none of them 0."""
@@ -193,57 +216,99 @@ class Moment:
     def given_acceleration(self, c: int) -> Any:
         """The relative acceleration that motions give contact c; None where there is none."""
         contact = self.contact(c)
-        ends = [(flange, sign) for flange, sign in ((contact.flange, 1.0), (contact.support, -1.0)) if flange is not None]
-        terms = [scaled(sign, self.given[f.body]) for f, sign in ends if f.body is not None and self.given[f.body] is not None]
+        ends = [
+            (flange, sign)
+            for flange, sign in ((contact.flange, 1.0), (contact.support, -1.0))
+            if flange is not None
+        ]
+        terms = [
+            scaled(sign, self.given[f.body])
+            for f, sign in ends
+            if f.body is not None and self.given[f.body] is not None
+        ]
         return sum(terms[1:], terms[0]) if terms else None
 
     def relative_acceleration(self, c: int, a: Sparse) -> Array:
-        """The relative acceleration of contact c where the coordinates have the accelerations `a`."""
+        """The relative acceleration of contact c where the coordinates have the
+        accelerations `a`.
+        """
         along, drift = product(self.rows[c], a), self.given_acceleration(c)
         along = jnp.zeros_like(self.t) if along is None else along
         return along if drift is None else along + drift
 
     @cached_property
     def compliance(self) -> dict[int, Sparse]:
-        """Relative accelerations of the contacts by forces at the contacts, as far as one reaches the other."""
+        """Relative accelerations of the contacts by forces at the contacts, as far as one reaches
+        the other.
+        """
         rows: dict[int, Sparse] = {}
         for c, row in enumerate(self.rows):
             by = self.accelerations_by(row)
-            rows[c] = {d: g for d in self.contact(c).group if (g := product(self.rows[d], by)) is not None}
+            rows[c] = {
+                d: g for d in self.contact(c).group if (g := product(self.rows[d], by)) is not None
+            }
         return rows
 
     def contact_forces(
-        self, group: tuple[int, ...], which: list[Any], aims: list[Array], others: list[Array], lines: dict[int, Array] | None = None
+        self,
+        group: tuple[int, ...],
+        which: list[Any],
+        aims: list[Array],
+        others: list[Array],
+        lines: dict[int, Array] | None = None,
     ) -> list[Array]:
-        """Forces at the contacts of `group`: where `which`, those of which the relative accelerations by all sum to `aims`; else `others`.
+        """Forces at the contacts of `group`: where `which`, those of which the relative
+        accelerations by all sum to `aims`; else `others`.
 
-        To `others` of a contact in `lines` comes that factor times what the forces make of the torque that it bears. Contacts that hold the
-        same motion share it in proportion to their capacity.
+        To `others` of a contact in `lines` comes that factor times what the forces make of the
+        torque that it bears. Contacts that hold the same motion share it in proportion to their
+        capacity.
         """
         lines = lines or {}
         rows = {}
         for c, hold in zip(group, which, strict=True):
             own: Sparse = {c: 1.0}
             if c in lines:
-                own = {d: (1.0 if c == d else 0.0) - lines[c] * b for d, b in self.transmitted(c)[1].items()}
-            rows[c] = {d: jnp.where(hold, g, own.get(d, 0.0)) for d, g in self.compliance[c].items()}
-        right = {c: jnp.where(hold, aim, other) for c, hold, aim, other in zip(group, which, aims, others, strict=True)}
+                own = {
+                    d: (1.0 if c == d else 0.0) - lines[c] * b
+                    for d, b in self.transmitted(c)[1].items()
+                }
+            rows[c] = {
+                d: jnp.where(hold, g, own.get(d, 0.0)) for d, g in self.compliance[c].items()
+            }
+        right = {
+            c: jnp.where(hold, aim, other)
+            for c, hold, aim, other in zip(group, which, aims, others, strict=True)
+        }
         if not self.contact(group[0]).redundant:
             return list(solved(rows, [right])[0].values())
-        # Of all solutions the one of least sum(force^2/share) of those that hold: their forces = W G z, W = diag(share), G their
-        # compliance. What of z the singular G leaves open, G takes to 0.
-        weighed, held = dict(zip(group, self.shares(group), strict=True)), dict(zip(group, which, strict=True))
+        # Of all solutions the one of least sum(force^2/share) of those that hold: their forces = W
+        # G z, W = diag(share), G their compliance. What of z the singular G leaves open, G takes to
+        # 0.
+        weighed, held = (
+            dict(zip(group, self.shares(group), strict=True)),
+            dict(zip(group, which, strict=True)),
+        )
         slanted = {}
         for c in group:
             slanted[c] = {
-                d: jnp.where(held[c], jnp.where(held[d], g * weighed[d], 0.0), 1.0 if c == d else 0.0)
+                d: jnp.where(
+                    held[c], jnp.where(held[d], g * weighed[d], 0.0), 1.0 if c == d else 0.0
+                )
                 for d, g in self.compliance[c].items()
             }
-        matrix = {c: {d: p for d in group if (p := product(rows[c], slanted[d])) is not None} for c in group}
-        # A little on the diagonal makes it regular. What that changes is taken back by repetition, with a matrix that has no derivative:
-        # that of the nearly singular elimination is worth nothing, while that of what remains is exact.
+        matrix = {
+            c: {d: p for d in group if (p := product(rows[c], slanted[d])) is not None}
+            for c in group
+        }
+        # A little on the diagonal makes it regular. What that changes is taken back by repetition,
+        # with a matrix that has no derivative: that of the nearly singular elimination is worth
+        # nothing, while that of what remains is exact.
         slack = jnp.finfo(self.t.dtype).eps ** 0.75
-        regular = {c: {d: jax.lax.stop_gradient(x + slack * x if c == d else x) for d, x in row.items()} for c, row in matrix.items()}
+        regular = {
+            c: {d: jax.lax.stop_gradient(x + slack * x if c == d else x) for d, x in row.items()}
+            for c, row in matrix.items()
+        }
         z = {c: jnp.zeros_like(self.t) for c in group}
         for _ in range(3):
             remains = {c: right[c] - sum(x * z[d] for d, x in matrix[c].items()) for c in group}
@@ -253,7 +318,9 @@ class Moment:
 
     @cached_property
     def friction(self) -> list[Array]:
-        """Force [N] of each contact, positive against positive velocity; while stuck, what holds."""
+        """Force [N] of each contact, positive against positive velocity; while stuck,
+        what holds.
+        """
         found: list[Any] = [None] * len(self.rows)
         for group in self.layout.groups:
             stuck, sliding, lines = [self.mode[c] == STUCK for c in group], [], {}
@@ -267,20 +334,30 @@ class Moment:
                 found[group[0]] = jnp.where(stuck[0], self.held_force(group[0]), sliding[0])
                 continue
             aims = [self.relative_acceleration(c, self.free_acceleration) for c in group]
-            for c, force in zip(group, self.contact_forces(group, stuck, aims, sliding, lines), strict=True):
+            for c, force in zip(
+                group, self.contact_forces(group, stuck, aims, sliding, lines), strict=True
+            ):
                 found[c] = force
         return found
 
     def held_force(self, c: int) -> Array:
-        """What contact c bears where it is stuck [N]; of a contact that alone holds its coordinate, without looking at how it slides."""
+        """What contact c bears where it is stuck [N]; of a contact that alone holds its coordinate,
+        without looking at how it slides.
+        """
         if not self.contact(c).alone:
             return self.friction[c]
         (i,), drift = self.rows[c], self.given_acceleration(c)
-        return self.coordinate_force[i] if drift is None else self.coordinate_force[i] + self.mass_matrix[i][i] * drift
+        return (
+            self.coordinate_force[i]
+            if drift is None
+            else self.coordinate_force[i] + self.mass_matrix[i][i] * drift
+        )
 
     @cached_property
     def coordinate_acceleration(self) -> list[Array]:
-        """The accelerations of the coordinates; of one that a contact holds by itself exactly what that asks for."""
+        """The accelerations of the coordinates; of one that a contact holds by itself exactly what
+        that asks for.
+        """
         total: Sparse = dict(enumerate(self.coordinate_force))
         for row, f in zip(self.rows, self.friction, strict=True):
             for i, x in row.items():
@@ -293,7 +370,9 @@ class Moment:
         return [a[i] for i in range(len(self.q))]
 
     def stopped(self, which: dict[int, Array]) -> list[Array]:
-        """The rates of the coordinates after the contacts that `which` names were brought to rest at once, with no loss elsewhere."""
+        """The rates of the coordinates after the contacts that `which` names were brought to rest
+        at once, with no loss elsewhere.
+        """
         u = dict(enumerate(self.u))
         for group in self.layout.groups:
             here = [which.get(c, jnp.array(False)) for c in group]
@@ -301,7 +380,13 @@ class Moment:
                 continue
             if self.contact(group[0]).alone:
                 (i,) = self.rows[group[0]]
-                u[i] = jnp.where(here[0], self.u[i] - self.v_rel[group[0]] if self.given_acceleration(group[0]) is not None else 0.0, u[i])
+                u[i] = jnp.where(
+                    here[0],
+                    self.u[i] - self.v_rel[group[0]]
+                    if self.given_acceleration(group[0]) is not None
+                    else 0.0,
+                    u[i],
+                )
                 continue
             zeros = [jnp.zeros_like(self.t)] * len(group)
             impulses = self.contact_forces(group, here, [self.v_rel[c] for c in group], zeros)
@@ -319,7 +404,8 @@ class Moment:
         a, zero = dict(enumerate(self.coordinate_acceleration)), jnp.zeros_like(self.t)
         by_coordinates = [product(form, a) for form in self.forms]
         return [
-            (zero if by is None else by) + (0.0 if given is None else given) for by, given in zip(by_coordinates, self.given, strict=True)
+            (zero if by is None else by) + (0.0 if given is None else given)
+            for by, given in zip(by_coordinates, self.given, strict=True)
         ]
 
     @cached_property

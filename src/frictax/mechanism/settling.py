@@ -10,7 +10,15 @@ from frictax.contacts.contact import piece_at
 from frictax.engine.system import DEADLINE
 from frictax.mechanism.at_rest import AT_LIMIT, modes_at_rest
 from frictax.mechanism.at_rest_by_torque import Lines, modes_by_torque
-from frictax.mechanism.contact_margins import BACKWARD, FORWARD, FREE, STUCK, margin_names, rounding, slides_in
+from frictax.mechanism.contact_margins import (
+    BACKWARD,
+    FORWARD,
+    FREE,
+    STUCK,
+    margin_names,
+    rounding,
+    slides_in,
+)
 from frictax.mechanism.elimination import product
 from frictax.mechanism.layout import Layout, signal_of
 from frictax.mechanism.moment import Moment
@@ -26,9 +34,12 @@ def fallen(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
     return events
 
 
-def settled(before: Moment, now: Moment, events: list[dict[str, Array]], fired: Array, new: list[Array]) -> tuple[dict[int, Array], Array]:
-    """The modes of all contacts in the state and with the loads of `now`, written to `new`; which of them come to rest; whether the modes
-    are consistent. None of it has a derivative."""
+def settled(
+    before: Moment, now: Moment, events: list[dict[str, Array]], fired: Array, new: list[Array]
+) -> tuple[dict[int, Array], Array]:
+    """The modes of all contacts in the state and with the loads of `now`, written to `new`; which
+    of them come to rest; whether the modes are consistent. None of it has a derivative.
+    """
     rests, ok = {}, jnp.array(True)
     for group in now.layout.groups:
         # A group that nothing happened to goes on, also at the very start of its motion, at v = 0.
@@ -39,18 +50,25 @@ def settled(before: Moment, now: Moment, events: list[dict[str, Array]], fired: 
         off = [_is_free(now, c, before.mode[c], events[c], fired) for c in group]
         at_rest = [_is_at_rest(before, now, c, events[c]) for c in group]
         # A freewheel at rest holds also while nothing presses it on.
-        at_rest = [rest if now.part(c).blocks_backward else rest & ~f for c, f, rest in zip(group, off, at_rest, strict=True)]
+        at_rest = [
+            rest if now.part(c).blocks_backward else rest & ~f
+            for c, f, rest in zip(group, off, at_rest, strict=True)
+        ]
         off = [f & ~rest for f, rest in zip(off, at_rest, strict=True)]
         leaving, first, consistent = _chosen(before, now, group, at_rest, events)
         ok = ok & (consistent | ~touched)
         for c, free, rest, direction in zip(group, off, at_rest, leaving, strict=True):
-            rests[c] = _settled_one(before, now, c, events[c], (touched, free, rest, direction), new)
+            rests[c] = _settled_one(
+                before, now, c, events[c], (touched, free, rest, direction), new
+            )
         if now.contact(group[0]).redundant:
             # Those that hold say how fast the others slide, a rounding before they turn as well.
             held = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
             rests |= {c: rests[c] & (~held | (new[c] == STUCK)) for c in group}
             u = now.stopped({c: rests[c] for c in group})
-            change = {i: after - before for i, (before, after) in enumerate(zip(now.u, u, strict=True))}
+            change = {
+                i: after - before for i, (before, after) in enumerate(zip(now.u, u, strict=True))
+            }
             for c in group:
                 v = now.v_rel[c] + product(now.rows[c], change)
                 against = held & slides_in(new[c]) & (new[c] * v < -rounding(now, c))
@@ -58,7 +76,9 @@ def settled(before: Moment, now: Moment, events: list[dict[str, Array]], fired: 
                 _write_law_piece(before, now, c, events[c], new)
         for c in group:
             if (side := now.contact(c).side) is not None:
-                found = jnp.where(events[c]["side"], -now.side[c], jnp.where(first[c], new[c], -new[c]))
+                found = jnp.where(
+                    events[c]["side"], -now.side[c], jnp.where(first[c], new[c], -new[c])
+                )
                 new[side] = jnp.where(touched & slides_in(new[c]), found, now.side[c])
     return rests, ok
 
@@ -69,60 +89,97 @@ def at_rest(now: Moment, y: Array, rests: dict[int, Array]) -> Array:
     return jnp.concatenate([y[:n], jnp.stack(now.stopped(rests)), y[2 * n :]])
 
 
-def _settled_one(before: Moment, now: Moment, c: int, event: dict[str, Array], found: tuple[Array, ...], new: list[Array]) -> Array:
-    """The new mode of contact c, and those of its stop and its law, written to `new`; whether it comes to rest.
+def _settled_one(
+    before: Moment,
+    now: Moment,
+    c: int,
+    event: dict[str, Array],
+    found: tuple[Array, ...],
+    new: list[Array],
+) -> Array:
+    """The new mode of contact c, and those of its stop and its law, written to `new`; whether it
+    comes to rest.
 
-    `found`: whether something happened to its group, whether nothing presses it on, whether it is at rest, and the mode in which it would
-    leave that.
+    `found`: whether something happened to its group, whether nothing presses it on, whether it is
+    at rest, and the mode in which it would leave that.
     """
     (touched, off, rest, direction), part, contact = found, now.part(c), now.contact(c)
     old, v = before.mode[c], now.v_rel[c]
     if (wall := contact.wall) is not None:
         off = off | (_is_frictionless(part) & rest & (direction != STUCK))
-        new[wall] = jnp.where(touched, jnp.where(rest & (direction == STUCK), now.mode[wall], 0), new[wall])
+        new[wall] = jnp.where(
+            touched, jnp.where(rest & (direction == STUCK), now.mode[wall], 0), new[wall]
+        )
     goes_on = slides_in(old) & (old * v > -rounding(now, c))
     moving = jnp.where(goes_on, old, jnp.where(v > 0, FORWARD, BACKWARD))
     if part.blocks_backward:
         off = off | (rest & (direction != STUCK) & _is_off_now(now, c))
-    new[c] = mode = jnp.where(touched, jnp.where(off, FREE, jnp.where(rest, direction, moving)), old)
+    new[c] = mode = jnp.where(
+        touched, jnp.where(off, FREE, jnp.where(rest, direction, moving)), old
+    )
     _write_law_piece(before, now, c, event, new)
-    # One that slides on from rest, or begins to, keeps its velocity: how that moves with the parameters counts.
+    # One that slides on from rest, or begins to, keeps its velocity: how that moves with the
+    # parameters counts.
     came = (old == STUCK) | event["forward"] | (mode == STUCK) | (slides_in(old) & (mode == -old))
     return touched & rest & ~off & came
 
 
 def _chosen(
-    before: Moment, now: Moment, group: tuple[int, ...], at_rest: list[Array], events: list[dict[str, Array]]
+    before: Moment,
+    now: Moment,
+    group: tuple[int, ...],
+    at_rest: list[Array],
+    events: list[dict[str, Array]],
 ) -> tuple[list[Array], dict[int, Array], Array]:
-    """For each contact of a group that is at rest whether and in which direction it begins to slide; whether the friction of those by
-    torque then is on its first line; whether that is consistent."""
+    """For each contact of a group that is at rest whether and in which direction it begins to
+    slide; whether the friction of those by torque then is on its first line; whether that is
+    consistent.
+    """
     if any(now.contact(c).side is not None for c in group):
         return _chosen_by_torque(before, now, group, at_rest, events)
     hold, slide = _limits(before, now, group, events)
     if len(group) == 1:
         (c,) = group
         load = now.relative_acceleration(c, now.free_acceleration) / now.compliance[c][c]
-        away = jnp.where(load > hold[1][0], FORWARD, jnp.where(load < -hold[-1][0], BACKWARD, STUCK))
+        away = jnp.where(
+            load > hold[1][0], FORWARD, jnp.where(load < -hold[-1][0], BACKWARD, STUCK)
+        )
         return [_released(before, c, events[c], away)], {}, jnp.array(True)
     others = [jnp.where(rest, 0.0, now.sliding(c)) for c, rest in zip(group, at_rest, strict=True)]
     matrix, free = _equations(now, group)
-    b = [p - sum(g * f for g, f in zip(row, others, strict=True)) for p, row in zip(free, matrix, strict=True)]
+    b = [
+        p - sum(g * f for g, f in zip(row, others, strict=True))
+        for p, row in zip(free, matrix, strict=True)
+    ]
     found = modes_at_rest(
-        jnp.stack([_row(row) for row in matrix]), _row(b), (_row(hold[-1]), _row(hold[1])), (_row(slide[-1]), _row(slide[1])),
-        _row(now.shares(group)), jnp.stack(at_rest),
-    )  # fmt: skip
+        jnp.stack([_row(row) for row in matrix]),
+        _row(b),
+        (_row(hold[-1]), _row(hold[1])),
+        (_row(slide[-1]), _row(slide[1])),
+        _row(now.shares(group)),
+        jnp.stack(at_rest),
+    )
     chosen = [_released(before, c, events[c], found.modes[i]) for i, c in enumerate(group)]
     if now.contact(group[0]).redundant:
-        # One that slid at no speed while others held, and now holds as well, may relieve the one that broke away.
+        # One that slid at no speed while others held, and now holds as well, may relieve the one
+        # that broke away.
         relieves = [
-            rest & slides_in(before.mode[c]) & (found.modes[i] == STUCK) for i, (c, rest) in enumerate(zip(group, at_rest, strict=True))
+            rest & slides_in(before.mode[c]) & (found.modes[i] == STUCK)
+            for i, (c, rest) in enumerate(zip(group, at_rest, strict=True))
         ]
-        chosen = [jnp.where(jnp.any(jnp.stack(relieves)), found.modes[i], mode) for i, mode in enumerate(chosen)]
+        chosen = [
+            jnp.where(jnp.any(jnp.stack(relieves)), found.modes[i], mode)
+            for i, mode in enumerate(chosen)
+        ]
     return chosen, {}, found.ok
 
 
 def _chosen_by_torque(
-    before: Moment, now: Moment, group: tuple[int, ...], at_rest: list[Array], events: list[dict[str, Array]]
+    before: Moment,
+    now: Moment,
+    group: tuple[int, ...],
+    at_rest: list[Array],
+    events: list[dict[str, Array]],
 ) -> tuple[list[Array], dict[int, Array], Array]:
     """`_chosen` where what a contact holds depends on a torque, and that on the forces of all."""
     hold, slide = _limits(before, now, group, events)
@@ -132,7 +189,9 @@ def _chosen_by_torque(
     for i, (c, rest) in enumerate(zip(group, at_rest, strict=True)):
         gone = _released(before, c, events[c], jnp.asarray(STUCK))
         old, v = before.mode[c], now.v_rel[c]
-        moves = jnp.where(old == FREE, 0, jnp.where(slides_in(old), old, jnp.where(v > 0, FORWARD, BACKWARD)))
+        moves = jnp.where(
+            old == FREE, 0, jnp.where(slides_in(old), old, jnp.where(v > 0, FORWARD, BACKWARD))
+        )
         modes.append(jnp.where(rest, gone, moves))
         rests.append(rest & (gone == STUCK))
         if now.contact(c).side is None:
@@ -142,7 +201,10 @@ def _chosen_by_torque(
             continue
         known.append(zero)
         torque, by = now.transmitted(c)
-        (k1, d1), (k2, d2) = now.part(c).lines(jnp.where(rest, 0.0, modes[-1] * v), None if now.piece[c] is None else now.piece[c] * ~rest)
+        (k1, d1), (k2, d2) = now.part(c).lines(
+            jnp.where(rest, 0.0, modes[-1] * v),
+            None if now.piece[c] is None else now.piece[c] * ~rest,
+        )
         rows.append((torque, [by.get(d, zero) for d in group], (k1, k2), (d1, d2)))
     at, by, slopes, offsets = zip(*rows, strict=True)
     table = lambda rows: jnp.stack([_row(row) for row in rows])  # noqa: E731
@@ -156,11 +218,26 @@ def _chosen_by_torque(
     )
     limits = (_row(hold[-1]), _row(hold[1])), (_row(slide[-1]), _row(slide[1]))
     given, redundant = (jnp.stack(modes), _row(known)), now.contact(group[0]).redundant
-    found = modes_by_torque(table(matrix), _row(free), *limits, _row(now.shares(group)), jnp.stack(rests), given, friction, redundant)
-    return [found.modes[i] for i in range(len(group))], {c: found.lines[i] == 0 for i, c in enumerate(group)}, found.ok
+    found = modes_by_torque(
+        table(matrix),
+        _row(free),
+        *limits,
+        _row(now.shares(group)),
+        jnp.stack(rests),
+        given,
+        friction,
+        redundant,
+    )
+    return (
+        [found.modes[i] for i in range(len(group))],
+        {c: found.lines[i] == 0 for i, c in enumerate(group)},
+        found.ok,
+    )
 
 
-def _limits(before: Moment, now: Moment, group: tuple[int, ...], events: list[dict[str, Array]]) -> tuple[Any, Any]:
+def _limits(
+    before: Moment, now: Moment, group: tuple[int, ...], events: list[dict[str, Array]]
+) -> tuple[Any, Any]:
     """What each contact holds and what it slides with, by direction; 0 for friction by torque."""
     hold, slide = {}, {}
     for m in (-1, 1):
@@ -185,16 +262,22 @@ def _limits(before: Moment, now: Moment, group: tuple[int, ...], events: list[di
 def _factor(before: Moment, c: int, event: dict[str, Array], m: int) -> Array:
     """A little less than 1 for a contact that slides in direction m but for a rounding, else 1.
 
-    A contact that was stuck leaves it by its own margin, located in time, unless a switch of a drive throws it off. One that leaves so, and
-    one that slides at no speed beside others that held, slide on where the load is their friction but for a rounding.
+    A contact that was stuck leaves it by its own margin, located in time, unless a switch of a
+    drive throws it off. One that leaves so, and one that slides at no speed beside others that
+    held, slide on where the load is their friction but for a rounding.
     """
     old = before.mode[c]
-    leaves, goes_on = (old == STUCK) & event["forward" if m == 1 else "backward"], (old == m) & ~event["forward"]
+    leaves, goes_on = (
+        (old == STUCK) & event["forward" if m == 1 else "backward"],
+        (old == m) & ~event["forward"],
+    )
     return jnp.where(leaves | goes_on, 1 - 4 * jnp.finfo(before.t.dtype).eps ** AT_LIMIT, 1.0)
 
 
 def _equations(now: Moment, group: tuple[int, ...]) -> tuple[list[list[Array]], list[Array]]:
-    """The relative accelerations of the contacts of a group by unit forces at each, and without any force."""
+    """The relative accelerations of the contacts of a group by unit forces at each, and without any
+    force.
+    """
     matrix = [[now.compliance[c].get(d, jnp.zeros_like(now.t)) for d in group] for c in group]
     return matrix, [now.relative_acceleration(c, now.free_acceleration) for c in group]
 
@@ -205,16 +288,20 @@ def _row(values: Any) -> Array:
 
 
 def _released(before: Moment, c: int, event: dict[str, Array], chosen: Array) -> Array:
-    """One that was stuck and whose margin fell leaves in that direction, for the value of the margin is a rounding then."""
+    """One that was stuck and whose margin fell leaves in that direction, for the value of the
+    margin is a rounding then.
+    """
     stuck = before.mode[c] == STUCK
-    return jnp.where(stuck & event["forward"], FORWARD, jnp.where(stuck & event["backward"], BACKWARD, chosen))
+    return jnp.where(
+        stuck & event["forward"], FORWARD, jnp.where(stuck & event["backward"], BACKWARD, chosen)
+    )
 
 
 def _is_at_rest(before: Moment, now: Moment, c: int, event: dict[str, Array]) -> Array:
     """Whether contact c, if it is pressed on, has no velocity."""
     old, least = before.mode[c], rounding(now, c)
-    # The margin of another that slides along with it falls at a rounding below 0. What is stuck has what the integration left of its
-    # velocity, unless that jumps.
+    # The margin of another that slides along with it falls at a rounding below 0. What is stuck has
+    # what the integration left of its velocity, unless that jumps.
     still = jnp.abs(now.v_rel[c]) <= 10 * least
     still = jnp.where(old == STUCK, jnp.abs(now.v_rel[c] - before.v_rel[c]) <= 1e4 * least, still)
     stops = event["forward"] & (old != STUCK)
@@ -225,7 +312,9 @@ def _is_at_rest(before: Moment, now: Moment, c: int, event: dict[str, Array]) ->
     return stops | still
 
 
-def _write_law_piece(before: Moment, now: Moment, c: int, event: dict[str, Array], new: list[Array]) -> None:
+def _write_law_piece(
+    before: Moment, now: Moment, c: int, event: dict[str, Array], new: list[Array]
+) -> None:
     """The piece of its law that contact c is on in its new mode, where the law has corners."""
     if (piece := now.contact(c).piece) is None:
         return
@@ -264,7 +353,11 @@ def is_off(mechanism: Any, layout: Layout, t: Array, c: int, k: Array) -> Array:
     signal = signal_of(mechanism, layout.signals[contact.signal])
     value, rate = jax.jvp(lambda t: signal.on_piece(t, k), (t,), (jnp.ones_like(t),))
     zero = 500 * jnp.finfo(t.dtype).eps  # a switch to 0 may be a rounding off
-    return (value < -zero) | ((value <= zero) & (rate <= 0)) | (mechanism.parts[contact.part].fn_max <= 0)
+    return (
+        (value < -zero)
+        | ((value <= zero) & (rate <= 0))
+        | (mechanism.parts[contact.part].fn_max <= 0)
+    )
 
 
 def _is_frictionless(part: Any) -> Array:

@@ -12,22 +12,28 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 class HeatCapacitor(eqx.Module):
-    """A body of one temperature that friction and dampers heat: C*dT/dt = sum of the loss powers and of the heat that is conducted here.
+    """A body of one temperature that friction and dampers heat: C*dT/dt = sum of the loss powers
+    and of the heat that is conducted here.
 
-    A law that depends on temperature takes that of the node that its element heats. What a hit at a stop takes heats nothing.
+    A law that depends on temperature takes that of the node that its element heats. What a hit at a
+    stop takes heats nothing.
 
-    **Arguments:** `sources`: the name of the friction element or damper that heats it, or several names; `C` > 0 [J/K]; `T` > 0 [K], its
-    temperature at the start.
+    **Arguments:** `sources`: the name of the friction element or damper that heats it, or several
+    names; `C` > 0 [J/K]; `T` > 0 [K], its temperature at the start.
 
-    **Raises:** `ValueError` for a value outside its domain; in a `Mechanism`, for a source that loses no power or heats another node too.
+    **Raises:** `ValueError` for a value outside its domain; in a `Mechanism`, for a source that
+    loses no power or heats another node too.
 
-    **Source:** Modelica Standard Library 4.1.0, Thermal.HeatTransfer, where each element has a heat port.
+    **Source:** Modelica Standard Library 4.1.0, Thermal.HeatTransfer, where each element has a heat
+    port.
 
     A brake that stops 2 kg from 3 m/s has 9 J to lose:
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> machine = fx.Mechanism(
-    ...     mass=fx.Mass(m=2.0, v=3.0), brake=fx.Brake("mass", fn_max=10.0), disc=fx.HeatCapacitor("brake", C=0.5, T=300.0)
+    ...     mass=fx.Mass(m=2.0, v=3.0),
+    ...     brake=fx.Brake("mass", fn_max=10.0),
+    ...     disc=fx.HeatCapacitor("brake", C=0.5, T=300.0),
     ... )
     >>> round(float(fx.simulate(machine, jnp.array([0.0, 2.0]))["disc"].T[-1]), 6)
     318.0
@@ -44,10 +50,11 @@ class HeatCapacitor(eqx.Module):
 class ThermalConductor(eqx.Module):
     """Heat flows from a to b with the power G*(T_a - T_b).
 
-    **Arguments:** `a`, `b`: names of two `HeatCapacitor`; without `b`, heat flows to surroundings of the temperature `T_ambient` > 0 [K];
-    `G` >= 0 [W/K].
+    **Arguments:** `a`, `b`: names of two `HeatCapacitor`; without `b`, heat flows to surroundings
+    of the temperature `T_ambient` > 0 [K]; `G` >= 0 [W/K].
 
-    **Raises:** `ValueError` for a value outside its domain; in a `Mechanism`, for names of something else.
+    **Raises:** `ValueError` for a value outside its domain; in a `Mechanism`, for names of
+    something else.
 
     **Source:** Modelica Standard Library 4.1.0, Thermal.HeatTransfer.
 

@@ -31,12 +31,16 @@ class FrictionVariables(eqx.Module):
     """The variables of a friction element.
 
     - `s`, `v`, `a`: position [m], velocity [m/s], acceleration [m/s2] relative to the support.
-    - `f`: friction force [N], positive against positive velocity; stuck: what holds, with a stop's reaction.
+    - `f`: friction force [N], positive against positive velocity; stuck: what holds, with a stop's
+      reaction.
     - `mode`: a `Mode`; `locked`, `free`: whether it is STUCK, FREE.
-    - `sa`: the curve parameter [1]: f when locked, a + f0_max forward, a - f0_max backward, a when free.
+    - `sa`: the curve parameter [1]: f when locked, a + f0_max forward, a - f0_max backward, a when
+      free.
     - `f0`, `f0_max`: sliding friction at rest and breakaway force [N].
-    - `v_relfric`, `a_relfric`: velocity and acceleration of the sliding faces; `lossPower` = f*v_relfric [W].
-    - `fn`: normal force [N] (brake); `stopped`: -1, 0, 1 at the lower stop, at none, at the upper one (mass with stops).
+    - `v_relfric`, `a_relfric`: velocity and acceleration of the sliding faces; `lossPower` =
+      f*v_relfric [W].
+    - `fn`: normal force [N] (brake); `stopped`: -1, 0, 1 at the lower stop, at none, at the upper
+      one (mass with stops).
     """
 
     s: Float[Array, "..."]
@@ -57,7 +61,9 @@ class FrictionVariables(eqx.Module):
 
 
 class CompliantVariables(eqx.Module):
-    """Extension `s_rel` [m], its rate `v_rel` [m/s], force `f` [N], power lost in a damper `lossPower` [W]."""
+    """Extension `s_rel` [m], its rate `v_rel` [m/s], force `f` [N], power lost in a damper
+    `lossPower` [W].
+    """
 
     s_rel: Float[Array, "..."]
     v_rel: Float[Array, "..."]
@@ -89,7 +95,9 @@ class InertiaVariables(eqx.Module):
 
 
 class RotationalFrictionVariables(eqx.Module):
-    """The variables of a friction element on a body that turns: as `FrictionVariables`, with `phi` [rad], `w` [rad/s], `tau` [N.m]."""
+    """The variables of a friction element on a body that turns: as `FrictionVariables`, with `phi`
+    [rad], `w` [rad/s], `tau` [N.m].
+    """
 
     phi: Float[Array, "..."]
     w: Float[Array, "..."]
@@ -108,8 +116,10 @@ class RotationalFrictionVariables(eqx.Module):
 
 
 class ClutchVariables(eqx.Module):
-    """The variables of a clutch between a and b: `phi_rel` = phi_b - phi_a [rad], `w_rel` [rad/s], `a_rel` [rad/s2]; the torque `tau` [N.m]
-    slows b and drives a; the others as of `FrictionVariables`."""
+    """The variables of a clutch between a and b: `phi_rel` = phi_b - phi_a [rad], `w_rel` [rad/s],
+    `a_rel` [rad/s2]; the torque `tau` [N.m] slows b and drives a; the others as of
+    `FrictionVariables`.
+    """
 
     phi_rel: Float[Array, "..."]
     w_rel: Float[Array, "..."]
@@ -128,13 +138,17 @@ class ClutchVariables(eqx.Module):
 
 
 class OneWayClutchVariables(ClutchVariables):
-    """The variables of a freewheel: those of a clutch, with sa = a_rel + tau0 while it slides, and `stuck`: whether it is locked."""
+    """The variables of a freewheel: those of a clutch, with sa = a_rel + tau0 while it slides, and
+    `stuck`: whether it is locked.
+    """
 
     stuck: Bool[Array, "..."]
 
 
 class RotationalCompliantVariables(eqx.Module):
-    """Twist `phi_rel` [rad], its rate `w_rel` [rad/s], torque `tau` [N.m], power lost in a damper `lossPower` [W]."""
+    """Twist `phi_rel` [rad], its rate `w_rel` [rad/s], torque `tau` [N.m], power lost in a damper
+    `lossPower` [W].
+    """
 
     phi_rel: Float[Array, "..."]
     w_rel: Float[Array, "..."]
@@ -167,8 +181,8 @@ class IdealPlanetaryVariables(eqx.Module):
 class LossyGearVariables(eqx.Module):
     """The variables of a `LossyGear`.
 
-    - `phi_a`, `phi_b` [rad]; `w_a` [rad/s], `a_a` [rad/s2]; `tau_a` [N.m], the torque that enters at a, and `tauLoss` [N.m], what is lost
-      of it; `lossPower` [W].
+    - `phi_a`, `phi_b` [rad]; `w_a` [rad/s], `a_a` [rad/s2]; `tau_a` [N.m], the torque that enters
+      at a, and `tauLoss` [N.m], what is lost of it; `lossPower` [W].
     - `mode`: a `Mode`; `locked`; `sa`: tauLoss when locked, else a_a + tauLoss.
     """
 
@@ -214,16 +228,26 @@ def variables_at(now: Moment, part: int) -> Any:
     if isinstance(element, AbstractSource):
         return _source_at(now, next(k for k, (i, _, _) in enumerate(lay.forces) if i == part))
     if isinstance(element, AbstractContact):
-        return _friction_at(now, next(c for c, contact in enumerate(lay.contacts) if contact.part == part))
+        return _friction_at(
+            now, next(c for c, contact in enumerate(lay.contacts) if contact.part == part)
+        )
     if isinstance(element, AbstractGear):
         angles = [now.s[b] for gear in lay.gears if gear.part == part for b in gear.bodies]
-        return IdealGearVariables(*angles) if isinstance(element, IdealGear) else IdealPlanetaryVariables(*angles)
+        return (
+            IdealGearVariables(*angles)
+            if isinstance(element, IdealGear)
+            else IdealPlanetaryVariables(*angles)
+        )
     if isinstance(element, AbstractMotion):
         return FixedVariables(next(now.s[body] for i, body, _ in lay.motions if i == part))
     if isinstance(element, HeatCapacitor):
-        return HeatCapacitorVariables(next(now.temperature[k] for k, node in enumerate(lay.nodes) if node.part == part))
+        return HeatCapacitorVariables(
+            next(now.temperature[k] for k, node in enumerate(lay.nodes) if node.part == part)
+        )
     if isinstance(element, ThermalConductor):
-        return ThermalConductorVariables(next(conducted(now, *conductor) for conductor in lay.conductors if conductor[0] == part))
+        return ThermalConductorVariables(
+            next(conducted(now, *conductor) for conductor in lay.conductors if conductor[0] == part)
+        )
     k = next(k for k, (i, _, _) in enumerate(lay.compliants) if i == part)
     (s_rel, v_rel), (elastic, viscous) = dynamics.stretch(now, k), dynamics.forces(now, k)
     kind = RotationalCompliantVariables if element.rotational else CompliantVariables
@@ -249,20 +273,33 @@ def _friction_at(now: Moment, c: int) -> Any:
         (bodies,) = (gear.bodies for gear in now.layout.gears if gear.part == contact.part)
         phi_a, phi_b = (now.s[b] for b in bodies)
         sa = jnp.where(locked, f, a + f)
-        return LossyGearVariables(phi_a, phi_b, v, a, now.transmitted_torque(c), f, mode, sa, locked, loss(now, c))
+        return LossyGearVariables(
+            phi_a, phi_b, v, a, now.transmitted_torque(c), f, mode, sa, locked, loss(now, c)
+        )
     # Of two laws, the one of the direction of motion, or of the direction about to slide.
     forward = jnp.where(locked, f >= 0, now.direction[c] >= 0) | part.blocks_backward
-    low, most = (jnp.where(forward, g(part, 1, now.scale[c]), g(part, -1, now.scale[c])) for g in (f0, f0_max))
+    low, most = (
+        jnp.where(forward, g(part, 1, now.scale[c]), g(part, -1, now.scale[c]))
+        for g in (f0, f0_max)
+    )
     sa = jnp.where(locked, f, a + now.direction[c] * most)
-    support = 0.0 if contact.support is None else dynamics.position(now.mechanism, contact.support, now.s)
+    support = (
+        0.0 if contact.support is None else dynamics.position(now.mechanism, contact.support, now.s)
+    )
     s = dynamics.position(now.mechanism, contact.flange, now.s) - support
     if isinstance(part, OneWayClutch):
         sa = jnp.where(locked, f, a + low)
-        return OneWayClutchVariables(s, v, a, f, mode, sa, locked, free, low, most, v, a, loss(now, c), now.normal[c], locked)
+        return OneWayClutchVariables(
+            s, v, a, f, mode, sa, locked, free, low, most, v, a, loss(now, c), now.normal[c], locked
+        )
     shared = (s, v, a, f, mode, sa, locked, free, low, most, v, a, loss(now, c), now.normal[c])
     if isinstance(part, Clutch):
         return ClutchVariables(*shared)
-    ends = [now.mechanism.parts[x.part] for x in (contact.flange, contact.support) if x is not None and x.body is not None]
+    ends = [
+        now.mechanism.parts[x.part]
+        for x in (contact.flange, contact.support)
+        if x is not None and x.body is not None
+    ]
     if ends[0].rotational:
         return RotationalFrictionVariables(*shared)
     return FrictionVariables(*shared, None if contact.wall is None else now.mode[contact.wall])

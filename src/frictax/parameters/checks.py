@@ -11,10 +11,12 @@ from frictax.parameters.paths import children
 
 
 def check(model: Any) -> None:
-    """Raise `ValueError` for the first parameter outside its domain, and for values that do not go together.
+    """Raise `ValueError` for the first parameter outside its domain, and for values that do not go
+    together.
 
-    The latter is what a class says in a method ``check_rules()``. `eqx.tree_at` bypasses a class's own checks, so `simulate`
-    and `fit` call this at their entry. Traced values cannot be looked at and are passed over.
+    The latter is what a class says in a method ``check_rules()``. `eqx.tree_at` bypasses a class's
+    own checks, so `simulate` and `fit` call this at their entry. Traced values cannot be looked at
+    and are passed over.
     """
     for name, child, declaration in children(model):
         if isinstance(child, eqx.Module):
@@ -27,21 +29,38 @@ def check(model: Any) -> None:
 
 
 def check_value(name: str, value: Any, declaration: Declaration) -> None:
-    """Raise `ValueError` where `value` is not a number (or a vector of them) or breaks the rule of its domain."""
+    """Raise `ValueError` where `value` is not a number (or a vector of them) or breaks the rule of
+    its domain.
+    """
     if is_traced(value) or (value is None and declaration.optional):
         return
     kind = "a number" if declaration.ndim == 0 else "a list of numbers"
     try:
-        array = np.asarray(value) if value is None or isinstance(value, str) else np.asarray(value, dtype=float)
+        array = (
+            np.asarray(value)
+            if value is None or isinstance(value, str)
+            else np.asarray(value, dtype=float)
+        )
     except (TypeError, ValueError):
         array = np.asarray(None)
     if array.dtype != float:
-        raise ValueError(f"`{name}` must be {kind}, got {value!r}. {'Give it a value' if value is None else 'Convert it first'}.")
+        raise ValueError(
+            f"`{name}` must be {kind}, got {value!r}."
+            f" {'Give it a value' if value is None else 'Convert it first'}."
+        )
     if array.ndim != declaration.ndim:
-        raise ValueError(f"`{name}` must be {kind}, got an array of shape {array.shape}. Many machines at once: `jax.vmap`.")
+        raise ValueError(
+            f"`{name}` must be {kind}, got an array of shape {array.shape}. Many machines at once:"
+            " `jax.vmap`."
+        )
     if not declaration.domain.contains(array):
-        shown = _shown(array, "" if declaration.unit == "1" else f" {declaration.unit}", declaration.domain)
-        raise ValueError(f"`{name}` must be {declaration.domain.rule()}, got {shown}.{_remedy(name, array, declaration)}")
+        shown = _shown(
+            array, "" if declaration.unit == "1" else f" {declaration.unit}", declaration.domain
+        )
+        raise ValueError(
+            f"`{name}` must be {declaration.domain.rule()}, got"
+            f" {shown}.{_remedy(name, array, declaration)}"
+        )
 
 
 def _shown(array: np.ndarray, unit: str, domain: AbstractDomain) -> str:

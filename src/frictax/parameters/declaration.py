@@ -15,7 +15,8 @@ from frictax.parameters.domains import AbstractDomain, Real
 _KEY = "frictax_parameter"
 
 
-# What a parameter's field holds. A type checker, which does not run the field's converter, lets numbers and lists pass.
+# What a parameter's field holds. A type checker, which does not run the field's converter, lets
+# numbers and lists pass.
 if TYPE_CHECKING:
     Scalar = Any
     Vector = Any
@@ -42,10 +43,23 @@ class Declaration:
     optional: bool = False
 
 
-def parameter(domain: AbstractDomain | None = None, unit: str = "1", *, fit: bool = True, ndim: int = 0, **kwargs: Any) -> Any:
-    """Declare a field that holds a parameter: ``peak: Array = parameter(AtLeast(1.0), "1", default=1.0)``."""
-    declaration = Declaration(Real() if domain is None else domain, unit, fit, ndim, kwargs.get("default", 0) is None)
-    return eqx.field(converter=kwargs.pop("converter", as_array), metadata={_KEY: declaration}, **kwargs)
+def parameter(
+    domain: AbstractDomain | None = None,
+    unit: str = "1",
+    *,
+    fit: bool = True,
+    ndim: int = 0,
+    **kwargs: Any,
+) -> Any:
+    """Declare a field that holds a parameter: ``peak: Array = parameter(AtLeast(1.0), "1",
+    default=1.0)``.
+    """
+    declaration = Declaration(
+        Real() if domain is None else domain, unit, fit, ndim, kwargs.get("default", 0) is None
+    )
+    return eqx.field(
+        converter=kwargs.pop("converter", as_array), metadata={_KEY: declaration}, **kwargs
+    )
 
 
 def declared(field: Any) -> Declaration | None:
@@ -60,7 +74,8 @@ def as_array(value: Any) -> Any:
     if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.floating):
         return value
     try:
-        if isinstance(value, int | float | np.ndarray):  # numpy converts faster than JAX, which compiles a program for each shape
+        # numpy converts faster than JAX, which compiles a program for each shape
+        if isinstance(value, int | float | np.ndarray):
             return jax.device_put(np.array(value, dtype=jax.dtypes.canonicalize_dtype(float)))
         return jnp.asarray(value, dtype=float)
     except (TypeError, ValueError):
@@ -68,11 +83,21 @@ def as_array(value: Any) -> Any:
 
 
 def is_traced(value: Any) -> bool:
-    """Whether `value` stands for a number that JAX does not know yet: such values cannot be checked."""
+    """Whether `value` stands for a number that JAX does not know yet: such values cannot be
+    checked.
+    """
     return isinstance(value, jax.core.Tracer)
 
 
 def rotational_unit(unit: str) -> str:
     """The unit of the same parameter in a rotational element: N -> N.m, m -> rad."""
-    special = {"N": "N.m", "N.s/m": "N.m.s/rad", "s/m": "s/rad", "m/s": "rad/s", "m": "rad", "N/m": "N.m/rad", "kg": "kg.m2"}
+    special = {
+        "N": "N.m",
+        "N.s/m": "N.m.s/rad",
+        "s/m": "s/rad",
+        "m/s": "rad/s",
+        "m": "rad",
+        "N/m": "N.m/rad",
+        "kg": "kg.m2",
+    }
     return special.get(unit, unit)

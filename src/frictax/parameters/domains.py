@@ -9,13 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-Numbers = Array | np.ndarray  # of either kind: before a compiled search numpy's, which compile nothing
+# of either kind: before a compiled search numpy's, which compile nothing
+Numbers = Array | np.ndarray
 
 
 class AbstractDomain(abc.ABC):
-    """The set of values a parameter may take, with a smooth map onto it from the whole real line."""
+    """The set of values a parameter may take, with a smooth map onto it from the whole
+    real line.
+    """
 
-    entry_by_entry: ClassVar[bool] = False  # whether the map takes each entry by itself, whatever the shape
+    # whether the map takes each entry by itself, whatever the shape
+    entry_by_entry: ClassVar[bool] = False
 
     @abc.abstractmethod
     def rule(self) -> str:
@@ -23,7 +27,9 @@ class AbstractDomain(abc.ABC):
 
     @abc.abstractmethod
     def remedy(self) -> str:
-        """What to write instead of a value that breaks the rule, as a sentence; empty where the rule says all."""
+        """What to write instead of a value that breaks the rule, as a sentence; empty where the
+        rule says all.
+        """
 
     @abc.abstractmethod
     def contains(self, value: np.ndarray) -> bool:
@@ -31,7 +37,9 @@ class AbstractDomain(abc.ABC):
 
     @abc.abstractmethod
     def on_edge(self, value: np.ndarray) -> bool:
-        """Whether an entry lies where `to_unconstrained` is infinite, so that a fit could not leave it."""
+        """Whether an entry lies where `to_unconstrained` is infinite, so that a fit could not leave
+        it.
+        """
 
     @abc.abstractmethod
     def bound(self) -> float:
@@ -157,7 +165,9 @@ class AtLeast(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class Between(AbstractDomain):
-    """A number between `lower` and `most`, moved on a logistic scale: what a user knows of one machine."""
+    """A number between `lower` and `most`, moved on a logistic scale: what a user knows of one
+    machine.
+    """
 
     entry_by_entry = True
 

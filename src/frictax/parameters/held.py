@@ -8,4 +8,6 @@ import jax
 
 def hold(tree: Any) -> Any:
     """`tree` with its arrays as constants to differentiation."""
-    return jax.tree_util.tree_map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
+    return jax.tree_util.tree_map(
+        lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree
+    )

@@ -47,8 +47,8 @@ def get(model: Any, path: str) -> Any:
 def select(model: Any, free: str | Iterable[str] | None = None) -> list[Parameter]:
     """The parameters that a fit may move.
 
-    `free` names them by path; a path that ends at a part or law takes all of its parameters that are declared
-    to be fitted (a table's forces, not its speeds). None takes all of the model's.
+    `free` names them by path; a path that ends at a part or law takes all of its parameters that
+    are declared to be fitted (a table's forces, not its speeds). None takes all of the model's.
 
     Raises `KeyError` for a path that does not exist, naming the nearest one.
     """
@@ -66,30 +66,40 @@ def select(model: Any, free: str | Iterable[str] | None = None) -> list[Paramete
 
 
 def replace(model: Any, values: Mapping[str, Float[Numbers, "..."] | float]) -> Any:
-    """`model` with the parameters named by path replaced: ``replace(block, {"friction.peak": 1.2})``."""
+    """`model` with the parameters named by path replaced: ``replace(block, {"friction.peak":
+    1.2})``.
+    """
     paths = list(values)
     for path in paths:
         get(model, path)
     if not paths:
         return model
     return eqx.tree_at(
-        lambda m: [get(m, path) for path in paths], model, [as_array(values[path]) for path in paths], is_leaf=lambda x: x is None
+        lambda m: [get(m, path) for path in paths],
+        model,
+        [as_array(values[path]) for path in paths],
+        is_leaf=lambda x: x is None,
     )
 
 
 class UnknownName(KeyError):
-    """No part or parameter of that name: a `KeyError` whose text is printed as written, not quoted."""
+    """No part or parameter of that name: a `KeyError` whose text is printed as written,
+    not quoted.
+    """
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
-    """The named fields below `model` that may hold parameters, with the field's declaration if it has one; of a tuple, its entries."""
+    """The named fields below `model` that may hold parameters, with the field's declaration if it
+    has one; of a tuple, its entries.
+    """
     if isinstance(model, tuple):
         yield from ((str(i), child, None) for i, child in enumerate(model))
         return
-    # Asked of the class: a method bound to a module is itself a new module, and this is called often.
+    # Asked of the class: a method bound to a module is itself a new module, and this is called
+    # often.
     own = getattr(type(model), "parameter_children", None)
     named = getattr(type(model), "named_parts", None)
     if own is not None:
@@ -106,7 +116,11 @@ def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
 @functools.cache
 def _fields(kind: Any) -> tuple[tuple[str, Declaration | None], ...]:
     """The fields of a class that are not static, with their declarations."""
-    return tuple((f.name, declared(f)) for f in dataclasses.fields(kind) if not f.metadata.get("static", False))
+    return tuple(
+        (f.name, declared(f))
+        for f in dataclasses.fields(kind)
+        if not f.metadata.get("static", False)
+    )
 
 
 def _walk(model: Any, prefix: str) -> Iterator[Parameter]:
@@ -125,4 +139,6 @@ def _unknown(model: Any, path: str) -> KeyError:
     near = difflib.get_close_matches(path, known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     owner = getattr(type(model), "described_as", type(model).__name__)
-    return UnknownName(f"There is no parameter {path!r} of this {owner}.{hint} It has: {', '.join(known)}.")
+    return UnknownName(
+        f"There is no parameter {path!r} of this {owner}.{hint} It has: {', '.join(known)}."
+    )

@@ -19,10 +19,13 @@ def to_unconstrained(model: Any, free: str | Iterable[str] | None = None) -> dic
     Raises `ValueError` where a start lies outside its domain or on its edge.
 
     >>> import frictax as fx
-    >>> fx.to_unconstrained(fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=5.0)), free="peak")
+    >>> fx.to_unconstrained(
+    ...     fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=5.0)), free="peak"
+    ... )
     Traceback (most recent call last):
     ...
-    ValueError: `SupportFriction.peak` = 1 lies on the edge of its domain (>= 1), which a fit cannot leave. Start at 1.05, say.
+    ValueError: `SupportFriction.peak` = 1 lies on the edge of its domain (>= 1), which a
+    fit cannot leave. Start at 1.05, say.
     """
     result = {}
     for p in select(model, free):
@@ -38,12 +41,16 @@ def check_not_on_edge(name: str, value: Any, domain: AbstractDomain) -> None:
     if not is_traced(value) and domain.on_edge(np.asarray(value)):
         shown = np.array2string(np.asarray(value), formatter={"float_kind": lambda x: f"{x:g}"})
         raise ValueError(
-            f"`{name}` = {shown} lies on the edge of its domain ({domain.rule()}), which a fit cannot leave. "
-            f"Start at {domain.suggestion()}, say."
+            f"`{name}` = {shown} lies on the edge of its domain ({domain.rule()}), which a fit"
+            f" cannot leave. Start at {domain.suggestion()}, say."
         )
 
 
 def from_unconstrained(model: Any, z: Mapping[str, Array]) -> Any:
-    """`model` with the parameters named by `z` replaced by the physical values of those unconstrained arrays."""
+    """`model` with the parameters named by `z` replaced by the physical values of those
+    unconstrained arrays.
+    """
     chosen = select(model, list(z))
-    return replace(model, {p.path: p.declaration.domain.from_unconstrained(z[p.path]) for p in chosen})
+    return replace(
+        model, {p.path: p.declaration.domain.from_unconstrained(z[p.path]) for p in chosen}
+    )

@@ -10,11 +10,34 @@ import frictax as fx
 from frictax.mechanism import Mechanism
 
 PARTS = (
-    "Mass", "Inertia", "Fixed", "MassWithStopAndFriction", "SupportFriction", "BearingFriction", "Brake", "Clutch", "OneWayClutch",
-    "Spring", "Damper", "SpringDamper", "RotationalSpring", "RotationalDamper", "RotationalSpringDamper", "ElastoGap", "ElastoBacklash",
-    "IdealGear", "IdealPlanetary", "LossyGear", "Force", "Torque", "LinearPositionDependentForce", "Position", "PositionController",
-    "HeatCapacitor", "ThermalConductor",
-)  # fmt: skip
+    "Mass",
+    "Inertia",
+    "Fixed",
+    "MassWithStopAndFriction",
+    "SupportFriction",
+    "BearingFriction",
+    "Brake",
+    "Clutch",
+    "OneWayClutch",
+    "Spring",
+    "Damper",
+    "SpringDamper",
+    "RotationalSpring",
+    "RotationalDamper",
+    "RotationalSpringDamper",
+    "ElastoGap",
+    "ElastoBacklash",
+    "IdealGear",
+    "IdealPlanetary",
+    "LossyGear",
+    "Force",
+    "Torque",
+    "LinearPositionDependentForce",
+    "Position",
+    "PositionController",
+    "HeatCapacitor",
+    "ThermalConductor",
+)
 LAWS = ("Coulomb", "Stribeck", "Table", "TemperatureDependent")
 SIGNALS = ("Constant", "Sine", "Step", "Ramp", "Pulse", "Trapezoid")
 OBJECTIVES = ("FreeRun", "Windows", "ClosedLoop", "InverseDynamics")
@@ -44,7 +67,11 @@ class Place:
 
 def quoted(key: str) -> str:
     """`key` as TOML writes it."""
-    return key if key.replace("_", "").replace("-", "").isalnum() else json.dumps(key, ensure_ascii=not key.isprintable())
+    return (
+        key
+        if key.replace("_", "").replace("-", "").isalnum()
+        else json.dumps(key, ensure_ascii=not key.isprintable())
+    )
 
 
 def made(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
@@ -56,19 +83,32 @@ def made(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
     if isinstance(table, str):
         table = {"kind": table}
     if not isinstance(table, Mapping) or "kind" not in table:
-        raise place.error(f'must be a table with a `kind`, got {shown(table)}. Write {{ kind = "{kinds[0]}", ... }}.')
+        raise place.error(
+            f'must be a table with a `kind`, got {shown(table)}. Write {{ kind = "{kinds[0]}",'
+            " ... }."
+        )
     kind = table["kind"]
     if not isinstance(kind, str) or kind not in kinds:
-        raise place.below("kind").error(f"must be one of {', '.join(kinds)}, got {kind!r}.{near(kind, kinds)}")
+        raise place.below("kind").error(
+            f"must be one of {', '.join(kinds)}, got {kind!r}.{near(kind, kinds)}"
+        )
     build: Any = getattr(fx, kind)
     fields = [p for p in inspect.signature(build).parameters.values() if p.name not in known]
     names = [p.name for p in fields]
     for key in table:
         if key != "kind" and key not in names:
-            raise place.below(key).error(f"is no argument of {kind}.{near(key, names)} It has: {', '.join(names)}.")
-    missing = [p.name for p in fields if p.default is p.empty and p.kind is not p.VAR_KEYWORD and p.name not in table]
+            raise place.below(key).error(
+                f"is no argument of {kind}.{near(key, names)} It has: {', '.join(names)}."
+            )
+    missing = [
+        p.name
+        for p in fields
+        if p.default is p.empty and p.kind is not p.VAR_KEYWORD and p.name not in table
+    ]
     if missing:
-        raise place.error(f"needs {missing[0]!r}, an argument of {kind} without a default. Add {missing[0]} = ...")
+        raise place.error(
+            f"needs {missing[0]!r}, an argument of {kind} without a default. Add {missing[0]} = ..."
+        )
     given = {key: inner(value, place.below(key)) for key, value in table.items() if key != "kind"}
     return checked(lambda: build(**given, **known), place)
 
@@ -89,18 +129,25 @@ def machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
 
 
 def checked(build: Any, place: Place, *, values: bool = True) -> Any:
-    """What `build` returns; its complaint with the place in front. `values`: whether it makes something of the file's values as they
-    stand, which may be of a wrong type."""
+    """What `build` returns; its complaint with the place in front.
+
+    `values`: whether it makes something of the file's values as they stand, which may be of a wrong
+    type.
+    """
     try:
         return build()
     except ProblemError:
         raise
     except (ValueError, KeyError) as error:
-        raise place.error(f"cannot be: {error.args[0] if error.args else type(error).__name__}") from error
+        raise place.error(
+            f"cannot be: {error.args[0] if error.args else type(error).__name__}"
+        ) from error
     except (TypeError, AttributeError, IndexError, ArithmeticError) as error:
         if not values:
             raise
-        raise place.error(f"cannot be: {' '.join(str(error).split())[:300]} Check the kind of its values.") from error
+        raise place.error(
+            f"cannot be: {' '.join(str(error).split())[:300]} Check the kind of its values."
+        ) from error
 
 
 def near(name: Any, known: Iterable[str]) -> str:

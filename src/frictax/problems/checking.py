@@ -1,4 +1,6 @@
-"""Whether all that a problem asks for can be built: asked before the work, not found out after it."""
+"""Whether all that a problem asks for can be built: asked before the work, not found out
+after it.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,7 +18,9 @@ from frictax.problems.reading import Problem
 
 
 def check(problem: Problem) -> None:
-    """Build every fit, account of errors and score of a problem without running any; raises `ProblemError` for what cannot be."""
+    """Build every fit, account of errors and score of a problem without running any; raises
+    `ProblemError` for what cannot be.
+    """
     if isinstance(problem.data, fx.Sweep):
         check_laws(problem)
         return
@@ -26,12 +30,21 @@ def check(problem: Problem) -> None:
     below = place.below("uncertainty").below("profiles")
     for name in problem.content.uncertainty.profiles:
         if name not in names:
-            raise below.error(f"names {name!r}, which is not fitted.{near(name, names)} Fitted are: {', '.join(dict.fromkeys(names))}.")
+            raise below.error(
+                f"names {name!r}, which is not fitted.{near(name, names)} Fitted are:"
+                f" {', '.join(dict.fromkeys(names))}."
+            )
     data: Any = problem.data
     for label in problem.content.validation.records:
         for i, objective in enumerate(problem.scores()):
             here = place.below("validation").below("scores").below(str(i))
-            checked(lambda objective=objective, label=label: _plan(problem.machine, data[label], objective), here, values=False)
+            checked(
+                lambda objective=objective, label=label: _plan(
+                    problem.machine, data[label], objective
+                ),
+                here,
+                values=False,
+            )
 
 
 def check_laws(problem: Problem) -> None:
@@ -49,18 +62,26 @@ def check_laws(problem: Problem) -> None:
 def laws_asked(problem: Problem) -> dict[str, Any]:
     """What the file says of the laws of a sweep."""
     entry = problem.content.law
-    return {"f_pos": "compare", "f_neg": None, "peak": None, "offset": None} if entry is None else entry.model_dump()
+    return (
+        {"f_pos": "compare", "f_neg": None, "peak": None, "offset": None}
+        if entry is None
+        else entry.model_dump()
+    )
 
 
 def kind_of_law(name: str, place: Place) -> Any:
     """The kind of law called `name`, whose start values the data give."""
     if name not in LAWS[:3]:
-        raise place.error(f'must be "compare", {", ".join(LAWS[:3])} or a table with a `kind`, got {name!r}.')
+        raise place.error(
+            f'must be "compare", {", ".join(LAWS[:3])} or a table with a `kind`, got {name!r}.'
+        )
     return getattr(fx, name)
 
 
 def shared_settings(problem: Problem) -> tuple[dict[str, Any], fx.Structure]:
-    """The options of `fit` that all structures share, and the machine as given with what is its own."""
+    """The options of `fit` that all structures share, and the machine as given with what is its
+    own.
+    """
     settings = problem.settings()
     own = {key: settings.pop(key) for key in ("free", "own", "priors", "instruments", "bounds")}
     return settings, fx.Structure(problem.machine, **own)
@@ -72,14 +93,23 @@ def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
     if problem.structures:
         entry = problem.content.compare
         given_too = {entry.given: given, **problem.structures}
-        checked(lambda: check_structures(given_too, settings["objective"], entry.repeats, entry.bands), problem.place, values=False)
+        checked(
+            lambda: check_structures(given_too, settings["objective"], entry.repeats, entry.bands),
+            problem.place,
+            values=False,
+        )
     out = {problem.content.compare.given: (problem.place.below("fit"), given)}
     for name, structure in problem.structures.items():
         here = problem.place.below("structures").below(name)
-        same = all(getattr(structure, key) == getattr(given, key) for key in ("free", "own", "bounds"))
+        same = all(
+            getattr(structure, key) == getattr(given, key) for key in ("free", "own", "bounds")
+        )
         same = same and not structure.priors and not given.priors
         if same and eqx.tree_equal(structure.model, given.model):
-            raise here.error("changes nothing of the machine, nor of what is free. Say what differs, or leave it out.")
+            raise here.error(
+                "changes nothing of the machine, nor of what is free. Say what differs, or leave it"
+                " out."
+            )
         out[name] = (here, structure)
     return out
 
@@ -88,21 +118,45 @@ def _fitted_numbers(problem: Problem, place: Place, structure: fx.Structure) -> 
     """The names of the numbers that a structure fits, once its fit is seen to be possible."""
     settings, records = problem.settings(), problem.fitted
     names: list[str] = []
-    for objective, own, priors in ((settings["start"], (), ()), (settings["objective"], structure.own, structure.priors)):
+    for objective, own, priors in (
+        (settings["start"], (), ()),
+        (settings["objective"], structure.own, structure.priors),
+    ):
         if objective is None:
             continue
-        limits = structure.bounds if objective is settings["objective"] else shared_limits(structure.bounds, structure.own)
+        limits = (
+            structure.bounds
+            if objective is settings["objective"]
+            else shared_limits(structure.bounds, structure.own)
+        )
 
-        def posed(objective: Any = objective, own: Any = own, priors: Any = priors, limits: Any = limits) -> Any:
-            check_arguments(structure.model, records, objective, None, priors, structure.instruments)
+        def posed(
+            objective: Any = objective, own: Any = own, priors: Any = priors, limits: Any = limits
+        ) -> Any:
+            check_arguments(
+                structure.model, records, objective, None, priors, structure.instruments
+            )
             engine = fit_engine(None, fx.LevenbergMarquardt())
-            arguments = (structure.free, own, objective, priors, structure.instruments, engine, settings["loss"], limits)
+            arguments = (
+                structure.free,
+                own,
+                objective,
+                priors,
+                structure.instruments,
+                engine,
+                settings["loss"],
+                limits,
+            )
             return pose(structure.model, records, *arguments)[0]
 
         problem_posed = checked(posed, place, values=False)
         if objective is settings["objective"]:
             account = problem.errors() or usual(problem_posed)
-            checked(lambda account=account, of=problem_posed: account.check(of), problem.place.below("uncertainty"), values=False)
+            checked(
+                lambda account=account, of=problem_posed: account.check(of),
+                problem.place.below("uncertainty"),
+                values=False,
+            )
         names = [name for u in problem_posed.unknowns if not u.hidden for name in u.names]
     return names
 

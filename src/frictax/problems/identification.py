@@ -1,4 +1,6 @@
-"""From a problem file to the identified machine, its errors, what it leaves unexplained, and how it fares on records not fitted."""
+"""From a problem file to the identified machine, its errors, what it leaves unexplained, and how it
+fares on records not fitted.
+"""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -23,7 +25,8 @@ Tell = Callable[[str], Any]
 class Score:
     """How the fitted machine fares on a record that was not fitted.
 
-    - `label` of the record; `objective`; `rms`: output -> root mean square of what is left [SI]; `units`.
+    - `label` of the record; `objective`; `rms`: output -> root mean square of what is left [SI];
+      `units`.
     - `run`: for a free run, sensitivities and the range that chance allows.
     """
 
@@ -38,10 +41,14 @@ class Score:
 class Identification:
     """What came of a problem.
 
-    - `found`: the fit, of the structure that was chosen; `comparison`: that choice, for sweeps one for each direction.
-    - `uncertainty`: errors by the account that the problem names; `profiles` by path; `study` of the residuals, None where there is none.
-    - `scores` of validation records; `motions`: record -> the free run beside it; `notices`: what could not be done, and why.
-    - `outlook`: what the records could be expected to tell, at the values that the fit started from.
+    - `found`: the fit, of the structure that was chosen; `comparison`: that choice, for sweeps one
+      for each direction.
+    - `uncertainty`: errors by the account that the problem names; `profiles` by path; `study` of
+      the residuals, None where there is none.
+    - `scores` of validation records; `motions`: record -> the free run beside it; `notices`: what
+      could not be done, and why.
+    - `outlook`: what the records could be expected to tell, at the values that the fit started
+      from.
     """
 
     problem: Problem
@@ -56,11 +63,13 @@ class Identification:
     outlook: Any = None
 
 
-def identify(path: str | Path, *, allow_code: bool = False, tell: Tell | None = None) -> Identification:
+def identify(
+    path: str | Path, *, allow_code: bool = False, tell: Tell | None = None
+) -> Identification:
     """Identify the machine that a problem file describes; nothing is written, see `write_results`.
 
-    **Arguments:** `path` of the file or its folder; `allow_code`: whether functions that it names may be called; `tell`: called with a
-    word on what is being done.
+    **Arguments:** `path` of the file or its folder; `allow_code`: whether functions that it names
+    may be called; `tell`: called with a word on what is being done.
 
     **Raises:** `ProblemError` and what `fit` raises.
     """
@@ -78,27 +87,56 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
     if problem.structures:
         say("Comparing structures")
         structures = {content.compare.given: shared_settings(problem)[1], **problem.structures}
-        comparison = checked(lambda: fx.compare(records, structures, **problem.criterion()), problem.place, values=False)
+        comparison = checked(
+            lambda: fx.compare(records, structures, **problem.criterion()),
+            problem.place,
+            values=False,
+        )
         found = comparison.best.found
     else:
         say("Fitting")
-        comparison, found = None, checked(lambda: fx.fit(problem.machine, records, **problem.settings()), problem.place, values=False)
+        comparison, found = (
+            None,
+            checked(
+                lambda: fx.fit(problem.machine, records, **problem.settings()),
+                problem.place,
+                values=False,
+            ),
+        )
     say("Finding errors")
     by = problem.errors() or usual(found.problem, fx.HAC())
-    uncertainty = checked(lambda: found.uncertainty(by), problem.place.below("uncertainty"), values=False)
+    uncertainty = checked(
+        lambda: found.uncertainty(by), problem.place.below("uncertainty"), values=False
+    )
     profiles = {}
     here = problem.place.below("uncertainty").below("profiles")
     for name in content.uncertainty.profiles:
         if name in found.names:  # the structure that was chosen may not have it
             say(f"Profile of {name}")
-            profiles[name] = checked(lambda name=name: found.profile(name, by=uncertainty), here, values=False)
+            profiles[name] = checked(
+                lambda name=name: found.profile(name, by=uncertainty), here, values=False
+            )
     say("Studying, validating, simulating")
-    asked = [(label, objective) for label in content.validation.records for objective in problem.scores()]
+    asked = [
+        (label, objective) for label in content.validation.records for objective in problem.scores()
+    ]
     with workers() as pool:
-        judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in asked]  # the longest first
+        # the longest first
+        judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in asked]
         seen = examined(found, pool)
         scores = tuple(job.result() for job in judged)
-    return Identification(problem, found, comparison, uncertainty, profiles, seen.study, scores, seen.motions, seen.notices, seen.outlook)
+    return Identification(
+        problem,
+        found,
+        comparison,
+        uncertainty,
+        profiles,
+        seen.study,
+        scores,
+        seen.motions,
+        seen.notices,
+        seen.outlook,
+    )
 
 
 def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective: Any) -> Score:
@@ -107,7 +145,12 @@ def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective
     place = problem.place.below("validation")
     if isinstance(objective, fx.FreeRun):
         entry = problem.content.uncertainty
-        given = {"errors": uncertainty, "objective": objective, "draws": entry.draws, "seed": entry.seed}
+        given = {
+            "errors": uncertainty,
+            "objective": objective,
+            "draws": entry.draws,
+            "seed": entry.seed,
+        }
         run = checked(lambda: free_run(found, record, **given), place, values=False)
         return Score(label, objective, run.rms, run.units, run)
     rms = checked(lambda: found.score(record, objective), place, values=False)
@@ -116,16 +159,28 @@ def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective
 
 
 def asked_law(problem: Problem) -> Any:
-    """The forward law that a sweep's file asks for, with start values; where laws are compared, the richest of them."""
+    """The forward law that a sweep's file asks for, with start values; where laws are compared, the
+    richest of them.
+    """
     assert isinstance(problem.data, fx.Sweep)
     compared = laws_asked(problem)["f_pos"] == "compare"
-    return fx.starting_law(fx.Stribeck, problem.data) if compared else _law(problem, "f_pos", problem.data)
+    return (
+        fx.starting_law(fx.Stribeck, problem.data)
+        if compared
+        else _law(problem, "f_pos", problem.data)
+    )
 
 
 def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
-    """The law of the file for one direction: of a kind with start values from `data`, or as written."""
+    """The law of the file for one direction: of a kind with start values from `data`, or as
+    written.
+    """
     entry, place = laws_asked(problem)[way], problem.place.below("law").below(way)
-    return fx.starting_law(kind_of_law(entry, place), data) if isinstance(entry, str) else as_law(made(entry, LAWS, place))
+    return (
+        fx.starting_law(kind_of_law(entry, place), data)
+        if isinstance(entry, str)
+        else as_law(made(entry, LAWS, place))
+    )
 
 
 def _of_sweep(problem: Problem, say: Tell) -> Identification:
@@ -142,13 +197,24 @@ def _of_sweep(problem: Problem, say: Tell) -> Identification:
         if laws[way] == "compare":
             say("Comparing laws")
             comparisons.append(
-                checked(lambda data=data: fx.compare(data, offset=laws["offset"], loss=settings["loss"]), place, values=False)
+                checked(
+                    lambda data=data: fx.compare(
+                        data, offset=laws["offset"], loss=settings["loss"]
+                    ),
+                    place,
+                    values=False,
+                )
             )
             chosen[way] = comparisons[-1].best.found.law
         else:
             chosen[way] = _law(problem, way, data)
     say("Fitting")
-    options = {"f_neg": chosen.get("f_neg"), "peak": laws["peak"], "offset": laws["offset"], "free": content.fit.free}
+    options = {
+        "f_neg": chosen.get("f_neg"),
+        "peak": laws["peak"],
+        "offset": laws["offset"],
+        "free": content.fit.free,
+    }
     options |= {"loss": settings["loss"], "level": content.fit.level}
     found = checked(lambda: fx.fit(chosen["f_pos"], sweep, **options), place, values=False)
     return Identification(problem, found, comparisons, None, {}, None, (), {})

@@ -22,29 +22,56 @@ _WORDS = {
 
 
 def sentence(file: Path, table: Mapping[str, Any], error: pydantic.ValidationError) -> ProblemError:
-    """The first complaint in one sentence; of a union, the one of the branch that the value is like."""
+    """The first complaint in one sentence; of a union, the one of the branch that the value is
+    like.
+    """
     errors = error.errors(include_url=False)
-    deepest = max(errors, key=lambda e: (e["loc"][:1] == errors[0]["loc"][:1], e["type"] == "extra_forbidden", len(e["loc"])))
+    deepest = max(
+        errors,
+        key=lambda e: (
+            e["loc"][:1] == errors[0]["loc"][:1],
+            e["type"] == "extra_forbidden",
+            len(e["loc"]),
+        ),
+    )
     first = deepest if errors[0]["loc"][:2] == deepest["loc"][:2] else errors[0]
     node: Any = table
     place = Place(file.name)
     for step in first["loc"]:
-        inside = isinstance(node, Mapping) and step in node or isinstance(node, list) and isinstance(step, int) and step < len(node)
+        inside = (
+            isinstance(node, Mapping)
+            and step in node
+            or isinstance(node, list)
+            and isinstance(step, int)
+            and step < len(node)
+        )
         if inside or first["type"] in ("missing", "extra_forbidden") and step == first["loc"][-1]:
             place = place.below(str(step))
             inner: Any = node
             node = inner[step] if inside else node
-    more = f" ({len({e['loc'][:2] for e in errors}) - 1} more after it.)" if len({e["loc"][:2] for e in errors}) > 1 else ""
-    key, says = str(first["loc"][-1]) if first["loc"] else "", first["msg"].removeprefix("Value error, ")
+    more = (
+        f" ({len({e['loc'][:2] for e in errors}) - 1} more after it.)"
+        if len({e["loc"][:2] for e in errors}) > 1
+        else ""
+    )
+    key, says = (
+        str(first["loc"][-1]) if first["loc"] else "",
+        first["msg"].removeprefix("Value error, "),
+    )
     if first["type"] == "extra_forbidden":
         known = _keys(first["loc"][:-1])
-        return place.error(f"is no key of a problem file.{near(key, known)} Here stand: {', '.join(known)}.{more}")
+        return place.error(
+            f"is no key of a problem file.{near(key, known)} Here stand: {', '.join(known)}.{more}"
+        )
     if first["type"] == "missing":
         return place.error(f"is missing. Add {key} = ...{more}")
     if first["type"] == "value_error":
         return place.error(f"{says}.{more}")
     if first["type"] == "string_pattern_mismatch":
-        return place.error(f'must be "module:function", the module a file beside the problem, got {shown(first["input"])}.{more}')
+        return place.error(
+            'must be "module:function", the module a file beside the problem, got'
+            f" {shown(first['input'])}.{more}"
+        )
     return place.error(f"{_must(says)}, got {shown(first['input'])}.{more}")
 
 
@@ -67,7 +94,9 @@ def _keys(loc: tuple[Any, ...]) -> list[str]:
 
 
 def _table_of(annotation: Any) -> Any:
-    """The kind of table that an annotation asks for: of dict[str, Entry] and Entry | None it is Entry."""
+    """The kind of table that an annotation asks for: of dict[str, Entry] and Entry | None it is
+    Entry.
+    """
     if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
         return annotation
     inner = [_table_of(a) for a in getattr(annotation, "__args__", ())]

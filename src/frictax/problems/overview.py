@@ -10,14 +10,24 @@ from frictax.report.style import prefixed
 from frictax.text import rounded
 
 BEGIN, END = "<!-- results: made by `frictax table`, not by hand -->", "<!-- end of results -->"
-_HEAD = ("machine", "law or structure", "parameters, with intervals", "left by the fit", "on what was not fitted")
+_HEAD = (
+    "machine",
+    "law or structure",
+    "parameters, with intervals",
+    "left by the fit",
+    "on what was not fitted",
+)
 
 
 def overview(folder: str | Path) -> str:
-    """The table, in Markdown, of every folder below `folder` with a `result.json`; raises `ValueError` where one cannot be read."""
+    """The table, in Markdown, of every folder below `folder` with a `result.json`; raises
+    `ValueError` where one cannot be read.
+    """
     found = sorted(Path(folder).glob("*/result.json"))
     if not found:
-        raise FileNotFoundError(f"{folder} holds no results. Run `frictax identify` on the problems in it first.")
+        raise FileNotFoundError(
+            f"{folder} holds no results. Run `frictax identify` on the problems in it first."
+        )
     rows = [_HEAD, ("---",) * len(_HEAD), *(_row(file) for file in found)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
 
@@ -29,7 +39,10 @@ def write_overview(folder: str | Path) -> Path:
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"{target.name} in {folder} does not say where the table goes. Add the lines {BEGIN!r} and {END!r}.")
+        raise ValueError(
+            f"{target.name} in {folder} does not say where the table goes. Add the lines {BEGIN!r}"
+            f" and {END!r}."
+        )
     write_whole(target, f"{before}{BEGIN}\n\n{overview(folder)}\n\n{END}{after}", replace=True)
     return target
 
@@ -38,9 +51,17 @@ def _row(file: Path) -> tuple[str, ...]:
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
         name = file.parent.name
-        return (f"[{name}]({name}/README.md)", _law(result), _parameters(result), _left(result), _validation(result))
+        return (
+            f"[{name}]({name}/README.md)",
+            _law(result),
+            _parameters(result),
+            _left(result),
+            _validation(result),
+        )
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise ValueError(f"{file} is no result of `frictax identify` ({error}). Make it again with --overwrite.") from None
+        raise ValueError(
+            f"{file} is no result of `frictax identify` ({error}). Make it again with --overwrite."
+        ) from None
 
 
 def _law(result: Mapping[str, Any]) -> str:
@@ -49,7 +70,11 @@ def _law(result: Mapping[str, Any]) -> str:
         return _escaped(f"{structure['chosen']}, of {len(structure['structures'])} structures")
     if fit["kind"] == "fit":
         chosen = [c["chosen"] for c in fit["comparisons"]]
-        return _escaped(" forward, ".join(chosen) + " backward" if len(chosen) == 2 else ", ".join(chosen) or fit["law"]["f_pos"]["kind"])
+        return _escaped(
+            " forward, ".join(chosen) + " backward"
+            if len(chosen) == 2
+            else ", ".join(chosen) or fit["law"]["f_pos"]["kind"]
+        )
     return "as given"
 
 
@@ -61,8 +86,12 @@ def _parameters(result: Mapping[str, Any]) -> str:
 def _parameter(e: Mapping[str, Any]) -> str:
     if e["standard_error"] is None:
         return f"`{_escaped(e['name'])}` {e['value']:.4g} {e['unit']} (no interval)"
-    unit, size = (e["unit"], 1.0) if e["unit"].startswith("kg") else prefixed(e["unit"], [e["value"]])
-    value, low, high = (rounded(e[key] / size, e["standard_error"] / size) for key in ("value", "lower", "upper"))
+    unit, size = (
+        (e["unit"], 1.0) if e["unit"].startswith("kg") else prefixed(e["unit"], [e["value"]])
+    )
+    value, low, high = (
+        rounded(e[key] / size, e["standard_error"] / size) for key in ("value", "lower", "upper")
+    )
     return f"`{_escaped(e['name'])}` {value} ({low} to {high}) {unit}"
 
 
@@ -72,7 +101,10 @@ def _left(result: Mapping[str, Any]) -> str:
         return f"{_amount(fit['rms'], fit['sweep']['force_unit'])} of {fit['sweep']['rows']} rows"
     out = []
     for label, record in fit["records"].items():
-        out += [f"{_escaped(label)}: {_amount(left['value'], left['unit'] or '1')}" for left in record["rms"].values()]
+        out += [
+            f"{_escaped(label)}: {_amount(left['value'], left['unit'] or '1')}"
+            for left in record["rms"].values()
+        ]
     return "<br>".join(out)
 
 
@@ -86,13 +118,20 @@ def _validation(result: Mapping[str, Any]) -> str:
                 ranges = v.get("ranges_10_50_90")
                 if ranges and None not in ranges[name]:
                     low, _, high = ranges[name]
-                    text += f" (chance: {_amount(low, v['units'][name])} to {_amount(high, v['units'][name])})"
+                    text += (
+                        f" (chance: {_amount(low, v['units'][name])} to"
+                        f" {_amount(high, v['units'][name])})"
+                    )
                 out.append(text)
         return "<br>".join(out)
     fit = result["fit"]
     if fit["kind"] == "fit" and fit["comparisons"]:
-        chosen = [next(law for law in c["laws"] if law["name"] == c["chosen"]) for c in fit["comparisons"]]
-        return "each row left out: " + ", ".join(_amount(law["left_out_rms"], fit["sweep"]["force_unit"]) for law in chosen)
+        chosen = [
+            next(law for law in c["laws"] if law["name"] == c["chosen"]) for c in fit["comparisons"]
+        ]
+        return "each row left out: " + ", ".join(
+            _amount(law["left_out_rms"], fit["sweep"]["force_unit"]) for law in chosen
+        )
     return "nothing was left out"
 
 

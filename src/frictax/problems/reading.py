@@ -1,4 +1,6 @@
-"""A problem file, read and checked: everything in it is known to be right before anything is computed."""
+"""A problem file, read and checked: everything in it is known to be right before anything is
+computed.
+"""
 
 import contextlib
 import dataclasses
@@ -14,7 +16,19 @@ import pydantic
 
 import frictax as fx
 from frictax.parameters import parameters
-from frictax.problems.building import ERRORS, LOSSES, OBJECTIVES, PRIORS, Place, ProblemError, checked, machine, made, near, shown
+from frictax.problems.building import (
+    ERRORS,
+    LOSSES,
+    OBJECTIVES,
+    PRIORS,
+    Place,
+    ProblemError,
+    checked,
+    machine,
+    made,
+    near,
+    shown,
+)
 from frictax.problems.mistakes import sentence
 from frictax.problems.schema import AnyColumn, ProblemFile, RecordEntry, StructureEntry
 
@@ -27,8 +41,10 @@ class Problem:
     """What is to be identified, from which data, and how it is judged.
 
     - `file`: where it stands; `content`: what it says; `sha256` of its text.
-    - `machine`: with start values, None for a sweep; `structures`: by name, other machines with what is free in them.
-    - `data`: label -> `Record`, in the order written, or the `Sweep`; `sources`: file -> its SHA-256.
+    - `machine`: with start values, None for a sweep; `structures`: by name, other machines with
+      what is free in them.
+    - `data`: label -> `Record`, in the order written, or the `Sweep`; `sources`: file -> its
+      SHA-256.
     """
 
     file: Path
@@ -58,8 +74,12 @@ class Problem:
         out: dict[str, Any] = {"free": fit.free, "own": fit.own, "bounds": fit.bounds}
         out |= {"starts": fit.starts, "spread": fit.spread, "seed": fit.seed, "level": fit.level}
         out["objective"] = made(fit.objective, OBJECTIVES, place.below("objective"))
-        out["start"] = None if fit.start is None else made(fit.start, OBJECTIVES, place.below("start"))
-        out["priors"] = [made(p, PRIORS, place.below("priors").below(str(i))) for i, p in enumerate(fit.priors)]
+        out["start"] = (
+            None if fit.start is None else made(fit.start, OBJECTIVES, place.below("start"))
+        )
+        out["priors"] = [
+            made(p, PRIORS, place.below("priors").below(str(i))) for i, p in enumerate(fit.priors)
+        ]
         out["loss"] = made(fit.loss, LOSSES, place.below("loss"))
         out["instruments"] = instruments_of(fit.instruments, place.below("instruments"))
         return out
@@ -67,24 +87,41 @@ class Problem:
     def criterion(self) -> dict[str, Any]:
         """The options of `compare` for structures."""
         entry, settings = self.content.compare, self.settings()
-        out = {"objective": settings["objective"], "start": settings["start"], "repeats": entry.repeats, "bands": entry.bands}
+        out = {
+            "objective": settings["objective"],
+            "start": settings["start"],
+            "repeats": entry.repeats,
+            "bands": entry.bands,
+        }
         cutoff = getattr(out["objective"], "cutoff", None)
         return out if cutoff is None else out | {"cutoff": cutoff}
 
     def errors(self) -> Any:
-        """The account of the residuals by which errors are stated; None where the file leaves it open."""
+        """The account of the residuals by which errors are stated; None where the file leaves it
+        open.
+        """
         asked = self.content.uncertainty.errors
-        return None if asked is None else made(asked, ERRORS, self.place.below("uncertainty").below("errors"))
+        return (
+            None
+            if asked is None
+            else made(asked, ERRORS, self.place.below("uncertainty").below("errors"))
+        )
 
     def scores(self) -> list[Any]:
         """The objectives by which validation records are judged."""
         place = self.place.below("validation").below("scores")
-        return [made(s, OBJECTIVES, place.below(str(i))) for i, s in enumerate(self.content.validation.scores)]
+        return [
+            made(s, OBJECTIVES, place.below(str(i)))
+            for i, s in enumerate(self.content.validation.scores)
+        ]
 
 
 def instruments_of(entries: Mapping[str, Any], place: Place) -> dict[str, Any]:
     """The sensors and drives that a file describes, by channel."""
-    return {c: made({"kind": "Instrument", **values}, ["Instrument"], place.below(c)) for c, values in entries.items()}
+    return {
+        c: made({"kind": "Instrument", **values}, ["Instrument"], place.below(c))
+        for c, values in entries.items()
+    }
 
 
 def find(path: str | Path) -> Path:
@@ -93,30 +130,42 @@ def find(path: str | Path) -> Path:
     file = given / NAME if given.is_dir() else given
     if not file.is_file():
         here = "this folder has none" if given.is_dir() else "there is no such file"
-        raise FileNotFoundError(f"{given} is no problem: {here}. Name a folder with a {NAME}, such as identification/emps.")
+        raise FileNotFoundError(
+            f"{given} is no problem: {here}. Name a folder with a {NAME}, such as"
+            " identification/emps."
+        )
     return file
 
 
 def read(path: str | Path, *, allow_code: bool = False) -> Problem:
     """Read the problem file `path`, or the one in the folder `path`, with its data.
 
-    **Arguments:** `allow_code`: whether functions that the file names, of modules beside it, may be called.
+    **Arguments:** `allow_code`: whether functions that the file names, of modules beside it, may be
+    called.
 
-    **Raises:** `ProblemError` (a `ValueError`) naming file, key, rule and remedy; `FileNotFoundError` for files that are not there.
+    **Raises:** `ProblemError` (a `ValueError`) naming file, key, rule and remedy;
+    `FileNotFoundError` for files that are not there.
     """
     file = find(path)
     if file.stat().st_size > _LARGEST:
-        raise ProblemError(f"{file.name} has {file.stat().st_size} bytes, more than the {_LARGEST} that a problem file may have.")
+        raise ProblemError(
+            f"{file.name} has {file.stat().st_size} bytes, more than the {_LARGEST} that a problem"
+            " file may have."
+        )
     raw = file.read_bytes()
     content = _content(file, raw)
     reader = _Reader(file, content, allow_code)
     if content.sweep is not None:
         data: Any = reader.sweep()
-        return Problem(file, content, hashlib.sha256(raw).hexdigest(), None, {}, data, reader.sources)
+        return Problem(
+            file, content, hashlib.sha256(raw).hexdigest(), None, {}, data, reader.sources
+        )
     model = reader.machine(content.machine, Place(file.name, "machine"))
     structures = {name: reader.structure(name, entry) for name, entry in content.structures.items()}
     data = {label: reader.record(label, entry) for label, entry in content.records.items()}
-    problem = Problem(file, content, hashlib.sha256(raw).hexdigest(), model, structures, data, reader.sources)
+    problem = Problem(
+        file, content, hashlib.sha256(raw).hexdigest(), model, structures, data, reader.sources
+    )
     _check_names(problem)
     return problem
 
@@ -125,18 +174,25 @@ def _content(file: Path, raw: bytes) -> ProblemFile:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ProblemError(f"{file.name} is no text in UTF-8 (byte {error.start}). Save it as UTF-8.") from None
+        raise ProblemError(
+            f"{file.name} is no text in UTF-8 (byte {error.start}). Save it as UTF-8."
+        ) from None
     if not text.strip():
         raise ProblemError(f'{file.name} is empty. Begin with title = "...".')
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ProblemError(f"{file.name} is not TOML: {error}. Texts stand in quotes, tables begin with [name].") from None
+        raise ProblemError(
+            f"{file.name} is not TOML: {error}. Texts stand in quotes, tables begin with [name]."
+        ) from None
     except ValueError as error:  # a number of thousands of digits
-        raise ProblemError(f"{file.name} is not TOML that can be read: {error}. Write shorter numbers.") from None
+        raise ProblemError(
+            f"{file.name} is not TOML that can be read: {error}. Write shorter numbers."
+        ) from None
     except RecursionError:
         raise ProblemError(
-            f"{file.name} is not TOML that can be read: it is nested too deeply. Use tables and lists of few levels."
+            f"{file.name} is not TOML that can be read: it is nested too deeply. Use tables and"
+            " lists of few levels."
         ) from None
     try:
         return ProblemFile.model_validate(table)
@@ -156,53 +212,97 @@ class _Reader:
             return machine(parts, place)
         others = [key for key in parts if key not in ("python", "arguments")]
         if others:
-            raise place.below(others[0]).error("cannot stand beside `python`, which returns the whole machine. Leave one of them out.")
+            raise place.below(others[0]).error(
+                "cannot stand beside `python`, which returns the whole machine. Leave one of them"
+                " out."
+            )
         built = self._called(parts["python"], parts.get("arguments", {}), place)
         if not isinstance(built, fx.Mechanism | fx.AbstractHybridSystem):
-            raise place.below("python").error(f"must return a Mechanism or a hybrid system, got {type(built).__name__}.")
+            raise place.below("python").error(
+                f"must return a Mechanism or a hybrid system, got {type(built).__name__}."
+            )
         return built
 
     def structure(self, name: str, entry: StructureEntry) -> fx.Structure:
         place = Place(self.file.name, "structures").below(name)
         own = "python" in entry.machine or "python" in self.content.machine
-        parts = dict(entry.machine) if own and entry.machine else {**self.content.machine, **entry.machine}
+        parts = (
+            dict(entry.machine)
+            if own and entry.machine
+            else {**self.content.machine, **entry.machine}
+        )
         gone = [k for k, v in parts.items() if v == {"kind": "none"}]
         for k in gone:
             if k not in self.content.machine:
                 raise (
-                    place.below("machine").below(k).error(f"leaves out a part that [machine] does not have.{near(k, self.content.machine)}")
+                    place.below("machine")
+                    .below(k)
+                    .error(
+                        "leaves out a part that [machine] does not"
+                        f" have.{near(k, self.content.machine)}"
+                    )
                 )
-        built = self.machine({k: v for k, v in parts.items() if k not in gone}, place.below("machine"))
+        built = self.machine(
+            {k: v for k, v in parts.items() if k not in gone}, place.below("machine")
+        )
         fit = self.content.fit
-        free, each = fit.free if entry.free is None else entry.free, fit.own if entry.own is None else entry.own
-        priors = [made(p, PRIORS, place.below("priors").below(str(i))) for i, p in enumerate(entry.priors)]
+        free, each = (
+            fit.free if entry.free is None else entry.free,
+            fit.own if entry.own is None else entry.own,
+        )
+        priors = [
+            made(p, PRIORS, place.below("priors").below(str(i))) for i, p in enumerate(entry.priors)
+        ]
         # Its sensors are those of the machine as given, and so are limits of what it fits.
         given = self.content.fit
-        mine = lambda path: free is None or any(path == p or path.startswith(f"{p}.") for p in [*free, *each])  # noqa: E731
-        instruments = instruments_of(given.instruments, Place(self.file.name, "fit").below("instruments"))
+
+        def mine(path):
+            return free is None or any(
+                path == p or path.startswith(f"{p}.") for p in [*free, *each]
+            )
+
+        instruments = instruments_of(
+            given.instruments, Place(self.file.name, "fit").below("instruments")
+        )
         limits = {path: pair for path, pair in given.bounds.items() if mine(path)}
-        return fx.Structure(built, free=free, own=each, priors=priors, instruments=instruments, bounds=limits)
+        return fx.Structure(
+            built, free=free, own=each, priors=priors, instruments=instruments, bounds=limits
+        )
 
     def record(self, label: str, entry: RecordEntry) -> fx.Record:
         place = Place(self.file.name, "records").below(label)
         if entry.python is not None:
             record = self._called(entry.python, entry.arguments, place)
             if not isinstance(record, fx.Record):
-                raise place.below("python").error(f"must return a Record, got {type(record).__name__}.")
+                raise place.below("python").error(
+                    f"must return a Record, got {type(record).__name__}."
+                )
         else:
             assert entry.file is not None
             assert entry.time is not None
             path = self._path(entry.public, entry.file, place)
             named: dict[str, Any] = {
                 "time": _column(entry.time, place.below("time")),
-                "inputs": {k: _column(c, place.below("inputs").below(k)) for k, c in entry.inputs.items()},
-                "outputs": {k: _column(c, place.below("outputs").below(k)) for k, c in entry.outputs.items()},
-                "hold": entry.hold, "name": label, "citation": self.content.citation,
-            }  # fmt: skip
-            readers: dict[str, Any] = {".mat": fx.Record.from_mat, ".parquet": fx.Record.from_parquet}
+                "inputs": {
+                    k: _column(c, place.below("inputs").below(k)) for k, c in entry.inputs.items()
+                },
+                "outputs": {
+                    k: _column(c, place.below("outputs").below(k)) for k, c in entry.outputs.items()
+                },
+                "hold": entry.hold,
+                "name": label,
+                "citation": self.content.citation,
+            }
+            readers: dict[str, Any] = {
+                ".mat": fx.Record.from_mat,
+                ".parquet": fx.Record.from_parquet,
+            }
             read = readers.get(path.suffix.lower())
             text: dict[str, Any] = {"delimiter": entry.delimiter, "decimal": entry.decimal}
-            record = checked(lambda: read(path, **named) if read else fx.Record.from_csv(path, **named, **text), place)
+            record = checked(
+                lambda: read(path, **named) if read else fx.Record.from_csv(path, **named, **text),
+                place,
+            )
         if entry.trim is not None:
             trim = entry.trim
             record = checked(lambda: record.trim(*trim), place.below("trim"))
@@ -213,32 +313,59 @@ class _Reader:
         assert entry is not None
         path = self._path(entry.public, entry.file, place)
         given = entry.model_dump(exclude={"public", "file"})
-        return checked(lambda: fx.Sweep.from_csv(path, **given, name=self.content.title, citation=self.content.citation), place)
+        return checked(
+            lambda: fx.Sweep.from_csv(
+                path, **given, name=self.content.title, citation=self.content.citation
+            ),
+            place,
+        )
 
     def _path(self, public: str | None, file: str, place: Place) -> Path:
         """Where a file lies; its checksum is noted."""
-        folder = self.file.parent if public is None else checked(lambda: fx.data.path(public), place.below("public"))
+        folder = (
+            self.file.parent
+            if public is None
+            else checked(lambda: fx.data.path(public), place.below("public"))
+        )
         path = folder / file
         if not path.is_file():
             raise place.below("file").error(
-                f"names {file!r}, and there is no such file {'beside the problem' if public is None else 'in ' + str(folder)}."
+                f"names {file!r}, and there is no such file"
+                f" {'beside the problem' if public is None else 'in ' + str(folder)}."
             )
         with path.open("rb") as stream:
-            self.sources[f"{public}/{file}" if public else file] = hashlib.file_digest(stream, "sha256").hexdigest()
+            self.sources[f"{public}/{file}" if public else file] = hashlib.file_digest(
+                stream, "sha256"
+            ).hexdigest()
         return path
 
     def _called(self, name: Any, arguments: Any, place: Place) -> Any:
         place = place.below("python")
-        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(":")) or name.count(":") != 1:
-            raise place.error(f'must be "module:function", the module a file beside the problem, got {shown(name)}.')
+        if (
+            not isinstance(name, str)
+            or not all(part.isidentifier() for part in name.split(":"))
+            or name.count(":") != 1
+        ):
+            raise place.error(
+                'must be "module:function", the module a file beside the problem, got'
+                f" {shown(name)}."
+            )
         if not self.allow_code:
-            raise place.error(f"wants to run {name!r}, and a problem file runs no code unasked. Read it first, then give --allow-code.")
+            raise place.error(
+                f"wants to run {name!r}, and a problem file runs no code unasked. Read it first,"
+                " then give --allow-code."
+            )
         module, _, function = name.partition(":")
         path = self.file.parent / f"{module}.py"
         if not path.is_file():
-            raise place.error(f"names the module {module!r}, and there is no {module}.py beside the problem.")
+            raise place.error(
+                f"names the module {module!r}, and there is no {module}.py beside the problem."
+            )
         if not isinstance(arguments, Mapping):
-            raise place.error(f"has `arguments` that are no table, got {shown(arguments)}. Write arguments = {{ name = value }}.")
+            raise place.error(
+                f"has `arguments` that are no table, got {shown(arguments)}. Write arguments = {{"
+                " name = value }."
+            )
         try:
             with _own_modules(self.file.parent) as used:
                 found = getattr(_module(path), function, None)
@@ -255,7 +382,8 @@ class _Reader:
 
 @contextlib.contextmanager
 def _own_modules(folder: Path) -> Iterator[dict[str, str]]:
-    """Let modules import their neighbours in `folder`, and forget them all afterwards: another problem may have others of these names.
+    """Let modules import their neighbours in `folder`, and forget them all afterwards: another
+    problem may have others of these names.
 
     Yields the checksums of those that were used, file -> SHA-256, filled at the end.
     """
@@ -263,14 +391,16 @@ def _own_modules(folder: Path) -> Iterator[dict[str, str]]:
     home, mine = str(folder.resolve()), {path.stem for path in folder.glob("*.py")}
     before = {name: sys.modules.pop(name) for name in mine if name in sys.modules}
     sys.path.insert(0, home)
-    # No bytecode: Python takes it for that of a file of the same size and second, so that a number changed just now would not count.
+    # No bytecode: Python takes it for that of a file of the same size and second, so that a number
+    # changed just now would not count.
     wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield used
     finally:
         sys.dont_write_bytecode = wrote
         sys.path.remove(home)
-        for name in sorted(mine & set(sys.modules)):  # the same order in each process: results are compared
+        # the same order in each process: results are compared
+        for name in sorted(mine & set(sys.modules)):
             file = Path(getattr(sys.modules.pop(name), "__file__", None) or "")
             if file.parent == folder.resolve():
                 used[file.name] = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -296,35 +426,72 @@ def _column(entry: AnyColumn, place: Place) -> Any:
 
 
 def _check_names(problem: Problem) -> None:
-    """Labels and paths that the file names exist, its kinds can be made, and nothing validates what was fitted."""
+    """Labels and paths that the file names exist, its kinds can be made, and nothing validates what
+    was fitted.
+    """
     content, place = problem.content, problem.place
-    for section, labels in (("fit", content.fit.records or []), ("validation", content.validation.records)):
+    for section, labels in (
+        ("fit", content.fit.records or []),
+        ("validation", content.validation.records),
+    ):
         here = place.below(section).below("records")
         for label in labels:
             if label not in content.records:
                 known = ", ".join(content.records)
-                raise here.error(f"names {label!r}, and there is no such record.{near(label, content.records)} There are: {known}.")
+                raise here.error(
+                    f"names {label!r}, and there is no such record.{near(label, content.records)}"
+                    f" There are: {known}."
+                )
     if content.compare.given in content.structures:
-        raise place.below("compare").below("given").error(f"names {content.compare.given!r}, as a structure does. Give it another name.")
+        raise (
+            place.below("compare")
+            .below("given")
+            .error(f"names {content.compare.given!r}, as a structure does. Give it another name.")
+        )
     both = [label for label in content.validation.records if label in problem.fitted]
     if both:
         here = place.below("validation").below("records")
-        raise here.error(f"names {both[0]!r}, which is fitted: a record validates only what it did not make. Name it in one of the two.")
+        raise here.error(
+            f"names {both[0]!r}, which is fitted: a record validates only what it did not make."
+            " Name it in one of the two."
+        )
     if not problem.fitted:
-        raise place.below("fit").error("has no record to fit: all of them serve validation, or fit.records is empty. Name one.")
+        raise place.below("fit").error(
+            "has no record to fit: all of them serve validation, or fit.records is empty. Name one."
+        )
     settings = problem.settings()
     problem.errors()
     problem.scores()
     problem.criterion()
-    known = _paths(checked(lambda: settings["objective"].machine(problem.machine), place.below("fit").below("objective")), problem.fitted)
-    for key, paths in (("free", content.fit.free or []), ("own", list(content.fit.own)), ("bounds", list(content.fit.bounds))):
+    known = _paths(
+        checked(
+            lambda: settings["objective"].machine(problem.machine),
+            place.below("fit").below("objective"),
+        ),
+        problem.fitted,
+    )
+    for key, paths in (
+        ("free", content.fit.free or []),
+        ("own", list(content.fit.own)),
+        ("bounds", list(content.fit.bounds)),
+    ):
         for path in paths:
             if not any(p == path or p.startswith(path + ".") for p in known):
-                raise place.below("fit").below(key).error(f"names {path!r}, which the machine does not have.{near(path, known)}")
+                raise (
+                    place.below("fit")
+                    .below(key)
+                    .error(f"names {path!r}, which the machine does not have.{near(path, known)}")
+                )
 
 
 def _paths(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
     """All that a fit may move: the machine's parameters, and those of its sensors and drives."""
-    channels = [f"inputs.{n}" for r in records.values() for n in r.inputs] + [f"outputs.{n}" for r in records.values() for n in r.outputs]
-    instruments = [f"{channel}.{p.path}" for channel in dict.fromkeys(channels) for p in parameters(fx.Instrument())]
+    channels = [f"inputs.{n}" for r in records.values() for n in r.inputs] + [
+        f"outputs.{n}" for r in records.values() for n in r.outputs
+    ]
+    instruments = [
+        f"{channel}.{p.path}"
+        for channel in dict.fromkeys(channels)
+        for p in parameters(fx.Instrument())
+    ]
     return [p.path for p in parameters(model)] + instruments

@@ -1,4 +1,6 @@
-"""What an identification leaves in its folder: result.json, parameters.toml, report.html, all of them or none."""
+"""What an identification leaves in its folder: result.json, parameters.toml, report.html, all of
+them or none.
+"""
 
 import contextlib
 import json
@@ -18,23 +20,33 @@ from frictax.report.versions import versions
 FILES = ("result.json", "parameters.toml", "report.html")
 
 
-def check_results(path: str | Path, out: str | Path | None = None, *, overwrite: bool = False) -> dict[str, Path]:
-    """Where the results of the problem at `path` go, its own folder unless `out` is given; raises `OSError` with one sentence where they
-    cannot, or where one is there and `overwrite` is false."""
+def check_results(
+    path: str | Path, out: str | Path | None = None, *, overwrite: bool = False
+) -> dict[str, Path]:
+    """Where the results of the problem at `path` go, its own folder unless `out` is given; raises
+    `OSError` with one sentence where they cannot, or where one is there and `overwrite` is false.
+    """
     folder = find(path).parent if out is None else Path(out)
     linked = [name for name in FILES if (folder / name).is_symlink()]
     if linked:
-        raise FileExistsError(f"{folder / linked[0]} is a link, and results are not written through links. Remove it.")
+        raise FileExistsError(
+            f"{folder / linked[0]} is a link, and results are not written through links. Remove it."
+        )
     targets = {name: check_target(folder / name, name) for name in FILES}
     for name, target in targets.items():
         if target.exists() and not overwrite:
-            raise FileExistsError(f"{folder / name} exists. Give --overwrite to replace it, or another folder with --out.")
+            raise FileExistsError(
+                f"{folder / name} exists. Give --overwrite to replace it, or another folder with"
+                " --out."
+            )
     return targets
 
 
 @contextlib.contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Hold a folder against a second run that would write there; where the system has no such locks, nothing is held."""
+    """Hold a folder against a second run that would write there; where the system has no such
+    locks, nothing is held.
+    """
     try:
         import fcntl
     except ImportError:
@@ -45,29 +57,44 @@ def claimed(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(hold, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BlockingIOError(f"Another run is working on {folder}. Wait for its end, or give this one a folder with --out.") from None
+            raise BlockingIOError(
+                f"Another run is working on {folder}. Wait for its end, or give this one a folder"
+                " with --out."
+            ) from None
         yield
     finally:
         os.close(hold)
 
 
 def result_texts(made: Identification, command: str | None = None) -> dict[str, str]:
-    """What the files of an identification hold, by name; `command`: the command line that makes them again."""
-    return {"result.json": result_json(made), "parameters.toml": parameters_toml(made), "report.html": report(made, command)}
+    """What the files of an identification hold, by name; `command`: the command line that makes
+    them again.
+    """
+    return {
+        "result.json": result_json(made),
+        "parameters.toml": parameters_toml(made),
+        "report.html": report(made, command),
+    }
 
 
-def write_results(texts: Mapping[str, str], targets: Mapping[str, Path], *, overwrite: bool = False) -> None:
+def write_results(
+    texts: Mapping[str, str], targets: Mapping[str, Path], *, overwrite: bool = False
+) -> None:
     """Write all files of an identification, or none of them."""
     write_together({targets[name]: text for name, text in texts.items()}, replace=overwrite)
 
 
 def result_json(made: Identification) -> str:
-    """Everything that was found, with units; the same problem gives the same text on the same machine."""
+    """Everything that was found, with units; the same problem gives the same text on the same
+    machine.
+    """
     from frictax.report import found_json, found_machine_json
 
     problem = made.problem
     of_sweep = isinstance(problem.data, fx.Sweep)
-    fit = json.loads(found_json(made.found, made.comparison) if of_sweep else found_machine_json(made.found))
+    fit = json.loads(
+        found_json(made.found, made.comparison) if of_sweep else found_machine_json(made.found)
+    )
     _drop(fit, ("seconds",))
     whole = {
         "format": 1,
@@ -75,7 +102,11 @@ def result_json(made: Identification) -> str:
         "title": problem.content.title,
         "citation": problem.content.citation,
         "learnt": problem.content.learnt,
-        "problem": {"file": problem.file.name, "sha256": problem.sha256, "sources": dict(problem.sources)},
+        "problem": {
+            "file": problem.file.name,
+            "sha256": problem.sha256,
+            "sources": dict(problem.sources),
+        },
         "seeds": {"starts": problem.content.fit.seed, "draws": problem.content.uncertainty.seed},
         "versions": versions(),
         "fit": fit,
@@ -83,10 +114,23 @@ def result_json(made: Identification) -> str:
         "structure": _structure(made),
         "errors": None if of_sweep else _errors(made),
         "profiles": {
-            name: {"unit": p.unit, "lower": p.lower, "upper": p.upper, "one_sided": p.one_sided, "says": p.sentence}
+            name: {
+                "unit": p.unit,
+                "lower": p.lower,
+                "upper": p.upper,
+                "one_sided": p.one_sided,
+                "says": p.sentence,
+            }
             for name, p in made.profiles.items()
         },
-        "residuals": [] if made.study is None else [{"name": f.name, "strong": f.strong, "says": f.sentence} for f in made.study.findings],
+        "residuals": (
+            []
+            if made.study is None
+            else [
+                {"name": f.name, "strong": f.strong, "says": f.sentence}
+                for f in made.study.findings
+            ]
+        ),
         "validation": [_validation(score) for score in made.scores],
     }
     return json.dumps(_plain(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
@@ -97,45 +141,104 @@ def _structure(made: Identification) -> Any:
         return None
     rows = []
     for row in made.comparison.rows:
-        numbers = {f.name: getattr(row, f.name) for f in _fields(row) if isinstance(getattr(row, f.name), float | int | str)}
+        numbers = {
+            f.name: getattr(row, f.name)
+            for f in _fields(row)
+            if isinstance(getattr(row, f.name), float | int | str)
+        }
         rows.append({**numbers, "parameters": len(row.found.estimates)})
-    return {"chosen": made.comparison.best.name, "reason": made.comparison.reason, "structures": rows}
+    return {
+        "chosen": made.comparison.best.name,
+        "reason": made.comparison.reason,
+        "structures": rows,
+    }
 
 
 def _outlook(outlook: Any) -> dict[str, Any]:
-    columns = zip(outlook.names, outlook.values, outlook.units, outlook.errors, outlook.relative, strict=True)
+    columns = zip(
+        outlook.names, outlook.values, outlook.units, outlook.errors, outlook.relative, strict=True
+    )
     known = outlook.identifiability.knowledge
     rows = [
-        {"name": n, "start": v, "unit": u, "expected_error": e, "relative": r, "knowledge": known[n].value} for n, v, u, e, r in columns
+        {
+            "name": n,
+            "start": v,
+            "unit": u,
+            "expected_error": e,
+            "relative": r,
+            "knowledge": known[n].value,
+        }
+        for n, v, u, e, r in columns
     ]
-    return {"condition": outlook.identifiability.condition, "parameters": rows, "says": outlook.sentences}
+    return {
+        "condition": outlook.identifiability.condition,
+        "parameters": rows,
+        "says": outlook.sentences,
+    }
 
 
 def _errors(made: Identification) -> dict[str, Any]:
     u = made.uncertainty
     rows = [
-        {name: getattr(e, name) for name in ("name", "value", "unit", "standard_error", "lower", "upper")} | {"degrees_of_freedom": e.dof}
+        {
+            name: getattr(e, name)
+            for name in ("name", "value", "unit", "standard_error", "lower", "upper")
+        }
+        | {"degrees_of_freedom": e.dof}
         for e in u.estimates
     ]
-    return {"by": type(u.by).__name__, "says": u.says, "level": u.level, "degrees_of_freedom": u.dof, "estimates": rows}
+    return {
+        "by": type(u.by).__name__,
+        "says": u.says,
+        "level": u.level,
+        "degrees_of_freedom": u.dof,
+        "estimates": rows,
+    }
 
 
 def _validation(score: Any) -> dict[str, Any]:
     run = score.run
-    more = {} if run is None else {"sensitivities": run.sensitivities, "ranges_10_50_90": run.ranges, "ranges_say": run.says}
-    return {"record": score.label, "objective": repr(score.objective), "rms": dict(score.rms), "units": dict(score.units), **more}
+    more = (
+        {}
+        if run is None
+        else {
+            "sensitivities": run.sensitivities,
+            "ranges_10_50_90": run.ranges,
+            "ranges_say": run.says,
+        }
+    )
+    return {
+        "record": score.label,
+        "objective": repr(score.objective),
+        "rms": dict(score.rms),
+        "units": dict(score.units),
+        **more,
+    }
 
 
 def parameters_toml(made: Identification) -> str:
-    """The fitted values for the next program: a table for each, with unit, standard error and interval."""
+    """The fitted values for the next program: a table for each, with unit, standard error and
+    interval.
+    """
     estimates = made.found.estimates if made.uncertainty is None else made.uncertainty.estimates
     by = "white residuals" if made.uncertainty is None else type(made.uncertainty.by).__name__
     level = made.found.level
-    lines = [f"# {_one_line(made.problem.content.title)}", f"# Found by frictax {fx.__version__}; errors by {by}. SI units."]
+    lines = [
+        f"# {_one_line(made.problem.content.title)}",
+        f"# Found by frictax {fx.__version__}; errors by {by}. SI units.",
+    ]
     for e in estimates:
-        lines += ["", f"[{_quoted(e.name)}]", f"value = {_number(e.value)}", f"unit = {_quoted(e.unit)}"]
+        lines += [
+            "",
+            f"[{_quoted(e.name)}]",
+            f"value = {_number(e.value)}",
+            f"unit = {_quoted(e.unit)}",
+        ]
         if np.isfinite(e.standard_error):
-            lines += [f"standard_error = {_number(e.standard_error)}", f"interval = [{_number(e.lower)}, {_number(e.upper)}]"]
+            lines += [
+                f"standard_error = {_number(e.standard_error)}",
+                f"interval = [{_number(e.lower)}, {_number(e.upper)}]",
+            ]
             lines += [f"level = {_number(level)}"]
         else:
             lines += ["# no error: at its bound, or not identifiable"]
@@ -149,7 +252,9 @@ def report(made: Identification, command: str | None) -> str:
 
         content = made.problem.content
         notes = [*content.notes, *content.learnt]
-        return sweep_report_text(made.found, made.comparison, title=content.title, notes=notes, command=command)
+        return sweep_report_text(
+            made.found, made.comparison, title=content.title, notes=notes, command=command
+        )
     from frictax.report.machine_report import machine_report_text
 
     content = made.problem.content
@@ -206,7 +311,15 @@ def _plain(value: Any) -> Any:
 
 
 def _number(x: float) -> str:
-    return "inf" if x == np.inf else "-inf" if x == -np.inf else "nan" if np.isnan(x) else repr(float(x))
+    return (
+        "inf"
+        if x == np.inf
+        else "-inf"
+        if x == -np.inf
+        else "nan"
+        if np.isnan(x)
+        else repr(float(x))
+    )
 
 
 def _quoted(text: str) -> str:

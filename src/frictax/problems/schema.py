@@ -2,7 +2,16 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    PositiveInt,
+    StringConstraints,
+    model_validator,
+)
 
 
 def _printable(text: str) -> str:
@@ -11,7 +20,9 @@ def _printable(text: str) -> str:
     return text
 
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_printable)]
+Text = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_printable)
+]
 Level = Annotated[float, Field(gt=0.0, lt=1.0)]
 Made = dict[str, Any] | Text  # a table with a `kind`, or the kind alone
 Function = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*:[A-Za-z_]\w*$")]
@@ -112,7 +123,9 @@ class FitEntry(Strict):
 
 
 class StructureEntry(Strict):
-    """Another structure to be compared: parts that differ, or a machine of its own; what is free in it."""
+    """Another structure to be compared: parts that differ, or a machine of its own; what is free in
+    it.
+    """
 
     machine: dict[str, Any] = {}
     free: list[Text] | None = None
@@ -121,7 +134,8 @@ class StructureEntry(Strict):
 
 
 class CompareEntry(Strict):
-    """What is left out in turn when structures are compared: each of `repeats` equal parts of a record, each of `bands` of speed.
+    """What is left out in turn when structures are compared: each of `repeats` equal parts of a
+    record, each of `bands` of speed.
 
     `given`: what the machine as given is called among them.
     """
@@ -165,15 +179,33 @@ class ProblemFile(Strict):
         if self.sweep is None and not self.records:
             raise ValueError("has nothing measured: give [sweep], or [records.NAME] for motions")
         if self.sweep is not None and (self.records or self.machine or self.structures):
-            raise ValueError("has a [sweep] beside records or a machine: a sweep is explained by a [law] alone, in a problem of its own")
-        given = [name for name in ("compare", "uncertainty", "validation") if self.sweep is not None and name in self.model_fields_set]
+            raise ValueError(
+                "has a [sweep] beside records or a machine: a sweep is explained by a [law] alone,"
+                " in a problem of its own"
+            )
+        given = [
+            name
+            for name in ("compare", "uncertainty", "validation")
+            if self.sweep is not None and name in self.model_fields_set
+        ]
         if given:
-            raise ValueError(f"has [{given[0]}] beside a [sweep], which has no such thing: leave it out")
-        of_records = sorted(self.fit.model_fields_set - {"free", "loss", "level"}) if self.sweep is not None else []
+            raise ValueError(
+                f"has [{given[0]}] beside a [sweep], which has no such thing: leave it out"
+            )
+        of_records = (
+            sorted(self.fit.model_fields_set - {"free", "loss", "level"})
+            if self.sweep is not None
+            else []
+        )
         if of_records:
-            raise ValueError(f"has fit.{of_records[0]} beside a [sweep]: fit of a sweep takes free, loss and level")
+            raise ValueError(
+                f"has fit.{of_records[0]} beside a [sweep]: fit of a sweep takes free, loss and"
+                " level"
+            )
         if self.records and not self.machine:
-            raise ValueError("has records and no [machine] that explains them: give its parts as [machine.NAME]")
+            raise ValueError(
+                "has records and no [machine] that explains them: give its parts as [machine.NAME]"
+            )
         if self.records and self.law is not None:
             raise ValueError("has a [law] beside records: laws stand in the parts of [machine]")
         return self

@@ -11,12 +11,21 @@ if TYPE_CHECKING:
         draw_sweep as draw_sweep,
         draw_trajectory as draw_trajectory,
     )
-    from frictax.report.json_text import comparison_json as comparison_json, found_json as found_json
+    from frictax.report.json_text import (
+        comparison_json as comparison_json,
+        found_json as found_json,
+    )
     from frictax.report.machine_json import found_machine_json as found_machine_json
     from frictax.report.machine_report import write_machine_report as write_machine_report
     from frictax.report.posterior_figure import draw_posterior as draw_posterior
-    from frictax.report.sweep_report import check_report as check_report, write_sweep_report as write_sweep_report
-    from frictax.report.terminal import comparison_table as comparison_table, found_table as found_table
+    from frictax.report.sweep_report import (
+        check_report as check_report,
+        write_sweep_report as write_sweep_report,
+    )
+    from frictax.report.terminal import (
+        comparison_table as comparison_table,
+        found_table as found_table,
+    )
 
 # matplotlib is costly to import: found when first used.
 _LAZY = {

@@ -1,4 +1,6 @@
-"""The pictures: a measured motion, a fit to it and what that leaves, a measured sweep with its fit, a simulated motion with its modes."""
+"""The pictures: a measured motion, a fit to it and what that leaves, a measured sweep with its fit,
+a simulated motion with its modes.
+"""
 
 from frictax.report.fit_figure import draw_fit as draw_fit
 from frictax.report.record_figure import draw_record as draw_record

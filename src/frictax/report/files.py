@@ -10,22 +10,32 @@ def check_target(path: str | Path, what: str) -> Path:
 
     **Arguments:** `what` is to be written there, such as "the report".
 
-    **Raises:** `IsADirectoryError`, `FileNotFoundError`, `NotADirectoryError`, `FileExistsError` or `PermissionError`.
+    **Raises:** `IsADirectoryError`, `FileNotFoundError`, `NotADirectoryError`, `FileExistsError` or
+    `PermissionError`.
     """
     asked, target = Path(path), Path(path).resolve()
     folder = target.parent
     if target.is_dir():
         raise IsADirectoryError(f"{asked} is a folder. Name a file in it for {what}.")
     if not folder.exists():
-        raise FileNotFoundError(f"There is no folder {asked.parent} for {what}. Make it first, or write to another one.")
+        raise FileNotFoundError(
+            f"There is no folder {asked.parent} for {what}. Make it first, or write to another one."
+        )
     if not folder.is_dir():
-        raise NotADirectoryError(f"{asked.parent} is a file, so {what} cannot be written into it. Name a folder.")
+        raise NotADirectoryError(
+            f"{asked.parent} is a file, so {what} cannot be written into it. Name a folder."
+        )
     if target.exists() and not target.is_file():
         raise FileExistsError(f"{asked} is no ordinary file. Name another one for {what}.")
     if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError(f"{asked} may not be written to. Name another file for {what}, or change its permissions.")
+        raise PermissionError(
+            f"{asked} may not be written to. Name another file for {what}, or change its"
+            " permissions."
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(f"The folder {asked.parent} may not be written to. Choose another one for {what}.")
+        raise PermissionError(
+            f"The folder {asked.parent} may not be written to. Choose another one for {what}."
+        )
     return target
 
 
@@ -38,21 +48,29 @@ def write_whole(target: Path, text: str, *, replace: bool) -> None:
 
 
 def write_together(files: Mapping[Path, str], *, replace: bool) -> None:
-    """Write several files, all of them or none: first beside their targets, and in their places only when each is complete.
+    """Write several files, all of them or none: first beside their targets, and in their places
+    only when each is complete.
 
     **Raises:** `FileExistsError` where one is there and `replace` is false.
     """
-    parts = {target: target.with_name(f".{target.name[:100]}.{os.getpid()}.part") for target in files}
+    parts = {
+        target: target.with_name(f".{target.name[:100]}.{os.getpid()}.part") for target in files
+    }
     here = next(iter(files))
     try:
         try:
             for target, text in files.items():
                 here = target
-                with open(parts[target], "x", encoding="utf-8", errors="xmlcharrefreplace", newline="\n") as file:
+                with open(
+                    parts[target], "x", encoding="utf-8", errors="xmlcharrefreplace", newline="\n"
+                ) as file:
                     file.write(text)
             for here in files:
                 if not replace and here.exists():
-                    raise FileExistsError(f"{here.name} has come into being meanwhile. It was left as it is: name another file.")
+                    raise FileExistsError(
+                        f"{here.name} has come into being meanwhile. It was left as it is: name"
+                        " another file."
+                    )
             _exchange(parts)
         finally:
             for part in parts.values():
@@ -61,7 +79,8 @@ def write_together(files: Mapping[Path, str], *, replace: bool) -> None:
         if error.strerror is None:
             raise
         raise type(error)(
-            f"{here.name} could not be written ({error.strerror}). Nothing was changed: free some space, or write elsewhere."
+            f"{here.name} could not be written ({error.strerror}). Nothing was changed: free some"
+            " space, or write elsewhere."
         ) from None
 
 

@@ -18,7 +18,8 @@ _PANEL, _HEAD = 1.25, 0.9  # inch: of a panel, of what stands around them
 
 
 def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) -> Figure:
-    """Draw, for each measured output, the measurement (grey) with what the fitted machine gives (blue), and below it what is left.
+    """Draw, for each measured output, the measurement (grey) with what the fitted machine gives
+    (blue), and below it what is left.
 
     The runs are those of the fit's objective: one for a free run, one for each window of `Windows`.
 
@@ -28,11 +29,18 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
 
     **Raises:** `KeyError` for a label that the fit does not have, `ValueError` for one of a sweep.
     """
-    label = next(name for name, r in found.records.items() if isinstance(r, Record)) if label is None else label
+    label = (
+        next(name for name, r in found.records.items() if isinstance(r, Record))
+        if label is None
+        else label
+    )
     found.model_for(label)  # raises for a label that there is not
     plan = found.problem.plans[list(found.records).index(label)]
     if isinstance(plan, SteadyPlan):
-        raise ValueError(f"`draw_fit` draws records, and {label!r} is a sweep. Fit it alone, and use the report of that fit.")
+        raise ValueError(
+            f"`draw_fit` draws records, and {label!r} is a sweep. Fit it alone, and use the report"
+            " of that fit."
+        )
     record, predicted = found.records[label], found.predicted(label)
     rows = np.arange(record.n) if plan.rows is None else np.asarray(plan.rows)
     measured, counted = np.asarray(plan.measured), np.asarray(plan.weight) > 0
@@ -41,20 +49,42 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
         panels = list(np.ravel(figure.subplots(2 * len(plan.names), 1, sharex=True, squeeze=False)))
         for c, name in enumerate(plan.names):
             unit = channel_unit(found.model, record, name)
-            what = quantity(record.units[name]) if name in record.units else "torque" if unit == "N.m" else "force"
+            what = (
+                quantity(record.units[name])
+                if name in record.units
+                else "torque"
+                if unit == "N.m"
+                else "force"
+            )
             t, m, p = (_joined(a) for a in (record.t[rows], measured[..., c], predicted[..., c]))
             left = _joined(np.where(counted[..., c], measured[..., c] - predicted[..., c], np.nan))
             _curves(panels[2 * c], t, m, p, f"{what} [{{}}]", unit, name)
-            _curves(panels[2 * c + 1], t, left, None, "left [{}]", unit, f"measured - predicted, rms {_rms(left, unit)}")
+            _curves(
+                panels[2 * c + 1],
+                t,
+                left,
+                None,
+                "left [{}]",
+                unit,
+                f"measured - predicted, rms {_rms(left, unit)}",
+            )
         panels[-1].set_xlabel("time [s]")
         panels[-1].set_xlim(record.t[0], record.t[-1])
         kind = type(found.problem.objective).__name__
-        figure.suptitle(plain(f"{label}: {kind}, {len(found.estimates)} parameters"), x=0.01, ha="left", fontsize=10, color=INK)
+        figure.suptitle(
+            plain(f"{label}: {kind}, {len(found.estimates)} parameters"),
+            x=0.01,
+            ha="left",
+            fontsize=10,
+            color=INK,
+        )
         figure.align_ylabels(panels)
     return figure
 
 
-def _curves(axes: Axes, t: Any, first: Any, second: Any, ylabel: str, unit: str, title: str) -> None:
+def _curves(
+    axes: Axes, t: Any, first: Any, second: Any, ylabel: str, unit: str, title: str
+) -> None:
     unit, size = prefixed(unit, first[np.isfinite(first)])
     zero_line(axes)
     if second is None:
@@ -62,14 +92,24 @@ def _curves(axes: Axes, t: Any, first: Any, second: Any, ylabel: str, unit: str,
     else:
         axes.plot(t, first / size, color=MEASURED, lw=2.6, label="measured")
         axes.plot(t, second / size, color=PREDICTED, lw=1.0, label="fitted machine")
-        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.0, handlelength=1.6)
+        axes.legend(
+            loc="lower right",
+            bbox_to_anchor=(1.0, 1.0),
+            ncols=2,
+            borderaxespad=0.0,
+            handlelength=1.6,
+        )
     axes.set_ylabel(ylabel.format(unit))
     axes.set_title(plain(title), loc="left", fontsize=9, pad=3, color=INK)
 
 
 def _joined(rows: np.ndarray) -> np.ndarray:
     """Windows one after the other with a NaN between, so that no line joins them."""
-    return rows if rows.ndim == 1 else np.concatenate([rows, np.full((rows.shape[0], 1), np.nan)], axis=1).ravel()
+    return (
+        rows
+        if rows.ndim == 1
+        else np.concatenate([rows, np.full((rows.shape[0], 1), np.nan)], axis=1).ravel()
+    )
 
 
 def _rms(values: np.ndarray, unit: str) -> str:

@@ -13,7 +13,9 @@ from frictax.report.sweep_report import write_sweep_report
 
 
 def write_report(found: FitResult, path: str | Path, **extras: Any) -> Path:
-    """Write a self-contained HTML report: see `write_sweep_report` and, for records, `write_machine_report` for its options."""
+    """Write a self-contained HTML report: see `write_sweep_report` and, for records,
+    `write_machine_report` for its options.
+    """
     return (write_sweep_report if found.of_sweep else write_machine_report)(found, path, **extras)
 
 

@@ -22,11 +22,15 @@ def found_json(found: FitResult, comparisons: Sequence[Comparison] = ()) -> str:
 
     What is not known (nan) is null. Units are SI and stand beside each estimate.
     """
-    return as_text({"kind": "fit", **_found(found), "comparisons": [_comparison(c) for c in comparisons]})
+    return as_text(
+        {"kind": "fit", **_found(found), "comparisons": [_comparison(c) for c in comparisons]}
+    )
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> str:
-    """One comparison, or one for each direction, as JSON: every law with its fit, and the one chosen with the reason."""
+    """One comparison, or one for each direction, as JSON: every law with its fit, and the one
+    chosen with the reason.
+    """
     return as_text({"kind": "comparison", "comparisons": [_comparison(c) for c in comparisons]})
 
 
@@ -52,7 +56,10 @@ def _found(found: FitResult) -> dict[str, Any]:
             "sigma_known": sweep.sigma_known,
             "breakaway": sweep.breakaway,
         },
-        "law": {"f_pos": _law(steady.f_pos), "f_neg": None if steady.f_neg is None else _law(steady.f_neg)},
+        "law": {
+            "f_pos": _law(steady.f_pos),
+            "f_neg": None if steady.f_neg is None else _law(steady.f_neg),
+        },
         "estimates": [estimate(e) for e in found.estimates],
         "fixed": [{"name": e.name, "value": e.value, "unit": e.unit} for e in found.fixed],
         "covariance": found.covariance,
@@ -73,18 +80,31 @@ def _found(found: FitResult) -> dict[str, Any]:
 
 
 def _comparison(comparison: Comparison) -> dict[str, Any]:
-    rows = [{"name": row.name, "left_out_rms": row.left_out, "remark": row.remark, **_found(row.found)} for row in comparison.rows]
+    rows = [
+        {"name": row.name, "left_out_rms": row.left_out, "remark": row.remark, **_found(row.found)}
+        for row in comparison.rows
+    ]
     return {"chosen": comparison.best.name, "reason": comparison.reason, "laws": rows}
 
 
 def estimate(e: Estimate) -> dict[str, Any]:
     """One fitted number with its unit, error, interval, and how well it is known."""
     names = ("name", "path", "value", "unit", "standard_error", "lower", "upper")
-    return {name: getattr(e, name) for name in names} | {"degrees_of_freedom": e.dof} | {"knowledge": e.knowledge.value}
+    return (
+        {name: getattr(e, name) for name in names}
+        | {"degrees_of_freedom": e.dof}
+        | {"knowledge": e.knowledge.value}
+    )
 
 
 def _law(law: AbstractLaw) -> dict[str, Any]:
-    more = {"exponent": float(law.exponent)} if isinstance(law, Stribeck) else {"v": np.asarray(law.v)} if isinstance(law, Table) else {}
+    more = (
+        {"exponent": float(law.exponent)}
+        if isinstance(law, Stribeck)
+        else {"v": np.asarray(law.v)}
+        if isinstance(law, Table)
+        else {}
+    )
     return {"kind": type(law).__name__, **more}
 
 

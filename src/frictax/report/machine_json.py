@@ -16,18 +16,26 @@ from frictax.signals import AbstractSignal
 
 
 def found_machine_json(found: FitResult) -> str:
-    """A fit to records as JSON: estimates, covariance, records, criteria, warnings and every parameter of the machine, with units.
+    """A fit to records as JSON: estimates, covariance, records, criteria, warnings and every
+    parameter of the machine, with units.
 
-    What is not known (nan) or has no end (inf) is null. The order is that of the fit and of the machine: equal fits give equal text.
+    What is not known (nan) or has no end (inf) is null. The order is that of the fit and of the
+    machine: equal fits give equal text.
 
     >>> import frictax as fx, json, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
     >>> block = fx.Mechanism(
-    ...     mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 2.0)
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    ...     drive=fx.Force("mass", 2.0),
     ... )
     >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}, name="pull")
     >>> read = json.loads(fx.fit(block, record, free=["friction.f_pos.F_Coulomb"]).to_json())
-    >>> read["estimates"][0]["name"], read["estimates"][0]["unit"], read["records"]["pull"]["duration"]
+    >>> (
+    ...     read["estimates"][0]["name"],
+    ...     read["estimates"][0]["unit"],
+    ...     read["records"]["pull"]["duration"],
+    ... )
     ('friction.f_pos.F_Coulomb', 'N', {'value': 2.0, 'unit': 's'})
     """
     names = [e.name for e in found.estimates]
@@ -65,12 +73,16 @@ def _parameters(found: FitResult) -> list[dict[str, Any]]:
     rows = []
     for p in parameters(found.model):
         unit = known.get(p.path, parameter_unit(found.model, p.path, p.declaration.unit))
-        rows.append({"name": p.path, "value": np.asarray(p.value), "unit": unit, "fitted": p.path in fitted})
+        rows.append(
+            {"name": p.path, "value": np.asarray(p.value), "unit": unit, "fitted": p.path in fitted}
+        )
     return rows
 
 
 def parameter_unit(machine: Any, path: str, unit: str) -> str:
-    """The declared unit; of a law's and a signal's own numbers, which do not know what they belong to, that of their element."""
+    """The declared unit; of a law's and a signal's own numbers, which do not know what they belong
+    to, that of their element.
+    """
     steps = path.split(".")
     if len(steps) < 3 or not isinstance(machine, Mechanism):
         return unit
@@ -91,8 +103,16 @@ def _record(found: FitResult, label: str) -> dict[str, Any]:
     record = found.records[label]
     rms = found.rms[label]
     if not isinstance(record, Record):
-        rows = {name: {"value": value, "unit": record.force_unit.si_name} for name, value in rms.items()}
-        return {"kind": "sweep", "name": record.name, "citation": record.citation, "samples": record.n, "rms": rows}
+        rows = {
+            name: {"value": value, "unit": record.force_unit.si_name} for name, value in rms.items()
+        }
+        return {
+            "kind": "sweep",
+            "name": record.name,
+            "citation": record.citation,
+            "samples": record.n,
+            "rms": rows,
+        }
     units = {name: channel_unit(found.model, record, name) for name in rms}
     return {
         "kind": "motion",

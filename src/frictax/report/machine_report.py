@@ -1,4 +1,6 @@
-"""The report of a machine that was identified from records: one HTML file that needs nothing else."""
+"""The report of a machine that was identified from records: one HTML file that needs
+nothing else.
+"""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -20,7 +22,13 @@ from frictax.fitting.result.identifiability import Knowledge
 from frictax.fitting.result.text import record_warnings
 from frictax.measurements.record import Record
 from frictax.report.files import write_whole
-from frictax.report.machine_plots import as_json, friction_plot, motion_plots, profile_plot, waterfall_plot
+from frictax.report.machine_plots import (
+    as_json,
+    friction_plot,
+    motion_plots,
+    profile_plot,
+    waterfall_plot,
+)
 from frictax.report.residual_figure import draw_finding, drawn
 from frictax.report.structures_figure import draw_held_out, draw_laws
 from frictax.report.style import prefixed
@@ -51,21 +59,27 @@ def write_machine_report(
     command: str | None = None,
     overwrite: bool = True,
 ) -> Path:
-    """Write one self-contained HTML file on a fit to records, the same as `frictax identify` writes.
+    """Write one self-contained HTML file on a fit to records, the same as `frictax identify`
+    writes.
 
-    Residuals, free runs beside the records and what these could be expected to tell are worked out first, which takes seconds. A report
-    that frictax wrote there before is replaced, in one step once the new one is complete; any other file is left alone.
+    Residuals, free runs beside the records and what these could be expected to tell are worked out
+    first, which takes seconds. A report that frictax wrote there before is replaced, in one step
+    once the new one is complete; any other file is left alone.
 
     **Arguments:**
 
-    - `comparison`: what `compare` returned, where `found` is its best; `title`; `notes`: paragraphs below it.
-    - `uncertainty` of `found`, by `Clustered()` on `Windows` and else `HAC()` unless given; `profiles`: what `found.profile(...)`
-      returned; `scores`: what `found.free_run(...)` returned for records that were not fitted.
-    - `command`: the command line that makes the report again; `overwrite`: whether a former report may be replaced.
+    - `comparison`: what `compare` returned, where `found` is its best; `title`; `notes`: paragraphs
+      below it.
+    - `uncertainty` of `found`, by `Clustered()` on `Windows` and else `HAC()` unless given;
+      `profiles`: what `found.profile(...)` returned; `scores`: what `found.free_run(...)` returned
+      for records that were not fitted.
+    - `command`: the command line that makes the report again; `overwrite`: whether a former report
+      may be replaced.
 
     **Returns:** where the report is.
 
-    **Raises:** `OSError` (`FileNotFoundError`, `FileExistsError`, ...) with one sentence where it cannot be written.
+    **Raises:** `OSError` (`FileNotFoundError`, `FileExistsError`, ...) with one sentence where it
+    cannot be written.
     """
     target = check_report(path, overwrite=overwrite)
     with workers() as pool:
@@ -73,7 +87,9 @@ def write_machine_report(
     text = machine_report_text(
         found,
         title=title or f"{type(found.model).__name__} fitted to {', '.join(found.records)}",
-        uncertainty=found.uncertainty(usual(found.problem, HAC())) if uncertainty is None else uncertainty,
+        uncertainty=(
+            found.uncertainty(usual(found.problem, HAC())) if uncertainty is None else uncertainty
+        ),
         comparison=comparison,
         profiles={profile.name: profile for profile in profiles},
         study=seen.study,
@@ -110,11 +126,12 @@ def machine_report_text(
     command: str | None = None,
     made_with: Mapping[str, str] | None = None,
 ) -> str:
-    """One self-contained HTML page: parameters with intervals, friction over speed with bands and data, motions with their modes, what the
-    fit leaves, validation, and how to make it again.
+    """One self-contained HTML page: parameters with intervals, friction over speed with bands and
+    data, motions with their modes, what the fit leaves, validation, and how to make it again.
 
-    **Arguments:** `uncertainty`, `profiles`, `study` of `found`; `comparison` of structures; `scores` on records that were not fitted;
-    `motions`: record -> `Motion`; `outlook`: what could be expected; `notices`: what else to mind; `sources`: file -> SHA-256.
+    **Arguments:** `uncertainty`, `profiles`, `study` of `found`; `comparison` of structures;
+    `scores` on records that were not fitted; `motions`: record -> `Motion`; `outlook`: what could
+    be expected; `notices`: what else to mind; `sources`: file -> SHA-256.
     """
     plots: dict[str, Any] = {}
     curve = friction_plot(found, uncertainty, study)
@@ -140,17 +157,27 @@ def machine_report_text(
         learnt=list(learnt),
         level=f"{100 * found.level:g} %",
         parameters=_parameters(found, uncertainty),
-        errors=f"Errors: {uncertainty.says}. Intervals with Student's t, {uncertainty.freedom}. {_quality(found)}",
+        errors=(
+            f"Errors: {uncertainty.says}. Intervals with Student's t, {uncertainty.freedom}."
+            f" {_quality(found)}"
+        ),
         warnings=[*_warnings(found, study), *notices, *_ended(motions or {})],
         friction=curve is not None,
-        friction_caption=f"Band: {100 * found.level:g} % at each speed, of these errors. Points: what the smoothed motion asks for.",
+        friction_caption=(
+            f"Band: {100 * found.level:g} % at each speed, of these errors. Points: what the"
+            " smoothed motion asks for."
+        ),
         motions=moved,
         validation=[_validation(score) for score in scores],
         outlook=None if outlook is None else _outlook(outlook),
         structures=None if comparison is None else _structures(comparison),
         study=None if study is None else _study(study),
         profiles=shown,
-        waterfall=None if waterfall is None else f"Cost at the end of each of {found.costs.size} starts, over the least.",
+        waterfall=(
+            None
+            if waterfall is None
+            else f"Cost at the end of each of {found.costs.size} starts, over the least."
+        ),
         correlation=correlation_cells(found.correlation, found.names),
         measured=_measured(found, citation),
         modelica=_modelica(found) if hasattr(found.model, "named_parts") else "",
@@ -164,7 +191,9 @@ def machine_report_text(
 
 def _template() -> Any:
     loader = jinja2.PackageLoader("frictax.report")
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined
+    )
     return environment.get_template("machine.html.j2")
 
 
@@ -172,14 +201,25 @@ def _library() -> str:
     """plotly's script, from the installed package."""
     from importlib.resources import files
 
-    return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8").replace("</script", "<\\/script")
+    return (
+        (files("plotly") / "package_data" / "plotly.min.js")
+        .read_text(encoding="utf-8")
+        .replace("</script", "<\\/script")
+    )
 
 
 def _lead(found: FitResult, comparison: Any) -> str:
     kind = type(found.problem.objective).__name__
-    chosen = "" if comparison is None else f" Of {len(comparison.rows)} structures, {comparison.best.name!r} was chosen."
+    chosen = (
+        ""
+        if comparison is None
+        else f" Of {len(comparison.rows)} structures, {comparison.best.name!r} was chosen."
+    )
     samples = sum(r.n for r in found.records.values())
-    return f"{len(found.estimates)} numbers from {samples} samples of {', '.join(found.records)}, by {kind}.{chosen}"
+    return (
+        f"{len(found.estimates)} numbers from {samples} samples of {', '.join(found.records)}, by"
+        f" {kind}.{chosen}"
+    )
 
 
 def _parameters(found: FitResult, uncertainty: Any) -> list[dict[str, str]]:
@@ -207,9 +247,17 @@ def _quality(found: FitResult) -> str:
     for label, channels in found.rms.items():
         for name, value in channels.items():
             record = found.records[label]
-            unit = channel_unit(found.model, record, name) if isinstance(record, Record) else record.force_unit.si_name
+            unit = (
+                channel_unit(found.model, record, name)
+                if isinstance(record, Record)
+                else record.force_unit.si_name
+            )
             parts.append(f"{label}: {_amount(value, unit)} rms of {name}")
-    return "Left by the fit: " + "; ".join(parts) + f". Condition {found.identifiability.condition:.3g}."
+    return (
+        "Left by the fit: "
+        + "; ".join(parts)
+        + f". Condition {found.identifiability.condition:.3g}."
+    )
 
 
 def _warnings(found: FitResult, study: Any) -> list[str]:
@@ -218,25 +266,38 @@ def _warnings(found: FitResult, study: Any) -> list[str]:
         out += list(study.notes)
         strong = dict.fromkeys(_LACKS[f.name] for f in study.findings if f.strong)
         if strong:
-            out.append(f"What the fit leaves is more than noise: {', '.join(strong)}. See below what is left.")
+            out.append(
+                f"What the fit leaves is more than noise: {', '.join(strong)}. See below what is"
+                " left."
+            )
     return out
 
 
 def _ended(motions: Mapping[str, Motion]) -> list[str]:
-    return [f"{label}: the free run of the fitted machine ended early, at {m.end:g} s." for label, m in motions.items() if not m.complete]
+    return [
+        f"{label}: the free run of the fitted machine ended early, at {m.end:g} s."
+        for label, m in motions.items()
+        if not m.complete
+    ]
 
 
 def _validation(score: Any) -> dict[str, Any]:
     objective = FreeRun() if isinstance(score, FreeRunScore) else score.objective
     run = score if isinstance(score, FreeRunScore) else score.run
     kind, length = type(objective).__name__, getattr(objective, "length", None)
-    title = f"{score.label}: {'free run' if kind == 'FreeRun' else f'windows of {length:g} s' if length else kind}"
+    title = (
+        f"{score.label}:"
+        f" {'free run' if kind == 'FreeRun' else f'windows of {length:g} s' if length else kind}"
+    )
     rows: list[tuple[str, str]] = []
     for name, value in score.rms.items():
         unit = score.units[name]
         rows.append((f"{name}, rms", _amount(value, unit)))
         if isinstance(run, FreeRunScore):
-            rows += [(f"{says} moves it by", _amount(moved[name], unit)) for says, moved in run.sensitivities.items()]
+            rows += [
+                (f"{says} moves it by", _amount(moved[name], unit))
+                for says, moved in run.sensitivities.items()
+            ]
             ends = " / ".join(_amount(x, unit) for x in run.ranges[name])
             rows.append((f"{run.says}: 10 / 50 / 90 %", ends))
     return {"title": title, "rows": rows}
@@ -251,8 +312,14 @@ def _structures(comparison: Any) -> dict[str, Any]:
     head, cells = structures_rows(comparison)
     rows = [{"cells": row, "chosen": row[0] == comparison.best.name} for row in cells]
     panels = [
-        (pictures(draw_laws(comparison))["wide"], "Friction of all structures over speed, the chosen one thick."),
-        (pictures(draw_held_out(comparison))["wide"], "Their errors in what was left out of the fit, by repeats and by speeds."),
+        (
+            pictures(draw_laws(comparison))["wide"],
+            "Friction of all structures over speed, the chosen one thick.",
+        ),
+        (
+            pictures(draw_held_out(comparison))["wide"],
+            "Their errors in what was left out of the fit, by repeats and by speeds.",
+        ),
     ]
     return {"head": head, "rows": rows, "reason": comparison.reason, "panels": panels}
 
@@ -260,7 +327,11 @@ def _structures(comparison: Any) -> dict[str, Any]:
 def _study(study: Any) -> list[dict[str, Any]]:
     many = len({f.record for f in study.findings}) > 1
     return [
-        {"picture": pictures(draw_finding(f))["wide"], "sentence": f"{f.record}: {f.sentence}" if many else f.sentence, "strong": f.strong}
+        {
+            "picture": pictures(draw_finding(f))["wide"],
+            "sentence": f"{f.record}: {f.sentence}" if many else f.sentence,
+            "strong": f.strong,
+        }
         for f in drawn(study)
     ]
 
@@ -271,7 +342,15 @@ def _measured(found: FitResult, citation: str) -> list[tuple[str, str]]:
         if isinstance(r, Record):
             held = "held between samples" if r.hold else "joined by straight lines"
             inputs = f"inputs {', '.join(r.inputs)}, {held}" if r.inputs else "no inputs"
-            out.append((label, f"{r.n} samples, {r.duration:.6g} s, {r.rate:.4g} Hz; {inputs}; measured {', '.join(r.outputs)}"))
+            out.append(
+                (
+                    label,
+                    (
+                        f"{r.n} samples, {r.duration:.6g} s, {r.rate:.4g} Hz; {inputs}; measured"
+                        f" {', '.join(r.outputs)}"
+                    ),
+                )
+            )
         else:
             out.append((label, f"a sweep of {r.n} rows"))
     return out
@@ -286,7 +365,10 @@ def _modelica(found: FitResult) -> str:
 
 def _again(seed: int | None, versions: Mapping[str, str]) -> str:
     made = ", ".join(f"{name} {number}" for name, number in versions.items())
-    return f"The same problem gives the same numbers on the same machine: {'' if seed is None else f'seed {seed}; '}{made}."
+    return (
+        "The same problem gives the same numbers on the same machine:"
+        f" {'' if seed is None else f'seed {seed}; '}{made}."
+    )
 
 
 def _amount(value: float, unit: str) -> str:

@@ -15,13 +15,17 @@ _MOST = 8  # numbers that are drawn unless they are named
 _POINTS = 1500
 
 
-def draw_posterior(posterior: Posterior, *, names: Sequence[str] | None = None, width: float | None = None) -> Figure:
+def draw_posterior(
+    posterior: Posterior, *, names: Sequence[str] | None = None, width: float | None = None
+) -> Figure:
     """Draw the density of each number on the diagonal and the draws of each pair below it.
 
-    On the diagonal the interval is shaded, and the dashed line is where the fit ended. A density that is cut off at a bound, or drawn out
-    to one side, is what a symmetric interval cannot say; a narrow ridge below is a combination that the data do not tell.
+    On the diagonal the interval is shaded, and the dashed line is where the fit ended. A density
+    that is cut off at a bound, or drawn out to one side, is what a symmetric interval cannot say; a
+    narrow ridge below is a combination that the data do not tell.
 
-    **Arguments:** `names` of the numbers to be drawn, the first 8 unless given; `width` of the figure [inch].
+    **Arguments:** `names` of the numbers to be drawn, the first 8 unless given; `width` of the
+    figure [inch].
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("posterior.png")`.
 
@@ -31,7 +35,9 @@ def draw_posterior(posterior: Posterior, *, names: Sequence[str] | None = None, 
     asked = known[:_MOST] if names is None else list(names)
     for name in asked:
         if name not in known:
-            raise UnknownName(f"There is no fitted number {name!r} to draw. There are: {', '.join(known)}.")
+            raise UnknownName(
+                f"There is no fitted number {name!r} to draw. There are: {', '.join(known)}."
+            )
     which = [known.index(name) for name in asked]
     draws = posterior.draws.reshape(-1, posterior.draws.shape[-1])[:, which]
     estimates = [posterior.estimates[i] for i in which]
@@ -41,7 +47,10 @@ def draw_posterior(posterior: Posterior, *, names: Sequence[str] | None = None, 
     with style():
         figure = Figure(figsize=(width, max(2.8, 0.9 * width)), layout="constrained")
         panels = figure.subplots(p, p, squeeze=False)
-        sizes = [prefixed(e.unit, draws[:, i]) if e.unit not in ("1", "") else (e.unit, 1.0) for i, e in enumerate(estimates)]
+        sizes = [
+            prefixed(e.unit, draws[:, i]) if e.unit not in ("1", "") else (e.unit, 1.0)
+            for i, e in enumerate(estimates)
+        ]
         thin = draws[:: max(len(draws) // _POINTS, 1)]
         for i in range(p):
             for j in range(p):
@@ -50,9 +59,21 @@ def draw_posterior(posterior: Posterior, *, names: Sequence[str] | None = None, 
                     axes.set_axis_off()
                     continue
                 if i == j:
-                    _density(axes, draws[:, i] / x_size, np.array([estimates[i].lower, estimates[i].upper, fitted[i]]) / x_size)
+                    _density(
+                        axes,
+                        draws[:, i] / x_size,
+                        np.array([estimates[i].lower, estimates[i].upper, fitted[i]]) / x_size,
+                    )
                 else:
-                    axes.plot(thin[:, j] / x_size, thin[:, i] / y_size, ".", ms=1.6, color=FORWARD, alpha=0.35, rasterized=True)
+                    axes.plot(
+                        thin[:, j] / x_size,
+                        thin[:, i] / y_size,
+                        ".",
+                        ms=1.6,
+                        color=FORWARD,
+                        alpha=0.35,
+                        rasterized=True,
+                    )
                     axes.plot(fitted[j] / x_size, fitted[i] / y_size, "+", ms=8, color=BACKWARD)
                 axes.xaxis.set_major_locator(MaxNLocator(2))
                 if i == p - 1:
@@ -68,7 +89,9 @@ def draw_posterior(posterior: Posterior, *, names: Sequence[str] | None = None, 
 
 def _label(name: str, unit: str) -> str:
     part, dot, last = name.rpartition(".")
-    return plain(f"{part}{dot}\n{last} [{unit}]" if unit not in ("1", "") else f"{part}{dot}\n{last}")
+    return plain(
+        f"{part}{dot}\n{last} [{unit}]" if unit not in ("1", "") else f"{part}{dot}\n{last}"
+    )
 
 
 def _density(axes: Axes, values: np.ndarray, marks: np.ndarray) -> None:

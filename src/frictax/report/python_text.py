@@ -16,9 +16,11 @@ MOST_ROWS = 200  # of data in a text that people read
 
 
 def python_text(found: FitResult) -> str:
-    """The sweep's rows, the fitted model and, where all of a usual law was fitted from the data's own start, the call that fits it.
+    """The sweep's rows, the fitted model and, where all of a usual law was fitted from the data's
+    own start, the call that fits it.
 
-    Run from top to bottom it defines `sweep`, `model` and perhaps `found`. Numbers are SI and have all their digits.
+    Run from top to bottom it defines `sweep`, `model` and perhaps `found`. Numbers are SI and have
+    all their digits.
     """
     lines = [
         "import jax",
@@ -36,13 +38,19 @@ def python_text(found: FitResult) -> str:
 
 def _sweep(sweep: Sweep) -> list[str]:
     if sweep.n > MOST_ROWS:
-        return [f"# sweep = fx.Sweep.from_csv(...): the {sweep.n} rows of {sweep.name!r}, too many to print"]
+        return [
+            f"# sweep = fx.Sweep.from_csv(...): the {sweep.n} rows of {sweep.name!r}, too many to"
+            " print"
+        ]
     lines = ["sweep = fx.Sweep(", *_row("velocity", sweep.velocity), *_row("force", sweep.force)]
     if sweep.sigma is not None:
         lines += [*_row("sigma", sweep.sigma), f"    sigma_known={sweep.sigma_known},"]
     if sweep.breakaway.any():
         lines += _row("breakaway", sweep.breakaway)
-    lines.append(f'    velocity_unit="{sweep.velocity_unit.si_name}", force_unit="{sweep.force_unit.si_name}", name={sweep.name!r},')
+    lines.append(
+        f'    velocity_unit="{sweep.velocity_unit.si_name}",'
+        f' force_unit="{sweep.force_unit.si_name}", name={sweep.name!r},'
+    )
     return [*lines, ")"]
 
 
@@ -66,7 +74,8 @@ def _law(law: AbstractLaw) -> str:
     values = [f"{p.path}={float(p.value)!r}" for p in parameters(law)]
     if isinstance(law, Stribeck):
         values.append(f"exponent={float(law.exponent)!r}")
-    return f"{'fx.' if isinstance(law, Coulomb | Stribeck) else ''}{type(law).__name__}({', '.join(values)})"
+    room = "fx." if isinstance(law, Coulomb | Stribeck) else ""
+    return f"{room}{type(law).__name__}({', '.join(values)})"
 
 
 def _call(found: FitResult) -> str:

@@ -15,26 +15,40 @@ from frictax.report.style import CYCLE, FAINT, INK, plain, prefixed, style
 
 OUTPUT, INPUT = CYCLE[0], CYCLE[1]
 _GAP = "#F1E4C8"
-_PANEL, _HEAD, _NOTE = 1.35, 0.9, 0.17  # inch: of a panel, of what stands around them, of a line of a note
+# inch: of a panel, of what stands around them, of a line of a note
+_PANEL, _HEAD, _NOTE = 1.35, 0.9, 0.17
 
 
 def draw_record(record: Record, *, width: float = 7.5) -> Figure:
-    """Draw each channel in a panel of its own over one time axis: what drove the machine above, in colour, what was measured below.
+    """Draw each channel in a panel of its own over one time axis: what drove the machine above, in
+    colour, what was measured below.
 
-    Inputs that are held are drawn as steps. Where nothing was recorded for more than five median steps the line is broken and the gap
-    shaded. Warnings stand below as a note.
+    Inputs that are held are drawn as steps. Where nothing was recorded for more than five median
+    steps the line is broken and the gap shaded. Warnings stand below as a note.
 
     **Arguments:** `width` of the figure [inch].
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("record.png")`.
 
     >>> import frictax as fx
-    >>> figure = draw_record(fx.Record([0, 1, 2, 3], {"drive": [0, 2, 1, 0]}, {"mass.s": [0, 1, 3, 4]}, units={"mass.s": "mm"}))
+    >>> figure = draw_record(
+    ...     fx.Record(
+    ...         [0, 1, 2, 3],
+    ...         {"drive": [0, 2, 1, 0]},
+    ...         {"mass.s": [0, 1, 3, 4]},
+    ...         units={"mass.s": "mm"},
+    ...     )
+    ... )
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['force [N]', 'position [mm]']
     """
-    rows = [("input", name, u) for name, u in record.inputs.items()] + [("output", name, y) for name, y in record.outputs.items()]
-    note = "\n".join(textwrap.fill(text, int(16 * width), subsequent_indent="   ") for text in (f"!  {w}" for w in record.warnings))
+    rows = [("input", name, u) for name, u in record.inputs.items()] + [
+        ("output", name, y) for name, y in record.outputs.items()
+    ]
+    note = "\n".join(
+        textwrap.fill(text, int(16 * width), subsequent_indent="   ")
+        for text in (f"!  {w}" for w in record.warnings)
+    )
     with style():
         height = _PANEL * len(rows) + _HEAD + (_NOTE * (note.count("\n") + 1) if note else 0.0)
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -57,19 +71,31 @@ def _channel(axes: Axes, record: Record, kind: str, name: str, values: np.ndarra
     options: dict[str, Any] = {"drawstyle": "steps-post"} if held else {}
     # A short record is drawn with its samples.
     options |= {"marker": ".", "ms": 4} if record.n <= 60 else {}
-    axes.plot(t, y, color=INPUT if kind == "input" else OUTPUT, lw=1.1, label=plain(name), **options)
+    axes.plot(
+        t, y, color=INPUT if kind == "input" else OUTPUT, lw=1.1, label=plain(name), **options
+    )
     if np.min(values) <= 0 <= np.max(values):
         axes.axhline(0.0, color=FAINT, lw=0.7, zorder=0.5)
     for i in gaps(record.t):
-        axes.axvspan(float(record.t[i]), float(record.t[i + 1]), color=_GAP, lw=0, zorder=0.2, label="_gap")
+        axes.axvspan(
+            float(record.t[i]), float(record.t[i + 1]), color=_GAP, lw=0, zorder=0.2, label="_gap"
+        )
     axes.set_ylabel(f"{quantity(record.units[name])} [{unit}]".replace("angular ", ""))
-    more = ("held between samples" if held else "") if kind == "input" else deviation(record.sd[name], record.units[name])
-    title = axes.set_title(plain(f"{kind} {name}" + (f", {more}" if more else "")), loc="left", fontsize=9, pad=3)
+    more = (
+        ("held between samples" if held else "")
+        if kind == "input"
+        else deviation(record.sd[name], record.units[name])
+    )
+    title = axes.set_title(
+        plain(f"{kind} {name}" + (f", {more}" if more else "")), loc="left", fontsize=9, pad=3
+    )
     title.set_color(INPUT if kind == "input" else OUTPUT)
 
 
 def _display(unit: Unit, values: np.ndarray) -> tuple[str, float]:
-    """The unit of an axis and its size in SI: the declared one, but a metre or newton takes a handy prefix."""
+    """The unit of an axis and its size in SI: the declared one, but a metre or newton takes a handy
+    prefix.
+    """
     if unit.si == 1.0 and unit.name in ("m", "m/s", "N", "N.m"):
         return prefixed(unit.name, values)
     return unit.name, unit.si

@@ -9,22 +9,38 @@ from matplotlib.figure import Figure
 
 from frictax.analysis.residuals.finding import Curve, Finding
 from frictax.analysis.residuals.study import NAMES, ResidualStudy
-from frictax.report.style import BACKWARD, CYCLE, FAINT, FORWARD, INK, plain, prefixed, style, zero_line
+from frictax.report.style import (
+    BACKWARD,
+    CYCLE,
+    FAINT,
+    FORWARD,
+    INK,
+    plain,
+    prefixed,
+    style,
+    zero_line,
+)
 
-_ROW, _HEAD, _LINE = 2.05, 0.45, 0.155  # inch: of a panel without its words, of the head, of a line of a sentence
+# inch: of a panel without its words, of the head, of a line of a sentence
+_ROW, _HEAD, _LINE = 2.05, 0.45, 0.155
 _COLOURS = {1: FORWARD, -1: BACKWARD, 0: CYCLE[0]}
 _TITLES = {
-    "whiteness": "memory", "speed": "over speed", "position": "over position", "direction": "forward and backward", "time": "drift",
+    "whiteness": "memory",
+    "speed": "over speed",
+    "position": "over position",
+    "direction": "forward and backward",
+    "time": "drift",
     "ripple": "ripple over position",
-}  # fmt: skip
+}
 _MOST = 3000
 
 
 def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
-    """Draw a panel for each kind of finding, the strongest of its kind, its sentence below; the titles of strong ones are in ink.
+    """Draw a panel for each kind of finding, the strongest of its kind, its sentence below; the
+    titles of strong ones are in ink.
 
-    Points are means with their standard errors, of what is left after the other kinds have been taken out; lines are what was found. Blue
-    is forward, orange backward.
+    Points are means with their standard errors, of what is left after the other kinds have been
+    taken out; lines are what was found. Blue is forward, orange backward.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -33,17 +49,30 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
     findings = drawn(study)
     rows = -(-len(findings) // 2)
     # Letters of the sentences are about 0.066 inch wide.
-    words = ["\n".join(textwrap.wrap(_sentence(study, f), int((width / 2 - 0.7) / 0.066))) for f in findings]
+    words = [
+        "\n".join(textwrap.wrap(_sentence(study, f), int((width / 2 - 0.7) / 0.066)))
+        for f in findings
+    ]
     lines = [max(text.count("\n") + 1 for text in words[2 * i : 2 * i + 2]) for i in range(rows)]
     with style():
         heights = [_ROW + _LINE * n for n in lines]
         figure = Figure(figsize=(width, sum(heights) + _HEAD), layout="constrained")
-        grid = figure.add_gridspec(2 * rows, 2, height_ratios=[h for n in lines for h in (_ROW, _LINE * n)])
+        grid = figure.add_gridspec(
+            2 * rows, 2, height_ratios=[h for n in lines for h in (_ROW, _LINE * n)]
+        )
         for i, (finding, text) in enumerate(zip(findings, words, strict=True)):
             _panel(figure.add_subplot(grid[2 * (i // 2), i % 2]), finding)
             below = figure.add_subplot(grid[2 * (i // 2) + 1, i % 2])
             below.set_axis_off()
-            below.text(0.0, 1.0, plain(text), ha="left", va="top", fontsize=8, color=INK if finding.strong else FAINT)
+            below.text(
+                0.0,
+                1.0,
+                plain(text),
+                ha="left",
+                va="top",
+                fontsize=8,
+                color=INK if finding.strong else FAINT,
+            )
         figure.suptitle(plain(_head(study)), x=0.01, ha="left", fontsize=10, color=INK)
     return figure
 
@@ -63,8 +92,12 @@ def drawn(study: ResidualStudy) -> list[Finding]:
 
 def _head(study: ResidualStudy) -> str:
     records = list(dict.fromkeys(f.record for f in study.findings))
-    strong = [_TITLES[name] for name in NAMES if any(f.name == name and f.strong for f in study.findings)]
-    return f"{', '.join(records)}: what the fit leaves" + (f"; strong: {', '.join(strong)}" if strong else "; nothing strong")
+    strong = [
+        _TITLES[name] for name in NAMES if any(f.name == name and f.strong for f in study.findings)
+    ]
+    return f"{', '.join(records)}: what the fit leaves" + (
+        f"; strong: {', '.join(strong)}" if strong else "; nothing strong"
+    )
 
 
 def _sentence(study: ResidualStudy, finding: Finding) -> str:
@@ -73,16 +106,32 @@ def _sentence(study: ResidualStudy, finding: Finding) -> str:
 
 
 def _panel(axes: Axes, finding: Finding) -> None:
-    axes.set_title(_TITLES[finding.name], loc="left", fontsize=9.5, pad=4, color=INK if finding.strong else FAINT)
+    axes.set_title(
+        _TITLES[finding.name],
+        loc="left",
+        fontsize=9.5,
+        pad=4,
+        color=INK if finding.strong else FAINT,
+    )
     if not finding.curves:
-        axes.text(0.5, 0.5, "not told by this record", ha="center", va="center", transform=axes.transAxes, color=FAINT)
+        axes.text(
+            0.5,
+            0.5,
+            "not told by this record",
+            ha="center",
+            va="center",
+            transform=axes.transAxes,
+            color=FAINT,
+        )
         axes.set_xticks([])
         axes.set_yticks([])
         return
     (x_name, x_unit), (y_name, y_unit) = finding.x_label, finding.y_label
     xs, ys = [c.x for c in finding.curves], [c.y for c in finding.curves if c.kind != "band"]
     x_unit, x_size = (
-        prefixed(x_unit, *xs[-1:] if finding.name == "ripple" else xs) if x_unit in ("m", "m/s", "rad", "rad/s") else (x_unit, 1.0)
+        prefixed(x_unit, *xs[-1:] if finding.name == "ripple" else xs)
+        if x_unit in ("m", "m/s", "rad", "rad/s")
+        else (x_unit, 1.0)
     )
     y_unit, y_size = prefixed(y_unit, *ys) if y_unit != "1" else ("1", 1.0)
     for curve in finding.curves:

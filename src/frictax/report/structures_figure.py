@@ -13,10 +13,12 @@ from frictax.report.style import BACKWARD, CYCLE, FORWARD, INK, plain, prefixed,
 
 
 def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure:
-    """Draw the friction laws of all structures over the speeds visited, and what each says of what it did not see.
+    """Draw the friction laws of all structures over the speeds visited, and what each says of what
+    it did not see.
 
-    Left: friction over speed, backward below 0; the chosen one thick. Right: the held-out errors of trajectory and of force, a line for
-    each structure: of repeats (blue dot) and of speeds (orange square) left out. Where these lie far apart, it knows one motion only.
+    Left: friction over speed, backward below 0; the chosen one thick. Right: the held-out errors of
+    trajectory and of force, a line for each structure: of repeats (blue dot) and of speeds (orange
+    square) left out. Where these lie far apart, it knows one motion only.
 
     **Arguments:** `width` of the figure [inch].
 
@@ -41,14 +43,19 @@ def draw_laws(made: StructureComparison, *, width: float = 4.2) -> Figure:
 def draw_held_out(made: StructureComparison, *, width: float = 4.2) -> Figure:
     """Draw the held-out errors alone."""
     with style():
-        figure = Figure(figsize=(width, max(0.8 * width, 1.6 + 0.3 * len(made.rows))), layout="constrained")
+        figure = Figure(
+            figsize=(width, max(0.8 * width, 1.6 + 0.3 * len(made.rows))), layout="constrained"
+        )
         trajectory, force = figure.subplots(1, 2)
         _held_out(trajectory, force, made)
     return figure
 
 
 def _held_out(trajectory: Axes, force: Axes, made: StructureComparison) -> None:
-    for axes, kind, unit in ((trajectory, "trajectory", made.unit), (force, "force", made.force_unit)):
+    for axes, kind, unit in (
+        (trajectory, "trajectory", made.unit),
+        (force, "force", made.force_unit),
+    ):
         _errors(axes, made, kind, unit)
     trajectory.set_yticks(range(len(made.rows)), [plain(row.name) for row in made.rows])
     force.set_yticks(range(len(made.rows)), [""] * len(made.rows))
@@ -63,10 +70,21 @@ def _laws(axes: Axes, made: StructureComparison) -> None:
     for i, row in enumerate(made.rows):
         first = True
         for _, way, v, f, _ in visited_laws(row.found, made.cutoff):
-            looks: dict[str, Any] = {"color": CYCLE[i % len(CYCLE)], "lw": 2.4 if row is made.best else 1.0}
-            axes.plot(way * v, way * f, label=plain(row.name) if first else None, zorder=3 if row is made.best else 2, **looks)
+            looks: dict[str, Any] = {
+                "color": CYCLE[i % len(CYCLE)],
+                "lw": 2.4 if row is made.best else 1.0,
+            }
+            axes.plot(
+                way * v,
+                way * f,
+                label=plain(row.name) if first else None,
+                zorder=3 if row is made.best else 2,
+                **looks,
+            )
             first = False
-    units = next((units for *_, units in visited_laws(made.best.found, made.cutoff)), ("N", "N.s/m", "m/s"))
+    units = next(
+        (units for *_, units in visited_laws(made.best.found, made.cutoff)), ("N", "N.s/m", "m/s")
+    )
     axes.set_xlabel(f"speed [{units[2]}]")
     axes.set_ylabel(f"friction [{units[0]}]" if units[0] else "friction coefficient")
     if axes.get_legend_handles_labels()[0]:
@@ -75,12 +93,23 @@ def _laws(axes: Axes, made: StructureComparison) -> None:
 
 def _errors(axes: Axes, made: StructureComparison, kind: str, unit: str) -> None:
     shapes = {"repeats": ("o", FORWARD), "speeds": ("s", BACKWARD), "records": ("^", INK)}
-    values = {by: np.asarray([getattr(row.held_out[by], f"{kind}_rms") for row in made.rows]) for by in made.rows[0].held_out}
+    values = {
+        by: np.asarray([getattr(row.held_out[by], f"{kind}_rms") for row in made.rows])
+        for by in made.rows[0].held_out
+    }
     name, size = prefixed(unit, *values.values()) if unit != "sd" else ("sd", 1.0)
     for by, x in values.items():
         known = np.isfinite(x)
         marker, colour = shapes[by]
-        axes.plot(x[known] / size, np.flatnonzero(known), marker, color=colour, ms=6, ls="", label=f"{by} left out")
+        axes.plot(
+            x[known] / size,
+            np.flatnonzero(known),
+            marker,
+            color=colour,
+            ms=6,
+            ls="",
+            label=f"{by} left out",
+        )
     if any(np.any(np.isfinite(x) & (x > 0)) for x in values.values()):
         axes.set_xscale("log")
         low, high = axes.get_xlim()

@@ -1,4 +1,7 @@
-"""How all figures look. Colours are M. Okabe's and K. Ito's (2008), which colour-blind readers tell apart."""
+"""How all figures look.
+
+Colours are M. Okabe's and K. Ito's (2008), which colour-blind readers tell apart.
+"""
 
 from contextlib import AbstractContextManager
 from typing import Any
@@ -12,7 +15,8 @@ from frictax.contacts import Mode
 FORWARD, BACKWARD = "#0072B2", "#D55E00"
 STUCK, FREE = "#B4B8BE", "#FFFFFF"
 INK, FAINT = "#222222", "#8A8F98"
-# For several bodies or contacts in one panel; neither of the two modes' colours comes first, to not suggest a mode.
+# For several bodies or contacts in one panel; neither of the two modes' colours comes first, to not
+# suggest a mode.
 CYCLE = ("#1B1B1B", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0072B2", "#D55E00")
 MODES = {
     Mode.BACKWARD: ("backward", BACKWARD, ""),
@@ -51,7 +55,9 @@ def style() -> AbstractContextManager[None]:
 
 
 def plain(text: str) -> str:
-    """`text` as matplotlib shows it letter for letter: no mathematics between dollars, and no name hidden by its underscore."""
+    """`text` as matplotlib shows it letter for letter: no mathematics between dollars, and no name
+    hidden by its underscore.
+    """
     shown = str(text).replace("$", r"\$")
     return "\u200a" + shown if shown.startswith("_") else shown
 
@@ -62,7 +68,11 @@ def prefixed(unit: str, *values: Any) -> tuple[str, float]:
     >>> prefixed("m", [0.0, 0.004])
     ('mm', 0.001)
     """
-    sizes = [float(np.nanmax(np.abs(v))) for v in map(np.asarray, values) if v.size and np.any(np.isfinite(v))]
+    sizes = [
+        float(np.nanmax(np.abs(v)))
+        for v in map(np.asarray, values)
+        if v.size and np.any(np.isfinite(v))
+    ]
     largest = max(sizes, default=0.0)
     if largest == 0.0 or 0.1 <= largest < 1e4:
         return unit, 1.0

@@ -45,18 +45,22 @@ def write_sweep_report(
 ) -> Path:
     """Write one self-contained HTML file on a fitted sweep: for the screen, a phone and paper.
 
-    A report that frictax wrote there before is replaced, in one step once the new one is complete; any other file is left alone.
+    A report that frictax wrote there before is replaced, in one step once the new one is complete;
+    any other file is left alone.
 
     **Arguments:**
 
     - `comparison`: what `compare` returned, or several of these (one a direction).
-    - `simulation`: a run with this friction, drawn with its modes; in rad and N.m where the sweep is of a rotation. Or a figure of it.
-    - `title`; `notes`: paragraphs below it; `command`: the command line that makes the report again.
+    - `simulation`: a run with this friction, drawn with its modes; in rad and N.m where the sweep
+      is of a rotation. Or a figure of it.
+    - `title`; `notes`: paragraphs below it; `command`: the command line that makes the report
+      again.
     - `overwrite`: whether a former report may be replaced.
 
     **Returns:** where the report is.
 
-    **Raises:** `OSError` (`FileNotFoundError`, `FileExistsError`, ...) with one sentence where it cannot be written.
+    **Raises:** `OSError` (`FileNotFoundError`, `FileExistsError`, ...) with one sentence where it
+    cannot be written.
     """
     target = check_report(path, overwrite=overwrite)
     text = sweep_report_text(found, comparison, simulation, title, notes, command=command)
@@ -87,7 +91,10 @@ def sweep_report_text(
         quality=words.quality(found),
         warnings=found.warnings,
         sweep=pictures(*(draw_sweep(found, made, width=w) for w in (_WIDE, _NARROW))),
-        sweep_alt=f"Measured points with the fitted law, its confidence band and the residuals. Bars: {bars_in_words(found)}.",
+        sweep_alt=(
+            "Measured points with the fitted law, its confidence band and the residuals. Bars:"
+            f" {bars_in_words(found)}."
+        ),
         sweep_caption=_caption(found, made),
         comparisons=[_comparison(one, len(made) > 1) for one in made],
         simulation=_simulation(simulation, found),
@@ -99,21 +106,31 @@ def sweep_report_text(
         n=found.n,
         command=command,
         python=python_text(found),
-        versions=", ".join(f"{name.capitalize() if name == 'python' else name} {number}" for name, number in versions().items()),
+        versions=", ".join(
+            f"{name.capitalize() if name == 'python' else name} {number}"
+            for name, number in versions().items()
+        ),
         quantile=f"{found.quantile:.3g}",
     )
 
 
 def check_report(path: str | Path, *, overwrite: bool = True) -> Path:
-    """Where the report will be written, or an `OSError` in one sentence: for a check before the work."""
+    """Where the report will be written, or an `OSError` in one sentence: for a check before the
+    work.
+    """
     target = check_target(path, "the report")
     if target.exists():
         if not overwrite:
-            raise FileExistsError(f"{path} exists. Let it be overwritten, or name another file for the report.")
+            raise FileExistsError(
+                f"{path} exists. Let it be overwritten, or name another file for the report."
+            )
         with open(target, encoding="utf-8", errors="replace") as file:
             ours = _MARK in file.read(2000)
         if not ours:
-            raise FileExistsError(f"{path} exists and is not a report of frictax. Name another file for the report, or move this one away.")
+            raise FileExistsError(
+                f"{path} exists and is not a report of frictax. Name another file for the report,"
+                " or move this one away."
+            )
     return target
 
 
@@ -121,7 +138,9 @@ def _template() -> Any:
     import jinja2
 
     loader = jinja2.PackageLoader("frictax.report")
-    return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined).get_template("sweep.html.j2")
+    return jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined
+    ).get_template("sweep.html.j2")
 
 
 def _lead(found: FitResult) -> str:
@@ -135,7 +154,9 @@ def _lead(found: FitResult) -> str:
 def _parameters(found: FitResult) -> list[dict[str, str]]:
     keys = ("name", "value", "unit", "error", "interval")
     rows = zip(found_rows(found), (*found.estimates, *found.fixed), strict=True)
-    return [dict(zip(keys, row, strict=True)) | {"meaning": words.meaning(e.path)} for row, e in rows]
+    return [
+        dict(zip(keys, row, strict=True)) | {"meaning": words.meaning(e.path)} for row, e in rows
+    ]
 
 
 def _caption(found: FitResult, made: list[Comparison]) -> str:
@@ -143,7 +164,11 @@ def _caption(found: FitResult, made: list[Comparison]) -> str:
     text = f"Band: where the curve lies with {100 * found.level:g} % confidence, point by point. "
     if np.any(found.sweep.direction < 0):
         text += f"The {what} is drawn against the motion, times −1 for v < 0. "
-    return text + f"Below: measured minus fitted {what}." + (" Thin lines: the other laws that were compared." if made else "")
+    return (
+        text
+        + f"Below: measured minus fitted {what}."
+        + (" Thin lines: the other laws that were compared." if made else "")
+    )
 
 
 def _comparison(one: Comparison, several: bool) -> dict[str, Any]:
@@ -162,14 +187,25 @@ def _comparison(one: Comparison, several: bool) -> dict[str, Any]:
         for row in one.rows
     ]
     way = words.way(one.sweep)
-    return {"caption": way if several or not one.sweep.both_directions else "", "unit": force.name, "rows": rows, "reason": one.reason}
+    return {
+        "caption": way if several or not one.sweep.both_directions else "",
+        "unit": force.name,
+        "rows": rows,
+        "reason": one.reason,
+    }
 
 
 def _simulation(simulation: Any, found: FitResult) -> dict[str, Any] | None:
     if simulation is None:
         return None
     if isinstance(simulation, Figure):
-        return {"pictures": pictures(simulation), "alt": "A simulated motion.", "caption": "A simulated motion.", "events": [], "more": ""}
+        return {
+            "pictures": pictures(simulation),
+            "alt": "A simulated motion.",
+            "caption": "A simulated motion.",
+            "events": [],
+            "more": "",
+        }
     turning = found.sweep.rotational
     drawn = [draw_trajectory(simulation, rotational=turning, width=w) for w in (_WIDE, _NARROW)]
     events, count = simulation.events, int(simulation.events.count)
@@ -183,12 +219,16 @@ def _simulation(simulation: Any, found: FitResult) -> dict[str, Any] | None:
         for i in range(min(count, _MOST_EVENTS))
     ]
     caption = (
-        f"Simulated from {float(simulation.ts[0]):g} to {float(simulation.ts[-1]):g} s with {count} mode changes, each located in time. "
-        "Dashed: the force ±f0_max that breaks the contact away; thin: the drive."
+        f"Simulated from {float(simulation.ts[0]):g} to {float(simulation.ts[-1]):g} s with {count}"
+        " mode changes, each located in time. Dashed: the force ±f0_max that breaks the contact"
+        " away; thin: the drive."
     )
     return {
         "pictures": pictures(*drawn),
-        "alt": "A simulated motion: positions, velocities, friction, and whether the contact sticks or slides.",
+        "alt": (
+            "A simulated motion: positions, velocities, friction, and whether the contact sticks or"
+            " slides."
+        ),
         "caption": caption,
         "events": rows,
         "more": f"The first {len(rows)} of {count} mode changes." if count > len(rows) else "",
@@ -207,14 +247,24 @@ def correlation_cells(c: Any, names: Sequence[str]) -> list[dict[str, Any]]:
         text = "0" if abs(r) < 0.005 else f"{r:+.2f}".replace("-", "−")
         return {"text": text, "colour": f"rgba({'0,114,178' if r > 0 else '213,94,0'},{strength})"}
 
-    return [{"name": name, "cells": [cell(float(c[i, j]), i == j) for j in range(len(c))]} for i, name in enumerate(names)]
+    return [
+        {"name": name, "cells": [cell(float(c[i, j]), i == j) for j in range(len(c))]}
+        for i, name in enumerate(names)
+    ]
 
 
 def _rows(found: FitResult) -> list[dict[str, str]]:
     sweep, force = found.sweep, found.shown_force
     if found.n > MOST_ROWS:
         return []
-    digits = _digits(found.noise_scale if sweep.sigma is None else found.noise_scale * float(np.median(sweep.sigma)), force)
+    digits = _digits(
+        (
+            found.noise_scale
+            if sweep.sigma is None
+            else found.noise_scale * float(np.median(sweep.sigma))
+        ),
+        force,
+    )
     return [
         {
             "velocity": f"{sweep.velocity[i] / sweep.velocity_unit.si:.4g}",
@@ -240,12 +290,19 @@ def pictures(wide: Figure, narrow: Figure | None = None) -> dict[str, str]:
 
 
 def _as_address(figure: Figure) -> str:
-    """The picture itself as a data address: SVG, or PNG where curves have too many points for that."""
+    """The picture itself as a data address: SVG, or PNG where curves have too many
+    points for that.
+    """
     # The same result gives the same file: no date, and names inside the SVG that do not change.
-    with matplotlib.rc_context({"svg.hashsalt": GENERATOR, "svg.fonttype": "path"}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a name in another script: shown as boxes
+    with (
+        matplotlib.rc_context({"svg.hashsalt": GENERATOR, "svg.fonttype": "path"}),
+        warnings.catch_warnings(),
+    ):
+        # a name in another script: shown as boxes
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         engine = figure.get_layout_engine()
-        if engine is not None:  # laid out once, here: `savefig` would draw all of it once more for that
+        # laid out once, here: `savefig` would draw all of it once more for that
+        if engine is not None:
             engine.execute(figure)
             figure.set_layout_engine("none")
         svg = io.BytesIO()

@@ -15,12 +15,20 @@ def found_table(found: FitResult) -> Group:
     """Parameters with errors and intervals, how well the law fits, and warnings."""
     table = _table(f"{type(found.law).__name__} friction of {found.sweep.name}")
     for head in ("parameter", "value", "unit", "std. error"):
-        table.add_column(head, justify="right" if head in ("value", "std. error") else "left", no_wrap=True)
+        table.add_column(
+            head, justify="right" if head in ("value", "std. error") else "left", no_wrap=True
+        )
     table.add_column(f"{100 * found.level:g} % interval")
     for row, estimate in zip(found_rows(found), (*found.estimates, *found.fixed), strict=True):
         doubtful = estimate.knowledge in (Knowledge.UNKNOWN, Knowledge.AT_BOUND, Knowledge.WEAK)
         table.add_row(*(Text(cell, style="yellow" if doubtful else "") for cell in row))
-    return Group(table, Text(), *map(Text, words.formulas(found)), Text(words.quality(found)), *map(warning, found.warnings))
+    return Group(
+        table,
+        Text(),
+        *map(Text, words.formulas(found)),
+        Text(words.quality(found)),
+        *map(warning, found.warnings),
+    )
 
 
 def comparison_table(comparison: Comparison) -> Group:
@@ -33,9 +41,19 @@ def comparison_table(comparison: Comparison) -> Group:
     table.add_column("")
     for row in comparison.rows:
         fit, best = row.found, row is comparison.best
-        cells = (f"{fit.rms_force / force.si:.3g}", f"{row.left_out / force.si:.3g}", f"{fit.aicc:.1f}", f"{fit.bic:.1f}")
+        cells = (
+            f"{fit.rms_force / force.si:.3g}",
+            f"{row.left_out / force.si:.3g}",
+            f"{fit.aicc:.1f}",
+            f"{fit.bic:.1f}",
+        )
         remark = "chosen" if best else row.remark
-        table.add_row(*(Text(cell, style="bold" if best else "") for cell in (row.name, str(len(fit.estimates)), *cells, remark)))
+        table.add_row(
+            *(
+                Text(cell, style="bold" if best else "")
+                for cell in (row.name, str(len(fit.estimates)), *cells, remark)
+            )
+        )
     return Group(table, Text(comparison.reason))
 
 
@@ -45,4 +63,11 @@ def warning(sentence: str) -> Text:
 
 
 def _table(title: str) -> Table:
-    return Table(title=Text(title, style="bold"), title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    return Table(
+        title=Text(title, style="bold"),
+        title_justify="left",
+        box=None,
+        padding=(0, 2, 0, 0),
+        header_style="dim",
+        pad_edge=False,
+    )

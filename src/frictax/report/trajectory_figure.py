@@ -19,53 +19,85 @@ from frictax.trajectory import Trajectory
 
 
 def draw_trajectory(
-    run: Trajectory, parts: Iterable[str] | str | None = None, *, rotational: bool | None = None, width: float = 7.5
+    run: Trajectory,
+    parts: Iterable[str] | str | None = None,
+    *,
+    rotational: bool | None = None,
+    width: float = 7.5,
 ) -> Figure:
-    """Draw positions, velocities and friction forces over one time axis, and below them a strip of each contact's mode.
+    """Draw positions, velocities and friction forces over one time axis, and below them a strip of
+    each contact's mode.
 
-    Friction is drawn with its breakaway force +-f0_max (dashed) and the drives (thin); beside the positions stands what a controller
-    asks for (dashed); thin upright lines are the events. The bands of the strip begin and end at the events' own times, not at the
-    asked ones.
+    Friction is drawn with its breakaway force +-f0_max (dashed) and the drives (thin); beside the
+    positions stands what a controller asks for (dashed); thin upright lines are the events. The
+    bands of the strip begin and end at the events' own times, not at the asked ones.
 
     **Arguments:**
 
     - `parts`: names of the parts to draw; all bodies, contacts and drives unless given.
-    - `rotational`: write rad and N.m, for a machine whose "positions" are angles; unless given, where a body is an `Inertia`.
+    - `rotational`: write rad and N.m, for a machine whose "positions" are angles; unless given,
+      where a body is an `Inertia`.
     - `width` of the figure [inch].
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("run.png")`.
 
-    **Raises:** `KeyError` for a part that the mechanism does not have; `ValueError` for a batch of runs.
+    **Raises:** `KeyError` for a part that the mechanism does not have; `ValueError` for a batch of
+    runs.
 
     >>> import frictax as fx, jax.numpy as jnp
-    >>> block = fx.Mechanism(mass=fx.Mass(m=1.0, v=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)))
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0, v=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)),
+    ... )
     >>> figure = draw_trajectory(fx.simulate(block, ts=jnp.linspace(0.0, 1.0, 5)))
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['position [m]', 'velocity [m/s]', 'force [N]', '']
     """
     if np.ndim(run.ts) != 1 or np.ndim(run.ys) != 2:
         raise ValueError(
-            f"`draw_trajectory` draws one run, got a batch of shape {np.shape(run.ts)[:-1]}. Take one: jax.tree.map(lambda x: x[0], runs)."
+            f"`draw_trajectory` draws one run, got a batch of shape {np.shape(run.ts)[:-1]}. Take"
+            " one: jax.tree.map(lambda x: x[0], runs)."
         )
     mechanism = run.system.mechanism
     drawn = {name: _common(run[name]) for name in _names(run, parts)}
     if rotational is None:
-        rotational = any(getattr(mechanism.parts[i], "rotational", False) for i in run.system.layout.bodies)
-    moving = {name: v for name, v in drawn.items() if hasattr(v, "v") and (parts is not None or _is_body(run, name))}
+        rotational = any(
+            getattr(mechanism.parts[i], "rotational", False) for i in run.system.layout.bodies
+        )
+    moving = {
+        name: v
+        for name, v in drawn.items()
+        if hasattr(v, "v") and (parts is not None or _is_body(run, name))
+    }
     forces = {name: v for name, v in drawn.items() if hasattr(v, "f")}
     asked = {name: v.s_ref for name, v in drawn.items() if hasattr(v, "s_ref")}
     contacts = [name for name in drawn if isinstance(mechanism[name], AbstractContact)]
-    heights = ([1.45, 1.45] if moving else []) + ([1.9] if forces else []) + ([0.1 + 0.22 * len(contacts)] if contacts else [])
+    heights = (
+        ([1.45, 1.45] if moving else [])
+        + ([1.9] if forces else [])
+        + ([0.1 + 0.22 * len(contacts)] if contacts else [])
+    )
     if not heights:
-        raise ValueError(f"`draw_trajectory` has nothing to draw of {', '.join(drawn)}. Name a body, a contact or a force.")
+        raise ValueError(
+            f"`draw_trajectory` has nothing to draw of {', '.join(drawn)}. Name a body, a contact"
+            " or a force."
+        )
 
     with style():
         figure = Figure(figsize=(width, sum(heights) + 0.8), layout="constrained")
-        panels = list(np.ravel(figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)))
+        panels = list(
+            np.ravel(
+                figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)
+            )
+        )
         t, rest = np.asarray(run.ts), list(panels)
         if moving:
-            _motion(rest.pop(0), t, run, moving, asked, "s", "position", "rad" if rotational else "m")
-            _motion(rest.pop(0), t, run, moving, {}, "v", "velocity", "rad/s" if rotational else "m/s")
+            _motion(
+                rest.pop(0), t, run, moving, asked, "s", "position", "rad" if rotational else "m"
+            )
+            _motion(
+                rest.pop(0), t, run, moving, {}, "v", "velocity", "rad/s" if rotational else "m/s"
+            )
         if forces:
             _forces(rest.pop(0), t, run, forces, rotational)
         _event_lines([axes for axes in panels if axes not in rest], run)
@@ -83,7 +115,11 @@ def _names(run: Trajectory, parts: Iterable[str] | str | None) -> list[str]:
         return [parts] if isinstance(parts, str) else list(parts)
     mechanism = run.system.mechanism
     drives = {run.names[i] for i, _, _ in run.system.layout.forces}
-    return [n for n in run.names if _is_body(run, n) or isinstance(mechanism[n], AbstractContact) or n in drives]
+    return [
+        n
+        for n in run.names
+        if _is_body(run, n) or isinstance(mechanism[n], AbstractContact) or n in drives
+    ]
 
 
 def _is_body(run: Trajectory, name: str) -> bool:
@@ -91,7 +127,14 @@ def _is_body(run: Trajectory, name: str) -> bool:
 
 
 def _motion(
-    axes: Axes, t: np.ndarray, run: Trajectory, moving: dict[str, Any], asked: dict[str, Any], variable: str, label: str, unit: str
+    axes: Axes,
+    t: np.ndarray,
+    run: Trajectory,
+    moving: dict[str, Any],
+    asked: dict[str, Any],
+    variable: str,
+    label: str,
+    unit: str,
 ) -> None:
     values = {name: np.asarray(getattr(v, variable)) for name, v in moving.items()}
     unit, size = prefixed(unit, *values.values(), *asked.values())
@@ -99,22 +142,32 @@ def _motion(
     for (name, y), colour in zip(values.items(), _colours(), strict=False):
         axes.plot(t, y / size, color=colour, lw=1.5, label=plain(name))
         element = run.system.mechanism[name]
-        stops = element.stops() if variable == "s" and isinstance(element, AbstractContact) else None
+        stops = (
+            element.stops() if variable == "s" and isinstance(element, AbstractContact) else None
+        )
         # A stop is drawn where the motion comes near it: one far away would flatten the curve.
         for stop in () if stops is None else map(float, stops):
             reach = np.nanmax(y) - np.nanmin(y)
             if np.nanmin(y) - 0.5 * reach <= stop <= np.nanmax(y) + 0.5 * reach:
                 axes.axhline(stop / size, color=colour, lw=0.9, ls=(0, (1, 1.5)))
     for name, s_ref in asked.items():
-        axes.plot(t, np.asarray(s_ref) / size, color=FAINT, lw=1.0, ls="--", label=plain(f"{name}.s_ref"))
+        axes.plot(
+            t, np.asarray(s_ref) / size, color=FAINT, lw=1.0, ls="--", label=plain(f"{name}.s_ref")
+        )
     axes.set_ylabel(f"{label} [{unit}]")
     if len(values) + len(asked) > 1 and variable == "s":
         _legend(axes)
 
 
-def _forces(axes: Axes, t: np.ndarray, run: Trajectory, forces: dict[str, Any], rotational: bool) -> None:
+def _forces(
+    axes: Axes, t: np.ndarray, run: Trajectory, forces: dict[str, Any], rotational: bool
+) -> None:
     limits = {name: _limits(run, name, v) for name, v in forces.items() if hasattr(v, "f0_max")}
-    unit, size = prefixed("N.m" if rotational else "N", *(v.f for v in forces.values()), *(y for pair in limits.values() for y in pair))
+    unit, size = prefixed(
+        "N.m" if rotational else "N",
+        *(v.f for v in forces.values()),
+        *(y for pair in limits.values() for y in pair),
+    )
     zero_line(axes)
     colours, dashes = _colours(), itertools.cycle(("-", "--", ":", "-."))
     for name, v in forces.items():
@@ -125,7 +178,14 @@ def _forces(axes: Axes, t: np.ndarray, run: Trajectory, forces: dict[str, Any], 
         colour = next(colours)
         axes.plot(t, f, color=colour, lw=1.6, label=plain(name))
         for limit in limits.get(name, ()):
-            axes.plot(t, limit / size, color=colour, lw=0.9, ls=(0, (4, 3)), label="±tau0_max" if rotational else "±f0_max")
+            axes.plot(
+                t,
+                limit / size,
+                color=colour,
+                lw=0.9,
+                ls=(0, (4, 3)),
+                label="±tau0_max" if rotational else "±f0_max",
+            )
     axes.set_ylabel(f"{'torque' if rotational else 'force'} [{unit}]")
     _legend(axes)
 
@@ -134,9 +194,15 @@ def _legend(axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
     names = dict(zip(labels, handles, strict=True))  # ±f0_max once, of however many contacts
     axes.legend(
-        list(names.values()), list(names), loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=6, borderaxespad=0.0, handlelength=1.6,
+        list(names.values()),
+        list(names),
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=6,
+        borderaxespad=0.0,
+        handlelength=1.6,
         columnspacing=1.2,
-    )  # fmt: skip
+    )
 
 
 def _common(variables: Any) -> Any:
@@ -152,7 +218,9 @@ def _common(variables: Any) -> Any:
         "tauLoss": "f",
         "tau0_max": "f0_max",
     }
-    common: dict[str, Any] = {names.get(name) or name: value for name, value in vars(variables).items()}
+    common: dict[str, Any] = {
+        names.get(name) or name: value for name, value in vars(variables).items()
+    }
     return SimpleNamespace(**common)
 
 
@@ -162,19 +230,35 @@ def _limits(run: Trajectory, name: str, variables: Any) -> tuple[np.ndarray, np.
 
     def limit(way: int) -> np.ndarray:
         if variables.fn is None:
-            return np.broadcast_to(np.asarray(f0_max(contact, way, contact.scale(None))), run.ts.shape)
-        return np.asarray(jax.vmap(lambda fn: f0_max(contact, way, contact.scale(fn)))(variables.fn))
+            return np.broadcast_to(
+                np.asarray(f0_max(contact, way, contact.scale(None))), run.ts.shape
+            )
+        return np.asarray(
+            jax.vmap(lambda fn: f0_max(contact, way, contact.scale(fn)))(variables.fn)
+        )
 
     up, down = limit(1), limit(-1)
     held = ~np.asarray(variables.free)
-    return np.where(held, up, np.nan), np.where(held & np.isfinite(down), -down, np.nan)  # a freewheel has no limit backward
+    # a freewheel has no limit backward
+    return np.where(held, up, np.nan), np.where(held & np.isfinite(down), -down, np.nan)
 
 
 def _event_lines(panels: list[Axes], run: Trajectory) -> None:
     times = np.asarray(run.events.time)[: int(run.events.count)]
-    faint = float(np.clip(25.0 / max(times.size, 1), 0.15, 0.8))  # many events would paint the panel
+    # many events would paint the panel
+    faint = float(np.clip(25.0 / max(times.size, 1), 0.15, 0.8))
     for axes in panels:
-        axes.vlines(times, 0, 1, transform=axes.get_xaxis_transform(), color=FAINT, lw=0.5, alpha=faint, zorder=0.4, label="_events")
+        axes.vlines(
+            times,
+            0,
+            1,
+            transform=axes.get_xaxis_transform(),
+            color=FAINT,
+            lw=0.5,
+            alpha=faint,
+            zorder=0.4,
+            label="_events",
+        )
 
 
 def _strip(axes: Axes, run: Trajectory, contacts: list[str], figure: Figure) -> None:
@@ -183,7 +267,14 @@ def _strip(axes: Axes, run: Trajectory, contacts: list[str], figure: Figure) -> 
         for mode, begin, end in mode_spans(run, name):
             seen.add(mode)
             _, colour, hatch = MODES[mode]
-            axes.broken_barh([(begin, end - begin)], (row - 0.42, 0.84), facecolor=colour, edgecolor=FAINT, lw=0.0, hatch=hatch)
+            axes.broken_barh(
+                [(begin, end - begin)],
+                (row - 0.42, 0.84),
+                facecolor=colour,
+                edgecolor=FAINT,
+                lw=0.0,
+                hatch=hatch,
+            )
     axes.set_ylim(len(contacts) - 0.5, -0.5)
     axes.set_yticks(range(len(contacts)), [plain(name) for name in contacts])
     axes.tick_params(axis="y", length=0)
@@ -193,18 +284,24 @@ def _strip(axes: Axes, run: Trajectory, contacts: list[str], figure: Figure) -> 
         for mode, (text, colour, hatch) in MODES.items()
         if mode in seen or mode is not Mode.FREE
     ]
-    figure.legend(handles=patches, loc="outside lower center", ncols=4, handlelength=1.4, columnspacing=1.6)
+    figure.legend(
+        handles=patches, loc="outside lower center", ncols=4, handlelength=1.4, columnspacing=1.6
+    )
 
 
 def mode_spans(run: Trajectory, name: str) -> list[tuple[Mode, float, float]]:
-    """The modes of contact `name` in their order, each with the times [s] between which it lasted."""
+    """The modes of contact `name` in their order, each with the times [s] between which
+    it lasted.
+    """
     events = run.events
     mine = np.asarray(events.part)[: int(events.count)] == events.names.index(name)
     times, after = (np.asarray(a)[: mine.size][mine] for a in (events.time, events.mode_after))
     modes = np.asarray(run.modes)[:, events.names.index(name)]
     reached = np.flatnonzero(np.all(np.isfinite(np.asarray(run.ys)), axis=1))
     begin, end = float(run.ts[0]), float(run.ts[reached[-1]] if reached.size else run.ts[0])
-    first = int(np.asarray(events.mode_before)[: mine.size][mine][0]) if times.size else int(modes[0])
+    first = (
+        int(np.asarray(events.mode_before)[: mine.size][mine][0]) if times.size else int(modes[0])
+    )
     ends = [*map(float, times), max(end, float(times[-1]) if times.size else end)]
     spans, start = [], begin
     for mode, stop in zip([first, *map(int, after)], ends, strict=True):

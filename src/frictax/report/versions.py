@@ -6,11 +6,23 @@ from importlib.metadata import PackageNotFoundError, version
 
 import frictax
 
-_PACKAGES = ("jax", "jaxlib", "diffrax", "equinox", "optax", "optimistix", "lineax", "numpy", "scipy")
+_PACKAGES = (
+    "jax",
+    "jaxlib",
+    "diffrax",
+    "equinox",
+    "optax",
+    "optimistix",
+    "lineax",
+    "numpy",
+    "scipy",
+)
 
 
 def versions() -> dict[str, str]:
-    """Name -> version of frictax, Python and the packages that numbers depend on, as far as they are installed."""
+    """Name -> version of frictax, Python and the packages that numbers depend on, as far as they
+    are installed.
+    """
     known = {"frictax": frictax.__version__, "python": platform.python_version()}
     for package in _PACKAGES:
         with contextlib.suppress(PackageNotFoundError):

@@ -49,35 +49,60 @@ def formulas(found: FitResult) -> list[str]:
     if steady.f_neg is None:
         both = found.sweep.both_directions
         return [formula(steady.f_pos) + (", the same law mirrored for v < 0" if both else "")]
-    return [f"v > 0: {formula(steady.f_pos)}", f"v < 0: {formula(steady.f_neg)}, with v for the speed"]
+    return [
+        f"v > 0: {formula(steady.f_pos)}",
+        f"v < 0: {formula(steady.f_neg)}, with v for the speed",
+    ]
 
 
 def measured(sweep: Sweep, force: Unit) -> list[tuple[str, str]]:
     """What was measured, as pairs of a word and what it is; forces in the unit `force`."""
-    ways = [(int(np.sum(sweep.direction == way)), text) for way, text in ((1, "forward"), (-1, "backward"))]
+    ways = [
+        (int(np.sum(sweep.direction == way)), text)
+        for way, text in ((1, "forward"), (-1, "backward"))
+    ]
     rows = f"{sweep.n} ({' and '.join(f'{count} {text}' for count, text in ways if count)})"
     out = [("name", sweep.name)]
     if sweep.citation:
         out.append(("source", sweep.citation))
     out.append(("rows", rows))
     if sweep.breakaway.any():
-        out.append(("of these", f"{int(sweep.breakaway.sum())} with the force at which motion began"))
+        out.append(
+            ("of these", f"{int(sweep.breakaway.sum())} with the force at which motion began")
+        )
     speeds, unit = sweep.velocity[~sweep.breakaway], sweep.velocity_unit
     out.append(("velocity", _range(speeds / unit.si, unit.name)))
     what = "torque" if sweep.rotational else "force"
-    out.append((what, f"{_range(sweep.force / force.si, force.name)}; positive where it opposes positive velocity"))
+    out.append(
+        (
+            what,
+            (
+                f"{_range(sweep.force / force.si, force.name)}; positive where it opposes positive"
+                " velocity"
+            ),
+        )
+    )
     if sweep.sigma is None:
         weight = "all rows count alike; the noise is estimated from the misfit"
     elif sweep.sigma_known:
         weight = "each row has a standard deviation that is taken as known"
     else:
-        weight = "each row has a sigma that sets its relative weight; the noise is estimated from the misfit"
+        weight = (
+            "each row has a sigma that sets its relative weight; the noise is estimated from the"
+            " misfit"
+        )
     return [*out, ("weights", weight)]
 
 
 def way(sweep: Sweep) -> str:
     """Which directions the rows have."""
-    return "both directions" if sweep.both_directions else "forward, v > 0" if sweep.direction[0] > 0 else "backward, v < 0"
+    return (
+        "both directions"
+        if sweep.both_directions
+        else "forward, v > 0"
+        if sweep.direction[0] > 0
+        else "backward, v < 0"
+    )
 
 
 def quality(found: FitResult) -> str:
@@ -88,11 +113,16 @@ def quality(found: FitResult) -> str:
         noise = "the noise is as given"
     elif found.sweep.sigma is not None:
         noise = f"the noise {found.noise_scale:.3g} times sigma"
-    loss = "least squares" if isinstance(found.loss, Squares) else f"the loss {type(found.loss).__name__}"
+    loss = (
+        "least squares"
+        if isinstance(found.loss, Squares)
+        else f"the loss {type(found.loss).__name__}"
+    )
     end = "" if found.converged else " It did not converge."
     return (
-        f"The misfit is {found.rms_force / force.si:.3g} {force.name} (root mean square), {noise}, with {found.n} rows and {found.dof} "
-        f"degrees of freedom; AICc {found.aicc:.1f}, BIC {found.bic:.1f}. Fitted by {type(found.method).__name__} with {loss}.{end}"
+        f"The misfit is {found.rms_force / force.si:.3g} {force.name} (root mean square), {noise},"
+        f" with {found.n} rows and {found.dof} degrees of freedom; AICc {found.aicc:.1f}, BIC"
+        f" {found.bic:.1f}. Fitted by {type(found.method).__name__} with {loss}.{end}"
     )
 
 

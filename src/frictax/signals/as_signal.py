@@ -16,12 +16,15 @@ def as_signal(value: Any) -> Any:
         return value
     if isinstance(value, type):
         name = value.__name__
-        raise ValueError(f"A signal must be one of frictax's signals, got the class {name}. Make one of it: {name}(...).")
+        raise ValueError(
+            f"A signal must be one of frictax's signals, got the class {name}. Make one of it:"
+            f" {name}(...)."
+        )
     if callable(value):
         return Function(value)
     if not eqx.is_array_like(value) or np.ndim(value) != 0:
         raise ValueError(
-            f"A signal must be one of frictax's signals, a function of time or one number, got {value!r}. "
-            "Write `Sampled(times, values)` for measured samples."
+            "A signal must be one of frictax's signals, a function of time or one number, got"
+            f" {value!r}. Write `Sampled(times, values)` for measured samples."
         )
     return Constant(value)

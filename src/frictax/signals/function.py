@@ -15,11 +15,13 @@ from frictax.signals.sine import Sine
 class Function(AbstractSignal):
     """Any smooth function of time, f(t) [s].
 
-    **Arguments:** `f`, a function or an equinox module (whose arrays are then parameters); `dtmax` > 0 [s], the longest
-    step while a contact driven by it is stuck. A stuck contact does not move, so nothing else tells the solver
-    how fast `f` changes: give the time in which it may rise and fall again. Default: a two-hundredth of the run.
+    **Arguments:** `f`, a function or an equinox module (whose arrays are then parameters); `dtmax`
+    > 0 [s], the longest step while a contact driven by it is stuck. A stuck contact does not move,
+    so nothing else tells the solver how fast `f` changes: give the time in which it may rise and
+    fall again. Default: a two-hundredth of the run.
 
-    A jump inside `f` is stepped over: write it with `Step`, `Pulse`, `Trapezoid` or `Sampled` instead.
+    A jump inside `f` is stepped over: write it with `Step`, `Pulse`, `Trapezoid` or `Sampled`
+    instead.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> float(fx.Function(lambda t: 2.0 * t, dtmax=0.1)(3.0))
@@ -31,15 +33,24 @@ class Function(AbstractSignal):
 
     def __check_init__(self) -> None:
         if not callable(self.f):
-            raise ValueError(f"`Function.f` must be a function of time, got {self.f!r}. Write `Constant` for a number that stays.")
+            raise ValueError(
+                f"`Function.f` must be a function of time, got {self.f!r}. Write `Constant` for a"
+                " number that stays."
+            )
         check(self)
         try:
             value = jax.eval_shape(self.f, jnp.zeros(()))
         except TypeError as error:
             first = str(error).split("\n", 1)[0]
-            raise ValueError(f"`Function.f` must be a function of one time, written with jax.numpy; it failed with: {first}") from error
+            raise ValueError(
+                "`Function.f` must be a function of one time, written with jax.numpy; it failed"
+                f" with: {first}"
+            ) from error
         if not isinstance(value, jax.ShapeDtypeStruct) or value.shape != ():
-            raise ValueError(f"`Function.f` must give one number at a time, got {value!r}. Return a number of jax.numpy.")
+            raise ValueError(
+                f"`Function.f` must give one number at a time, got {value!r}. Return a number of"
+                " jax.numpy."
+            )
 
     def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
         del k
@@ -53,7 +64,8 @@ class Function(AbstractSignal):
 
 
 def longest_step(signal: AbstractSignal, span: Float[Array, ""], summed: bool) -> Any:
-    """The longest step [s] that keeps a stuck contact's drive in view; None where pieces see to that.
+    """The longest step [s] that keeps a stuck contact's drive in view; None where pieces see to
+    that.
 
     `summed`: whether it adds to other loads, whose sum turns elsewhere than the drive itself.
     """

@@ -10,13 +10,15 @@ from frictax.signals.signal import AbstractSignal
 class Trapezoid(AbstractSignal):
     """`offset`, and from `startTime` on in every period a trapezoid of height `amplitude` above it.
 
-    **Arguments:** `rising`, `width`, `falling` >= 0 [s], the times of the rise, the plateau and the fall, together at most
-    `period` > 0 [s]; `nperiod`, the number of periods, -1 for ever.
+    **Arguments:** `rising`, `width`, `falling` >= 0 [s], the times of the rise, the plateau and the
+    fall, together at most `period` > 0 [s]; `nperiod`, the number of periods, -1 for ever.
 
     **Raises:** `ValueError` when the three times do not fit into the period.
 
     >>> import frictax as fx
-    >>> wave = fx.Trapezoid(amplitude=5.0, rising=2.0, width=2.0, falling=2.0, period=8.0, startTime=1.0)
+    >>> wave = fx.Trapezoid(
+    ...     amplitude=5.0, rising=2.0, width=2.0, falling=2.0, period=8.0, startTime=1.0
+    ... )
     >>> [float(wave(t)) for t in (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)]
     [0.0, 2.5, 5.0, 2.5, 0.0, 2.5]
     """
@@ -35,7 +37,9 @@ class Trapezoid(AbstractSignal):
 
     def check_rules(self) -> None:
         """Raise `ValueError` for parts longer than the period."""
-        _check_fits(self, "rising + width + falling", [self.rising, self.width, self.falling], self.period)
+        _check_fits(
+            self, "rising + width + falling", [self.rising, self.width, self.falling], self.period
+        )
 
     # Piece 0 lies before the start; each period then has four: rise, plateau, fall, rest.
 
@@ -43,9 +47,15 @@ class Trapezoid(AbstractSignal):
         n, phase = (k - 1) // 4, (k - 1) % 4
         since = t - (self.startTime + n * self.period)
         up = since / jnp.where(self.rising > 0, self.rising, 1.0)
-        down = (self.rising + self.width + self.falling - since) / jnp.where(self.falling > 0, self.falling, 1.0)
-        shape = jnp.where(phase == 0, up, jnp.where(phase == 1, 1.0, jnp.where(phase == 2, down, 0.0)))
-        return self.offset + self.amplitude * jnp.where((k == 0) | _is_over(n, self.nperiod), 0.0, shape)
+        down = (self.rising + self.width + self.falling - since) / jnp.where(
+            self.falling > 0, self.falling, 1.0
+        )
+        shape = jnp.where(
+            phase == 0, up, jnp.where(phase == 1, 1.0, jnp.where(phase == 2, down, 0.0))
+        )
+        return self.offset + self.amplitude * jnp.where(
+            (k == 0) | _is_over(n, self.nperiod), 0.0, shape
+        )
 
     def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
         n, since = _period(t, self.startTime, self.period)
@@ -56,18 +66,33 @@ class Trapezoid(AbstractSignal):
 
     def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
         n, phase = (k - 1) // 4, (k - 1) % 4
-        length = self.rising + jnp.where(phase >= 1, self.width, 0.0) + jnp.where(phase >= 2, self.falling, 0.0)
+        length = (
+            self.rising
+            + jnp.where(phase >= 1, self.width, 0.0)
+            + jnp.where(phase >= 2, self.falling, 0.0)
+        )
         length = jnp.where(phase == 3, self.period, length)
-        return jnp.where(k == 0, self.startTime, jnp.where(_is_over(n, self.nperiod), jnp.inf, self.startTime + n * self.period + length))
+        return jnp.where(
+            k == 0,
+            self.startTime,
+            jnp.where(
+                _is_over(n, self.nperiod), jnp.inf, self.startTime + n * self.period + length
+            ),
+        )
 
 
 class Pulse(AbstractSignal):
-    """`offset`, and from `startTime` on in every period offset + amplitude for its first `width` per cent.
+    """`offset`, and from `startTime` on in every period offset + amplitude for its first `width`
+    per cent.
 
-    **Arguments:** `width` in per cent of the period, 0 to 100; `period` > 0 [s]; `nperiod`, the number of periods, -1 for ever.
+    **Arguments:** `width` in per cent of the period, 0 to 100; `period` > 0 [s]; `nperiod`, the
+    number of periods, -1 for ever.
 
     >>> import frictax as fx
-    >>> [float(fx.Pulse(amplitude=2.0, width=50.0, period=1.3, startTime=0.3)(t)) for t in (0.0, 0.3, 1.0, 1.7)]
+    >>> [
+    ...     float(fx.Pulse(amplitude=2.0, width=50.0, period=1.3, startTime=0.3)(t))
+    ...     for t in (0.0, 0.3, 1.0, 1.7)
+    ... ]
     [0.0, 2.0, 0.0, 2.0]
     """
 
@@ -89,19 +114,33 @@ class Pulse(AbstractSignal):
 
     def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
         n, low = (k - 1) // 2, (k - 1) % 2
-        return self.offset + jnp.where((k == 0) | (low == 1) | _is_over(n, self.nperiod), 0.0, self.amplitude) + 0.0 * t
+        return (
+            self.offset
+            + jnp.where((k == 0) | (low == 1) | _is_over(n, self.nperiod), 0.0, self.amplitude)
+            + 0.0 * t
+        )
 
     def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
         n, since = _period(t, self.startTime, self.period)
-        return jnp.where(t < self.startTime, 0, 1 + 2 * n + (since >= self.width / 100 * self.period))
+        return jnp.where(
+            t < self.startTime, 0, 1 + 2 * n + (since >= self.width / 100 * self.period)
+        )
 
     def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
         n, low = (k - 1) // 2, (k - 1) % 2
         length = jnp.where(low == 1, self.period, self.width / 100 * self.period)
-        return jnp.where(k == 0, self.startTime, jnp.where(_is_over(n, self.nperiod), jnp.inf, self.startTime + n * self.period + length))
+        return jnp.where(
+            k == 0,
+            self.startTime,
+            jnp.where(
+                _is_over(n, self.nperiod), jnp.inf, self.startTime + n * self.period + length
+            ),
+        )
 
 
-def _period(t: Float[Array, ""], start: Float[Array, ""], period: Float[Array, ""]) -> tuple[Int[Array, ""], Float[Array, ""]]:
+def _period(
+    t: Float[Array, ""], start: Float[Array, ""], period: Float[Array, ""]
+) -> tuple[Int[Array, ""], Float[Array, ""]]:
     n = jnp.maximum(jnp.floor((t - start) / period), 0)
     return n.astype(jnp.int32), t - (start + n * period)
 
@@ -110,13 +149,23 @@ def _is_over(n: Int[Array, ""], nperiod: Float[Array, ""]) -> Array:
     return (nperiod >= 0) & (n >= nperiod)
 
 
-def _check_fits(signal: Trapezoid | Pulse, what: str, lengths: list[Float[Array, ""]], most: Float[Array, ""] | float) -> None:
+def _check_fits(
+    signal: Trapezoid | Pulse,
+    what: str,
+    lengths: list[Float[Array, ""]],
+    most: Float[Array, ""] | float,
+) -> None:
     name, n = type(signal).__name__, signal.nperiod
     if not is_traced(n) and float(n) != round(float(n)):
-        raise ValueError(f"`{name}.nperiod` must be a whole number, or -1 for ever, got {float(n):g}. Round it.")
+        raise ValueError(
+            f"`{name}.nperiod` must be a whole number, or -1 for ever, got {float(n):g}. Round it."
+        )
     if any(map(is_traced, [*lengths, most])):
         return
     value = sum(map(float, lengths))
     if value > float(most) * (1 + 1e-9):
         limit = "100 per cent" if name == "Pulse" else f"`period` = {float(most):g} s"
-        raise ValueError(f"`{name}`: {what} = {value:g} must not exceed {limit}. Shorten it or lengthen the period.")
+        raise ValueError(
+            f"`{name}`: {what} = {value:g} must not exceed {limit}. Shorten it or lengthen the"
+            " period."
+        )

@@ -11,17 +11,21 @@ from frictax.parameters import Increasing, Real, Vector, check, parameter
 from frictax.signals.signal import AbstractSignal
 
 _HELD = (
-    "A run on samples (`OnSamples`) has no derivative by the `times` of a `Sampled` drive with hold=True, at which the drive jumps. "
-    "Take `Adaptive()`, or differentiate by everything else: by the drive's `values`, by the parameters, but not by the whole mechanism."
+    "A run on samples (`OnSamples`) has no derivative by the `times` of a `Sampled` drive with"
+    " hold=True, at which the drive jumps. Take `Adaptive()`, or differentiate by everything else:"
+    " by the drive's `values`, by the parameters, but not by the whole mechanism."
 )
 
 
 class Sampled(AbstractSignal):
-    """Values at given times, joined by straight lines or, with ``hold=True``, each held until the next.
+    """Values at given times, joined by straight lines or, with ``hold=True``, each held until the
+    next.
 
-    Before the first and after the last sample the first and the last value hold. Every sample ends a piece.
+    Before the first and after the last sample the first and the last value hold. Every sample ends
+    a piece.
 
-    **Arguments:** `times` [s], strictly increasing; `values`, as many, in the unit of what is driven; `hold`.
+    **Arguments:** `times` [s], strictly increasing; `values`, as many, in the unit of what is
+    driven; `hold`.
 
     **Raises:** `ValueError` for unsorted or repeated times, different lengths, non-finite values.
 
@@ -43,11 +47,13 @@ class Sampled(AbstractSignal):
         """Raise `ValueError` for times and values of different lengths, or none."""
         if np.shape(self.times) != np.shape(self.values) or np.size(self.times) < 1:
             raise ValueError(
-                f"`Sampled.times` and `Sampled.values` must be two lists of one length >= 1, got shapes {np.shape(self.times)} and "
-                f"{np.shape(self.values)}. Drop the rows in which one of the two is missing."
+                "`Sampled.times` and `Sampled.values` must be two lists of one length >= 1, got"
+                f" shapes {np.shape(self.times)} and {np.shape(self.values)}. Drop the rows in"
+                " which one of the two is missing."
             )
 
-    # Piece 0 lies before the first sample, piece k between samples k - 1 and k, the last after the last sample.
+    # Piece 0 lies before the first sample, piece k between samples k - 1 and k, the last after the
+    # last sample.
 
     def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
         n = self.times.shape[0]
@@ -57,7 +63,9 @@ class Sampled(AbstractSignal):
         begin, first = _at(self.times, left), _at(self.values, left)
         inside = left < right  # before the first sample and after the last, both ends are one
         length = jnp.where(inside, _at(self.times, right) - begin, 1.0)
-        return first + jnp.where(inside, t - begin, 0.0) / length * (_at(self.values, right) - first)
+        return first + jnp.where(inside, t - begin, 0.0) / length * (
+            _at(self.values, right) - first
+        )
 
     def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
         return jnp.searchsorted(self.times, t, side="right").astype(jnp.int32)

@@ -9,10 +9,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 
 class AbstractSignal(eqx.Module):
-    """A quantity over time that is smooth on numbered pieces 0, 1, 2, ... and right-continuous between them.
+    """A quantity over time that is smooth on numbered pieces 0, 1, 2, ... and right-continuous
+    between them.
 
-    The engine ends a phase at a piece's end instead of stepping over it, and reads the signal through `on_piece`, which
-    does not test the time. So nothing is stepped over and derivatives by the times of switches are right.
+    The engine ends a phase at a piece's end instead of stepping over it, and reads the signal
+    through `on_piece`, which does not test the time. So nothing is stepped over and derivatives by
+    the times of switches are right.
     """
 
     @abc.abstractmethod
@@ -30,13 +32,15 @@ class AbstractSignal(eqx.Module):
     def turns(self, k: Int[Array, ""]) -> Bool[Array, ""]:
         """Whether piece `k` ends in an extremum of one smooth formula and not in a switch.
 
-        Such ends matter only to a contact that is stuck or whose normal force the signal is: between two of them a
-        limit is crossed at most once, so that no breakaway is missed however long the steps are.
+        Such ends matter only to a contact that is stuck or whose normal force the signal is:
+        between two of them a limit is crossed at most once, so that no breakaway is missed however
+        long the steps are.
         """
         return jnp.zeros(jnp.shape(k), bool)
 
     def passed(self, t: Float[Array, ""], k: Int[Array, ""]) -> Int[Array, ""]:
-        """The piece at time `t` [s] after piece `k`, by switches that a walk on samples may take at a sample without an event; else `k`.
+        """The piece at time `t` [s] after piece `k`, by switches that a walk on samples may take at
+        a sample without an event; else `k`.
 
         Those are extrema of one smooth formula, and what a drive's own samples are.
         """

@@ -10,7 +10,8 @@ from frictax.signals.signal import AbstractSignal
 class Sine(AbstractSignal):
     """offset + amplitude*sin(2*pi*f*(t - startTime) + phase) from `startTime` on, `offset` before.
 
-    **Arguments:** `amplitude` and `offset` in the unit of what is driven, `f` >= 0 [Hz], `phase` [rad], `startTime` [s].
+    **Arguments:** `amplitude` and `offset` in the unit of what is driven, `f` >= 0 [Hz], `phase`
+    [rad], `startTime` [s].
 
     >>> import frictax as fx
     >>> round(float(fx.Sine(amplitude=25.0, f=0.25)(1.0)), 12)
@@ -46,4 +47,6 @@ class Sine(AbstractSignal):
         """The time of the k-th extremum after the start."""
         half_turns = self.phase / jnp.pi - 0.5
         # Not `jnp.floor(half_turns)` alone: an extremum at the start itself is not after it.
-        return self.startTime + (jnp.floor(half_turns) + k - half_turns) / (2 * jnp.where(self.f > 0, self.f, 1.0))
+        return self.startTime + (jnp.floor(half_turns) + k - half_turns) / (
+            2 * jnp.where(self.f > 0, self.f, 1.0)
+        )

@@ -56,7 +56,8 @@ class Step(AbstractSignal):
 
 
 class Ramp(AbstractSignal):
-    """From `offset` at `startTime` [s] in a straight line to offset + height, `duration` >= 0 [s] later.
+    """From `offset` at `startTime` [s] in a straight line to offset + height, `duration` >= 0 [s]
+    later.
 
     >>> import frictax as fx
     >>> [float(fx.Ramp(height=4.0, duration=2.0, startTime=1.0)(t)) for t in (0.0, 2.0, 5.0)]
@@ -80,4 +81,6 @@ class Ramp(AbstractSignal):
         return (t >= self.startTime).astype(jnp.int32) + (t >= self.startTime + self.duration)
 
     def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
-        return jnp.where(k == 0, self.startTime, jnp.where(k == 1, self.startTime + self.duration, jnp.inf))
+        return jnp.where(
+            k == 0, self.startTime, jnp.where(k == 1, self.startTime + self.duration, jnp.inf)
+        )

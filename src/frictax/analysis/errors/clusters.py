@@ -52,7 +52,10 @@ class Clustered(AbstractErrors):
             noise=found.noise_scale,
             known=jacobian[rows:] / np.sqrt(slope),
         )
-        pieces = f"{windows} window{'s' * (windows != 1)}{f' and {single} rows of sweeps' if single else ''}"
+        pieces = (
+            f"{windows}"
+            f" window{'s' * (windows != 1)}{f' and {single} rows of sweeps' if single else ''}"
+        )
         return Spread(
             follow @ covariance @ follow.T + _of_starts(found, follow),
             lambda directions: np.minimum(dof(directions @ follow), found.dof),
@@ -171,7 +174,9 @@ def _without_starts(
             left = left[:, size > 1e-10]
             told = left.T @ jacobian[rows]
             jacobian[rows] -= left @ told
-            follow[columns] = -(right[: left.shape[1]].T / size[: left.shape[1]]) @ told / norms[:, None]
+            follow[columns] = (
+                -(right[: left.shape[1]].T / size[: left.shape[1]]) @ told / norms[:, None]
+            )
         first += plan.weight.size
     return jacobian, follow
 
@@ -179,19 +184,34 @@ def _without_starts(
 def _of_starts(found: FitResult, follow: np.ndarray) -> Float[np.ndarray, "q q"]:
     """What is not known of the starts of windows even where all else is, for white residuals."""
     hidden = np.asarray([u.hidden for u in found.problem.unknowns for _ in u.names])
-    white = found.full_covariance - follow @ found.full_covariance[np.ix_(~hidden, ~hidden)] @ follow.T
+    white = (
+        found.full_covariance - follow @ found.full_covariance[np.ix_(~hidden, ~hidden)] @ follow.T
+    )
     return np.where(np.outer(hidden, hidden), white, 0.0)
 
 
-def _doubts(found: FitResult, windows: int, dof: Callable[[np.ndarray], np.ndarray]) -> tuple[str, ...]:
+def _doubts(
+    found: FitResult, windows: int, dof: Callable[[np.ndarray], np.ndarray]
+) -> tuple[str, ...]:
     """Sentences where windows are too few."""
     if windows < _FEW:
         return (
-            f"Only {windows} window{'s' * (windows != 1)}: intervals are an order of magnitude. Shorten them to have {_ENOUGH} or more, "
-            "or record longer.",
+            (
+                f"Only {windows} window{'s' * (windows != 1)}: intervals are an order of magnitude."
+                f" Shorten them to have {_ENOUGH} or more, or record longer."
+            ),
         )
     shown = np.asarray([not u.hidden for u in found.problem.unknowns for _ in u.names])
     names = [n for u in found.problem.unknowns if not u.hidden for n in u.names]
     rough = (dof(np.eye(len(names))) < _ROUGH) & found.active[shown]
     told = [n for n, on in zip(names, rough, strict=True) if on]
-    return (f"Few windows tell {listed(told)}: such an interval is an order of magnitude. Record longer.",) if told else ()
+    return (
+        (
+            (
+                f"Few windows tell {listed(told)}: such an interval is an order of magnitude."
+                " Record longer."
+            ),
+        )
+        if told
+        else ()
+    )

@@ -8,13 +8,16 @@ from frictax.fitting.result.fit_result import FitResult
 
 
 def effective_samples(found: FitResult) -> float:
-    """n / (1 + 2 sum of the autocorrelations) of the residuals in the order of time, summed over records.
+    """n / (1 + 2 sum of the autocorrelations) of the residuals in the order of time, summed over
+    records.
 
-    A residual that remembers its past tells again what is known: of 1000 samples a second with a memory of 50 ms some 10 count. The sum of
-    the autocorrelations runs over pairs of lags as long as these are positive and do not rise (beyond, it is noise).
+    A residual that remembers its past tells again what is known: of 1000 samples a second with a
+    memory of 50 ms some 10 count. The sum of the autocorrelations runs over pairs of lags as long
+    as these are positive and do not rise (beyond, it is noise).
 
-    **Source:** H. J. Thiébaux, F. W. Zwiers, "The interpretation and estimation of effective sample size", Journal of Climate and Applied
-    Meteorology 23 (1984); where to end the sum: C. J. Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7 (1992).
+    **Source:** H. J. Thiébaux, F. W. Zwiers, "The interpretation and estimation of effective sample
+    size", Journal of Climate and Applied Meteorology 23 (1984); where to end the sum: C. J. Geyer,
+    "Practical Markov chain Monte Carlo", Statistical Science 7 (1992).
     """
     samples, out = Samples(found.problem), 0.0
     for i, plan in enumerate(found.problem.plans):
@@ -28,7 +31,8 @@ def effective_samples(found: FitResult) -> float:
 
 
 def memory(r: Float[np.ndarray, " n"]) -> float:
-    """1 + 2 sum of the autocorrelations, at least 1: how many samples tell as much as one independent one.
+    """1 + 2 sum of the autocorrelations, at least 1: how many samples tell as much as one
+    independent one.
 
     >>> import numpy as np
     >>> slow = np.repeat(np.random.default_rng(0).standard_normal(2000), 10)

@@ -6,16 +6,21 @@ from jaxtyping import Float
 _STEADY = 0.97  # the largest eigenvalue that prewhitening takes out
 
 
-def long_run_covariance(scores: Float[np.ndarray, "n p"], bandwidth: float | None = None) -> tuple[Float[np.ndarray, "p p"], float]:
-    """The covariance of the sum of n terms in time, each of p numbers with mean 0, over n; and the bandwidth used [samples].
+def long_run_covariance(
+    scores: Float[np.ndarray, "n p"], bandwidth: float | None = None
+) -> tuple[Float[np.ndarray, "p p"], float]:
+    """The covariance of the sum of n terms in time, each of p numbers with mean 0, over n; and the
+    bandwidth used [samples].
 
-    An autoregression of order 1 takes out most of the dependence (prewhitening); what it leaves is summed up with the weights of the
-    quadratic spectral kernel over `bandwidth` samples, chosen from the data unless given; then the autoregression is put back.
+    An autoregression of order 1 takes out most of the dependence (prewhitening); what it leaves is
+    summed up with the weights of the quadratic spectral kernel over `bandwidth` samples, chosen
+    from the data unless given; then the autoregression is put back.
 
-    **Source:** D. W. K. Andrews, Econometrica 59 (1991), equations 2.7, 5.3, 6.2, 6.4; D. W. K. Andrews, J. C. Monahan, Econometrica 60
-    (1992), section 3.
+    **Source:** D. W. K. Andrews, Econometrica 59 (1991), equations 2.7, 5.3, 6.2, 6.4; D. W. K.
+    Andrews, J. C. Monahan, Econometrica 60 (1992), section 3.
 
-    A term that has 0.9 of the one before it makes a sum that varies by (1 + 0.9)/(1 - 0.9) times more than independent terms would:
+    A term that has 0.9 of the one before it makes a sum that varies by (1 + 0.9)/(1 - 0.9) times
+    more than independent terms would:
 
     >>> draw = np.random.default_rng(0).standard_normal((100000, 1))
     >>> x = np.zeros_like(draw)
@@ -44,7 +49,9 @@ def _bandwidth(x: Float[np.ndarray, "n p"]) -> float:
     """What suits autoregressions of order 1, one for each column."""
     n = len(x)
     square = np.sum(x[:-1] ** 2, axis=0)
-    rho = np.clip(np.sum(x[1:] * x[:-1], axis=0) / np.where(square > 0, square, 1.0), -_STEADY, _STEADY)
+    rho = np.clip(
+        np.sum(x[1:] * x[:-1], axis=0) / np.where(square > 0, square, 1.0), -_STEADY, _STEADY
+    )
     weight = np.mean(x**2, axis=0) ** 2
     above = np.sum(weight * 4 * rho**2 / (1 - rho) ** 8)
     below = np.sum(weight / (1 - rho) ** 4)
@@ -61,7 +68,9 @@ def _smoothed(x: Float[np.ndarray, "n p"], width: float) -> Float[np.ndarray, "p
     kernel = 3.0 / at**2 * (np.sin(at) / at - np.cos(at))
     # The sum over j of kernel(j) x[t - j], for all t at once.
     length = 1 << (2 * n - 1).bit_length()
-    spectrum = np.fft.rfft(np.concatenate([[0.0], kernel]), length)[:, None] * np.fft.rfft(x, length, axis=0)
+    spectrum = np.fft.rfft(np.concatenate([[0.0], kernel]), length)[:, None] * np.fft.rfft(
+        x, length, axis=0
+    )
     earlier = np.fft.irfft(spectrum, length, axis=0)[:n]
     lagged = x.T @ earlier / n
     return now + lagged + lagged.T

@@ -24,7 +24,9 @@ _FEWEST = 100  # draws that an interrupted chain must have to be worth anything
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Chains:
-    """Draws of the values (chains, n, q), how many of them ended a diverging path, and whether a key stopped the chains."""
+    """Draws of the values (chains, n, q), how many of them ended a diverging path, and whether a
+    key stopped the chains.
+    """
 
     x: Float[np.ndarray, "c n q"]
     divergences: int
@@ -32,9 +34,11 @@ class Chains:
 
 
 class Frame(eqx.Module):
-    """Coordinates u in which the density is about that of unit normals: w = middle + root u, and values x(w) within their bounds.
+    """Coordinates u in which the density is about that of unit normals: w = middle + root u, and
+    values x(w) within their bounds.
 
-    Far from its bound x is linear in w, in steps of `scale`: numbers that are known together only would else lie on a bent ridge.
+    Far from its bound x is linear in w, in steps of `scale`: numbers that are known together only
+    would else lie on a bent ridge.
     """
 
     lower: Float[np.ndarray, " q"]
@@ -50,8 +54,12 @@ class Frame(eqx.Module):
         above = low + self.scale * jax.nn.softplus(w)
         below = high - self.scale * jax.nn.softplus(-w)
         between = low + wide * jax.nn.sigmoid(4.0 * self.scale / wide * w)
-        bounded = jnp.where(jnp.isfinite(self.upper), jnp.where(jnp.isfinite(self.lower), between, below), above)
-        return jnp.where(jnp.isfinite(self.lower) | jnp.isfinite(self.upper), bounded, self.scale * w)
+        bounded = jnp.where(
+            jnp.isfinite(self.upper), jnp.where(jnp.isfinite(self.lower), between, below), above
+        )
+        return jnp.where(
+            jnp.isfinite(self.lower) | jnp.isfinite(self.upper), bounded, self.scale * w
+        )
 
     def coordinates(self, x: np.ndarray) -> np.ndarray:
         """The w of values inside their bounds."""
@@ -72,10 +80,20 @@ class Frame(eqx.Module):
 
 
 def chains(
-    problem: Problem, method: Any, frame: Frame, samples: float, counts: tuple[int, int, int], seed: int, tell: Callable[[str], Any]
+    problem: Problem,
+    method: Any,
+    frame: Frame,
+    samples: float,
+    counts: tuple[int, int, int],
+    seed: int,
+    tell: Callable[[str], Any],
 ) -> Chains:
-    """Draw. `frame` to begin with; `samples`: how many independent ones the residuals are worth; `counts` of chains, of draws that the
-    step size and the metric are adapted with, and of draws that are kept, in each chain."""
+    """Draw.
+
+    `frame` to begin with; `samples`: how many independent ones the residuals are worth; `counts` of
+    chains, of draws that the step size and the metric are adapted with, and of draws that are kept,
+    in each chain.
+    """
     number, warmup, draws = counts
     stop = threading.Event()
     many = _Chain(problem, method, samples, warmup, draws, stop, tell)
@@ -103,22 +121,47 @@ def chains(
 class _Chain:
     """What all chains have in common."""
 
-    def __init__(self, problem: Problem, method: Any, samples: float, warmup: int, draws: int, stop: threading.Event, tell: Any) -> None:
-        self.problem, self.method, self.samples, self.stop, self.tell = problem, method, np.float64(samples), stop, tell
+    def __init__(
+        self,
+        problem: Problem,
+        method: Any,
+        samples: float,
+        warmup: int,
+        draws: int,
+        stop: threading.Event,
+        tell: Any,
+    ) -> None:
+        self.problem, self.method, self.samples, self.stop, self.tell = (
+            problem,
+            method,
+            np.float64(samples),
+            stop,
+            tell,
+        )
         self.warmup, self.draws = warmup, draws
 
-    def run(self, number: int, key: Any, frame: Frame, kept: list[np.ndarray], diverged: list[int]) -> None:
-        """One chain: half of the warm-up in the frame given, half in that of the draws so far, then the draws."""
+    def run(
+        self, number: int, key: Any, frame: Frame, kept: list[np.ndarray], diverged: list[int]
+    ) -> None:
+        """One chain: half of the warm-up in the frame given, half in that of the draws so far, then
+        the draws.
+        """
         key, own = jax.random.split(key)
         state = self.started(own, frame)
         step, done = 0.5, 0
         halves = []
-        for count, moves in ((self.warmup // 2, True), (self.warmup - self.warmup // 2, True), (self.draws, False)):
+        for count, moves in (
+            (self.warmup // 2, True),
+            (self.warmup - self.warmup // 2, True),
+            (self.draws, False),
+        ):
             averaging, drawn = _averaging(step), []
             while sum(len(block) for block in drawn) < count and not self.stop.is_set():
                 key, own = jax.random.split(key)
                 size = np.float64(step)
-                state, averaging, w, wild = _block(self.problem, frame, self.samples, own, state, averaging, np.bool_(moves), size)
+                state, averaging, w, wild = _block(
+                    self.problem, frame, self.samples, own, state, averaging, np.bool_(moves), size
+                )
                 w = np.asarray(w)[: count - sum(len(block) for block in drawn)]
                 drawn.append(w)
                 done += len(w)
@@ -133,7 +176,9 @@ class _Chain:
                 frame, state = _reframed(frame, state, halves[0][len(halves[0]) // 3 :])
 
     def started(self, key: Any, frame: Frame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A state to begin with, drawn in the frame, nearer to its middle where the first lead nowhere."""
+        """A state to begin with, drawn in the frame, nearer to its middle where the first lead
+        nowhere.
+        """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         for nearer in range(12):
             u = random.standard_normal(frame.middle.size) * 0.5**nearer
@@ -143,11 +188,19 @@ class _Chain:
             if not np.isfinite(float(end.cost)):
                 continue
             value, slope = eqx.filter_jit(_density)(
-                self.problem, frame, jnp.asarray(w), jnp.asarray(end.residuals), jnp.asarray(end.jacobian), self.samples
+                self.problem,
+                frame,
+                jnp.asarray(w),
+                jnp.asarray(end.residuals),
+                jnp.asarray(end.jacobian),
+                self.samples,
             )
             if np.isfinite(value) and np.all(np.isfinite(slope)):
                 return u, np.asarray(value), frame.root.T @ np.asarray(slope)
-        raise ValueError("`posterior`: the runs fail close to the fitted values too. Fit on `Windows`, or give `bounds`.")
+        raise ValueError(
+            "`posterior`: the runs fail close to the fitted values too. Fit on `Windows`, or give"
+            " `bounds`."
+        )
 
 
 def _averaging(step: float) -> tuple[np.ndarray, ...]:
@@ -159,9 +212,18 @@ def _averaging(step: float) -> tuple[np.ndarray, ...]:
 
 @eqx.filter_jit
 def _block(
-    problem: Problem, frame: Frame, samples: Any, key: Any, state: Any, averaging: Any, moves: Any, size: Any
+    problem: Problem,
+    frame: Frame,
+    samples: Any,
+    key: Any,
+    state: Any,
+    averaging: Any,
+    moves: Any,
+    size: Any,
 ) -> tuple[Any, Any, Array, Array]:
-    """`_BLOCK` draws on from `state`; the step size is `size` unless it `moves` with the averaging."""
+    """`_BLOCK` draws on from `state`; the step size is `size` unless it `moves` with the
+    averaging.
+    """
     from blackjax.adaptation.step_size import dual_averaging_adaptation
     from blackjax.mcmc import hmc, nuts
 
@@ -170,7 +232,13 @@ def _block(
 
     def at(u: Array) -> tuple[Array, Array]:
         w = frame.middle + root @ u
-        value, slope = _density(problem, frame, w, *problem.evaluate(jnp.asarray(problem.coordinates(frame.values(w))), 1.0), samples)
+        value, slope = _density(
+            problem,
+            frame,
+            w,
+            *problem.evaluate(jnp.asarray(problem.coordinates(frame.values(w))), 1.0),
+            samples,
+        )
         good = jnp.isfinite(value) & jnp.all(jnp.isfinite(slope))
         return jnp.where(good, value, -jnp.inf), jnp.where(good, root.T @ slope, 0.0)
 
@@ -194,9 +262,12 @@ def _block(
     return state, averaging, w, wild
 
 
-def _density(problem: Problem, frame: Frame, w: Any, r: Any, jacobian: Any, samples: Any) -> tuple[Array, Array]:
-    """The logarithm of the posterior density of the coordinates w, but for a constant, and its gradient, from the residuals and their
-    Jacobian by the coordinates of the problem."""
+def _density(
+    problem: Problem, frame: Frame, w: Any, r: Any, jacobian: Any, samples: Any
+) -> tuple[Array, Array]:
+    """The logarithm of the posterior density of the coordinates w, but for a constant, and its
+    gradient, from the residuals and their Jacobian by the coordinates of the problem.
+    """
     data = sum(int(np.prod(np.shape(p.weight))) for p in problem.plans)
     size = jnp.maximum(r[:data] @ r[:data], jnp.finfo(r.dtype).tiny)
     volume = lambda w: jnp.sum(jnp.log(frame.slopes(w)))  # noqa: E731
@@ -211,7 +282,8 @@ def _reframed(frame: Frame, state: Any, drawn: Float[np.ndarray, "n q"]) -> tupl
     u, value, slope = (np.asarray(x) for x in state)
     w, count = frame.middle + frame.root @ u, len(drawn)
     old = frame.root @ frame.root.T
-    # Few draws say little of many directions: what was known before counts as five more (as in Stan).
+    # Few draws say little of many directions: what was known before counts as five more (as in
+    # Stan).
     covariance = (count * np.atleast_2d(np.cov(drawn, rowvar=False)) + 5.0 * old) / (count + 5.0)
     new = dataclasses.replace(frame, middle=drawn.mean(axis=0), root=np.linalg.cholesky(covariance))
     back = np.linalg.solve(frame.root.T, slope)

@@ -26,15 +26,17 @@ _CURVES = 400  # draws that a band of friction is made of
 class Posterior(Estimated):
     """Draws from the posterior density of the fitted numbers. Print it, or draw it by `plot()`.
 
-    - `found`: the fit; `estimates`: medians with standard deviations and intervals of equal tails at `level`, in SI units.
-    - `draws` (chains, n, p) in the order of `estimates`; `covariance` (p, p) of them; `all_draws` (chains, n, q) of `found.x`.
+    - `found`: the fit; `estimates`: medians with standard deviations and intervals of equal tails
+      at `level`, in SI units.
+    - `draws` (chains, n, p) in the order of `estimates`; `covariance` (p, p) of them; `all_draws`
+      (chains, n, q) of `found.x`.
     - `samples`: how many independent ones the residuals were taken to be worth.
-    - `r_hat` (p,): 1 where the chains agree; `ess` (p,): how many independent draws they are worth; `divergences`: draws at the end of a
-      path that the sampler could not follow.
+    - `r_hat` (p,): 1 where the chains agree; `ess` (p,): how many independent draws they are worth;
+      `divergences`: draws at the end of a path that the sampler could not follow.
     - `warnings`: what speaks against it, in plain sentences.
 
-    **Source:** A. Vehtari et al., "Rank-normalization, folding, and localization: an improved R-hat", Bayesian Analysis 16 (2021), of
-    `r_hat` and `ess`.
+    **Source:** A. Vehtari et al., "Rank-normalization, folding, and localization: an improved
+    R-hat", Bayesian Analysis 16 (2021), of `r_hat` and `ess`.
     """
 
     found: "FitResult"
@@ -50,13 +52,17 @@ class Posterior(Estimated):
     warnings: tuple[str, ...]
 
     def friction(self, contact: str, velocity: Any, label: str | None = None) -> Band:
-        """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of the draws; for a contact under a normal force,
-        the coefficient. `label`: the record, where the contact has values of each record's own."""
+        """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of the
+        draws; for a contact under a normal force, the coefficient. `label`: the record, where the
+        contact has values of each record's own.
+        """
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
         at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
         x = self.all_draws.reshape(-1, self.all_draws.shape[-1])
         x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), _CURVES)).round().astype(int))]
-        low, middle, high = np.quantile(np.asarray(jax.jit(jax.vmap(at))(jnp.asarray(x))), _ends(self.level), axis=0)
+        low, middle, high = np.quantile(
+            np.asarray(jax.jit(jax.vmap(at))(jnp.asarray(x))), _ends(self.level), axis=0
+        )
         return Band(v, middle, low, high, self.level)
 
     plot = Verb("frictax.report.posterior_figure:draw_posterior")
@@ -75,8 +81,19 @@ class Posterior(Estimated):
             )
             for e, r, s in zip(self.estimates, self.r_hat, self.ess, strict=True)
         ]
-        head = ("parameter", "median", "unit", "std. dev.", f"{100 * self.level:g} % interval", "R-hat", "ESS")
-        first = f"Posterior: {chains} chains of {n} draws by NUTS; the residuals count as {self.samples:.3g} independent ones"
+        head = (
+            "parameter",
+            "median",
+            "unit",
+            "std. dev.",
+            f"{100 * self.level:g} % interval",
+            "R-hat",
+            "ESS",
+        )
+        first = (
+            f"Posterior: {chains} chains of {n} draws by NUTS; the residuals count as"
+            f" {self.samples:.3g} independent ones"
+        )
         return "\n".join([first, *table(head, rows), *self.warnings])
 
     __repr__ = __str__
@@ -93,35 +110,47 @@ def posterior(
     seed: int = 0,
     progress: Any = False,
 ) -> Posterior:
-    """Draw from the posterior density of all fitted numbers, on the objective of the fit, by the No-U-Turn sampler.
+    """Draw from the posterior density of all fitted numbers, on the objective of the fit, by the
+    No-U-Turn sampler.
 
-    density(x) ~ S(x)**(-n/2) * prior(x) within the bounds, S the sum of squared weighted residuals, n the number of independent samples.
-    That is what a normal likelihood becomes when its standard deviation is unknown (1/sigma before the measurement) and integrated out.
-    Where an interval of `fit` is symmetric and stops at a bound, the density is as skew as the data have it, and a bound cuts it off.
-    Residuals of a record remember: taken for white they would count many times over, so that n is what they are worth
-    (`frictax.analysis.errors.effective_samples`) unless given.
+    density(x) ~ S(x)**(-n/2) * prior(x) within the bounds, S the sum of squared weighted residuals,
+    n the number of independent samples. That is what a normal likelihood becomes when its standard
+    deviation is unknown (1/sigma before the measurement) and integrated out. Where an interval of
+    `fit` is symmetric and stops at a bound, the density is as skew as the data have it, and a bound
+    cuts it off. Residuals of a record remember: taken for white they would count many times over,
+    so that n is what they are worth (`frictax.analysis.errors.effective_samples`) unless given.
 
-    Numbers without a prior are equally probable everywhere between their bounds, in their own unit. Where the data do not rule out large
-    values, as for a Stribeck speed that hardly matters, give a `Normal` prior or `bounds`, or the chains run off.
+    Numbers without a prior are equally probable everywhere between their bounds, in their own unit.
+    Where the data do not rule out large values, as for a Stribeck speed that hardly matters, give a
+    `Normal` prior or `bounds`, or the chains run off.
 
-    **Arguments:** `draws` kept of each chain, after `warmup` that adapt step and metric; `chains`; `samples`, the n above; `level` of the
-    intervals, that of the fit unless given; `seed`; `progress` as in `fit`. A key stops it; what was drawn so far is returned, if that is
-    100 draws of each chain.
+    **Arguments:** `draws` kept of each chain, after `warmup` that adapt step and metric; `chains`;
+    `samples`, the n above; `level` of the intervals, that of the fit unless given; `seed`;
+    `progress` as in `fit`. A key stops it; what was drawn so far is returned, if that is 100 draws
+    of each chain.
 
     **Returns:** a `Posterior`.
 
-    **Raises:** `ImportError` without the extra ``pip install 'frictax[bayes]'``; `ValueError` for a robust loss, which is no likelihood,
-    for numbers that neither data nor priors tell, and where runs fail around the fitted values.
+    **Raises:** `ImportError` without the extra ``pip install 'frictax[bayes]'``; `ValueError` for a
+    robust loss, which is no likelihood, for numbers that neither data nor priors tell, and where
+    runs fail around the fitted values.
 
-    **Source:** M. D. Hoffman, A. Gelman, "The No-U-Turn Sampler", Journal of Machine Learning Research 15 (2014), by blackjax.
+    **Source:** M. D. Hoffman, A. Gelman, "The No-U-Turn Sampler", Journal of Machine Learning
+    Research 15 (2014), by blackjax.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
     >>> block = fx.Mechanism(
-    ...     mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 2.0)
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    ...     drive=fx.Force("mass", 2.0),
     ... )
     >>> noise = 0.01 * np.random.default_rng(0).standard_normal(401)
-    >>> found = fx.fit(block, fx.Record(t, outputs={"mass.v": 0.75 * t + noise}, name="pull"), free=["friction.f_pos.F_Coulomb"])
+    >>> found = fx.fit(
+    ...     block,
+    ...     fx.Record(t, outputs={"mass.v": 0.75 * t + noise}, name="pull"),
+    ...     free=["friction.f_pos.F_Coulomb"],
+    ... )
     >>> print(found.posterior(draws=200, warmup=200, chains=2))
     Posterior: 2 chains of 200 draws by NUTS; the residuals count as ... independent ones
     parameter                 median  unit  std. dev.  95 % interval  R-hat  ESS
@@ -134,12 +163,19 @@ def posterior(
     n = effective_samples(found) if samples is None else float(samples)
     if n <= len(found.x):
         raise ValueError(
-            f"`posterior`: the residuals are worth {n:.3g} independent samples, no more than the {len(found.x)} numbers that were fitted: "
-            "the density has no end. Fit fewer, as without `free_starts`, or record for longer."
+            f"`posterior`: the residuals are worth {n:.3g} independent samples, no more than the"
+            f" {len(found.x)} numbers that were fitted: the density has no end. Fit fewer, as"
+            " without `free_starts`, or record for longer."
         )
     say = speaker(progress) or (lambda line: None)
-    method = found.method if isinstance(found.method, LevenbergMarquardt) else LevenbergMarquardt(tolerance=1e-3)
-    drawn = nuts.chains(found.problem, method, _frame(found, n), n, (chains, warmup, draws), seed, say)
+    method = (
+        found.method
+        if isinstance(found.method, LevenbergMarquardt)
+        else LevenbergMarquardt(tolerance=1e-3)
+    )
+    drawn = nuts.chains(
+        found.problem, method, _frame(found, n), n, (chains, warmup, draws), seed, say
+    )
     x = drawn.x
     shown = np.asarray([not u.hidden for u in found.problem.unknowns for _ in u.names])
     mine = x[..., shown]
@@ -148,7 +184,9 @@ def posterior(
     low, middle, high = np.quantile(flat, _ends(level), axis=0)
     sd = flat.std(axis=0, ddof=1)
     estimates = tuple(
-        dataclasses.replace(e, value=float(m), standard_error=float(s), lower=float(a), upper=float(b), dof=np.nan)
+        dataclasses.replace(
+            e, value=float(m), standard_error=float(s), lower=float(a), upper=float(b), dof=np.nan
+        )
         for e, m, s, a, b in zip(found.estimates, middle, sd, low, high, strict=True)
     )
     warnings = []
@@ -156,17 +194,32 @@ def posterior(
         warnings.append(f"Interrupted: {x.shape[1]} of {draws} draws of each chain.")
     if drawn.divergences:
         warnings.append(
-            f"{drawn.divergences} draws end a path that the sampler could not follow: the density bends too sharply there, or has a "
-            "corner, as where a stop appears or vanishes."
+            f"{drawn.divergences} draws end a path that the sampler could not follow: the density"
+            " bends too sharply there, or has a corner, as where a stop appears or vanishes."
         )
-    apart = [e.name for e, r, s in zip(estimates, r_hat, ess, strict=True) if not (r < 1.01 and s > 400)]
+    apart = [
+        e.name for e, r, s in zip(estimates, r_hat, ess, strict=True) if not (r < 1.01 and s > 400)
+    ]
     if apart:
         warnings.append(
-            f"The chains do not tell {listed(apart)} well yet (R-hat should be below 1.01, ESS above 400): ask for more `draws`, or give "
-            "priors or bounds to what the data do not tell."
+            f"The chains do not tell {listed(apart)} well yet (R-hat should be below 1.01, ESS"
+            " above 400): ask for more `draws`, or give priors or bounds to what the data do not"
+            " tell."
         )
     covariance = np.atleast_2d(np.cov(flat, rowvar=False))
-    return Posterior(found, estimates, covariance, mine, x, n, level, r_hat, ess, drawn.divergences, tuple(warnings))
+    return Posterior(
+        found,
+        estimates,
+        covariance,
+        mine,
+        x,
+        n,
+        level,
+        r_hat,
+        ess,
+        drawn.divergences,
+        tuple(warnings),
+    )
 
 
 def _ends(level: float) -> tuple[float, float, float]:
@@ -174,7 +227,9 @@ def _ends(level: float) -> tuple[float, float, float]:
 
 
 def _frame(found: FitResult, n: float) -> Any:
-    """What the fit knows, as the chains' first frame; of numbers at a bound, about as far from it as the data allow."""
+    """What the fit knows, as the chains' first frame; of numbers at a bound, about as far from it
+    as the data allow.
+    """
     from frictax.analysis.errors.nuts import Frame
 
     problem, x = found.problem, np.array(found.x)
@@ -182,7 +237,11 @@ def _frame(found: FitResult, n: float) -> Any:
     wide = inflated * np.sqrt(np.diag(found.with_all_active().full_covariance))
     lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
     room = np.where(np.isfinite(upper - lower), 0.5 * (upper - lower), np.inf)
-    scale = np.where(wide > 0, np.minimum(wide, room), np.where(np.isfinite(room), room, np.maximum(np.abs(x), 1.0)))
+    scale = np.where(
+        wide > 0,
+        np.minimum(wide, room),
+        np.where(np.isfinite(room), room, np.maximum(np.abs(x), 1.0)),
+    )
     inside = np.clip(x, lower + 0.5 * scale, upper - 0.5 * scale)
     first = Frame(lower, upper, scale, np.zeros(x.size), np.eye(x.size))
     middle = first.coordinates(inside)
@@ -191,40 +250,66 @@ def _frame(found: FitResult, n: float) -> Any:
     covariance[~found.active, ~found.active] = 1.0
     sizes = np.sqrt(np.diag(covariance))
     values, turn = np.linalg.eigh(covariance / np.outer(sizes, sizes))
-    return dataclasses.replace(first, middle=middle, root=sizes[:, None] * turn * np.sqrt(np.maximum(values, 1e-10)))
+    return dataclasses.replace(
+        first, middle=middle, root=sizes[:, None] * turn * np.sqrt(np.maximum(values, 1e-10))
+    )
 
 
 def _diagnosed(draws: Float[np.ndarray, "c n p"]) -> tuple[np.ndarray, np.ndarray]:
     from blackjax.diagnostics import ess_bulk, rhat
 
-    return np.atleast_1d(np.asarray(rhat(jnp.asarray(draws)))), np.atleast_1d(np.asarray(ess_bulk(jnp.asarray(draws))))
+    return np.atleast_1d(np.asarray(rhat(jnp.asarray(draws)))), np.atleast_1d(
+        np.asarray(ess_bulk(jnp.asarray(draws)))
+    )
 
 
-def _check(found: FitResult, draws: Any, warmup: Any, chains: Any, samples: Any, level: Any) -> None:
+def _check(
+    found: FitResult, draws: Any, warmup: Any, chains: Any, samples: Any, level: Any
+) -> None:
     try:
         import blackjax  # noqa: F401
     except ImportError:
-        raise ImportError("`posterior` draws by blackjax, which is not installed. Run: pip install 'frictax[bayes]'") from None
-    for name, value, least in (("draws", draws, 100), ("warmup", warmup, 100), ("chains", chains, 2)):
+        raise ImportError(
+            "`posterior` draws by blackjax, which is not installed. Run: pip install"
+            " 'frictax[bayes]'"
+        ) from None
+    for name, value, least in (
+        ("draws", draws, 100),
+        ("warmup", warmup, 100),
+        ("chains", chains, 2),
+    ):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"`posterior`: `{name}` must be a whole number >= {least}, got {value!r}.")
-    if samples is not None and not (isinstance(samples, int | float) and np.isfinite(samples) and samples > len(found.x)):
+            raise ValueError(
+                f"`posterior`: `{name}` must be a whole number >= {least}, got {value!r}."
+            )
+    if samples is not None and not (
+        isinstance(samples, int | float) and np.isfinite(samples) and samples > len(found.x)
+    ):
         raise ValueError(
-            f"`posterior`: `samples` must be more than the {len(found.x)} fitted numbers, got {samples!r}. Leave it out to have it found."
+            f"`posterior`: `samples` must be more than the {len(found.x)} fitted numbers, got"
+            f" {samples!r}. Leave it out to have it found."
         )
     if level is not None and not 0.5 < level < 1:
-        raise ValueError(f"`posterior`: `level` must lie between 0.5 and 1, got {level!r}. 0.95 is usual.")
+        raise ValueError(
+            f"`posterior`: `level` must lie between 0.5 and 1, got {level!r}. 0.95 is usual."
+        )
     if found.problem.loss.rounds > 1:
         raise ValueError(
-            f"`posterior` needs a likelihood, and {type(found.problem.loss).__name__} is none. Fit with `Squares()`, and leave out what "
-            "is wrong."
+            f"`posterior` needs a likelihood, and {type(found.problem.loss).__name__} is none. Fit"
+            " with `Squares()`, and leave out what is wrong."
         )
     known = {p.path for p in found.problem.priors}
     high = {u.path for u in found.problem.unknowns if np.isfinite(u.declaration.domain.upper())}
     path = lambda e: e.path.partition("@")[0]  # noqa: E731
-    untold = [e.name for e in found.estimates if e.knowledge is Knowledge.UNKNOWN and path(e) not in known and path(e) not in high]
+    untold = [
+        e.name
+        for e in found.estimates
+        if e.knowledge is Knowledge.UNKNOWN and path(e) not in known and path(e) not in high
+    ]
     if untold:
         raise ValueError(
-            f"`posterior`: neither data nor priors tell {listed(untold)}, so that the density has no end there. Give `bounds` on both "
-            f'sides or, to what all records share, priors, as fx.Normal("{untold[0]}", mean, sd), or leave them out of `free`.'
+            f"`posterior`: neither data nor priors tell {listed(untold)}, so that the density has"
+            " no end there. Give `bounds` on both "
+            f'sides or, to what all records share, priors, as fx.Normal("{untold[0]}", mean, sd),'
+            " or leave them out of `free`."
         )

@@ -1,4 +1,6 @@
-"""Profile likelihood: how much worse the best fit becomes where one number, or two, are held elsewhere."""
+"""Profile likelihood: how much worse the best fit becomes where one number, or two, are held
+elsewhere.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -23,10 +25,11 @@ _FAR = 100  # standard errors: what does not end within these counts as open
 class Profile:
     """The profile of one fitted number. Print it.
 
-    - `values` (n,), sorted [SI]; `ratio` (n,): likelihood ratio 2*(log L_best - log L) there, 0 at the best; `others` (n, q): all fitted
-      numbers at each.
-    - `lower`, `upper`: ends of the interval; `one_sided`: whether the bound of the number's domain lies in it, so that there is no lower
-      end to find; `threshold` on `ratio` that it was found with; `level`.
+    - `values` (n,), sorted [SI]; `ratio` (n,): likelihood ratio 2*(log L_best - log L) there, 0 at
+      the best; `others` (n, q): all fitted numbers at each.
+    - `lower`, `upper`: ends of the interval; `one_sided`: whether the bound of the number's domain
+      lies in it, so that there is no lower end to find; `threshold` on `ratio` that it was found
+      with; `level`.
     - `sentence`: the interval in words.
     """
 
@@ -51,8 +54,9 @@ class Profile:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ProfilePair:
-    """The profile of two fitted numbers: `ratio` (n, m) at `first` (n,) by `second` (m,) [SI]; inside `threshold` lies the region of
-    that `level`."""
+    """The profile of two fitted numbers: `ratio` (n, m) at `first` (n,) by `second` (m,) [SI];
+    inside `threshold` lies the region of that `level`.
+    """
 
     names: tuple[str, str]
     units: tuple[str, str]
@@ -63,44 +67,61 @@ class ProfilePair:
     level: float
 
 
-def profile_of(found: FitResult, path: str | tuple[str, str], **options: Any) -> "Profile | ProfilePair":
-    """The profile likelihood of one fitted number, or of a pair: options are those of `profile` and `profile_pair`."""
+def profile_of(
+    found: FitResult, path: str | tuple[str, str], **options: Any
+) -> "Profile | ProfilePair":
+    """The profile likelihood of one fitted number, or of a pair: options are those of `profile` and
+    `profile_pair`.
+    """
     if isinstance(path, str):
         return profile(found, path, **options)
     if not (isinstance(path, tuple | list) and len(path) == 2):
         raise ValueError(
-            f"`profile` takes the name of a fitted number or a pair of them, got {path!r}. There are: {', '.join(found.names)}."
+            f"`profile` takes the name of a fitted number or a pair of them, got {path!r}. There"
+            f" are: {', '.join(found.names)}."
         )
     return profile_pair(found, path, **options)
 
 
-def profile(found: FitResult, path: str, by: AbstractErrors | Uncertainty | None = None, level: float | None = None) -> Profile:
-    """Hold one number at values left and right of its estimate, fit all others anew at each, and find where the misfit becomes too large.
+def profile(
+    found: FitResult,
+    path: str,
+    by: AbstractErrors | Uncertainty | None = None,
+    level: float | None = None,
+) -> Profile:
+    """Hold one number at values left and right of its estimate, fit all others anew at each, and
+    find where the misfit becomes too large.
 
-    The interval holds what a linearised one does not know: that the misfit is no parabola, and that a number cannot lie beyond the bound
-    of its domain. Where the bound itself is not ruled out, the interval begins there and its upper end is where the ratio reaches the
-    threshold of a one-sided test, 2.71 for 95 % (at a bound the ratio is 0 in half of all cases, the 50:50 mixture); else both ends are
-    where it reaches 3.84, but none beyond the bound.
+    The interval holds what a linearised one does not know: that the misfit is no parabola, and that
+    a number cannot lie beyond the bound of its domain. Where the bound itself is not ruled out, the
+    interval begins there and its upper end is where the ratio reaches the threshold of a one-sided
+    test, 2.71 for 95 % (at a bound the ratio is 0 in half of all cases, the 50:50 mixture); else
+    both ends are where it reaches 3.84, but none beyond the bound.
 
-    **Arguments:** `path`: a name of `found.estimates`, such as ``"friction.peak"`` or ``"mass.v@run2"``; `by`: an account of the residuals
-    (`HAC()`, ...), or what it has made of this fit, by whose error over that of white residuals the ratio is made smaller, and whose
-    degrees of freedom the threshold has, that of the fit's own errors unless given; `level`, that of the fit unless given.
+    **Arguments:** `path`: a name of `found.estimates`, such as ``"friction.peak"`` or
+    ``"mass.v@run2"``; `by`: an account of the residuals (`HAC()`, ...), or what it has made of this
+    fit, by whose error over that of white residuals the ratio is made smaller, and whose degrees of
+    freedom the threshold has, that of the fit's own errors unless given; `level`, that of the fit
+    unless given.
 
-    An end that is not reached within 100 standard errors is open: inf, or the bound. Where the user gave an upper bound, and it is not
-    ruled out, the interval ends there.
+    An end that is not reached within 100 standard errors is open: inf, or the bound. Where the user
+    gave an upper bound, and it is not ruled out, the interval ends there.
 
-    **Raises:** `KeyError` for a name that was not fitted; `ValueError` where the data do not tell the number at all, or for a level outside
-    0.5 to 1.
+    **Raises:** `KeyError` for a name that was not fitted; `ValueError` where the data do not tell
+    the number at all, or for a level outside 0.5 to 1.
 
-    **Source:** D. M. Bates, D. G. Watts, *Nonlinear Regression Analysis and Its Applications* (1988), section 6.1; at a bound: S. G. Self,
-    K.-Y. Liang, Journal of the American Statistical Association 82 (1987), case 5.
+    **Source:** D. M. Bates, D. G. Watts, *Nonlinear Regression Analysis and Its Applications*
+    (1988), section 6.1; at a bound: S. G. Self, K.-Y. Liang, Journal of the American Statistical
+    Association 82 (1987), case 5.
 
     A mass of 1 kg under 2 N for two seconds, with an error that is no noise:
 
     >>> import frictax as fx, jax.numpy as jnp, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
     >>> block = fx.Mechanism(
-    ...     mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 2.0)
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    ...     drive=fx.Force("mass", 2.0),
     ... )
     >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}, name="pull")
     >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
@@ -118,7 +139,10 @@ def profile(found: FitResult, path: str, by: AbstractErrors | Uncertainty | None
     step = np.sqrt(stretch * found.full_covariance[i, i])
     if not found.active[i] or not np.isfinite(step) or not step > 0:
         if not np.isfinite(bound) or np.linalg.norm(found.full_jacobian[:, i]) == 0:
-            raise ValueError(f"`profile`: the data do not tell {path}, so that it has no interval. Leave it out of `free`.")
+            raise ValueError(
+                f"`profile`: the data do not tell {path}, so that it has no interval. Leave it out"
+                " of `free`."
+            )
         step = found.noise_scale * np.sqrt(stretch) / np.linalg.norm(found.full_jacobian[:, i])
     at([best])
     to_bound = at([bound]) if np.isfinite(bound) and best - bound < 30 * step else np.inf
@@ -126,17 +150,33 @@ def profile(found: FitResult, path: str, by: AbstractErrors | Uncertainty | None
     threshold = one_sided if reaches else two_sided
     to_most = at([most]) if np.isfinite(most) and most - best < 30 * step else np.inf
     upper = most if to_most <= threshold else _end(at, best, step, most, threshold)
-    lower = bound if reaches else _end(at, best, -step, bound, min(two_sided, max(to_bound - 1e-9, one_sided)))
+    lower = (
+        bound
+        if reaches
+        else _end(at, best, -step, bound, min(two_sided, max(to_bound - 1e-9, one_sided)))
+    )
     order = np.argsort([v for v, _, _ in at.seen])
     values, costs, others = (np.asarray([entry[k] for entry in at.seen])[order] for k in range(3))
     unit = "" if estimate.unit == "1" else f" {estimate.unit}"
     account = "" if by is None else f", {type(getattr(by, 'by', by)).__name__}"
     sentence = (
-        f"{path}: {best:.6g}{unit}, {'at most ' if reaches else f'{lower:.6g} to '}{upper:.6g}{unit} "
-        f"({100 * level:g} %, profile likelihood{account}{f'; {bound:g} is not ruled out' if reaches else ''})"
+        f"{path}: {best:.6g}{unit},"
+        f" {'at most ' if reaches else f'{lower:.6g} to '}{upper:.6g}{unit} ({100 * level:g} %,"
+        f" profile likelihood{account}{f'; {bound:g} is not ruled out' if reaches else ''})"
     )
     return Profile(
-        path, estimate.unit, best, values, at.ratios(costs), others, float(lower), float(upper), bool(reaches), threshold, level, sentence
+        path,
+        estimate.unit,
+        best,
+        values,
+        at.ratios(costs),
+        others,
+        float(lower),
+        float(upper),
+        bool(reaches),
+        threshold,
+        level,
+        sentence,
     )
 
 
@@ -147,7 +187,9 @@ def profile_pair(
     level: float | None = None,
     points: int = 15,
 ) -> ProfilePair:
-    """`profile` of two numbers on a grid of `points` by `points` over three and a half standard errors either way, within their domains."""
+    """`profile` of two numbers on a grid of `points` by `points` over three and a half standard
+    errors either way, within their domains.
+    """
     first, second = paths
     (i, a), (j, b) = _place(found, first), _place(found, second)
     if i == j:
@@ -158,36 +200,68 @@ def profile_pair(
     axes = []
     for k, estimate in ((i, a), (j, b)):
         if not np.isfinite(estimate.standard_error):
-            raise ValueError(f"`profile`: the data do not tell {estimate.name}, so that it has no interval. Leave it out of `free`.")
+            raise ValueError(
+                f"`profile`: the data do not tell {estimate.name}, so that it has no interval."
+                " Leave it out of `free`."
+            )
         width = 3.5 * np.sqrt(stretch * found.full_covariance[k, k])
         least, most = (of(found.problem.unknowns)[k] for of in (bounds, upper_bounds))
-        axes.append(np.linspace(max(found.x[k] - width, least), min(found.x[k] + width, most), points))
+        axes.append(
+            np.linspace(max(found.x[k] - width, least), min(found.x[k] + width, most), points)
+        )
     ratio = np.zeros((points, points))
     for n, x in enumerate(axes[0]):
-        for m in range(points) if n % 2 == 0 else reversed(range(points)):  # each begins where its neighbour ended
+        # each begins where its neighbour ended
+        for m in range(points) if n % 2 == 0 else reversed(range(points)):
             ratio[n, m] = at([x, axes[1][m]])
     from scipy.stats import f
 
-    return ProfilePair((first, second), (a.unit, b.unit), axes[0], axes[1], ratio, 2.0 * float(f.ppf(level, 2, dof)), level)
+    return ProfilePair(
+        (first, second),
+        (a.unit, b.unit),
+        axes[0],
+        axes[1],
+        ratio,
+        2.0 * float(f.ppf(level, 2, dof)),
+        level,
+    )
 
 
 class _Held:
-    """The likelihood ratio with some numbers held, each search begun where the one before ended; `seen`: value, cost, all numbers."""
+    """The likelihood ratio with some numbers held, each search begun where the one before ended;
+    `seen`: value, cost, all numbers.
+    """
 
     def __init__(self, found: FitResult, places: list[int], stretch: float) -> None:
         self.found, self.places, self.stretch = found, places, stretch
         self.z = np.asarray(found.z)
-        self.noise = np.float64(found.noise_scale if found.problem.loss.rounds > 1 or found.problem.priors else 1.0)
+        self.noise = np.float64(
+            found.noise_scale if found.problem.loss.rounds > 1 or found.problem.priors else 1.0
+        )
         self.which = np.zeros(len(self.z), bool)
         self.which[places] = True
         self.seen: list[tuple[float, float, np.ndarray]] = []
-        self.least = float(held(found.problem, self.z, np.zeros_like(self.which), found.x, self.noise, np.float64(found.dof))[1])
+        self.least = float(
+            held(
+                found.problem,
+                self.z,
+                np.zeros_like(self.which),
+                found.x,
+                self.noise,
+                np.float64(found.dof),
+            )[1]
+        )
 
     def __call__(self, values: list[float]) -> float:
         x = np.array(self.found.x)
         x[self.places] = values
-        ends = [held(self.found.problem, z, self.which, x, self.noise, np.float64(self.found.dof)) for z in (self.z, self.found.z)]
-        z, cost, everything = min(ends, key=lambda end: float(end[1]) if np.isfinite(end[1]) else np.inf)
+        ends = [
+            held(self.found.problem, z, self.which, x, self.noise, np.float64(self.found.dof))
+            for z in (self.z, self.found.z)
+        ]
+        z, cost, everything = min(
+            ends, key=lambda end: float(end[1]) if np.isfinite(end[1]) else np.inf
+        )
         if np.isfinite(cost):
             self.z = np.where(self.which, self.found.z, z)
             self.least = min(self.least, float(cost))
@@ -200,8 +274,12 @@ class _Held:
         return 2.0 * (costs - self.least) / variance / self.stretch
 
 
-def _end(at: Callable[[list[float]], float], best: float, step: float, bound: float, threshold: float) -> float:
-    """Where the ratio reaches the threshold, from `best` on in the direction of `step`: its root is nearly a straight line."""
+def _end(
+    at: Callable[[list[float]], float], best: float, step: float, bound: float, threshold: float
+) -> float:
+    """Where the ratio reaches the threshold, from `best` on in the direction of `step`: its root is
+    nearly a straight line.
+    """
     aim, inside, outside, reach = np.sqrt(threshold), (best, 0.0), None, step
     x = best + step * aim
     for _ in range(60):
@@ -220,8 +298,13 @@ def _end(at: Callable[[list[float]], float], best: float, step: float, bound: fl
                 continue
         else:
             outside = (x, root)
-        # At a kink the root jumps: between regula falsi's point and the middle, whichever is nearer to the middle.
-        share = (aim - inside[1]) / max(outside[1] - inside[1], 1e-300) if np.isfinite(outside[1]) else 0.5
+        # At a kink the root jumps: between regula falsi's point and the middle, whichever is nearer
+        # to the middle.
+        share = (
+            (aim - inside[1]) / max(outside[1] - inside[1], 1e-300)
+            if np.isfinite(outside[1])
+            else 0.5
+        )
         x = inside[0] + (outside[0] - inside[0]) * float(np.clip(share, 0.1, 0.9))
         if abs(outside[0] - inside[0]) <= 1e-3 * abs(step):
             return outside[0]
@@ -239,13 +322,18 @@ def _place(found: FitResult, path: str) -> tuple[int, Any]:
 def _level(found: FitResult, level: float | None) -> float:
     level = found.level if level is None else level
     if not 0.5 < level < 1:
-        raise ValueError(f"`level` of a profile must lie between 0.5 and 1, got {level}. Write 0.95 for 95 %.")
+        raise ValueError(
+            f"`level` of a profile must lie between 0.5 and 1, got {level}. Write 0.95 for 95 %."
+        )
     return level
 
 
-def _stretch(found: FitResult, places: list[int], by: AbstractErrors | Uncertainty | None) -> tuple[float, float]:
-    """How many times larger than for white residuals the variance of some numbers is, or of what of them is told worst, and the least
-    degrees of freedom of its account."""
+def _stretch(
+    found: FitResult, places: list[int], by: AbstractErrors | Uncertainty | None
+) -> tuple[float, float]:
+    """How many times larger than for white residuals the variance of some numbers is, or of what of
+    them is told worst, and the least degrees of freedom of its account.
+    """
     account = by.by if isinstance(by, Uncertainty) else usual(found.problem) if by is None else by
     if isinstance(account, White):
         return 1.0, float(found.dof)
@@ -257,11 +345,19 @@ def _stretch(found: FitResult, places: list[int], by: AbstractErrors | Uncertain
     at = np.ix_(places, places)
     size = np.sqrt(np.diag(free.full_covariance)[places])
     with np.errstate(divide="ignore", invalid="ignore"):
-        white, coloured = (c[at] / np.outer(size, size) for c in (free.full_covariance, spread.covariance))
-    ratio = float(np.max(np.linalg.eigvals(np.linalg.pinv(white) @ coloured).real)) if np.all(np.isfinite([white, coloured])) else 0.0
+        white, coloured = (
+            c[at] / np.outer(size, size) for c in (free.full_covariance, spread.covariance)
+        )
+    ratio = (
+        float(np.max(np.linalg.eigvals(np.linalg.pinv(white) @ coloured).real))
+        if np.all(np.isfinite([white, coloured]))
+        else 0.0
+    )
     if ratio > 0:
         return ratio, float(np.min(spread.dof(np.eye(len(found.x))[places])))
     if by is None:
         return 1.0, float(found.dof)
     names = [n for u in found.problem.unknowns for n in u.names]
-    raise ValueError(f"`profile`: {type(account).__name__} says nothing of {names[places[0]]}. Leave out `by`.")
+    raise ValueError(
+        f"`profile`: {type(account).__name__} says nothing of {names[places[0]]}. Leave out `by`."
+    )

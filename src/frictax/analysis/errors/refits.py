@@ -1,4 +1,6 @@
-"""A fit again, from where it ended: with other weights of the samples, or with some numbers held."""
+"""A fit again, from where it ended: with other weights of the samples, or with some
+numbers held.
+"""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +24,8 @@ _TOLERANCE, _STEPS = 1e-4, 60  # the first of profiles
 class Samples:
     """Which sample of its record each residual belongs to, for all residuals in their order.
 
-    `record`, `sample`: numbers, one for each residual; `counted`: whether it has a weight; `sizes`: how many samples each record has.
+    `record`, `sample`: numbers, one for each residual; `counted`: whether it has a weight; `sizes`:
+    how many samples each record has.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -33,7 +36,9 @@ class Samples:
             samples.append(np.ravel(at))
             counted.append(np.ravel(weight) > 0)
             sizes.append(int(at.max()) + 1)
-        self.record, self.sample, self.counted = (np.concatenate(x) for x in (records, samples, counted))
+        self.record, self.sample, self.counted = (
+            np.concatenate(x) for x in (records, samples, counted)
+        )
         self.sizes = tuple(sizes)
 
     def of(self, values: list[np.ndarray]) -> Float[np.ndarray, " m"]:
@@ -48,22 +53,36 @@ class Samples:
 def refitted(
     found: FitResult, counts: Float[np.ndarray, "k m"], z: np.ndarray | None = None
 ) -> tuple[Float[np.ndarray, "k q"], np.ndarray]:
-    """All fitted numbers of k fits, in each of which residual j counts `counts` times; and whether each came to an end.
+    """All fitted numbers of k fits, in each of which residual j counts `counts` times; and whether
+    each came to an end.
 
-    From the fit's end, or from the coordinates `z`, by the program that is compiled for the fit itself, as many at a time as there are
-    processors.
+    From the fit's end, or from the coordinates `z`, by the program that is compiled for the fit
+    itself, as many at a time as there are processors.
     """
     problem = found.problem
     noise = float(found.noise_scale) if problem.loss.rounds > 1 or problem.priors else 1.0
-    method = found.method if isinstance(found.method, LevenbergMarquardt) else LevenbergMarquardt(tolerance=1e-3)
+    method = (
+        found.method
+        if isinstance(found.method, LevenbergMarquardt)
+        else LevenbergMarquardt(tolerance=1e-3)
+    )
     shapes = [np.shape(p.weight) for p in problem.plans]
     ends = np.cumsum([int(np.prod(s)) for s in shapes])[:-1]
 
     def one(count: np.ndarray) -> tuple[np.ndarray, bool]:
-        roots = [np.reshape(x, s) for x, s in zip(np.split(np.sqrt(count), ends), shapes, strict=True)]
+        roots = [
+            np.reshape(x, s) for x, s in zip(np.split(np.sqrt(count), ends), shapes, strict=True)
+        ]
         new = [np.asarray(p.weight) * root for p, root in zip(problem.plans, roots, strict=True)]
         mine = eqx.tree_at(lambda p: [plan.weight for plan in p.plans], problem, new)
-        end = advanced(mine, method, begin(found.z if z is None else z, problem.rows()), _STEPS, noise, float(found.dof))
+        end = advanced(
+            mine,
+            method,
+            begin(found.z if z is None else z, problem.rows()),
+            _STEPS,
+            noise,
+            float(found.dof),
+        )
         return np.asarray(end.x), bool(end.settled)
 
     first = one(counts[0])  # by itself: it may compile
@@ -73,11 +92,19 @@ def refitted(
 
 
 @kept
-def held(problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any) -> tuple[Array, Array, Array]:
-    """The least cost with the numbers `which` (bool, one for each coordinate) held at `values`: coordinates, cost, and all numbers."""
+def held(
+    problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any
+) -> tuple[Array, Array, Array]:
+    """The least cost with the numbers `which` (bool, one for each coordinate) held at `values`:
+    coordinates, cost, and all numbers.
+    """
 
     def evaluate(z: Array) -> tuple[Array, Array]:
         return problem.evaluate(z, noise, (which, values))
 
     end = descend(evaluate, begin(z, problem.rows()), _STEPS, _TOLERANCE, dof, 1e-300)
-    return jnp.asarray(end.z), jnp.asarray(end.cost), jnp.where(which, values, problem.physical(end.z))
+    return (
+        jnp.asarray(end.z),
+        jnp.asarray(end.cost),
+        jnp.where(which, values, problem.physical(end.z)),
+    )

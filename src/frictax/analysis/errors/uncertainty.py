@@ -21,11 +21,13 @@ from frictax.text import rounded, table
 
 
 class HAC(AbstractErrors):
-    """Residuals that depend on those near in time, and whose size may change (heteroskedasticity and autocorrelation consistent).
+    """Residuals that depend on those near in time, and whose size may change (heteroskedasticity
+    and autocorrelation consistent).
 
-    covariance = B (sum over lags j of kernel(j/bandwidth) S_j) B with B = inv(J'J) and S_j the covariance, j samples apart, of the
-    gradients J'r of each sample, prewhitened. Right where the record is some hundred times as long as its residuals remember, or more.
-    An error that lasts as long as the record, such as a drift, no such account can see: take `Jackknife` over repeats.
+    covariance = B (sum over lags j of kernel(j/bandwidth) S_j) B with B = inv(J'J) and S_j the
+    covariance, j samples apart, of the gradients J'r of each sample, prewhitened. Right where the
+    record is some hundred times as long as its residuals remember, or more. An error that lasts as
+    long as the record, such as a drift, no such account can see: take `Jackknife` over repeats.
 
     **Arguments:** `bandwidth` [s]; chosen from the residuals unless given.
 
@@ -36,7 +38,10 @@ class HAC(AbstractErrors):
 
     def __check_init__(self) -> None:
         if self.bandwidth is not None and not self.bandwidth > 0:
-            raise ValueError(f"`HAC.bandwidth` must be > 0 s, got {self.bandwidth}. Leave it out to have it chosen.")
+            raise ValueError(
+                f"`HAC.bandwidth` must be > 0 s, got {self.bandwidth}. Leave it out to have it"
+                " chosen."
+            )
 
     def spread(self, found: FitResult) -> Spread:
         problem, (bread, pulls) = found.problem, gradients(found)
@@ -53,28 +58,39 @@ class HAC(AbstractErrors):
             scores = np.zeros((samples.sizes[i], pulls.shape[1]))
             np.add.at(scores, samples.sample[mine], pulls[mine])
             step = found.records[label].duration / max(data.n - 1, 1)
-            # In directions in which white residuals would give unit errors: parameters of one effect look alike to an autoregression.
-            summed, width = long_run_covariance(scores @ turn, None if self.bandwidth is None else self.bandwidth / step)
+            # In directions in which white residuals would give unit errors: parameters of one
+            # effect look alike to an autoregression.
+            summed, width = long_run_covariance(
+                scores @ turn, None if self.bandwidth is None else self.bandwidth / step
+            )
             meat += len(scores) * summed
             widths.append(width * step)
-        known = found.full_jacobian[found.n :] @ turn * found.noise_scale  # what priors say is no residual
+        # what priors say is no residual
+        known = found.full_jacobian[found.n :] @ turn * found.noise_scale
         meat += known.T @ known
         rows = found.dof + turn.shape[1]
         width = f"kernel {max(widths):.2g} s wide" if widths else "sweeps only"
         covariance = turn @ meat @ turn.T * rows / found.dof
-        return Spread(covariance, alike(found.dof), None, f"residuals that depend on their neighbours: {width}")
+        return Spread(
+            covariance,
+            alike(found.dof),
+            None,
+            f"residuals that depend on their neighbours: {width}",
+        )
 
 
 class BlockBootstrap(AbstractErrors):
-    """Fits to records put together anew from blocks of the measured ones, drawn with replacement (each block keeps its place in time and
-    counts as often as it was drawn).
+    """Fits to records put together anew from blocks of the measured ones, drawn with replacement
+    (each block keeps its place in time and counts as often as it was drawn).
 
-    The blocks must be longer than the residuals remember, and many: 20 or more to a record. Priors are refused.
+    The blocks must be longer than the residuals remember, and many: 20 or more to a record. Priors
+    are refused.
 
-    **Arguments:** `length` of a block [s], a twentieth of the record unless given; `draws`: how many fits; `seed`.
+    **Arguments:** `length` of a block [s], a twentieth of the record unless given; `draws`: how
+    many fits; `seed`.
 
-    **Source:** H. R. Künsch, Annals of Statistics 17 (1989); weights in place of copies: S. Chatterjee, A. Bose, Annals of Statistics 33
-    (2005).
+    **Source:** H. R. Künsch, Annals of Statistics 17 (1989); weights in place of copies: S.
+    Chatterjee, A. Bose, Annals of Statistics 33 (2005).
     """
 
     length: float | None = eqx.field(static=True, default=None)
@@ -83,9 +99,15 @@ class BlockBootstrap(AbstractErrors):
 
     def __check_init__(self) -> None:
         if self.length is not None and not self.length > 0:
-            raise ValueError(f"`BlockBootstrap.length` must be > 0 s, got {self.length}. Leave it out for a twentieth of the record.")
+            raise ValueError(
+                f"`BlockBootstrap.length` must be > 0 s, got {self.length}. Leave it out for a"
+                " twentieth of the record."
+            )
         if not isinstance(self.draws, int) or self.draws < 20:
-            raise ValueError(f"`BlockBootstrap.draws` must be a whole number >= 20, got {self.draws!r}. 200 give errors to 5 %.")
+            raise ValueError(
+                f"`BlockBootstrap.draws` must be a whole number >= 20, got {self.draws!r}. 200 give"
+                " errors to 5 %."
+            )
 
     def check(self, problem: Problem) -> None:
         _refuse(problem, "BlockBootstrap")
@@ -96,46 +118,69 @@ class BlockBootstrap(AbstractErrors):
         blocks = [_blocks(found, i, samples, self.length) for i in range(len(samples.sizes))]
         few = min(int(block[-1]) + 1 for block in blocks)
         if few < 4:
-            raise ValueError(f"`BlockBootstrap` needs at least 4 blocks in each record, got {few}. Give a shorter `length`.")
+            raise ValueError(
+                f"`BlockBootstrap` needs at least 4 blocks in each record, got {few}. Give a"
+                " shorter `length`."
+            )
         counts = []
         for _ in range(self.draws):
-            drawn = [random.multinomial(b[-1] + 1, np.full(b[-1] + 1, 1.0 / (b[-1] + 1)))[b].astype(float) for b in blocks]
+            drawn = [
+                random.multinomial(b[-1] + 1, np.full(b[-1] + 1, 1.0 / (b[-1] + 1)))[b].astype(
+                    float
+                )
+                for b in blocks
+            ]
             counts.append(samples.of(drawn))
         x, ok = refitted(found, np.asarray(counts))
         finite = np.all(np.isfinite(x), axis=1)
         if np.mean(finite) < 0.8:
             raise ValueError(
-                f"`BlockBootstrap`: only {int(finite.sum())} of {self.draws} fits gave a number. Fit fewer parameters, or on `Windows`."
+                f"`BlockBootstrap`: only {int(finite.sum())} of {self.draws} fits gave a number."
+                " Fit fewer parameters, or on `Windows`."
             )
-        says = f"{int(finite.sum())} fits to blocks drawn with replacement, {few} blocks to a record{_at_kinks(ok[finite])}"
+        says = (
+            f"{int(finite.sum())} fits to blocks drawn with replacement, {few} blocks to a"
+            f" record{_at_kinks(ok[finite])}"
+        )
         x = x[finite]
         return Spread(np.atleast_2d(np.cov(x, rowvar=False)), alike(few - 1), x, says)
 
 
 class Jackknife(AbstractErrors):
-    """Fits that leave out one repeat of the motion after the other: what differs between repeats is error, whatever makes it differ.
+    """Fits that leave out one repeat of the motion after the other: what differs between repeats is
+    error, whatever makes it differ.
 
-    variance = (k - 1)/k * sum over the k fits of (value - mean)**2, with k - 1 degrees of freedom; of several records, the sum over them
-    (the degrees of freedom of one where records have numbers of their own, else of all).
+    variance = (k - 1)/k * sum over the k fits of (value - mean)**2, with k - 1 degrees of freedom;
+    of several records, the sum over them (the degrees of freedom of one where records have numbers
+    of their own, else of all).
 
-    **Arguments:** `repeats`: how many equal parts each record is cut into, a cycle of its motion each; None leaves out whole records.
+    **Arguments:** `repeats`: how many equal parts each record is cut into, a cycle of its motion
+    each; None leaves out whole records.
 
-    **Source:** B. Efron, *The Jackknife, the Bootstrap and Other Resampling Plans* (1982), chapter 3.
+    **Source:** B. Efron, *The Jackknife, the Bootstrap and Other Resampling Plans* (1982), chapter
+    3.
     """
 
     repeats: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:
         if self.repeats is not None and (not isinstance(self.repeats, int) or self.repeats < 2):
-            raise ValueError(f"`Jackknife.repeats` must be a whole number >= 2, got {self.repeats!r}. Leave it out for whole records.")
+            raise ValueError(
+                f"`Jackknife.repeats` must be a whole number >= 2, got {self.repeats!r}. Leave it"
+                " out for whole records."
+            )
 
     def check(self, problem: Problem) -> None:
         _refuse(problem, "Jackknife")
         if self.repeats is None and len(problem.plans) < 2:
-            raise ValueError("`Jackknife()` leaves out whole records, and there is one. Say how often its motion repeats: Jackknife(4).")
+            raise ValueError(
+                "`Jackknife()` leaves out whole records, and there is one. Say how often its motion"
+                " repeats: Jackknife(4)."
+            )
         if self.repeats is None and _has_own(problem):
             raise ValueError(
-                "`Jackknife()` cannot leave out a record that has numbers of its own. Say how often each repeats: Jackknife(4)."
+                "`Jackknife()` cannot leave out a record that has numbers of its own. Say how often"
+                " each repeats: Jackknife(4)."
             )
 
     def spread(self, found: FitResult) -> Spread:
@@ -144,7 +189,9 @@ class Jackknife(AbstractErrors):
         counts, owners = [], []
         for i, (size, plan) in enumerate(zip(samples.sizes, found.problem.plans, strict=True)):
             # A sweep is no motion that repeats itself: it is left out whole, or stays.
-            parts = 1 if self.repeats is None else 0 if isinstance(plan, SteadyPlan) else self.repeats
+            parts = (
+                1 if self.repeats is None else 0 if isinstance(plan, SteadyPlan) else self.repeats
+            )
             for k in range(parts):
                 kept = [np.ones(n) for n in samples.sizes]
                 kept[i][slice(k * size // parts, (k + 1) * size // parts)] = 0.0
@@ -152,14 +199,20 @@ class Jackknife(AbstractErrors):
                 owners.append(0 if self.repeats is None else i)
         x, ok = refitted(found, np.asarray(counts))
         if not np.all(np.isfinite(x)):
-            raise ValueError("`Jackknife`: a fit without one of the parts failed. Fit fewer parameters, or on `Windows`.")
+            raise ValueError(
+                "`Jackknife`: a fit without one of the parts failed. Fit fewer parameters, or on"
+                " `Windows`."
+            )
         covariance, dof = np.zeros((x.shape[1],) * 2), []
         for i in dict.fromkeys(owners):
             mine = x[np.asarray(owners) == i]
             away = mine - mine.mean(axis=0)
             covariance += (len(mine) - 1) / len(mine) * away.T @ away
             dof.append(len(mine) - 1)
-        says = f"{len(x)} fits, each without one {'record' if self.repeats is None else 'repeat'}{_at_kinks(ok)}"
+        says = (
+            f"{len(x)} fits, each without one"
+            f" {'record' if self.repeats is None else 'repeat'}{_at_kinks(ok)}"
+        )
         return Spread(covariance, alike(min(dof) if own else sum(dof)), x, says)
 
 
@@ -167,11 +220,12 @@ class Jackknife(AbstractErrors):
 class Uncertainty(Estimated):
     """What an account of the residuals makes of a fit. Print it.
 
-    - `found`: the fit; `by`: the account; `says`: how the errors were found; `warnings`: what speaks against them.
-    - `estimates`: the fitted values with these errors, intervals and degrees of freedom; `covariance` (p, p); `ratio`: its errors over
-      those of white noise.
-    - `dof`: the least degrees of freedom of Student's t in the intervals; `level`; `draws` (k, p): the values of all fits, where there were
-      many.
+    - `found`: the fit; `by`: the account; `says`: how the errors were found; `warnings`: what
+      speaks against them.
+    - `estimates`: the fitted values with these errors, intervals and degrees of freedom;
+      `covariance` (p, p); `ratio`: its errors over those of white noise.
+    - `dof`: the least degrees of freedom of Student's t in the intervals; `level`; `draws` (k, p):
+      the values of all fits, where there were many.
     """
 
     found: "FitResult"
@@ -206,7 +260,9 @@ class Uncertainty(Estimated):
 
     @property
     def dof(self) -> float:
-        return min((e.dof for e in self.estimates if np.isfinite(e.dof)), default=float(self.found.dof))
+        return min(
+            (e.dof for e in self.estimates if np.isfinite(e.dof)), default=float(self.found.dof)
+        )
 
     @property
     def half_widths(self) -> Float[np.ndarray, " p"]:
@@ -217,8 +273,14 @@ class Uncertainty(Estimated):
     @property
     def freedom(self) -> str:
         """The degrees of freedom in words."""
-        told = [e.dof for e in self.estimates if np.isfinite(e.dof) and e.knowledge is not Knowledge.UNKNOWN] or [self.dof]
-        ends = dict.fromkeys(f"{x:.0f}" if x >= 10 else f"{x:.1f}".removesuffix(".0") for x in (min(told), max(told)))
+        told = [
+            e.dof
+            for e in self.estimates
+            if np.isfinite(e.dof) and e.knowledge is not Knowledge.UNKNOWN
+        ] or [self.dof]
+        ends = dict.fromkeys(
+            f"{x:.0f}" if x >= 10 else f"{x:.1f}".removesuffix(".0") for x in (min(told), max(told))
+        )
         return f"{' to '.join(ends)} degrees of freedom"
 
     @property
@@ -226,16 +288,23 @@ class Uncertainty(Estimated):
         """How many times as large as those of white residuals the errors are, by name."""
         white = np.sqrt(np.diag(self.found.full_covariance)[self.found.shown])
         with np.errstate(divide="ignore", invalid="ignore"):
-            return {e.name: float(e.standard_error / w) for e, w in zip(self.estimates, white, strict=True)}
+            return {
+                e.name: float(e.standard_error / w)
+                for e, w in zip(self.estimates, white, strict=True)
+            }
 
     def friction(self, contact: str | None, velocity: Any, label: str | None = None) -> Band:
-        """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of these errors (delta method); for a contact
-        under a normal force, the coefficient. `label`: the record, where the contact has values of each record's own."""
+        """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of these
+        errors (delta method); for a contact under a normal force, the coefficient. `label`: the
+        record, where the contact has values of each record's own.
+        """
         return friction_band(self.found, velocity, contact, label, self.spread, self.level)
 
     def motion(self, label: str) -> tuple[Float[np.ndarray, "*w n c"], Float[np.ndarray, "*w n c"]]:
-        """Lower and upper end of the pointwise band of what the objective predicts of record `label` (delta method) [SI]; of the
-        prediction, without the noise of a next measurement; nan where a sample has no weight."""
+        """Lower and upper end of the pointwise band of what the objective predicts of record
+        `label` (delta method) [SI]; of the prediction, without the noise of a next measurement; nan
+        where a sample has no weight.
+        """
         i = self.found.number(label)
         weight = np.asarray(self.found.problem.plans[i].weight)
         here = Samples(self.found.problem).record == i
@@ -258,21 +327,34 @@ class Uncertainty(Estimated):
             )
             for e in self.estimates
         ]
-        head = ("parameter", "value", "unit", "std. error", f"{100 * self.level:g} % interval", "x white")
+        head = (
+            "parameter",
+            "value",
+            "unit",
+            "std. error",
+            f"{100 * self.level:g} % interval",
+            "x white",
+        )
         freedom = f" ({self.freedom})" if self.dof < 100 else ""
         first = f"{type(self.by).__name__}: {self.says}{freedom}"
-        return "\n".join([first, *table(head, rows), *(f"! {sentence}" for sentence in self.warnings)])
+        return "\n".join(
+            [first, *table(head, rows), *(f"! {sentence}" for sentence in self.warnings)]
+        )
 
     __repr__ = __str__
 
 
 def usual(problem: Problem, otherwise: AbstractErrors | None = None) -> AbstractErrors:
-    """The account of the residuals of a fit of `problem` unless another is asked for: `Clustered` where the record is cut in windows."""
+    """The account of the residuals of a fit of `problem` unless another is asked for: `Clustered`
+    where the record is cut in windows.
+    """
     return Clustered() if has_windows(problem) else White() if otherwise is None else otherwise
 
 
 def in_words(found: FitResult) -> list[str]:
-    """Which account of the residuals the intervals are of, unless they are white, and how much wider that makes them."""
+    """Which account of the residuals the intervals are of, unless they are white, and how much
+    wider that makes them.
+    """
     if isinstance(usual(found.problem), White):
         return []
     u, white = found.uncertainty(), found.uncertainty(White())
@@ -280,7 +362,9 @@ def in_words(found: FitResult) -> list[str]:
         wider = u.half_widths / white.half_widths
     wider = wider[np.isfinite(wider) & [e.knowledge is not Knowledge.UNKNOWN for e in u.estimates]]
     ends = dict.fromkeys(f"{x:.2g}" for x in (wider.min(), wider.max())) if wider.size else ()
-    narrower = f" Were residuals white they would be {' to '.join(ends)} times narrower." if ends else ""
+    narrower = (
+        f" Were residuals white they would be {' to '.join(ends)} times narrower." if ends else ""
+    )
     return [f"Intervals ({type(u.by).__name__}): {u.says} ({u.freedom}).{narrower}"]
 
 
@@ -290,14 +374,17 @@ def usual_spread(found: FitResult) -> Spread:
 
 
 def uncertainty(found: FitResult, by: Any = None) -> Uncertainty:
-    """Errors and intervals by an account of the residuals: `White()`, `Clustered()`, `HAC()`, `BlockBootstrap()`, `Jackknife(4)`.
+    """Errors and intervals by an account of the residuals: `White()`, `Clustered()`, `HAC()`,
+    `BlockBootstrap()`, `Jackknife(4)`.
 
     Unless given, that of the fit's own errors, `Clustered()` on `Windows` and else `White()`.
 
     >>> import frictax as fx, jax.numpy as jnp, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
     >>> block = fx.Mechanism(
-    ...     mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 2.0)
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    ...     drive=fx.Force("mass", 2.0),
     ... )
     >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}, name="pull")
     >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
@@ -307,10 +394,15 @@ def uncertainty(found: FitResult, by: Any = None) -> Uncertainty:
     friction.f_pos.F_Coulomb  ...    N     ...         ... to ...     ...
     """
     if by is not None and not isinstance(by, AbstractErrors):
-        raise ValueError(f"`uncertainty` takes White(), Clustered(), HAC(), BlockBootstrap() or Jackknife(), got {by!r}.")
+        raise ValueError(
+            "`uncertainty` takes White(), Clustered(), HAC(), BlockBootstrap() or Jackknife(), got"
+            f" {by!r}."
+        )
     spread = found.spread if by is None else by.spread(found)
     shown, unknowns = found.shown, found.problem.unknowns
-    lower, upper, x, active = (a[shown] for a in (bounds(unknowns), upper_bounds(unknowns), found.x, found.active))
+    lower, upper, x, active = (
+        a[shown] for a in (bounds(unknowns), upper_bounds(unknowns), found.x, found.active)
+    )
     directions = np.eye(len(shown))[shown]
     error = np.sqrt(np.where(active, np.diag(spread.covariance)[shown], np.nan))
     dof = np.where(active, spread.dof(directions), np.nan)
@@ -322,7 +414,19 @@ def uncertainty(found: FitResult, by: Any = None) -> Uncertainty:
         low, high = np.maximum(x[i] - half[i], lower[i]), np.minimum(x[i] + half[i], upper[i])
         if known is Knowledge.AT_BOUND:  # of which one end is known
             low, high = (b if x[i] == b else np.nan for b in (lower[i], upper[i]))
-        estimates.append(Estimate(n, path, float(x[i]), float(error[i]), float(low), float(high), found.unit_of(u), known, float(dof[i])))
+        estimates.append(
+            Estimate(
+                n,
+                path,
+                float(x[i]),
+                float(error[i]),
+                float(low),
+                float(high),
+                found.unit_of(u),
+                known,
+                float(dof[i]),
+            )
+        )
     return Uncertainty(found, usual(found.problem) if by is None else by, spread, tuple(estimates))
 
 
@@ -334,13 +438,18 @@ def _has_own(problem: Problem) -> bool:
 def _refuse(problem: Problem, kind: str) -> None:
     """What fits to other weights of the samples cannot account for."""
     if problem.priors:
-        raise ValueError(f"`{kind}` cannot draw priors anew, so that its errors would be too small. Take `HAC()`.")
+        raise ValueError(
+            f"`{kind}` cannot draw priors anew, so that its errors would be too small. Take"
+            " `HAC()`."
+        )
     if problem.loss.rounds > 1 and kind == "BlockBootstrap":
         raise ValueError(f"`{kind}` knows `Squares()` only. Take `HAC()` or `Jackknife(...)`.")
 
 
 def _at_kinks(settled: np.ndarray) -> str:
-    """How many fits ended where a stop or a breakaway appears or vanishes, so that the misfit has a kink."""
+    """How many fits ended where a stop or a breakaway appears or vanishes, so that the misfit has a
+    kink.
+    """
     return "" if settled.all() else f"; {int(np.sum(~settled))} of them ended at a kink"
 
 

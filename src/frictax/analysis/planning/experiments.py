@@ -27,26 +27,43 @@ FAST, SLOW, SPAN = 3.0, 4.0, 100.0
 
 @dataclasses.dataclass(frozen=True)
 class Cure:
-    """An experiment, and by what factor the error of a parameter would be smaller [1] at equal errors of force."""
+    """An experiment, and by what factor the error of a parameter would be smaller [1] at equal
+    errors of force.
+    """
 
     says: str
     gain: float
 
 
 def better_motions(
-    machine: Any, records: Mapping[str, Any], names: Sequence[str], weak: Sequence[str], free: Any, instruments: Mapping[str, Any]
+    machine: Any,
+    records: Mapping[str, Any],
+    names: Sequence[str],
+    weak: Sequence[str],
+    free: Any,
+    instruments: Mapping[str, Any],
 ) -> dict[str, tuple[Cure, ...]]:
     """For each weak parameter the motions that were tried; the first record stands for all.
 
     `peak` shows in no sliding motion: its cure is that it breaks away at all.
     """
     out: dict[str, tuple[Cure, ...]] = {
-        name: (Cure("let it come to rest and hold it there, then raise the force slowly until it breaks away, several times", np.inf),)
+        name: (
+            Cure(
+                "let it come to rest and hold it there, then raise the force slowly until it breaks"
+                " away, several times",
+                np.inf,
+            ),
+        )
         for name in weak
         if name.endswith(".peak")
     }
     record = next((r for r in records.values() if isinstance(r, Record)), None)
-    motion = None if record is None or not isinstance(machine, Mechanism) else _positions(machine, record)
+    motion = (
+        None
+        if record is None or not isinstance(machine, Mechanism)
+        else _positions(machine, record)
+    )
     if motion is None or record is None:
         return out
     here = _errors(machine, record, motion, names, free, instruments)
@@ -62,7 +79,9 @@ def better_motions(
 
 
 def _positions(machine: Mechanism, record: Record) -> dict[str, np.ndarray] | None:
-    """The measured position of the one body that there is; None where there are several, or none is measured."""
+    """The measured position of the one body that there is; None where there are several, or none is
+    measured.
+    """
     bodies = [n for n, part in machine.named_parts() if hasattr(part, "inertia")]
     if len(bodies) != 1:
         return None
@@ -75,7 +94,9 @@ def _positions(machine: Mechanism, record: Record) -> dict[str, np.ndarray] | No
     return None
 
 
-def _motions(record: Record, motion: Mapping[str, np.ndarray]) -> list[tuple[str, dict[str, np.ndarray]]]:
+def _motions(
+    record: Record, motion: Mapping[str, np.ndarray]
+) -> list[tuple[str, dict[str, np.ndarray]]]:
     """Other motions of the same length, and how to ask for them."""
     t = record.t - record.t[0]
     ((name, s),) = motion.items()
@@ -83,8 +104,17 @@ def _motions(record: Record, motion: Mapping[str, np.ndarray]) -> list[tuple[str
     top = float(np.max(np.abs(v)))
     unit = "rad/s" if name.endswith("phi") else "m/s"
     tried = [
-        (f"move it faster, at up to {FAST * top:.2g} {unit} in place of {top:.2g}", s[0] + FAST * (s - s[0])),
-        (f"move it more slowly, at up to {top / SLOW:.2g} {unit} in place of {top:.2g}, with slow ramps", np.interp(t / SLOW, t, s)),
+        (
+            f"move it faster, at up to {FAST * top:.2g} {unit} in place of {top:.2g}",
+            s[0] + FAST * (s - s[0]),
+        ),
+        (
+            (
+                f"move it more slowly, at up to {top / SLOW:.2g} {unit} in place of {top:.2g}, with"
+                " slow ramps"
+            ),
+            np.interp(t / SLOW, t, s),
+        ),
     ]
     if np.min(v) > -0.05 * top or np.max(v) < 0.05 * top:
         half = 0.5 * t[-1]
@@ -99,28 +129,50 @@ def _motions(record: Record, motion: Mapping[str, np.ndarray]) -> list[tuple[str
     half = len(s) // 2
     fast, slow = FAST * (s[:half] - s[0]), np.interp(t[: len(s) - half] / SLOW, t, s) - s[0]
     tried.append(
-        (f"record both slow and fast motion, at {top / SLOW:.2g} and {FAST * top:.2g} {unit}", np.concatenate([fast, fast[-1] + slow]))
+        (
+            f"record both slow and fast motion, at {top / SLOW:.2g} and {FAST * top:.2g} {unit}",
+            np.concatenate([fast, fast[-1] + slow]),
+        )
     )
     return [(says, {name: x}) for says, x in tried]
 
 
 def _swept(t: np.ndarray, top: float) -> np.ndarray:
-    """A speed that goes from `top`/`SPAN` to `top` and back, forward, then backward; each factor in speed takes the same time."""
+    """A speed that goes from `top`/`SPAN` to `top` and back, forward, then backward; each factor in
+    speed takes the same time.
+    """
     phase = 4.0 * t / t[-1]
     way = np.where(phase < 2, 1.0, -1.0)
     return way * top * SPAN ** -np.abs(np.mod(phase, 2.0) - 1.0)
 
 
 def _errors(
-    machine: Mechanism, record: Record, motion: Mapping[str, np.ndarray], names: Sequence[str], free: Any, instruments: Mapping[str, Any]
+    machine: Mechanism,
+    record: Record,
+    motion: Mapping[str, np.ndarray],
+    names: Sequence[str],
+    free: Any,
+    instruments: Mapping[str, Any],
 ) -> np.ndarray | None:
-    """The standard error of each parameter by the forces along a motion, at unit errors of force; nan where forces do not tell it."""
+    """The standard error of each parameter by the forces along a motion, at unit errors of force;
+    nan where forces do not tell it.
+    """
     try:
         other = Record(record.t, record.inputs, dict(motion), hold=record.hold, name=record.name)
         objective = InverseDynamics(min(20.0, 0.2 * record.rate))
         given = {k: v for k, v in instruments.items() if k.startswith("inputs.")}
         method = LevenbergMarquardt()
-        problem, _ = pose(machine, {record.name: other}, free, (), objective, (), given, fit_engine(None, method), Squares())
+        problem, _ = pose(
+            machine,
+            {record.name: other},
+            free,
+            (),
+            objective,
+            (),
+            given,
+            fit_engine(None, method),
+            Squares(),
+        )
         _, jacobian = (np.asarray(a) for a in residuals_and_jacobian(problem, problem.x0))
     except (ValueError, KeyError):  # not all that may move is seen in forces: no advice then
         return None
@@ -145,24 +197,40 @@ def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Cure
 
         jacobian = np.asarray(jax.jacfwd(forces)(x))
         norms = np.linalg.norm(jacobian, axis=0)
-        return np.sqrt(np.where(norms > 0, np.diag(inverse_gram(jacobian, norms, norms > 0)), np.inf))
+        return np.sqrt(
+            np.where(norms > 0, np.diag(inverse_gram(jacobian, norms, norms > 0)), np.inf)
+        )
 
     here = errors(v, breakaway, way)
     half = jnp.arange(v.shape[0]) % 2 == 0
     tried = [
-        (f"measure faster too, up to {FAST * top:.2g} {unit} in place of {top:.2g}", (jnp.where(half, FAST * v, v), breakaway, way)),
         (
-            f"measure more slowly too, down to {slowest / SLOW:.2g} {unit} in place of {slowest:.2g}",
+            f"measure faster too, up to {FAST * top:.2g} {unit} in place of {top:.2g}",
+            (jnp.where(half, FAST * v, v), breakaway, way),
+        ),
+        (
+            (
+                f"measure more slowly too, down to {slowest / SLOW:.2g} {unit} in place of"
+                f" {slowest:.2g}"
+            ),
             (jnp.where(half, v / SLOW, v), breakaway, way),
         ),
         ("measure the force at which motion begins too", (v, breakaway | half, way)),
     ]
     if not sweep.both_directions:
-        tried.append(("measure the other direction too", (jnp.where(half, -v, v), breakaway, jnp.where(half, -way, way))))
+        tried.append(
+            (
+                "measure the other direction too",
+                (jnp.where(half, -v, v), breakaway, jnp.where(half, -way, way)),
+            )
+        )
     out: dict[str, tuple[Cure, ...]] = {}
     for says, rows in tried:
         there = errors(*rows)
         for i, name in enumerate(found.names):
             if name in weak and there[i] > 0 and np.isfinite(there[i]):
-                out[name] = (*out.get(name, ()), Cure(says, float(here[i] / there[i]) if np.isfinite(here[i]) else np.inf))
+                out[name] = (
+                    *out.get(name, ()),
+                    Cure(says, float(here[i] / there[i]) if np.isfinite(here[i]) else np.inf),
+                )
     return out

@@ -19,7 +19,13 @@ from frictax.fitting.problem.problem import bounds
 from frictax.fitting.result.answer import answer
 from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import Identifiability, Knowledge, combination, listed, null_directions
+from frictax.fitting.result.identifiability import (
+    Identifiability,
+    Knowledge,
+    combination,
+    listed,
+    null_directions,
+)
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.levenberg_marquardt import begin
 from frictax.fitting.search.methods import LevenbergMarquardt
@@ -37,9 +43,11 @@ class Outlook:
     """What data can tell of the parameters that a fit would move. Print it.
 
     - `names`, `units`, `values` (p,): what would be moved, and its start values [SI].
-    - `errors` (p,): the standard errors that are to be expected at these values, by the residuals that a first fit leaves.
+    - `errors` (p,): the standard errors that are to be expected at these values, by the residuals
+      that a first fit leaves.
     - `relative` (p,): these over the values' sizes, or their distances from their bounds.
-    - `identifiability`: knowledge of each, singular values, null directions; its sentences say what would cure it.
+    - `identifiability`: knowledge of each, singular values, null directions; its sentences say what
+      would cure it.
     - `cures`: by name, how other experiments would change the error.
     """
 
@@ -67,7 +75,9 @@ class Outlook:
                 _share(share),
                 _VERDICT[self.identifiability.knowledge[name]],
             )
-            for name, value, unit, error, share in zip(self.names, self.values, self.units, self.errors, self.relative, strict=True)
+            for name, value, unit, error, share in zip(
+                self.names, self.values, self.units, self.errors, self.relative, strict=True
+            )
         ]
 
     def __str__(self) -> str:
@@ -78,7 +88,12 @@ class Outlook:
     __repr__ = __str__
 
 
-_VERDICT = {Knowledge.KNOWN: "", Knowledge.WEAK: "weak", Knowledge.UNKNOWN: "not identifiable", Knowledge.AT_BOUND: "at its bound"}
+_VERDICT = {
+    Knowledge.KNOWN: "",
+    Knowledge.WEAK: "weak",
+    Knowledge.UNKNOWN: "not identifiable",
+    Knowledge.AT_BOUND: "at its bound",
+}
 
 
 def outlook(
@@ -91,18 +106,21 @@ def outlook(
     f_neg: Any = None,
     **options: Any,
 ) -> Outlook:
-    """How well a fit of `model` to `data` would know each parameter, what it could not tell apart, and which experiment would.
+    """How well a fit of `model` to `data` would know each parameter, what it could not tell apart,
+    and which experiment would.
 
-    Expected errors are those at the start values, with the residuals that a first fit leaves (coloured as they are: unless given,
-    `by` is `HAC()`, on `Windows` `Clustered()`). A parameter is weak where its error is above half of its size, or of its distance
-    from its bound.
+    Expected errors are those at the start values, with the residuals that a first fit leaves
+    (coloured as they are: unless given, `by` is `HAC()`, on `Windows` `Clustered()`). A parameter
+    is weak where its error is above half of its size, or of its distance from its bound.
 
-    A cure is another motion of the same machine and length (faster, slower, both, to and fro, a slow sweep of speed) along which the
-    forces would tell the weak parameter better at equal errors of force; how much better is computed. For a sweep: faster, slower, the
-    other direction, breakaway rows.
+    A cure is another motion of the same machine and length (faster, slower, both, to and fro, a
+    slow sweep of speed) along which the forces would tell the weak parameter better at equal errors
+    of force; how much better is computed. For a sweep: faster, slower, the other direction,
+    breakaway rows.
 
-    **Arguments:** `model`, `data`, `free`, `objective`, `f_neg` as for `fit`; of its other options those for a sweep, or, for records,
-    `own`, `priors`, `instruments` and `engine`. For a sweep the best fit takes the place of the start values.
+    **Arguments:** `model`, `data`, `free`, `objective`, `f_neg` as for `fit`; of its other options
+    those for a sweep, or, for records, `own`, `priors`, `instruments` and `engine`. For a sweep the
+    best fit takes the place of the start values.
 
     A mass that a sine of 2 N hardly moves: viscous friction does not show at such speeds.
 
@@ -111,11 +129,21 @@ def outlook(
     >>> u = 2.0 * np.sin(2 * np.pi * t)
     >>> block = fx.Mechanism(
     ...     mass=fx.Mass(m=1.0),
-    ...     friction=fx.SupportFriction("mass", f_pos=fx.Stribeck(F_prop=0.2, F_Coulomb=1.0, F_Stribeck=0.4, fexp=5.0)),
+    ...     friction=fx.SupportFriction(
+    ...         "mass", f_pos=fx.Stribeck(F_prop=0.2, F_Coulomb=1.0, F_Stribeck=0.4, fexp=5.0)
+    ...     ),
     ...     drive=fx.Force("mass", fx.Sampled(t, u)),
     ... )
-    >>> v = np.asarray(fx.simulate(block, t)["mass"].v) + 2e-3 * np.random.default_rng(0).standard_normal(801)
-    >>> print(fx.outlook(block, fx.Record(t, {"drive": u}, {"mass.v": v}, name="run"), free=["friction.f_pos"]))
+    >>> v = np.asarray(fx.simulate(block, t)["mass"].v) + 2e-3 * np.random.default_rng(
+    ...     0
+    ... ).standard_normal(801)
+    >>> print(
+    ...     fx.outlook(
+    ...         block,
+    ...         fx.Record(t, {"drive": u}, {"mass.v": v}, name="run"),
+    ...         free=["friction.f_pos"],
+    ...     )
+    ... )
     What run can tell by FreeRun, expected at the start values
     parameter                  start  unit   expected error  relative
     friction.f_pos.F_prop      0.2    N.s/m  ...             ... times  not identifiable
@@ -124,25 +152,51 @@ def outlook(
     """
     if isinstance(data, Sweep) and not isinstance(model, Mechanism | AbstractHybridSystem):
         if objective is not None or by is not None:
-            raise ValueError("`objective` and `by` are options for records and mean nothing for a law's sweep. Leave them out.")
+            raise ValueError(
+                "`objective` and `by` are options for records and mean nothing for a law's sweep."
+                " Leave them out."
+            )
         return _of_sweep(model, data, free, f_neg, options)
     if f_neg is not None:
-        raise ValueError(f"`f_neg` is an option for a law's sweep and means nothing for a machine, got {f_neg!r}. Leave it out.")
-    return _of_records(model, labelled(data), free, FreeRun() if objective is None else objective, by, options)
+        raise ValueError(
+            "`f_neg` is an option for a law's sweep and means nothing for a machine, got"
+            f" {f_neg!r}. Leave it out."
+        )
+    return _of_records(
+        model, labelled(data), free, FreeRun() if objective is None else objective, by, options
+    )
 
 
 def _of_records(
-    model: Any, records: Mapping[str, Any], free: Any, objective: AbstractObjective, by: AbstractErrors | None, options: Mapping[str, Any]
+    model: Any,
+    records: Mapping[str, Any],
+    free: Any,
+    objective: AbstractObjective,
+    by: AbstractErrors | None,
+    options: Mapping[str, Any],
 ) -> Outlook:
     known = {"own": (), "priors": (), "instruments": {}, "engine": None}
     unknown = [name for name in options if name not in known]
     if unknown:
-        raise TypeError(f"`outlook` has no option {unknown[0]!r}. It has: free, objective, by, f_neg, {', '.join(known)}.")
+        raise TypeError(
+            f"`outlook` has no option {unknown[0]!r}. It has: free, objective, by, f_neg,"
+            f" {', '.join(known)}."
+        )
     given = {**known, **options}
     method = LevenbergMarquardt(tolerance=1e-2, max_steps=30)
-    check_arguments(model, records, objective, None, given["priors"], given["instruments"], given["engine"])
+    check_arguments(
+        model, records, objective, None, given["priors"], given["instruments"], given["engine"]
+    )
     problem, _ = pose(
-        model, records, free, given["own"], objective, given["priors"], given["instruments"], fit_engine(given["engine"], method), Squares()
+        model,
+        records,
+        free,
+        given["own"],
+        objective,
+        given["priors"],
+        given["instruments"],
+        fit_engine(given["engine"], method),
+        Squares(),
     )
     state, costs, noise, _ = search(problem, method, 1, 0.0, 0, None)
     raise_if_failed(problem, costs, records)
@@ -151,25 +205,42 @@ def _of_records(
 
 
 def outlook_of(found: FitResult, by: AbstractErrors | None = None) -> Outlook:
-    """`outlook` of the records of a fit, at the values that it started from, with the residuals that it left."""
-    bench, shared = found.problem.bench, [u.path for u in found.problem.unknowns if u.record is None]
-    instruments = {f"inputs.{name}": bench.inputs.at(name) for r in found.records.values() for name in getattr(r, "inputs", ())}
+    """`outlook` of the records of a fit, at the values that it started from, with the residuals
+    that it left.
+    """
+    bench, shared = (
+        found.problem.bench,
+        [u.path for u in found.problem.unknowns if u.record is None],
+    )
+    instruments = {
+        f"inputs.{name}": bench.inputs.at(name)
+        for r in found.records.values()
+        for name in getattr(r, "inputs", ())
+    }
     plain = dataclasses.replace(found, problem=dataclasses.replace(found.problem, loss=Squares()))
     return _expected(plain, shared, by, instruments)
 
 
-def _expected(first: FitResult, free: Any, by: AbstractErrors | None, instruments: Mapping[str, Any]) -> Outlook:
+def _expected(
+    first: FitResult, free: Any, by: AbstractErrors | None, instruments: Mapping[str, Any]
+) -> Outlook:
     """At the start values of `first`, with the residuals that it leaves."""
     problem, records, method = first.problem, first.records, first.method
     method = method if isinstance(method, LevenbergMarquardt) else LevenbergMarquardt()
     # The first step of a search evaluates the start, by the program that is compiled for the fit.
-    begun = advanced(problem, method, begin(np.zeros(problem.x0.size), problem.rows()), 1, 1.0, first.dof)
+    begun = advanced(
+        problem, method, begin(np.zeros(problem.x0.size), problem.rows()), 1, 1.0, first.dof
+    )
     slope = np.asarray(begun.slope)
     jacobian = np.asarray(begun.jacobian) / np.where(slope == 0, 1.0, slope)
     rows = first.n
-    jacobian = np.concatenate([jacobian[:rows], first.noise_scale * jacobian[rows:]])  # data in their unit, priors in units of the noise
+    # data in their unit, priors in units of the noise
+    jacobian = np.concatenate([jacobian[:rows], first.noise_scale * jacobian[rows:]])
     if not np.isfinite(float(begun.cost)) and not np.any(jacobian):
-        raise ValueError("`outlook` cannot look from here: with the start values a run fails. Give other start values.")
+        raise ValueError(
+            "`outlook` cannot look from here: with the start values a run fails. Give other start"
+            " values."
+        )
     shown = np.asarray([not u.hidden for u in problem.unknowns for _ in u.names])
     norms = np.linalg.norm(jacobian, axis=0)
     seen = _apart(jacobian)
@@ -185,30 +256,65 @@ def _expected(first: FitResult, free: Any, by: AbstractErrors | None, instrument
     names = [e.name for e in first.estimates]
     lower = bounds(problem.unknowns)[shown]
     x0 = np.asarray(problem.x0)[shown]
-    told = jacobian[:, shown] - jacobian[:, ~shown] @ np.linalg.lstsq(jacobian[:, ~shown], jacobian[:, shown], rcond=None)[0]
+    told = (
+        jacobian[:, shown]
+        - jacobian[:, ~shown]
+        @ np.linalg.lstsq(jacobian[:, ~shown], jacobian[:, shown], rcond=None)[0]
+    )
 
     def cures(weak: Sequence[str]) -> Mapping[str, tuple[Cure, ...]]:
         return better_motions(first.start, records, names, weak, free, instruments)
 
-    title = f"What {', '.join(records)} can tell by {type(problem.objective).__name__}, expected at the start values"
+    title = (
+        f"What {', '.join(records)} can tell by {type(problem.objective).__name__}, expected at the"
+        " start values"
+    )
     said = tuple(standing_still(problem, norms))
-    return _judged(title, names, [e.unit for e in first.estimates], x0, lower, told, covariance, cures, (), said)
+    return _judged(
+        title,
+        names,
+        [e.unit for e in first.estimates],
+        x0,
+        lower,
+        told,
+        covariance,
+        cures,
+        (),
+        said,
+    )
 
 
-def _of_sweep(model: Any, sweep: Sweep, free: Any, f_neg: Any, options: Mapping[str, Any]) -> Outlook:
+def _of_sweep(
+    model: Any, sweep: Sweep, free: Any, f_neg: Any, options: Mapping[str, Any]
+) -> Outlook:
     found = fit(model, sweep, f_neg=f_neg, free=free, **options)
     names, jacobian = list(found.names), found.jacobian
     norms = np.linalg.norm(jacobian, axis=0)
     covariance = found.noise_scale**2 * inverse_gram(jacobian, norms, _apart(jacobian))
     lower, values = bounds(found.problem.unknowns), np.asarray([e.value for e in found.estimates])
-    unknown = [n for n, k in found.identifiability.knowledge.items() if k in (Knowledge.UNKNOWN, Knowledge.AT_BOUND)]
+    unknown = [
+        n
+        for n, k in found.identifiability.knowledge.items()
+        if k in (Knowledge.UNKNOWN, Knowledge.AT_BOUND)
+    ]
 
     def cures(weak: Sequence[str]) -> Mapping[str, tuple[Cure, ...]]:
         return better_speeds(found, weak)
 
     title = f"What {sweep.name or 'the sweep'} can tell, expected at the best fit"
     said = tuple(s for s in found.identifiability.sentences if any(n in s for n in unknown))
-    return _judged(title, names, [e.unit for e in found.estimates], values, lower, jacobian, covariance, cures, tuple(unknown), said)
+    return _judged(
+        title,
+        names,
+        [e.unit for e in found.estimates],
+        values,
+        lower,
+        jacobian,
+        covariance,
+        cures,
+        tuple(unknown),
+        said,
+    )
 
 
 def _judged(
@@ -226,7 +332,9 @@ def _judged(
     norms = np.linalg.norm(jacobian, axis=0)
     seen = norms > 1e-12 * np.max(norms, initial=0.0)
     s, null = null_directions(jacobian, names, seen)
-    size = np.where(np.isfinite(lower) & (x > lower), x - np.where(np.isfinite(lower), lower, 0.0), np.abs(x))
+    size = np.where(
+        np.isfinite(lower) & (x > lower), x - np.where(np.isfinite(lower), lower, 0.0), np.abs(x)
+    )
     nulls = {name for direction in null for name in direction}
     alone = np.asarray([name not in nulls for name in names])
     errors = np.where(seen & alone, np.sqrt(np.maximum(np.diag(covariance), 0.0)), np.nan)
@@ -235,8 +343,9 @@ def _judged(
     sentences = list(said)
     for direction in null:
         sentences.append(
-            f"{listed(direction)} cannot be told apart: what is measured fixes only a combination of them "
-            f"(null direction {combination(direction)}), whatever the motion. Leave one of them out of `free`."
+            f"{listed(direction)} cannot be told apart: what is measured fixes only a combination"
+            f" of them (null direction {combination(direction)}), whatever the motion. Leave one of"
+            " them out of `free`."
         )
     knowledge: dict[str, Knowledge] = {}
     for i, name in enumerate(names):
@@ -245,13 +354,22 @@ def _judged(
             sentences.append(f"{name} has no effect on what was measured and is not identifiable.")
         elif name in nulls or name in unknown or not relative[i] < _HOPELESS:
             # Of a number that may be 0, such as an offset, the size says nothing.
-            knowledge[name] = Knowledge.UNKNOWN if name in nulls or name in unknown or size[i] > 0 else Knowledge.KNOWN
+            knowledge[name] = (
+                Knowledge.UNKNOWN
+                if name in nulls or name in unknown or size[i] > 0
+                else Knowledge.KNOWN
+            )
         else:
             knowledge[name] = Knowledge.WEAK if relative[i] > _WEAK else Knowledge.KNOWN
     weak = [n for n in names if knowledge[n] is not Knowledge.KNOWN and n not in nulls]
     kept = [i for i, n in enumerate(names) if seen[i] and n not in nulls and size[i] > 0]
     if weak and kept and not unknown:
-        sentences += _directions([names[i] for i in kept], [units[i] for i in kept], covariance[np.ix_(kept, kept)], size[kept])
+        sentences += _directions(
+            [names[i] for i in kept],
+            [units[i] for i in kept],
+            covariance[np.ix_(kept, kept)],
+            size[kept],
+        )
     found = cures(weak) if weak else {}
     sentences += _advice(found, weak)
     condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
@@ -272,8 +390,12 @@ def _apart(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
     return kept
 
 
-def _directions(names: list[str], units: list[str], covariance: np.ndarray, size: np.ndarray) -> list[str]:
-    """The combinations of which the error is above half of what they are made of, in words; two at most."""
+def _directions(
+    names: list[str], units: list[str], covariance: np.ndarray, size: np.ndarray
+) -> list[str]:
+    """The combinations of which the error is above half of what they are made of, in words; two at
+    most.
+    """
     spread, directions = np.linalg.eigh(covariance / np.outer(size, size))
     out = []
     for variance, w in list(zip(spread, directions.T, strict=True))[::-1][:2]:
@@ -281,14 +403,19 @@ def _directions(names: list[str], units: list[str], covariance: np.ndarray, size
             break
         change = w / np.max(np.abs(w)) * min(np.sqrt(variance) * np.max(np.abs(w)), 1.0)
         parts = [i for i in np.argsort(-np.abs(w)) if abs(w[i]) > 0.1 * np.max(np.abs(w))]
-        told = ", ".join(f"{names[i]} by {change[i] * size[i]:+.2g} {units[i]}" for i in sorted(parts))
+        told = ", ".join(
+            f"{names[i]} by {change[i] * size[i]:+.2g} {units[i]}" for i in sorted(parts)
+        )
         if len(parts) > 1:
             out.append(
-                f"{listed(names[i] for i in sorted(parts))} are hard to tell apart: to change {told} together changes what is measured by "
-                "no more than its errors."
+                f"{listed(names[i] for i in sorted(parts))} are hard to tell apart: to change"
+                f" {told} together changes what is measured by no more than its errors."
             )
         else:
-            out.append(f"{names[parts[0]]} is hard to tell: to change {told} changes what is measured by no more than its errors.")
+            out.append(
+                f"{names[parts[0]]} is hard to tell: to change {told} changes what is measured by"
+                " no more than its errors."
+            )
     return out
 
 
@@ -311,7 +438,10 @@ def _advice(cures: Mapping[str, tuple[Cure, ...]], weak: Sequence[str]) -> list[
         told += [f"{listed(unseen)} would show at all"] if unseen else []
         out.append(f"Cure: {says}; {'; '.join(told)}.")
     if without:
-        out.append(f"For {listed(without)} take a value from elsewhere: leave out of `free`, or give a prior.")
+        out.append(
+            f"For {listed(without)} take a value from elsewhere: leave out of `free`, or give a"
+            " prior."
+        )
     return out
 
 

@@ -28,9 +28,11 @@ _FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # what makes friction larg
 class FreeRunScore:
     """A free run of a fitted machine beside its record, with what its figure is worth. Print it.
 
-    - `label` of the record; `rms`: output -> root mean square of measured - simulated [SI]; `units` of the outputs.
+    - `label` of the record; `rms`: output -> root mean square of measured - simulated [SI]; `units`
+      of the outputs.
     - `sensitivities`: a small change in words -> output -> by how much it moves the run, rms [SI].
-    - `ranges`: output -> the rms that 10, 50 and 90 % of machines stay below that differ from the fitted one as `says` tells.
+    - `ranges`: output -> the rms that 10, 50 and 90 % of machines stay below that differ from the
+      fitted one as `says` tells.
     - `draws` (k, c): the rms of each drawn machine; `failed`: how many of them gave no run.
     """
 
@@ -49,8 +51,13 @@ class FreeRunScore:
             unit, size = _prefixed(self.units[name], value)
             low, middle, high = (x / size for x in self.ranges[name])
             lines.append(f"{self.label}: free run, rms of {name} {value / size:.3g} {unit}")
-            lines += [f"  {says} moves it by {moved[name] / size:.2g} {unit}" for says, moved in self.sensitivities.items()]
-            lines.append(f"  {self.says}: {low:.3g} / {middle:.3g} / {high:.3g} {unit} at 10 / 50 / 90 %")
+            lines += [
+                f"  {says} moves it by {moved[name] / size:.2g} {unit}"
+                for says, moved in self.sensitivities.items()
+            ]
+            lines.append(
+                f"  {self.says}: {low:.3g} / {middle:.3g} / {high:.3g} {unit} at 10 / 50 / 90 %"
+            )
         if self.failed:
             lines.append(f"  {self.failed} of these machines gave no run")
         return "\n".join(lines)
@@ -67,23 +74,32 @@ def free_run(
     draws: Any = 200,
     seed: int = 0,
 ) -> FreeRunScore:
-    """The fitted machine under the inputs of a whole record, nothing fed back, and how much of the error is luck.
+    """The fitted machine under the inputs of a whole record, nothing fed back, and how much of the
+    error is luck.
 
-    Machines are drawn anew with normal errors: by `Jackknife` errors each differs from the fitted one as one repeat of the motion from
-    the next, by others as the parameters are uncertain. A number that is drawn beyond its bound is taken at it.
+    Machines are drawn anew with normal errors: by `Jackknife` errors each differs from the fitted
+    one as one repeat of the motion from the next, by others as the parameters are uncertain. A
+    number that is drawn beyond its bound is taken at it.
 
-    **Arguments:** `record`: a label of the fit, or a `Record` that was not fitted; `errors`: an `Uncertainty` of this fit, unless given
-    that of `HAC()`, or on `Windows` that of `Clustered()`; `objective`: `FreeRun(measured_start=True)` unless given; `draws`, `seed`.
+    **Arguments:** `record`: a label of the fit, or a `Record` that was not fitted; `errors`: an
+    `Uncertainty` of this fit, unless given that of `HAC()`, or on `Windows` that of `Clustered()`;
+    `objective`: `FreeRun(measured_start=True)` unless given; `draws`, `seed`.
 
     **Returns:** a `FreeRunScore`.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
     >>> block = fx.Mechanism(
-    ...     mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)), drive=fx.Force("mass", 0.0)
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    ...     drive=fx.Force("mass", 0.0),
     ... )
     >>> seen = {"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}
-    >>> found = fx.fit(block, fx.Record(t, {"drive": 2.0 + 0.0 * t}, seen, name="pull"), free=["friction.f_pos.F_Coulomb"])
+    >>> found = fx.fit(
+    ...     block,
+    ...     fx.Record(t, {"drive": 2.0 + 0.0 * t}, seen, name="pull"),
+    ...     free=["friction.f_pos.F_Coulomb"],
+    ... )
     >>> print(found.free_run("pull", objective=fx.FreeRun()))
     pull: free run, rms of mass.v 7.07 mm/s
       0.001 N more from drive moves it by 1.2 mm/s
@@ -91,14 +107,25 @@ def free_run(
       parameters drawn with their errors (HAC): ... / ... / ... mm/s at 10 / 50 / 90 %
     """
     if not isinstance(record, str | Record):
-        raise ValueError(f"`free_run` takes a `Record` or the label of one that was fitted, got {record!r}.")
+        raise ValueError(
+            f"`free_run` takes a `Record` or the label of one that was fitted, got {record!r}."
+        )
     if not isinstance(draws, int) or draws < 10:
-        raise ValueError(f"`free_run` needs `draws`, a whole number >= 10, got {draws!r}. 200 are usual.")
+        raise ValueError(
+            f"`free_run` needs `draws`, a whole number >= 10, got {draws!r}. 200 are usual."
+        )
     errors = uncertainty(found, usual(found.problem, HAC())) if errors is None else errors
     objective = FreeRun(measured_start=True) if objective is None else objective
     if not isinstance(objective, FreeRun | ClosedLoop):
-        raise ValueError(f"`free_run` takes FreeRun(...) or ClosedLoop(...) as objective, got {objective!r}. `score` takes any.")
-    label, i = (record, list(found.records).index(record)) if isinstance(record, str) and found.model_for(record) else ("", None)
+        raise ValueError(
+            f"`free_run` takes FreeRun(...) or ClosedLoop(...) as objective, got {objective!r}."
+            " `score` takes any."
+        )
+    label, i = (
+        (record, list(found.records).index(record))
+        if isinstance(record, str) and found.model_for(record)
+        else ("", None)
+    )
     data = found.records[label] if isinstance(record, str) else record
     if not isinstance(data, Record):
         raise ValueError(f"`free_run` runs beside records, and {label!r} is a sweep.")
@@ -109,7 +136,10 @@ def free_run(
     times = _repeats(found, errors)
     covariance = errors.full * np.sqrt(np.outer(times, times))
     values, vectors = np.linalg.eigh(covariance)
-    away = np.random.default_rng(seed).standard_normal((draws, x.size)) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    away = (
+        np.random.default_rng(seed).standard_normal((draws, x.size))
+        @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    )
     unknowns = found.problem.unknowns
     drawn = np.clip(x + away, bounds(unknowns), upper_bounds(unknowns))
     xs = np.concatenate([np.tile(x, (1 + len(changes), 1)), drawn])
@@ -117,17 +147,34 @@ def free_run(
     for k, (_, force, times) in enumerate(changes):
         more[1 + k], scale[1 + k] = force, times
     kept = np.unique(np.linspace(0, data.n - 1, min(data.n, _KEPT)).round().astype(int))
-    rms, runs = (np.asarray(a) for a in _runs(found.problem, objective, plan, i, _inputs(data), xs, more, scale, kept))
+    rms, runs = (
+        np.asarray(a)
+        for a in _runs(found.problem, objective, plan, i, _inputs(data), xs, more, scale, kept)
+    )
     base, moved, spread = rms[0], runs[1 : 1 + len(changes)] - runs[0], rms[1 + len(changes) :]
     ok = np.all(np.isfinite(spread), axis=1)
-    ends = np.quantile(spread[ok], [0.1, 0.5, 0.9], axis=0) if ok.any() else np.full((3, base.size), np.nan)
-    repeats = "machines that differ as one repeat from the next" if isinstance(errors.by, Jackknife) else ""
+    ends = (
+        np.quantile(spread[ok], [0.1, 0.5, 0.9], axis=0)
+        if ok.any()
+        else np.full((3, base.size), np.nan)
+    )
+    repeats = (
+        "machines that differ as one repeat from the next"
+        if isinstance(errors.by, Jackknife)
+        else ""
+    )
     return FreeRunScore(
         label or data.name,
         dict(zip(plan.names, base.tolist(), strict=True)),
         {n: data.units[n].si_name for n in plan.names},
-        {c[0]: dict(zip(plan.names, np.sqrt(np.mean(m**2, axis=0)).tolist(), strict=True)) for c, m in zip(changes, moved, strict=True)},
-        {n: (float(ends[0, c]), float(ends[1, c]), float(ends[2, c])) for c, n in enumerate(plan.names)},
+        {
+            c[0]: dict(zip(plan.names, np.sqrt(np.mean(m**2, axis=0)).tolist(), strict=True))
+            for c, m in zip(changes, moved, strict=True)
+        },
+        {
+            n: (float(ends[0, c]), float(ends[1, c]), float(ends[2, c]))
+            for c, n in enumerate(plan.names)
+        },
         repeats or f"parameters drawn with their errors ({type(errors.by).__name__})",
         spread,
         int(np.sum(~ok)),
@@ -135,13 +182,20 @@ def free_run(
 
 
 def _repeats(found: FitResult, errors: Uncertainty) -> np.ndarray:
-    """Of how many repeats each fitted number is a mean: the variance of one repeat is so many times that of the number."""
+    """Of how many repeats each fitted number is a mean: the variance of one repeat is so many times
+    that of the number.
+    """
     if not isinstance(errors.by, Jackknife):
         return np.ones(len(found.x))
     motions = sum(isinstance(r, Record) for r in found.records.values())
     each = 1 if errors.by.repeats is None else errors.by.repeats
     shared = len(found.records) if errors.by.repeats is None else each * motions
-    return np.concatenate([np.full(u.size, float(shared if u.record is None else each)) for u in found.problem.unknowns])
+    return np.concatenate(
+        [
+            np.full(u.size, float(shared if u.record is None else each))
+            for u in found.problem.unknowns
+        ]
+    )
 
 
 def _inputs(data: Record) -> tuple[str, ...]:
@@ -157,7 +211,13 @@ def _changes(found: FitResult, data: Record, machine: Any) -> list[tuple[str, fl
     if driven:
         largest = max(float(np.max(np.abs(data.inputs[n]))) for n in driven)
         small = float(f"{10.0 ** np.floor(np.log10(max(largest, 1e-300) * 1e-3)):.0e}")
-        out.append((f"{small:g} {data.units[driven[0]].si_name} more from {' and '.join(driven)}", small, 1.0))
+        out.append(
+            (
+                f"{small:g} {data.units[driven[0]].si_name} more from {' and '.join(driven)}",
+                small,
+                1.0,
+            )
+        )
     if _of_friction(machine):
         out.append(("1 % more friction", 0.0, 1.01))
     return out
@@ -165,12 +225,24 @@ def _changes(found: FitResult, data: Record, machine: Any) -> list[tuple[str, fl
 
 def _of_friction(machine: Any) -> list[Any]:
     """The parameters that make friction larger."""
-    return [p for p in parameters(machine) if p.path.rpartition(".")[2] in _FORCES and p.declaration.unit.startswith("N")]
+    return [
+        p
+        for p in parameters(machine)
+        if p.path.rpartition(".")[2] in _FORCES and p.declaration.unit.startswith("N")
+    ]
 
 
 @kept
 def _runs(
-    problem: Problem, objective: Any, plan: Plan, record: Any, driven: tuple[str, ...], xs: Any, more: Any, scale: Any, kept: Any
+    problem: Problem,
+    objective: Any,
+    plan: Plan,
+    record: Any,
+    driven: tuple[str, ...],
+    xs: Any,
+    more: Any,
+    scale: Any,
+    kept: Any,
 ) -> tuple[Any, Any]:
     """Of each machine the rms of each output, and its run at the samples `kept`."""
     delayed = problem.delayed
@@ -182,8 +254,13 @@ def _runs(
         machine = objective.machine(bench.machine)
         machine = replace(machine, {p.path: p.value * times for p in _of_friction(machine)})
         inputs = {n: bench.inputs.at(n) if bench.inputs.has(n) else perfect() for n in plan.inputs}
-        inputs = {n: eqx.tree_at(lambda i: i.offset, s, s.offset + force) if n in driven else s for n, s in inputs.items()}
-        outputs = {n: bench.outputs.at(n) if bench.outputs.has(n) else Instrument() for n in plan.names}
+        inputs = {
+            n: eqx.tree_at(lambda i: i.offset, s, s.offset + force) if n in driven else s
+            for n, s in inputs.items()
+        }
+        outputs = {
+            n: bench.outputs.at(n) if bench.outputs.has(n) else Instrument() for n in plan.names
+        }
         here = Bench(machine, Named.of(inputs), Named.of(outputs))
         run = objective.predict(here, plan, problem.engine, delayed)
         left = jnp.where(weight, run - plan.measured, 0.0)

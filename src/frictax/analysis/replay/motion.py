@@ -13,7 +13,14 @@ from frictax.engine import Result, walk
 from frictax.executable_cache import kept
 from frictax.fitting.problem.objectives import FreeRun, Plan, acting, dividing, measured_starts
 from frictax.fitting.problem.sensors import perfect
-from frictax.fitting.problem.setup import Bench, Named, contact_forces, driven, moved_to, state_names
+from frictax.fitting.problem.setup import (
+    Bench,
+    Named,
+    contact_forces,
+    driven,
+    moved_to,
+    state_names,
+)
 from frictax.fitting.result.fit_result import FitResult
 from frictax.measurements.record import Record
 from frictax.mechanism import MechanicalSystem
@@ -23,8 +30,10 @@ from frictax.mechanism import MechanicalSystem
 class Motion:
     """A free run of a fitted machine at the samples of a record.
 
-    - `t` (n,) [s]; `states`: name -> (n,) [SI]; `modes`: contact -> (n,), 1 forward, -1 backward, 0 stuck, 2 free.
-    - `friction`: contact -> (n,) [N or N.m], the force of friction on its body; `result`: how the run ended.
+    - `t` (n,) [s]; `states`: name -> (n,) [SI]; `modes`: contact -> (n,), 1 forward, -1 backward, 0
+      stuck, 2 free.
+    - `friction`: contact -> (n,) [N or N.m], the force of friction on its body; `result`: how the
+      run ended.
     """
 
     t: Float[np.ndarray, " n"]
@@ -46,9 +55,14 @@ class Motion:
 
 
 def motion(found: FitResult, record: str | Record, objective: FreeRun | None = None) -> Motion:
-    """Run the fitted machine under the inputs of a record, a label of the fit or another `Record`, from its measured start unless
-    `objective` says otherwise."""
-    i = list(found.records).index(record) if isinstance(record, str) and found.model_for(record) is not None else None
+    """Run the fitted machine under the inputs of a record, a label of the fit or another `Record`,
+    from its measured start unless `objective` says otherwise.
+    """
+    i = (
+        list(found.records).index(record)
+        if isinstance(record, str) and found.model_for(record) is not None
+        else None
+    )
     data = found.records[record] if isinstance(record, str) else record
     objective = FreeRun(measured_start=True) if objective is None else objective
     bench = found.problem.bench_at(jnp.asarray(found.x), i)
@@ -69,20 +83,29 @@ def motion(found: FitResult, record: str | Record, objective: FreeRun | None = N
 
 
 def contact_names(machine: Any) -> list[str]:
-    """The contacts in the order of their modes; of a machine of one's own, ``"friction"`` for its first mode."""
+    """The contacts in the order of their modes; of a machine of one's own, ``"friction"`` for its
+    first mode.
+    """
     if hasattr(machine, "named_parts"):
         return [machine.names[c.part] for c in MechanicalSystem(machine).layout.contacts]
     return ["friction"]
 
 
 @kept
-def _run(bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> tuple[Array, Array, Array, Array]:
+def _run(
+    bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+) -> tuple[Array, Array, Array, Array]:
     t = jnp.asarray(plan.t)
     start = measured_starts(bench, plan, delayed)
     system: Any = moved_to(driven(bench.machine, t, acting(bench, plan, delayed), plan.hold), start)
     y0, mode0 = system.start(t[0])
     if start and not isinstance(system, MechanicalSystem):
-        y0, mode0 = system.begin(t[0], jnp.stack([start[name] if name in start else y0[i] for i, name in enumerate(system.states())]))
+        y0, mode0 = system.begin(
+            t[0],
+            jnp.stack(
+                [start[name] if name in start else y0[i] for i, name in enumerate(system.states())]
+            ),
+        )
     path = walk(system, y0, mode0, t, options=dividing(engine, plan))
     forces = jax.vmap(lambda t, y, mode: contact_forces(system, t, y, mode))(t, path.ys, path.modes)
     return path.ys, path.modes, forces, *jax.tree_util.tree_leaves(path.result)

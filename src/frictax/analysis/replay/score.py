@@ -14,29 +14,51 @@ from frictax.fitting.result.fit_result import FitResult
 from frictax.measurements.record import Record
 
 
-def score(found: FitResult, record: Record | str, objective: AbstractObjective) -> Mapping[str, float]:
+def score(
+    found: FitResult, record: Record | str, objective: AbstractObjective
+) -> Mapping[str, float]:
     """How well the fitted machine explains a record by another objective.
 
-    `record`: a label of this fit, whose own values count then, or a `Record` that was not fitted. A free
-    run of a validation record is ``found.score(validation, fx.FreeRun(measured_start=True))``.
+    `record`: a label of this fit, whose own values count then, or a `Record` that was not fitted. A
+    free run of a validation record is ``found.score(validation, fx.FreeRun(measured_start=True))``.
 
     **Returns:** output -> root mean square of what is left [SI].
     """
     if not isinstance(objective, AbstractObjective):
-        raise ValueError(f"`score` needs an objective such as FreeRun(measured_start=True) or Windows(), got {objective!r}.")
-    label, data = (record, found.records[list(found.records)[found.number(record)]]) if isinstance(record, str) else (None, record)
+        raise ValueError(
+            "`score` needs an objective such as FreeRun(measured_start=True) or Windows(), got"
+            f" {objective!r}."
+        )
+    label, data = (
+        (record, found.records[list(found.records)[found.number(record)]])
+        if isinstance(record, str)
+        else (None, record)
+    )
     if not isinstance(data, Record):
-        raise ValueError(f"`score` takes a `Record` or the label of one that was fitted, got {record!r}.")
+        raise ValueError(
+            f"`score` takes a `Record` or the label of one that was fitted, got {record!r}."
+        )
     machine = objective.machine(found.model if label is None else found.model_for(label))
-    bench = found.problem.bench_at(jnp.asarray(found.x), None if label is None else found.number(label))
-    pick = lambda known, names: Named.of({n: known.at(n) if known.has(n) else Instrument() for n in names})  # noqa: E731
+    bench = found.problem.bench_at(
+        jnp.asarray(found.x), None if label is None else found.number(label)
+    )
+
+    def pick(known, names):
+        return Named.of({n: known.at(n) if known.has(n) else Instrument() for n in names})
+
     here = Bench(machine, pick(bench.inputs, data.inputs), pick(bench.outputs, data.outputs))
     plan = objective.plan(machine, data)
     predicted = np.asarray(_predict(objective, here, plan, found.problem.engine))
     counted = np.asarray(plan.weight) > 0
     left = np.where(counted, np.asarray(plan.measured) - predicted, 0.0)
     axes = tuple(range(left.ndim - 1))
-    return dict(zip(plan.names, np.sqrt(np.sum(left**2, axis=axes) / np.sum(counted, axis=axes)).tolist(), strict=True))
+    return dict(
+        zip(
+            plan.names,
+            np.sqrt(np.sum(left**2, axis=axes) / np.sum(counted, axis=axes)).tolist(),
+            strict=True,
+        )
+    )
 
 
 @kept

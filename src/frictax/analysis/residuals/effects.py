@@ -5,7 +5,15 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.residuals.finding import CHANCE, Curve, Finding, is_strong, percent, said, said_with_error
+from frictax.analysis.residuals.finding import (
+    CHANCE,
+    Curve,
+    Finding,
+    is_strong,
+    percent,
+    said,
+    said_with_error,
+)
 from frictax.analysis.residuals.regression import Regressed, binned, corners_of, hats, regressed
 from frictax.analysis.residuals.series import Series
 
@@ -15,7 +23,9 @@ _BINS = 16
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Columns:
-    """Of a series, what its residual may follow: a row each, `ways` the directions in which it moves."""
+    """Of a series, what its residual may follow: a row each, `ways` the directions in which it
+    moves.
+    """
 
     ways: tuple[int, ...]
     level: Float[np.ndarray, "n a"]
@@ -41,8 +51,20 @@ class Columns:
                 columns = hats(np.abs(x.v), corners_of(np.abs(x.v[mine]), _CORNERS_SPEED))
                 speed.append(columns * mine[:, None])
         slope = nothing if x.s is None else (x.s - x.s.mean())[:, None]
-        position = nothing if x.s is None else hats(x.s, np.linspace(x.s.min(), x.s.max(), _CORNERS_POSITION))
-        return cls(ways, np.concatenate([one, turned], axis=1), drift, np.concatenate(speed, axis=1), slope, position, nothing)
+        position = (
+            nothing
+            if x.s is None
+            else hats(x.s, np.linspace(x.s.min(), x.s.max(), _CORNERS_POSITION))
+        )
+        return cls(
+            ways,
+            np.concatenate([one, turned], axis=1),
+            drift,
+            np.concatenate(speed, axis=1),
+            slope,
+            position,
+            nothing,
+        )
 
 
 def _joined(*columns: np.ndarray) -> np.ndarray:
@@ -51,7 +73,11 @@ def _joined(*columns: np.ndarray) -> np.ndarray:
 
 def subject(x: Series) -> str:
     """What a sentence is about."""
-    return f"{'torque' if x.unit == 'N.m' else 'force'} that the model lacks on {x.of}" if x.is_force else f"residual of {x.of}"
+    return (
+        f"{'torque' if x.unit == 'N.m' else 'force'} that the model lacks on {x.of}"
+        if x.is_force
+        else f"residual of {x.of}"
+    )
 
 
 def capital(text: str) -> str:
@@ -60,18 +86,41 @@ def capital(text: str) -> str:
 
 def ending(found: Regressed) -> str:
     """What every sentence ends with: how much it explains, and whether chance would."""
-    verdict = "" if is_strong(found.share, found.p) else ", no more than chance may do" if found.p >= CHANCE else ", too little to matter"
+    verdict = (
+        ""
+        if is_strong(found.share, found.p)
+        else ", no more than chance may do"
+        if found.p >= CHANCE
+        else ", too little to matter"
+    )
     return f"{percent(found.share)} of the residual's mean square{verdict}"
 
 
 def nothing_told(name: str, x: Series, why: str, x_label: tuple[str, str]) -> Finding:
     """A finding where the record does not tell."""
     sentence = f"{capital(subject(x))}: {why}."
-    return Finding(name, x.record, x.of, sentence, False, np.nan, np.nan, x.unit, 0.0, 1.0, {}, (), x_label, ("residual", x.unit))
+    return Finding(
+        name,
+        x.record,
+        x.of,
+        sentence,
+        False,
+        np.nan,
+        np.nan,
+        x.unit,
+        0.0,
+        1.0,
+        {},
+        (),
+        x_label,
+        ("residual", x.unit),
+    )
 
 
 def direction(x: Series, c: Columns) -> Finding:
-    """Means forward and backward: alike, they are an offset of the force or friction that differs by direction; opposite, friction."""
+    """Means forward and backward: alike, they are an offset of the force or friction that differs
+    by direction; opposite, friction.
+    """
     label = ("direction of motion", "")
     if x.v is None:
         return nothing_told("direction", x, "the record does not tell which way it moves", label)
@@ -84,20 +133,45 @@ def direction(x: Series, c: Columns) -> Finding:
     means = {w: float(even + w * odd) for w in c.ways}
     curves = []
     for w in c.ways:
-        own = regressed(x.e, (np.sign(x.v) == w)[:, None].astype(float), _joined(others, (np.sign(x.v) == -w)[:, None].astype(float)))
+        own = regressed(
+            x.e,
+            (np.sign(x.v) == w)[:, None].astype(float),
+            _joined(others, (np.sign(x.v) == -w)[:, None].astype(float)),
+        )
         error = np.nan if own is None else own.errors[0]
         curves.append(Curve(np.array([float(w)]), np.array([means[w]]), np.array([error]), w))
-    told = " and ".join(f"{said(m, x.unit)} {'forward' if w > 0 else 'backward'}" for w, m in means.items())
+    told = " and ".join(
+        f"{said(m, x.unit)} {'forward' if w > 0 else 'backward'}" for w, m in means.items()
+    )
     if len(c.ways) == 1:
-        hint, effect, error = "which one direction alone cannot tell from friction", even, found.errors[0]
+        hint, effect, error = (
+            "which one direction alone cannot tell from friction",
+            even,
+            found.errors[0],
+        )
     elif abs(even) / found.errors[0] >= abs(odd) / found.errors[1]:
-        hint, effect, error = "mostly alike both ways, as from an offset or from friction that differs by direction", even, found.errors[0]
+        hint, effect, error = (
+            "mostly alike both ways, as from an offset or from friction that differs by direction",
+            even,
+            found.errors[0],
+        )
     else:
         more = "more" if odd < 0 else "less"
-        hint, effect, error = f"mostly opposite, as from {more} friction than the model has", odd, found.errors[1]
+        hint, effect, error = (
+            f"mostly opposite, as from {more} friction than the model has",
+            odd,
+            found.errors[1],
+        )
     strong = is_strong(found.share, found.p)
-    sentence = f"{capital(subject(x))} is {told} in the mean{', ' + hint if strong else ''}: {ending(found)}."
-    numbers = {"alike": float(even), "opposite": float(odd), "independent samples": found.independent}
+    sentence = (
+        f"{capital(subject(x))} is {told} in the mean{', ' + hint if strong else ''}:"
+        f" {ending(found)}."
+    )
+    numbers = {
+        "alike": float(even),
+        "opposite": float(odd),
+        "independent samples": found.independent,
+    }
     numbers |= {"forward" if w > 0 else "backward": m for w, m in means.items()}
     return Finding(
         "direction", x.record, x.of, sentence, strong, abs(float(effect)), float(error), x.unit,
@@ -106,7 +180,9 @@ def direction(x: Series, c: Columns) -> Finding:
 
 
 def time(x: Series, c: Columns) -> Finding:
-    """A straight line in time: alike both ways (an offset drifts), or turning with the motion (friction changes)."""
+    """A straight line in time: alike both ways (an offset drifts), or turning with the motion
+    (friction changes).
+    """
     label = ("time", "s")
     found = regressed(x.e, c.drift, _joined(c.level, c.speed, c.slope, c.waves))
     if found is None:
@@ -122,25 +198,54 @@ def time(x: Series, c: Columns) -> Finding:
         at, mean, error = binned(x.t[mine], partial[mine], np.linspace(x.t[0], x.t[-1], _BINS + 1))
         curves.append(Curve(at, mean, error, w if len(c.ways) == 2 else 0))
         ends = np.array([x.t[0], x.t[-1]])
-        curves.append(Curve(ends, (even + w * odd) * (ends - middle) / span, None, w if len(c.ways) == 2 else 0, "line"))
+        curves.append(
+            Curve(
+                ends,
+                (even + w * odd) * (ends - middle) / span,
+                None,
+                w if len(c.ways) == 2 else 0,
+                "line",
+            )
+        )
     alike = not (np.isfinite(errors[1]) and abs(odd) / errors[1] > abs(even) / errors[0])
     effect, error = (even, errors[0]) if alike else (odd, errors[1])
     if len(c.ways) == 1:
-        hint = "and one direction alone cannot tell an offset that drifts from friction that changes"
+        hint = (
+            "and one direction alone cannot tell an offset that drifts from friction that changes"
+        )
     elif alike:
         hint = "alike both ways: an offset drifts, as of an amplifier or a sensor"
     else:
-        hint = f"along the motion: friction {'falls, as it does when it warms up or runs in' if odd > 0 else 'rises'}"
+        hint = (
+            "along the motion: friction"
+            f" {'falls, as it does when it warms up or runs in' if odd > 0 else 'rises'}"
+        )
     strong = is_strong(found.share, found.p)
     sentence = (
-        f"{capital(subject(x))} drifts by {said_with_error(effect, error, x.unit)} over {span:.3g} s, {said(effect / span, x.unit + '/s')}"
-        f"{', ' + hint if strong else ''}: {ending(found)}."
+        f"{capital(subject(x))} drifts by {said_with_error(effect, error, x.unit)} over {span:.3g}"
+        f" s, {said(effect / span, x.unit + '/s')}{', ' + hint if strong else ''}: {ending(found)}."
     )
-    numbers = {"alike": even / span, "with the motion": odd / span, "independent samples": found.independent}
+    numbers = {
+        "alike": even / span,
+        "with the motion": odd / span,
+        "independent samples": found.independent,
+    }
     return Finding(
-        "time", x.record, x.of, sentence, strong, abs(effect), error, x.unit, found.share, found.p, numbers,
-        tuple(curves), label, ("residual", x.unit),
-    )  # fmt: skip
+        "time",
+        x.record,
+        x.of,
+        sentence,
+        strong,
+        abs(effect),
+        error,
+        x.unit,
+        found.share,
+        found.p,
+        numbers,
+        tuple(curves),
+        label,
+        ("residual", x.unit),
+    )
 
 
 def speed(x: Series, c: Columns) -> Finding:
@@ -160,7 +265,11 @@ def speed(x: Series, c: Columns) -> Finding:
         curves.append(Curve(v[order], part[order], None, w, "line"))
         # What a few samples at the edge seem to say is no range.
         low, high = np.quantile(part, [0.02, 0.98])
-        spans[w] = (float(high - low), abs(v[np.argmin(np.abs(part - low))]), abs(v[np.argmin(np.abs(part - high))]))
+        spans[w] = (
+            float(high - low),
+            abs(v[np.argmin(np.abs(part - low))]),
+            abs(v[np.argmin(np.abs(part - high))]),
+        )
     most = max(spans, key=lambda w: spans[w][0])
     size, slow, fast = spans[most]
     error = float(np.median(np.concatenate([q.error for q in curves if q.error is not None])))
@@ -168,17 +277,32 @@ def speed(x: Series, c: Columns) -> Finding:
     sentence = (
         f"{capital(subject(x))} follows the speed over a range of {said(size, x.unit)}{names}"
         + (
-            f", from its least at {said(slow, label[1])} to its greatest at {said(fast, label[1])}, as from a friction law of another shape"
+            f", from its least at {said(slow, label[1])} to its greatest at {said(fast, label[1])},"
+            " as from a friction law of another shape"
             if strong
             else ""
         )
         + f": {ending(found)}."
     )
-    numbers = {("forward" if w > 0 else "backward"): s[0] for w, s in spans.items()} | {"independent samples": found.independent}
+    numbers = {("forward" if w > 0 else "backward"): s[0] for w, s in spans.items()} | {
+        "independent samples": found.independent
+    }
     return Finding(
-        "speed", x.record, x.of, sentence, strong, size, error, x.unit, found.share, found.p, numbers,
-        tuple(curves), label, ("residual", x.unit),
-    )  # fmt: skip
+        "speed",
+        x.record,
+        x.of,
+        sentence,
+        strong,
+        size,
+        error,
+        x.unit,
+        found.share,
+        found.p,
+        numbers,
+        tuple(curves),
+        label,
+        ("residual", x.unit),
+    )
 
 
 def position(x: Series, c: Columns) -> Finding:
@@ -193,7 +317,13 @@ def position(x: Series, c: Columns) -> Finding:
     part = found.part - found.part.mean()
     way = np.ones(x.t.size) if x.v is None else np.sign(x.v)
     edges = np.linspace(x.s.min(), x.s.max(), _BINS + 1)
-    curves = [Curve(*binned(x.s[way == w], (part + found.rest)[way == w], edges), w if len(c.ways) == 2 else 0) for w in c.ways]
+    curves = [
+        Curve(
+            *binned(x.s[way == w], (part + found.rest)[way == w], edges),
+            w if len(c.ways) == 2 else 0,
+        )
+        for w in c.ways
+    ]
     order = np.argsort(x.s)[np.linspace(0, x.s.size - 1, min(x.s.size, 400)).astype(int)]
     curves.append(Curve(x.s[order], part[order], None, 0, "line"))
     slope, error, travel = float(straight.values[0]), float(straight.errors[0]), float(np.ptp(x.s))
@@ -203,15 +333,32 @@ def position(x: Series, c: Columns) -> Finding:
     best = dataclasses.replace(straight if line else found, p=p)
     strong = is_strong(best.share, p)
     size = abs(slope) * travel if line else float(np.subtract(*np.quantile(part, [0.98, 0.02])))
-    what = "a spring or an axis that is not level" if line else "a guide that is not even or a drive that pulls unevenly"
+    what = (
+        "a spring or an axis that is not level"
+        if line
+        else "a guide that is not even or a drive that pulls unevenly"
+    )
     unit = f"{x.unit}/{x.place}"
     sentence = (
-        f"{capital(subject(x))} varies by {said(size, x.unit)} over {said(travel, x.place)} of {label[0]}, "
-        f"{'by' if line else 'beside'} a slope of {said_with_error(slope, error, unit)}"
-        f"{', as from ' + what if strong else ''}: {ending(best)}."
+        f"{capital(subject(x))} varies by {said(size, x.unit)} over {said(travel, x.place)} of"
+        f" {label[0]}, {'by' if line else 'beside'} a slope of"
+        f" {said_with_error(slope, error, unit)}{', as from ' + what if strong else ''}:"
+        f" {ending(best)}."
     )
     numbers = {"slope": slope, "slope error": error, "independent samples": found.independent}
     return Finding(
-        "position", x.record, x.of, sentence, strong, size, error * travel, x.unit, best.share, p, numbers,
-        tuple(curves), label, ("residual", x.unit),
-    )  # fmt: skip
+        "position",
+        x.record,
+        x.of,
+        sentence,
+        strong,
+        size,
+        error * travel,
+        x.unit,
+        best.share,
+        p,
+        numbers,
+        tuple(curves),
+        label,
+        ("residual", x.unit),
+    )

@@ -1,4 +1,6 @@
-"""One thing that a residual study looked for: what it found, in words, in numbers and as a picture."""
+"""One thing that a residual study looked for: what it found, in words, in numbers and as
+a picture.
+"""
 
 import dataclasses
 import math
@@ -7,13 +9,16 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
-SHARE, CHANCE = 0.005, 0.005  # a strong finding explains more than this of the mean square, and chance as much less often than this
+# a strong finding explains more than this of the mean square, and chance as much less often than
+# this
+SHARE, CHANCE = 0.005, 0.005
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Curve:
-    """What is drawn of a finding: `y` over `x` with standard errors or None; `direction` 1, -1, or 0 for both; `kind`: "points", "line" or
-    "band" (from -y to y)."""
+    """What is drawn of a finding: `y` over `x` with standard errors or None; `direction` 1, -1, or
+    0 for both; `kind`: "points", "line" or "band" (from -y to y).
+    """
 
     x: Float[np.ndarray, " n"]
     y: Float[np.ndarray, " n"]
@@ -26,12 +31,15 @@ class Curve:
 class Finding:
     """What a study found of one kind. Print it.
 
-    - `name`: "whiteness", "speed", "position", "direction", "time" or "ripple"; `record`, `of`: the body or channel whose residual it is.
-    - `sentence`; `strong`: whether it explains more than 0.5 % of the residual's mean square and coloured noise alone would do so in less
-      than 0.5 % of all records.
-    - `effect` and `error`, its standard error, in `unit`, [1] for whiteness: the greatest difference that the finding makes (an amplitude,
-      for a ripple). `share` of the residual's mean square; `p`: the chance of as much from coloured noise.
-    - `numbers`: more of them by name, SI: ``period``, ``period error``, ``forward``, ``backward`` of a ripple, say.
+    - `name`: "whiteness", "speed", "position", "direction", "time" or "ripple"; `record`, `of`: the
+      body or channel whose residual it is.
+    - `sentence`; `strong`: whether it explains more than 0.5 % of the residual's mean square and
+      coloured noise alone would do so in less than 0.5 % of all records.
+    - `effect` and `error`, its standard error, in `unit`, [1] for whiteness: the greatest
+      difference that the finding makes (an amplitude, for a ripple). `share` of the residual's mean
+      square; `p`: the chance of as much from coloured noise.
+    - `numbers`: more of them by name, SI: ``period``, ``period error``, ``forward``, ``backward``
+      of a ripple, say.
     - `curves`: what the picture shows, over `x_label` and `y_label`, each with its unit.
     """
 
@@ -87,7 +95,11 @@ def said_with_error(value: float, error: float, unit: str) -> str:
 
 def _handy(value: float, unit: str) -> tuple[str, float]:
     """The unit with a prefix, and its size."""
-    prefixes = {"m": 1e-3, "u": 1e-6, "n": 1e-9} if unit in ("s", "rad", "rad/s") else {"k": 1e3, "": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+    prefixes = (
+        {"m": 1e-3, "u": 1e-6, "n": 1e-9}
+        if unit in ("s", "rad", "rad/s")
+        else {"k": 1e3, "": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+    )
     if value == 0 or unit == "1" or 0.1 <= abs(value) < 1e3:
         return unit, 1.0
     for prefix, size in prefixes.items():

@@ -1,4 +1,7 @@
-"""Does a residual follow something that is known at each of its samples? Answers that hold where neighbours depend on each other."""
+"""Does a residual follow something that is known at each of its samples?
+
+Answers that hold where neighbours depend on each other.
+"""
 
 import dataclasses
 
@@ -14,9 +17,11 @@ _LEAST = 1e-6  # of a column: what others leave of it, below which it says nothi
 class Regressed:
     """A residual on columns, beside others that it may follow as well.
 
-    - `values` (k,), `errors` (k,): of the columns, in the residual's unit over theirs; nan for one that the others say already.
-    - `share` of the residual's mean square that the columns explain beyond the others; `p`: how often coloured noise alone would do as
-      much; `independent`: as how many samples the residual counts here.
+    - `values` (k,), `errors` (k,): of the columns, in the residual's unit over theirs; nan for one
+      that the others say already.
+    - `share` of the residual's mean square that the columns explain beyond the others; `p`: how
+      often coloured noise alone would do as much; `independent`: as how many samples the residual
+      counts here.
     - `part`, `rest` (n,): the sum of the columns times their values, and what is left of all.
     """
 
@@ -29,12 +34,16 @@ class Regressed:
     rest: Float[np.ndarray, " n"]
 
 
-def regressed(e: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n k"], others: Float[np.ndarray, "n j"]) -> Regressed | None:
-    """Least squares of `e` by `columns` beside `others`, and a Wald test of the columns; None where they say nothing of their own.
+def regressed(
+    e: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n k"], others: Float[np.ndarray, "n j"]
+) -> Regressed | None:
+    """Least squares of `e` by `columns` beside `others`, and a Wald test of the columns; None where
+    they say nothing of their own.
 
-    What the others explain is taken out of both (Frisch and Waugh); the covariance of the rest is that of sums whose terms depend on their
-    neighbours (`long_run_covariance`). W/k is held against Fisher's F with k and m - k degrees of freedom, with m the number of
-    independent samples, which that covariance tells too: without, few periods of a slow error would seem to prove much.
+    What the others explain is taken out of both (Frisch and Waugh); the covariance of the rest is
+    that of sums whose terms depend on their neighbours (`long_run_covariance`). W/k is held against
+    Fisher's F with k and m - k degrees of freedom, with m the number of independent samples, which
+    that covariance tells too: without, few periods of a slow error would seem to prove much.
 
     **Source:** D. W. K. Andrews, J. C. Monahan, Econometrica 60 (1992).
     """
@@ -51,7 +60,8 @@ def regressed(e: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n k"], oth
         return None
     along = basis.T @ target
     rest = target - basis @ along
-    scores = basis * rest[:, None] * np.sqrt(n)  # the basis has columns of length 1, so that theirs is the covariance of `along`
+    # the basis has columns of length 1, so that theirs is the covariance of `along`
+    scores = basis * rest[:, None] * np.sqrt(n)
     if not np.any(scores):
         return None
     long_run, _ = long_run_covariance(scores)
@@ -78,15 +88,21 @@ def orthonormal(columns: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n r"]:
 
 
 def hats(x: Float[np.ndarray, " n"], corners: Float[np.ndarray, " k"]) -> Float[np.ndarray, "n k"]:
-    """Columns whose sums are all lines with these corners: each is 1 at its corner, 0 at all others and straight between."""
+    """Columns whose sums are all lines with these corners: each is 1 at its corner, 0 at all others
+    and straight between.
+    """
     return np.stack([np.interp(x, corners, row) for row in np.eye(corners.size)], axis=1)
 
 
 def corners_of(x: Float[np.ndarray, " n"], most: int) -> Float[np.ndarray, " k"]:
-    """At most so many corners, half of them evenly spaced and half with as many samples between each two."""
+    """At most so many corners, half of them evenly spaced and half with as many samples between
+    each two.
+    """
     low, high = float(x.min()), float(x.max())
     even = np.linspace(low, high, most // 2 + 1)
-    corners = np.sort(np.concatenate([even, np.quantile(x, np.linspace(0.0, 1.0, most - most // 2 + 1)[1:-1])]))
+    corners = np.sort(
+        np.concatenate([even, np.quantile(x, np.linspace(0.0, 1.0, most - most // 2 + 1)[1:-1])])
+    )
     kept = [low]
     for c in corners:
         if c - kept[-1] > 0.5 * (high - low) / most and high - c > 0.5 * (high - low) / most:
@@ -97,8 +113,10 @@ def corners_of(x: Float[np.ndarray, " n"], most: int) -> Float[np.ndarray, " k"]
 def binned(
     x: Float[np.ndarray, " n"], e: Float[np.ndarray, " n"], edges: Float[np.ndarray, " b"]
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Means of x and e between each two edges, and the standard errors of those of e: from what differs between visits of a bin, since
-    within one the samples depend on each other; of fewer than three visits, from how e varies in all bins."""
+    """Means of x and e between each two edges, and the standard errors of those of e: from what
+    differs between visits of a bin, since within one the samples depend on each other; of fewer
+    than three visits, from how e varies in all bins.
+    """
     place = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, edges.size - 2)
     count = np.bincount(place, minlength=edges.size - 1)
     weights = np.maximum(count, 1)
@@ -109,6 +127,10 @@ def binned(
     square = np.bincount(place[first], apart**2, minlength=edges.size - 1)
     shared = long_run_covariance((e - mean[place])[:, None])[0][0, 0] / weights
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.sqrt(np.where(visits >= 3, square * visits / (visits - 1.0) / weights**2, np.maximum(shared, 0.0)))
+        error = np.sqrt(
+            np.where(
+                visits >= 3, square * visits / (visits - 1.0) / weights**2, np.maximum(shared, 0.0)
+            )
+        )
     here = count >= max(3, 0.1 * np.median(count[count > 0]))
     return middle[here], mean[here], error[here]

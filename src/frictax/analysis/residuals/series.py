@@ -1,4 +1,6 @@
-"""What a residual study looks at: the force that a fitted machine lacks, or what its objective leaves, sample by sample."""
+"""What a residual study looks at: the force that a fitted machine lacks, or what its objective
+leaves, sample by sample.
+"""
 
 import dataclasses
 from typing import Any
@@ -28,9 +30,10 @@ _V_MIN = 0.01  # of the highest speed: what counts as standing still
 class Series:
     """A residual over a record where the machine moves.
 
-    - `record`; `of`: the body on which the force is missing, or the channel of an objective's residual; `unit`; `is_force`: which of
-      the two.
-    - `t` [s], `e` [unit]: (n,); `s`, `v`: position and velocity there [m or rad, and 1/s], None where the record does not tell.
+    - `record`; `of`: the body on which the force is missing, or the channel of an objective's
+      residual; `unit`; `is_force`: which of the two.
+    - `t` [s], `e` [unit]: (n,); `s`, `v`: position and velocity there [m or rad, and 1/s], None
+      where the record does not tell.
     - `place`: unit of the position; `cutoff` [Hz] of the filter that `e` has passed, inf for none.
     """
 
@@ -52,10 +55,12 @@ class Series:
 
 
 def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
-    """The force that the machine lacks on each body: m*a - (sum of forces), both behind the same zero-phase low-pass.
+    """The force that the machine lacks on each body: m*a - (sum of forces), both behind the same
+    zero-phase low-pass.
 
-    Samples at a standstill and within 1/cutoff of it are left out: the filter mixes there what friction does on either side.
-    **Raises:** `ValueError` where motion or machine do not tell forces.
+    Samples at a standstill and within 1/cutoff of it are left out: the filter mixes there what
+    friction does on either side. **Raises:** `ValueError` where motion or machine do not tell
+    forces.
     """
     record, number = found.records[label], list(found.records).index(label)
     bench = found.problem.bench_at(jnp.asarray(found.x), number)
@@ -65,8 +70,11 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     seen = _with_positions(bench, record)
     objective = InverseDynamics(cutoff, v_min=0.0)
     plan = objective.plan(bench.machine, seen)
-    at_rest = {name: np.zeros_like(x) if name.endswith(".a") else x for name, x in plan.known.items()}
-    perfectly = dataclasses.replace(bench, outputs=Named.of(dict.fromkeys(seen.outputs, perfect())))  # what they add is taken off already
+    at_rest = {
+        name: np.zeros_like(x) if name.endswith(".a") else x for name, x in plan.known.items()
+    }
+    # what they add is taken off already
+    perfectly = dataclasses.replace(bench, outputs=Named.of(dict.fromkeys(seen.outputs, perfect())))
     lacking = -_predicted(objective, perfectly, plan)
     force = _predicted(objective, perfectly, dataclasses.replace(plan, known=at_rest))
     out = []
@@ -76,12 +84,27 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
         place = "rad" if s == "phi" else "m"
         x, speed = np.asarray(plan.known[f"{body}.{s}"]), np.asarray(plan.known[f"{body}.{v}"])
         e = lacking[:, c] + force[:, c] - _smoothed(record.t, force[:, c], cutoff)
-        out.append(_moving(label, body, "N.m" if place == "rad" else "N", record.t, e, x, speed, place, cutoff, 1.0 / cutoff))
+        out.append(
+            _moving(
+                label,
+                body,
+                "N.m" if place == "rad" else "N",
+                record.t,
+                e,
+                x,
+                speed,
+                place,
+                cutoff,
+                1.0 / cutoff,
+            )
+        )
     return out
 
 
 def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
-    """What the objective leaves of each channel, measured - predicted, against what the record tells of the motion."""
+    """What the objective leaves of each channel, measured - predicted, against what the record
+    tells of the motion.
+    """
     record, out = found.records[label], []
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     for name, at, e in left(found, label):
@@ -92,15 +115,33 @@ def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
             of, rate = record.outputs.get(f"{body}{dot}{s}"), record.outputs.get(f"{body}{dot}{v}")
             if of is not None or rate is not None:
                 smoothed = None if of is None else smooth(record.t, of, cutoff)
-                speed = smooth(record.t, rate, cutoff).x if rate is not None else smoothed.v if smoothed is not None else None
-                motion, place = {"s": None if smoothed is None else smoothed.x[at], "v": None if speed is None else speed[at]}, unit
+                speed = (
+                    smooth(record.t, rate, cutoff).x
+                    if rate is not None
+                    else smoothed.v
+                    if smoothed is not None
+                    else None
+                )
+                motion, place = (
+                    {
+                        "s": None if smoothed is None else smoothed.x[at],
+                        "v": None if speed is None else speed[at],
+                    },
+                    unit,
+                )
         unit = channel_unit(found.model, record, name)
-        out.append(_moving(label, name, unit, record.t[at], e, motion["s"], motion["v"], place, np.inf, 0.0))
+        out.append(
+            _moving(
+                label, name, unit, record.t[at], e, motion["s"], motion["v"], place, np.inf, 0.0
+            )
+        )
     return out
 
 
 def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """Of each channel of the objective: its name, the numbers of its samples in order, and measured - predicted there."""
+    """Of each channel of the objective: its name, the numbers of its samples in order, and measured
+    - predicted there.
+    """
     i = list(found.records).index(label)
     plan, samples = found.problem.plans[i], Samples(found.problem)
     assert isinstance(plan, Plan)
@@ -115,9 +156,20 @@ def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray
 
 
 def _moving(
-    record: str, of: str, unit: str, t: Any, e: Any, s: Any, v: Any, place: str, cutoff: float, reach: float
-) -> Series:  # fmt: skip
-    """The series without standstill, without the `reach` [s] around it and at both ends, and without samples that tell nothing new."""
+    record: str,
+    of: str,
+    unit: str,
+    t: Any,
+    e: Any,
+    s: Any,
+    v: Any,
+    place: str,
+    cutoff: float,
+    reach: float,
+) -> Series:
+    """The series without standstill, without the `reach` [s] around it and at both ends, and
+    without samples that tell nothing new.
+    """
     step = float(np.median(np.diff(t)))
     keep = np.ones(t.size, bool)
     edge = int(np.ceil(2 * reach / step)) if reach else 0
@@ -131,9 +183,23 @@ def _moving(
     thin = max(int(1.0 / (3.0 * cutoff * step)), int(np.ceil(t.size / _MOST)), 1)
     rows = np.flatnonzero(keep)[::thin]
     if rows.size < 40:
-        raise ValueError(f"Record {record!r} has only {rows.size} samples in which {of!r} moves: too few to study. Record a longer motion.")
+        raise ValueError(
+            f"Record {record!r} has only {rows.size} samples in which {of!r} moves: too few to"
+            " study. Record a longer motion."
+        )
     pick = lambda x: None if x is None else x[rows]  # noqa: E731
-    return Series(record, of, unit, bool(np.isfinite(cutoff)), t[rows], e[rows], pick(s), pick(v), place, cutoff)
+    return Series(
+        record,
+        of,
+        unit,
+        bool(np.isfinite(cutoff)),
+        t[rows],
+        e[rows],
+        pick(s),
+        pick(v),
+        place,
+        cutoff,
+    )
 
 
 def _smoothed(t: np.ndarray, x: np.ndarray, cutoff: float) -> np.ndarray:
@@ -141,26 +207,34 @@ def _smoothed(t: np.ndarray, x: np.ndarray, cutoff: float) -> np.ndarray:
 
 
 def _with_positions(bench: Bench, record: Record) -> Record:
-    """The record with the position of each body, corrected for what the fit knows of the sensors; an integral where only the speed is
-    measured."""
+    """The record with the position of each body, corrected for what the fit knows of the sensors;
+    an integral where only the speed is measured.
+    """
     if not isinstance(bench.machine, Mechanism):
         raise ValueError(f"a `{type(bench.machine).__name__}` does not say which force moves it")
     outputs = {name: _true(bench, record, name) for name in record.outputs}
     lay = MechanicalSystem(bench.machine).layout
     for i in lay.bodies:
-        body, (s, v) = bench.machine.names[i], ("phi", "w") if bench.machine.parts[i].rotational else ("s", "v")
+        body, (s, v) = (
+            bench.machine.names[i],
+            ("phi", "w") if bench.machine.parts[i].rotational else ("s", "v"),
+        )
         if f"{body}.{s}" in outputs:
             continue
         if f"{body}.{v}" not in outputs:
             raise ValueError(f"the record measures neither {body}.{s} nor {body}.{v}")
-        outputs[f"{body}.{s}"] = float(getattr(bench.machine.parts[i], s)) + integral(record.t, outputs[f"{body}.{v}"])
+        outputs[f"{body}.{s}"] = float(getattr(bench.machine.parts[i], s)) + integral(
+            record.t, outputs[f"{body}.{v}"]
+        )
     return Record(record.t, record.inputs, outputs, hold=record.hold, name=record.name)
 
 
 def _true(bench: Bench, record: Record, name: str) -> np.ndarray:
     """What the sensor of channel `name` would have recorded were it perfect."""
     sensor, t = bench.outputs.at(name), record.t
-    x = (record.outputs[name] - float(sensor.offset) - float(sensor.drift) * (t - t[0])) / float(sensor.gain)
+    x = (record.outputs[name] - float(sensor.offset) - float(sensor.drift) * (t - t[0])) / float(
+        sensor.gain
+    )
     return np.interp(t + float(sensor.delay), t, x) if float(sensor.delay) else x
 
 
@@ -174,31 +248,55 @@ def _predicted(objective: InverseDynamics, bench: Bench, plan: Plan) -> np.ndarr
 
 
 def _axis_series(bench: Bench, record: Record, label: str, cutoff: float) -> Series:
-    """The same of a machine of the user's own with one degree of freedom: inertia*a - load + friction."""
+    """The same of a machine of the user's own with one degree of freedom: inertia*a - load +
+    friction.
+    """
     machine, names = bench.machine, state_names(bench.machine)
     s, v, more = names[0], names[1], names[2:]
     given = {name: _true(bench, record, name) for name in record.outputs}
     missing = [name for name in more if name not in given]
     if s not in given and v not in given or missing:
         raise ValueError(f"the record does not measure {(missing or [s])[0]}")
-    x = given[s] if s in given else float(machine.start(jnp.asarray(record.t[0]))[0][0]) + integral(record.t, given[v])
+    x = (
+        given[s]
+        if s in given
+        else float(machine.start(jnp.asarray(record.t[0]))[0][0]) + integral(record.t, given[v])
+    )
     motion = smooth(record.t, x, cutoff)
-    y = np.stack([motion.x, motion.v, *(_smoothed(record.t, given[n], cutoff) for n in more)], axis=1)
+    y = np.stack(
+        [motion.x, motion.v, *(_smoothed(record.t, given[n], cutoff) for n in more)], axis=1
+    )
     plan = plan_of(record, np.zeros((record.n, 1)), np.ones((record.n, 1)), {})
     inertia, net = (np.asarray(a) for a in _axis_forces(bench, plan, y))
     e = inertia * motion.a - _smoothed(record.t, net, cutoff)
     turns = s.rpartition(".")[2] == "phi"
     unit, place = ("N.m", "rad") if turns else ("N", "m")
     return _moving(
-        label, s.rpartition(".")[0] or type(machine).__name__, unit, record.t, e, motion.x, motion.v, place, cutoff, 1.0 / cutoff
+        label,
+        s.rpartition(".")[0] or type(machine).__name__,
+        unit,
+        record.t,
+        e,
+        motion.x,
+        motion.v,
+        place,
+        cutoff,
+        1.0 / cutoff,
     )
 
 
 @eqx.filter_jit
 def _axis_forces(bench: Bench, plan: Plan, y: Float[Numbers, "n k"]) -> tuple[Array, Array]:
-    """Inertia, and the force that acts by the model, at each sample; the machine slides the way its velocity says."""
+    """Inertia, and the force that acts by the model, at each sample; the machine slides the way its
+    velocity says.
+    """
     machine = bench.machine
-    system: Any = driven(machine, jnp.asarray(plan.t), acting(bench, plan, frozenset(f"inputs.{n}" for n in plan.inputs)), plan.hold)
+    system: Any = driven(
+        machine,
+        jnp.asarray(plan.t),
+        acting(bench, plan, frozenset(f"inputs.{n}" for n in plan.inputs)),
+        plan.hold,
+    )
 
     def one(t: Array, y: Array) -> tuple[Array, Array]:
         mode = machine.begin(t, y)[1]

@@ -1,4 +1,6 @@
-"""What is left of a fit to records, and what it looks like: memory, speed, position, direction, time, ripple."""
+"""What is left of a fit to records, and what it looks like: memory, speed, position, direction,
+time, ripple.
+"""
 
 import dataclasses
 
@@ -27,33 +29,51 @@ class ResidualStudy:
         study["ripple"].sentence, study["ripple"].strong
         study.plot()
 
-    Whiteness is asked of the objective's own residuals. All else is asked of the force that the model lacks, m*a - (sum of forces), at the
-    fitted values: positions smoothed, forces behind the same filter (as in `InverseDynamics`), standstill left out. Where a machine or a
-    record does not tell forces, the objective's residuals are studied in their place, and `notes` says why.
+    Whiteness is asked of the objective's own residuals. All else is asked of the force that the
+    model lacks, m*a - (sum of forces), at the fitted values: positions smoothed, forces behind the
+    same filter (as in `InverseDynamics`), standstill left out. Where a machine or a record does not
+    tell forces, the objective's residuals are studied in their place, and `notes` says why.
 
-    A finding is **strong** where it explains more than 0.5 % of the residual's mean square, beyond what the other kinds explain too, and
-    where coloured noise alone would do so in less than 0.5 % of all records. For that the residual is regressed on the kind's columns with
-    the others taken out; the covariance is that of sums whose terms depend on their neighbours (D. W. K. Andrews, J. C. Monahan,
-    Econometrica 60, 1992), and the degrees of freedom are those of the samples that it leaves independent. A ripple is also held against
-    the powers of its neighbours, and is the greatest of many (J. D. Scargle, Astrophysical Journal 263, 1982). Whiteness: G. M. Ljung,
-    G. E. P. Box, Biometrika 65 (1978). A kind that the fit has taken up, such as an offset, leaves nothing.
+    A finding is **strong** where it explains more than 0.5 % of the residual's mean square, beyond
+    what the other kinds explain too, and where coloured noise alone would do so in less than 0.5 %
+    of all records. For that the residual is regressed on the kind's columns with the others taken
+    out; the covariance is that of sums whose terms depend on their neighbours (D. W. K. Andrews, J.
+    C. Monahan, Econometrica 60, 1992), and the degrees of freedom are those of the samples that it
+    leaves independent. A ripple is also held against the powers of its neighbours, and is the
+    greatest of many (J. D. Scargle, Astrophysical Journal 263, 1982). Whiteness: G. M. Ljung, G. E.
+    P. Box, Biometrika 65 (1978). A kind that the fit has taken up, such as an offset, leaves
+    nothing.
 
-    - `findings`: all, strongest first; ``study["speed"]``: the strongest of that name; `series`: what was studied; `notes`.
+    - `findings`: all, strongest first; ``study["speed"]``: the strongest of that name; `series`:
+      what was studied; `notes`.
 
     A sledge whose screw has a ripple of 0.2 N every 0.1 m that its model lacks:
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 20.0, 4001)
     >>> s, v, a = np.sin(0.9 * t), 0.9 * np.cos(0.9 * t), -0.81 * np.sin(0.9 * t)
-    >>> pull = 2.0 * a + np.sign(v) + 0.2 * np.sin(2 * np.pi * s / 0.1) + 0.1 * np.random.default_rng(0).standard_normal(t.size)
+    >>> pull = (
+    ...     2.0 * a
+    ...     + np.sign(v)
+    ...     + 0.2 * np.sin(2 * np.pi * s / 0.1)
+    ...     + 0.1 * np.random.default_rng(0).standard_normal(t.size)
+    ... )
     >>> sledge = fx.Mechanism(
-    ...     mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)), drive=fx.Force("mass", 0.0)
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)),
+    ...     drive=fx.Force("mass", 0.0),
     ... )
     >>> record = fx.Record(t, {"drive": pull}, {"mass.s": s}, name="run")
-    >>> found = fx.fit(sledge, record, free=["mass.m", "friction.f_pos.F_Coulomb"], objective=fx.InverseDynamics(20.0))
+    >>> found = fx.fit(
+    ...     sledge,
+    ...     record,
+    ...     free=["mass.m", "friction.f_pos.F_Coulomb"],
+    ...     objective=fx.InverseDynamics(20.0),
+    ... )
     >>> study = found.residual_study()
     >>> print(study["ripple"])
-    Force that the model lacks on mass repeats itself every ... mm (std. error ... mm) with an amplitude of ... N forward, ...
+    Force that the model lacks on mass repeats itself every ... mm (std. error ... mm) with an
+    amplitude of ... N forward, ...
     >>> round(study["ripple"].numbers["period"], 3), round(study["ripple"].effect, 1)
     (0.1, 0.2)
     >>> study["ripple"].strong, study["time"].strong
@@ -67,7 +87,9 @@ class ResidualStudy:
     def __getitem__(self, name: str) -> Finding:
         mine = [finding for finding in self.findings if finding.name == name]
         if not mine:
-            raise UnknownName(f"There is no finding {name!r} in this study. It has: {', '.join(NAMES)}.")
+            raise UnknownName(
+                f"There is no finding {name!r} in this study. It has: {', '.join(NAMES)}."
+            )
         return mine[0]
 
     plot = Verb("frictax.report.figures:draw_residuals")
@@ -81,33 +103,44 @@ class ResidualStudy:
     __repr__ = __str__
 
 
-def residual_study(found: FitResult, label: str | None = None, *, cutoff: float | None = None) -> ResidualStudy:
-    """What the fit leaves, and what it looks like: memory, speed, position, direction, time, ripple. See `ResidualStudy`.
+def residual_study(
+    found: FitResult, label: str | None = None, *, cutoff: float | None = None
+) -> ResidualStudy:
+    """What the fit leaves, and what it looks like: memory, speed, position, direction, time,
+    ripple. See `ResidualStudy`.
 
-    `label` of one record, else all; `cutoff` [Hz] of the filter that the missing force is told with, that of `InverseDynamics` or 50.
+    `label` of one record, else all; `cutoff` [Hz] of the filter that the missing force is told
+    with, that of `InverseDynamics` or 50.
     """
     motions = [name for name, record in found.records.items() if isinstance(record, Record)]
     if label is not None:
         found.model_for(label)  # raises for a label that there is not
         if label not in motions:
-            raise UnknownName(f"{label!r} is a sweep, and a residual study is of records: {', '.join(motions)}.")
+            raise UnknownName(
+                f"{label!r} is a sweep, and a residual study is of records: {', '.join(motions)}."
+            )
         motions = [label]
     objective = found.problem.objective
     if cutoff is None:
         cutoff = objective.cutoff if isinstance(objective, InverseDynamics) else 50.0
     if not cutoff > 0:
-        raise ValueError(f"`residual_study` cutoff must be > 0 Hz, got {cutoff!r}. Leave it out for 50 Hz.")
+        raise ValueError(
+            f"`residual_study` cutoff must be > 0 Hz, got {cutoff!r}. Leave it out for 50 Hz."
+        )
     findings, studied, notes = [], [], []
     for name in motions:
         record = found.records[name]
         for channel, at, e in left(found, name):
             unit = channel_unit(found.model, record, channel)
-            findings.append(whiteness(name, channel, unit, record.t[at], e, has_windows(found.problem)))
+            findings.append(
+                whiteness(name, channel, unit, record.t[at], e, has_windows(found.problem))
+            )
         try:
             series = force_series(found, name, cutoff)
         except ValueError as why:
             notes.append(
-                f"Record {name!r}: the force that is missing cannot be told, so residuals of {type(objective).__name__} are studied: {why}"
+                f"Record {name!r}: the force that is missing cannot be told, so residuals of"
+                f" {type(objective).__name__} are studied: {why}"
             )
             try:
                 series = channel_series(found, name, cutoff)
@@ -116,7 +149,13 @@ def residual_study(found: FitResult, label: str | None = None, *, cutoff: float 
                 series = []
         for x in series:
             of_ripple, columns = ripple(x, Columns.of(x), 1.0 / record.rate)
-            findings += [of_ripple, speed(x, columns), position(x, columns), direction(x, columns), time(x, columns)]
+            findings += [
+                of_ripple,
+                speed(x, columns),
+                position(x, columns),
+                direction(x, columns),
+                time(x, columns),
+            ]
         studied += series
     findings.sort(key=lambda f: (not f.strong, -f.share))
     return ResidualStudy(tuple(findings), tuple(studied), tuple(notes))

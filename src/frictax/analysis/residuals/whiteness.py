@@ -21,7 +21,9 @@ def autocorrelation(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
 
 
 def predictable(rho: Float[np.ndarray, " k"], order: int) -> float:
-    """The share of the variance that the last `order` values tell of the next (Levinson and Durbin)."""
+    """The share of the variance that the last `order` values tell of the next (Levinson and
+    Durbin).
+    """
     left, a = 1.0, np.zeros(0)
     for k in range(1, order + 1):
         new = (rho[k] - a @ rho[k - 1 : 0 : -1]) / left if k > 1 else rho[1]
@@ -32,13 +34,23 @@ def predictable(rho: Float[np.ndarray, " k"], order: int) -> float:
     return float(1.0 - left)
 
 
-def whiteness(record: str, of: str, unit: str, t: Float[np.ndarray, " n"], e: Float[np.ndarray, " n"], windows: bool) -> Finding:
-    """How long the residual of the fit's own objective remembers: n/(1 + 2*sum of autocorrelations) of its n samples are independent.
+def whiteness(
+    record: str,
+    of: str,
+    unit: str,
+    t: Float[np.ndarray, " n"],
+    e: Float[np.ndarray, " n"],
+    windows: bool,
+) -> Finding:
+    """How long the residual of the fit's own objective remembers: n/(1 + 2*sum of autocorrelations)
+    of its n samples are independent.
 
-    The sum ends at the first lag beyond five times what it is then (Sokal's window). Ljung and Box's Q over 20 lags against chi-square
-    says whether white noise would do as much. `windows`: whether the fit's errors are those of windows.
+    The sum ends at the first lag beyond five times what it is then (Sokal's window). Ljung and
+    Box's Q over 20 lags against chi-square says whether white noise would do as much. `windows`:
+    whether the fit's errors are those of windows.
 
-    **Source:** G. M. Ljung, G. E. P. Box, Biometrika 65 (1978); A. D. Sokal, Monte Carlo methods in statistical mechanics (1997), sec. 3.
+    **Source:** G. M. Ljung, G. E. P. Box, Biometrika 65 (1978); A. D. Sokal, Monte Carlo methods in
+    statistical mechanics (1997), sec. 3.
     """
     from scipy.stats import chi2
 
@@ -62,20 +74,40 @@ def whiteness(record: str, of: str, unit: str, t: Float[np.ndarray, " n"], e: Fl
     )
     if not strong:
         sentence = (
-            f"Residuals of {of} are white as far as {n} samples tell (first autocorrelation {rho[1]:.2f}, chance of as much {p:.2g})."
+            f"Residuals of {of} are white as far as {n} samples tell (first autocorrelation"
+            f" {rho[1]:.2f}, chance of as much {p:.2g})."
         )
     elif independent < 0.9 * n:
         sentence = (
-            f"Residuals of {of} remember {said(lasts, 's', 2)} (first autocorrelation {rho[1]:.2f}), so that {n} samples count as "
-            f"{independent:.0f} independent ones and errors of white noise are too small, about {np.sqrt(n / independent):.2g} times: "
-            f"{'those of windows are printed' if windows else 'take found.uncertainty(fx.HAC())'}."
+            f"Residuals of {of} remember {said(lasts, 's', 2)} (first autocorrelation"
+            f" {rho[1]:.2f}), so that {n} samples count as {independent:.0f} independent ones and"
+            f" errors of white noise are too small, about {np.sqrt(n / independent):.2g} times:"
+            f" {'those of windows are printed' if windows else 'take found.uncertainty(fx.HAC())'}."
         )
     else:
         sentence = (
-            f"Residuals of {of} depend on their neighbours with changing sign (first autocorrelation {rho[1]:.2f}), as after a filter."
+            f"Residuals of {of} depend on their neighbours with changing sign (first"
+            f" autocorrelation {rho[1]:.2f}), as after a filter."
         )
-    numbers = {"first": float(rho[1]), "correlation time": lasts, "independent samples": independent, "Q": q}
+    numbers = {
+        "first": float(rho[1]),
+        "correlation time": lasts,
+        "independent samples": independent,
+        "Q": q,
+    }
     return Finding(
-        "whiteness", record, of, sentence, strong, abs(float(rho[1])), 1.0 / np.sqrt(n), "1", share, p, numbers, curves, ("lag", "s"),
+        "whiteness",
+        record,
+        of,
+        sentence,
+        strong,
+        abs(float(rho[1])),
+        1.0 / np.sqrt(n),
+        "1",
+        share,
+        p,
+        numbers,
+        curves,
+        ("lag", "s"),
         ("autocorrelation", "1"),
-    )  # fmt: skip
+    )

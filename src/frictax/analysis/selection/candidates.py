@@ -19,41 +19,59 @@ from frictax.parameters import select
 
 
 def default_structures(
-    model: Mechanism, contact: str, record: Record, free: Iterable[str] = (), *, nodes: int = 8, cutoff: float = 50.0
+    model: Mechanism,
+    contact: str,
+    record: Record,
+    free: Iterable[str] = (),
+    *,
+    nodes: int = 8,
+    cutoff: float = 50.0,
 ) -> dict[str, Structure]:
-    """The structures that `compare` may be given for one contact of a machine, from the simplest on.
+    """The structures that `compare` may be given for one contact of a machine, from the simplest
+    on.
 
-    Coulomb friction symmetric and by direction; the latter with a force linear in position, where the machine has a
-    `LinearPositionDependentForce`; Stribeck with exponent 1 and 2, and a table, free and smooth, each by direction.
+    Coulomb friction symmetric and by direction; the latter with a force linear in position, where
+    the machine has a `LinearPositionDependentForce`; Stribeck with exponent 1 and 2, and a table,
+    free and smooth, each by direction.
 
     **Arguments:**
 
-    - `model`: the machine, whose law in `contact` gives the start values; `contact`: the name of a contact with a law for
-      each direction, such as `f_pos` and `f_neg`.
-    - `record`: the speeds between which the nodes of tables lie are those that it visits, smoothed at `cutoff` [Hz].
-    - `free`: what else is fitted in all of them, such as ``["mass.m"]``; `nodes` >= 3: how many speeds each table has, evenly spaced. Its
-      smoothness prior lets second differences be a tenth of the friction at the highest speed.
+    - `model`: the machine, whose law in `contact` gives the start values; `contact`: the name of a
+      contact with a law for each direction, such as `f_pos` and `f_neg`.
+    - `record`: the speeds between which the nodes of tables lie are those that it visits, smoothed
+      at `cutoff` [Hz].
+    - `free`: what else is fitted in all of them, such as ``["mass.m"]``; `nodes` >= 3: how many
+      speeds each table has, evenly spaced. Its smoothness prior lets second differences be a tenth
+      of the friction at the highest speed.
 
     **Returns:** structures by name, for `compare`.
 
-    **Raises:** `KeyError` for a contact that there is not, `ValueError` for a part that is none, or whose speed is not measured.
+    **Raises:** `KeyError` for a contact that there is not, `ValueError` for a part that is none, or
+    whose speed is not measured.
 
     >>> import frictax as fx, numpy as np
     >>> block = fx.Mechanism(
-    ...     mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(1.0, 0.1)), drive=fx.Force("mass", 0.0)
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(1.0, 0.1)),
+    ...     drive=fx.Force("mass", 0.0),
     ... )
     >>> t = np.linspace(0.0, 5.0, 501)
     >>> record = fx.Record(t, {"drive": np.sin(t)}, {"mass.v": 0.1 * np.sin(t)})
     >>> list(fx.default_structures(block, "friction", record, ["mass.m"]))
-    ['symmetric', 'by direction', 'Stribeck, exponent 1', 'Stribeck, exponent 2', 'table of 8', 'smooth table of 8']
+    ['symmetric', 'by direction', 'Stribeck, exponent 1', 'Stribeck, exponent 2', 'table of 8',
+    'smooth table of 8']
     """
     part, pos = _contact(model, contact)
     neg = pos.replace("_pos", "_neg")
     law, free = part.law(1), [p.path for p in select(model, list(free))] if free else []
     if any(path.startswith((f"{contact}.{pos}", f"{contact}.{neg}")) for path in free):
-        raise ValueError(f"`default_structures` frees the laws of {contact!r} itself. Leave them out of `free`.")
+        raise ValueError(
+            f"`default_structures` frees the laws of {contact!r} itself. Leave them out of `free`."
+        )
     if not isinstance(nodes, int) or isinstance(nodes, bool) or nodes < 3:
-        raise ValueError(f"`default_structures`: `nodes` must be a whole number >= 3, got {nodes!r}.")
+        raise ValueError(
+            f"`default_structures`: `nodes` must be a whole number >= 3, got {nodes!r}."
+        )
     top = _highest(record, part, contact, cutoff)
     force = lambda v: float(law(jnp.asarray(float(v))))  # noqa: E731
     rest, end = force(0.0), force(top)
@@ -65,10 +83,15 @@ def default_structures(
         return eqx.tree_at(both, model, (f_pos, f_neg), is_leaf=lambda x: x is None)
 
     def each(made: AbstractLaw, more: Iterable[str] = (), **options: Any) -> Structure:
-        return Structure(with_laws(made, made), [*free, f"{contact}.{pos}", f"{contact}.{neg}", *more], **options)
+        return Structure(
+            with_laws(made, made), [*free, f"{contact}.{pos}", f"{contact}.{neg}", *more], **options
+        )
 
     line = Coulomb(**straight)
-    out = {"symmetric": Structure(with_laws(line, None), [*free, f"{contact}.{pos}"]), "by direction": each(line)}
+    out = {
+        "symmetric": Structure(with_laws(line, None), [*free, f"{contact}.{pos}"]),
+        "by direction": each(line),
+    }
     for name, other in model.named_parts():
         if isinstance(other, LinearPositionDependentForce) and f"{name}.slope" not in free:
             out["linear in position"] = each(line, [f"{name}.slope"])
@@ -87,21 +110,34 @@ def _contact(model: Any, contact: str) -> tuple[Any, str]:
     """The contact, and the name of its law forward."""
     if not isinstance(model, Mechanism):
         raise ValueError(
-            f"`default_structures` needs a `Mechanism`, got {model!r}. Write the structures of a machine of your own yourself."
+            f"`default_structures` needs a `Mechanism`, got {model!r}. Write the structures of a"
+            " machine of your own yourself."
         )
     part: Any = model[contact]
     laws = [f.name for f in dataclasses.fields(part) if f.name.endswith("_pos")]
-    if not isinstance(part, AbstractContact) or not laws or not hasattr(part, laws[0].replace("_pos", "_neg")):
-        raise ValueError(f"`default_structures`: {contact!r} must be a contact with a law for each direction, got {part!r}.")
+    if (
+        not isinstance(part, AbstractContact)
+        or not laws
+        or not hasattr(part, laws[0].replace("_pos", "_neg"))
+    ):
+        raise ValueError(
+            f"`default_structures`: {contact!r} must be a contact with a law for each direction,"
+            f" got {part!r}."
+        )
     return part, laws[0]
 
 
 def _highest(record: Any, part: Any, contact: str, cutoff: float) -> float:
     """The highest speed that the record visits."""
     if not isinstance(record, Record):
-        raise ValueError(f"`default_structures` takes the record whose speeds it reads, got {record!r}.")
+        raise ValueError(
+            f"`default_structures` takes the record whose speeds it reads, got {record!r}."
+        )
     speeds = body_speeds(record, cutoff)
     first, second = (None if b is None else b.split(".")[0] for b in part.between())
     if first not in speeds or (second is not None and second not in speeds):
-        raise ValueError(f"`default_structures`: the record must measure the speed or position of the bodies of {contact!r}, {first}.")
+        raise ValueError(
+            "`default_structures`: the record must measure the speed or position of the bodies of"
+            f" {contact!r}, {first}."
+        )
     return float(np.max(np.abs(speeds[first] - (speeds[second] if second is not None else 0.0))))

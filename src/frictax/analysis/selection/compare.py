@@ -23,7 +23,8 @@ from frictax.text import table
 class ComparedLaw:
     """One law of a comparison.
 
-    - `left_out`: root mean square error [N or N.m] of each row when predicted from a fit of all the others.
+    - `left_out`: root mean square error [N or N.m] of each row when predicted from a fit of all the
+      others.
     - `remark`: why it was not chosen although its criterion is good; else empty.
     """
 
@@ -37,7 +38,8 @@ class ComparedLaw:
 class Comparison:
     """Laws fitted to one sweep, in the order given, with the one to take. Print it.
 
-    `best` has the least small-sample AIC among the laws whose terms are all identifiable; `reason` says so in words.
+    `best` has the least small-sample AIC among the laws whose terms are all identifiable; `reason`
+    says so in words.
     """
 
     sweep: Sweep
@@ -48,7 +50,9 @@ class Comparison:
     def __getitem__(self, name: str) -> ComparedLaw:
         known = {row.name: row for row in self.rows}
         if name not in known:
-            raise UnknownName(f"There is no law {name!r} in this comparison. It has: {', '.join(known)}.")
+            raise UnknownName(
+                f"There is no law {name!r} in this comparison. It has: {', '.join(known)}."
+            )
         return known[name]
 
     def __str__(self) -> str:
@@ -78,17 +82,21 @@ def compare(
     loss: AbstractLoss | None = None,
     **of_records: Any,
 ) -> Any:
-    """Fit several laws to one sweep and say which it asks for; or several structures to records, by the options of
-    `frictax.analysis.selection.structures.compare_structures`: `objective`, `start`, `engine`, `cutoff`, `repeats`, `bands`.
+    """Fit several laws to one sweep and say which it asks for; or several structures to records, by
+    the options of `frictax.analysis.selection.structures.compare_structures`: `objective`, `start`,
+    `engine`, `cutoff`, `repeats`, `bands`.
 
-    **Arguments:** `sweep`: usually one direction, ``sweep.positive()``, for measured machines are rarely symmetric;
-    `laws`: by name, laws or `SteadyFriction` with start values; unless given, Coulomb, Stribeck with exponents 1 and 2,
-    and a table whose speeds are chosen from the data; `offset` [N or N.m]: start of a constant force beside each, as in `fit`.
+    **Arguments:** `sweep`: usually one direction, ``sweep.positive()``, for measured machines are
+    rarely symmetric; `laws`: by name, laws or `SteadyFriction` with start values; unless given,
+    Coulomb, Stribeck with exponents 1 and 2, and a table whose speeds are chosen from the data;
+    `offset` [N or N.m]: start of a constant force beside each, as in `fit`.
 
-    **Returns:** a `Comparison`. A given sigma sets relative weights only, unless the sweep says that it is known.
-    The likelihoods are those of independent normal noise, so differences of AICc below 2 say little.
+    **Returns:** a `Comparison`. A given sigma sets relative weights only, unless the sweep says
+    that it is known. The likelihoods are those of independent normal noise, so differences of AICc
+    below 2 say little.
 
-    **Source:** K. P. Burnham, D. R. Anderson, *Model Selection and Multimodel Inference*, 2nd ed. (2002), section 2.4.
+    **Source:** K. P. Burnham, D. R. Anderson, *Model Selection and Multimodel Inference*, 2nd ed.
+    (2002), section 2.4.
     """
     if not isinstance(sweep, Sweep):
         _refuse({"offset": offset, "method": method, "loss": loss}, "sweeps", "records")
@@ -97,19 +105,29 @@ def compare(
     rows = []
     for name, law in (default_laws(sweep) if laws is None else laws).items():
         found = fit(law, sweep, offset=offset, method=method, loss=loss)
-        remark = "not identifiable: " + ", ".join(found.identifiability.unknown) if found.identifiability.unknown else ""
+        remark = (
+            "not identifiable: " + ", ".join(found.identifiability.unknown)
+            if found.identifiability.unknown
+            else ""
+        )
         rows.append(ComparedLaw(name, found, _left_out(found), remark))
     if not rows:
-        raise ValueError("`compare` needs at least one law, got none. Leave `laws` out for the usual ones.")
+        raise ValueError(
+            "`compare` needs at least one law, got none. Leave `laws` out for the usual ones."
+        )
     candidates = [row for row in rows if not row.remark] or rows
-    best = min(candidates, key=lambda row: round(row.found.aicc, 6))  # of equals the first, the simplest
+    # of equals the first, the simplest
+    best = min(candidates, key=lambda row: round(row.found.aicc, 6))
     return Comparison(sweep, tuple(rows), best, _reason(rows, best))
 
 
 def _refuse(options: Mapping[str, Any], of: str, here: str) -> None:
     given = next((name for name, value in options.items() if value is not None), None)
     if given is not None:
-        raise ValueError(f"`compare`: `{given}` belongs to comparisons of {of}, and what is compared here is {here}. Leave it out.")
+        raise ValueError(
+            f"`compare`: `{given}` belongs to comparisons of {of}, and what is compared here is"
+            f" {here}. Leave it out."
+        )
 
 
 def default_laws(sweep: Sweep) -> dict[str, Any]:
@@ -126,10 +144,14 @@ def default_laws(sweep: Sweep) -> dict[str, Any]:
 
 
 def _left_out(found: FitResult) -> float:
-    """Leave-one-out: n refits from the full fit's values, each row with weight 0 once, by the program that is compiled for the fit."""
+    """Leave-one-out: n refits from the full fit's values, each row with weight 0 once, by the
+    program that is compiled for the fit.
+    """
     if found.dof < 2:
         return float("inf")
-    x, _ = refitted(found, 1.0 - np.eye(found.n), np.asarray(found.problem.coordinates(_inside(found))))
+    x, _ = refitted(
+        found, 1.0 - np.eye(found.n), np.asarray(found.problem.coordinates(_inside(found)))
+    )
     label = next(iter(found.records))
     predicted = np.array([_predicted(found, label, values)[i] for i, values in enumerate(x)])
     return float(np.sqrt(np.mean((predicted - found.sweep.force) ** 2)))
@@ -140,22 +162,39 @@ def _predicted(found: FitResult, label: str, x: np.ndarray) -> np.ndarray:
 
 
 def _inside(found: FitResult) -> np.ndarray:
-    """The fitted values, with entries at their bound moved inside by a hundredth of the force (or by 1 %, for a ratio)."""
+    """The fitted values, with entries at their bound moved inside by a hundredth of the force (or
+    by 1 %, for a ratio).
+    """
     force = float(np.mean(np.abs(found.sweep.force)))
     speed = float(np.max(np.abs(found.sweep.velocity)))
-    step = {"N": force, "N.m": force, "N.s/m": force / speed, "N.m.s/rad": force / speed, "s/m": 1 / speed, "s/rad": 1 / speed}
-    moved = [0.01 * step.get(e.unit, 1.0) if np.isnan(e.standard_error) else 0.0 for e in found.estimates]
+    step = {
+        "N": force,
+        "N.m": force,
+        "N.s/m": force / speed,
+        "N.m.s/rad": force / speed,
+        "s/m": 1 / speed,
+        "s/rad": 1 / speed,
+    }
+    moved = [
+        0.01 * step.get(e.unit, 1.0) if np.isnan(e.standard_error) else 0.0 for e in found.estimates
+    ]
     return np.asarray([e.value for e in found.estimates]) + np.asarray(moved)
 
 
 def _reason(rows: list[ComparedLaw], best: ComparedLaw) -> str:
     if not np.isfinite(best.found.aicc):
-        return f"{best.name} is chosen as the first: {best.found.n} rows are too few for the small-sample AIC."
+        return (
+            f"{best.name} is chosen as the first: {best.found.n} rows are too few for the"
+            " small-sample AIC."
+        )
     text = f"{best.name} is chosen: it has the least AICc ({best.found.aicc:.1f})"
     better = [row for row in rows if row.remark and row.found.aicc < best.found.aicc]
     if better:
         names = " and ".join(row.name for row in better)
-        text = f"{best.name} is chosen: {names} fit closer by AICc, but with terms that this sweep cannot identify"
+        text = (
+            f"{best.name} is chosen: {names} fit closer by AICc, but with terms that this sweep"
+            " cannot identify"
+        )
     elif any(row.remark for row in rows):
         text += " and no term that this sweep cannot identify"
     others = [row for row in rows if row is not best]

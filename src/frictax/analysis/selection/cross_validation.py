@@ -24,11 +24,12 @@ _LEFT_OUT = {"repeats": "a repeat", "speeds": "a band of speeds", "records": "a 
 class HeldOut:
     """Errors in what was left out of the fit, one fold after the other.
 
-    - `folds`: what was left out in each; `trajectory` (k,): root mean square of the objective's residuals there, in the outputs' unit;
-      `force` (k,): that of inverse dynamics [N or N.m]; nan where there is none.
+    - `folds`: what was left out in each; `trajectory` (k,): root mean square of the objective's
+      residuals there, in the outputs' unit; `force` (k,): that of inverse dynamics [N or N.m]; nan
+      where there is none.
     - `unfinished`: how many of these fits were stopped before they came to an end.
-    - `trajectory_squares`, `force_squares` (u,): what each stretch of the records, left out once, adds to the mean square: their mean is
-      that of all samples.
+    - `trajectory_squares`, `force_squares` (u,): what each stretch of the records, left out once,
+      adds to the mean square: their mean is that of all samples.
     """
 
     folds: tuple[str, ...]
@@ -52,22 +53,39 @@ class HeldOut:
 def unfinished(held_out: Mapping[str, HeldOut]) -> tuple[str, ...]:
     """In words, how many of the fits to parts were stopped on their way."""
     some = {by: held for by, held in held_out.items() if held.unfinished}
-    told = ", ".join(f"{held.unfinished} of {len(held.folds)} fits without {_LEFT_OUT[by]}" for by, held in some.items())
+    told = ", ".join(
+        f"{held.unfinished} of {len(held.folds)} fits without {_LEFT_OUT[by]}"
+        for by, held in some.items()
+    )
     return (f"stopped after {_STEPS} steps: {told}",) if some else ()
 
 
 class Refits:
-    """Fits of one structure without parts of its records, by the programs compiled for the fit to all of them.
+    """Fits of one structure without parts of its records, by the programs compiled for the fit to
+    all of them.
 
-    Each begins where the user's model stands, with the fit of `before` to the same part of the records first. One that began at the
-    values of the full fit would know what it is to predict: what the rest of the records does not tell, such as the force of a table at a
-    speed left out, would stay there.
+    Each begins where the user's model stands, with the fit of `before` to the same part of the
+    records first. One that began at the values of the full fit would know what it is to predict:
+    what the rest of the records does not tell, such as the force of a table at a speed left out,
+    would stay there.
 
-    `found`: the fit to all; `before`: the fit whose end was its start, or None; `force`: the same machine under `InverseDynamics`, or None.
+    `found`: the fit to all; `before`: the fit whose end was its start, or None; `force`: the same
+    machine under `InverseDynamics`, or None.
     """
 
-    def __init__(self, found: FitResult, before: FitResult | None, force: Problem | None, stretches: Stretches) -> None:
-        self.found, self.before, self.force, self.count = found, before, force, stretches.record.size
+    def __init__(
+        self,
+        found: FitResult,
+        before: FitResult | None,
+        force: Problem | None,
+        stretches: Stretches,
+    ) -> None:
+        self.found, self.before, self.force, self.count = (
+            found,
+            before,
+            force,
+            stretches.record.size,
+        )
         self.of = stretches.of(found.problem)
         self.of_before = None if before is None else stretches.of(before.problem)
         self.of_force = None if force is None else stretches.of(force)
@@ -76,49 +94,76 @@ class Refits:
         """What each fold says of what it did not see."""
         number, names = fold
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            ends, ended = zip(*pool.map(lambda k: self.without(number == k), range(len(names))), strict=True)
+            ends, ended = zip(
+                *pool.map(lambda k: self.without(number == k), range(len(names))), strict=True
+            )
         trajectory = self._errors(self.found.problem, self.of, number, ends)
         force = self._errors(self.force, self.of_force, number, ends)
-        return HeldOut(names, trajectory[0], force[0], trajectory[1], force[1], len(names) - sum(ended))
+        return HeldOut(
+            names, trajectory[0], force[0], trajectory[1], force[1], len(names) - sum(ended)
+        )
 
-    def _errors(self, problem: Any, of: Any, number: np.ndarray, ends: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """The root mean square of each fold, and what each stretch adds to the mean square of all."""
+    def _errors(
+        self, problem: Any, of: Any, number: np.ndarray, ends: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The root mean square of each fold, and what each stretch adds to the mean
+        square of all.
+        """
         each, total = np.full(len(ends), np.nan), np.full(self.count, np.nan)
         if problem is None:
             return each, total
         counted = weights(problem) > 0
         size = np.bincount(of[counted], minlength=self.count)
         for k, x in enumerate(ends):
-            squares = np.bincount(of[counted], self.residuals(problem, x)[counted] ** 2, minlength=self.count)
+            squares = np.bincount(
+                of[counted], self.residuals(problem, x)[counted] ** 2, minlength=self.count
+            )
             mine = (number == k) & (size > 0)
             total[mine] = squares[mine]
             each[k] = np.sqrt(squares[mine].sum() / size[mine].sum()) if mine.any() else np.nan
         return each, total * np.sum(size > 0) / size.sum()
 
     def without(self, gone: np.ndarray) -> tuple[np.ndarray, bool]:
-        """All fitted numbers of the fit without the stretches `gone`, nan where it failed; whether the search was done."""
+        """All fitted numbers of the fit without the stretches `gone`, nan where it failed; whether
+        the search was done.
+        """
         found, x, done = self.found, np.array(self.found.problem.x0), True
         if self.before is not None and self.of_before is not None:
             first = self.before.problem
-            end = _fitted(self.before, _weighed(first, ~gone[self.of_before]), np.zeros(first.x0.size))
-            if not np.isfinite(float(end.cost)):  # its start on all data would know what is left out
+            end = _fitted(
+                self.before, _weighed(first, ~gone[self.of_before]), np.zeros(first.x0.size)
+            )
+            # its start on all data would know what is left out
+            if not np.isfinite(float(end.cost)):
                 return np.full(x.size, np.nan), True
             done = bool(end.done)
-            known = {u.path: np.asarray(end.x)[u.first : u.first + u.size] for u in first.unknowns if u.record is None}
+            known = {
+                u.path: np.asarray(end.x)[u.first : u.first + u.size]
+                for u in first.unknowns
+                if u.record is None
+            }
             for u in found.problem.unknowns:
                 if u.record is None:
                     x[u.first : u.first + u.size] = known[u.path]
         end = _fitted(found, _weighed(found.problem, ~gone[self.of]), coordinates(found.problem, x))
-        return np.asarray(end.x) if np.isfinite(float(end.cost)) else np.full(x.size, np.nan), done and bool(end.done)
+        return np.asarray(end.x) if np.isfinite(float(end.cost)) else np.full(
+            x.size, np.nan
+        ), done and bool(end.done)
 
     def residuals(self, problem: Problem, x: np.ndarray) -> np.ndarray:
-        """All residuals of `problem` at the values x, without those of priors: what the first step of a search finds."""
+        """All residuals of `problem` at the values x, without those of priors: what the first step
+        of a search finds.
+        """
         rows = weights(problem).size
         if not np.all(np.isfinite(x)):
             return np.full(rows, np.inf)
         z = coordinates(problem, x)
         end = advanced(problem, self.found.method, begin(z, problem.rows()), 1, 1.0, self.found.dof)
-        return np.asarray(end.residuals)[:rows] if np.isfinite(float(end.cost)) else np.full(rows, np.inf)
+        return (
+            np.asarray(end.residuals)[:rows]
+            if np.isfinite(float(end.cost))
+            else np.full(rows, np.inf)
+        )
 
 
 def weights(problem: Problem) -> np.ndarray:
@@ -127,10 +172,20 @@ def weights(problem: Problem) -> np.ndarray:
 
 
 def coordinates(problem: Problem, x: Any) -> np.ndarray:
-    """Those of the values x; of values at a bound, those a thousandth of the start's distance inside."""
+    """Those of the values x; of values at a bound, those a thousandth of the start's distance
+    inside.
+    """
     lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
-    low = np.where(np.isfinite(lower), lower + 1e-3 * np.abs(problem.x0 - np.where(np.isfinite(lower), lower, 0.0)), -np.inf)
-    high = np.where(np.isfinite(upper), upper - 1e-3 * np.abs(np.where(np.isfinite(upper), upper, 0.0) - problem.x0), np.inf)
+    low = np.where(
+        np.isfinite(lower),
+        lower + 1e-3 * np.abs(problem.x0 - np.where(np.isfinite(lower), lower, 0.0)),
+        -np.inf,
+    )
+    high = np.where(
+        np.isfinite(upper),
+        upper - 1e-3 * np.abs(np.where(np.isfinite(upper), upper, 0.0) - problem.x0),
+        np.inf,
+    )
     return np.asarray(problem.coordinates(np.clip(x, low, high)))
 
 

@@ -17,10 +17,12 @@ Fold = tuple[Int[np.ndarray, " u"], tuple[str, ...]]
 
 
 class Stretches:
-    """Pieces of records that are left out of a fit as a whole: the windows of its objective, or half a second each.
+    """Pieces of records that are left out of a fit as a whole: the windows of its objective, or
+    half a second each.
 
-    `record`, `place`, `speed` (u,): the number of the record of each, where it lies in it (0 to 1), and its typical (median) speed, in
-    `unit`; `of_samples`: the number of the stretch of each sample, a record each.
+    `record`, `place`, `speed` (u,): the number of the record of each, where it lies in it (0 to 1),
+    and its typical (median) speed, in `unit`; `of_samples`: the number of the stretch of each
+    sample, a record each.
     """
 
     def __init__(self, problem: Problem, records: Mapping[str, Record], cutoff: float) -> None:
@@ -36,15 +38,24 @@ class Stretches:
             record += [i] * count
             place += [(j + 0.5) / count for j in range(count)]
             speed += [float(np.median(each[i][at == j])) for j in range(count)]
-        self.record, self.place, self.speed = np.asarray(record), np.asarray(place), np.asarray(speed)
+        self.record, self.place, self.speed = (
+            np.asarray(record),
+            np.asarray(place),
+            np.asarray(speed),
+        )
 
     def of(self, problem: Problem) -> Int[np.ndarray, " m"]:
         """The stretch of each residual of a problem of the same records."""
         return Samples(problem).of([x.astype(float) for x in self.of_samples]).astype(int)
 
     def repeats(self, parts: int) -> Fold:
-        """The fold of each stretch, and the names of the folds, where each of `parts` equal parts of each record is left out."""
-        return _numbered(self.record * parts + np.floor(self.place * parts).astype(int), lambda f: f"part {f % parts + 1} of {parts}")
+        """The fold of each stretch, and the names of the folds, where each of `parts` equal parts
+        of each record is left out.
+        """
+        return _numbered(
+            self.record * parts + np.floor(self.place * parts).astype(int),
+            lambda f: f"part {f % parts + 1} of {parts}",
+        )
 
     def records(self, labels: Sequence[str]) -> Fold:
         """The same where whole records are left out."""
@@ -62,19 +73,30 @@ class Stretches:
 
 
 def speeds(records: Sequence[Record], cutoff: float) -> tuple[list[Float[np.ndarray, " n"]], str]:
-    """How fast the machine moves at each sample, and the unit: |v| of its only body, or the mean of |v|/max|v| over several."""
+    """How fast the machine moves at each sample, and the unit: |v| of its only body, or the mean of
+    |v|/max|v| over several.
+    """
     found = [{b: np.abs(v) for b, v in body_speeds(r, cutoff).items()} for r in records]
     if all(len(here) == 1 for here in found):
         turns = all(r.units[n].rotational for r in records for n in r.outputs if n in r.units)
         return [next(iter(here.values())) for here in found], "rad/s" if turns else "m/s"
-    highest = {b: max(float(here[b].max()) for here in found if b in here) or 1.0 for b in dict.fromkeys(b for here in found for b in here)}
-    return [np.mean([v / highest[b] for b, v in here.items()], axis=0) for here in found], "of the highest speeds"
+    highest = {
+        b: max(float(here[b].max()) for here in found if b in here) or 1.0
+        for b in dict.fromkeys(b for here in found for b in here)
+    }
+    return [
+        np.mean([v / highest[b] for b, v in here.items()], axis=0) for here in found
+    ], "of the highest speeds"
 
 
 def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " n"]]:
-    """The speed of each body [m/s or rad/s], smoothed at `cutoff` [Hz]; where none is measured, the rates of all outputs."""
+    """The speed of each body [m/s or rad/s], smoothed at `cutoff` [Hz]; where none is measured, the
+    rates of all outputs.
+    """
     out, cutoff = {}, min(cutoff, LARGEST_CUTOFF * record.rate)
-    moving = [n for n in record.outputs if n.rpartition(".")[2] in ("s", "phi", "v", "w")] or list(record.outputs)
+    moving = [n for n in record.outputs if n.rpartition(".")[2] in ("s", "phi", "v", "w")] or list(
+        record.outputs
+    )
     for name in moving:
         body, _, variable = name.rpartition(".")
         smoothed = smooth(record.t, record.outputs[name], cutoff)
@@ -83,9 +105,11 @@ def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " 
 
 
 def natural_classes(values: Float[np.ndarray, " n"], count: int) -> Int[np.ndarray, " n"]:
-    """The class of each value when they are cut in `count` classes, the lowest first, with the least sum of squares within classes.
+    """The class of each value when they are cut in `count` classes, the lowest first, with the
+    least sum of squares within classes.
 
-    **Source:** W. D. Fisher, "On grouping for maximum homogeneity", Journal of the American Statistical Association 53 (1958).
+    **Source:** W. D. Fisher, "On grouping for maximum homogeneity", Journal of the American
+    Statistical Association 53 (1958).
 
     >>> import numpy as np
     >>> natural_classes(np.array([1.0, 5.1, 1.1, 9.0, 5.0, 9.2]), 3).tolist()
@@ -95,7 +119,8 @@ def natural_classes(values: Float[np.ndarray, " n"], count: int) -> Int[np.ndarr
     x = values[order] - np.mean(values)
     n, count = x.size, min(count, np.unique(x).size)
     sums, squares = (np.concatenate([[0.0], np.cumsum(a)]) for a in (x, x**2))
-    size = np.arange(n + 1) - np.arange(n + 1)[:, None]  # of a class from one number on and below another
+    # of a class from one number on and below another
+    size = np.arange(n + 1) - np.arange(n + 1)[:, None]
     within = squares - squares[:, None] - (sums - sums[:, None]) ** 2 / np.maximum(size, 1)
     within = np.where(size > 0, within, np.inf)
     least, cuts = within[0], []

@@ -23,11 +23,13 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
     """Sentences on why a fit cannot be the machine, empty where nothing speaks against it.
 
     - friction that drives: a law below 0 at a speed that was visited;
-    - a law that rises somewhere more than 5 times as steeply as the straight line through it, and than a line from rest to its mean
-      force at the highest speed: a table that stores a speed at which the record dwells, as a speed to which its machine is drawn;
+    - a law that rises somewhere more than 5 times as steeply as the straight line through it, and
+      than a line from rest to its mean force at the highest speed: a table that stores a speed at
+      which the record dwells, as a speed to which its machine is drawn;
     - numbers that the records do not tell.
 
-    Only contacts between bodies whose motion is measured can be looked at. Laws that fall steeply are no reason: Stribeck's do.
+    Only contacts between bodies whose motion is measured can be looked at. Laws that fall steeply
+    are no reason: Stribeck's do.
     """
     out: list[str] = []
     for contact, way, v, f, units in visited_laws(found, cutoff):
@@ -35,15 +37,19 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
         where = f"{contact} {'forward' if way > 0 else 'backward'}"
         low = int(np.argmin(f))
         if f[low] < 0:
-            out.append(f"{where}: the friction is {f[low]:.3g} {force} at {v[low]:.3g} {speed}, and friction below 0 would drive")
+            out.append(
+                f"{where}: the friction is {f[low]:.3g} {force} at {v[low]:.3g} {speed}, and"
+                " friction below 0 would drive"
+            )
         local = np.diff(f) / np.diff(v)
         line = abs(float(np.polyfit(v, f, 1)[0]))
         limit = max(STEEP * line, float(np.mean(np.abs(f))) / v[-1])
         steep = int(np.argmax(local))
         if local[steep] > limit:
             out.append(
-                f"{where}: the law rises by {local[steep]:.3g} {slope} at {v[steep]:.3g} {speed}, {local[steep] / max(line, 1e-300):.3g} "
-                f"times as steeply as the straight line through it ({line:.3g})"
+                f"{where}: the law rises by {local[steep]:.3g} {slope} at {v[steep]:.3g} {speed},"
+                f" {local[steep] / max(line, 1e-300):.3g} times as steeply as the straight line"
+                f" through it ({line:.3g})"
             )
     if found.identifiability.unknown:
         out.append(f"not identifiable: {listed(list(found.identifiability.unknown))}")
@@ -51,15 +57,21 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
 
 
 def doubts(found: FitResult) -> tuple[str, ...]:
-    """What a reader should know of a fit although it may be right: a search that did not end, values at their bounds."""
+    """What a reader should know of a fit although it may be right: a search that did not end,
+    values at their bounds.
+    """
     out = [] if found.converged else ["its search did not come to an end"]
     at_bound = [e.name for e in found.estimates if e.knowledge is Knowledge.AT_BOUND]
     return (*out, *([f"at its bound: {listed(at_bound)}"] if at_bound else []))
 
 
-def visited_laws(found: FitResult, cutoff: float) -> Iterator[tuple[str, int, np.ndarray, np.ndarray, tuple[str, str, str]]]:
-    """Of each contact and direction: its name, the direction (1 or -1), speeds from a hundredth of the highest visited to that, the
-    friction there, and the units of friction, of its slope and of speed."""
+def visited_laws(
+    found: FitResult, cutoff: float
+) -> Iterator[tuple[str, int, np.ndarray, np.ndarray, tuple[str, str, str]]]:
+    """Of each contact and direction: its name, the direction (1 or -1), speeds from a hundredth of
+    the highest visited to that, the friction there, and the units of friction, of its slope and of
+    speed.
+    """
     seen: dict[tuple[str, int], Any] = {}
     for label, record in found.records.items():
         machine = found.model_for(label)
@@ -70,13 +82,19 @@ def visited_laws(found: FitResult, cutoff: float) -> Iterator[tuple[str, int, np
                     seen[name, way] = (top, part)
     for (name, way), (top, part) in seen.items():
         v = np.linspace(0.01 * top, top, _GRID)
-        units = ("N.m", "N.m.s/rad", "rad/s") if getattr(type(part), "rotational", False) else ("N", "N.s/m", "m/s")
+        units = (
+            ("N.m", "N.m.s/rad", "rad/s")
+            if getattr(type(part), "rotational", False)
+            else ("N", "N.s/m", "m/s")
+        )
         if isinstance(part, AbstractPressed):  # whose law is a coefficient
             units = ("", units[2].split("/")[-1] + "/" + units[2].split("/")[0], units[2])
         yield name, way, v, law_values(part.law(way), v), units
 
 
-def _slidings(machine: Any, record: Any, cutoff: float) -> Iterator[tuple[str, Any, Float[np.ndarray, " n"]]]:
+def _slidings(
+    machine: Any, record: Any, cutoff: float
+) -> Iterator[tuple[str, Any, Float[np.ndarray, " n"]]]:
     """The contacts of a machine with their speed over the record, where that is measured."""
     if not isinstance(machine, Mechanism) or not isinstance(record, Record):
         return
@@ -84,7 +102,8 @@ def _slidings(machine: Any, record: Any, cutoff: float) -> Iterator[tuple[str, A
     for name, part in machine.named_parts():
         if not isinstance(part, AbstractContact):
             continue
-        ends = (name, None) if isinstance(part, MassWithStopAndFriction) else part.between()  # a body that is its own contact
+        # a body that is its own contact
+        ends = (name, None) if isinstance(part, MassWithStopAndFriction) else part.between()
         first, second = (None if b is None else b.split(".")[0] for b in ends)
         if first in speeds and (second is None or second in speeds):
             yield name, part, speeds[first] - (speeds[second] if second is not None else 0.0)

@@ -9,23 +9,29 @@ from frictax.analysis.selection.structure import ComparedStructure
 from frictax.fitting.result.identifiability import listed
 
 EQUAL = 1.05  # errors within 5 % of each other are as good
-_WORDS = {"repeats": "of repeats left out", "speeds": "at speeds left out", "records": "of records left out"}
+_WORDS = {
+    "repeats": "of repeats left out",
+    "speeds": "at speeds left out",
+    "records": "of records left out",
+}
 
 
 def chosen(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructure, str]:
     """The structure to take, and why in words.
 
     1. Implausible ones are set aside (all stay where all are).
-    2. Each held-out error, of trajectory and of force, is divided by the least of them; one within 5 % of it, or within one standard error
-       of the difference over the stretches of the records, counts as 1. The largest of these ratios is the structure's.
-    3. Of those whose ratio is within 5 % of the least ratio, the one with the fewest numbers is taken, of several such the one whose ratio
-       is less, then the first.
+    2. Each held-out error, of trajectory and of force, is divided by the least of them; one within
+       5 % of it, or within one standard error of the difference over the stretches of the records,
+       counts as 1. The largest of these ratios is the structure's.
+    3. Of those whose ratio is within 5 % of the least ratio, the one with the fewest numbers is
+       taken, of several such the one whose ratio is less, then the first.
 
     So a structure is as good as its worst prediction, and the simplest of equals wins.
 
-    **Source:** L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone, *Classification and Regression Trees* (1984), section 3.4.3 (one
-    standard error); the largest ratio after L. J. Savage, "The theory of statistical decision", Journal of the American Statistical
-    Association 46 (1951).
+    **Source:** L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone, *Classification and
+    Regression Trees* (1984), section 3.4.3 (one standard error); the largest ratio after L. J.
+    Savage, "The theory of statistical decision", Journal of the American Statistical Association 46
+    (1951).
     """
     candidates = [row for row in rows if not row.implausible] or list(rows)
     ratio = dict(zip([row.name for row in candidates], worst_ratios(candidates), strict=True))
@@ -42,19 +48,26 @@ def worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
         for kind in ("trajectory_squares", "force_squares"):
             squares = [getattr(row.held_out[by], kind) for row in rows]
             size = np.asarray([_mean(s) for s in squares])
-            if np.any(np.isnan(size)) or not np.any(np.isfinite(size)):  # not known of one of them; a fit that failed is inf
+            # not known of one of them; a fit that failed is inf
+            if np.any(np.isnan(size)) or not np.any(np.isfinite(size)):
                 continue
             first = int(np.argmin(np.where(np.isfinite(size), size, np.inf)))
             for i, s in enumerate(squares):
-                ratio = np.sqrt(size[i] / max(size[first], 1e-300)) if np.isfinite(size[i]) else np.inf
-                out[i] = max(out[i], 1.0 if ratio <= EQUAL or _within_one_error(s, squares[first]) else ratio)
+                ratio = (
+                    np.sqrt(size[i] / max(size[first], 1e-300)) if np.isfinite(size[i]) else np.inf
+                )
+                out[i] = max(
+                    out[i], 1.0 if ratio <= EQUAL or _within_one_error(s, squares[first]) else ratio
+                )
     return out.tolist()
 
 
 def _within_one_error(squares: Float[np.ndarray, " u"], least: Float[np.ndarray, " u"]) -> bool:
     d = squares - least
     d = d[~np.isnan(d)]
-    return bool(np.all(np.isfinite(d)) and d.size > 1 and d.mean() <= d.std(ddof=1) / np.sqrt(d.size))
+    return bool(
+        np.all(np.isfinite(d)) and d.size > 1 and d.mean() <= d.std(ddof=1) / np.sqrt(d.size)
+    )
 
 
 def _mean(squares: np.ndarray) -> float:
@@ -62,23 +75,40 @@ def _mean(squares: np.ndarray) -> float:
     return float(known.mean()) if known.size else float("nan")
 
 
-def _reason(rows: Sequence[ComparedStructure], ratio: dict[str, float], equal: list[ComparedStructure], best: "ComparedStructure") -> str:
+def _reason(
+    rows: Sequence[ComparedStructure],
+    ratio: dict[str, float],
+    equal: list[ComparedStructure],
+    best: "ComparedStructure",
+) -> str:
     if len(rows) == 1:
         return f"{best.name} is the only structure: there is nothing to choose from."
     if best.implausible:
         out = [f"No structure is plausible; {best.name} is the least bad: {best.implausible[0]}."]
     elif len(equal) > 1:
         names = listed(row.name for row in equal if row is not best)
-        out = [f"{best.name} is chosen: {names} predict what was left out no better, and it has the fewest numbers ({best.numbers})."]
+        out = [
+            f"{best.name} is chosen: {names} predict what was left out no better, and it has the"
+            f" fewest numbers ({best.numbers})."
+        ]
     elif ratio[best.name] <= EQUAL:
-        out = [f"{best.name} is chosen: it predicts what was left out best, in trajectory and in force."]
+        out = [
+            f"{best.name} is chosen: it predicts what was left out best, in trajectory and in"
+            " force."
+        ]
     else:
-        out = [f"{best.name} is chosen: its worst prediction of what was left out errs {ratio[best.name]:.3g} times as much as the best."]
+        out = [
+            f"{best.name} is chosen: its worst prediction of what was left out errs"
+            f" {ratio[best.name]:.3g} times as much as the best."
+        ]
     for row in rows:
         if row is best or row in equal or row.mean_square >= best.mean_square:
             continue
         if row.name not in ratio:
-            out.append(f"{row.name} fits closer, but is set aside: {row.implausible[0]}.{_transfer(row, best, True)}")
+            out.append(
+                f"{row.name} fits closer, but is set aside:"
+                f" {row.implausible[0]}.{_transfer(row, best, True)}"
+            )
         else:
             out.append(f"{row.name} fits closer, but {_transfer(row, best, False)}")
     others = [row for row in rows if row.name in ratio and row is not best and row not in equal]
@@ -97,7 +127,17 @@ def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> st
             ("force", held.force_rms, best.held_out[by].force_rms),
         ):
             if its > 0 and mine / its > worst[0]:
-                worst = (mine / its, f"its error of {what} {_WORDS[by]} is {mine / its:.3g} times that of {best.name}")
+                worst = (
+                    mine / its,
+                    (
+                        f"its error of {what} {_WORDS[by]} is {mine / its:.3g} times that of"
+                        f" {best.name}"
+                    ),
+                )
     if worst[0] <= EQUAL:
-        return "" if also else f"no prediction of it is better than that of {best.name} by more than chance."
+        return (
+            ""
+            if also
+            else f"no prediction of it is better than that of {best.name} by more than chance."
+        )
     return (" " + worst[1][0].upper() + worst[1][1:] if also else worst[1]) + "."

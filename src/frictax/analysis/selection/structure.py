@@ -16,7 +16,10 @@ from frictax.parameters import UnknownName
 
 @dataclasses.dataclass(frozen=True)
 class Structure:
-    """A machine as a hypothesis: which laws and parts it has, and which of its numbers may move. All but `model` are as in `fit`."""
+    """A machine as a hypothesis: which laws and parts it has, and which of its numbers may move.
+
+    All but `model` are as in `fit`.
+    """
 
     model: Any
     free: str | Iterable[str] | None = None
@@ -27,7 +30,10 @@ class Structure:
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Mechanism | AbstractHybridSystem):
-            raise ValueError(f"`Structure.model` must be a `Mechanism` or a hybrid system of your own, got {self.model!r}.")
+            raise ValueError(
+                "`Structure.model` must be a `Mechanism` or a hybrid system of your own, got"
+                f" {self.model!r}."
+            )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,11 +41,14 @@ class ComparedStructure:
     """One structure of a comparison.
 
     - `found`: its fit to all records; `numbers`: how many it fitted.
-    - `trajectory`: root mean square of a free run from the measured start over all that windows cover (of the closed loop, where the
-      objective is one), in the unit of the output, of several outputs in their standard deviations; `force`: that of what inverse dynamics
-      leaves [N or N.m] at the fitted values, nan where that cannot be had; `mean_square` of the objective's weighted residuals.
+    - `trajectory`: root mean square of a free run from the measured start over all that windows
+      cover (of the closed loop, where the objective is one), in the unit of the output, of several
+      outputs in their standard deviations; `force`: that of what inverse dynamics leaves [N or N.m]
+      at the fitted values, nan where that cannot be had; `mean_square` of the objective's weighted
+      residuals.
     - `aic`, `bic`: of residuals of which `StructureComparison.n_eff` are independent.
-    - `held_out`: errors in what was left out of the fit, by ``"repeats"``, ``"speeds"`` and, of several records, ``"records"``.
+    - `held_out`: errors in what was left out of the fit, by ``"repeats"``, ``"speeds"`` and, of
+      several records, ``"records"``.
     - `implausible`: why it cannot be the machine; `doubts`: what else to know.
     """
 
@@ -66,10 +75,13 @@ class ComparedStructure:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class StructureComparison:
-    """Structures fitted to the same records, in the order given, with the one to take. Print it, or draw it by `plot()`.
+    """Structures fitted to the same records, in the order given, with the one to take.
 
-    `best`: see `frictax.analysis.selection.selection_rule.chosen`; `reason` says in words why it, and why not those that fit closer.
-    `n_eff`: how many independent samples the residuals are worth; `unit` of the trajectory, `force_unit`.
+    Print it, or draw it by `plot()`.
+
+    `best`: see `frictax.analysis.selection.selection_rule.chosen`; `reason` says in words why it,
+    and why not those that fit closer. `n_eff`: how many independent samples the residuals are
+    worth; `unit` of the trajectory, `force_unit`.
     """
 
     records: Mapping[str, Record]
@@ -84,7 +96,9 @@ class StructureComparison:
     def __getitem__(self, name: str) -> ComparedStructure:
         known = {row.name: row for row in self.rows}
         if name not in known:
-            raise UnknownName(f"There is no structure {name!r} in this comparison. It has: {', '.join(known)}.")
+            raise UnknownName(
+                f"There is no structure {name!r} in this comparison. It has: {', '.join(known)}."
+            )
         return known[name]
 
     plot = Verb("frictax.report.structures_figure:draw_structures")

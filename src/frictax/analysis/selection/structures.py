@@ -1,4 +1,6 @@
-"""Which machine records ask for: structures fitted to them, and judged by what they say of what they did not see."""
+"""Which machine records ask for: structures fitted to them, and judged by what they say of what
+they did not see.
+"""
 
 import dataclasses
 import os
@@ -10,7 +12,13 @@ import equinox as eqx
 import numpy as np
 
 from frictax.analysis.errors.effective_samples import effective_samples
-from frictax.analysis.selection.cross_validation import HeldOut, Refits, root_mean, unfinished, weights
+from frictax.analysis.selection.cross_validation import (
+    HeldOut,
+    Refits,
+    root_mean,
+    unfinished,
+    weights,
+)
 from frictax.analysis.selection.folds import Stretches
 from frictax.analysis.selection.plausibility import doubts, implausible
 from frictax.analysis.selection.selection_rule import chosen
@@ -18,7 +26,13 @@ from frictax.analysis.selection.structure import ComparedStructure, Structure, S
 from frictax.fitting.fit import fit
 from frictax.fitting.posing import labelled, shared_limits
 from frictax.fitting.problem.inverse_dynamics import InverseDynamics
-from frictax.fitting.problem.objectives import AbstractObjective, ClosedLoop, FreeRun, Windows, in_turn
+from frictax.fitting.problem.objectives import (
+    AbstractObjective,
+    ClosedLoop,
+    FreeRun,
+    Windows,
+    in_turn,
+)
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import state_names
 from frictax.fitting.result.fit_result import FitResult
@@ -40,51 +54,75 @@ def compare_structures(
     repeats: int = 4,
     bands: int = 3,
 ) -> StructureComparison:
-    """Fit several structures to the same records and say which of them they ask for; `compare` of records is this.
+    """Fit several structures to the same records and say which of them they ask for; `compare` of
+    records is this.
 
-    A structure is judged by what it says of what it did not see, twice: in trajectory (the objective's residuals) and in force (what
-    inverse dynamics leaves). Left out are, in turn, each part of each record, which repeats the rest; each band of speeds; each record,
-    of several without numbers of their own. A table with many nodes stores the speeds at which a record dwells, predicts another repeat
-    of the same motion best of all, and is wrong at every other speed: the bands show that, and so does its force. See
+    A structure is judged by what it says of what it did not see, twice: in trajectory (the
+    objective's residuals) and in force (what inverse dynamics leaves). Left out are, in turn, each
+    part of each record, which repeats the rest; each band of speeds; each record, of several
+    without numbers of their own. A table with many nodes stores the speeds at which a record
+    dwells, predicts another repeat of the same motion best of all, and is wrong at every other
+    speed: the bands show that, and so does its force. See
     `frictax.analysis.selection.selection_rule.chosen` for the rule.
 
     **Arguments:**
 
-    - `data`: a record, or several in a list or by label; `structures`: by name, a `Structure` each, with start values away from bounds.
-    - `objective`: ``Windows(0.5)`` unless given (`FreeRun`, `ClosedLoop` and `InverseDynamics` are left out by half seconds);
-      `start`: as in `fit`; `engine`: `OnSamples(...)`.
-    - `cutoff` [Hz] of the filter behind the forces and speeds; `repeats`: how many equal parts each record is cut in, such as the cycles of
-      its motion; `bands`: into how many groups of speeds.
+    - `data`: a record, or several in a list or by label; `structures`: by name, a `Structure` each,
+      with start values away from bounds.
+    - `objective`: ``Windows(0.5)`` unless given (`FreeRun`, `ClosedLoop` and `InverseDynamics` are
+      left out by half seconds); `start`: as in `fit`; `engine`: `OnSamples(...)`.
+    - `cutoff` [Hz] of the filter behind the forces and speeds; `repeats`: how many equal parts each
+      record is cut in, such as the cycles of its motion; `bands`: into how many groups of speeds.
 
-    **Returns:** a `StructureComparison`. Its AIC and BIC are those of Gaussian residuals, n_eff log(mean square) + 2 p and + p log(n_eff).
-    Residuals of a record are coloured, so n_eff is not their number but what they are worth (`effective_samples`), that of the closest
-    fit for all. They judge on the motion that was fitted alone, and choose nothing here.
+    **Returns:** a `StructureComparison`. Its AIC and BIC are those of Gaussian residuals, n_eff
+    log(mean square) + 2 p and + p log(n_eff). Residuals of a record are coloured, so n_eff is not
+    their number but what they are worth (`effective_samples`), that of the closest fit for all.
+    They judge on the motion that was fitted alone, and choose nothing here.
 
-    **Raises:** `ValueError` where there is nothing to compare, for sweeps among the records, and for `Windows(free_starts=True)`, whose
-    starts would have to be known where they are left out; else as `fit`.
+    **Raises:** `ValueError` where there is nothing to compare, for sweeps among the records, and
+    for `Windows(free_starts=True)`, whose starts would have to be known where they are left out;
+    else as `fit`.
 
     A slide that more friction opposes one way than the other:
 
     >>> import frictax as fx, numpy as np
     >>> def slide(**laws):
-    ...     return fx.Mechanism(mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", **laws), drive=fx.Force("mass", 0.0))
+    ...     return fx.Mechanism(
+    ...         mass=fx.Mass(m=1.0),
+    ...         friction=fx.SupportFriction("mass", **laws),
+    ...         drive=fx.Force("mass", 0.0),
+    ...     )
     >>> t = np.linspace(0.0, 6.0, 301)
     >>> push = 3.0 * np.sin(3.0 * t) + np.sin(1.3 * t)
-    >>> friction = fx.SupportFriction("mass", f_pos=fx.Coulomb(0.5, 1.0), f_neg=fx.Coulomb(0.8, 1.0))
-    >>> truth = fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=fx.Force("mass", fx.Sampled(t, push)))
+    >>> friction = fx.SupportFriction(
+    ...     "mass", f_pos=fx.Coulomb(0.5, 1.0), f_neg=fx.Coulomb(0.8, 1.0)
+    ... )
+    >>> truth = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0), friction=friction, drive=fx.Force("mass", fx.Sampled(t, push))
+    ... )
     >>> run = fx.simulate(truth, t)
-    >>> record = fx.Record(t, {"drive": push}, {"mass.s": run["mass"].s + 1e-4 * np.sin(40.0 * t)}, name="push")
+    >>> record = fx.Record(
+    ...     t, {"drive": push}, {"mass.s": run["mass"].s + 1e-4 * np.sin(40.0 * t)}, name="push"
+    ... )
     >>> structures = {
     ...     "symmetric": fx.Structure(slide(f_pos=fx.Coulomb(0.6, 0.9)), free=["friction.f_pos"]),
     ...     "by direction": fx.Structure(
-    ...         slide(f_pos=fx.Coulomb(0.6, 0.9), f_neg=fx.Coulomb(0.6, 0.9)), free=["friction.f_pos", "friction.f_neg"]
+    ...         slide(f_pos=fx.Coulomb(0.6, 0.9), f_neg=fx.Coulomb(0.6, 0.9)),
+    ...         free=["friction.f_pos", "friction.f_neg"],
     ...     ),
     ... }
-    >>> made = fx.compare(record, structures, objective=fx.Windows(0.5, cutoff=10.0), start=fx.InverseDynamics(10.0), cutoff=10.0)
+    >>> made = fx.compare(
+    ...     record,
+    ...     structures,
+    ...     objective=fx.Windows(0.5, cutoff=10.0),
+    ...     start=fx.InverseDynamics(10.0),
+    ...     cutoff=10.0,
+    ... )
     >>> made.best.name
     'by direction'
     >>> print(made.reason)
-    by direction is chosen: it predicts what was left out best, in trajectory and in force. symmetric comes next: its error of ...
+    by direction is chosen: it predicts what was left out best, in trajectory and in force.
+    symmetric comes next: its error of ...
     """
     records, structures = _records(data), check_structures(structures, objective, repeats, bands)
     objective = Windows(0.5, cutoff=cutoff) if objective is None else objective
@@ -115,7 +153,16 @@ def compare_structures(
     weighed = any(r.sd.get(n) is not None for r in records.values() for n in r.outputs)
     single = all(len(r.outputs) == 1 for r in records.values()) and len(units) == 1 and not weighed
     turns = all(r.units[n].rotational for r in records.values() for n in r.outputs if n in r.units)
-    return StructureComparison(records, rows, best, reason, n_eff, units.pop() if single else "sd", "N.m" if turns else "N", cutoff)
+    return StructureComparison(
+        records,
+        rows,
+        best,
+        reason,
+        n_eff,
+        units.pop() if single else "sd",
+        "N.m" if turns else "N",
+        cutoff,
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -128,22 +175,45 @@ class _Judged:
 
 
 def _judged(
-    structure: Structure, records: Mapping[str, Record], settings: Any, cutoff: float, repeats: int, bands: int, by_record: bool
+    structure: Structure,
+    records: Mapping[str, Record],
+    settings: Any,
+    cutoff: float,
+    repeats: int,
+    bands: int,
+    by_record: bool,
 ) -> _Judged:
     objective, start, engine = settings["objective"], settings["start"], settings["engine"]
-    common = {"free": structure.free, "instruments": structure.instruments, "engine": engine, "bounds": structure.bounds}
+    common = {
+        "free": structure.free,
+        "instruments": structure.instruments,
+        "engine": engine,
+        "bounds": structure.bounds,
+    }
     method = LevenbergMarquardt(tolerance=1e-3, max_steps=_STEPS)
     first = {**common, "bounds": shared_limits(structure.bounds, structure.own)}
     before = None if start is None else fit(structure.model, records, objective=start, **first)
     model = structure.model if before is None else before.model
-    found = fit(model, records, objective=objective, method=method, own=structure.own, priors=structure.priors, **common)
+    found = fit(
+        model,
+        records,
+        objective=objective,
+        method=method,
+        own=structure.own,
+        priors=structure.priors,
+        **common,
+    )
     stretches = Stretches(found.problem, records, cutoff)
     refits = Refits(found, before, _force_problem(found, records, cutoff), stretches)
     folds = {"repeats": stretches.repeats(repeats), "speeds": stretches.bands(bands)}
     if by_record:
         folds["records"] = stretches.records(list(records))
     held_out = {by: refits.left_out(fold) for by, fold in folds.items()}
-    force = float("nan") if refits.force is None else _rms(refits.force, refits.residuals(refits.force, found.x))
+    force = (
+        float("nan")
+        if refits.force is None
+        else _rms(refits.force, refits.residuals(refits.force, found.x))
+    )
     counted = weights(found.problem) > 0
     mean_square = float(np.sum(found.full_residuals**2) / counted.sum())
     return _Judged(found, _trajectory(refits, records), force, max(mean_square, 1e-300), held_out)
@@ -153,19 +223,34 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
     """Of runs in one piece, each from its measured start."""
     found = refits.found
     problem, objective = found.problem, found.problem.objective
-    if not set(state_names(problem.bench.machine)):  # of a machine of the user's own that does not say what it begins with
+    # of a machine of the user's own that does not say what it begins with
+    if not set(state_names(problem.bench.machine)):
         return float("nan")
-    late = any(name.startswith("outputs.") for name in problem.delayed)  # what a sensor shows at first comes from before its window
-    if isinstance(objective, Windows) and in_turn() and not late and not _is_thermal(problem.bench.machine):
+    # what a sensor shows at first comes from before its window
+    late = any(name.startswith("outputs.") for name in problem.delayed)
+    if (
+        isinstance(objective, Windows)
+        and in_turn()
+        and not late
+        and not _is_thermal(problem.bench.machine)
+    ):
         later = [np.arange(p.weight.shape[0]) > 0 for p in problem.plans]
         joined = eqx.tree_at(lambda p: [plan.goes_on for plan in p.plans], problem, later)
-        counts, ends = [p.weight.shape[-1] for p in problem.plans], np.cumsum([p.weight.size for p in problem.plans])
+        counts, ends = (
+            [p.weight.shape[-1] for p in problem.plans],
+            np.cumsum([p.weight.size for p in problem.plans]),
+        )
         squares, parts = [], np.split(refits.residuals(joined, found.x), ends[:-1])
         for r, plan, count in zip(parts, problem.plans, counts, strict=True):
             counted = np.asarray(plan.weight).reshape(-1, count) > 0
-            squares += [float(np.mean(x[on] ** 2)) for x, on in zip(r.reshape(-1, count).T, counted.T, strict=True)]
+            squares += [
+                float(np.mean(x[on] ** 2))
+                for x, on in zip(r.reshape(-1, count).T, counted.T, strict=True)
+            ]
         return root_mean(np.asarray(squares))
-    whole = objective if isinstance(objective, ClosedLoop | FreeRun) else FreeRun(measured_start=True)
+    whole = (
+        objective if isinstance(objective, ClosedLoop | FreeRun) else FreeRun(measured_start=True)
+    )
     squares = []
     for label, r in records.items():
         try:
@@ -183,8 +268,12 @@ def _is_thermal(machine: Any) -> bool:
     return isinstance(machine, Mechanism) and bool(MechanicalSystem(machine).layout.nodes)
 
 
-def _force_problem(found: FitResult, records: Mapping[str, Record], cutoff: float) -> Problem | None:
-    """The same unknowns under inverse dynamics; None where the record does not hold what that needs."""
+def _force_problem(
+    found: FitResult, records: Mapping[str, Record], cutoff: float
+) -> Problem | None:
+    """The same unknowns under inverse dynamics; None where the record does not hold what that
+    needs.
+    """
     problem, judge = found.problem, InverseDynamics(cutoff)
     if isinstance(problem.objective, ClosedLoop):  # the record holds a reference, and no force
         return None
@@ -203,14 +292,23 @@ def _records(data: Any) -> dict[str, Record]:
     records = labelled(data)
     for label, r in records.items():
         if not isinstance(r, Record):
-            raise ValueError(f"`compare` of structures takes records, got {r!r} under {label!r}. A sweep alone is compared by laws.")
+            raise ValueError(
+                f"`compare` of structures takes records, got {r!r} under {label!r}. A sweep alone"
+                " is compared by laws."
+            )
     if not records:
-        raise ValueError("`compare` needs at least one record, got none. Read one with Record.from_csv(...).")
+        raise ValueError(
+            "`compare` needs at least one record, got none. Read one with Record.from_csv(...)."
+        )
     return records
 
 
-def check_structures(structures: Any, objective: Any, repeats: Any, bands: Any) -> dict[str, Structure]:
-    """Raise `ValueError` where there is nothing to be compared, or nothing that can be predicted."""
+def check_structures(
+    structures: Any, objective: Any, repeats: Any, bands: Any
+) -> dict[str, Structure]:
+    """Raise `ValueError` where there is nothing to be compared, or nothing that can be
+    predicted.
+    """
     if not isinstance(structures, Mapping) or not structures:
         raise ValueError(
             f"`compare` of records needs structures by name, got {structures!r}. "
@@ -218,9 +316,15 @@ def check_structures(structures: Any, objective: Any, repeats: Any, bands: Any) 
         )
     for name, structure in structures.items():
         if not isinstance(structure, Structure):
-            raise ValueError(f"`compare`: {name!r} must be a `Structure`, got {structure!r}. Write fx.Structure(machine, free=[...]).")
+            raise ValueError(
+                f"`compare`: {name!r} must be a `Structure`, got {structure!r}. Write"
+                " fx.Structure(machine, free=[...])."
+            )
     if isinstance(objective, Windows) and objective.free_starts:
-        raise ValueError("`compare` predicts windows that the fit did not see, whose starts cannot be fitted. Leave out `free_starts`.")
+        raise ValueError(
+            "`compare` predicts windows that the fit did not see, whose starts cannot be fitted."
+            " Leave out `free_starts`."
+        )
     for what, value in (("repeats", repeats), ("bands", bands)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 2:
             raise ValueError(f"`compare`: `{what}` must be a whole number >= 2, got {value!r}.")

@@ -21,9 +21,19 @@ def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tu
     ]  # fmt: skip
     rows = []
     for row in made.rows:
-        left = [x for by in schemes for x in (row.held_out[by].trajectory_rms / out_size, row.held_out[by].force_rms)]
+        left = [
+            x
+            for by in schemes
+            for x in (row.held_out[by].trajectory_rms / out_size, row.held_out[by].force_rms)
+        ]
         mark = "<- chosen" if row is made.best else "implausible" if row.implausible else ""
-        cells = [f"{row.trajectory / size:.4g}", f"{row.force:.4g}", *(f"{x:.3g}" for x in left), f"{row.aic:.1f}", f"{row.bic:.1f}"]
+        cells = [
+            f"{row.trajectory / size:.4g}",
+            f"{row.force:.4g}",
+            *(f"{x:.3g}" for x in left),
+            f"{row.aic:.1f}",
+            f"{row.bic:.1f}",
+        ]
         rows.append((row.name, str(row.numbers), *(c.replace("nan", "-") for c in cells), mark))
     return tuple(head), rows
 
@@ -31,10 +41,17 @@ def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tu
 def structures_text(made: StructureComparison) -> str:
     """The table that is printed, with a line for each remark and the reason."""
     lines = [
-        f"Structures fitted to {', '.join(made.records)} by {type(made.best.found.problem.objective).__name__}; "
-        f"{', '.join(made.rows[0].held_out)}: error in what was left out",
+        (
+            f"Structures fitted to {', '.join(made.records)} by"
+            f" {type(made.best.found.problem.objective).__name__};"
+            f" {', '.join(made.rows[0].held_out)}: error in what was left out"
+        ),
         *table(*structures_rows(made)),
-        *(f"! {row.name}: {remark}" for row in made.rows for remark in (*row.implausible, *row.doubts)),
+        *(
+            f"! {row.name}: {remark}"
+            for row in made.rows
+            for remark in (*row.implausible, *row.doubts)
+        ),
         made.reason,
     ]
     return "\n".join(lines)

@@ -8,15 +8,18 @@ from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
 from frictax.measurements.sweep import Sweep
 
 
-def starting_law(kind: type[AbstractLaw], sweep: Sweep, *, exponent: float = 1.0, nodes: Any = None) -> Any:
+def starting_law(
+    kind: type[AbstractLaw], sweep: Sweep, *, exponent: float = 1.0, nodes: Any = None
+) -> Any:
     """A law of that kind near the sweep, each value inside its domain, from which a fit can start.
 
-    The terms that enter linearly are found by least squares with values >= 0; `fexp` is searched on a grid between the
-    inverse of the highest speed and that of the lowest. A table gets `nodes` speeds, one of them 0, the others at
-    quantiles of the measured ones.
+    The terms that enter linearly are found by least squares with values >= 0; `fexp` is searched on
+    a grid between the inverse of the highest speed and that of the lowest. A table gets `nodes`
+    speeds, one of them 0, the others at quantiles of the measured ones.
 
-    **Arguments:** `kind`: `Coulomb`, `Stribeck` or `Table`; `exponent` for `Stribeck`; `nodes` for `Table`: how many (>= 2), or which
-    speeds; a third of the number of measured speeds unless given, at most 6.
+    **Arguments:** `kind`: `Coulomb`, `Stribeck` or `Table`; `exponent` for `Stribeck`; `nodes` for
+    `Table`: how many (>= 2), or which speeds; a third of the number of measured speeds unless
+    given, at most 6.
 
     **Raises:** `ValueError` for another kind of law.
 
@@ -38,23 +41,42 @@ def starting_law(kind: type[AbstractLaw], sweep: Sweep, *, exponent: float = 1.0
     if kind is Stribeck:
         best: Any = None
         for fexp in np.geomspace(0.5 / v.max(), 2.0 / v.min(), 60):
-            terms, misfit = _nonnegative(w, f, v, np.ones_like(v), np.exp(-((fexp * v) ** exponent)))
+            terms, misfit = _nonnegative(
+                w, f, v, np.ones_like(v), np.exp(-((fexp * v) ** exponent))
+            )
             if best is None or misfit < best[0]:
                 best = (misfit, fexp, terms)
         _, fexp, (slope, constant, dip) = best
-        values = {"F_prop": max(slope, least / v.max()), "F_Coulomb": max(constant, least), "F_Stribeck": max(dip, least)}
+        values = {
+            "F_prop": max(slope, least / v.max()),
+            "F_Coulomb": max(constant, least),
+            "F_Stribeck": max(dip, least),
+        }
         return Stribeck(**values, fexp=fexp, exponent=exponent)
     if kind is Table:
-        at = table_nodes(v, nodes) if nodes is None or isinstance(nodes, int) else np.asarray(nodes, dtype=float)
+        at = (
+            table_nodes(v, nodes)
+            if nodes is None or isinstance(nodes, int)
+            else np.asarray(nodes, dtype=float)
+        )
         if at.size == 1:
             return Table([[at[0], size]])
         hats = [np.interp(v, at, row) for row in np.eye(at.size)]
-        # a faint pull towards the mean keeps a node between whose neighbours nothing was measured near the curve
-        pull = [np.concatenate([hat * w, 1e-3 * row]) for hat, row in zip(hats, np.eye(at.size), strict=True)]
-        terms, _ = _nonnegative(np.ones(v.size + at.size), np.concatenate([f * w, np.full(at.size, 1e-3 * size)]), *pull)
+        # a faint pull towards the mean keeps a node between whose neighbours nothing was measured
+        # near the curve
+        pull = [
+            np.concatenate([hat * w, 1e-3 * row])
+            for hat, row in zip(hats, np.eye(at.size), strict=True)
+        ]
+        terms, _ = _nonnegative(
+            np.ones(v.size + at.size), np.concatenate([f * w, np.full(at.size, 1e-3 * size)]), *pull
+        )
         return Table(np.column_stack([at, np.maximum(terms, least)]))
     name = getattr(kind, "__name__", repr(kind))
-    raise ValueError(f"A start is known for Coulomb, Stribeck and Table, not for {name}. Give a law with start values: {name}(...).")
+    raise ValueError(
+        f"A start is known for Coulomb, Stribeck and Table, not for {name}. Give a law with start"
+        f" values: {name}(...)."
+    )
 
 
 def near_law(law: AbstractLaw, sweep: Sweep) -> AbstractLaw | None:
@@ -73,12 +95,17 @@ def table_nodes(speeds: np.ndarray, nodes: int | None = None) -> np.ndarray:
     distinct = np.unique(speeds)
     count = int(np.clip(distinct.size // 3, 2, 6)) if nodes is None else nodes
     if not 2 <= count <= distinct.size:
-        raise ValueError(f"A table of this sweep must have 2 to {distinct.size} nodes, one for each speed at most, got {count}.")
+        raise ValueError(
+            f"A table of this sweep must have 2 to {distinct.size} nodes, one for each speed at"
+            f" most, got {count}."
+        )
     inner = np.quantile(distinct, np.linspace(0.0, 1.0, count)[1:])
     return np.concatenate([[0.0], inner])
 
 
-def _nonnegative(weight: np.ndarray, f: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, float]:
+def _nonnegative(
+    weight: np.ndarray, f: np.ndarray, *columns: np.ndarray
+) -> tuple[np.ndarray, float]:
     from scipy.optimize import nnls
 
     matrix = np.column_stack(columns) * weight[:, None]

@@ -1,4 +1,6 @@
-"""Where a fit to records begins: what the machine says, what each record shows, and what a first fit has found."""
+"""Where a fit to records begins: what the machine says, what each record shows, and what a first
+fit has found.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,32 +29,54 @@ def starting_state(machine: Any, record: Record, name: str, cutoff: float = 50.0
 
 
 def own_parameters(model: Any, own: Any) -> dict[str, Any]:
-    """Those of `own` that are the machine's and no state of it, with the starts given: what a first fit can tell for the next."""
+    """Those of `own` that are the machine's and no state of it, with the starts given: what a first
+    fit can tell for the next.
+    """
     paths, states = [own] if isinstance(own, str) else list(own), state_names(model)
-    kept = [p for p in paths if isinstance(p, str) and not p.startswith(("inputs.", "outputs.", "windows.")) and p not in states]
+    kept = [
+        p
+        for p in paths
+        if isinstance(p, str)
+        and not p.startswith(("inputs.", "outputs.", "windows."))
+        and p not in states
+    ]
     return {path: own[path] if isinstance(own, Mapping) else None for path in kept}
 
 
 def begun_at(model: Any, before: Any, problem: Problem) -> Any:
-    """`model` as a first fit found it, with the values of `before` where they fell to a bound or ran off: no search leads back."""
+    """`model` as a first fit found it, with the values of `before` where they fell to a bound or
+    ran off: no search leads back.
+    """
     for u in problem.unknowns:
         bound = u.declaration.domain.bound()
         if np.isfinite(bound) and not u.path.startswith(("inputs.", "outputs.")):
             found, old = np.asarray(get(model, u.path)), np.asarray(get(before, u.path))
             astray = (found - bound < 1e-3 * (old - bound)) | (found - bound > 1e3 * (old - bound))
-            model = replace(model, {u.path: np.where(astray, old, found)}) if astray.any() else model
+            model = (
+                replace(model, {u.path: np.where(astray, old, found)}) if astray.any() else model
+            )
     return model
 
 
-def shared_start(bench: Bench, p: Parameter, objective: AbstractObjective, records: Mapping[str, Any]) -> np.ndarray:
-    """Where the model has it; a state that is 0 there, as it is unless given, where the record begins, if that may be elsewhere.
+def shared_start(
+    bench: Bench, p: Parameter, objective: AbstractObjective, records: Mapping[str, Any]
+) -> np.ndarray:
+    """Where the model has it; a state that is 0 there, as it is unless given, where the record
+    begins, if that may be elsewhere.
 
-    From rest a run may begin stuck, so that a little speed does nothing and no search would find it; and upright a pendulum stays where it
-    is, whatever it weighs. A start is elsewhere where its errors do not explain that, or it is no small part of the motion.
+    From rest a run may begin stuck, so that a little speed does nothing and no search would find
+    it; and upright a pendulum stays where it is, whatever it weighs. A start is elsewhere where its
+    errors do not explain that, or it is no small part of the motion.
     """
     value = np.asarray(p.value, dtype=float)
     record = next(iter(records.values())) if len(records) == 1 else None
-    if value.shape or value != 0 or not isinstance(record, Record) or not isinstance(objective, FreeRun) or objective.measured_start:
+    if (
+        value.shape
+        or value != 0
+        or not isinstance(record, Record)
+        or not isinstance(objective, FreeRun)
+        or objective.measured_start
+    ):
         return value
     measured = starting_state(bench.machine, record, p.path)
     if measured is None:
@@ -63,11 +87,15 @@ def shared_start(bench: Bench, p: Parameter, objective: AbstractObjective, recor
     return np.asarray(measured) if abs(first) > error or abs(measured) > 0.05 * usual else value
 
 
-def beginning(t: np.ndarray, x: np.ndarray) -> tuple[tuple[float, float], tuple[float, float], float]:
-    """What a channel shows of its start: its value with what that can be wrong by, how fast it changes likewise, and usually changes.
+def beginning(
+    t: np.ndarray, x: np.ndarray
+) -> tuple[tuple[float, float], tuple[float, float], float]:
+    """What a channel shows of its start: its value with what that can be wrong by, how fast it
+    changes likewise, and usually changes.
 
-    By a parabola through the first samples. It is wrong by five standard errors of noise, by what a cubic says otherwise, and by what steps
-    of the sensor's resolution add up to at worst: these are no noise, and of a slow motion all first samples may share one.
+    By a parabola through the first samples. It is wrong by five standard errors of noise, by what a
+    cubic says otherwise, and by what steps of the sensor's resolution add up to at worst: these are
+    no noise, and of a slow motion all first samples may share one.
     """
     k = min(int(np.clip(0.02 * t.size, 8, 40)), t.size)
     s, reach = (t[:k] - t[0]) / (t[k - 1] - t[0]), float(t[k - 1] - t[0])
@@ -75,11 +103,17 @@ def beginning(t: np.ndarray, x: np.ndarray) -> tuple[tuple[float, float], tuple[
     weights = np.linalg.pinv(powers[:, :3])
     found, bent = weights @ x[:k], np.linalg.lstsq(powers, x[:k])[0]
     noise = np.sqrt(np.sum((x[:k] - powers[:, :3] @ found) ** 2) / max(k - 3, 1))
-    errors = 5.0 * noise * np.linalg.norm(weights, axis=1) + 0.5 * quantum(x) * np.sum(np.abs(weights), axis=1)
+    errors = 5.0 * noise * np.linalg.norm(weights, axis=1) + 0.5 * quantum(x) * np.sum(
+        np.abs(weights), axis=1
+    )
     errors += np.abs(found - bent[:3])
     each = max(k // 4, 1)
     usual = float(np.std(np.diff(x[::each]) / np.diff(t[::each])))
-    return (float(found[0]), float(errors[0])), (float(found[1]) / reach, float(errors[1]) / reach), usual
+    return (
+        (float(found[0]), float(errors[0])),
+        (float(found[1]) / reach, float(errors[1]) / reach),
+        usual,
+    )
 
 
 def own_start(bench: Bench, p: Parameter, own: Any, i: int, record: Any) -> np.ndarray:

@@ -9,7 +9,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.contacts import MassWithStopAndFriction
-from frictax.fitting.problem.objectives import LARGEST_CUTOFF, AbstractObjective, Plan, acting, check_positive, integral, plan_of, undone
+from frictax.fitting.problem.objectives import (
+    LARGEST_CUTOFF,
+    AbstractObjective,
+    Plan,
+    acting,
+    check_positive,
+    integral,
+    plan_of,
+    undone,
+)
 from frictax.fitting.problem.setup import Bench, driven, moved_to
 from frictax.measurements.filters import smooth
 from frictax.measurements.record import Record
@@ -21,18 +30,21 @@ from frictax.pytree import parcel, static
 
 @parcel
 class InverseDynamics(AbstractObjective):
-    """Newton's law at every sample: the force that the smoothed motion asks for against the force that acts, m*a - sum of forces [N].
+    """Newton's law at every sample: the force that the smoothed motion asks for against the force
+    that acts, m*a - sum of forces [N].
 
-    Positions pass a Butterworth low-pass of order 4 forward and backward (no phase shift) and are differenced for v and a; where only the
-    speed is measured, that, and its integral is the position. Linear in
-    masses, Coulomb and viscous coefficients, so that it takes milliseconds from any start. Noise of v and a biases it, and it says nothing
-    of breakaway; so it is where a fit starts. The delay of a sensor that is not known is for `Windows` to find.
+    Positions pass a Butterworth low-pass of order 4 forward and backward (no phase shift) and are
+    differenced for v and a; where only the speed is measured, that, and its integral is the
+    position. Linear in masses, Coulomb and viscous coefficients, so that it takes milliseconds from
+    any start. Noise of v and a biases it, and it says nothing of breakaway; so it is where a fit
+    starts. The delay of a sensor that is not known is for `Windows` to find.
 
-    **Arguments:** `cutoff` [Hz] of the filter; `v_min`, as a share of the highest speed: slower samples are left out, for their direction
-    is not known; so are those at a hard stop, or less than 2/cutoff from one, for its force is not known.
+    **Arguments:** `cutoff` [Hz] of the filter; `v_min`, as a share of the highest speed: slower
+    samples are left out, for their direction is not known; so are those at a hard stop, or less
+    than 2/cutoff from one, for its force is not known.
 
-    **Source:** A. Janot, P.-O. Vandanjon, M. Gautier, IEEE Trans. Control Systems Technology 22(1), 2014 (inverse dynamic identification
-    model with least squares).
+    **Source:** A. Janot, P.-O. Vandanjon, M. Gautier, IEEE Trans. Control Systems Technology 22(1),
+    2014 (inverse dynamic identification model with least squares).
     """
 
     cutoff: float = static(default=50.0)
@@ -41,24 +53,37 @@ class InverseDynamics(AbstractObjective):
     def __post_init__(self) -> None:
         check_positive(self, "cutoff", "Hz")
         if not 0 <= self.v_min < 1:
-            raise ValueError(f"`InverseDynamics.v_min` must be a share >= 0 and < 1 of the highest speed, got {self.v_min!r}.")
+            raise ValueError(
+                "`InverseDynamics.v_min` must be a share >= 0 and < 1 of the highest speed, got"
+                f" {self.v_min!r}."
+            )
 
     def plan(self, machine: Any, record: Record) -> Plan:
         if not isinstance(machine, Mechanism):
             raise ValueError(
-                "`InverseDynamics` needs a `Mechanism`, whose masses it knows. Take `Windows` or `FreeRun` for a machine of your own."
+                "`InverseDynamics` needs a `Mechanism`, whose masses it knows. Take `Windows` or"
+                " `FreeRun` for a machine of your own."
             )
         lay = MechanicalSystem(machine).layout
-        bodies = {machine.names[i]: ("phi", "w") if machine.parts[i].rotational else ("s", "v") for i in lay.bodies}
-        missing = [f"{b}.{s}" for b, names in bodies.items() for s in names[:1] if not {f"{b}.{n}" for n in names} & set(record.outputs)]
+        bodies = {
+            machine.names[i]: ("phi", "w") if machine.parts[i].rotational else ("s", "v")
+            for i in lay.bodies
+        }
+        missing = [
+            f"{b}.{s}"
+            for b, names in bodies.items()
+            for s in names[:1]
+            if not {f"{b}.{n}" for n in names} & set(record.outputs)
+        ]
         if missing:
             raise ValueError(
-                f"Record {record.name!r} must measure how every body moves for `InverseDynamics`; {', '.join(missing)} is missing. "
-                "Take `FreeRun()` or `Windows()`."
+                f"Record {record.name!r} must measure how every body moves for `InverseDynamics`;"
+                f" {', '.join(missing)} is missing. Take `FreeRun()` or `Windows()`."
             )
         cutoff = min(self.cutoff, LARGEST_CUTOFF * record.rate)
         known, keep = {}, np.ones(record.n, bool)
-        edge = int(np.ceil(record.rate / cutoff))  # the filter does not know what lies beyond the ends
+        # the filter does not know what lies beyond the ends
+        edge = int(np.ceil(record.rate / cutoff))
         keep[:edge] = keep[record.n - edge :] = False
         for b, (s, v) in bodies.items():
             if f"{b}.{s}" in record.outputs:
@@ -72,16 +97,25 @@ class InverseDynamics(AbstractObjective):
             keep &= ~_at_stops(machine[b], motion[0], 2 * edge)
         if not keep.any():
             raise ValueError(
-                f"Record {record.name!r} leaves `InverseDynamics` no sample: all are slow, at the ends or at a stop. Take `FreeRun()` or "
-                "`Windows()`."
+                f"Record {record.name!r} leaves `InverseDynamics` no sample: all are slow, at the"
+                " ends or at a stop. Take `FreeRun()` or `Windows()`."
             )
         nothing = np.zeros((record.n, len(bodies)))
-        return plan_of(record, nothing, np.where(keep[:, None], 1.0, nothing), {}, known=known, names=[f"force on {b}" for b in bodies])
+        return plan_of(
+            record,
+            nothing,
+            np.where(keep[:, None], 1.0, nothing),
+            {},
+            known=known,
+            names=[f"force on {b}" for b in bodies],
+        )
 
     def in_units_of_outputs(self) -> bool:
         return False
 
-    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+    def predict(
+        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+    ) -> Float[Array, "*w k c"]:
         system = driven(bench.machine, plan.t, acting(bench, plan, delayed), plan.hold)
         assert isinstance(system, MechanicalSystem)
         bodies = [bench.machine.names[i] for i in system.layout.bodies]
@@ -96,8 +130,11 @@ class InverseDynamics(AbstractObjective):
         lacking = jax.vmap(one)(jnp.asarray(plan.t), moves)
         if not any(name.startswith("outputs.") for name in delayed):
             return lacking
-        # Which samples are slow was told from what a delayed sensor showed, at other times than the machine was.
-        speeds = [jnp.abs(hold(v)) for name, v in moves.items() if name.rpartition(".")[2] in ("v", "w")]
+        # Which samples are slow was told from what a delayed sensor showed, at other times than the
+        # machine was.
+        speeds = [
+            jnp.abs(hold(v)) for name, v in moves.items() if name.rpartition(".")[2] in ("v", "w")
+        ]
         fast = [v >= self.v_min * jnp.max(v) for v in speeds]
         return jnp.where(jnp.stack(fast).all(axis=0)[:, None], lacking, 0.0)
 
@@ -113,11 +150,17 @@ def _at_stops(part: Any, s: np.ndarray, wide: int) -> np.ndarray:
 
 
 def motion(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
-    """Positions, velocities and accelerations of the bodies at each sample, without what sensors add to them."""
+    """Positions, velocities and accelerations of the bodies at each sample, without what sensors
+    add to them.
+    """
     found = {}
     for name in plan.known:
         body, _, variable = name.rpartition(".")
-        seen = [(f"{body}.{x}", i // 2) for i, x in enumerate(("s", "phi", "v", "w")) if bench.outputs.has(f"{body}.{x}")]
+        seen = [
+            (f"{body}.{x}", i // 2)
+            for i, x in enumerate(("s", "phi", "v", "w"))
+            if bench.outputs.has(f"{body}.{x}")
+        ]
         of, rate = seen[0] if seen else (name, 0)  # nobody's sensor
         order = {"s": 0, "phi": 0, "v": 1, "w": 1, "a": 2}[variable] - rate
         found[name] = undone(bench, plan, name, of, order, slice(None), delayed)

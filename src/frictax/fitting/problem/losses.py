@@ -25,7 +25,9 @@ class AbstractLoss(eqx.Module):
 
     @abc.abstractmethod
     def consistency(self) -> float:
-        """The mean of score**2 over the standard normal distribution, which makes the noise scale consistent."""
+        """The mean of score**2 over the standard normal distribution, which makes the noise scale
+        consistent.
+        """
 
     @abc.abstractmethod
     def root(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -34,7 +36,9 @@ class AbstractLoss(eqx.Module):
     @property
     @abc.abstractmethod
     def rounds(self) -> int:
-        """How often the noise scale is estimated anew; 1 where the minimiser does not depend on it."""
+        """How often the noise scale is estimated anew; 1 where the minimiser does not
+        depend on it.
+        """
 
 
 class Squares(AbstractLoss):
@@ -61,21 +65,26 @@ class Squares(AbstractLoss):
 
 
 class Huber(AbstractLoss):
-    """Squares up to `delta` noise scales, straight beyond: an outlier pulls no harder than a residual of `delta`.
+    """Squares up to `delta` noise scales, straight beyond: an outlier pulls no harder than a
+    residual of `delta`.
 
-    The noise scale is Huber's "proposal 2", found together with the parameters and started from the median of the
-    least-squares residuals.
+    The noise scale is Huber's "proposal 2", found together with the parameters and started from the
+    median of the least-squares residuals.
 
     **Arguments:** `delta` > 0; 1.345 loses 5 % efficiency on clean normal noise.
 
-    **Source:** P. J. Huber, E. M. Ronchetti, *Robust Statistics*, 2nd ed. (2009), sections 6.4, 7.6 to 7.8.
+    **Source:** P. J. Huber, E. M. Ronchetti, *Robust Statistics*, 2nd ed. (2009), sections 6.4, 7.6
+    to 7.8.
     """
 
     delta: float = eqx.field(static=True, default=1.345)
 
     def __check_init__(self) -> None:
         if not isinstance(self.delta, int | float) or not self.delta > 0:
-            raise ValueError(f"`Huber.delta` must be > 0, got {self.delta!r}. Write 1.345 for 95 % efficiency, or use `Squares()`.")
+            raise ValueError(
+                f"`Huber.delta` must be > 0, got {self.delta!r}. Write 1.345 for 95 % efficiency,"
+                " or use `Squares()`."
+            )
 
     def rho(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
         size = jnp.abs(x)
@@ -89,13 +98,19 @@ class Huber(AbstractLoss):
 
     def consistency(self) -> float:
         d = self.delta
-        density, beyond = math.exp(-0.5 * d * d) / math.sqrt(2 * math.pi), 0.5 * math.erfc(d / math.sqrt(2))
+        density, beyond = (
+            math.exp(-0.5 * d * d) / math.sqrt(2 * math.pi),
+            0.5 * math.erfc(d / math.sqrt(2)),
+        )
         return 2.0 * (0.5 - beyond - d * density + d * d * beyond)
 
     def root(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
         outside = jnp.abs(x) > self.delta
-        size = jnp.where(outside, jnp.abs(x), self.delta)  # masked first: the root's slope is infinite at 0
-        return jnp.where(outside, jnp.sign(x) * jnp.sqrt(2.0 * self.delta * size - self.delta**2), x)
+        # masked first: the root's slope is infinite at 0
+        size = jnp.where(outside, jnp.abs(x), self.delta)
+        return jnp.where(
+            outside, jnp.sign(x) * jnp.sqrt(2.0 * self.delta * size - self.delta**2), x
+        )
 
     @property
     def rounds(self) -> int:

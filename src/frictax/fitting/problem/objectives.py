@@ -21,17 +21,22 @@ from frictax.parameters import Numbers, get
 from frictax.parameters.held import hold
 from frictax.pytree import parcel, static
 
-LARGEST_CUTOFF = 0.45  # of a record's rate: a filter that still passes something, and takes something away
+# of a record's rate: a filter that still passes something, and takes something away
+LARGEST_CUTOFF = 0.45
 
 
 @parcel
 class Plan:
     """A record as arrays, ready for its objective.
 
-    - `t` (n,), `inputs`; `rows`: numbers of the samples of each window (w, k), or None for the record in one piece.
-    - `measured`, `weight` (..., c): what the predictions are compared with, and 1/sd; 0 leaves a value out.
-    - `known`: states over the record, as smoothed sensors have them, with derivatives where the objective needs these.
-    - `start`: which states a run or each window starts from, with what the sensors have of them there.
+    - `t` (n,), `inputs`; `rows`: numbers of the samples of each window (w, k), or None for the
+      record in one piece.
+    - `measured`, `weight` (..., c): what the predictions are compared with, and 1/sd; 0 leaves a
+      value out.
+    - `known`: states over the record, as smoothed sensors have them, with derivatives where the
+      objective needs these.
+    - `start`: which states a run or each window starts from, with what the sensors have of them
+      there.
     - `goes_on` (w,): whether a window begins where the one before has ended, instead.
     - `finer`: of a run in one piece, how its steps are divided over gaps.
     """
@@ -48,7 +53,9 @@ class Plan:
     hold: bool = static()
     finer: tuple[tuple[int, int], ...] = static()
 
-    def predicted(self, bench: Bench, objective: "AbstractObjective", engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+    def predicted(
+        self, bench: Bench, objective: "AbstractObjective", engine: Any, delayed: frozenset[str]
+    ) -> Float[Array, "*w k c"]:
         """What stands against `measured`."""
         return objective.predict(bench, self, engine, delayed)
 
@@ -63,11 +70,18 @@ class AbstractObjective(abc.ABC):
 
     @abc.abstractmethod
     def plan(self, machine: Any, record: Record) -> Plan:
-        """What can be made ready before the search; raises `ValueError` where the record does not hold what is needed."""
+        """What can be made ready before the search; raises `ValueError` where the record does not
+        hold what is needed.
+        """
 
     @abc.abstractmethod
-    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
-        """What stands against `plan.measured`; not finite where a run failed. To be compiled and differentiated."""
+    def predict(
+        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+    ) -> Float[Array, "*w k c"]:
+        """What stands against `plan.measured`; not finite where a run failed.
+
+        To be compiled and differentiated.
+        """
 
     def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
         """How the run of `predict` ends; of several, the first that fails."""
@@ -83,22 +97,34 @@ class AbstractObjective(abc.ABC):
         return False
 
     def drives(self) -> tuple[str, ...]:
-        """The drives in whose place it puts controllers, so that the record's inputs under their names are references."""
+        """The drives in whose place it puts controllers, so that the record's inputs under their
+        names are references.
+        """
         return ()
 
     def in_units_of_outputs(self) -> bool:
-        """Whether residuals are those of the record's outputs, weighed by their standard deviations."""
+        """Whether residuals are those of the record's outputs, weighed by their standard
+        deviations.
+        """
         return True
 
 
 @parcel
 class Steady(AbstractObjective):
-    """Forces at steady speeds, read off a friction law: how a sweep judges it. Nothing is simulated."""
+    """Forces at steady speeds, read off a friction law: how a sweep judges it.
+
+    Nothing is simulated.
+    """
 
     def plan(self, machine: Any, record: Record) -> Plan:
-        raise ValueError(f"`Steady` is for sweeps, and {record.name!r} is a record of a motion. Take `FreeRun()` or `Windows()`.")
+        raise ValueError(
+            f"`Steady` is for sweeps, and {record.name!r} is a record of a motion. Take `FreeRun()`"
+            " or `Windows()`."
+        )
 
-    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+    def predict(
+        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+    ) -> Float[Array, "*w k c"]:
         raise NotImplementedError
 
     def in_units_of_outputs(self) -> bool:
@@ -109,11 +135,13 @@ class Steady(AbstractObjective):
 class FreeRun(AbstractObjective):
     """The whole record in one run under its inputs: nothing measured is fed back.
 
-    The severest judge and, as a criterion to fit on, the worst conditioned: errors of force add up to errors of position. Fit few
-    parameters on it, or take `Windows` and use the free run as a score.
+    The severest judge and, as a criterion to fit on, the worst conditioned: errors of force add up
+    to errors of position. Fit few parameters on it, or take `Windows` and use the free run as a
+    score.
 
-    **Arguments:** `measured_start`: whether bodies start where the record says, after smoothing at `cutoff` [Hz]; else, as the model says
-    (then positions and speeds at the start can be fitted: ``free=["mass.s", "mass.v"]``).
+    **Arguments:** `measured_start`: whether bodies start where the record says, after smoothing at
+    `cutoff` [Hz]; else, as the model says (then positions and speeds at the start can be fitted:
+    ``free=["mass.s", "mass.v"]``).
     """
 
     measured_start: bool = static(default=False)
@@ -126,28 +154,46 @@ class FreeRun(AbstractObjective):
     def plan(self, machine: Any, record: Record) -> Plan:
         measured, weight = _channels(record)
         known = _states(machine, record, self.cutoff) if self.measured_start else {}
-        return plan_of(record, measured, weight, {name: x[0] for name, x in known.items()}, known=known)
+        return plan_of(
+            record, measured, weight, {name: x[0] for name, x in known.items()}, known=known
+        )
 
-    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+    def predict(
+        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+    ) -> Float[Array, "*w k c"]:
         return self._run(bench, plan, engine, delayed)[0]
 
     def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
         return self._run(bench, plan, engine, delayed)[1]
 
-    def _run(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> tuple[Array, Any]:
+    def _run(
+        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+    ) -> tuple[Array, Any]:
         system = driven(bench.machine, plan.t, acting(bench, plan, delayed), plan.hold)
-        values, result, _ = simulated(system, plan.t, plan.names, dividing(engine, plan), measured_starts(bench, plan, delayed))
-        return _recorded(bench, plan.names, plan.t, values, plan.t[0], delayed, plan.measured), result
+        values, result, _ = simulated(
+            system,
+            plan.t,
+            plan.names,
+            dividing(engine, plan),
+            measured_starts(bench, plan, delayed),
+        )
+        return (
+            _recorded(bench, plan.names, plan.t, values, plan.t[0], delayed, plan.measured),
+            result,
+        )
 
 
 @parcel
 class ClosedLoop(AbstractObjective):
-    """A free run with known controllers in the place of drives: the record's input under a drive's name is then its reference.
+    """A free run with known controllers in the place of drives: the record's input under a drive's
+    name is then its reference.
 
-    The controller holds the machine near the measured motion, so that errors do not add up. It acts without delay: the delay of a
-    digital one is put down to the machine, whose mass is found too small (see `PositionController`). Take `Windows` where that matters.
+    The controller holds the machine near the measured motion, so that errors do not add up. It acts
+    without delay: the delay of a digital one is put down to the machine, whose mass is found too
+    small (see `PositionController`). Take `Windows` where that matters.
 
-    **Arguments:** `controllers`: drive -> `PositionController`; `measured_start`, `cutoff` as for `FreeRun`.
+    **Arguments:** `controllers`: drive -> `PositionController`; `measured_start`, `cutoff` as for
+    `FreeRun`.
     """
 
     controllers: dict[str, PositionController]
@@ -159,18 +205,20 @@ class ClosedLoop(AbstractObjective):
         check_bool(self, "measured_start")
         if not isinstance(self.controllers, Mapping):
             raise ValueError(
-                f"`ClosedLoop.controllers` must be a dict of drive -> controller, got a {type(self.controllers).__name__}. "
-                'Write ClosedLoop({"drive": PositionController(...)}).'
+                "`ClosedLoop.controllers` must be a dict of drive -> controller, got a"
+                f' {type(self.controllers).__name__}. Write ClosedLoop({{"drive":'
+                " PositionController(...)})."
             )
         if not self.controllers:
             raise ValueError(
-                '`ClosedLoop.controllers` must hold a controller, got none. Write ClosedLoop({"drive": PositionController(...)}), '
-                "or take `FreeRun()`."
+                "`ClosedLoop.controllers` must hold a controller, got none. Write"
+                ' ClosedLoop({"drive": PositionController(...)}), or take `FreeRun()`.'
             )
         for name, part in self.controllers.items():
             if not isinstance(part, PositionController):
                 raise ValueError(
-                    f"`ClosedLoop.controllers` must hold controllers, got {part!r} for {name!r}. Write PositionController(...)."
+                    f"`ClosedLoop.controllers` must hold controllers, got {part!r} for {name!r}."
+                    " Write PositionController(...)."
                 )
 
     def drives(self) -> tuple[str, ...]:
@@ -178,7 +226,10 @@ class ClosedLoop(AbstractObjective):
 
     def machine(self, model: Any) -> Any:
         if not isinstance(model, Mechanism):
-            raise ValueError("`ClosedLoop` needs a `Mechanism`. Write the controller into a machine of your own, and use `FreeRun`.")
+            raise ValueError(
+                "`ClosedLoop` needs a `Mechanism`. Write the controller into a machine of your own,"
+                " and use `FreeRun`."
+            )
         for name in self.controllers:
             model[name]  # raises for a name that no part has
         return Mechanism(**{**dict(model.named_parts()), **self.controllers})
@@ -186,12 +237,15 @@ class ClosedLoop(AbstractObjective):
     def plan(self, machine: Any, record: Record) -> Plan:
         if record.hold:
             raise ValueError(
-                f"Record {record.name!r} holds its inputs between samples, and a reference that moves in steps makes a controller without "
-                "delay jerk. Read it with hold=False for `ClosedLoop`."
+                f"Record {record.name!r} holds its inputs between samples, and a reference that"
+                " moves in steps makes a controller without delay jerk. Read it with hold=False"
+                " for `ClosedLoop`."
             )
         return FreeRun(self.measured_start, self.cutoff).plan(machine, record)
 
-    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+    def predict(
+        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+    ) -> Float[Array, "*w k c"]:
         return FreeRun(self.measured_start, self.cutoff).predict(bench, plan, engine, delayed)
 
     def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
@@ -200,16 +254,20 @@ class ClosedLoop(AbstractObjective):
 
 @parcel
 class Windows(AbstractObjective):
-    """The record cut in windows, each a run of its own from the smoothed measurement; all are simulated in one program (multiple shooting).
+    """The record cut in windows, each a run of its own from the smoothed measurement; all are
+    simulated in one program (multiple shooting).
 
-    Well conditioned where a free run is not, and what is fitted is friction and not the sum of all errors since the start. Of each window
-    the first sample is not counted, since the run starts there, nor what a delayed sensor shows of the time before, nor what comes after a
-    gap. Intervals are those of `Clustered`: an error of a start lasts for its window.
+    Well conditioned where a free run is not, and what is fitted is friction and not the sum of all
+    errors since the start. Of each window the first sample is not counted, since the run starts
+    there, nor what a delayed sensor shows of the time before, nor what comes after a gap. Intervals
+    are those of `Clustered`: an error of a start lasts for its window.
 
-    **Arguments:** `length` of a window [s]; `cutoff` [Hz] of the zero-phase filter that the starts are read from; `free_starts`: whether
-    the starts are found with the parameters, each from its own window, instead of being trusted. Then the first samples count too.
+    **Arguments:** `length` of a window [s]; `cutoff` [Hz] of the zero-phase filter that the starts
+    are read from; `free_starts`: whether the starts are found with the parameters, each from its
+    own window, instead of being trusted. Then the first samples count too.
 
-    **Source:** H. G. Bock, "Recent advances in parameter identification techniques for O.D.E.", 1983 (multiple shooting).
+    **Source:** H. G. Bock, "Recent advances in parameter identification techniques for O.D.E.",
+    1983 (multiple shooting).
     """
 
     length: float = static(default=0.5)
@@ -226,21 +284,32 @@ class Windows(AbstractObjective):
         count = (record.n - 1) // max(size - 1, 1)
         if size < 3 or count < 1:
             raise ValueError(
-                f"`Windows.length` must hold at least 2 steps and fit in record {record.name!r} ({record.duration:g} s at "
-                f"{record.rate:g} Hz), got {self.length:g} s. Give a length between {2 / record.rate:g} and {record.duration:g} s."
+                f"`Windows.length` must hold at least 2 steps and fit in record {record.name!r}"
+                f" ({record.duration:g} s at {record.rate:g} Hz), got {self.length:g} s. Give a"
+                f" length between {2 / record.rate:g} and {record.duration:g} s."
             )
         rows = (size - 1) * np.arange(count)[:, None] + np.arange(size)
         measured, weight = (x[rows] for x in _channels(record))
         if not self.free_starts:
             weight[:, 0] = 0.0
-        after = np.zeros(rows.shape, bool)  # what comes after a gap, over which a window is led by one step
+        # what comes after a gap, over which a window is led by one step
+        after = np.zeros(rows.shape, bool)
         for i, _ in OnSamples().over_gaps(record.t).finer:
             after |= (rows > i) & (rows[:, :1] <= i)
         weight[after] = 0.0
         known = _states(machine, record, self.cutoff)
-        return plan_of(record, measured, weight, {name: x[rows[:, 0]] for name, x in known.items()}, rows, known)
+        return plan_of(
+            record,
+            measured,
+            weight,
+            {name: x[rows[:, 0]] for name, x in known.items()},
+            rows,
+            known,
+        )
 
-    def predict(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Float[Array, "*w k c"]:
+    def predict(
+        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+    ) -> Float[Array, "*w k c"]:
         return self._runs(bench, plan, engine, delayed)[0]
 
     def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
@@ -248,30 +317,52 @@ class Windows(AbstractObjective):
         first = jnp.argmax(results != Result.successful)
         return jax.tree_util.tree_map(lambda a: a[first], results)
 
-    def _runs(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> tuple[Array, Any]:
+    def _runs(
+        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+    ) -> tuple[Array, Any]:
         given, times = acting(bench, plan, delayed), jnp.asarray(plan.t)
 
-        def window(rows: Numbers, start: Mapping[str, Numbers], measured: Numbers) -> tuple[Array, tuple[Array, Any]]:
+        def window(
+            rows: Numbers, start: Mapping[str, Numbers], measured: Numbers
+        ) -> tuple[Array, tuple[Array, Any]]:
             t = times[rows]
-            system = driven(bench.machine, t, {name: x[rows] for name, x in given.items()}, plan.hold)
+            system = driven(
+                bench.machine, t, {name: x[rows] for name, x in given.items()}, plan.hold
+            )
             values, result, end = simulated(system, t, plan.names, engine, start)
-            return end, (_recorded(bench, plan.names, t, values, times[0], delayed, measured), result)
+            return end, (
+                _recorded(bench, plan.names, t, values, times[0], delayed, measured),
+                result,
+            )
 
         assert plan.rows is not None
         assert plan.goes_on is not None
         names, measured = state_names(bench.machine), jnp.asarray(plan.measured)
-        begins = {name: jnp.asarray(x) for name, x in (plan.start if self.free_starts else measured_starts(bench, plan, delayed)).items()}
+        begins = {
+            name: jnp.asarray(x)
+            for name, x in (
+                plan.start if self.free_starts else measured_starts(bench, plan, delayed)
+            ).items()
+        }
         if not in_turn():
             return jax.vmap(window)(plan.rows, begins, measured)[1]
 
-        def after(end: Array, at: tuple[Numbers, Any, Mapping[str, Numbers], Numbers]) -> tuple[Array, tuple[Array, Any]]:
+        def after(
+            end: Array, at: tuple[Numbers, Any, Mapping[str, Numbers], Numbers]
+        ) -> tuple[Array, tuple[Array, Any]]:
             rows, goes_on, start, measured = at
-            end, out = window(rows, {name: jnp.where(goes_on, end[names.index(name)], x) for name, x in start.items()}, measured)
+            end, out = window(
+                rows,
+                {name: jnp.where(goes_on, end[names.index(name)], x) for name, x in start.items()},
+                measured,
+            )
             return end[: len(names)], out
 
         # What is handed on has derivatives, and JAX is spared tracing all twice to find that out.
         floats = jax.tree_util.tree_leaves(eqx.filter(bench, eqx.is_inexact_array))
-        nought = 0.0 * sum((jnp.sum(jnp.where(jnp.isfinite(x), x, 0.0)) for x in floats), start=jnp.zeros(()))
+        nought = 0.0 * sum(
+            (jnp.sum(jnp.where(jnp.isfinite(x), x, 0.0)) for x in floats), start=jnp.zeros(())
+        )
         each = jnp.asarray(plan.rows), jnp.asarray(plan.goes_on), begins, measured
         return jax.lax.scan(after, jnp.zeros(len(names)) + nought, each)[1]
 
@@ -280,7 +371,9 @@ class Windows(AbstractObjective):
 
 
 def in_turn() -> bool:
-    """Whether windows are simulated one after the other: on a processor, 3 to 5 times as fast as side by side."""
+    """Whether windows are simulated one after the other: on a processor, 3 to 5 times as fast as
+    side by side.
+    """
     return jax.default_backend() == "cpu"
 
 
@@ -293,21 +386,35 @@ def dividing(engine: Any, plan: Plan) -> Any:
 
 def acting(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
     """The inputs as they act on the machine."""
-    return {name: bench.inputs.at(name)(plan.t, x, plan.t[0], f"inputs.{name}" in delayed) for name, x in plan.inputs.items()}
+    return {
+        name: bench.inputs.at(name)(plan.t, x, plan.t[0], f"inputs.{name}" in delayed)
+        for name, x in plan.inputs.items()
+    }
 
 
 def _recorded(
-    bench: Bench, names: tuple[str, ...], t: Numbers, values: Array, t0: Any, delayed: frozenset[str], measured: Numbers
+    bench: Bench,
+    names: tuple[str, ...],
+    t: Numbers,
+    values: Array,
+    t0: Any,
+    delayed: frozenset[str],
+    measured: Numbers,
 ) -> Array:
-    """The outputs as the sensors record them. What a delayed one shows of the time before the run or after it is what was measured, so that
-    it does not count; of a delay of more than a quarter of the run, that of its first or last moment."""
+    """The outputs as the sensors record them.
+
+    What a delayed one shows of the time before the run or after it is what was measured, so that it
+    does not count; of a delay of more than a quarter of the run, that of its first or last moment.
+    """
     columns = []
     for i, name in enumerate(names):
         sensor, late = bench.outputs.at(name), f"outputs.{name}" in delayed
         shown = sensor(t, values[:, i], t0, late)
         if late:
             of = t - hold(sensor.delay)
-            unknown = ((of < t[0]) | (of > t[-1])) & (jnp.abs(hold(sensor.delay)) <= 0.25 * (t[-1] - t[0]))
+            unknown = ((of < t[0]) | (of > t[-1])) & (
+                jnp.abs(hold(sensor.delay)) <= 0.25 * (t[-1] - t[0])
+            )
             shown = jnp.where(unknown & jnp.isfinite(shown), jnp.asarray(measured)[:, i], shown)
         columns.append(shown)
     return jnp.stack(columns, axis=1)
@@ -316,12 +423,18 @@ def _recorded(
 def measured_starts(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
     """The states in which the run or each window begins, without what sensors add to them."""
     rows = 0 if plan.rows is None else plan.rows[:, 0]
-    return {name: undone(bench, plan, name, *seen_in(name, plan.names), rows, delayed) for name in plan.start}
+    return {
+        name: undone(bench, plan, name, *seen_in(name, plan.names), rows, delayed)
+        for name in plan.start
+    }
 
 
-def undone(bench: Bench, plan: Plan, name: str, of: str, order: int, rows: Any, delayed: frozenset[str]) -> Array:
-    """`plan.known[name]` at the samples `rows`, read from channel `of` or its derivative of that `order`, without what its sensor adds; of
-    order -1 its integral, from where the machine starts."""
+def undone(
+    bench: Bench, plan: Plan, name: str, of: str, order: int, rows: Any, delayed: frozenset[str]
+) -> Array:
+    """`plan.known[name]` at the samples `rows`, read from channel `of` or its derivative of that
+    `order`, without what its sensor adds; of order -1 its integral, from where the machine starts.
+    """
     t, read = jnp.asarray(plan.t), jnp.asarray(plan.known[name])
     sensor, at = bench.outputs.at(of) if bench.outputs.has(of) else perfect(), t[rows]
     if f"outputs.{of}" in delayed:
@@ -329,7 +442,9 @@ def undone(bench: Bench, plan: Plan, name: str, of: str, order: int, rows: Any, 
         read = jnp.interp(at, t, read)
     else:
         read = read[rows]
-    return jnp.asarray(sensor.undone(at, read, t[0], order)) + (get(bench.machine, name) if order < 0 else 0.0)
+    return jnp.asarray(sensor.undone(at, read, t[0], order)) + (
+        get(bench.machine, name) if order < 0 else 0.0
+    )
 
 
 def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
@@ -337,14 +452,20 @@ def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
     if name in channels:
         return name, 0
     velocity = _sibling(name, _VELOCITIES)
-    return (velocity, -1) if velocity is not None and velocity in channels else (_sibling(name, _POSITIONS) or name, 1)
+    return (
+        (velocity, -1)
+        if velocity is not None and velocity in channels
+        else (_sibling(name, _POSITIONS) or name, 1)
+    )
 
 
 _POSITIONS, _VELOCITIES = {"v": "s", "w": "phi"}, {"s": "v", "phi": "w"}
 
 
 def _sibling(name: str, of: Mapping[str, str]) -> str | None:
-    """The position of which the state `name` is the velocity, or the other way; None where it is none."""
+    """The position of which the state `name` is the velocity, or the other way; None where it is
+    none.
+    """
     body, dot, variable = name.rpartition(".")
     return f"{body}{dot}{of[variable]}" if variable in of else None
 
@@ -355,7 +476,13 @@ def integral(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Float[np
 
 
 def plan_of(
-    record: Record, measured: Any, weight: Any, start: Mapping[str, Any], rows: Any = None, known: Any = None, names: Any = None
+    record: Record,
+    measured: Any,
+    weight: Any,
+    start: Mapping[str, Any],
+    rows: Any = None,
+    known: Any = None,
+    names: Any = None,
 ) -> Plan:
     array = lambda x: np.asarray(x, dtype=float)  # noqa: E731
     inputs: dict[str, Numbers] = {name: array(x) for name, x in record.inputs.items()}
@@ -364,7 +491,19 @@ def plan_of(
     goes_on = None if rows is None else np.zeros(len(rows), bool)
     names = tuple(names or record.outputs)
     finer = _usual().over_gaps(record.t).finer if rows is None else ()
-    return Plan(array(record.t), inputs, array(measured), array(weight), start, known, rows, goes_on, names, record.hold, finer)
+    return Plan(
+        array(record.t),
+        inputs,
+        array(measured),
+        array(weight),
+        start,
+        known,
+        rows,
+        goes_on,
+        names,
+        record.hold,
+        finer,
+    )
 
 
 @functools.cache
@@ -376,7 +515,9 @@ def _channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
     """Measured values and their weights, a column a channel."""
     measured = np.stack(list(record.outputs.values()), axis=1)
     sd: list[Any] = [record.sd.get(name) for name in record.outputs]
-    return measured, np.stack([np.broadcast_to(1.0 / np.asarray(1.0 if s is None else s), record.n) for s in sd], axis=1)
+    return measured, np.stack(
+        [np.broadcast_to(1.0 / np.asarray(1.0 if s is None else s), record.n) for s in sd], axis=1
+    )
 
 
 def _states(machine: Any, record: Record, cutoff: float) -> dict[str, np.ndarray]:
@@ -394,13 +535,14 @@ def _states(machine: Any, record: Record, cutoff: float) -> dict[str, np.ndarray
         else:
             other = f" or {of or rate!r}" if of or rate else ""
             raise ValueError(
-                f"Record {record.name!r} must measure {name!r}{other}, from which the runs start; it measures "
-                f"{', '.join(record.outputs)}. Take `FreeRun()`, which starts from the model's own values."
+                f"Record {record.name!r} must measure {name!r}{other}, from which the runs start;"
+                f" it measures {', '.join(record.outputs)}. Take `FreeRun()`, which starts from the"
+                " model's own values."
             )
     if not names:
         raise ValueError(
-            f"`{type(machine).__name__}` must say which variables its states are before runs can start from a measurement: "
-            "write `states(self)`."
+            f"`{type(machine).__name__}` must say which variables its states are before runs can"
+            " start from a measurement: write `states(self)`."
         )
     return out
 
@@ -408,10 +550,19 @@ def _states(machine: Any, record: Record, cutoff: float) -> dict[str, np.ndarray
 def check_bool(objective: Any, field: str) -> None:
     value = getattr(objective, field)
     if not isinstance(value, bool):
-        raise ValueError(f"`{type(objective).__name__}.{field}` must be True or False, got {value!r}. Leave it out for the usual.")
+        raise ValueError(
+            f"`{type(objective).__name__}.{field}` must be True or False, got {value!r}. Leave it"
+            " out for the usual."
+        )
 
 
 def check_positive(objective: Any, field: str, unit: str) -> None:
     value = getattr(objective, field)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not (np.isfinite(value) and value > 0):
-        raise ValueError(f"`{type(objective).__name__}.{field}` must be a number > 0 [{unit}], got {value!r}.")
+    if (
+        not isinstance(value, int | float)
+        or isinstance(value, bool)
+        or not (np.isfinite(value) and value > 0)
+    ):
+        raise ValueError(
+            f"`{type(objective).__name__}.{field}` must be a number > 0 [{unit}], got {value!r}."
+        )

@@ -18,11 +18,14 @@ class AbstractPrior(eqx.Module):
 
     @abc.abstractmethod
     def residuals(self, values: Mapping[str, Numbers | float]) -> Float[Array, " r"]:
-        """Residuals that are about normal with standard deviation 1, of the physical values by path."""
+        """Residuals that are about normal with standard deviation 1, of the physical values by
+        path.
+        """
 
 
 class Normal(AbstractPrior):
-    """The parameter `path` is `mean` with standard deviation `sd` > 0, in its own unit: a weighed mass, a data sheet's inertia.
+    """The parameter `path` is `mean` with standard deviation `sd` > 0, in its own unit: a weighed
+    mass, a data sheet's inertia.
 
     >>> import frictax as fx
     >>> fx.Normal("mass.m", mean=95.0, sd=0.5).residuals({"mass.m": 96.0}).tolist()
@@ -36,17 +39,21 @@ class Normal(AbstractPrior):
     def __check_init__(self) -> None:
         _check_sd(self, self.sd)
         if not _is_finite(self.mean):
-            raise ValueError(f"`Normal.mean` of {self.path!r} must be a finite number, got {self.mean!r}. Give it in the parameter's unit.")
+            raise ValueError(
+                f"`Normal.mean` of {self.path!r} must be a finite number, got {self.mean!r}. Give"
+                " it in the parameter's unit."
+            )
 
     def residuals(self, values: Mapping[str, Numbers | float]) -> Float[Array, " r"]:
         return jnp.ravel((jnp.asarray(values[self.path]) - self.mean) / self.sd)
 
 
 class Smooth(AbstractPrior):
-    """Neighbouring values of a table, `path` such as ``"friction.f_pos.f"``, bend little: their second differences are 0 with `sd` [N].
+    """Neighbouring values of a table, `path` such as ``"friction.f_pos.f"``, bend little: their
+    second differences are 0 with `sd` [N].
 
-    Without it a table with many nodes stores the speeds at which the record dwells as steps of its force. Nodes are taken as evenly
-    spaced; give such.
+    Without it a table with many nodes stores the speeds at which the record dwells as steps of its
+    force. Nodes are taken as evenly spaced; give such.
     """
 
     path: str = eqx.field(static=True)
@@ -62,10 +69,14 @@ class Smooth(AbstractPrior):
 
 def _check_sd(prior: AbstractPrior, sd: float) -> None:
     if not isinstance(prior.path, str):
-        raise ValueError(f"`{type(prior).__name__}.path` must be the path of a parameter, got {prior.path!r}. Write 'mass.m', say.")
+        raise ValueError(
+            f"`{type(prior).__name__}.path` must be the path of a parameter, got {prior.path!r}."
+            " Write 'mass.m', say."
+        )
     if not (_is_finite(sd) and sd > 0):
         raise ValueError(
-            f"`{type(prior).__name__}.sd` of {prior.path!r} must be > 0, got {sd!r}. Leave the prior out where nothing is known."
+            f"`{type(prior).__name__}.sd` of {prior.path!r} must be > 0, got {sd!r}. Leave the"
+            " prior out where nothing is known."
         )
 
 

@@ -26,7 +26,9 @@ from frictax.pytree import parcel, static
 
 @dataclasses.dataclass(frozen=True)
 class Unknown:
-    """A parameter to be found: its path, the number of the record that it belongs to (None: shared), its place among the coordinates."""
+    """A parameter to be found: its path, the number of the record that it belongs to (None:
+    shared), its place among the coordinates.
+    """
 
     path: str
     record: int | None
@@ -41,28 +43,40 @@ class Unknown:
 
     @property
     def hidden(self) -> bool:
-        """Whether it is the starts of windows: needed by the search, and no parameter of the machine."""
+        """Whether it is the starts of windows: needed by the search, and no parameter of the
+        machine.
+        """
         return self.path.startswith("windows.")
 
     @property
     def names(self) -> tuple[str, ...]:
         """A name for each entry, such as ``mass.v@kp100`` or ``friction.f_pos.f[2]``."""
         at = f"@{self.label}" if self.record is not None else ""
-        return (f"{self.path}{at}",) if self.shape == () else tuple(f"{self.path}[{i}]{at}" for i in range(self.size))
+        return (
+            (f"{self.path}{at}",)
+            if self.shape == ()
+            else tuple(f"{self.path}[{i}]{at}" for i in range(self.size))
+        )
 
 
 def bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
     """The lower bound of each entry, -inf where there is none."""
-    return np.array([u.declaration.domain.bound() for u in unknowns for _ in range(u.size)], dtype=float)
+    return np.array(
+        [u.declaration.domain.bound() for u in unknowns for _ in range(u.size)], dtype=float
+    )
 
 
 def upper_bounds(unknowns: Sequence[Unknown]) -> Float[np.ndarray, " p"]:
     """The upper bound of each entry, inf where there is none."""
-    return np.array([u.declaration.domain.upper() for u in unknowns for _ in range(u.size)], dtype=float)
+    return np.array(
+        [u.declaration.domain.upper() for u in unknowns for _ in range(u.size)], dtype=float
+    )
 
 
 def mapped(unknowns: Sequence[Unknown], x: Float[Numbers, " p"], way: str) -> Float[Numbers, " p"]:
-    """Every entry of `x` through its domain's `way`, ``"to_unconstrained"`` or ``"from_unconstrained"``; neighbours alike at once."""
+    """Every entry of `x` through its domain's `way`, ``"to_unconstrained"`` or
+    ``"from_unconstrained"``; neighbours alike at once.
+    """
     xp, runs = x.__array_namespace__(), []
     for u in unknowns:
         domain, end = u.declaration.domain, u.first + u.size
@@ -71,13 +85,18 @@ def mapped(unknowns: Sequence[Unknown], x: Float[Numbers, " p"], way: str) -> Fl
             runs.append((domain, first, end, (end - first,)))
         else:
             runs.append((domain, u.first, end, u.shape))
-    parts = [xp.reshape(getattr(domain, way)(xp.reshape(x[first:end], shape)), (-1,)) for domain, first, end, shape in runs]
+    parts = [
+        xp.reshape(getattr(domain, way)(xp.reshape(x[first:end], shape)), (-1,))
+        for domain, first, end, shape in runs
+    ]
     return parts[0] if len(parts) == 1 else xp.concat(parts)
 
 
 @parcel
 class SteadyPlan:
-    """A sweep as arrays, and the contact whose friction it is; without one, the model is that friction itself."""
+    """A sweep as arrays, and the contact whose friction it is; without one, the model is that
+    friction itself.
+    """
 
     velocity: Float[Numbers, " n"]
     measured: Float[Numbers, "n 1"]
@@ -87,10 +106,14 @@ class SteadyPlan:
     contact: str | None = static()
     names: tuple[str, ...] = static(default=("f",))
 
-    def predicted(self, bench: Bench, objective: AbstractObjective, engine: Any, delayed: frozenset[str]) -> Float[Array, "n 1"]:
+    def predicted(
+        self, bench: Bench, objective: AbstractObjective, engine: Any, delayed: frozenset[str]
+    ) -> Float[Array, "n 1"]:
         """The forces at these speeds."""
         del objective, engine, delayed
-        v, breakaway, way = (jnp.asarray(a) for a in (self.velocity, self.breakaway, self.direction))
+        v, breakaway, way = (
+            jnp.asarray(a) for a in (self.velocity, self.breakaway, self.direction)
+        )
         return steady_friction(bench.machine, self.contact).predict(v, breakaway, way)[:, None]
 
     def samples(self) -> Int[np.ndarray, "n 1"]:
@@ -102,9 +125,10 @@ class SteadyPlan:
 class Problem:
     """What is minimised.
 
-    Coordinates `z` are unconstrained and 0 at the start `x0`; those of bounded values count in distances of their start from the bound,
-    `size` from `origin`. `base`: `x0` in those units, mapped onto the whole real line. `noise_known`: whether the weights say how large the
-    noise is, and not only how the data compare.
+    Coordinates `z` are unconstrained and 0 at the start `x0`; those of bounded values count in
+    distances of their start from the bound, `size` from `origin`. `base`: `x0` in those units,
+    mapped onto the whole real line. `noise_known`: whether the weights say how large the noise is,
+    and not only how the data compare.
     """
 
     bench: Bench
@@ -129,39 +153,58 @@ class Problem:
     def rows(self) -> int:
         """How many residuals there are."""
         values = {u.path: np.zeros(u.shape) for u in self.unknowns}
-        return sum(int(np.prod(np.shape(p.weight))) for p in self.plans) + sum(p.residuals(values).shape[0] for p in self.priors)
+        return sum(int(np.prod(np.shape(p.weight))) for p in self.plans) + sum(
+            p.residuals(values).shape[0] for p in self.priors
+        )
 
     def one_sided(self) -> np.ndarray:
-        """Which entries have a lower bound alone: those that count in distances of their start from it."""
+        """Which entries have a lower bound alone: those that count in distances of their start from
+        it.
+        """
         return np.isfinite(bounds(self.unknowns)) & ~np.isfinite(upper_bounds(self.unknowns))
 
     def spans(self, x: np.ndarray) -> np.ndarray:
-        """How far apart starts are drawn, in coordinates: bounded values by their own distance from the bound, others by their size."""
-        bounded = np.concatenate([np.full(u.size, not isinstance(u.declaration.domain, Real)) for u in self.unknowns])
+        """How far apart starts are drawn, in coordinates: bounded values by their own distance from
+        the bound, others by their size.
+        """
+        bounded = np.concatenate(
+            [np.full(u.size, not isinstance(u.declaration.domain, Real)) for u in self.unknowns]
+        )
         hidden = np.concatenate([np.full(u.size, u.hidden) for u in self.unknowns])
         return np.where(hidden, 0.0, np.where(bounded, 1.0, np.abs(x)))
 
     def physical(self, z: Float[Numbers, " p"]) -> Float[Array, " p"]:
         """Values from coordinates."""
-        return (jnp.asarray(mapped(self.unknowns, self.base + z, "from_unconstrained")) - self.origin) * self.size + self.origin
+        return (
+            jnp.asarray(mapped(self.unknowns, self.base + z, "from_unconstrained")) - self.origin
+        ) * self.size + self.origin
 
     def coordinates(self, x: Float[Numbers, " p"]) -> Float[Numbers, " p"]:
         """Coordinates from values: the inverse of `physical`. In numpy where `x` is numpy's."""
-        return mapped(self.unknowns, self.origin + (x - self.origin) / self.size, "to_unconstrained") - self.base
+        return (
+            mapped(self.unknowns, self.origin + (x - self.origin) / self.size, "to_unconstrained")
+            - self.base
+        )
 
-    def values_and_slopes(self, z: Float[Numbers, " p"]) -> tuple[Float[Array, " p"], Float[Array, " p"]]:
+    def values_and_slopes(
+        self, z: Float[Numbers, " p"]
+    ) -> tuple[Float[Array, " p"], Float[Array, " p"]]:
         """Values, and their derivatives by the coordinates."""
         return jax.jvp(self.physical, (z,), (jnp.ones_like(z),))
 
     def bench_at(self, x: Float[Numbers, " p"], record: int | None) -> Bench:
         """The bench of one record with the values `x`."""
         mine = [u for u in self.unknowns if u.record in (None, record) and not u.hidden]
-        return replace(self.bench, {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in mine})
+        return replace(
+            self.bench, {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in mine}
+        )
 
     def predicted(self, x: Float[Array, " p"], i: int) -> Array:
         """What stands against the measurement of plan i."""
         bench, plan = self.bench_at(x, i), self.plans[i]
-        starts = {u.path.removeprefix("windows."): x[u.first : u.first + u.size] for u in self._starts(i)}
+        starts = {
+            u.path.removeprefix("windows."): x[u.first : u.first + u.size] for u in self._starts(i)
+        }
         if starts and isinstance(plan, Plan):
             plan = eqx.tree_at(lambda p: p.start, plan, {**plan.start, **starts})
         return plan.predicted(bench, self.objective, self.engine, self.delayed)
@@ -177,10 +220,15 @@ class Problem:
 
     def residuals(self, x: Float[Array, " p"]) -> Float[Array, " n"]:
         """All of them, those of the priors last."""
-        return jnp.concatenate([*(self.residuals_of(x, i) for i in range(len(self.plans))), self._prior(x)])
+        return jnp.concatenate(
+            [*(self.residuals_of(x, i) for i in range(len(self.plans))), self._prior(x)]
+        )
 
-    def evaluate(self, z: Float[Array, " p"], noise: Any, held: Any = None) -> tuple[Float[Array, " n"], Float[Array, "n p"]]:
-        """Residuals and their Jacobian by the coordinates, after the loss at the noise scale `noise`.
+    def evaluate(
+        self, z: Float[Array, " p"], noise: Any, held: Any = None
+    ) -> tuple[Float[Array, " n"], Float[Array, "n p"]]:
+        """Residuals and their Jacobian by the coordinates, after the loss at the noise scale
+        `noise`.
 
         `held`: which numbers (p,) have which values (p,) whatever their coordinates say.
         """
@@ -189,22 +237,36 @@ class Problem:
             x, slope = jnp.where(held[0], held[1], x), jnp.where(held[0], 0.0, slope)
         parts, p = [], z.shape[0]
         for i in range(len(self.plans)):
-            # Only what this record depends on is differentiated; the starts of all windows at once, for each acts on its own rows.
-            mine, starts = [u for u in self.unknowns if u.record in (None, i) and not u.hidden], self._starts(i)
+            # Only what this record depends on is differentiated; the starts of all windows at once,
+            # for each acts on its own rows.
+            mine, starts = (
+                [u for u in self.unknowns if u.record in (None, i) and not u.hidden],
+                self._starts(i),
+            )
             own = np.concatenate([np.arange(u.first, u.first + u.size) for u in mine])
 
-            def of(values: Array, i: int = i, own: np.ndarray = own, starts: list[Unknown] = starts) -> tuple[Array, Array]:
+            def of(
+                values: Array, i: int = i, own: np.ndarray = own, starts: list[Unknown] = starts
+            ) -> tuple[Array, Array]:
                 at = values if own.size == p else x.at[own].set(values[: own.size])
                 for k, u in enumerate(starts):
                     at = at.at[u.first : u.first + u.size].add(values[own.size + k])
                 r = self.residuals_of(at, i)
                 return r, r
 
-            jacobian, r = jax.jacfwd(of, has_aux=True)(x if own.size == p else jnp.concatenate([x[own], jnp.zeros(len(starts))]))
-            full = jacobian if own.size == p else jnp.zeros((r.shape[0], p)).at[:, own].set(jacobian[:, : own.size])
+            jacobian, r = jax.jacfwd(of, has_aux=True)(
+                x if own.size == p else jnp.concatenate([x[own], jnp.zeros(len(starts))])
+            )
+            full = (
+                jacobian
+                if own.size == p
+                else jnp.zeros((r.shape[0], p)).at[:, own].set(jacobian[:, : own.size])
+            )
             for k, u in enumerate(starts):
                 rows = np.arange(r.shape[0])
-                full = full.at[rows, u.first + rows // (r.shape[0] // u.size)].set(jacobian[:, own.size + k])
+                full = full.at[rows, u.first + rows // (r.shape[0] // u.size)].set(
+                    jacobian[:, own.size + k]
+                )
             if self.loss.rounds > 1:
                 root, bend = jax.jvp(self.loss.root, (r / noise,), (jnp.ones_like(r),))
                 r, full = root * noise, full * bend[:, None]
@@ -223,8 +285,14 @@ class Problem:
         return jnp.concatenate([r, noise * self._prior(x)])
 
     def _prior(self, x: Array) -> Array:
-        values = {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in self.unknowns}
-        return jnp.concatenate([p.residuals(values) for p in self.priors]) if self.priors else jnp.zeros(0)
+        values = {
+            u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in self.unknowns
+        }
+        return (
+            jnp.concatenate([p.residuals(values) for p in self.priors])
+            if self.priors
+            else jnp.zeros(0)
+        )
 
 
 @kept
@@ -249,15 +317,27 @@ def steady_plan(machine: Any, label: str, sweep: Sweep) -> SteadyPlan:
     """A sweep as arrays, with the contact that `label` names, or the only one."""
     contact = None
     if not isinstance(machine, SteadyFriction | AbstractLaw):
-        contacts = [n for n, part in machine.named_parts() if hasattr(part, "breakaway")] if isinstance(machine, Mechanism) else []
+        contacts = (
+            [n for n, part in machine.named_parts() if hasattr(part, "breakaway")]
+            if isinstance(machine, Mechanism)
+            else []
+        )
         if label not in contacts and len(contacts) != 1:
             raise ValueError(
-                f"A sweep must name the contact whose friction it measures: got {label!r}, contacts are {', '.join(contacts) or 'none'}. "
-                "Give the data as {'friction': sweep, 'run': record}."
+                f"A sweep must name the contact whose friction it measures: got {label!r}, contacts"
+                f" are {', '.join(contacts) or 'none'}. Give the data as {{'friction': sweep,"
+                " 'run': record}."
             )
         contact = label if label in contacts else contacts[0]
     weight = np.ones(sweep.n) if sweep.sigma is None else 1 / sweep.sigma
-    return SteadyPlan(sweep.velocity, sweep.force[:, None], weight[:, None], sweep.breakaway, sweep.direction, contact)
+    return SteadyPlan(
+        sweep.velocity,
+        sweep.force[:, None],
+        weight[:, None],
+        sweep.breakaway,
+        sweep.direction,
+        contact,
+    )
 
 
 def steady_friction(machine: Any, contact: str | None) -> SteadyFriction:
@@ -265,4 +345,6 @@ def steady_friction(machine: Any, contact: str | None) -> SteadyFriction:
     if contact is None:
         return as_steady(machine)
     part = machine[contact]
-    return SteadyFriction(part.law(1), None if part.law(-1) is part.law(1) else part.law(-1), part.breakaway(), None)
+    return SteadyFriction(
+        part.law(1), None if part.law(-1) is part.law(1) else part.law(-1), part.breakaway(), None
+    )

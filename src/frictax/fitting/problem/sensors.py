@@ -17,18 +17,23 @@ def perfect() -> "Instrument":
 
 
 class Instrument(eqx.Module):
-    """A sensor or actuator: what it gives is gain*x(t - delay) + offset + drift*(t - t0), with t0 the start of the record.
+    """A sensor or actuator: what it gives is gain*x(t - delay) + offset + drift*(t - t0), with t0
+    the start of the record.
 
-    For an output x is what the machine does and the instrument gives what is recorded; for an input x is what was recorded and the
-    instrument gives what acts on the machine. Between samples x is taken as straight.
+    For an output x is what the machine does and the instrument gives what is recorded; for an input
+    x is what was recorded and the instrument gives what acts on the machine. Between samples x is
+    taken as straight.
 
-    A fit knows one for every channel, under ``"inputs.drive"`` or ``"outputs.mass.s"``: name ``"inputs.drive.offset"`` in `free` or `own`
-    and it is found.
+    A fit knows one for every channel, under ``"inputs.drive"`` or ``"outputs.mass.s"``: name
+    ``"inputs.drive.offset"`` in `free` or `own` and it is found.
 
-    **Arguments:** `gain` > 0 [1]; `offset` [unit of the channel]; `drift` [that unit/s]; `delay` [s].
+    **Arguments:** `gain` > 0 [1]; `offset` [unit of the channel]; `drift` [that unit/s]; `delay`
+    [s].
 
     >>> import frictax as fx, jax.numpy as jnp
-    >>> fx.Instrument(gain=2.0, drift=1.0)(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 1.0, 1.0]), 0.0).tolist()
+    >>> fx.Instrument(gain=2.0, drift=1.0)(
+    ...     jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 1.0, 1.0]), 0.0
+    ... ).tolist()
     [2.0, 3.0, 4.0]
     """
 
@@ -40,14 +45,26 @@ class Instrument(eqx.Module):
     def __check_init__(self) -> None:
         check(self)
 
-    def __call__(self, t: Float[Array, " n"], x: Float[Array, " n"], t0: Any, delayed: bool = True) -> Float[Array, " n"]:
-        """The channel as it comes out; `delayed` is false where the delay is known to be 0, which saves looking up."""
+    def __call__(
+        self, t: Float[Array, " n"], x: Float[Array, " n"], t0: Any, delayed: bool = True
+    ) -> Float[Array, " n"]:
+        """The channel as it comes out; `delayed` is false where the delay is known to be 0, which
+        saves looking up.
+        """
         late = jnp.interp(t - self.delay, t, x) if delayed else x
         return self.gain * late + self.offset + self.drift * (t - t0)
 
-    def undone(self, t: Float[Numbers, "*n"], y: Float[Numbers, "*n"], t0: Any, order: int = 0) -> Float[Numbers, "*n"]:
-        """The x that came out as `y` at the time `t`, a delay later; of derivatives by time if `order` is 1 or 2, of integrals from t0 if
-        it is -1."""
+    def undone(
+        self, t: Float[Numbers, "*n"], y: Float[Numbers, "*n"], t0: Any, order: int = 0
+    ) -> Float[Numbers, "*n"]:
+        """The x that came out as `y` at the time `t`, a delay later; of derivatives by time if
+        `order` is 1 or 2, of integrals from t0 if it is -1.
+        """
         since = t - t0
-        added = {-1: self.offset * since + 0.5 * self.drift * since**2, 0: self.offset + self.drift * since, 1: self.drift, 2: 0.0}[order]
+        added = {
+            -1: self.offset * since + 0.5 * self.drift * since**2,
+            0: self.offset + self.drift * since,
+            1: self.drift,
+            2: 0.0,
+        }[order]
         return (y - added) / self.gain

@@ -11,7 +11,15 @@ from jaxtyping import Array, Float
 
 from frictax.engine import Adaptive, OnSamples, walk
 from frictax.measurements.record import Record
-from frictax.mechanism import AbstractHybridSystem, Driven, Force, MechanicalSystem, Mechanism, Torque, hybrid
+from frictax.mechanism import (
+    AbstractHybridSystem,
+    Driven,
+    Force,
+    MechanicalSystem,
+    Mechanism,
+    Torque,
+    hybrid,
+)
 from frictax.mechanism.attachments import is_rotational
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import Numbers, children
@@ -37,7 +45,9 @@ class Named(eqx.Module):
 
     @classmethod
     def _from(cls, tree: dict[str, Any]) -> "Named":
-        return cls(tuple(cls._from(v) if isinstance(v, dict) else v for v in tree.values()), tuple(tree))
+        return cls(
+            tuple(cls._from(v) if isinstance(v, dict) else v for v in tree.values()), tuple(tree)
+        )
 
     def named_parts(self) -> Iterator[tuple[str, Any]]:
         return zip(self.names, self.things, strict=True)
@@ -46,7 +56,8 @@ class Named(eqx.Module):
         """The thing called `name`."""
         first, _, rest = name.partition(".")
         thing = self.things[self.names.index(first)]
-        return Named.at(thing, rest) if rest else thing  # asked of the class: a method bound to a module is itself a new module
+        # asked of the class: a method bound to a module is itself a new module
+        return Named.at(thing, rest) if rest else thing
 
     def has(self, name: str) -> bool:
         """Whether there is a thing called `name`."""
@@ -59,7 +70,10 @@ class Named(eqx.Module):
 
 @parcel
 class Bench:
-    """A machine with an `Instrument` for each input and each output. Paths into the machine are those of the machine itself."""
+    """A machine with an `Instrument` for each input and each output.
+
+    Paths into the machine are those of the machine itself.
+    """
 
     described_as: ClassVar[str] = "machine or of its record's channels"
     machine: Any
@@ -72,28 +86,39 @@ class Bench:
         yield "outputs", self.outputs, None
 
 
-def driven(machine: Any, t: Float[Numbers, " n"], inputs: Mapping[str, Float[Numbers, " n"]], hold: bool) -> AbstractHybridSystem:
+def driven(
+    machine: Any, t: Float[Numbers, " n"], inputs: Mapping[str, Float[Numbers, " n"]], hold: bool
+) -> AbstractHybridSystem:
     """The machine as a hybrid system under `inputs`, given at the times `t`."""
     signals = {name: Sampled(t, values, hold=hold) for name, values in inputs.items()}
     if not isinstance(machine, Mechanism):
         return Driven(machine, **signals) if signals else machine
     for name, signal in signals.items():
         field = signal_field(machine, name)
-        machine = eqx.tree_at(lambda m, n=name, f=field: getattr(m[n.split(".")[0]], f), machine, signal)
+        machine = eqx.tree_at(
+            lambda m, n=name, f=field: getattr(m[n.split(".")[0]], f), machine, signal
+        )
     return MechanicalSystem(machine)
 
 
 def signal_field(machine: Mechanism, name: str) -> str:
-    """The field of the part called `name` that takes a signal; raises `ValueError` where there is none, or more than one."""
+    """The field of the part called `name` that takes a signal; raises `ValueError` where there is
+    none, or more than one.
+    """
     part, _, field = name.partition(".")
     fields = [f for f, value in vars(machine[part]).items() if isinstance(value, AbstractSignal)]
     if field in fields:
         return field
     if field or len(fields) != 1:
         has = f"its signals are {', '.join(fields)}" if fields else "it has no signal"
-        drives = [n for n, p in machine.named_parts() if any(isinstance(v, AbstractSignal) for v in vars(p).values())]
+        drives = [
+            n
+            for n, p in machine.named_parts()
+            if any(isinstance(v, AbstractSignal) for v in vars(p).values())
+        ]
         raise ValueError(
-            f"The record's input {name!r} must name a part with a signal; {has}. Parts with one: {', '.join(drives) or 'none'}."
+            f"The record's input {name!r} must name a part with a signal; {has}. Parts with one:"
+            f" {', '.join(drives) or 'none'}."
         )
     return fields[0]
 
@@ -104,7 +129,9 @@ def moved_to(system: AbstractHybridSystem, start: Mapping[str, Numbers]) -> Abst
         return system
     for name, value in start.items():
         body, _, variable = name.rpartition(".")
-        system = eqx.tree_at(lambda m, b=body, v=variable: getattr(m.mechanism[b], v), system, value)
+        system = eqx.tree_at(
+            lambda m, b=body, v=variable: getattr(m.mechanism[b], v), system, value
+        )
     return system
 
 
@@ -115,22 +142,36 @@ def simulated(
     engine: OnSamples | Adaptive,
     start: Mapping[str, Numbers],
 ) -> tuple[Float[Array, "n c"], Any, Array]:
-    """The variables `names` at times `ts`, from the machine's start or, where named, from `start`; how the run ended; its last state."""
+    """The variables `names` at times `ts`, from the machine's start or, where named, from `start`;
+    how the run ended; its last state.
+    """
     system = moved_to(system, start)
     y0, mode0 = system.start(ts[0])
     if start and not isinstance(system, MechanicalSystem):
-        y0, mode0 = system.begin(ts[0], jnp.stack([start.get(name, y0[i]) for i, name in enumerate(system.states())]))
+        y0, mode0 = system.begin(
+            ts[0], jnp.stack([start.get(name, y0[i]) for i, name in enumerate(system.states())])
+        )
     path = walk(system, y0, mode0, ts, options=engine)
-    return jnp.stack([_read(system, name, ts, path) for name in names], axis=1), path.result, path.ys[-1]
+    return (
+        jnp.stack([_read(system, name, ts, path) for name in names], axis=1),
+        path.result,
+        path.ys[-1],
+    )
 
 
 def state_names(machine: Any) -> tuple[str, ...]:
     """The names of the states of a machine; a law has none."""
-    return hybrid.state_names(machine) if isinstance(machine, Mechanism) else getattr(machine, "states", tuple)()
+    return (
+        hybrid.state_names(machine)
+        if isinstance(machine, Mechanism)
+        else getattr(machine, "states", tuple)()
+    )
 
 
 def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None = None) -> None:
-    """Raise `ValueError` for an input that no part takes, or an output that the machine, with these `states`, does not have."""
+    """Raise `ValueError` for an input that no part takes, or an output that the machine, with these
+    `states`, does not have.
+    """
     if isinstance(machine, Mechanism):
         for name in record.inputs:
             signal_field(machine, name)
@@ -138,13 +179,18 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
             if isinstance(drive, Force | Torque) and unit.si_name not in ("N", "N.m"):
                 kind = "a force [N]" if isinstance(drive, Force) else "a torque [N.m]"
                 raise ValueError(
-                    f"The record's input {name!r} must be {kind}, got one in {unit.name}. Correct its unit, "
-                    "or drive the part by `Position` or a controller in `ClosedLoop`."
+                    f"The record's input {name!r} must be {kind}, got one in {unit.name}. Correct"
+                    " its unit, or drive the part by `Position` or a controller in `ClosedLoop`."
                 )
     if set(record.outputs) <= set(state_names(machine) if states is None else states):
         return
     t = jnp.zeros(())
-    system = driven(machine, jnp.asarray(record.t[:2]), {n: jnp.asarray(x[:2]) for n, x in record.inputs.items()}, record.hold)
+    system = driven(
+        machine,
+        jnp.asarray(record.t[:2]),
+        {n: jnp.asarray(x[:2]) for n, x in record.inputs.items()},
+        record.hold,
+    )
     if isinstance(system, MechanicalSystem):
         known = []
         for part in system.mechanism.names:
@@ -156,15 +202,24 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"The record's output {name!r} is no variable of the machine.{hint} It has: {', '.join(known)}.")
+            raise ValueError(
+                f"The record's output {name!r} is no variable of the machine.{hint} It has:"
+                f" {', '.join(known)}."
+            )
 
 
 def channel_unit(machine: Any, record: Record, name: str) -> str:
-    """The SI unit of what an objective compares: a channel of the record, or the "force on" a body."""
+    """The SI unit of what an objective compares: a channel of the record, or the "force
+    on" a body.
+    """
     if name in record.units:
         return record.units[name].si_name
     body = name.removeprefix("force on ")
-    return "N.m" if isinstance(machine, Mechanism) and body in machine.names and is_rotational(machine[body]) else "N"
+    return (
+        "N.m"
+        if isinstance(machine, Mechanism) and body in machine.names and is_rotational(machine[body])
+        else "N"
+    )
 
 
 def _read(system: AbstractHybridSystem, name: str, ts: Numbers, path: Any) -> Array:
@@ -174,8 +229,15 @@ def _read(system: AbstractHybridSystem, name: str, ts: Numbers, path: Any) -> Ar
         return path.ys[:, states.index(name)]
     if isinstance(system, MechanicalSystem):
         part, _, variable = name.rpartition(".")
-        return getattr(jax.vmap(lambda t, y, mode: _variables(system, part, t, y, mode))(ts, path.ys, path.modes), variable)
-    return jax.vmap(lambda t, y, mode: system.variables(t, y, mode, None)[name])(ts, path.ys, path.modes)
+        return getattr(
+            jax.vmap(lambda t, y, mode: _variables(system, part, t, y, mode))(
+                ts, path.ys, path.modes
+            ),
+            variable,
+        )
+    return jax.vmap(lambda t, y, mode: system.variables(t, y, mode, None)[name])(
+        ts, path.ys, path.modes
+    )
 
 
 def _variables(system: MechanicalSystem, name: str, t: Array, y: Array, mode: Array) -> Any:
@@ -183,7 +245,9 @@ def _variables(system: MechanicalSystem, name: str, t: Array, y: Array, mode: Ar
 
 
 def contact_forces(system: Any, t: Array, y: Array, mode: Array) -> Float[Array, " k"]:
-    """The force of each contact, in the order of the modes; of a machine of one's own, where it says one."""
+    """The force of each contact, in the order of the modes; of a machine of one's own, where it
+    says one.
+    """
     if isinstance(system, MechanicalSystem):
         return jnp.stack(system.moment(t, y, mode).friction or [jnp.zeros(())])
     args = None

@@ -13,8 +13,8 @@ from frictax.parameters import AtLeast, Real, Scalar, check, parameter
 class SteadyFriction(eqx.Module):
     """Friction at steady speed, with what a test rig adds to it.
 
-    f = direction*law(|v|) + offset while sliding, f = direction*peak*law.f0 + offset where motion begins;
-    the law is `f_pos` forward and `f_neg` backward.
+    f = direction*law(|v|) + offset while sliding, f = direction*peak*law.f0 + offset where motion
+    begins; the law is `f_pos` forward and `f_neg` backward.
 
     **Arguments:**
 
@@ -25,7 +25,9 @@ class SteadyFriction(eqx.Module):
 
     >>> import frictax as fx
     >>> friction = fx.SteadyFriction(fx.Coulomb(F_Coulomb=5.0, F_prop=1.0), peak=1.2)
-    >>> friction.predict(jnp.array([2.0, -2.0, 0.0]), breakaway=jnp.array([False, False, True])).tolist()
+    >>> friction.predict(
+    ...     jnp.array([2.0, -2.0, 0.0]), breakaway=jnp.array([False, False, True])
+    ... ).tolist()
     [7.0, -7.0, 6.0]
     """
 
@@ -45,8 +47,8 @@ class SteadyFriction(eqx.Module):
     ) -> Float[Array, "..."]:
         """Force [N] at each velocity [m/s].
 
-        A velocity of 0 is the limit of sliding from `direction` (1 unless given), or the breakaway force where
-        `breakaway` is true.
+        A velocity of 0 is the limit of sliding from `direction` (1 unless given), or the breakaway
+        force where `breakaway` is true.
         """
         v = jnp.asarray(velocity, dtype=float)
         way = jnp.where(v < 0, -1.0, 1.0) if direction is None else jnp.asarray(direction)
@@ -59,7 +61,11 @@ class SteadyFriction(eqx.Module):
 
     def _one_way(self, law: AbstractLaw, speed: Array, breakaway: Any) -> Array:
         sliding = law(speed)
-        return sliding if breakaway is None else jnp.where(jnp.asarray(breakaway), self.peak * law.f0, sliding)
+        return (
+            sliding
+            if breakaway is None
+            else jnp.where(jnp.asarray(breakaway), self.peak * law.f0, sliding)
+        )
 
 
 def as_steady(model: Any) -> SteadyFriction:

@@ -48,8 +48,8 @@ def answer(
     robust, squares = problem.loss.rounds > 1, float(np.sum(r[:data] ** 2))
     scale = np.sqrt(squares / max(rows - x.size, 1))
     scale = 1.0 if problem.noise_known else noise if robust else max(float(scale), 1e-300)
-    # An entry whose way to its bound changes what is measured by less than a thousandth of the noise
-    # is at its bound.
+    # An entry whose way to its bound changes what is measured by less than a thousandth of the
+    # noise is at its bound.
     effect = np.fmin(x - lower, upper - x) * np.where(norms > 0, norms, 1.0) / np.sqrt(rows)
     active = (norms > 0) & (effect > 1e-3 * scale)
     dof = max(rows - int(active.sum()), 1)
@@ -99,7 +99,10 @@ def _steady_notes(fitted: Any, sweep: Sweep, names: list[str]) -> list[str]:
         shown = shown_force(sweep.force_unit, float(np.median(np.abs(sweep.force))))
         return [weight_sentence(fitted, shown.name, shown.si)]
     if "offset" in names:
-        return ["offset is a payload's weight only if friction is the same in both directions, which this sweep cannot show."]
+        return [
+            "offset is a payload's weight only if friction is the same in both directions, which"
+            " this sweep cannot show."
+        ]
     return []
 
 
@@ -111,5 +114,8 @@ def _rms(problem: Problem, labels: list[str], r: np.ndarray) -> dict[str, dict[s
         first += w.size
         plain = np.divide(mine, w, out=np.zeros_like(mine), where=w > 0)
         counts = [max(int(np.sum(w[..., c] > 0)), 1) for c in range(w.shape[-1])]
-        out[label] = {n: float(np.sqrt(np.sum(plain[..., c] ** 2) / counts[c])) for c, n in enumerate(plan.names)}
+        out[label] = {
+            n: float(np.sqrt(np.sum(plain[..., c] ** 2) / counts[c]))
+            for c, n in enumerate(plan.names)
+        }
     return out

@@ -24,7 +24,9 @@ def inverse_gram(jacobian: Any, norms: Any, active: Any, xp: Any = np) -> Any:
     return xp.where(keep, inverse / size[:, None] / size[None, :], 0.0)
 
 
-def robust_variance(loss: AbstractLoss, scaled: Float[np.ndarray, " n"], dof: int, noise_known: bool) -> float:
+def robust_variance(
+    loss: AbstractLoss, scaled: Float[np.ndarray, " n"], dof: int, noise_known: bool
+) -> float:
     """What multiplies scale**2 * inv(J^T J): K**2 * sum(score**2)/dof / mean(slope)**2.
 
     K is Huber's correction, `scaled` are the residuals in units of the noise scale. Where the noise

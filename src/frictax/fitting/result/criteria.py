@@ -8,7 +8,9 @@ from frictax.fitting.problem.losses import AbstractLoss
 from frictax.measurements.sweep import Sweep
 
 
-def criteria(sweep: Sweep, weighted: Float[np.ndarray, " n"], loss: AbstractLoss, scale: float, p: int) -> tuple[float, float]:
+def criteria(
+    sweep: Sweep, weighted: Float[np.ndarray, " n"], loss: AbstractLoss, scale: float, p: int
+) -> tuple[float, float]:
     """AICc and BIC of a sweep fitted by `p` numbers, from the normal likelihood.
 
     For another loss, from that loss at its noise scale. `weighted`: residuals over sigma.

@@ -15,8 +15,8 @@ from frictax.fitting.result.identifiability import Knowledge
 class Estimate:
     """One number that was fitted (an entry of a table has its own), in SI units.
 
-    `standard_error` is nan, and an end of the interval is nan, where none can be given. `dof`: degrees of freedom of Student's t in the
-    interval, inf for a normal one.
+    `standard_error` is nan, and an end of the interval is nan, where none can be given. `dof`:
+    degrees of freedom of Student's t in the interval, inf for a normal one.
     """
 
     name: str
@@ -98,11 +98,18 @@ class Estimated:
 
 
 def by_path(places: Iterable[tuple[str, str]], cells: Iterable[Any]) -> dict[str, Any]:
-    """`cells` of the estimates with these names and paths, by path: one, or an array for a table's."""
+    """`cells` of the estimates with these names and paths, by path: one, or an array for
+    a table's.
+    """
     out: dict[str, Any] = {}
     for (name, path), cell in zip(places, cells, strict=True):
         out.setdefault(path, []).append((name, cell))
-    return {path: here[0][1] if len(here) == 1 and here[0][0] == path else np.array([c for _, c in here]) for path, here in out.items()}
+    return {
+        path: here[0][1]
+        if len(here) == 1 and here[0][0] == path
+        else np.array([c for _, c in here])
+        for path, here in out.items()
+    }
 
 
 def quantile(level: float, dof: Any, known: bool) -> Any:
@@ -120,9 +127,11 @@ def quantile(level: float, dof: Any, known: bool) -> Any:
 
 
 def _student(x: float) -> tuple[float, ...]:
-    """Coefficients of 1/dof, 1/dof**2, ... between the normal quantile `x` and Student's; off by less than 1e-8 from 100 degrees on.
+    """Coefficients of 1/dof, 1/dof**2, ... between the normal quantile `x` and Student's; off by
+    less than 1e-8 from 100 degrees on.
 
-    **Source:** M. Abramowitz, I. A. Stegun, *Handbook of Mathematical Functions* (1964), equation 26.7.5.
+    **Source:** M. Abramowitz, I. A. Stegun, *Handbook of Mathematical Functions* (1964), equation
+    26.7.5.
     """
     return (
         (x**3 + x) / 4,

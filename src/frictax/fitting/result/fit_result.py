@@ -41,10 +41,10 @@ class FitResult(Estimated):
       `uncertainty()`: of white residuals, but for a fit on `Windows`. `covariance` (p, p): in the
       order of the estimates.
     - `residuals` (n,): measured minus predicted [SI]; `weighted_residuals`: over the standard
-      deviations. `jacobian` (n, p): of predicted minus measured, weighted, by the estimates, rows of
-      priors last. `dof`: residuals less fitted numbers.
-    - `full_residuals`, `full_jacobian` (n, q), `full_covariance` (q, q) for white residuals: in that
-      sign, by `x`; `active` (q,): whether a number is not at its bound.
+      deviations. `jacobian` (n, p): of predicted minus measured, weighted, by the estimates, rows
+      of priors last. `dof`: residuals less fitted numbers.
+    - `full_residuals`, `full_jacobian` (n, q), `full_covariance` (q, q) for white residuals: in
+      that sign, by `x`; `active` (q,): whether a number is not at its bound.
     - `rms`: record -> output -> root mean square of what the objective compares [SI];
       `noise_scale` of the weighted residuals, 1 where sigma is known.
     - `x`: all fitted numbers, with the starts of windows where those were free, which are no
@@ -52,7 +52,8 @@ class FitResult(Estimated):
     - `converged`, `iterations`, `seconds`; `costs` of all starts; `identifiability`; `warnings`:
       plain sentences that belong next to the numbers, of which the fit's own are `notes`.
 
-    Of a sweep alone: `sweep`, `law`, `rms_force`, `predict(velocity)`, `band(velocity)`, `aicc` and `bic`.
+    Of a sweep alone: `sweep`, `law`, `rms_force`, `predict(velocity)`, `band(velocity)`, `aicc` and
+    `bic`.
     """
 
     start: Any
@@ -150,9 +151,9 @@ class FitResult(Estimated):
             out = standing_still(problem, norms) + (out if norms.any() else [])
             if np.any(self.active) and known.condition > 100 and not known.null_directions:
                 out.append(
-                    f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations of "
-                    "the parameters are told far worse than others. Fit fewer, on `Windows` or "
-                    "`ClosedLoop`, or record a richer motion."
+                    f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations"
+                    " of the parameters are told far worse than others. Fit fewer, on `Windows` or"
+                    " `ClosedLoop`, or record a richer motion."
                 )
         still = [n for n, norm in zip(self.names, norms[self.shown], strict=True) if norm == 0]
         said = held_breakaways(known.sentences, still, self.records)
@@ -172,7 +173,10 @@ class FitResult(Estimated):
     def sweep(self) -> Sweep:
         """The sweep that a friction law was fitted to."""
         if not self.of_sweep:
-            raise AttributeError(f"This fit is of a machine to {', '.join(self.records)}, not of a law to a sweep. Look at `records`.")
+            raise AttributeError(
+                f"This fit is of a machine to {', '.join(self.records)}, not of a law to a sweep."
+                " Look at `records`."
+            )
         return next(iter(self.records.values()))
 
     @property
@@ -215,12 +219,16 @@ class FitResult(Estimated):
     @property
     def aicc(self) -> float:
         """Small-sample Akaike criterion of a sweep: less is better, only differences count."""
-        return criteria(self.sweep, self.weighted_residuals, self.loss, self.noise_scale, self.x.size)[0]
+        return criteria(
+            self.sweep, self.weighted_residuals, self.loss, self.noise_scale, self.x.size
+        )[0]
 
     @property
     def bic(self) -> float:
         """Bayes criterion of a sweep: less is better, only differences count."""
-        return criteria(self.sweep, self.weighted_residuals, self.loss, self.noise_scale, self.x.size)[1]
+        return criteria(
+            self.sweep, self.weighted_residuals, self.loss, self.noise_scale, self.x.size
+        )[1]
 
     @property
     def rms_force(self) -> float:
@@ -229,7 +237,9 @@ class FitResult(Estimated):
 
     @property
     def shown_force(self) -> Unit:
-        """A sweep's unit for tables and figures: as declared, or with a prefix for handy numbers."""
+        """A sweep's unit for tables and figures: as declared, or with a prefix for handy
+        numbers.
+        """
         return shown_force(self.sweep.force_unit, float(np.median(np.abs(self.sweep.force))))
 
     @functools.cached_property

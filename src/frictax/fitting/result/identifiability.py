@@ -23,9 +23,10 @@ class Identifiability:
     """What the data tell of each parameter.
 
     - `knowledge`: by name; `sentences`: the same in words, with the remedy.
-    - `singular_values` of the Jacobian whose columns are scaled to length 1; `condition`, largest over smallest.
-    - `null_directions`: combinations of parameters that change nothing that was measured, as coefficients by name of the
-      changes in units of each parameter's own effect.
+    - `singular_values` of the Jacobian whose columns are scaled to length 1; `condition`, largest
+      over smallest.
+    - `null_directions`: combinations of parameters that change nothing that was measured, as
+      coefficients by name of the changes in units of each parameter's own effect.
     """
 
     knowledge: Mapping[str, Knowledge]
@@ -45,20 +46,25 @@ class Identifiability:
         return not self.unknown
 
 
-def null_directions(jacobian: np.ndarray, names: list[str], active: np.ndarray) -> tuple[np.ndarray, list[dict[str, float]]]:
+def null_directions(
+    jacobian: np.ndarray, names: list[str], active: np.ndarray
+) -> tuple[np.ndarray, list[dict[str, float]]]:
     """Singular values of the scaled Jacobian, and the directions below 1e-7 of the largest."""
     columns = jacobian[:, active]
     kept = [name for name, on in zip(names, active, strict=True) if on]
     if not kept:
         return np.zeros(0), []
-    _, s, vt = np.linalg.svd(columns / np.linalg.norm(columns, axis=0), full_matrices=columns.shape[0] < columns.shape[1])
+    _, s, vt = np.linalg.svd(
+        columns / np.linalg.norm(columns, axis=0), full_matrices=columns.shape[0] < columns.shape[1]
+    )
     s = np.concatenate([s, np.zeros(len(kept) - s.size)])
     null = [v for v, size in zip(vt, s, strict=True) if size < 1e-7 * s[0]]
     return s, [{n: float(c) for n, c in zip(kept, v, strict=True) if abs(c) > 0.05} for v in null]
 
 
 def is_at_bound(size: Any, left: Any, before: Any, least: float) -> Any:
-    """Whether numbers that act no more lie at their bounds, `left` away from them, `before` at the start; `size`: lengths of columns.
+    """Whether numbers that act no more lie at their bounds, `left` away from them, `before` at the
+    start; `size`: lengths of columns.
 
     They do if they would act as far from them as at the start: fexp does not once F_Stribeck is 0.
     """
@@ -91,34 +97,44 @@ def judge_columns(
 ) -> Identifiability:
     """Knowledge of every entry at the end of a search from `x0`, by the columns of its Jacobian.
 
-    `between`: the bounds; `half` of each interval; `least`: the length of a change of what was measured that counts as one.
-    `doubts`: takes back what is known of some, for reasons that it tells.
+    `between`: the bounds; `half` of each interval; `least`: the length of a change of what was
+    measured that counts as one. `doubts`: takes back what is known of some, for reasons that it
+    tells.
     """
     s, null = null_directions(jacobian, names, active)
     knowledge: dict[str, Knowledge] = {}
     sentences: dict[str, str] = {}
     for i, name in enumerate(names):
-        above = between[1][i] - x[i] < x[i] - between[0][i]  # nearer to the upper bound, which only a user gives
+        # nearer to the upper bound, which only a user gives
+        above = between[1][i] - x[i] < x[i] - between[0][i]
         bound = between[1][i] if above else between[0][i]
         if active[i]:
             weak = np.isfinite(bound) and half[i] >= abs(x[i] - bound)
             knowledge[name] = Knowledge.WEAK if weak else Knowledge.KNOWN
             if weak:
-                sentences[name] = f"{name} cannot be told from {bound:g}: its interval reaches that bound."
+                sentences[name] = (
+                    f"{name} cannot be told from {bound:g}: its interval reaches that bound."
+                )
             continue
         size, left, before = np.linalg.norm(jacobian[:, i]), abs(x[i] - bound), abs(x0[i] - bound)
-        knowledge[name] = Knowledge.AT_BOUND if is_at_bound(size, left, before, least) else Knowledge.UNKNOWN
+        knowledge[name] = (
+            Knowledge.AT_BOUND if is_at_bound(size, left, before, least) else Knowledge.UNKNOWN
+        )
         if knowledge[name] is Knowledge.AT_BOUND:
             asks = "the data ask for more than that" if above else "the data ask for no more of it"
-            sentences[name] = f"{name} lies on its bound {bound:g}: {asks}. No symmetric interval applies."
+            sentences[name] = (
+                f"{name} lies on its bound {bound:g}: {asks}. No symmetric interval applies."
+            )
         elif size > 0 and np.isfinite(bound) and left > 10 * before:
             sentences[name] = (
-                f"{name} went from {x0[i]:.3g} to {x[i]:.3g}, where it hardly acts: the data ask for ever more of it. Look at the "
-                "signs and units of the record."
+                f"{name} went from {x0[i]:.3g} to {x[i]:.3g}, where it hardly acts: the data ask"
+                " for ever more of it. Look at the signs and units of the record."
             )
         else:
             little = "hardly any" if size > 0 else "no"
-            sentences[name] = f"{name} has {little} effect on what was measured and is not identifiable."
+            sentences[name] = (
+                f"{name} has {little} effect on what was measured and is not identifiable."
+            )
     more = []
     for direction in null:
         knowledge.update(dict.fromkeys(direction, Knowledge.UNKNOWN))
@@ -128,7 +144,9 @@ def judge_columns(
         )
     before_doubts = dict(knowledge)
     more += doubts(knowledge)
-    taken_back = {n for n in knowledge if before_doubts[n] is not knowledge[n]} | {n for d in null for n in d if active[names.index(n)]}
+    taken_back = {n for n in knowledge if before_doubts[n] is not knowledge[n]} | {
+        n for d in null for n in d if active[names.index(n)]
+    }
     said = [sentence for name, sentence in sentences.items() if name not in taken_back]
     condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
     return Identifiability(knowledge, (*said, *more), s, condition, tuple(null))

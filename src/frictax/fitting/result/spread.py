@@ -25,7 +25,9 @@ class Spread:
     says: str
     warnings: tuple[str, ...] = ()
 
-    def half_width(self, level: float, directions: Float[np.ndarray, "m q"]) -> Float[np.ndarray, " m"]:
+    def half_width(
+        self, level: float, directions: Float[np.ndarray, "m q"]
+    ) -> Float[np.ndarray, " m"]:
         """Half the interval of each product of a row of `directions` with the fitted numbers."""
         variance = np.einsum("ij,jk,ik->i", directions, self.covariance, directions)
         return quantile(level, self.dof(directions), False) * np.sqrt(np.maximum(variance, 0.0))

@@ -17,25 +17,30 @@ from frictax.measurements.sweep import Sweep
 def peak_sentence(model: Any) -> str:
     peak = float(as_steady(model).peak)
     return (
-        f"peak cannot be known from sliding rows alone and stays at {peak:g}: measure the force at which motion begins, "
-        "and declare these rows with `breakaway`."
+        f"peak cannot be known from sliding rows alone and stays at {peak:g}: measure the force at"
+        " which motion begins, and declare these rows with `breakaway`."
     )
 
 
 def weight_sentence(model: SteadyFriction, unit: str, size: float) -> str:
-    """Two laws, no offset: their difference may be weight or friction, and nothing measured says which."""
+    """Two laws, no offset: their difference may be weight or friction, and nothing measured says
+    which.
+    """
     assert model.f_neg is not None
     difference = float(model.f_pos.f0) - float(model.f_neg.f0)
     return (
-        "A payload's weight (a constant force) cannot be told from an asymmetry of Coulomb friction here: the two directions "
-        f"differ by {difference / size:.3g} {unit} at rest, which would be a constant force of {difference / 2 / size:.3g} {unit} "
-        "if friction were the same both ways. Measure with another payload to tell."
+        "A payload's weight (a constant force) cannot be told from an asymmetry of Coulomb"
+        f" friction here: the two directions differ by {difference / size:.3g} {unit} at rest,"
+        f" which would be a constant force of {difference / 2 / size:.3g} {unit} if friction were"
+        " the same both ways. Measure with another payload to tell."
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class SteadyFit:
-    """A fitted sweep: weighted residuals (n,) and their Jacobian (n, p) by the values `x` (p,) called `names`."""
+    """A fitted sweep: weighted residuals (n,) and their Jacobian (n, p) by the values `x` (p,)
+    called `names`.
+    """
 
     model: Any
     sweep: Sweep
@@ -48,7 +53,9 @@ class SteadyFit:
 
 
 def doubtful_dips(fit: SteadyFit, knowledge: dict[str, Knowledge]) -> list[str]:
-    """Sentences on dips that could be noise: then neither F_Stribeck nor fexp has a meaning, and `knowledge` of them is taken back."""
+    """Sentences on dips that could be noise: then neither F_Stribeck nor fexp has a meaning, and
+    `knowledge` of them is taken back.
+    """
     model = fit.model
     if isinstance(model, SteadyFriction):
         branches = [("f_pos.", model.f_pos), ("f_neg.", model.f_neg)]
@@ -64,9 +71,9 @@ def doubtful_dips(fit: SteadyFit, knowledge: dict[str, Knowledge]) -> list[str]:
             knowledge.update(dict.fromkeys(terms, Knowledge.UNKNOWN))
             subject = f"terms {listed(terms)} are" if len(terms) > 1 else f"term {terms[0]} is"
             out.append(
-                f"The Stribeck {subject} not identifiable: "
-                f"where there is no dip at all, noise alone shows one as deep in {100 * chance:.0f} of 100 sweeps. "
-                "Fit a Coulomb law, or measure slower speeds."
+                f"The Stribeck {subject} not identifiable: where there is no dip at all, noise"
+                f" alone shows one as deep in {100 * chance:.0f} of 100 sweeps. Fit a Coulomb law,"
+                " or measure slower speeds."
             )
     return out
 
@@ -74,41 +81,73 @@ def doubtful_dips(fit: SteadyFit, knowledge: dict[str, Knowledge]) -> list[str]:
 def _chance(fit: SteadyFit, terms: list[str]) -> float:
     """How often noise makes the best Stribeck term improve a fit at least as much as it does here.
 
-    Without the term fexp acts on nothing, so that the usual intervals and criteria say too much. But what is left is
-    linear, F_Coulomb + F_prop*v with both >= 0, and the best gain over all fexp has under the normal law a distribution
-    that depends on the speeds alone: 999 draws of it give the chance.
+    Without the term fexp acts on nothing, so that the usual intervals and criteria say too much.
+    But what is left is linear, F_Coulomb + F_prop*v with both >= 0, and the best gain over all fexp
+    has under the normal law a distribution that depends on the speeds alone: 999 draws of it give
+    the chance.
 
-    **Source:** R. B. Davies, Biometrika 64 (1977) for the problem; M. Dwass, Ann. Math. Stat. 28 (1957) for the test.
+    **Source:** R. B. Davies, Biometrika 64 (1977) for the problem; M. Dwass, Ann. Math. Stat. 28
+    (1957) for the test.
     """
     from scipy.optimize import lsq_linear
 
-    steady, sweep, names, negative = as_steady(fit.model), fit.sweep, fit.names, terms[0].startswith("f_neg.")
+    steady, sweep, names, negative = (
+        as_steady(fit.model),
+        fit.sweep,
+        fit.names,
+        terms[0].startswith("f_neg."),
+    )
     law = steady.f_neg if negative else steady.f_pos
     assert isinstance(law, Stribeck)
-    mine = np.ones(sweep.n, bool) if steady.f_neg is None else sweep.direction == (-1 if negative else 1)
-    weight = np.where(mine, sweep.direction, 0.0) * (1.0 if sweep.sigma is None else 1.0 / sweep.sigma)
+    mine = (
+        np.ones(sweep.n, bool)
+        if steady.f_neg is None
+        else sweep.direction == (-1 if negative else 1)
+    )
+    weight = np.where(mine, sweep.direction, 0.0) * (
+        1.0 if sweep.sigma is None else 1.0 / sweep.sigma
+    )
     speed = np.abs(sweep.velocity)
 
     def dip(fexp: float) -> np.ndarray:
-        return weight * np.where(sweep.breakaway, float(steady.peak), np.exp(-((fexp * speed) ** float(law.exponent))))
+        return weight * np.where(
+            sweep.breakaway, float(steady.peak), np.exp(-((fexp * speed) ** float(law.exponent)))
+        )
 
     x, jacobian = fit.x, fit.jacobian
-    residual = fit.noise_scale * np.asarray(fit.loss.score(jnp.asarray(fit.residuals / fit.noise_scale)))  # outliers drawn in
+    # outliers drawn in
+    residual = fit.noise_scale * np.asarray(
+        fit.loss.score(jnp.asarray(fit.residuals / fit.noise_scale))
+    )
     kept = [i for i, name in enumerate(names) if name not in terms and np.any(jacobian[:, i] != 0)]
-    # own terms are solved for as values, so that their bound applies; all others as steps from the minimum
+    # own terms are solved for as values, so that their bound applies; all others as steps from the
+    # minimum
     prefix = terms[0].removesuffix("F_Stribeck")
-    own = np.array([names[i] in (prefix + "F_Coulomb", prefix + "F_prop") for i in kept], dtype=bool)
+    own = np.array(
+        [names[i] in (prefix + "F_Coulomb", prefix + "F_prop") for i in kept], dtype=bool
+    )
     columns = jacobian[:, kept] / np.linalg.norm(jacobian[:, kept], axis=0)
-    data = float(law.F_Stribeck) * dip(float(law.fexp)) - residual + jacobian[:, kept] @ np.where(own, x[kept], 0.0)
+    data = (
+        float(law.F_Stribeck) * dip(float(law.fexp))
+        - residual
+        + jacobian[:, kept] @ np.where(own, x[kept], 0.0)
+    )
     if kept:
-        with np.errstate(invalid="ignore"):  # scipy tries steps without end where the data are exact, and does not take them
-            without = lsq_linear(columns, data / np.max(np.abs(data)), bounds=(np.where(own, 0.0, -np.inf), np.inf)).x
+        # scipy tries steps without end where the data are exact, and does not take them
+        with np.errstate(invalid="ignore"):
+            without = lsq_linear(
+                columns, data / np.max(np.abs(data)), bounds=(np.where(own, 0.0, -np.inf), np.inf)
+            ).x
         columns = columns[:, ~own | (without > 1e-6 * np.max(np.abs(without)))]
 
     left, size, _ = np.linalg.svd(columns, full_matrices=False)
     basis = left[:, size > 1e-10 * np.max(size, initial=0.0)]
     moving = speed[mine & ~sweep.breakaway]
-    grid = np.geomspace(0.5 / moving.max(), 2.0 / moving.min(), 60) if len(terms) > 1 else [float(law.fexp)]
+    grid = (
+        np.geomspace(0.5 / moving.max(), 2.0 / moving.min(), 60)
+        if len(terms) > 1
+        else [float(law.fexp)]
+    )
     dips = np.column_stack([dip(fexp) for fexp in grid])
     apart = dips - basis @ (basis.T @ dips)
     length = np.linalg.norm(apart, axis=0)

@@ -17,27 +17,42 @@ _SMALL = 2e-4  # of a value: less is no matter, however exact the record is
 
 
 def step_error(found: FitResult) -> dict[str, float]:
-    """How far each estimate would move if all steps were half as long [SI], by a linear model of the fit.
+    """How far each estimate would move if all steps were half as long [SI], by a linear model of
+    the fit.
 
-    With the usual solver, which is of third order, that is 7/8 of what the length of the steps has done to it.
+    With the usual solver, which is of third order, that is 7/8 of what the length of the steps has
+    done to it.
 
-    Each record is simulated once more; nothing is fitted again. For objectives that simulate nothing (`InverseDynamics`) all are 0
-    but for rounding.
+    Each record is simulated once more; nothing is fitted again. For objectives that simulate
+    nothing (`InverseDynamics`) all are 0 but for rounding.
 
     >>> import frictax as fx, numpy as np
     >>> swing = fx.Mechanism(
-    ...     mass=fx.Mass(m=1.0, s=0.1), wall=fx.Fixed(), spring=fx.Spring("mass", "wall", c=900.0), damper=fx.Damper("mass", "wall", d=1.0)
+    ...     mass=fx.Mass(m=1.0, s=0.1),
+    ...     wall=fx.Fixed(),
+    ...     spring=fx.Spring("mass", "wall", c=900.0),
+    ...     damper=fx.Damper("mass", "wall", d=1.0),
     ... )
     >>> t = np.linspace(0.0, 1.0, 101)  # 30 rad/s by 0.01 s: 0.3 rad a step
-    >>> record = fx.Record(t, outputs={"mass.s": 0.1 * np.exp(-0.5 * t) * np.cos(30 * t)}, sd={"mass.s": 1e-4}, name="swing")
+    >>> record = fx.Record(
+    ...     t,
+    ...     outputs={"mass.s": 0.1 * np.exp(-0.5 * t) * np.cos(30 * t)},
+    ...     sd={"mass.s": 1e-4},
+    ...     name="swing",
+    ... )
     >>> found = fx.fit(swing, record, free=["damper.d"])
     >>> bool(abs(found.step_error()["damper.d"]) > 0.03)
     True
     """
     problem, engine = found.problem, found.problem.engine
     if not isinstance(engine, OnSamples):
-        raise ValueError(f"`step_error` halves steps on samples; this fit has none: {type(engine).__name__} controls its own error.")
-    finer = OnSamples(engine.solver, 2 * engine.substeps, engine.max_events, engine.adjoint, engine.finer)
+        raise ValueError(
+            f"`step_error` halves steps on samples; this fit has none: {type(engine).__name__}"
+            " controls its own error."
+        )
+    finer = OnSamples(
+        engine.solver, 2 * engine.substeps, engine.max_events, engine.adjoint, engine.finer
+    )
     halved = dataclasses.replace(problem, engine=finer)
     left = []
     for i, plan in enumerate(problem.plans):
@@ -51,29 +66,38 @@ def step_error(found: FitResult) -> dict[str, float]:
 
 
 def step_warnings(found: FitResult) -> list[str]:
-    """A sentence where shorter steps would move an estimate; records are simulated once more only where their curvature raises a doubt."""
-    if not isinstance(found.problem.engine, OnSamples) or not found.problem.objective.in_units_of_outputs():
+    """A sentence where shorter steps would move an estimate; records are simulated once more only
+    where their curvature raises a doubt.
+    """
+    if (
+        not isinstance(found.problem.engine, OnSamples)
+        or not found.problem.objective.in_units_of_outputs()
+    ):
         return []
     if not _doubtful(found.problem, found.full_residuals, found.noise_scale):
         return []
     moved = step_error(found)
-    far = [(abs(moved[e.name]) / e.standard_error, e) for e in found.estimates if e.standard_error > 0]
+    far = [
+        (abs(moved[e.name]) / e.standard_error, e) for e in found.estimates if e.standard_error > 0
+    ]
     far = [(k, e) for k, e in far if k > _TOLD and abs(moved[e.name]) > _SMALL * abs(e.value)]
     if not far:
         return []
     most, e = max(far, key=lambda pair: pair[0])
-    times = math.ceil((8 / 7 * most / _AIM) ** (1 / 3))  # as many steps, of third order, for what moves is 7/8 of the error
+    # as many steps, of third order, for what moves is 7/8 of the error
+    times = math.ceil((8 / 7 * most / _AIM) ** (1 / 3))
     return [
-        f"The steps are too long for this motion: half as long, they would move {e.name} by {moved[e.name]:.2g} {e.unit} or {most:.2g} "
-        f"standard errors. Fit with engine=OnSamples(substeps={times * found.problem.engine.substeps})."
+        f"The steps are too long for this motion: half as long, they would move {e.name} by"
+        f" {moved[e.name]:.2g} {e.unit} or {most:.2g} standard errors. Fit with"
+        f" engine=OnSamples(substeps={times * found.problem.engine.substeps})."
     ]
 
 
 def _doubtful(problem: Problem, residuals: np.ndarray, noise: float) -> bool:
     """Whether the local errors of third order steps could matter if they all added up.
 
-    Of a motion with w rad a step such an error is its size times w**4/24; the outputs' differences tell w**4, and those of
-    their differences that of a vibration on the way.
+    Of a motion with w rad a step such an error is its size times w**4/24; the outputs' differences
+    tell w**4, and those of their differences that of a vibration on the way.
     """
     first = 0
     for plan in problem.plans:

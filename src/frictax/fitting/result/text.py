@@ -45,7 +45,10 @@ def found_rows(found: FitResult) -> list[tuple[str, str, str, str, str]]:
 def record_warnings(records: Mapping[str, Any]) -> list[str]:
     """What is suspicious in the records: with a wrong unit they are no less easy to fit."""
     return [
-        f"Record {label!r}: {warning}" for label, record in records.items() if isinstance(record, Record) for warning in record.warnings
+        f"Record {label!r}: {warning}"
+        for label, record in records.items()
+        if isinstance(record, Record)
+        for warning in record.warnings
     ]
 
 
@@ -74,7 +77,10 @@ def _quality(found: FitResult) -> list[str]:
         lines.append(f"{label}: {left}")
     return [
         *lines,
-        f"{found.dof} degrees of freedom, condition {found.identifiability.condition:.3g}, {found.iterations} steps, {found.seconds:.2g} s",
+        (
+            f"{found.dof} degrees of freedom, condition {found.identifiability.condition:.3g},"
+            f" {found.iterations} steps, {found.seconds:.2g} s"
+        ),
         *found.intervals_in_words(),
     ]
 

@@ -15,11 +15,16 @@ from frictax.parameters import rotational_unit
 def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
     """The unit of an unknown, or of a parameter.
 
-    Of a channel's offset and drift it is the channel's; a part's own fields say theirs; those of its laws are of translation, until
-    it turns or their force is a coefficient.
+    Of a channel's offset and drift it is the channel's; a part's own fields say theirs; those of
+    its laws are of translation, until it turns or their force is a coefficient.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
-    channels = {f"{kind}.{name}": r.units[name] for r in motions for kind in ("inputs", "outputs") for name in getattr(r, kind)}
+    channels = {
+        f"{kind}.{name}": r.units[name]
+        for r in motions
+        for kind in ("inputs", "outputs")
+        for name in getattr(r, kind)
+    }
     measured = any(r.units[name].rotational for r in motions for name in r.outputs)
     measured |= any(isinstance(r, Sweep) and r.rotational for r in records.values())
 

@@ -13,8 +13,11 @@ from frictax.parameters import Numbers
 from frictax.pytree import parcel
 
 _NEAR = 0.02  # standard errors that a last step moves at most without being looked at
-_HIDDEN = 1e-7  # standard errors, for each root of a degree of freedom, that change the cost by less than its rounding
-_FAST = 0.05  # of the distance before the last step: what is left after it where steps converge as Newton's do
+# standard errors, for each root of a degree of freedom, that change the cost by less than its
+# rounding
+_HIDDEN = 1e-7
+# of the distance before the last step: what is left after it where steps converge as Newton's do
+_FAST = 0.05
 
 # From coordinates to residuals and their Jacobian.
 Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array, "n p"]]]
@@ -24,15 +27,22 @@ Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array,
 class Descent:
     """Where the search stands.
 
-    - `z`: the best point so far, and `seen`, the best that was evaluated: they differ by a last step that was not looked at.
-    - `jacobian` at `seen`, and `products`, shape (p + 1, p + 1), of its columns and, last, the residuals there with each other.
-    - `residuals` and `cost` = half the sum of squares, at `z`; after a step that was not looked at, by the linear model at `seen`.
-    - `x`: the physical values at `z`, and `slope`, theirs by the coordinates, at `seen`; `descend` knows neither and leaves them alone.
-    - `move`: the step that is tried next, `promised`: how much less cost a linear model expects of it.
-    - `scale` of each coordinate (the largest length of its column so far), `damping` relative to it, and its `growth`.
+    - `z`: the best point so far, and `seen`, the best that was evaluated: they differ by a last
+      step that was not looked at.
+    - `jacobian` at `seen`, and `products`, shape (p + 1, p + 1), of its columns and, last, the
+      residuals there with each other.
+    - `residuals` and `cost` = half the sum of squares, at `z`; after a step that was not looked at,
+      by the linear model at `seen`.
+    - `x`: the physical values at `z`, and `slope`, theirs by the coordinates, at `seen`; `descend`
+      knows neither and leaves them alone.
+    - `move`: the step that is tried next, `promised`: how much less cost a linear model expects of
+      it.
+    - `scale` of each coordinate (the largest length of its column so far), `damping` relative to
+      it, and its `growth`.
     - `idle`: steps in a row that gained next to nothing.
-    - `distance` to the minimum of the linear model, in standard errors, or what the steps before make of it after one that was not looked
-      at; `steps`; `done`; `settled`: done because it met its tolerance.
+    - `distance` to the minimum of the linear model, in standard errors, or what the steps before
+      make of it after one that was not looked at; `steps`; `done`; `settled`: done because it met
+      its tolerance.
     """
 
     z: Float[Numbers, "*s p"]
@@ -63,28 +73,55 @@ def begin(z: Any, rows: int, scale: Any = 0.0) -> Descent:
     p, count, never = z.shape[0], np.array(0, np.int32), np.array(False)
     lengths = np.zeros(p) + scale
     return Descent(
-        z, z, np.zeros(rows), np.zeros((rows, p)), np.array(np.inf), np.zeros((p + 1, p + 1)), np.zeros(p), np.array(1.0), lengths,
-        np.array(1e-3), np.array(2.0), count, np.array(np.inf), np.zeros(p), np.zeros(p), count, never, never,
-    )  # fmt: skip
+        z,
+        z,
+        np.zeros(rows),
+        np.zeros((rows, p)),
+        np.array(np.inf),
+        np.zeros((p + 1, p + 1)),
+        np.zeros(p),
+        np.array(1.0),
+        lengths,
+        np.array(1e-3),
+        np.array(2.0),
+        count,
+        np.array(np.inf),
+        np.zeros(p),
+        np.zeros(p),
+        count,
+        never,
+        never,
+    )
 
 
 def descend(
-    evaluate: Evaluate, state: Descent, until: Any, tolerance: Any, dof: Any, floor: Any, ridge: float = 1e-12, patience: int = 12
+    evaluate: Evaluate,
+    state: Descent,
+    until: Any,
+    tolerance: Any,
+    dof: Any,
+    floor: Any,
+    ridge: float = 1e-12,
+    patience: int = 12,
 ) -> Descent:
-    """Go on until `until` steps are done or the next one would move less than `tolerance` standard errors.
+    """Go on until `until` steps are done or the next one would move less than `tolerance` standard
+    errors.
 
-    The residuals stand in the program once: a step is evaluated together with its Jacobian. A point where a simulation fails is a step
-    that is not taken, and so is one where nothing moves what was measured, for there is no way on from it. `floor`: cost that is
-    rounding; `ridge`: least curvature that distances are measured with, so that 1 leaves out what the data hardly see;
+    The residuals stand in the program once: a step is evaluated together with its Jacobian. A point
+    where a simulation fails is a step that is not taken, and so is one where nothing moves what was
+    measured, for there is no way on from it. `floor`: cost that is rounding; `ridge`: least
+    curvature that distances are measured with, so that 1 leaves out what the data hardly see;
     `patience`: steps in a row without gain that are enough.
 
-    A last step of at most `_NEAR` standard errors is taken without a look, as the linear model has it, where the step before came so much
-    nearer that one more like it comes within the tolerance, and where its damping leaves no more than that. To look would only tell so;
-    that a simulation runs at its end is taken from its start. So is one that changes the cost by less than its rounding: to look would
-    tell nothing.
+    A last step of at most `_NEAR` standard errors is taken without a look, as the linear model has
+    it, where the step before came so much nearer that one more like it comes within the tolerance,
+    and where its damping leaves no more than that. To look would only tell so; that a simulation
+    runs at its end is taken from its start. So is one that changes the cost by less than its
+    rounding: to look would tell nothing.
 
-    **Source:** K. Madsen, H. B. Nielsen, O. Tingleff, *Methods for Non-Linear Least Squares Problems*, 2nd ed. (2004), algorithm 3.16,
-    with the scaling of J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
+    **Source:** K. Madsen, H. B. Nielsen, O. Tingleff, *Methods for Non-Linear Least Squares
+    Problems*, 2nd ed. (2004), algorithm 3.16, with the scaling of J. J. Moré, *Lecture Notes in
+    Mathematics* 630, 1978.
     """
 
     def step(s: Descent) -> Descent:
@@ -101,9 +138,20 @@ def descend(
         better = jnp.all(jnp.isfinite(squares)) & (first | ((ratio > 0) & leads))
         z, r, jacobian, cost, products = (
             jnp.where(better, a, b)
-            for a, b in zip((z, r, jacobian, cost, products), (s.z, s.residuals, s.jacobian, s.cost, s.products), strict=True)
+            for a, b in zip(
+                (z, r, jacobian, cost, products),
+                (s.z, s.residuals, s.jacobian, s.cost, s.products),
+                strict=True,
+            )
         )
-        damping = jnp.where(better, jnp.maximum(1 / 3, 1 - (2 * jnp.where(first, 0.5, ratio) - 1) ** 3), s.growth) * s.damping
+        damping = (
+            jnp.where(
+                better,
+                jnp.maximum(1 / 3, 1 - (2 * jnp.where(first, 0.5, ratio) - 1) ** 3),
+                s.growth,
+            )
+            * s.damping
+        )
         growth = jnp.where(better, 2.0, 2.0 * s.growth)
         gram, gradient = products[:-1, :-1], products[:-1, -1]
         scale = jnp.maximum(s.scale, jnp.sqrt(_diagonal(gram)))
@@ -117,7 +165,9 @@ def descend(
         # What is left after one more step, if it comes as much nearer as the last one did.
         fall, rest = distance / s.distance, newton - move
         kept = jnp.sqrt(jnp.maximum(rest @ gram @ rest, 0.0) / variance)
-        foreseen = ~first & (distance <= _NEAR) & (fall <= _FAST) & (distance * fall + kept <= tolerance)
+        foreseen = (
+            ~first & (distance <= _NEAR) & (fall <= _FAST) & (distance * fall + kept <= tolerance)
+        )
         last = better & (distance > tolerance) & (foreseen | (distance <= _HIDDEN * jnp.sqrt(dof)))
         settled = jnp.isfinite(cost) & ((distance <= tolerance) | last) & jnp.any(scale > 0)
         # At a kink no step gains what its slope promises; at rounding none gains anything.
@@ -126,8 +176,23 @@ def descend(
         done = settled | stuck | (first & ~(better & leads))
         move = move / unit
         unseen = jnp.where(last, move, 0.0)
-        then = (move, promised, scale, damping, growth, idle, jnp.where(last, distance * fall + kept, distance))
-        there = (z + unseen, z, r + jacobian @ unseen, jacobian, cost - jnp.where(last, promised, 0.0), products)
+        then = (
+            move,
+            promised,
+            scale,
+            damping,
+            growth,
+            idle,
+            jnp.where(last, distance * fall + kept, distance),
+        )
+        there = (
+            z + unseen,
+            z,
+            r + jacobian @ unseen,
+            jacobian,
+            cost - jnp.where(last, promised, 0.0),
+            products,
+        )
         return Descent(*there, *then, s.x, s.slope, s.steps + 1, done, settled)
 
     return jax.lax.while_loop(lambda s: ~s.done & (s.steps < until), step, state)
@@ -141,7 +206,8 @@ def _diagonal(a: Float[Array, "p p"]) -> Float[Array, " p"]:
 def _solved(a: Float[Array, "k p p"], b: Float[Array, " p"]) -> Float[Array, "k p"]:
     """x with a x = b for each of `a`, all positive definite, by Gauss and Jordan's elimination.
 
-    `jnp.linalg.solve` calls LAPACK, for which jax imports scipy.linalg: a tenth of the time of a whole small fit from the shell.
+    `jnp.linalg.solve` calls LAPACK, for which jax imports scipy.linalg: a tenth of the time of a
+    whole small fit from the shell.
     """
     at = functools.partial(jax.lax.dynamic_index_in_dim, allow_negative_indices=False)
 
@@ -151,4 +217,6 @@ def _solved(a: Float[Array, "k p p"], b: Float[Array, " p"]) -> Float[Array, "k 
         return jax.lax.dynamic_update_slice_in_dim(m - column * row, row, i, 1)
 
     right = jnp.broadcast_to(b[:, None], (*a.shape[:2], 1))
-    return jax.lax.fori_loop(0, b.shape[0], eliminate, jnp.concatenate([a, right], axis=2))[:, :, -1]
+    return jax.lax.fori_loop(0, b.shape[0], eliminate, jnp.concatenate([a, right], axis=2))[
+        :, :, -1
+    ]

@@ -24,16 +24,19 @@ class AbstractMethod(eqx.Module):
 
 
 class LevenbergMarquardt(AbstractMethod):
-    """Gauss-Newton steps, damped where they fail: `frictax.fitting.search.levenberg_marquardt`. The method of choice.
+    """Gauss-Newton steps, damped where they fail: `frictax.fitting.search.levenberg_marquardt`.
 
-    optimistix's own rejects steps for ever when it is started at an optimum, where rounding hides every improvement
-    (500 steps and no success on the shipped sweep); hence this one, which then looks at the gradient.
+    The method of choice.
 
-    **Arguments:** `tolerance`: how many standard errors the last step may move a parameter; `max_steps`. A fit to records asks for 1e-3 and
-    200 unless told otherwise.
+    optimistix's own rejects steps for ever when it is started at an optimum, where rounding hides
+    every improvement (500 steps and no success on the shipped sweep); hence this one, which then
+    looks at the gradient.
 
-    **Source:** K. Madsen, H. B. Nielsen, O. Tingleff, *Methods for Non-Linear Least Squares Problems*, 2nd ed. (2004),
-    algorithm 3.16.
+    **Arguments:** `tolerance`: how many standard errors the last step may move a parameter;
+    `max_steps`. A fit to records asks for 1e-3 and 200 unless told otherwise.
+
+    **Source:** K. Madsen, H. B. Nielsen, O. Tingleff, *Methods for Non-Linear Least Squares
+    Problems*, 2nd ed. (2004), algorithm 3.16.
     """
 
     tolerance: float = eqx.field(static=True, default=1e-8)
@@ -48,7 +51,8 @@ class Optax(AbstractMethod):
 
     **Arguments:**
 
-    - `transformation`: L-BFGS with its line search unless given; ``optax.adam(0.1)`` works too, in some thousand steps.
+    - `transformation`: L-BFGS with its line search unless given; ``optax.adam(0.1)`` works too, in
+      some thousand steps.
     - `steps` of a round at most; `tolerance` on the gradient's norm.
 
     >>> import optax
@@ -62,14 +66,17 @@ class Optax(AbstractMethod):
     def __check_init__(self) -> None:
         if self.transformation is not None and not hasattr(self.transformation, "update"):
             raise ValueError(
-                f"`Optax.transformation` must be an optax transformation, got {self.transformation!r}. Write optax.adam(0.1), say."
+                "`Optax.transformation` must be an optax transformation, got"
+                f" {self.transformation!r}. Write optax.adam(0.1), say."
             )
         _check_method(self, "steps", self.steps, self.tolerance)
 
     def minimise(self, residuals: Residuals, start: Float[Array, " p"]) -> Minimum:
         import optax
 
-        rule = optax.with_extra_args_support(optax.lbfgs() if self.transformation is None else self.transformation)
+        rule = optax.with_extra_args_support(
+            optax.lbfgs() if self.transformation is None else self.transformation
+        )
 
         def objective(u: Array) -> Array:
             return 0.5 * jnp.sum(residuals(u) ** 2)
@@ -80,7 +87,9 @@ class Optax(AbstractMethod):
 
         def advance(carry: Any) -> Any:
             u, state, gradient, step = carry
-            updates, state = rule.update(gradient, state, u, value=objective(u), grad=gradient, value_fn=objective)
+            updates, state = rule.update(
+                gradient, state, u, value=objective(u), grad=gradient, value_fn=objective
+            )
             u = optax.apply_updates(u, updates)
             return u, state, jax.grad(objective)(u), step + 1
 
@@ -92,6 +101,11 @@ class Optax(AbstractMethod):
 def _check_method(method: AbstractMethod, field: str, steps: int, tolerance: float) -> None:
     name = type(method).__name__
     if steps < 1:
-        raise ValueError(f"`{name}.{field}` must be >= 1, got {steps}. 500 is enough for most sweeps.")
+        raise ValueError(
+            f"`{name}.{field}` must be >= 1, got {steps}. 500 is enough for most sweeps."
+        )
     if not tolerance > 1e-13:
-        raise ValueError(f"`{name}.tolerance` must be > 1e-13, got {tolerance}: 64 bit numbers cannot meet less. Write 1e-8.")
+        raise ValueError(
+            f"`{name}.tolerance` must be > 1e-13, got {tolerance}: 64 bit numbers cannot meet less."
+            " Write 1e-8."
+        )

@@ -1,4 +1,6 @@
-"""The search for the least sum of squares of a `Problem`: from one start or many, interruptible, telling how far it is."""
+"""The search for the least sum of squares of a `Problem`: from one start or many, interruptible,
+telling how far it is.
+"""
 
 import os
 import time
@@ -22,33 +24,49 @@ _TRIAL = 30  # steps that each of many starts is given before the hopeless are l
 _TURNS = 10  # each in coordinates made anew
 _ROUNDS = 100  # of a fit at the noise scale that the fit before left
 _WIDE = 1e100  # a noise beside which every residual is small
-_FAR = 1e3  # times as far from its bound, or as near, as at its start: a value may have strayed there
+# times as far from its bound, or as near, as at its start: a value may have strayed there
+_FAR = 1e3
 
 
 def search(
-    problem: Problem, method: Any, starts: int, spread: float, seed: int, say: Any, also: Sequence[np.ndarray] = ()
+    problem: Problem,
+    method: Any,
+    starts: int,
+    spread: float,
+    seed: int,
+    say: Any,
+    also: Sequence[np.ndarray] = (),
 ) -> tuple[Descent, np.ndarray, float, bool]:
-    """The best descent, the costs at the ends of all, the noise scale, and whether a key stopped the search.
+    """The best descent, the costs at the ends of all, the noise scale, and whether a key stopped
+    the search.
 
     From the problem's own start, from those in `also`, and from draws about the former.
     """
     x0 = np.asarray(problem.x0)
     draws = np.zeros((starts, x0.size))
     if starts > 1:
-        draws[1:] = np.random.default_rng(seed).standard_normal((starts, x0.size))[1:] * problem.spans(x0)
+        draws[1:] = np.random.default_rng(seed).standard_normal((starts, x0.size))[
+            1:
+        ] * problem.spans(x0)
     weights = [np.asarray(p.weight) for p in problem.plans]
     measured = [np.asarray(p.measured) for p in problem.plans]
     dof = max(sum(int(np.sum(w > 0)) for w in weights) - x0.size, 1)
-    floor = 1e-20 * sum(float(np.sum((w * m) ** 2)) for w, m in zip(weights, measured, strict=True)) + 1e-300
+    floor = (
+        1e-20 * sum(float(np.sum((w * m) ** 2)) for w, m in zip(weights, measured, strict=True))
+        + 1e-300
+    )
     run = _Run(problem, method, dof, floor, say)
     points = [spread * draw for draw in draws]
     points[1:1] = [np.asarray(problem.coordinates(x)) for x in also]
     states = [begin(z, problem.rows()) for z in points]
     noise = run.noise()
-    state, costs, interrupted = run.many(states, noise) if len(states) > 1 else run.one(states[0], noise)
+    state, costs, interrupted = (
+        run.many(states, noise) if len(states) > 1 else run.one(states[0], noise)
+    )
     if not interrupted:
         state, costs, interrupted = run.brought_back(state, costs, noise)
-    if (problem.loss.rounds > 1 or problem.priors) and not problem.noise_known:  # both depend on the noise, which depends on the fit
+    # both depend on the noise, which depends on the fit
+    if (problem.loss.rounds > 1 or problem.priors) and not problem.noise_known:
         for k in range(_ROUNDS):
             if interrupted or not np.isfinite(costs).any():
                 break
@@ -61,8 +79,12 @@ def search(
     return state, costs, noise, interrupted
 
 
-def advanced(problem: Problem, method: Any, state: Descent, until: int, noise: Any, dof: Any) -> Descent:
-    """A search from `state` to its end or step `until`, by the program that is compiled for the fit of `problem`, whatever its weights."""
+def advanced(
+    problem: Problem, method: Any, state: Descent, until: int, noise: Any, dof: Any
+) -> Descent:
+    """A search from `state` to its end or step `until`, by the program that is compiled for the fit
+    of `problem`, whatever its weights.
+    """
     return _Run(problem, method, dof, 1e-300, None).advanced(state, until, noise)
 
 
@@ -99,53 +121,79 @@ class _Run:
         return state, np.asarray([state.cost]), False
 
     def noise(self) -> float:
-        """The noise scale that a search begins with: least squares, where the weights of the data say nothing of their size."""
+        """The noise scale that a search begins with: least squares, where the weights of the data
+        say nothing of their size.
+        """
         relative = isinstance(self.problem.objective, Steady) and not self.problem.noise_known
         return _WIDE if relative and self.problem.loss.rounds > 1 else 1.0
 
-    def brought_back(self, state: Descent, costs: np.ndarray, noise: float) -> tuple[Descent, np.ndarray, bool]:
-        """The better of `state` and the end of a search from there with the values that strayed put back to where they began.
+    def brought_back(
+        self, state: Descent, costs: np.ndarray, noise: float
+    ) -> tuple[Descent, np.ndarray, bool]:
+        """The better of `state` and the end of a search from there with the values that strayed put
+        back to where they began.
 
-        Next to its bound a value acts so little that the search does not lead it back: a Stribeck force lost on the way stays lost. Where
-        the data ask for none, this only tells so.
+        Next to its bound a value acts so little that the search does not lead it back: a Stribeck
+        force lost on the way stays lost. Where the data ask for none, this only tells so.
         """
         away, problem = strayed(self.problem, np.asarray(state.x)), self.problem
-        if not away.any() or not np.isfinite(state.cost) or not isinstance(self.method, LevenbergMarquardt):
+        if (
+            not away.any()
+            or not np.isfinite(state.cost)
+            or not isinstance(self.method, LevenbergMarquardt)
+        ):
             return state, costs, False
-        again, _, interrupted = self.one(begin(np.where(away, 0.0, np.asarray(state.z)), problem.rows()), noise)
+        again, _, interrupted = self.one(
+            begin(np.where(away, 0.0, np.asarray(state.z)), problem.rows()), noise
+        )
         if not float(again.cost) < float(state.cost) * (1 - 1e-6):
             return state, costs, interrupted
         costs = np.where(costs == float(state.cost), float(again.cost), costs)
         return again, costs, interrupted
 
     def many(self, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray, bool]:
-        """From many starts, as many at a time as there are processors; those far behind after `_TRIAL` steps are left, but for the first:
-        more starts are never worse than one.
+        """From many starts, as many at a time as there are processors; those far behind after
+        `_TRIAL` steps are left, but for the first: more starts are never worse than one.
 
-        One after the other and not in one `vmap`: the starts need 6 to 100 steps each, and in step all would take the most.
+        One after the other and not in one `vmap`: the starts need 6 to 100 steps each, and in step
+        all would take the most.
         """
         trial = min(_TRIAL, self._most())
         interrupted = False
         # The first by itself: it compiles.
         states[0] = self.advanced(states[0], trial, noise)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for pending, until in (range(1, len(states)), trial), (range(len(states)), self._most()):
+            for pending, until in (
+                (range(1, len(states)), trial),
+                (range(len(states)), self._most()),
+            ):
                 least = min((float(s.cost) for s in states), default=np.inf)
                 goes_on = [i for i in pending if not bool(states[i].done)]
-                hopeful = [i for i in goes_on if i == 0 or until == trial or float(states[i].cost) <= 2.0 * least]
+                hopeful = [
+                    i
+                    for i in goes_on
+                    if i == 0 or until == trial or float(states[i].cost) <= 2.0 * least
+                ]
                 jobs = {i: pool.submit(self.advanced, states[i], until, noise) for i in hopeful}
                 try:
                     for k, (i, job) in enumerate(jobs.items()):
                         states[i] = job.result()
                         if self.say:
-                            self.say(f"{k + 1} of {len(jobs)} starts: least cost {min(float(s.cost) for s in states):.6g}")
+                            self.say(
+                                f"{k + 1} of {len(jobs)} starts: least cost"
+                                f" {min(float(s.cost) for s in states):.6g}"
+                            )
                 except KeyboardInterrupt:
                     interrupted = True
                     for job in jobs.values():
                         job.cancel()
                     break
         costs = np.asarray([float(s.cost) for s in states])
-        return states[int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))], costs, interrupted
+        return (
+            states[int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))],
+            costs,
+            interrupted,
+        )
 
     def _most(self) -> int:
         return self.method.max_steps if isinstance(self.method, LevenbergMarquardt) else 1
@@ -155,9 +203,19 @@ class _Run:
         if self.problem.is_steady or not isinstance(self.method, LevenbergMarquardt):
             end = _turned_jit(self.problem, state.z, scale, self.method, self.dof, self.floor)
             return jax.tree_util.tree_map(np.asarray, end)
-        end = _by_newton(self.problem, state, np.int32(until), scale, np.float64(self.method.tolerance), self.dof, self.floor)
+        end = _by_newton(
+            self.problem,
+            state,
+            np.int32(until),
+            scale,
+            np.float64(self.method.tolerance),
+            self.dof,
+            self.floor,
+        )
         # As numpy's, whose numbers cost less to look at.
-        return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(state), [np.asarray(x) for x in end])
+        return jax.tree_util.tree_unflatten(
+            jax.tree_util.tree_structure(state), [np.asarray(x) for x in end]
+        )
 
     def _tell(self, state: Descent, last: float, seconds: float) -> float:
         """One line of progress; the time left is what the distance's fall so far promises."""
@@ -166,7 +224,10 @@ class _Run:
         if np.isfinite(last) and 0 < now < last:
             rate = seconds / max(steps, 1) / np.log(last / now)
             left = f", about {rate * np.log(max(now / self._tolerance(), 1.0)):.1f} s left"
-        self.say(f"step {steps}: cost {float(state.cost):.6g}, {now:.2g} standard errors to go, {seconds:.1f} s{left}")
+        self.say(
+            f"step {steps}: cost {float(state.cost):.6g}, {now:.2g} standard errors to go,"
+            f" {seconds:.1f} s{left}"
+        )
         return now
 
     def _tolerance(self) -> float:
@@ -174,17 +235,22 @@ class _Run:
 
 
 @kept
-def _by_newton(problem: Problem, state: Descent, until: Any, noise: Any, tolerance: Any, dof: Any, floor: Any) -> tuple[Array, ...]:
+def _by_newton(
+    problem: Problem, state: Descent, until: Any, noise: Any, tolerance: Any, dof: Any, floor: Any
+) -> tuple[Array, ...]:
     """The entries of the `Descent` that `state` leads to."""
     end = descend(lambda z: problem.evaluate(z, noise), state, until, tolerance, dof, floor)
     return tuple(jax.tree_util.tree_leaves(_with_values(problem, end)))
 
 
-def in_turned_coordinates(problem: Problem, z: Any, noise: Any, method: AbstractMethod, dof: Any, floor: Any) -> Descent:
-    """In coordinates turned and scaled by the singular vectors of the Jacobian, so that 1 is about one standard error; each further round
-    begins with the coordinates of the last one's end.
+def in_turned_coordinates(
+    problem: Problem, z: Any, noise: Any, method: AbstractMethod, dof: Any, floor: Any
+) -> Descent:
+    """In coordinates turned and scaled by the singular vectors of the Jacobian, so that 1 is about
+    one standard error; each further round begins with the coordinates of the last one's end.
 
-    For optax's transformations, and for laws, whose curves can bend so much that columns of one length are not enough.
+    For optax's transformations, and for laws, whose curves can bend so much that columns of one
+    length are not enough.
     """
 
     def around(carry: Any) -> Any:
@@ -206,7 +272,16 @@ def in_turned_coordinates(problem: Problem, z: Any, noise: Any, method: Abstract
                 return r, jacobian @ turn
 
             most, tolerance = method.max_steps, method.tolerance
-            end = descend(evaluate, begin(start, r.size, level), most, tolerance, dof, floor, ridge=1.0, patience=most)
+            end = descend(
+                evaluate,
+                begin(start, r.size, level),
+                most,
+                tolerance,
+                dof,
+                floor,
+                ridge=1.0,
+                patience=most,
+            )
             # Where rounding hides what a step gains, a hundred times the tolerance is near enough.
             near = jnp.asarray(end.settled) | (end.distance <= 100 * method.tolerance)
             at, converged, count = jnp.asarray(end.z), near, end.steps
@@ -217,10 +292,16 @@ def in_turned_coordinates(problem: Problem, z: Any, noise: Any, method: Abstract
         return (rounds < 2) | (~converged & (rounds < _TURNS))
 
     zero = jnp.zeros((), jnp.int32)
-    z, converged, _, steps = jax.lax.while_loop(going, around, (jnp.asarray(z), jnp.asarray(False), zero, zero))
+    z, converged, _, steps = jax.lax.while_loop(
+        going, around, (jnp.asarray(z), jnp.asarray(False), zero, zero)
+    )
     tolerance = 1e-8 if problem.is_steady else 1e-3
-    end = descend(lambda z: problem.evaluate(z, noise), begin(z, problem.rows()), 1, tolerance, dof, floor)
-    end = eqx.tree_at(lambda s: (s.steps, s.settled), end, (steps.astype(jnp.int32), converged | end.settled))
+    end = descend(
+        lambda z: problem.evaluate(z, noise), begin(z, problem.rows()), 1, tolerance, dof, floor
+    )
+    end = eqx.tree_at(
+        lambda s: (s.steps, s.settled), end, (steps.astype(jnp.int32), converged | end.settled)
+    )
     return _with_values(problem, end)
 
 
@@ -233,7 +314,9 @@ def _with_values(problem: Problem, end: Descent) -> Descent:
 
 
 def _noise(problem: Problem, state: Descent, dof: int, first: bool) -> float:
-    """The noise scale at the end of a search: from squares, or Huber's proposal 2 begun at the median."""
+    """The noise scale at the end of a search: from squares, or Huber's proposal 2 begun at the
+    median.
+    """
     r = np.asarray(residuals_and_jacobian(problem, state.x)[0])
     counted = np.concatenate([np.ravel(np.asarray(p.weight)) > 0 for p in problem.plans])
     r = r[: counted.size][counted]

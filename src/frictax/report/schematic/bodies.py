@@ -1,4 +1,6 @@
-"""A body in a schematic, with the drives and the friction that act on it alone: a block on its guide, or a disc on its shaft."""
+"""A body in a schematic, with the drives and the friction that act on it alone: a block on its
+guide, or a disc on its shaft.
+"""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +9,18 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from frictax.contacts import AbstractContact, Brake, MassWithStopAndFriction, SupportFriction
-from frictax.report.schematic.cells import GAP, Band, Cell, Row, beside, composed, labelled, on_rod, outside, packed
+from frictax.report.schematic.cells import (
+    GAP,
+    Band,
+    Cell,
+    Row,
+    beside,
+    composed,
+    labelled,
+    on_rod,
+    outside,
+    packed,
+)
 from frictax.report.schematic.drives import is_arrow, push, push_on_post, turn
 from frictax.report.schematic.pen import BODY, HATCH, LINING, ROD, SHAFT, Length, Pen
 from frictax.report.schematic.symbols import Symbol, labelled_box, on_shaft
@@ -17,20 +30,31 @@ Parts = Mapping[str, Any]  # by their names
 
 
 def body_cell(name: str, part: Any, on_it: Parts, joined: tuple[bool, bool]) -> Cell:
-    """The body `name` with what acts `on_it` alone. `joined`: whether something joins it from the left, from the right."""
+    """The body `name` with what acts `on_it` alone.
+
+    `joined`: whether something joins it from the left, from the right.
+    """
     rubbing = {key: one for key, one in on_it.items() if isinstance(one, AbstractContact)}
     drives = {key: one for key, one in on_it.items() if key not in rubbing}
-    return _rotor(name, part, drives, rubbing) if getattr(part, "rotational", False) else _slider(name, part, drives, rubbing, joined)
+    return (
+        _rotor(name, part, drives, rubbing)
+        if getattr(part, "rotational", False)
+        else _slider(name, part, drives, rubbing, joined)
+    )
 
 
-# -- what turns: all on one shaft ----------------------------------------------------------------------------------
+# -- what turns: all on one shaft
+# ----------------------------------------------------------------------------------
 
 
 def _rotor(name: str, part: Any, drives: Parts, rubbing: Parts) -> Cell:
     disc = Symbol(7, 25, 25, lambda pen: pen.box(-7, 7, -25, 25, BODY))
     cells = [_turned(key, one) for key, one in drives.items()]
     cells += [labelled(name, disc, label(name, part, True), Band.ABOVE)]
-    cells += [labelled(key, on_shaft(one), label(key, one, True, grounded=True), Band.BELOW) for key, one in rubbing.items()]
+    cells += [
+        labelled(key, on_shaft(one), label(key, one, True, grounded=True), Band.BELOW)
+        for key, one in rubbing.items()
+    ]
     cell = beside(cells, len(drives))
     return on_rod(cell, *cell.reach[Band.CORE], SHAFT)
 
@@ -39,10 +63,13 @@ def _turned(name: str, drive: Any) -> Cell:
     (arrow, box), text = turn(drive), label(name, drive, True)
     if box is None:
         return labelled(name, arrow, text, Band.ABOVE)
-    return composed([labelled(name, arrow, Label(()), Band.ABOVE), outside(name, box, text, Band.ABOVE)], [0, 0])
+    return composed(
+        [labelled(name, arrow, Label(()), Band.ABOVE), outside(name, box, text, Band.ABOVE)], [0, 0]
+    )
 
 
-# -- what slides: a block, pushed from its sides and from above, on what it rubs on --------------------------------
+# -- what slides: a block, pushed from its sides and from above, on what it rubs on
+# --------------------------------
 
 
 def _slider(name: str, part: Any, drives: Parts, rubbing: Parts, joined: tuple[bool, bool]) -> Cell:
@@ -50,23 +77,42 @@ def _slider(name: str, part: Any, drives: Parts, rubbing: Parts, joined: tuple[b
     own = {name: part} if stopped else {}
     depth = max((_floor(one) for one in [*own.values(), *rubbing.values()]), default=0.0)
     pads = [outside(name, _pad(part, depth), _of_stops(part), Band.BELOW)] if stopped else []
-    pads += [outside(key, _pad(one, depth), label(key, one, False, grounded=True), Band.BELOW) for key, one in rubbing.items()]
+    pads += [
+        outside(key, _pad(one, depth), label(key, one, False, grounded=True), Band.BELOW)
+        for key, one in rubbing.items()
+    ]
 
     left, right, above = _sides(drives, joined)
-    pushes = [outside(key, push_on_post(drives[key]), label(key, drives[key], False), Band.ABOVE) for key in above]
+    pushes = [
+        outside(key, push_on_post(drives[key]), label(key, drives[key], False), Band.ABOVE)
+        for key in above
+    ]
     posts = [_post(name, depth)] if stopped else []
-    near = 0.0 if stopped else GAP[Band.CORE]  # an arrow touches the block, unless a stop stands there
+    # an arrow touches the block, unless a stop stands there
+    near = 0.0 if stopped else GAP[Band.CORE]
     before = [_pushed(key, drives[key], (0.0, near)) for key in left]
     after = [_pushed(key, drives[key], (near, 0.0)) for key in right]
 
-    inside = Label(((name, NAME), *((line, VALUE) for line in ([said("m", part.m, "kg")] if stopped else values(part, False)))))
-    cell = beside([*before, *posts, _block(name, inside, pads, pushes), *posts, *after], len(before + posts))
+    inside = Label(
+        (
+            (name, NAME),
+            *(
+                (line, VALUE)
+                for line in ([said("m", part.m, "kg")] if stopped else values(part, False))
+            ),
+        )
+    )
+    cell = beside(
+        [*before, *posts, _block(name, inside, pads, pushes), *posts, *after], len(before + posts)
+    )
     reach = cell.reach[Band.CORE]
     return on_rod(cell, reach[0] - 20 if left else 0.0, reach[1] - 20 if right else 0.0, ROD)
 
 
 def _sides(drives: Parts, joined: tuple[bool, bool]) -> tuple[list[str], list[str], list[str]]:
-    """The drives that push from the left, that pull at the right, where nothing else is joined, and those that push from above."""
+    """The drives that push from the left, that pull at the right, where nothing else is joined, and
+    those that push from above.
+    """
     names = list(drives)
     left = names[: 0 if joined[0] else 1]
     right = [name for name in names[len(left) :] if is_arrow(drives[name])][: 0 if joined[1] else 1]
@@ -77,7 +123,9 @@ def _pushed(name: str, drive: Any, near: tuple[Length, Length]) -> Cell:
     """A push on the axis, which lets neighbours come nearer than others do."""
     symbol = push(drive)
     cell = labelled(name, symbol, label(name, drive, False), Band.ABOVE)
-    return dataclasses.replace(cell, reach={**cell.reach, Band.CORE: (symbol.half - near[0], symbol.half - near[1])})
+    return dataclasses.replace(
+        cell, reach={**cell.reach, Band.CORE: (symbol.half - near[0], symbol.half - near[1])}
+    )
 
 
 def _block(name: str, text: Label, pads: Sequence[Cell], pushes: Sequence[Cell]) -> Cell:
@@ -119,7 +167,8 @@ def _post(name: str, floor: Length) -> Cell:
     return Cell({Band.CORE: (3, 3), Band.BELOW: (11, 11)}, draw, below=floor + HATCH)
 
 
-# -- what stands between a block and the floor ---------------------------------------------------------------------
+# -- what stands between a block and the floor
+# ---------------------------------------------------------------------
 
 
 def _floor(part: Any) -> Length:

@@ -37,8 +37,10 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A drawing about a point on a row's axis: its reach in each band, how far it goes `up` and `down` from the axis in the core, and how
-    high it stands in the bands `above` and `below` the core [pt]."""
+    """A drawing about a point on a row's axis: its reach in each band, how far it goes `up` and
+    `down` from the axis in the core, and how high it stands in the bands `above` and `below` the
+    core [pt].
+    """
 
     reach: Mapping[Band, Reach]
     draw: Callable[[Axes, Length, Row], None]
@@ -58,7 +60,12 @@ def labelled(name: str, symbol: Symbol, text: Label, band: Band, mirrored: bool 
 
     half, height = text.width / 2, text.height + AIR
     return Cell(
-        {Band.CORE: (symbol.half, symbol.half), band: (half, half)}, draw, symbol.up, symbol.down, height * (side > 0), height * (side < 0)
+        {Band.CORE: (symbol.half, symbol.half), band: (half, half)},
+        draw,
+        symbol.up,
+        symbol.down,
+        height * (side > 0),
+        height * (side < 0),
     )
 
 
@@ -75,13 +82,17 @@ def outside(name: str, symbol: Symbol, text: Label, band: Band) -> Cell:
     return Cell({band: (half, half)}, draw, above=height * (side > 0), below=height * (side < 0))
 
 
-def _write(axes: Axes, name: str, text: Label, x: Length, row: Row, band: Band, away: Length) -> None:
+def _write(
+    axes: Axes, name: str, text: Label, x: Length, row: Row, band: Band, away: Length
+) -> None:
     top = row.up + away + text.height if band is Band.ABOVE else -row.down - away
     Pen(axes, name, x, row.y).lines(text, top)
 
 
 def on_rod(cell: Cell, left: Length, right: Length, width: Length) -> Cell:
-    """A cell with a line along the axis behind it, so far to the left and right, which joins what stands in it side by side."""
+    """A cell with a line along the axis behind it, so far to the left and right, which joins what
+    stands in it side by side.
+    """
 
     def draw(axes: Axes, x: Length, row: Row) -> None:
         Pen(axes, JOINT, x, row.y).joint((width - left, 0), (right - width, 0), width=width)
@@ -90,10 +101,20 @@ def on_rod(cell: Cell, left: Length, right: Length, width: Length) -> Cell:
     return dataclasses.replace(cell, draw=draw)
 
 
-def packed(columns: Iterable[Sequence[Mapping[Any, Reach]]], gap: Callable[[Any], Length]) -> list[Length]:
-    """Where columns of things stand, each as far left as the others allow; each thing has its reach in some bands.
+def packed(
+    columns: Iterable[Sequence[Mapping[Any, Reach]]], gap: Callable[[Any], Length]
+) -> list[Length]:
+    """Where columns of things stand, each as far left as the others allow; each thing has its reach
+    in some bands.
 
-    >>> packed([[{"core": (5.0, 5.0)}], [{"core": (3.0, 3.0), "above": (9.0, 9.0)}], [{"above": (4.0, 4.0)}]], gap=lambda band: 1.0)
+    >>> packed(
+    ...     [
+    ...         [{"core": (5.0, 5.0)}],
+    ...         [{"core": (3.0, 3.0), "above": (9.0, 9.0)}],
+    ...         [{"above": (4.0, 4.0)}],
+    ...     ],
+    ...     gap=lambda band: 1.0,
+    ... )
     [0.0, 9.0, 23.0]
     """
     edge: dict[Hashable, Length] = {}
@@ -125,5 +146,7 @@ def composed(cells: Sequence[Cell], places: Sequence[Length]) -> Cell:
         for band, (left, right) in cell.reach.items():
             old = reach.get(band, (left - dx, right + dx))
             reach[band] = max(old[0], left - dx), max(old[1], right + dx)
-    up, down, above, below = (max(getattr(cell, size) for cell in cells) for size in ("up", "down", "above", "below"))
+    up, down, above, below = (
+        max(getattr(cell, size) for cell in cells) for size in ("up", "down", "above", "below")
+    )
     return Cell(reach, draw, up, down, above, below)

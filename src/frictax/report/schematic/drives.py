@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from frictax.mechanism.forces import Force, LinearPositionDependentForce, Position, PositionController, Torque
+from frictax.mechanism.forces import (
+    Force,
+    LinearPositionDependentForce,
+    Position,
+    PositionController,
+    Torque,
+)
 from frictax.report.schematic.pen import DRIVE, Pen
 from frictax.report.schematic.symbols import Symbol, labelled_box
 
@@ -41,7 +47,9 @@ def push_on_post(drive: Any) -> Symbol:
 
 
 def turn(drive: Any) -> tuple[Symbol, Symbol | None]:
-    """An arrow about a shaft; of a drive that is more than a torque, with a box that stands above."""
+    """An arrow about a shaft; of a drive that is more than a torque, with a box that
+    stands above.
+    """
     arrow = Symbol(12, 18, 18, _TURNS.get(type(drive), _turn))
     if type(drive) in _TURNS:
         return arrow, None
@@ -100,4 +108,7 @@ def _graph(pen: Pen) -> None:
 
 _PUSHES: dict[type, Callable[[Pen], None]] = {Force: _push, Position: _given_push}
 _TURNS: dict[type, Callable[[Pen], None]] = {Torque: _turn, Position: _given_turn}
-_BOXES = {PositionController: Symbol(19, 9, 9, _loop), LinearPositionDependentForce: Symbol(14, 10, 10, _graph)}
+_BOXES = {
+    PositionController: Symbol(19, 9, 9, _loop),
+    LinearPositionDependentForce: Symbol(14, 10, 10, _graph),
+}

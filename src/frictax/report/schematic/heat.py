@@ -1,4 +1,7 @@
-"""The symbols of a machine's heat: what warms up, what conducts, and the surroundings. They stand apart from what moves."""
+"""The symbols of a machine's heat: what warms up, what conducts, and the surroundings.
+
+They stand apart from what moves.
+"""
 
 from typing import Any
 
@@ -23,9 +26,16 @@ def capacitor_cell(name: str, part: Any) -> Cell:
         pen = Pen(axes, name, x, row.y)
         corner = 6
         pen.shape(
-            (-half, corner - height), (corner - half, -height), (half - corner, -height), (half, corner - height),
-            (half, height - corner), (half - corner, height), (corner - half, height), (-half, height - corner), face=_WARM,
-        )  # fmt: skip
+            (-half, corner - height),
+            (corner - half, -height),
+            (half - corner, -height),
+            (half, corner - height),
+            (half, height - corner),
+            (half - corner, height),
+            (corner - half, height),
+            (-half, height - corner),
+            face=_WARM,
+        )
         pen.lines(text, text.height / 2)
 
     return Cell({Band.CORE: (half, half)}, draw, height, height)
@@ -38,4 +48,9 @@ def surroundings_cell(name: str, part: Any) -> Cell:
         for y in (-16, -4, 8):
             pen.line((0, y), (0, y + 8), width=1.6)
 
-    return labelled(name, Symbol(2, 17, 17, draw), Label(((said("T_ambient", part.T_ambient, "K"), VALUE),)), Band.BELOW)
+    return labelled(
+        name,
+        Symbol(2, 17, 17, draw),
+        Label(((said("T_ambient", part.T_ambient, "K"), VALUE),)),
+        Band.BELOW,
+    )

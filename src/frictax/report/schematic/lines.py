@@ -1,4 +1,6 @@
-"""The lines of a schematic: along the rows from a body to what joins it, and upright ones between the columns."""
+"""The lines of a schematic: along the rows from a body to what joins it, and upright ones between
+the columns.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -15,7 +17,9 @@ from frictax.report.style import INK
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Column:
-    """Columns from left to right: that of bodies, upright lines, that of links, upright lines before the next bodies."""
+    """Columns from left to right: that of bodies, upright lines, that of links, upright lines
+    before the next bodies.
+    """
 
     number: int
     kind: int
@@ -68,8 +72,11 @@ class Bar:
 
 @dataclasses.dataclass(frozen=True)
 class Net:
-    """What joins a body on one side. `bar`: the upright line where that does not lie on one row; `ports`: those by which a wire in a row of
-    its own reaches its link."""
+    """What joins a body on one side.
+
+    `bar`: the upright line where that does not lie on one row; `ports`: those by which a wire in a
+    row of its own reaches its link.
+    """
 
     node: Node
     wires: tuple[Wire, ...]
@@ -82,13 +89,20 @@ class Net:
 
 
 def nets(plan: Plan) -> list[Net]:
-    """All lines of a plan; upright ones that would lie on each other get columns of their own, side by side."""
+    """All lines of a plan; upright ones that would lie on each other get columns of their own, side
+    by side.
+    """
     found = [_net(plan, node, rightward) for node in plan.nodes for rightward in (False, True)]
     taken: dict[Column, list[Bar]] = {}
 
     def tracked(bar: Bar) -> Bar:
-        while any(bar.span[0] <= other.span[1] and other.span[0] <= bar.span[1] for other in taken.get(bar.column, [])):
-            bar = dataclasses.replace(bar, column=dataclasses.replace(bar.column, track=bar.column.track + 1))
+        while any(
+            bar.span[0] <= other.span[1] and other.span[0] <= bar.span[1]
+            for other in taken.get(bar.column, [])
+        ):
+            bar = dataclasses.replace(
+                bar, column=dataclasses.replace(bar.column, track=bar.column.track + 1)
+            )
         taken.setdefault(bar.column, []).append(bar)
         return bar
 
@@ -96,7 +110,11 @@ def nets(plan: Plan) -> list[Net]:
     bars = sorted((bar for net in found for bar in net.bars), key=lambda bar: -bar.span[1])
     final = {id(bar): bar if bar.column.kind == BODIES else tracked(bar) for bar in bars}
     return [
-        dataclasses.replace(net, bar=net.bar and final[id(net.bar)], ports={wire: final[id(bar)] for wire, bar in net.ports.items()})
+        dataclasses.replace(
+            net,
+            bar=net.bar and final[id(net.bar)],
+            ports={wire: final[id(bar)] for wire, bar in net.ports.items()},
+        )
         for net in found
         if net.wires
     ]
@@ -141,7 +159,9 @@ def draw_net(axes: Axes, net: Net, plan: Plan, grid: Grid, width: Length) -> Non
         at = bar
     for wire in net.wires:
         port, y = grid.y(_port(plan, wire)), grid.y(_end(plan, wire))
-        edge = grid.columns[Column(plan.links[wire.link][0], LINKS)] + grid.halves[wire.link] * (-1 if wire.rightward else 1)
+        edge = grid.columns[Column(plan.links[wire.link][0], LINKS)] + grid.halves[wire.link] * (
+            -1 if wire.rightward else 1
+        )
         if wire in net.ports:
             _draw_bar(pen, net.ports[wire], grid, width)
             through = grid.columns[net.ports[wire].column]
@@ -160,6 +180,11 @@ def _draw_bar(pen: Pen, bar: Bar, grid: Grid, width: Length) -> None:
 
 
 def _draw_wall(pen: Pen, bar: Bar, own: Length, grid: Grid, hatched_left: bool) -> None:
-    """What a wall has above the symbol on its own row: as far up as the highest link that it holds."""
-    start, stop = (0, own), (0, max(grid.y(point) + grid.rows[point.row].up for point in bar.points))
+    """What a wall has above the symbol on its own row: as far up as the highest link
+    that it holds.
+    """
+    start, stop = (
+        (0, own),
+        (0, max(grid.y(point) + grid.rows[point.row].up for point in bar.points)),
+    )
     pen.ground(*((stop, start) if hatched_left else (start, stop)))

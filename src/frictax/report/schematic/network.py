@@ -15,7 +15,8 @@ from frictax.mechanism.thermal import HeatCapacitor, ThermalConductor
 class Node:
     """A body; or a `Fixed` where it holds the body `holds`: it is drawn at each body that it holds.
 
-    A heat capacitor is such a body as well, which conductors join; the surroundings have the name of the conductor that leads there.
+    A heat capacitor is such a body as well, which conductors join; the surroundings have the name
+    of the conductor that leads there.
     """
 
     name: str
@@ -32,7 +33,9 @@ class Link:
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """Bodies, what joins them, and the names of what stands at each one alone: drives, and friction in the housing."""
+    """Bodies, what joins them, and the names of what stands at each one alone: drives, and friction
+    in the housing.
+    """
 
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
@@ -41,7 +44,9 @@ class Network:
 
 def network(mechanism: Any) -> Network:
     """Who is joined to whom by what, as the parts say it."""
-    bodies = [name for name, part in mechanism.named_parts() if isinstance(part, (*BODIES, HeatCapacitor))]
+    bodies = [
+        name for name, part in mechanism.named_parts() if isinstance(part, (*BODIES, HeatCapacitor))
+    ]
     joined: list[tuple[str, list[str]]] = []
     attached: dict[str, list[str]] = {name: [] for name in bodies}
     for name, part in mechanism.named_parts():
@@ -52,11 +57,23 @@ def network(mechanism: Any) -> Network:
             joined.append((name, ends))
         elif moving:
             attached[moving[0]].append(name)
-    links = tuple(Link(name, tuple(_node(end, ends, bodies) for end in ends)) for name, ends in joined)
-    places = dict.fromkeys([Node(name) for name in bodies] + [end for link in links for end in link.ends])
-    shown = {node.name for node in places} | {_body(s) for _, p in mechanism.named_parts() if (s := getattr(p, "support", None))}
-    alone = [Node(name) for name, part in mechanism.named_parts() if isinstance(part, Fixed) and name not in shown]
-    return Network((*places, *alone), links, {name: tuple(parts) for name, parts in attached.items()})
+    links = tuple(
+        Link(name, tuple(_node(end, ends, bodies) for end in ends)) for name, ends in joined
+    )
+    places = dict.fromkeys(
+        [Node(name) for name in bodies] + [end for link in links for end in link.ends]
+    )
+    shown = {node.name for node in places} | {
+        _body(s) for _, p in mechanism.named_parts() if (s := getattr(p, "support", None))
+    }
+    alone = [
+        Node(name)
+        for name, part in mechanism.named_parts()
+        if isinstance(part, Fixed) and name not in shown
+    ]
+    return Network(
+        (*places, *alone), links, {name: tuple(parts) for name, parts in attached.items()}
+    )
 
 
 def _ends(name: str, part: Any) -> list[str]:
@@ -82,4 +99,8 @@ def _body(flange: str) -> str:
 
 
 def _node(name: str, ends: list[str], bodies: list[str]) -> Node:
-    return Node(name) if name in bodies else Node(name, next((end for end in ends if end in bodies), ends[0]))
+    return (
+        Node(name)
+        if name in bodies
+        else Node(name, next((end for end in ends if end in bodies), ends[0]))
+    )

@@ -1,4 +1,6 @@
-"""Where the parts of a machine stand in its schematic: the drive line from left to right, what branches off it below or above."""
+"""Where the parts of a machine stand in its schematic: the drive line from left to right, what
+branches off it below or above.
+"""
 
 import dataclasses
 from collections.abc import Iterator
@@ -9,9 +11,12 @@ from frictax.report.schematic.network import Link, Network, Node
 
 @dataclasses.dataclass(frozen=True)
 class Wire:
-    """A line from a body to a part that joins it. The part stands at the body's right, or at its left.
+    """A line from a body to a part that joins it.
 
-    `step`: the height of the part's port, in steps over the part's axis. `via`: the row in which the line runs, where it is not the part's.
+    The part stands at the body's right, or at its left.
+
+    `step`: the height of the part's port, in steps over the part's axis. `via`: the row in which
+    the line runs, where it is not the part's.
     """
 
     node: Node
@@ -23,7 +28,9 @@ class Wire:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Bodies and what joins them by (column, row), of parts that are joined with each other. Rows count downward from 0, the drive line.
+    """Bodies and what joins them by (column, row), of parts that are joined with each other.
+
+    Rows count downward from 0, the drive line.
 
     The column of a part that joins bodies is that of the body at its left.
     """
@@ -33,12 +40,15 @@ class Plan:
     wires: tuple[Wire, ...]
 
 
-# -- a tree for each machine that stands by itself -----------------------------------------------------------------
+# -- a tree for each machine that stands by itself
+# -----------------------------------------------------------------
 
 
 @dataclasses.dataclass(eq=False)
 class _Branch:
-    """A body with what goes on from it: each part with the bodies behind it, and with those that stood in the tree before."""
+    """A body with what goes on from it: each part with the bodies behind it, and with those that
+    stood in the tree before.
+    """
 
     node: Node
     column: int
@@ -50,7 +60,9 @@ class _Branch:
         while left:
             branch = left.pop()
             yield branch
-            left += [child for joint in reversed(branch.joints) for child in reversed(joint.children)]
+            left += [
+                child for joint in reversed(branch.joints) for child in reversed(joint.children)
+            ]
 
 
 @dataclasses.dataclass(eq=False)
@@ -75,7 +87,10 @@ class _Joint:
 
 def plans(net: Network) -> list[Plan]:
     """A plan for each set of bodies that are joined, in the order written."""
-    around = {node: sorted((k for k in net.links if node in k.ends), key=lambda k: -len(k.ends)) for node in net.nodes}
+    around = {
+        node: sorted((k for k in net.links if node in k.ends), key=lambda k: -len(k.ends))
+        for node in net.nodes
+    }
     left, found = list(net.nodes), []
     while left:
         mine = [branch.node for branch in _grown(left[0], around).branches()]
@@ -86,7 +101,10 @@ def plans(net: Network) -> list[Plan]:
 
 
 def _grown(node: Node, around: dict[Node, list[Link]]) -> _Branch:
-    """The tree that begins at `node`. It goes deep first: what closes a loop then joins a body to one before it on the same line."""
+    """The tree that begins at `node`.
+
+    It goes deep first: what closes a loop then joins a body to one before it on the same line.
+    """
     used: set[Link] = set()
     seen: set[Node] = set()
 
@@ -110,19 +128,26 @@ def _grown(node: Node, around: dict[Node, list[Link]]) -> _Branch:
 
 
 def _merit(tree: _Branch) -> tuple[int, int, bool]:
-    """A good line is long, leads from the first end of its parts to the second, and begins at a wall."""
+    """A good line is long, leads from the first end of its parts to the second, and begins at a
+    wall.
+    """
     joints = [(branch, joint) for branch in tree.branches() for joint in branch.joints]
-    forward = sum(joint.link.ends[0] == (joint.known[0] if joint.returns else branch.node) for branch, joint in joints)
+    forward = sum(
+        joint.link.ends[0] == (joint.known[0] if joint.returns else branch.node)
+        for branch, joint in joints
+    )
     return tree.depth, forward, tree.node.holds is not None
 
 
-# -- rows ----------------------------------------------------------------------------------------------------------
+# -- rows
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class _Return:
-    """What leaves the line at a body and comes back at `far`: a link, or a wire that runs by itself. It takes a row from column `start` to
-    before `stop`."""
+    """What leaves the line at a body and comes back at `far`: a link, or a wire that runs by
+    itself. It takes a row from column `start` to before `stop`.
+    """
 
     start: int
     stop: int
@@ -132,7 +157,8 @@ class _Return:
 
 @dataclasses.dataclass(frozen=True)
 class _Block:
-    """The rows of bodies, links and wires, relative to that of the line they hang on, from column `start` to `stop`.
+    """The rows of bodies, links and wires, relative to that of the line they hang on, from column
+    `start` to `stop`.
 
     At the right of the body in column `stop` another line may begin.
     """
@@ -152,7 +178,9 @@ class _Block:
 
 @dataclasses.dataclass
 class _Side:
-    """What branches off a line: a link, with a body behind it or without, or a body at a gear of the line; and what returns from there."""
+    """What branches off a line: a link, with a body behind it or without, or a body at a gear of
+    the line; and what returns from there.
+    """
 
     column: int
     link: Link | None
@@ -160,7 +188,11 @@ class _Side:
     returns: list[_Return] = dataclasses.field(default_factory=list)
 
     def block(self, returns: dict[Node, list[_Return]]) -> _Block:
-        block = _Block({}, self.column, self.column + 1) if self.branch is None else _block(self.branch, returns, self.returns)
+        block = (
+            _Block({}, self.column, self.column + 1)
+            if self.branch is None
+            else _block(self.branch, returns, self.returns)
+        )
         rows = block.rows if self.link is None else {**block.rows, self.link: 0}
         return _Block(rows, min([self.column, *(one.start for one in self.returns)]), block.stop)
 
@@ -168,7 +200,8 @@ class _Side:
 def _plan(tree: _Branch) -> Plan:
     columns = {branch.node: branch.column for branch in tree.branches()}
     links: dict[Link, int] = {}
-    returns: dict[Node, list[_Return]] = {node: [] for node in columns}  # by the body where they leave
+    # by the body where they leave
+    returns: dict[Node, list[_Return]] = {node: [] for node in columns}
     wires: list[Wire] = []
     for branch in tree.branches():
         for joint in branch.joints:
@@ -184,11 +217,21 @@ def _plan(tree: _Branch) -> Plan:
             wires += [Wire(child.node, link, False, -k) for k, child in enumerate(joint.ordered())]
             for k, node in enumerate(joint.known, 1):
                 if columns[node] < branch.column:
-                    returns[node].append(_Return(columns[node], branch.column + 1, branch.node, Wire(node, link, True, k)))
+                    returns[node].append(
+                        _Return(
+                            columns[node], branch.column + 1, branch.node, Wire(node, link, True, k)
+                        )
+                    )
                 else:
-                    returns[branch.node].append(_Return(branch.column, columns[node], node, Wire(node, link, False, k)))
+                    returns[branch.node].append(
+                        _Return(branch.column, columns[node], node, Wire(node, link, False, k))
+                    )
     rows = _block(tree, returns, []).rows
-    wires += [dataclasses.replace(thing, via=row) for thing, row in rows.items() if isinstance(thing, Wire)]
+    wires += [
+        dataclasses.replace(thing, via=row)
+        for thing, row in rows.items()
+        if isinstance(thing, Wire)
+    ]
     return Plan(
         {node: (column, rows[node]) for node, column in columns.items()},
         {link: (column, rows[link]) for link, column in links.items()},
@@ -197,7 +240,9 @@ def _plan(tree: _Branch) -> Plan:
 
 
 def _block(head: _Branch, returns: dict[Node, list[_Return]], over: list[_Return]) -> _Block:
-    """The line from `head` along the deepest branches, in one row; above it what returns to it, and `over`; below it what branches off."""
+    """The line from `head` along the deepest branches, in one row; above it what returns to it, and
+    `over`; below it what branches off.
+    """
     line, links, sides = _line(head)
     on_line = {branch.node for branch in line}
     back = list(over)
@@ -205,13 +250,16 @@ def _block(head: _Branch, returns: dict[Node, list[_Return]], over: list[_Return
         if one.far in on_line:
             back.append(one)
         else:
-            next(s for s in sides if s.branch and one.far in {b.node for b in s.branch.branches()}).returns.append(one)
+            next(
+                s for s in sides if s.branch and one.far in {b.node for b in s.branch.branches()}
+            ).returns.append(one)
     rows: dict[Any, int] = dict.fromkeys([*on_line, *links], 0)
     stop = head.column + len(links)
     above, below = _Levels(), _Levels()
     for one in sorted(back, key=lambda one: one.stop - one.start):
         rows[one.thing] = -1 - above.place(one.start, one.stop, 1)
-    for side in sorted(sides, key=lambda side: -side.column):  # from the right: a line down then meets no branch
+    # from the right: a line down then meets no branch
+    for side in sorted(sides, key=lambda side: -side.column):
         block = side.block(returns)
         first = 1 + below.place(block.start, block.stop, block.height)
         rows |= {thing: first + row - block.top for thing, row in block.rows.items()}
@@ -220,7 +268,9 @@ def _block(head: _Branch, returns: dict[Node, list[_Return]], over: list[_Return
 
 
 def _line(head: _Branch) -> tuple[list[_Branch], list[Link], list[_Side]]:
-    """The bodies and links on the line from `head` along the deepest branches, and what branches off it."""
+    """The bodies and links on the line from `head` along the deepest branches, and what branches
+    off it.
+    """
     line, links, sides = [head], [], []
     for branch in line:
         onward = [joint for joint in branch.joints if not joint.returns]
@@ -243,9 +293,13 @@ class _Levels:
         self.taken: list[list[tuple[int, int]]] = []
 
     def place(self, start: int, stop: int, height: int) -> int:
-        """The first of `height` rows that are free from column `start` to before `stop`, which then are taken."""
+        """The first of `height` rows that are free from column `start` to before `stop`, which then
+        are taken.
+        """
         level = 0
-        while any(start < b and a < stop for row in self.taken[level : level + height] for a, b in row):
+        while any(
+            start < b and a < stop for row in self.taken[level : level + height] for a, b in row
+        ):
             level += 1
         self.taken += [[] for _ in range(level + height - len(self.taken))]
         for row in self.taken[level : level + height]:

@@ -22,7 +22,9 @@ Point = tuple[Length, Length]
 
 @dataclasses.dataclass(frozen=True)
 class Pen:
-    """Draws what belongs to the part `name` about the point (x, y), mirrored left to right where `mirrored`."""
+    """Draws what belongs to the part `name` about the point (x, y), mirrored left to right where
+    `mirrored`.
+    """
 
     axes: Axes
     name: str
@@ -32,25 +34,62 @@ class Pen:
 
     def line(self, *points: Point, width: Length = ROD, colour: str = INK, z: Length = 3) -> None:
         x, y = zip(*map(self.at, points), strict=True)
-        self.axes.add_line(Line2D(x, y, lw=width, color=colour, label=self.name, zorder=z, solid_capstyle="butt", solid_joinstyle="miter"))
+        self.axes.add_line(
+            Line2D(
+                x,
+                y,
+                lw=width,
+                color=colour,
+                label=self.name,
+                zorder=z,
+                solid_capstyle="butt",
+                solid_joinstyle="miter",
+            )
+        )
 
     def joint(self, *points: Point, width: Length) -> None:
         """A line behind all symbols, which leads from one to another and belongs to none."""
         x, y = zip(*map(self.at, points), strict=True)
-        self.axes.add_line(Line2D(x, y, lw=width, color=INK, label=JOINT, zorder=1, solid_capstyle="projecting"))
+        self.axes.add_line(
+            Line2D(x, y, lw=width, color=INK, label=JOINT, zorder=1, solid_capstyle="projecting")
+        )
 
-    def shape(self, *points: Point, face: str = "white", edge: str | None = INK, width: Length = THIN) -> None:
+    def shape(
+        self, *points: Point, face: str = "white", edge: str | None = INK, width: Length = THIN
+    ) -> None:
         self._add(Polygon([self.at(p) for p in points], closed=True), face, edge, width)
 
     def box(
-        self, x0: Length, x1: Length, y0: Length, y1: Length, face: str = "white", edge: str | None = INK, width: Length = THIN
+        self,
+        x0: Length,
+        x1: Length,
+        y0: Length,
+        y1: Length,
+        face: str = "white",
+        edge: str | None = INK,
+        width: Length = THIN,
     ) -> None:
         self.shape((x0, y0), (x1, y0), (x1, y1), (x0, y1), face=face, edge=edge, width=width)
 
-    def circle(self, x: Length, y: Length, r: Length, face: str = "white", edge: str | None = INK, width: Length = THIN) -> None:
+    def circle(
+        self,
+        x: Length,
+        y: Length,
+        r: Length,
+        face: str = "white",
+        edge: str | None = INK,
+        width: Length = THIN,
+    ) -> None:
         self._add(Circle(self.at((x, y)), r), face, edge, width)
 
-    def arrow(self, start: Point, stop: Point, head: Length = 7.0, width: Length = 1.8, colour: str = DRIVE) -> None:
+    def arrow(
+        self,
+        start: Point,
+        stop: Point,
+        head: Length = 7.0,
+        width: Length = 1.8,
+        colour: str = DRIVE,
+    ) -> None:
         """From `start` to its tip at `stop`."""
         begin, tip = np.array(start), np.array(stop)
         ahead = (tip - begin) / np.hypot(*(tip - begin))
@@ -73,7 +112,15 @@ class Pen:
     def write(self, text: str, x: Length, y: Length, size: Length, colour: str = INK) -> None:
         """Centred at (x, y)."""
         self.axes.text(
-            *self.at((x, y)), text, size=size, color=colour, ha="center", va="center_baseline", label=self.name, zorder=5, parse_math=False
+            *self.at((x, y)),
+            text,
+            size=size,
+            color=colour,
+            ha="center",
+            va="center_baseline",
+            label=self.name,
+            zorder=5,
+            parse_math=False,
         )
 
     def lines(self, label: Label, top: Length) -> None:
@@ -85,5 +132,11 @@ class Pen:
         return self.x + (-point[0] if self.mirrored else point[0]), self.y + point[1]
 
     def _add(self, patch: Any, face: str, edge: str | None, width: Length) -> None:
-        patch.set(facecolor=face, edgecolor=edge or "none", linewidth=width if edge else 0.0, label=self.name, zorder=4)
+        patch.set(
+            facecolor=face,
+            edgecolor=edge or "none",
+            linewidth=width if edge else 0.0,
+            label=self.name,
+            zorder=4,
+        )
         self.axes.add_patch(patch)

@@ -39,17 +39,30 @@ class _Placed:
 
 def sheet(mechanism: Any, net: Network, plan: Plan) -> Sheet:
     """The drawing of what is joined with each other."""
-    turns = {node: bool(getattr(mechanism[node.holds or node.name], "rotational", False)) for node in plan.nodes}
-    symbols = {link: _symbol(mechanism, plan, link, any(turns[end] for end in link.ends)) for link in plan.links}
-    placed = [_Placed(_node_cell(mechanism, net, plan, n, turns[n]), Column(c, BODIES), row) for n, (c, row) in plan.nodes.items()]
+    turns = {
+        node: bool(getattr(mechanism[node.holds or node.name], "rotational", False))
+        for node in plan.nodes
+    }
+    symbols = {
+        link: _symbol(mechanism, plan, link, any(turns[end] for end in link.ends))
+        for link in plan.links
+    }
+    placed = [
+        _Placed(_node_cell(mechanism, net, plan, n, turns[n]), Column(c, BODIES), row)
+        for n, (c, row) in plan.nodes.items()
+    ]
     for link, (column, row) in plan.links.items():
-        cell = _link_cell(mechanism, plan, link, symbols[link], any(turns[end] for end in link.ends))
+        cell = _link_cell(
+            mechanism, plan, link, symbols[link], any(turns[end] for end in link.ends)
+        )
         placed.append(_Placed(cell, Column(column, LINKS), row))
     lines = nets(plan)
     bars = [bar for one in lines for bar in one.bars]
     columns, (rows, height) = _columns(placed, bars), _rows(placed, bars)
     first = min(columns[one.column] - left for one in placed for left, _ in one.cell.reach.values())
-    last = max(columns[one.column] + right for one in placed for _, right in one.cell.reach.values())
+    last = max(
+        columns[one.column] + right for one in placed for _, right in one.cell.reach.values()
+    )
     halves = {link: symbol.half for link, symbol in symbols.items()}
 
     def draw(axes: Axes, left: Length, top: Length) -> None:
@@ -82,8 +95,19 @@ def _symbol(mechanism: Any, plan: Plan, link: Link, turns: bool) -> Symbol:
     part = mechanism[link.name]
     if len(link.ends) == 2:
         return of_link(part, turns)
-    fields = {str(getattr(part, field.name)): field.name for field in dataclasses.fields(part) if field.metadata.get("static")}
-    return of_gear(part, [(not w.rightward, w.step, fields.get(w.node.name, "")) for w in plan.wires if w.link == link])
+    fields = {
+        str(getattr(part, field.name)): field.name
+        for field in dataclasses.fields(part)
+        if field.metadata.get("static")
+    }
+    return of_gear(
+        part,
+        [
+            (not w.rightward, w.step, fields.get(w.node.name, ""))
+            for w in plan.wires
+            if w.link == link
+        ],
+    )
 
 
 def _link_cell(mechanism: Any, plan: Plan, link: Link, symbol: Symbol, turns: bool) -> Cell:
@@ -97,11 +121,19 @@ def _columns(placed: Iterable[_Placed], bars: Iterable[Bar]) -> dict[Column, Len
     """How far right each column stands [pt]."""
     reaches: dict[Column, list[Mapping[tuple[int, Band], Reach]]] = {}
     for one in placed:
-        reaches.setdefault(one.column, []).append({(one.row, band): sides for band, sides in one.cell.reach.items()})
+        reaches.setdefault(one.column, []).append(
+            {(one.row, band): sides for band, sides in one.cell.reach.items()}
+        )
     for bar in bars:
         reaches.setdefault(bar.column, []).append(bar.reach())
     order = sorted(reaches)
-    return dict(zip(order, packed([reaches[column] for column in order], lambda key: GAP[key[1]]), strict=True))
+    return dict(
+        zip(
+            order,
+            packed([reaches[column] for column in order], lambda key: GAP[key[1]]),
+            strict=True,
+        )
+    )
 
 
 def _rows(placed: Iterable[_Placed], bars: Iterable[Bar]) -> tuple[dict[int, Row], Length]:
@@ -110,7 +142,10 @@ def _rows(placed: Iterable[_Placed], bars: Iterable[Bar]) -> tuple[dict[int, Row
     rows, y = {}, 0.0
     for number in sorted(numbers):
         cells = [one.cell for one in placed if one.row == number]
-        up, down, above, below = (max((getattr(cell, size) for cell in cells), default=2) for size in ("up", "down", "above", "below"))
+        up, down, above, below = (
+            max((getattr(cell, size) for cell in cells), default=2)
+            for size in ("up", "down", "above", "below")
+        )
         rows[number] = Row(y - above - up, up, down)
         y = rows[number].y - down - below - _APART
     return rows, -y - _APART

@@ -50,7 +50,9 @@ def on_shaft(part: Any) -> Symbol:
 
 
 def labelled_box(part: Any, lowest: int = 0, highest: int = 0) -> Symbol:
-    """A part without a symbol of its own, by the name of its class, as high as its ports need it."""
+    """A part without a symbol of its own, by the name of its class, as high as its ports
+    need it.
+    """
     text = type(part).__name__
     half, down, up = text_width(text, SMALL) / 2 + 6, 9 - lowest * PORT, 9 + highest * PORT
 
@@ -62,9 +64,15 @@ def labelled_box(part: Any, lowest: int = 0, highest: int = 0) -> Symbol:
 
 
 def of_gear(part: Any, ports: Sequence[tuple[bool, int, str]]) -> Symbol:
-    """What joins more than two bodies, by ports that bear names: (whether at the right, its height in steps, name) of each."""
+    """What joins more than two bodies, by ports that bear names: (whether at the right, its height
+    in steps, name) of each.
+    """
     steps = [step for _, step, _ in ports]
-    symbol = _LINKS[type(part)](part) if type(part) in _LINKS else labelled_box(part, min(steps), max(steps))
+    symbol = (
+        _LINKS[type(part)](part)
+        if type(part) in _LINKS
+        else labelled_box(part, min(steps), max(steps))
+    )
     room = max(text_width(text, SMALL) for _, _, text in ports) + 8
     half = symbol.half + room
 
@@ -75,10 +83,13 @@ def of_gear(part: Any, ports: Sequence[tuple[bool, int, str]]) -> Symbol:
             pen.write(text, side * (half - room / 2), step * PORT + 6, SMALL)
         symbol.draw(pen)
 
-    return Symbol(half, max(symbol.up, max(steps) * PORT + 11), max(symbol.down, 4 - min(steps) * PORT), draw)
+    return Symbol(
+        half, max(symbol.up, max(steps) * PORT + 11), max(symbol.down, 4 - min(steps) * PORT), draw
+    )
 
 
-# -- what joins bodies ---------------------------------------------------------------------------------------------
+# -- what joins bodies
+# ---------------------------------------------------------------------------------------------
 
 
 def _zigzag(pen: Pen, x: Length, y: Length) -> None:
@@ -132,7 +143,13 @@ def _wheel(pen: Pen, x: Length, r: Length) -> None:
     teeth = max(9, round(1.1 * r))
     turn = np.pi * (2 * np.arange(4 * teeth) / (4 * teeth) + 1 / (4 * teeth))
     radius = r + 1.5 * np.tile([1, 1, -1, -1], teeth)
-    pen.shape(*((float(x + a * np.cos(b)), float(a * np.sin(b))) for a, b in zip(radius, turn, strict=True)), face=BODY)
+    pen.shape(
+        *(
+            (float(x + a * np.cos(b)), float(a * np.sin(b)))
+            for a, b in zip(radius, turn, strict=True)
+        ),
+        face=BODY,
+    )
 
 
 def _gear(part: Any) -> Symbol:
@@ -182,7 +199,14 @@ def _backlash(pen: Pen) -> None:
     # A bar with play in a fork.
     pen.line((-_REACH, 0), (-_REACH + 9, 0))
     pen.line((-_REACH + 9, -5), (-_REACH + 9, 5), width=2.2)
-    pen.line((-_REACH + 4, 9), (-_REACH + 4, 13), (-_REACH + 14, 13), (-_REACH + 14, -13), (-_REACH + 4, -13), (-_REACH + 4, -9))
+    pen.line(
+        (-_REACH + 4, 9),
+        (-_REACH + 4, 13),
+        (-_REACH + 14, 13),
+        (-_REACH + 14, -13),
+        (-_REACH + 4, -13),
+        (-_REACH + 4, -9),
+    )
     pen.line((-_REACH + 14, 0), (-_REACH + 20, 0))
 
 
@@ -212,7 +236,8 @@ _PAIRS = {
     Brake: Symbol(28, 21, 21, _pressed_pair),
 }
 
-# -- what holds a shaft in the housing -----------------------------------------------------------------------------
+# -- what holds a shaft in the housing
+# -----------------------------------------------------------------------------
 
 
 def _bearing(pen: Pen) -> None:

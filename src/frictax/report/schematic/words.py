@@ -44,11 +44,17 @@ class Label:
 
 def text_width(text: str, size: float) -> float:
     """[pt], with a little to spare: what draws it later may round letters up."""
-    return 1.02 * text_to_path.get_text_width_height_descent(text, FontProperties(size=size), False)[0] + 1.0
+    return (
+        1.02 * text_to_path.get_text_width_height_descent(text, FontProperties(size=size), False)[0]
+        + 1.0
+    )
 
 
 def label(name: str, part: Any, turns: bool, grounded: bool = False) -> Label:
-    """The name of a part and its main values. `turns`: whether it acts on what turns; `grounded`: its support is drawn as a ground."""
+    """The name of a part and its main values.
+
+    `turns`: whether it acts on what turns; `grounded`: its support is drawn as a ground.
+    """
     said_of_it = values(part, turns)
     if grounded and getattr(part, "support", None) is not None:
         said_of_it.append(f"support: {part.support}")
@@ -56,9 +62,11 @@ def label(name: str, part: Any, turns: bool, grounded: bool = False) -> Label:
 
 
 def values(part: Any, turns: bool) -> list[str]:
-    """A part's laws, signals and numbers in words, but for what is as it is by default and for starting values.
+    """A part's laws, signals and numbers in words, but for what is as it is by default and for
+    starting values.
 
-    A number that is not known, as under `jit`, or that is many, as in a batch, is named with its unit alone.
+    A number that is not known, as under `jit`, or that is many, as in a batch, is named with its
+    unit alone.
 
     >>> import frictax as fx
     >>> values(fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=0.6), peak=1.2), turns=True)
@@ -73,8 +81,14 @@ def values(part: Any, turns: bool) -> list[str]:
             laws += 1
         elif isinstance(value, AbstractSignal):
             if required or not (isinstance(value, Constant) and known(value.k) == field.default):
-                main.append(_of_signal(field.name, value, _unit(part, _SIGNALS.get(field.name, "1"), turns)))
-        elif declaration is not None and declaration.ndim == 0 and not (declaration.optional and value is None):
+                main.append(
+                    _of_signal(field.name, value, _unit(part, _SIGNALS.get(field.name, "1"), turns))
+                )
+        elif (
+            declaration is not None
+            and declaration.ndim == 0
+            and not (declaration.optional and value is None)
+        ):
             text = said(field.name, value, _unit(part, declaration.unit, turns))
             if required or known(value) != field.default:
                 (main if required or declaration.fit else others).append(text)
@@ -89,21 +103,37 @@ def said(name: str, value: Any, unit: str) -> str:
     number = known(value)
     if number is None:
         return name if unit == "1" else f"{name} [{unit}]"
-    return f"{name} = {number:.5g}".replace("e+0", "e").replace("e-0", "e-") + ("" if unit == "1" else f" {unit}")
+    return f"{name} = {number:.5g}".replace("e+0", "e").replace("e-0", "e-") + (
+        "" if unit == "1" else f" {unit}"
+    )
 
 
 def _of_signal(name: str, signal: AbstractSignal, unit: str) -> str:
-    return said(name, signal.k, unit) if isinstance(signal, Constant) else f"{name}: {type(signal).__name__}"
+    return (
+        said(name, signal.k, unit)
+        if isinstance(signal, Constant)
+        else f"{name}: {type(signal).__name__}"
+    )
 
 
 def _unit(part: Any, unit: str, turns: bool) -> str:
-    """The unit of a drive that acts on what slides and on what turns is that of what it acts on; normal forces stay forces."""
-    return rotational_unit(unit) if turns and is_rotational(part) is None and not isinstance(part, AbstractContact) else unit
+    """The unit of a drive that acts on what slides and on what turns is that of what it acts on;
+    normal forces stay forces.
+    """
+    return (
+        rotational_unit(unit)
+        if turns and is_rotational(part) is None and not isinstance(part, AbstractContact)
+        else unit
+    )
 
 
 def known(value: Any) -> float | None:
     """A number that is known and single; else None."""
-    known = isinstance(value, jax.Array | np.ndarray | np.generic | float | int) and not is_traced(value) and np.ndim(value) == 0
+    known = (
+        isinstance(value, jax.Array | np.ndarray | np.generic | float | int)
+        and not is_traced(value)
+        and np.ndim(value) == 0
+    )
     return float(value) if known else None
 
 
