@@ -460,7 +460,7 @@ CASES: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ["`Adaptive.solver`", "estimate its error", "Euler", "dt0=1e-3"],
     ),
     "a step for a controller": (
-        lambda: fx.Adaptive(stepsize_controller=1e-3),
+        lambda: fx.Adaptive(stepsize_controller=1e-3),  # pyright: ignore
         [
             "`Adaptive.stepsize_controller`",
             "diffrax controller",

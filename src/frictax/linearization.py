@@ -1,13 +1,13 @@
 """A machine linearised about a state, in the modes that its contacts have there."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
+from frictax.annotations import ArrayLike, ScalarLike
 from frictax.engine.system import AbstractHybridSystem
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.layout import signal_of
@@ -31,11 +31,11 @@ class Linearization(eqx.Module):
 
 def linearize(
     machine: Mechanism | AbstractHybridSystem,
-    t: Any,
-    y: Any,
-    mode: Any,
+    t: ScalarLike | None,
+    y: ArrayLike | None,
+    mode: ArrayLike | None,
     inputs: str | Iterable[str] = (),
-    args: Any = None,
+    args: PyTree = None,
 ) -> Linearization:
     """Linearise `machine` about time `t` [s], state `y` and `mode`: those of a run are ``run.ts[i],
     run.ys[i], run.modes[i]``.

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from frictax.annotations import ArrayLike
 from frictax.engine.options import EVENTS, Adaptive, OnSamples
 from frictax.engine.result import Result
 from frictax.engine.walk import walk
@@ -35,7 +36,7 @@ class SimulationError(RuntimeError):
 
 def simulate(
     mechanism: Mechanism,
-    ts: Any,
+    ts: ArrayLike,
     engine: Adaptive | OnSamples | None = None,
     *,
     energy: bool = False,

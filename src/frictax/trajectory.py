@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from frictax.annotations import DataFrame
 from frictax.contacts import Mode
 from frictax.engine.walk import Path
 from frictax.handover import Verb
@@ -124,7 +125,7 @@ class Trajectory(eqx.Module):
 
     plot = Verb("frictax.report.figures:draw_trajectory")
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """All variables of all parts as a table, columns named ``part.variable``,
         indexed by time.
         """

@@ -2,6 +2,8 @@
 stray.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -139,13 +141,13 @@ class Sledge(fx.AbstractAxis):
     def inertia(self, t: object, y: object, args: object) -> object:
         return jnp.asarray(1.0)
 
-    def load(self, t: object, y: object, args: dict) -> object:
+    def load(self, t: Any, y: Any, args: Any) -> Any:
         return args["drive"]
 
     def states(self) -> tuple[str, ...]:
         return ("s", "v")
 
-    def start(self, t: object) -> object:
+    def start(self, t: Any) -> Any:
         return self.begin(t, jnp.zeros(2))
 
 

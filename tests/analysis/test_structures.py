@@ -226,7 +226,9 @@ def test_the_usual_structures_are_starts_of_one_machine(two: fx.StructureCompari
         axis(f_pos=coulomb(20.0, 170.0)), "friction", record, ["mass.m"], cutoff=20.0
     )
     assert list(made)[:2] == ["symmetric", "by direction"]
-    rows = made["table of 8"].model["friction"].f_neg
+    chosen = made["table of 8"].model
+    assert isinstance(chosen, fx.Mechanism)
+    rows = chosen["friction"].f_neg
     assert float(rows.v[-1]) == pytest.approx(0.12, rel=0.03)
     assert np.allclose(rows.f, 20.0 + 170.0 * np.asarray(rows.v))
     guided = fx.Mechanism(
@@ -263,12 +265,12 @@ def test_wrong_input_is_told(
 
 def test_options_of_records_are_refused_for_a_sweep() -> None:
     with pytest.raises(ValueError, match="`repeats` belongs to comparisons of records"):
-        fx.compare(fx.Sweep([1, 2, 3], [1.0, 2.0, 3.0]), repeats=3)
+        fx.compare(fx.Sweep([1, 2, 3], [1.0, 2.0, 3.0]), repeats=3)  # pyright: ignore
 
 
 def test_a_structure_must_hold_a_machine() -> None:
     with pytest.raises(ValueError, match="must be a `Mechanism`"):
-        fx.Structure(fx.Coulomb(1.0))
+        fx.Structure(fx.Coulomb(1.0))  # pyright: ignore
 
 
 def test_emps_asks_for_a_physical_machine_and_not_for_the_table_that_fits_it_closest(

@@ -367,7 +367,7 @@ BAD = [
     ),
     (
         "not an optax rule",
-        lambda s: fit(Coulomb, s, method=Optax(3)),
+        lambda s: fit(Coulomb, s, method=Optax(3)),  # pyright: ignore
         ["optax transformation", "optax.adam"],
     ),
     ("delta", lambda s: fit(Coulomb, s, loss=Huber(-1.0)), ["`Huber.delta`", "1.345"]),

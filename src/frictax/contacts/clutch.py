@@ -1,8 +1,10 @@
 """Modelica.Mechanics.Rotational.Components.Clutch."""
 
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import equinox as eqx
+import numpy as np
+from jax import Array
 
 from frictax.contacts.contact import AbstractPressed
 from frictax.laws import Characteristic, Table, as_law
@@ -63,7 +65,10 @@ class Clutch(AbstractPressed):
         return self.b, self.a
 
 
-def clutch_geometry(N: int, r0: Any, ri: Any) -> Any:
+Length = TypeVar("Length", float, np.ndarray, Array)
+
+
+def clutch_geometry(N: int, r0: Length, ri: Length) -> Length:
     """The geometry constant cgeo = N*(r0 + ri)/2 [m] of a clutch or brake with N friction faces
     between the radii ri and r0 [m].
 

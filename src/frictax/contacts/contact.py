@@ -7,6 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from frictax.annotations import ScalarLike
 from frictax.laws import AbstractLaw
 from frictax.laws.law import entry
 from frictax.parameters import check
@@ -46,7 +47,7 @@ class AbstractContact(eqx.Module):
         del normal
         return 1.0
 
-    def holds(self, direction: int, scale: Any) -> Float[Array, ""]:
+    def holds(self, direction: int, scale: ScalarLike) -> Float[Array, ""]:
         """The force that breaks the contact away in `direction`, >= 0 [N]; inf where it
         never does.
         """
@@ -129,16 +130,16 @@ class AbstractPressed(AbstractContact):
     def normal(self: Any, f_normalized: Float[Array, ""]) -> Float[Array, ""]:
         return self.fn_max * f_normalized
 
-    def scale(self: Any, normal: Any) -> Float[Array, ""]:
+    def scale(self: Any, normal: ScalarLike) -> Float[Array, ""]:
         return self.cgeo * normal
 
 
-def f0(contact: AbstractContact, direction: int, scale: Any) -> Float[Array, ""]:
+def f0(contact: AbstractContact, direction: int, scale: ScalarLike) -> Float[Array, ""]:
     """Sliding friction at rest in `direction`, >= 0 [N]."""
     return contact.law(direction).f0 * scale
 
 
-def f0_max(contact: AbstractContact, direction: int, scale: Any) -> Float[Array, ""]:
+def f0_max(contact: AbstractContact, direction: int, scale: ScalarLike) -> Float[Array, ""]:
     """The force that breaks the contact away in `direction`, >= 0 [N]; inf where it never does."""
     return contact.holds(direction, scale)
 

@@ -1,11 +1,12 @@
 """Modelica.Mechanics.Rotational.Components.OneWayClutch."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from frictax.annotations import ScalarLike
 from frictax.contacts.contact import AbstractPressed, f0
 from frictax.laws import Characteristic, Table, as_law
 from frictax.parameters import AtLeast, Scalar, parameter
@@ -62,10 +63,10 @@ class OneWayClutch(AbstractPressed):
     def between(self) -> tuple[str, str | None]:
         return self.b, self.a
 
-    def scale(self, normal: Any) -> Float[Array, ""]:
+    def scale(self, normal: ScalarLike) -> Float[Array, ""]:
         return self.cgeo * jnp.maximum(normal, 0.0)
 
-    def holds(self, direction: int, scale: Any) -> Float[Array, ""]:
+    def holds(self, direction: int, scale: ScalarLike) -> Float[Array, ""]:
         if direction < 0:
             return jnp.full_like(self.peak, jnp.inf)
         return jnp.maximum(

@@ -1,13 +1,13 @@
 """A normal force that depends on the motion."""
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from frictax.annotations import ScalarLike
 from frictax.signals import AbstractSignal
 
 
@@ -45,7 +45,7 @@ class MotionDependent(AbstractSignal):
     1.0
     """
 
-    f: Callable[[Any, Any, Any], Any]
+    f: Callable[[Array, Array, Array], ScalarLike]
     either_side: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self) -> None:

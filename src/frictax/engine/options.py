@@ -7,6 +7,8 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from frictax.annotations import Adjoint, DTypeLike, ScalarLike, Solver, StepSizeController
+
 if TYPE_CHECKING:
     import diffrax
 
@@ -56,13 +58,13 @@ class Adaptive(eqx.Module):
 
     rtol: float | None = None
     atol: float | None = None
-    solver: Any = eqx.field(default_factory=_tsit5)
-    stepsize_controller: Any = None
+    solver: Solver = eqx.field(default_factory=_tsit5)
+    stepsize_controller: StepSizeController | None = None
     dt0: float | None = None
     dtmax: float | None = None
     max_events: int | None = eqx.field(static=True, default=None)
     max_steps: int = eqx.field(static=True, default=100_000)
-    adjoint: Any = None
+    adjoint: Adjoint | None = None
 
     def __check_init__(self) -> None:
         import diffrax
@@ -123,7 +125,9 @@ class Adaptive(eqx.Module):
             )
         _check_adjoint(self)
 
-    def controller(self, dtype: Any, dtmax: Any) -> "diffrax.AbstractStepSizeController":
+    def controller(
+        self, dtype: DTypeLike, dtmax: ScalarLike | None
+    ) -> "diffrax.AbstractStepSizeController":
         """The step-size controller for numbers of type `dtype`, with steps no longer than `dtmax`
         (None: no bound).
         """
@@ -142,7 +146,7 @@ class Adaptive(eqx.Module):
             return eqx.tree_at(lambda c: c.dtmax, control, least, is_leaf=lambda x: x is None)
         return control
 
-    def tolerances(self, dtype: Any) -> tuple[float, float]:
+    def tolerances(self, dtype: DTypeLike) -> tuple[float, float]:
         """rtol and atol for numbers of type `dtype`; raises `ValueError` where they
         cannot be met.
         """
@@ -192,10 +196,10 @@ class OnSamples(eqx.Module):
     **Raises:** `ValueError` for a solver that is none, or a count that is not a whole number >= 1.
     """
 
-    solver: Any = None
+    solver: Solver | None = None
     substeps: int = eqx.field(static=True, default=1)
     max_events: int | None = eqx.field(static=True, default=None)
-    adjoint: Any = None
+    adjoint: Adjoint | None = None
     finer: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
 
     def over_gaps(self, t: np.ndarray) -> "OnSamples":
@@ -262,3 +266,6 @@ def _check_adjoint(options: Adaptive | OnSamples) -> None:
             f"`{type(options).__name__}.adjoint` must be None or `diffrax.ForwardMode()`, got"
             f" {options.adjoint!r}. None serves forward and reverse mode."
         )
+
+
+Engine = Adaptive | OnSamples

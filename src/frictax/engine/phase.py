@@ -6,7 +6,7 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.engine.margins import Slope, first_to_fall, slope_of
 from frictax.engine.options import Adaptive
@@ -88,7 +88,7 @@ class _Steps(diffrax.AbstractAdaptiveStepSizeController):
         t1: Any,
         y0: Any,
         dt0: Any,
-        args: Any,
+        args: PyTree,
         func: Any,
         error_order: Any,
     ) -> Any:
@@ -98,7 +98,7 @@ class _Steps(diffrax.AbstractAdaptiveStepSizeController):
         )
 
     def adapt_step_size(
-        self, t0: Any, t1: Any, y0: Any, y1: Any, args: Any, error: Any, order: Any, state: Any
+        self, t0: Any, t1: Any, y0: Any, y1: Any, args: PyTree, error: Any, order: Any, state: Any
     ) -> Any:
         inner, reached, watch = state
         if isinstance(error, tuple):  # of `_with_speed`; the shortest steps are not cut again
@@ -182,7 +182,7 @@ class _FixedStep(diffrax.AbstractStepSizeController):
         t1: Any,
         y0: Any,
         dt0: Any,
-        args: Any,
+        args: PyTree,
         func: Any,
         error_order: Any,
     ) -> Any:
@@ -300,7 +300,7 @@ def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, sp
     # A deadline that has passed ends the phase at once, as an expired guard does.
     until = jnp.where(expired, start.t, jnp.maximum(jnp.minimum(deadline, last), start.t))
 
-    def least(t: Any, y: Any, args: Any, **_: Any) -> Any:
+    def least(t: Any, y: Any, args: PyTree, **_: Any) -> Any:
         g = jnp.min(args.guard(t, y, start.mode))
         return jnp.where(jnp.isnan(g), -jnp.inf, g)
 

@@ -6,9 +6,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
 
-def model_of(system: Any, args: Any) -> Any:
+def model_of(system: Any, args: PyTree) -> Any:
     """A system and its `args` for one walk.
 
     Beyond that nothing is reused: a method may read what has changed in between.

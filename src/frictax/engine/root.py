@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optimistix as optx
+from jaxtyping import PyTree
 
 from frictax.engine.bracket import Bracket
 
@@ -23,28 +24,36 @@ class Bracketed(optx.AbstractRootFinder):
     norm: Any = optx.max_norm
 
     def init(
-        self, fn: Any, y: Any, args: Any, options: Any, f_struct: Any, aux_struct: Any, tags: Any
+        self, fn: Any, y: Any, args: PyTree, options: Any, f_struct: Any, aux_struct: Any, tags: Any
     ) -> Any:
         low, high = options["lower"], options["upper"]
         # a loop: compiled once
         at_low, at_high = jax.lax.map(lambda x: _value(fn, x, args)[0], jnp.stack([low, high]))
         return Bracket.start(low, high, at_low, at_high)
 
-    def step(self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any) -> Any:
+    def step(self, fn: Any, y: Any, args: PyTree, options: Any, state: Any, tags: Any) -> Any:
         x = state.guess(self.rtol)
         fx, aux = _value(fn, x, args)
         return x, state.narrowed(x, fx), aux
 
-    def terminate(self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any) -> Any:
+    def terminate(self, fn: Any, y: Any, args: PyTree, options: Any, state: Any, tags: Any) -> Any:
         return state.is_shorter_than(self.rtol), optx.RESULTS.successful
 
     def postprocess(
-        self, fn: Any, y: Any, aux: Any, args: Any, options: Any, state: Any, tags: Any, result: Any
+        self,
+        fn: Any,
+        y: Any,
+        aux: Any,
+        args: PyTree,
+        options: Any,
+        state: Any,
+        tags: Any,
+        result: Any,
     ) -> Any:
         return state.end(), aux, {}
 
 
-def _value(fn: Any, x: Any, args: Any) -> Any:
+def _value(fn: Any, x: Any, args: PyTree) -> Any:
     """The condition that was met; diffrax returns all conditions, the others as 0."""
     conditions, aux = fn(x, args)
     return sum(jax.tree_util.tree_leaves(conditions)), aux

@@ -1,11 +1,12 @@
 """The contract between a hybrid system and the engine."""
 
 import abc
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
+
+from frictax.annotations import ArrayLike, ScalarLike
 
 # How a phase ended, where no guard fired (a guard is named by its index, >= 0).
 DEADLINE = -1  # at the time that `deadline` names
@@ -22,7 +23,7 @@ class AbstractHybridSystem(eqx.Module):
 
     @abc.abstractmethod
     def flow(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " n"]:
         """dy/dt, smooth as long as `mode` lasts.
 
@@ -31,7 +32,7 @@ class AbstractHybridSystem(eqx.Module):
 
     @abc.abstractmethod
     def guard(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " g"]:
         """Margins, positive while `mode` lasts; the first to fall to 0 ends it."""
 
@@ -42,7 +43,7 @@ class AbstractHybridSystem(eqx.Module):
         y: Float[Array, " n"],
         mode: Int[Array, " m"],
         fired: Int[Array, ""],
-        args: Any,
+        args: PyTree,
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
         """State and mode after margin `fired` fell (`DEADLINE`: the deadline came), and 0, or 1 for
         no consistent mode.
@@ -50,14 +51,14 @@ class AbstractHybridSystem(eqx.Module):
         The margins of the new mode must be positive, or start at 0 and rise.
         """
 
-    def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
+    def deadline(self, mode: Int[Array, " m"], args: PyTree) -> Float[Array, ""]:
         """The time [s] at which `mode` ends whatever the state does, such as a switch of a drive;
         inf for never.
         """
         del mode, args
         return jnp.asarray(jnp.inf)
 
-    def is_smooth(self, args: Any) -> bool:
+    def is_smooth(self, args: PyTree) -> bool:
         """Whether the slopes of `flow` are known to be smooth too, to the very ends of a mode.
 
         If so, the derivatives of a run need no shorter steps than the motion.
@@ -65,14 +66,16 @@ class AbstractHybridSystem(eqx.Module):
         del args
         return False
 
-    def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: Any) -> Any:
+    def longest_step(
+        self, mode: Int[Array, " m"], span: Float[Array, ""], args: PyTree
+    ) -> Float[Array, ""] | None:
         """The longest step [s] allowed in `mode` of a run of length `span` [s]; None for no bound
         at all.
         """
         del mode, span, args
         return None
 
-    def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: Any) -> Int[Array, " m"]:
+    def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: PyTree) -> Int[Array, " m"]:
         """`mode` with the clocks of its drives set to time `t` [s], for `OnSamples`, which does so
         at every sample.
 
@@ -91,14 +94,14 @@ class AbstractHybridSystem(eqx.Module):
             " `start(self, t)`."
         )
 
-    def begin(self, t: Any, y: Any) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+    def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
         """State and mode of a run from the state `y` at time `t` [s]; the mode that `start` says,
         unless written anew.
         """
-        return y, self.start(t)[1]
+        return jnp.asarray(y), self.start(jnp.asarray(t))[1]
 
     def variables(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> dict[str, Float[Array, ""]]:
         """What a sensor may measure, by name, such as ``{"phi": y[0], "w": y[1]}``; needed by a fit
         to records.

@@ -1,11 +1,10 @@
 """Walk a hybrid system from mode to mode."""
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from frictax.annotations import ArrayLike
 from frictax.engine.options import Adaptive, OnSamples
 from frictax.engine.reused import model_of
 from frictax.engine.samples_run import run_samples
@@ -35,10 +34,10 @@ class Path(eqx.Module):
 
 def walk(
     system: AbstractHybridSystem,
-    y0: Any,
-    mode0: Any,
-    ts: Any,
-    args: Any = None,
+    y0: ArrayLike,
+    mode0: ArrayLike,
+    ts: ArrayLike,
+    args: PyTree = None,
     options: Adaptive | OnSamples | None = None,
 ) -> Path:
     """Walk a hybrid system of one's own from mode to mode; `simulate` does it for a `Mechanism`.

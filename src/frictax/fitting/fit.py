@@ -1,9 +1,9 @@
 """Which parameters explain a measurement: of a friction law a sweep, of a machine its records."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
-from frictax.engine import Adaptive, OnSamples
+from frictax.engine.options import Engine
 from frictax.fitting.fit_data import Progress, Search, fit_records, fit_sweep
 from frictax.fitting.problem.losses import AbstractLoss
 from frictax.fitting.problem.objectives import AbstractObjective
@@ -16,17 +16,21 @@ from frictax.laws import AbstractLaw
 from frictax.measurements.record import Record
 from frictax.measurements.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
+from frictax.mechanism.mechanism import Machine
 
 Own = Mapping[str, Sequence[float] | None] | Iterable[str]
 Bounds = Mapping[str, tuple[float, float]]
+Data = Record | Iterable[Record | Sweep] | Mapping[str, Record | Sweep]
+Law = AbstractLaw | SteadyFriction | type[AbstractLaw] | Sequence[Sequence[float]]
+Model = TypeVar("Model", bound=Machine)
 
 
 @overload
 def fit(
-    model: AbstractLaw | type[AbstractLaw] | SteadyFriction | Sequence[Sequence[float]],
+    model: Law,
     data: Sweep,
     *,
-    f_neg: AbstractLaw | type[AbstractLaw] | Sequence[Sequence[float]] | None = None,
+    f_neg: Law | None = None,
     peak: float | None = None,
     offset: float | None = None,
     free: str | Iterable[str] | None = None,
@@ -44,8 +48,8 @@ def fit(
 
 @overload
 def fit(
-    model: Mechanism | AbstractHybridSystem,
-    data: Record | Iterable[Record | Sweep] | Mapping[str, Record | Sweep],
+    model: Model,
+    data: Data,
     *,
     free: str | Iterable[str] | None = None,
     own: Own = (),
@@ -54,7 +58,7 @@ def fit(
     priors: Sequence[AbstractPrior] = (),
     bounds: Bounds | None = None,
     instruments: Mapping[str, Instrument] | None = None,
-    engine: OnSamples | Adaptive | None = None,
+    engine: Engine | None = None,
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
     level: float = 0.95,
@@ -62,7 +66,7 @@ def fit(
     spread: float = 0.5,
     seed: int = 0,
     progress: bool | Progress = False,
-) -> FitResult: ...
+) -> FitResult[Model]: ...
 
 
 def fit(

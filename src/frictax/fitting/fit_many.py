@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from frictax.annotations import ArrayLike
 from frictax.engine import OnSamples
 from frictax.fitting.fit import refuse
 from frictax.fitting.fit_data import Search
@@ -34,7 +35,7 @@ from frictax.mechanism import AbstractHybridSystem, Mechanism
 def fit_many(
     model: AbstractLaw | type[AbstractLaw] | SteadyFriction | Mechanism | AbstractHybridSystem,
     data: Sweep | Record,
-    measured: Any,
+    measured: ArrayLike | Mapping[str, ArrayLike],
     *,
     free: str | Iterable[str] | None = None,
     method: AbstractMethod | None = None,
@@ -77,7 +78,7 @@ def fit_many(
         if forces is None:
             raise ValueError(
                 f"`measured` must have shape (k, {data.n}), one column for each row of the sweep,"
-                f" got {np.shape(measured)}."
+                f" got {np.shape(np.asarray(measured))}."
             )
         (plan,) = problem.plans
         plans = [dataclasses.replace(plan, measured=f[:, None]) for f in forces]

@@ -459,13 +459,16 @@ def fit_engine(engine: Any, method: Any) -> Any:
     if isinstance(engine, Adaptive):
         return engine
     return OnSamples(
-        engine.solver, engine.substeps, engine.max_events, ForwardAlone() if alone else None
+        engine.solver,
+        engine.substeps,
+        engine.max_events,
+        ForwardAlone() if alone else None,  # pyright: ignore
     )
 
 
 @functools.cache
 def _usual_engine(alone: bool) -> OnSamples:
-    return OnSamples(adjoint=ForwardAlone() if alone else None)
+    return OnSamples(adjoint=ForwardAlone() if alone else None)  # pyright: ignore
 
 
 def _wide(model: Any) -> Any:

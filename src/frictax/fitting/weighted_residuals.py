@@ -57,6 +57,11 @@ def weighted_residuals(
         )
     given = {} if instruments is None else dict(instruments)
     objective = FreeRun() if objective is None else objective
+    if not isinstance(model, Mechanism | AbstractHybridSystem):
+        raise ValueError(
+            "`weighted_residuals` of a record needs a `Mechanism` or a hybrid system of your own,"
+            f" got {model!r}. A law's data are a `Sweep`."
+        )
     machine = objective.machine(model)
     check_channels(machine, data)
     channels = ("inputs", tuple(data.inputs)), ("outputs", tuple(data.outputs))

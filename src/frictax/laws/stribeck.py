@@ -1,7 +1,5 @@
 """Friction that falls with speed before it rises."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -42,7 +40,7 @@ class Stribeck(AbstractLaw):
     F_Stribeck: Scalar = parameter(AtLeast(0.0), "N")
     fexp: Scalar = parameter(AtLeast(0.0), "s/m")
     # A Python number stays one: filter_jit then knows it, and exponents 1 and 2 cost no logarithm.
-    exponent: Any = eqx.field(
+    exponent: float | Scalar = eqx.field(
         converter=lambda e: float(e) if isinstance(e, int | float | np.number) else as_array(e),
         default=1.0,
     )
@@ -78,7 +76,7 @@ class Stribeck(AbstractLaw):
         return self.F_Coulomb + self.F_Stribeck
 
 
-def _power(x: Float[Array, "..."], exponent: Any) -> Float[Array, "..."]:
+def _power(x: Float[Array, "..."], exponent: float | Scalar) -> Float[Array, "..."]:
     """x**exponent for x >= 0, with finite derivatives at 0 and a smooth continuation for exponents
     1 and 2.
     """

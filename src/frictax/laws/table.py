@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from frictax.annotations import ArrayLike
 from frictax.laws.law import AbstractLaw, entry
 from frictax.parameters import AtLeast, Increasing, Vector, as_array, check, is_traced, parameter
 
@@ -36,16 +37,16 @@ class Table(AbstractLaw):
     v: Vector = parameter(Increasing(), "m/s", fit=False, ndim=1)
     f: Vector = parameter(AtLeast(0.0), "N", ndim=1)
 
-    def __init__(self, rows: Any) -> None:
-        rows = as_array(rows)
-        shape = np.shape(rows) if _is_array(rows) else None
+    def __init__(self, rows: ArrayLike) -> None:
+        pairs: Any = as_array(rows)
+        shape = np.shape(pairs) if _is_array(pairs) else None
         if shape is None or len(shape) != 2 or shape[0] < 1 or shape[1] != 2:
             raise ValueError(
                 "`Table` must have rows of two numbers, [speed, force], got"
-                f" {'shape ' + str(shape) if shape else repr(rows)}. Write one row for a constant:"
+                f" {'shape ' + str(shape) if shape else repr(pairs)}. Write one row for a constant:"
                 " [[0, 5]]."
             )
-        self.v, self.f = rows[:, 0], rows[:, 1]
+        self.v, self.f = pairs[:, 0], pairs[:, 1]
 
     def __check_init__(self) -> None:
         check(self)

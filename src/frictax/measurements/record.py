@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from frictax.annotations import ArrayLike, DataFrame
 from frictax.handover import Verb
 from frictax.measurements import checks, units as units_
 from frictax.measurements.diagnostics import suspicions
@@ -72,7 +73,7 @@ class Record:
     t: Float[np.ndarray, " n"]
     inputs: dict[str, np.ndarray]
     outputs: dict[str, np.ndarray]
-    sd: dict[str, Any]
+    sd: dict[str, float | np.ndarray]
     units: dict[str, units_.Unit]
     declared: frozenset[str]
     hold: bool
@@ -82,10 +83,10 @@ class Record:
 
     def __init__(
         self,
-        t: Any,
-        inputs: Mapping[str, Any] | None = None,
-        outputs: Mapping[str, Any] | None = None,
-        sd: Mapping[str, Any] | None = None,
+        t: ArrayLike,
+        inputs: Mapping[str, ArrayLike] | None = None,
+        outputs: Mapping[str, ArrayLike] | None = None,
+        sd: Mapping[str, ArrayLike] | None = None,
         *,
         units: Mapping[str, str] | None = None,
         hold: bool = False,
@@ -166,7 +167,7 @@ class Record:
     @classmethod
     def from_pandas(
         cls,
-        frame: Any,
+        frame: DataFrame,
         *,
         time: str | Column,
         outputs: Mapping[str, str | Column],
@@ -328,7 +329,10 @@ def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.
     whole moves.
     """
     outputs = {name: y[kept] for name, y in record.outputs.items()}
-    sd = {name: s if s is None or np.ndim(s) == 0 else s[kept] for name, s in record.sd.items()}
+    sd = {
+        name: s[kept] if isinstance(s, np.ndarray) and s.ndim else s
+        for name, s in record.sd.items()
+    }
     for name, y in outputs.items():
         checks.moves(
             f"`Record` output {name!r} in the part from {t[0]:g} s to {t[-1]:g} s",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from frictax.annotations import ArrayLike
 from frictax.measurements import units
 from frictax.measurements.columns import read_columns
 
@@ -54,10 +55,10 @@ class Sweep:
 
     def __init__(
         self,
-        velocity: Any,
-        force: Any,
-        sigma: Any = None,
-        breakaway: Any = None,
+        velocity: ArrayLike,
+        force: ArrayLike,
+        sigma: ArrayLike | None = None,
+        breakaway: ArrayLike | None = None,
         *,
         sigma_known: bool = False,
         velocity_unit: str = "rad/s",
@@ -102,7 +103,7 @@ class Sweep:
         sigma: str | None = None,
         *,
         breakaway: str | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Mapping[str, str | float] | None = None,
         direction: str = "both",
         sign: int = 1,
         velocity_unit: str = "rad/s",

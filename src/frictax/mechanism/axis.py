@@ -6,8 +6,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
+from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import Mode, SupportFriction
 from frictax.contacts.contact import ends, f0_max, has_breaks, law_value, piece_at
 from frictax.engine.system import AbstractHybridSystem
@@ -63,11 +64,11 @@ class AbstractAxis(AbstractHybridSystem):
             )
 
     @abc.abstractmethod
-    def inertia(self, t: Float[Array, ""], y: Float[Array, " n"], args: Any) -> Any:
+    def inertia(self, t: Float[Array, ""], y: Float[Array, " n"], args: PyTree) -> ScalarLike:
         """The mass [kg] or moment of inertia [kg.m2] that moves, > 0."""
 
     @abc.abstractmethod
-    def load(self, t: Float[Array, ""], y: Float[Array, " n"], args: Any) -> Float[Array, ""]:
+    def load(self, t: Float[Array, ""], y: Float[Array, " n"], args: PyTree) -> Float[Array, ""]:
         """The sum of all forces [N] or torques [N.m] but friction, smooth in t and y: gravity,
         springs, a motor, a controller.
         """
@@ -78,20 +79,23 @@ class AbstractAxis(AbstractHybridSystem):
         then those of `others`.
         """
 
-    def pressing(self, t: Float[Array, ""], y: Float[Array, " n"], args: Any) -> Any:
+    def pressing(self, t: Float[Array, ""], y: Float[Array, " n"], args: PyTree) -> ScalarLike:
         """A force or torque, signed and smooth, whose size adds to the friction, as a load does in
         gears; none by default.
         """
         del t, y, args
+        return 0.0
 
-    def others(self, t: Float[Array, ""], y: Float[Array, " n"], args: Any) -> Float[Array, " k"]:
+    def others(
+        self, t: Float[Array, ""], y: Float[Array, " n"], args: PyTree
+    ) -> Float[Array, " k"]:
         """The rates of the states after position and velocity, such as the integral of a
         controller's error; none by default.
         """
         del t, y, args
         return jnp.zeros(0)
 
-    def begin(self, t: Any, y: Any) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+    def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
         """State and mode of a run from state `y`: sliding where the velocity says so, else stuck.
 
         A load that is too great for that breaks it away at once.
@@ -105,7 +109,7 @@ class AbstractAxis(AbstractHybridSystem):
         return y, _whole(mode)
 
     def friction_force(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, ""]:
         """What friction opposes to forward motion [N or N.m]; stuck, what holds."""
         m = mode[0]
@@ -117,7 +121,7 @@ class AbstractAxis(AbstractHybridSystem):
         )
 
     def variables(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> dict[str, Float[Array, ""]]:
         del t, mode, args
         return dict(zip(self.states(), y, strict=True))
@@ -126,14 +130,14 @@ class AbstractAxis(AbstractHybridSystem):
     # ------------------------------------------------------------------------------
 
     def flow(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " n"]:
         return jnp.concatenate(
             [jnp.stack([y[1], self._acceleration(t, y, mode, args)]), self.others(t, y, args)]
         )
 
     def guard(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " g"]:
         # All margins start a rounding above 0, so that none of a new mode is found at 0. In 32 bits
         # `eps` is no small velocity.
@@ -160,7 +164,7 @@ class AbstractAxis(AbstractHybridSystem):
         y: Float[Array, " n"],
         mode: Int[Array, " m"],
         fired: Int[Array, ""],
-        args: Any,
+        args: PyTree,
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
         old, new = mode[0], list(mode)
         at_rest = (old == STUCK) | (fired == 0)
@@ -194,15 +198,15 @@ class AbstractAxis(AbstractHybridSystem):
     def _is_pressed(self) -> bool:
         return type(self).pressing is not AbstractAxis.pressing
 
-    def _added(self, t: Array, y: Array, mode: Array, args: Any) -> Any:
+    def _added(self, t: Array, y: Array, mode: Array, args: PyTree) -> Any:
         """What the load adds to the friction: the size of `pressing` while its sign lasts."""
         return mode[1] * self.pressing(t, y, args) if self._is_pressed else 0.0
 
-    def _acceleration(self, t: Array, y: Array, mode: Array, args: Any) -> Array:
+    def _acceleration(self, t: Array, y: Array, mode: Array, args: PyTree) -> Array:
         net = self.load(t, y, args) - self.friction_force(t, y, mode, args)
         return jnp.where(mode[0] == STUCK, 0.0, net) / self.inertia(t, y, args)
 
-    def _reserves(self, t: Array, y: Array, mode: Array, args: Any) -> tuple[Array, Array]:
+    def _reserves(self, t: Array, y: Array, mode: Array, args: PyTree) -> tuple[Array, Array]:
         """How much more load it holds at rest, forward and backward."""
         load, added = (
             self.load(t, y, args),
@@ -213,7 +217,7 @@ class AbstractAxis(AbstractHybridSystem):
             f0_max(self.friction, -1, 1.0) + added + load,
         )
 
-    def _slack(self, t: Array, y: Array, mode: Array, args: Any) -> Array:
+    def _slack(self, t: Array, y: Array, mode: Array, args: PyTree) -> Array:
         """A rounding [N] of the loads."""
         forward, backward = self._reserves(t, y, mode, args)
         size = jnp.abs(forward) + jnp.abs(backward) + jnp.abs(self._added(t, y, mode, args))

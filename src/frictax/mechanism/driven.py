@@ -1,12 +1,11 @@
 """A system of the user's own under drives."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
+from frictax.annotations import ArrayLike, ScalarLike
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
 from frictax.signals import AbstractSignal
 from frictax.signals.as_signal import as_signal
@@ -42,7 +41,9 @@ class Driven(AbstractHybridSystem):
     signals: tuple[AbstractSignal, ...]
     names: tuple[str, ...] = eqx.field(static=True)
 
-    def __init__(self, system: AbstractHybridSystem, **signals: Any) -> None:
+    def __init__(
+        self, system: AbstractHybridSystem, **signals: AbstractSignal | ScalarLike
+    ) -> None:
         self.system = system
         self.signals = tuple(as_signal(s) for s in signals.values())
         self.names = tuple(signals)
@@ -59,12 +60,12 @@ class Driven(AbstractHybridSystem):
         )
 
     def flow(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " n"]:
         return self.system.flow(t, y, self._own(mode), self._values(t, mode))
 
     def guard(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " g"]:
         return self.system.guard(t, y, self._own(mode), self._values(t, mode))
 
@@ -74,7 +75,7 @@ class Driven(AbstractHybridSystem):
         y: Float[Array, " n"],
         mode: Int[Array, " m"],
         fired: Int[Array, ""],
-        args: Any,
+        args: PyTree,
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
         pieces = list(mode[mode.shape[0] - len(self.signals) :])
         switch = jnp.argmin(
@@ -90,18 +91,18 @@ class Driven(AbstractHybridSystem):
         y, own, status = self.system.jump(t, y, self._own(mode), fired, self._values(t, after))
         return y, jnp.concatenate([jnp.asarray(own, jnp.int32), after[own.shape[0] :]]), status
 
-    def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
+    def deadline(self, mode: Int[Array, " m"], args: PyTree) -> Float[Array, ""]:
         least = jnp.asarray(jnp.inf)
         for signal, k in zip(self.signals, mode[mode.shape[0] - len(self.signals) :], strict=True):
             end = signal.end(k)
             least = jnp.where((end < least) | jnp.isnan(end), end, least)
         return least
 
-    def is_smooth(self, args: Any) -> bool:
+    def is_smooth(self, args: PyTree) -> bool:
         del args
         return self.system.is_smooth(None)
 
-    def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: Any) -> Int[Array, " m"]:
+    def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: PyTree) -> Int[Array, " m"]:
         pieces = mode[mode.shape[0] - len(self.signals) :]
         after = [s.passed(t, k) for s, k in zip(self.signals, pieces, strict=True)]
         return jnp.concatenate([self._own(mode), jnp.stack(after).astype(jnp.int32)])
@@ -109,11 +110,11 @@ class Driven(AbstractHybridSystem):
     def start(self, t: Float[Array, ""]) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
         return self.with_pieces(*self.system.start(t), t)
 
-    def begin(self, t: Any, y: Any) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+    def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
         return self.with_pieces(*self.system.begin(t, y), jnp.asarray(t))
 
     def variables(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> dict[str, Float[Array, ""]]:
         values = self._values(t, mode)
         return {

@@ -1,13 +1,14 @@
 """Springs that touch only from some point on: gaps and backlash."""
 
 import abc
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from frictax.annotations import ScalarLike
 from frictax.mechanism.forces import AbstractCompliant
 from frictax.parameters import AtLeast, Real, Scalar, check, parameter
 
@@ -33,11 +34,11 @@ class AbstractGap(AbstractCompliant):
         check(self)
 
     @abc.abstractmethod
-    def depth(self, s_rel: Float[Array, ""], side: Any) -> Float[Array, ""]:
+    def depth(self, s_rel: Float[Array, ""], side: ScalarLike) -> Float[Array, ""]:
         """How deep it touches at a side; negative: how far it is from that."""
 
     @abc.abstractmethod
-    def exponent(self) -> Any:
+    def exponent(self) -> ScalarLike:
         """n."""
 
     def energy(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
@@ -83,7 +84,7 @@ class AbstractGap(AbstractCompliant):
         return first, jnp.where(kind == OPEN, away[1], bound + slack)
 
     def following(
-        self, s_rel: Array, v_rel: Array, piece: Int[Array, ""], first: Any, second: Any
+        self, s_rel: Array, v_rel: Array, piece: Int[Array, ""], first: Array, second: Array
     ) -> Int[Array, ""]:
         """The piece after the `first` or the `second` of the margins fell."""
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
@@ -157,10 +158,10 @@ class ElastoGap(AbstractGap):
     s_rel0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
     n: Scalar = parameter(AtLeast(1.0), "1", fit=False, default=1.0)
 
-    def depth(self, s_rel: Float[Array, ""], side: Any) -> Float[Array, ""]:
+    def depth(self, s_rel: Float[Array, ""], side: ScalarLike) -> Float[Array, ""]:
         return side * (s_rel - self.s_rel0)
 
-    def exponent(self) -> Any:
+    def exponent(self) -> ScalarLike:
         return self.n
 
 
@@ -193,8 +194,8 @@ class ElastoBacklash(AbstractGap):
     backlash: Scalar = parameter(AtLeast(0.0), "rad")
     phi_rel0: Scalar = parameter(Real(), "rad", fit=False, default=0.0)
 
-    def exponent(self) -> Any:
+    def exponent(self) -> ScalarLike:
         return 1.0
 
-    def depth(self, s_rel: Float[Array, ""], side: Any) -> Float[Array, ""]:
+    def depth(self, s_rel: Float[Array, ""], side: ScalarLike) -> Float[Array, ""]:
         return side * (s_rel - self.phi_rel0) - 0.5 * self.backlash

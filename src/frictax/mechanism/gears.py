@@ -1,10 +1,11 @@
 """Gears: relations between the angles of bodies, without losses and without play."""
 
 import abc
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 
+from frictax.annotations import ScalarLike
 from frictax.parameters import Positive, Real, Scalar, check, is_traced, parameter
 
 
@@ -21,7 +22,7 @@ class AbstractGear(eqx.Module):
         """The names of the bodies, the follower last."""
 
     @abc.abstractmethod
-    def factors(self) -> tuple[Any, ...]:
+    def factors(self) -> tuple[ScalarLike, ...]:
         """The factor of each body's angle."""
 
 
@@ -67,7 +68,7 @@ class IdealGear(AbstractGear):
     def joined(self) -> tuple[str, ...]:
         return self.a, self.b
 
-    def factors(self) -> tuple[Any, ...]:
+    def factors(self) -> tuple[ScalarLike, ...]:
         return 1.0, -self.ratio
 
 
@@ -106,5 +107,5 @@ class IdealPlanetary(AbstractGear):
     def joined(self) -> tuple[str, ...]:
         return self.sun, self.ring, self.carrier
 
-    def factors(self) -> tuple[Any, ...]:
+    def factors(self) -> tuple[ScalarLike, ...]:
         return 1.0, self.ratio, -(1 + self.ratio)

@@ -6,7 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.contacts import Mode
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
@@ -52,7 +52,7 @@ class MechanicalSystem(AbstractHybridSystem):
     # ------------------------------------------------------------------------------
 
     def flow(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " n"]:
         del args
         now = self.moment(t, y, mode)
@@ -67,7 +67,7 @@ class MechanicalSystem(AbstractHybridSystem):
         return jnp.stack(rates + powers(now) if self.energy else rates)
 
     def guard(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " g"]:
         del args
         now = self.moment(t, y, mode)
@@ -90,7 +90,7 @@ class MechanicalSystem(AbstractHybridSystem):
             found[0] = found[0] + 0.0 * hold(sum(hidden))
         return jnp.stack(found)
 
-    def deadline(self, mode: Int[Array, " m"], args: Any) -> Float[Array, ""]:
+    def deadline(self, mode: Int[Array, " m"], args: PyTree) -> Float[Array, ""]:
         del args
         least, *others = self._ends(mode)
         for end in others:
@@ -112,7 +112,7 @@ class MechanicalSystem(AbstractHybridSystem):
             ends.append(jnp.where(signal.turns(k) & ~(stuck | presses), jnp.inf, signal.end(k)))
         return ends
 
-    def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: Any) -> Int[Array, " m"]:
+    def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: PyTree) -> Int[Array, " m"]:
         del args
         new = list(mode)
         for j, place in enumerate(self.layout.signals):
@@ -131,7 +131,7 @@ class MechanicalSystem(AbstractHybridSystem):
                     new[self.layout.first_signal + j] = jnp.where(goes_on, after, k)
         return _whole(new)
 
-    def is_smooth(self, args: Any) -> bool:
+    def is_smooth(self, args: PyTree) -> bool:
         del args
         lay, parts = self.layout, self.mechanism.parts
         laws = [
@@ -139,7 +139,7 @@ class MechanicalSystem(AbstractHybridSystem):
         ]
         return all(law.is_smooth for law in laws) and all(self._gap(k).is_smooth for k in lay.gaps)
 
-    def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: Any) -> Any:
+    def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: PyTree) -> Any:
         del args
         lay = self.layout
         summed = {
@@ -165,7 +165,7 @@ class MechanicalSystem(AbstractHybridSystem):
         y: Float[Array, " n"],
         mode: Int[Array, " m"],
         fired: Int[Array, ""],
-        args: Any,
+        args: PyTree,
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
         del args
         # What is chosen has no derivative; the state has.

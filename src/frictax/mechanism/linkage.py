@@ -8,8 +8,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
+from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import SupportFriction
 from frictax.contacts.contact import has_breaks, piece_at
 from frictax.engine.system import AbstractHybridSystem
@@ -86,7 +87,7 @@ class AbstractLinkage(AbstractHybridSystem):
 
     @abc.abstractmethod
     def force(
-        self, t: Float[Array, ""], q: Float[Array, " n"], u: Float[Array, " n"], args: Any
+        self, t: Float[Array, ""], q: Float[Array, " n"], u: Float[Array, " n"], args: PyTree
     ) -> Float[Array, " n"]:
         """All forces [N] or torques [N.m] along the coordinates but friction, smooth: motors,
         gravity, and -C(q, u)u of the motion itself.
@@ -110,7 +111,9 @@ class AbstractLinkage(AbstractHybridSystem):
         """The number of coordinates; half of the states by default."""
         return len(self.states()) // 2
 
-    def others(self, t: Float[Array, ""], y: Float[Array, " m"], args: Any) -> Float[Array, " k"]:
+    def others(
+        self, t: Float[Array, ""], y: Float[Array, " m"], args: PyTree
+    ) -> Float[Array, " k"]:
         """The rates of the states after q and u, such as the integral of a controller's error; none
         by default.
         """
@@ -124,7 +127,7 @@ class AbstractLinkage(AbstractHybridSystem):
         _, turning = jax.jvp(self.mass_matrix, (q,), (u,))
         return turning @ u - 0.5 * jax.grad(lambda q: u @ self.mass_matrix(q) @ u)(q)
 
-    def begin(self, t: Any, y: Any) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+    def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
         """State and mode of a run from state `y`: contacts that move slide, the others hold what
         they can. A load that is too great for that breaks them away at once.
         """
@@ -140,13 +143,13 @@ class AbstractLinkage(AbstractHybridSystem):
         return y, _whole(mode)
 
     def friction_forces(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " k"]:
         """What friction opposes to forward motion at each contact [N or N.m]; stuck, what holds."""
         return jnp.stack(self._moment(t, y, mode, args).friction)
 
     def variables(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> dict[str, Float[Array, ""]]:
         del t, mode, args
         return dict(zip(self.states(), y, strict=True))
@@ -155,7 +158,7 @@ class AbstractLinkage(AbstractHybridSystem):
     # ------------------------------------------------------------------------------
 
     def flow(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " n"]:
         now = self._moment(t, y, mode, args)
         return jnp.concatenate(
@@ -163,7 +166,7 @@ class AbstractLinkage(AbstractHybridSystem):
         )
 
     def guard(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: Any
+        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " g"]:
         now, found = self._moment(t, y, mode, args), []
         for c, contact in enumerate(now.layout.contacts):
@@ -177,7 +180,7 @@ class AbstractLinkage(AbstractHybridSystem):
         y: Float[Array, " n"],
         mode: Int[Array, " m"],
         fired: Int[Array, ""],
-        args: Any,
+        args: PyTree,
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
         new, (still, *at) = list(mode), hold((self, t, y, mode, args))
         now = still._moment(*at)
@@ -188,7 +191,7 @@ class AbstractLinkage(AbstractHybridSystem):
     # -- what these are made of
     # ------------------------------------------------------------------------------------
 
-    def _moment(self, t: Array, y: Array, mode: Array, args: Any) -> "_LinkageMoment":
+    def _moment(self, t: Array, y: Array, mode: Array, args: PyTree) -> "_LinkageMoment":
         n, k = self.degrees_of_freedom, len(self.frictions)
         q, u = y[:n], y[n : 2 * n]
         jacobian, turning = jax.jvp(self.jacobian, (q,), (u,))

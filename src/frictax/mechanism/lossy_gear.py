@@ -1,12 +1,13 @@
 """Modelica.Mechanics.Rotational.Components.LossyGear."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import AbstractContact
 from frictax.laws import AbstractLaw
 from frictax.mechanism.gears import AbstractGear
@@ -97,7 +98,7 @@ class LossyGear(AbstractContact, AbstractGear):
     tau_bf2: Vector = parameter(AtLeast(0.0), "N.m", ndim=1)
 
     def __init__(
-        self, a: str, b: str, ratio: Any, lossTable: Any = ((0.0, 1.0, 1.0, 0.0, 0.0),)
+        self, a: str, b: str, ratio: ScalarLike, lossTable: ArrayLike = ((0.0, 1.0, 1.0, 0.0, 0.0),)
     ) -> None:
         rows = as_array(lossTable)
         if np.ndim(rows) != 2 or np.shape(rows)[1] != 5 or np.shape(rows)[0] < 1:
@@ -122,7 +123,7 @@ class LossyGear(AbstractContact, AbstractGear):
     def joined(self) -> tuple[str, ...]:
         return self.a, self.b
 
-    def factors(self) -> tuple[Any, ...]:
+    def factors(self) -> tuple[ScalarLike, ...]:
         return 1.0, -self.ratio
 
     def between(self) -> tuple[str, str | None]:
@@ -141,7 +142,7 @@ class LossyGear(AbstractContact, AbstractGear):
 
     def lines(
         self, v: Float[Array, ""], piece: Int[Array, ""] | None
-    ) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """Forward, tauLoss is the greater of two straight lines k*tau_a + d at the speed `v` >= 0:
         (k, d) of each.
 
@@ -153,7 +154,7 @@ class LossyGear(AbstractContact, AbstractGear):
         )
         return (1 - eta1, bf1), (1 - 1 / eta2, bf2)
 
-    def _at(self, column: Array, v: Array, piece: Any) -> Array:
+    def _at(self, column: Array, v: Array, piece: Array | None) -> Array:
         if column.shape[0] == 1:
             return column[0]
         k = jnp.asarray(0) if piece is None else jnp.minimum(piece, column.shape[0] - 2)

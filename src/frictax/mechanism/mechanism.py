@@ -6,6 +6,8 @@ from typing import Any
 
 import equinox as eqx
 
+from frictax.annotations import Part
+from frictax.engine.system import AbstractHybridSystem
 from frictax.handover import Verb
 from frictax.mechanism.layout import PARTS, layout
 from frictax.parameters import UnknownName
@@ -34,7 +36,7 @@ class Mechanism(eqx.Module):
     # Static and in the order written: a dict would come back sorted by name after a flatten.
     names: tuple[str, ...] = eqx.field(static=True)
 
-    def __init__(self, *unnamed: Any, **parts: Any) -> None:
+    def __init__(self, *unnamed: Part, **parts: Part) -> None:
         if unnamed:
             raise ValueError(
                 f"`Mechanism`: every part needs a name, got {unnamed[0]!r} without one. Write"
@@ -72,3 +74,6 @@ class Mechanism(eqx.Module):
 
     plot = Verb("frictax.report.mechanism_figure:draw_mechanism")
     _repr_svg_ = Verb("frictax.report.mechanism_figure:mechanism_svg")
+
+
+Machine = Mechanism | AbstractHybridSystem

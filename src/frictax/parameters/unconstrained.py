@@ -1,8 +1,9 @@
 """Between physical values and the unconstrained space of a fit."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -12,8 +13,12 @@ from frictax.parameters.declaration import is_traced
 from frictax.parameters.domains import AbstractDomain
 from frictax.parameters.paths import replace, select
 
+Model = TypeVar("Model", bound=eqx.Module)
 
-def to_unconstrained(model: Any, free: str | Iterable[str] | None = None) -> dict[str, Array]:
+
+def to_unconstrained(
+    model: eqx.Module, free: str | Iterable[str] | None = None
+) -> dict[str, Array]:
     """The chosen parameters as unconstrained arrays, by path.
 
     Raises `ValueError` where a start lies outside its domain or on its edge.
@@ -46,7 +51,7 @@ def check_not_on_edge(name: str, value: Any, domain: AbstractDomain) -> None:
         )
 
 
-def from_unconstrained(model: Any, z: Mapping[str, Array]) -> Any:
+def from_unconstrained(model: Model, z: Mapping[str, Array]) -> Model:
     """`model` with the parameters named by `z` replaced by the physical values of those
     unconstrained arrays.
     """

@@ -21,7 +21,7 @@ def as_signal(value: Any) -> Any:
             f" {name}(...)."
         )
     if callable(value):
-        return Function(value)
+        return Function(value)  # pyright: ignore[reportArgumentType]
     if not eqx.is_array_like(value) or np.ndim(value) != 0:
         raise ValueError(
             "A signal must be one of frictax's signals, a function of time or one number, got"

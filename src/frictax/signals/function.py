@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from frictax.annotations import ScalarLike
 from frictax.parameters import Positive, Scalar, check, parameter
 from frictax.signals.signal import AbstractSignal
 from frictax.signals.sine import Sine
@@ -28,7 +29,7 @@ class Function(AbstractSignal):
     6.0
     """
 
-    f: Callable[[Any], Any]
+    f: Callable[[Array], ScalarLike]
     dtmax: Scalar | None = parameter(Positive(), "s", fit=False, default=None)
 
     def __check_init__(self) -> None:

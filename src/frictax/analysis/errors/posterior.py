@@ -10,9 +10,10 @@ from jaxtyping import Float
 
 from frictax.analysis.errors.effective_samples import effective_samples
 from frictax.analysis.friction_curve import friction_at
+from frictax.annotations import ArrayLike
 from frictax.fitting.fit_data import speaker
 from frictax.fitting.problem.problem import bounds, upper_bounds
-from frictax.fitting.result.estimates import Band, Estimated
+from frictax.fitting.result.estimates import Band, Estimate, Estimated
 from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import Knowledge, listed
 from frictax.fitting.search.methods import LevenbergMarquardt
@@ -40,7 +41,7 @@ class Posterior(Estimated):
     """
 
     found: "FitResult"
-    estimates: tuple[Any, ...]
+    estimates: tuple[Estimate, ...]
     covariance: Float[np.ndarray, "p p"]
     draws: Float[np.ndarray, "c n p"]
     all_draws: Float[np.ndarray, "c n q"]
@@ -51,7 +52,7 @@ class Posterior(Estimated):
     divergences: int
     warnings: tuple[str, ...]
 
-    def friction(self, contact: str, velocity: Any, label: str | None = None) -> Band:
+    def friction(self, contact: str, velocity: ArrayLike, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of the
         draws; for a contact under a normal force, the coefficient. `label`: the record, where the
         contact has values of each record's own.
@@ -102,11 +103,11 @@ class Posterior(Estimated):
 def posterior(
     found: FitResult,
     *,
-    draws: Any = 1000,
-    warmup: Any = 1000,
-    chains: Any = 4,
-    samples: Any = None,
-    level: Any = None,
+    draws: int = 1000,
+    warmup: int = 1000,
+    chains: int = 4,
+    samples: float | None = None,
+    level: float | None = None,
     seed: int = 0,
     progress: Any = False,
 ) -> Posterior:

@@ -1,7 +1,6 @@
 """How well a fit to records knows its numbers, where the residuals are not white noise."""
 
 import dataclasses
-from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -12,6 +11,7 @@ from frictax.analysis.errors.clusters import Clustered, has_windows
 from frictax.analysis.errors.hac_covariance import long_run_covariance
 from frictax.analysis.errors.refits import Samples, refitted
 from frictax.analysis.friction_curve import friction_band
+from frictax.annotations import ArrayLike
 from frictax.fitting.problem.problem import Problem, SteadyPlan, bounds, upper_bounds
 from frictax.fitting.result.estimates import Band, Estimate, Estimated
 from frictax.fitting.result.fit_result import FitResult
@@ -293,7 +293,7 @@ class Uncertainty(Estimated):
                 for e, w in zip(self.estimates, white, strict=True)
             }
 
-    def friction(self, contact: str | None, velocity: Any, label: str | None = None) -> Band:
+    def friction(self, contact: str | None, velocity: ArrayLike, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of these
         errors (delta method); for a contact under a normal force, the coefficient. `label`: the
         record, where the contact has values of each record's own.
@@ -373,7 +373,7 @@ def usual_spread(found: FitResult) -> Spread:
     return usual(found.problem).spread(found)
 
 
-def uncertainty(found: FitResult, by: Any = None) -> Uncertainty:
+def uncertainty(found: FitResult, by: AbstractErrors | None = None) -> Uncertainty:
     """Errors and intervals by an account of the residuals: `White()`, `Clustered()`, `HAC()`,
     `BlockBootstrap()`, `Jackknife(4)`.
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from jaxtyping import Float
@@ -10,12 +10,15 @@ from jaxtyping import Float
 from frictax.analysis.errors.refits import Samples
 from frictax.analysis.errors.uncertainty import HAC, AbstractErrors, usual
 from frictax.analysis.planning.experiments import Cure, better_motions, better_speeds
-from frictax.fitting.fit import fit
-from frictax.fitting.fit_data import raise_if_failed
+from frictax.engine.options import Engine
+from frictax.fitting.fit import Bounds, Data, Law, Own, fit
+from frictax.fitting.fit_data import Progress, raise_if_failed
 from frictax.fitting.posing import check_arguments, fit_engine, labelled, pose
-from frictax.fitting.problem.losses import Squares
+from frictax.fitting.problem.losses import AbstractLoss, Squares
 from frictax.fitting.problem.objectives import AbstractObjective, FreeRun
+from frictax.fitting.problem.priors import AbstractPrior
 from frictax.fitting.problem.problem import bounds
+from frictax.fitting.problem.sensors import Instrument
 from frictax.fitting.result.answer import answer
 from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.fit_result import FitResult
@@ -28,10 +31,11 @@ from frictax.fitting.result.identifiability import (
 )
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.levenberg_marquardt import begin
-from frictax.fitting.search.methods import LevenbergMarquardt
+from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.search.multistart import advanced, search
 from frictax.measurements.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
+from frictax.mechanism.mechanism import Machine
 from frictax.text import table
 
 _WEAK, _HOPELESS = 0.5, 2.0  # error over distance from the bound, or over size
@@ -96,11 +100,47 @@ _VERDICT = {
 }
 
 
+@overload
+def outlook(
+    model: Law,
+    data: Sweep,
+    *,
+    free: str | Iterable[str] | None = None,
+    f_neg: Law | None = None,
+    peak: float | None = None,
+    offset: float | None = None,
+    priors: Sequence[AbstractPrior] = (),
+    bounds: Bounds | None = None,
+    method: AbstractMethod | None = None,
+    loss: AbstractLoss | None = None,
+    level: float = 0.95,
+    starts: int = 1,
+    spread: float = 0.5,
+    seed: int = 0,
+    progress: bool | Progress = False,
+) -> Outlook: ...
+
+
+@overload
+def outlook(
+    model: Machine,
+    data: Data,
+    *,
+    free: str | Iterable[str] | None = None,
+    objective: AbstractObjective | None = None,
+    by: AbstractErrors | None = None,
+    own: Own = (),
+    priors: Sequence[AbstractPrior] = (),
+    instruments: Mapping[str, Instrument] | None = None,
+    engine: Engine | None = None,
+) -> Outlook: ...
+
+
 def outlook(
     model: Any,
     data: Any,
     *,
-    free: str | Iterable[str] | None = None,
+    free: Any = None,
     objective: AbstractObjective | None = None,
     by: AbstractErrors | None = None,
     f_neg: Any = None,
@@ -134,16 +174,10 @@ def outlook(
     ...     ),
     ...     drive=fx.Force("mass", fx.Sampled(t, u)),
     ... )
-    >>> v = np.asarray(fx.simulate(block, t)["mass"].v) + 2e-3 * np.random.default_rng(
-    ...     0
-    ... ).standard_normal(801)
-    >>> print(
-    ...     fx.outlook(
-    ...         block,
-    ...         fx.Record(t, {"drive": u}, {"mass.v": v}, name="run"),
-    ...         free=["friction.f_pos"],
-    ...     )
-    ... )
+    >>> noise = 2e-3 * np.random.default_rng(0).standard_normal(801)
+    >>> v = np.asarray(fx.simulate(block, t)["mass"].v) + noise
+    >>> record = fx.Record(t, {"drive": u}, {"mass.v": v}, name="run")
+    >>> print(fx.outlook(block, record, free=["friction.f_pos"]))
     What run can tell by FreeRun, expected at the start values
     parameter                  start  unit   expected error  relative
     friction.f_pos.F_prop      0.2    N.s/m  ...             ... times  not identifiable

@@ -2,15 +2,18 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from frictax.analysis.errors.refits import refitted
+from frictax.analysis.selection.structure import Structure, StructureComparison
 from frictax.analysis.selection.structures import compare_structures
-from frictax.fitting.fit import fit
+from frictax.engine.options import Engine
+from frictax.fitting.fit import Data, Law, fit
 from frictax.fitting.problem.initial_guess import starting_law
 from frictax.fitting.problem.losses import AbstractLoss
+from frictax.fitting.problem.objectives import AbstractObjective
 from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.methods import AbstractMethod
 from frictax.laws import Coulomb, Stribeck, Table
@@ -73,23 +76,43 @@ class Comparison:
     __repr__ = __str__
 
 
+_OF_SWEEP = frozenset({"offset", "method", "loss"})
+_OF_RECORDS = frozenset({"objective", "start", "engine", "cutoff", "repeats", "bands"})
+
+
+@overload
 def compare(
-    sweep: Any,
-    laws: Mapping[str, Any] | None = None,
+    data: Sweep,
+    candidates: Mapping[str, Law] | None = None,
     *,
     offset: float | None = None,
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
-    **of_records: Any,
-) -> Any:
-    """Fit several laws to one sweep and say which it asks for; or several structures to records, by
-    the options of `frictax.analysis.selection.structures.compare_structures`: `objective`, `start`,
-    `engine`, `cutoff`, `repeats`, `bands`.
+) -> Comparison: ...
 
-    **Arguments:** `sweep`: usually one direction, ``sweep.positive()``, for measured machines are
-    rarely symmetric; `laws`: by name, laws or `SteadyFriction` with start values; unless given,
-    Coulomb, Stribeck with exponents 1 and 2, and a table whose speeds are chosen from the data;
-    `offset` [N or N.m]: start of a constant force beside each, as in `fit`.
+
+@overload
+def compare(
+    data: Data,
+    candidates: Mapping[str, Structure],
+    *,
+    objective: AbstractObjective | None = None,
+    start: AbstractObjective | None = None,
+    engine: Engine | None = None,
+    cutoff: float = 50.0,
+    repeats: int = 4,
+    bands: int = 3,
+) -> StructureComparison: ...
+
+
+def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | StructureComparison:
+    """Fit several laws to one sweep and say which it asks for; or several structures to records, by
+    `frictax.analysis.selection.structures.compare_structures`, with its options.
+
+    **Arguments:** `data`: usually one direction, ``sweep.positive()``, for measured machines are
+    rarely symmetric; `candidates`: by name, laws or `SteadyFriction` with start values;
+    unless given, Coulomb, Stribeck with exponents 1 and 2, and a table whose speeds are chosen from
+    the data; `offset` [N or N.m]: start of a constant force beside each, as in `fit`.
 
     **Returns:** a `Comparison`. A given sigma sets relative weights only, unless the sweep says
     that it is known. The likelihoods are those of independent normal noise, so differences of AICc
@@ -98,10 +121,20 @@ def compare(
     **Source:** K. P. Burnham, D. R. Anderson, *Model Selection and Multimodel Inference*, 2nd ed.
     (2002), section 2.4.
     """
-    if not isinstance(sweep, Sweep):
-        _refuse({"offset": offset, "method": method, "loss": loss}, "sweeps", "records")
-        return compare_structures(sweep, laws, **of_records)
-    _refuse(of_records, "records", "a sweep")
+    of_sweep = isinstance(data, Sweep)
+    known, others = (_OF_SWEEP, _OF_RECORDS) if of_sweep else (_OF_RECORDS, _OF_SWEEP)
+    _check_options(options, known, others, "a sweep" if of_sweep else "records")
+    run = _compared if of_sweep else compare_structures
+    return run(data, candidates, **options)
+
+
+def _compared(
+    sweep: Sweep,
+    laws: Mapping[str, Law] | None,
+    offset: float | None = None,
+    method: AbstractMethod | None = None,
+    loss: AbstractLoss | None = None,
+) -> Comparison:
     rows = []
     for name, law in (default_laws(sweep) if laws is None else laws).items():
         found = fit(law, sweep, offset=offset, method=method, loss=loss)
@@ -121,13 +154,21 @@ def compare(
     return Comparison(sweep, tuple(rows), best, _reason(rows, best))
 
 
-def _refuse(options: Mapping[str, Any], of: str, here: str) -> None:
-    given = next((name for name, value in options.items() if value is not None), None)
-    if given is not None:
-        raise ValueError(
-            f"`compare`: `{given}` belongs to comparisons of {of}, and what is compared here is"
-            f" {here}. Leave it out."
-        )
+def _check_options(
+    options: Mapping[str, Any], known: frozenset[str], others: frozenset[str], here: str
+) -> None:
+    """Raise for an option that does not belong to what is compared."""
+    for name in options:
+        if name in others and options[name] is not None:
+            of = "records" if here == "a sweep" else "sweeps"
+            raise ValueError(
+                f"`compare`: `{name}` belongs to comparisons of {of}, and what is compared here is"
+                f" {here}. Leave it out."
+            )
+        if name not in known | others:
+            raise TypeError(
+                f"`compare` has no option {name!r}. It has: {', '.join(sorted(known))}."
+            )
 
 
 def default_laws(sweep: Sweep) -> dict[str, Any]:

@@ -2,15 +2,16 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from frictax.analysis.selection.cross_validation import HeldOut
+from frictax.fitting.fit import Bounds, Own
 from frictax.fitting.problem.priors import AbstractPrior
 from frictax.fitting.problem.sensors import Instrument
 from frictax.fitting.result.fit_result import FitResult
 from frictax.handover import Verb
 from frictax.measurements.record import Record
 from frictax.mechanism import AbstractHybridSystem, Mechanism
+from frictax.mechanism.mechanism import Machine
 from frictax.parameters import UnknownName
 
 
@@ -21,12 +22,12 @@ class Structure:
     All but `model` are as in `fit`.
     """
 
-    model: Any
+    model: Machine
     free: str | Iterable[str] | None = None
-    own: Any = ()
+    own: Own = ()
     priors: Sequence[AbstractPrior] = ()
     instruments: Mapping[str, Instrument] = dataclasses.field(default_factory=dict)
-    bounds: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    bounds: Bounds = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Mechanism | AbstractHybridSystem):

@@ -1,16 +1,23 @@
 """Start values from the data, so that a user need give none."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from frictax.annotations import ArrayLike
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
 from frictax.measurements.sweep import Sweep
 
+Law = TypeVar("Law", bound=AbstractLaw)
+
 
 def starting_law(
-    kind: type[AbstractLaw], sweep: Sweep, *, exponent: float = 1.0, nodes: Any = None
-) -> Any:
+    kind: type[Law],
+    sweep: Sweep,
+    *,
+    exponent: float = 1.0,
+    nodes: int | ArrayLike | None = None,
+) -> Law:
     """A law of that kind near the sweep, each value inside its domain, from which a fit can start.
 
     The terms that enter linearly are found by least squares with values >= 0; `fexp` is searched on
@@ -35,9 +42,11 @@ def starting_law(
     w = np.ones_like(v) if sweep.sigma is None else sweep.sigma.mean() / sweep.sigma[sliding]
     size = max(float(np.mean(np.abs(f))), 1e-30)
     least = 0.01 * size  # a start on the edge of its domain could not leave it
+    law: Any  # of that kind
     if kind is Coulomb:
         (constant, slope), _ = _nonnegative(w, f, np.ones_like(v), v)
-        return Coulomb(F_Coulomb=max(constant, least), F_prop=max(slope, least / v.max()))
+        law = Coulomb(F_Coulomb=max(constant, least), F_prop=max(slope, least / v.max()))
+        return law
     if kind is Stribeck:
         best: Any = None
         for fexp in np.geomspace(0.5 / v.max(), 2.0 / v.min(), 60):
@@ -52,7 +61,8 @@ def starting_law(
             "F_Coulomb": max(constant, least),
             "F_Stribeck": max(dip, least),
         }
-        return Stribeck(**values, fexp=fexp, exponent=exponent)
+        law = Stribeck(**values, fexp=fexp, exponent=exponent)
+        return law
     if kind is Table:
         at = (
             table_nodes(v, nodes)
@@ -60,7 +70,8 @@ def starting_law(
             else np.asarray(nodes, dtype=float)
         )
         if at.size == 1:
-            return Table([[at[0], size]])
+            law = Table([[at[0], size]])
+            return law
         hats = [np.interp(v, at, row) for row in np.eye(at.size)]
         # a faint pull towards the mean keeps a node between whose neighbours nothing was measured
         # near the curve
@@ -71,7 +82,8 @@ def starting_law(
         terms, _ = _nonnegative(
             np.ones(v.size + at.size), np.concatenate([f * w, np.full(at.size, 1e-3 * size)]), *pull
         )
-        return Table(np.column_stack([at, np.maximum(terms, least)]))
+        law = Table(np.column_stack([at, np.maximum(terms, least)]))
+        return law
     name = getattr(kind, "__name__", repr(kind))
     raise ValueError(
         f"A start is known for Coulomb, Stribeck and Table, not for {name}. Give a law with start"

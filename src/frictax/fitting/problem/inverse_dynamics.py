@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.contacts import MassWithStopAndFriction
+from frictax.engine.options import Engine
 from frictax.fitting.problem.objectives import (
     LARGEST_CUTOFF,
     AbstractObjective,
@@ -23,6 +24,7 @@ from frictax.fitting.problem.setup import Bench, driven, moved_to
 from frictax.measurements.filters import smooth
 from frictax.measurements.record import Record
 from frictax.mechanism import MechanicalSystem, Mechanism
+from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers
 from frictax.parameters.held import hold
 from frictax.pytree import parcel, static
@@ -58,7 +60,7 @@ class InverseDynamics(AbstractObjective):
                 f" {self.v_min!r}."
             )
 
-    def plan(self, machine: Any, record: Record) -> Plan:
+    def plan(self, machine: Machine, record: Record) -> Plan:
         if not isinstance(machine, Mechanism):
             raise ValueError(
                 "`InverseDynamics` needs a `Mechanism`, whose masses it knows. Take `Windows` or"
@@ -114,7 +116,7 @@ class InverseDynamics(AbstractObjective):
         return False
 
     def predict(
-        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
     ) -> Float[Array, "*w k c"]:
         system = driven(bench.machine, plan.t, acting(bench, plan, delayed), plan.hold)
         assert isinstance(system, MechanicalSystem)

@@ -9,14 +9,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from frictax.engine import OnSamples, Result
+from frictax.engine.options import Engine
 from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import Bench, driven, simulated, state_names
 from frictax.measurements.filters import smooth
 from frictax.measurements.record import Record
 from frictax.mechanism import Mechanism, PositionController
+from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers, get
 from frictax.parameters.held import hold
 from frictax.pytree import parcel, static
@@ -54,7 +56,11 @@ class Plan:
     finer: tuple[tuple[int, int], ...] = static()
 
     def predicted(
-        self, bench: Bench, objective: "AbstractObjective", engine: Any, delayed: frozenset[str]
+        self,
+        bench: Bench,
+        objective: "AbstractObjective",
+        engine: Engine | None,
+        delayed: frozenset[str],
     ) -> Float[Array, "*w k c"]:
         """What stands against `measured`."""
         return objective.predict(bench, self, engine, delayed)
@@ -69,26 +75,28 @@ class AbstractObjective(abc.ABC):
     """How the parameters of a machine are judged by a record."""
 
     @abc.abstractmethod
-    def plan(self, machine: Any, record: Record) -> Plan:
+    def plan(self, machine: Machine, record: Record) -> Plan:
         """What can be made ready before the search; raises `ValueError` where the record does not
         hold what is needed.
         """
 
     @abc.abstractmethod
     def predict(
-        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
     ) -> Float[Array, "*w k c"]:
         """What stands against `plan.measured`; not finite where a run failed.
 
         To be compiled and differentiated.
         """
 
-    def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
+    def result(
+        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
+    ) -> PyTree:
         """How the run of `predict` ends; of several, the first that fails."""
         del bench, plan, engine, delayed
         return Result.successful
 
-    def machine(self, model: Any) -> Any:
+    def machine(self, model: Machine) -> Machine:
         """The machine that is simulated in place of `model`."""
         return model
 
@@ -116,14 +124,14 @@ class Steady(AbstractObjective):
     Nothing is simulated.
     """
 
-    def plan(self, machine: Any, record: Record) -> Plan:
+    def plan(self, machine: Machine, record: Record) -> Plan:
         raise ValueError(
             f"`Steady` is for sweeps, and {record.name!r} is a record of a motion. Take `FreeRun()`"
             " or `Windows()`."
         )
 
     def predict(
-        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
     ) -> Float[Array, "*w k c"]:
         raise NotImplementedError
 
@@ -151,7 +159,7 @@ class FreeRun(AbstractObjective):
         check_positive(self, "cutoff", "Hz")
         check_bool(self, "measured_start")
 
-    def plan(self, machine: Any, record: Record) -> Plan:
+    def plan(self, machine: Machine, record: Record) -> Plan:
         measured, weight = _channels(record)
         known = _states(machine, record, self.cutoff) if self.measured_start else {}
         return plan_of(
@@ -159,11 +167,13 @@ class FreeRun(AbstractObjective):
         )
 
     def predict(
-        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
     ) -> Float[Array, "*w k c"]:
         return self._run(bench, plan, engine, delayed)[0]
 
-    def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
+    def result(
+        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
+    ) -> PyTree:
         return self._run(bench, plan, engine, delayed)[1]
 
     def _run(
@@ -224,7 +234,7 @@ class ClosedLoop(AbstractObjective):
     def drives(self) -> tuple[str, ...]:
         return tuple(self.controllers)
 
-    def machine(self, model: Any) -> Any:
+    def machine(self, model: Machine) -> Machine:
         if not isinstance(model, Mechanism):
             raise ValueError(
                 "`ClosedLoop` needs a `Mechanism`. Write the controller into a machine of your own,"
@@ -234,7 +244,7 @@ class ClosedLoop(AbstractObjective):
             model[name]  # raises for a name that no part has
         return Mechanism(**{**dict(model.named_parts()), **self.controllers})
 
-    def plan(self, machine: Any, record: Record) -> Plan:
+    def plan(self, machine: Machine, record: Record) -> Plan:
         if record.hold:
             raise ValueError(
                 f"Record {record.name!r} holds its inputs between samples, and a reference that"
@@ -244,11 +254,13 @@ class ClosedLoop(AbstractObjective):
         return FreeRun(self.measured_start, self.cutoff).plan(machine, record)
 
     def predict(
-        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
     ) -> Float[Array, "*w k c"]:
         return FreeRun(self.measured_start, self.cutoff).predict(bench, plan, engine, delayed)
 
-    def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
+    def result(
+        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
+    ) -> PyTree:
         return FreeRun(self.measured_start, self.cutoff).result(bench, plan, engine, delayed)
 
 
@@ -279,7 +291,7 @@ class Windows(AbstractObjective):
         check_positive(self, "cutoff", "Hz")
         check_bool(self, "free_starts")
 
-    def plan(self, machine: Any, record: Record) -> Plan:
+    def plan(self, machine: Machine, record: Record) -> Plan:
         size = int(round(self.length * record.rate)) + 1
         count = (record.n - 1) // max(size - 1, 1)
         if size < 3 or count < 1:
@@ -308,11 +320,13 @@ class Windows(AbstractObjective):
         )
 
     def predict(
-        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
     ) -> Float[Array, "*w k c"]:
         return self._runs(bench, plan, engine, delayed)[0]
 
-    def result(self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]) -> Any:
+    def result(
+        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
+    ) -> PyTree:
         results = self._runs(bench, plan, engine, delayed)[1]
         first = jnp.argmax(results != Result.successful)
         return jax.tree_util.tree_map(lambda a: a[first], results)
@@ -377,7 +391,7 @@ def in_turn() -> bool:
     return jax.default_backend() == "cpu"
 
 
-def dividing(engine: Any, plan: Plan) -> Any:
+def dividing(engine: Engine | None, plan: Plan) -> Any:
     """`engine` with steps no longer than usual where the record has a gap."""
     if not plan.finer or not isinstance(engine, OnSamples):
         return engine
@@ -520,7 +534,7 @@ def _channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def _states(machine: Any, record: Record, cutoff: float) -> dict[str, np.ndarray]:
+def _states(machine: Machine, record: Record, cutoff: float) -> dict[str, np.ndarray]:
     """The states of the machine over the record, from the smoothed measurement."""
     names, out = state_names(machine), {}
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)

@@ -1,12 +1,12 @@
 """What lies between the machine and the record: sensors and actuators that are not perfect."""
 
 import functools
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from frictax.annotations import ScalarLike
 from frictax.parameters import Numbers, Positive, Real, Scalar, check, parameter
 
 
@@ -46,7 +46,7 @@ class Instrument(eqx.Module):
         check(self)
 
     def __call__(
-        self, t: Float[Array, " n"], x: Float[Array, " n"], t0: Any, delayed: bool = True
+        self, t: Float[Array, " n"], x: Float[Array, " n"], t0: ScalarLike, delayed: bool = True
     ) -> Float[Array, " n"]:
         """The channel as it comes out; `delayed` is false where the delay is known to be 0, which
         saves looking up.
@@ -55,7 +55,7 @@ class Instrument(eqx.Module):
         return self.gain * late + self.offset + self.drift * (t - t0)
 
     def undone(
-        self, t: Float[Numbers, "*n"], y: Float[Numbers, "*n"], t0: Any, order: int = 0
+        self, t: Float[Numbers, "*n"], y: Float[Numbers, "*n"], t0: ScalarLike, order: int = 0
     ) -> Float[Numbers, "*n"]:
         """The x that came out as `y` at the time `t`, a delay later; of derivatives by time if
         `order` is 1 or 2, of integrals from t0 if it is -1.

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,11 +25,13 @@ from frictax.handover import Verb
 from frictax.laws import AbstractLaw
 from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import Unit, shown_force
-from frictax.parameters import UnknownName, parameters, replace
+from frictax.parameters import Parameter, UnknownName, parameters, replace
+
+Model = TypeVar("Model")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class FitResult(Estimated):
+class FitResult(Estimated, Generic[Model]):
     """What a fit found, how well it is known, and what it cannot know. Print it.
 
     - `start`: the machine or friction law that was fitted, with the values that it had before;
@@ -56,7 +58,7 @@ class FitResult(Estimated):
     `bic`.
     """
 
-    start: Any
+    start: Model
     records: Mapping[str, Any]
     full_covariance: Float[np.ndarray, "q q"]
     full_jacobian: Float[np.ndarray, "m q"]
@@ -160,7 +162,7 @@ class FitResult(Estimated):
         return (*out, *said, *self.spread.warnings, *self.notes)
 
     @functools.cached_property
-    def unit_of(self) -> Callable[[Any], str]:
+    def unit_of(self) -> Callable[[Unknown | Parameter], str]:
         """The unit of an unknown, or of a parameter."""
         return unit_of(self.records, self.problem.bench.machine)
 
@@ -271,7 +273,7 @@ class FitResult(Estimated):
         return dataclasses.replace(self, full_covariance=covariance, active=norms > 0)
 
     @functools.cached_property
-    def model(self) -> Any:
+    def model(self) -> Model:
         """The machine or law with the fitted values that all records share."""
         here = {p.path for p in parameters(self.start)}
         shared = [u for u in self.problem.unknowns if u.record is None and u.path in here]
@@ -280,7 +282,7 @@ class FitResult(Estimated):
             {u.path: np.reshape(self.x[u.first : u.first + u.size], u.shape) for u in shared},
         )
 
-    def model_for(self, label: str) -> Any:
+    def model_for(self, label: str) -> Model:
         """The machine with all values that belong to the record called `label`."""
         return self.problem.bench_at(jnp.asarray(self.x), self.number(label)).machine
 

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from frictax.annotations import GradientTransformation
+
 Residuals = Callable[[Float[Array, " p"]], Float[Array, " n"]]
 
 
@@ -59,7 +61,7 @@ class Optax(AbstractMethod):
     >>> method = Optax(optax.adam(0.1), steps=5000)
     """
 
-    transformation: Any = eqx.field(static=True, default=None)
+    transformation: GradientTransformation | None = eqx.field(static=True, default=None)
     steps: int = eqx.field(static=True, default=2000)
     tolerance: float = eqx.field(static=True, default=1e-7)
 
