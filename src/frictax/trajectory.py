@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.contacts import Mode
-from frictax.engine.walk import Path
+from frictax.engine import Path
 from frictax.handover import Verb
+from frictax.mechanism import MechanicalSystem
 from frictax.mechanism.contact_margins import STUCK, rounding, slides_in
 from frictax.mechanism.energy import stored
-from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.mechanism.variables import variables_at
 
 

@@ -11,9 +11,8 @@ from typing import Any
 from frictax.analysis.planning.outlook import Outlook, outlook_of
 from frictax.analysis.replay.motion import Motion, motion
 from frictax.analysis.residuals.study import ResidualStudy
-from frictax.fitting.problem.objectives import FreeRun
-from frictax.fitting.result.fit_result import FitResult
-from frictax.measurements.record import Record
+from frictax.fitting import FitResult, FreeRun
+from frictax.measurements import Record
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

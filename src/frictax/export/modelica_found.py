@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import frictax
 from frictax.export.modelica import sweep_modifier
 from frictax.export.modelica_machine import machine_text, modifiers, write_machine
+from frictax.fitting import FitResult
 from frictax.fitting.problem.objectives import acting, seen_in, undone
 from frictax.fitting.problem.problem import SteadyPlan
 from frictax.fitting.problem.setup import driven, moved_to, state_names
-from frictax.fitting.result.fit_result import FitResult
 from frictax.mechanism import Mechanism
 
 

@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import SteadyPlan
 from frictax.fitting.problem.setup import channel_unit
-from frictax.fitting.result.fit_result import FitResult
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.measurements.units import quantity
 from frictax.report.style import CYCLE, FAINT, FORWARD, INK, plain, prefixed, style, zero_line
 

@@ -1,6 +1,6 @@
 """A fit as JSON, whatever was fitted."""
 
-from frictax.fitting.result.fit_result import FitResult
+from frictax.fitting import FitResult
 from frictax.report.json_text import found_json
 from frictax.report.machine_json import found_machine_json
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from frictax.fitting.result.fit_result import FitResult
+from frictax.fitting import FitResult
 from frictax.report.fit_figure import draw_fit
 from frictax.report.machine_report import write_machine_report
 from frictax.report.sweep_figure import draw_sweep

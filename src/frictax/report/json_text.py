@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 import frictax
-from frictax.analysis.selection.compare import Comparison
+from frictax.analysis import Comparison
+from frictax.fitting import Estimate, FitResult
 from frictax.fitting.problem.steady import as_steady
-from frictax.fitting.result.estimates import Estimate
-from frictax.fitting.result.fit_result import FitResult
 from frictax.laws import AbstractLaw, Stribeck, Table
 
 FORMAT = 1  # goes up when a key changes its meaning or goes

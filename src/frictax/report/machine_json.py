@@ -6,9 +6,9 @@ import jax
 import numpy as np
 
 from frictax.analysis.errors.uncertainty import usual
+from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import channel_unit
-from frictax.fitting.result.fit_result import FitResult
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.mechanism import Mechanism
 from frictax.parameters import parameters, rotational_unit
 from frictax.report.json_text import as_text, estimate

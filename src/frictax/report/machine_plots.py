@@ -9,12 +9,11 @@ import numpy as np
 
 from frictax.analysis.friction_curve import law_values
 from frictax.analysis.replay.motion import Motion
-from frictax.contacts import Mode
-from frictax.contacts.contact import AbstractContact, AbstractPressed
-from frictax.fitting.result.estimates import Band
-from frictax.fitting.result.fit_result import FitResult
+from frictax.contacts import AbstractContact, Mode
+from frictax.contacts.contact import AbstractPressed
+from frictax.fitting import Band, FitResult
+from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.record import Record
 from frictax.report.style import BACKWARD, CYCLE, FAINT, FORWARD, INK, MODES, prefixed
 
 _BINS = 1200  # of a long record: lowest and highest sample of each are drawn

@@ -10,17 +10,15 @@ import jinja2
 import numpy as np
 
 import frictax
-from frictax.analysis.errors.uncertainty import HAC, usual
+from frictax.analysis import HAC, FreeRunScore
+from frictax.analysis.errors.uncertainty import usual
 from frictax.analysis.examination import examined, workers
-from frictax.analysis.replay.free_run import FreeRunScore
 from frictax.analysis.replay.motion import Motion
 from frictax.analysis.selection.structures_text import structures_rows
-from frictax.fitting.problem.objectives import FreeRun
+from frictax.fitting import FitResult, FreeRun, Knowledge
 from frictax.fitting.problem.setup import channel_unit
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import Knowledge
 from frictax.fitting.result.text import record_warnings
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.report.files import write_whole
 from frictax.report.machine_plots import (
     as_json,

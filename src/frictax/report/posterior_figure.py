@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from frictax.analysis.errors.posterior import Posterior
+from frictax.analysis import Posterior
 from frictax.parameters import UnknownName
 from frictax.report.style import BACKWARD, FORWARD, INK, plain, prefixed, style
 

@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from frictax.measurements import Record
 from frictax.measurements.diagnostics import gaps
-from frictax.measurements.record import Record
 from frictax.measurements.summary import deviation, headline
 from frictax.measurements.units import Unit, quantity
 from frictax.report.style import CYCLE, FAINT, INK, plain, prefixed, style

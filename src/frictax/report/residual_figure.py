@@ -7,8 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from frictax.analysis.residuals.finding import Curve, Finding
-from frictax.analysis.residuals.study import NAMES, ResidualStudy
+from frictax.analysis import Finding, ResidualStudy
+from frictax.analysis.residuals.finding import Curve
+from frictax.analysis.residuals.study import NAMES
 from frictax.report.style import (
     BACKWARD,
     CYCLE,

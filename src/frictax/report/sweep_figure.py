@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from frictax.analysis.selection.compare import Comparison
-from frictax.fitting.result.fit_result import FitResult
+from frictax.analysis import Comparison
+from frictax.fitting import FitResult
 from frictax.measurements.units import Unit
 from frictax.report.style import BACKWARD, FORWARD, INK, plain, style, zero_line
 

@@ -12,9 +12,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import frictax
-from frictax.analysis.selection.compare import Comparison
+from frictax.analysis import Comparison
 from frictax.contacts import Mode
-from frictax.fitting.result.fit_result import FitResult
+from frictax.fitting import FitResult
 from frictax.fitting.result.text import found_rows
 from frictax.measurements import units
 from frictax.report import words

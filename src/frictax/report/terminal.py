@@ -4,9 +4,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from frictax.analysis.selection.compare import Comparison
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import Knowledge
+from frictax.analysis import Comparison
+from frictax.fitting import FitResult, Knowledge
 from frictax.fitting.result.text import found_rows
 from frictax.report import words
 

@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from frictax.analysis.errors.accounts import AbstractErrors, scored
+from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import Problem, SteadyPlan
-from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import listed
 from frictax.fitting.result.spread import Spread
 

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.analysis.errors.refits import Samples
-from frictax.fitting.result.fit_result import FitResult
+from frictax.fitting import FitResult
 
 
 def effective_samples(found: FitResult) -> float:

@@ -10,12 +10,11 @@ from jaxtyping import Float
 
 from frictax.analysis.errors.effective_samples import effective_samples
 from frictax.analysis.friction_curve import friction_at
+from frictax.fitting import Band, FitResult, Knowledge, LevenbergMarquardt
 from frictax.fitting.fit_data import speaker
 from frictax.fitting.problem.problem import bounds, upper_bounds
-from frictax.fitting.result.estimates import Band, Estimated
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import Knowledge, listed
-from frictax.fitting.search.methods import LevenbergMarquardt
+from frictax.fitting.result.estimates import Estimated
+from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
 from frictax.text import rounded, table
 

@@ -12,10 +12,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.executable_cache import kept
+from frictax.fitting import FitResult, LevenbergMarquardt
 from frictax.fitting.problem.problem import Problem
-from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.levenberg_marquardt import begin, descend
-from frictax.fitting.search.methods import LevenbergMarquardt
 from frictax.fitting.search.multistart import advanced
 
 _TOLERANCE, _STEPS = 1e-4, 60  # the first of profiles

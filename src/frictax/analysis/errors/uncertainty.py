@@ -12,10 +12,9 @@ from frictax.analysis.errors.clusters import Clustered, has_windows
 from frictax.analysis.errors.hac_covariance import long_run_covariance
 from frictax.analysis.errors.refits import Samples, refitted
 from frictax.analysis.friction_curve import friction_band
+from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import Problem, SteadyPlan, bounds, upper_bounds
-from frictax.fitting.result.estimates import Band, Estimate, Estimated
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import Knowledge
+from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.spread import Spread, alike
 from frictax.text import rounded, table
 

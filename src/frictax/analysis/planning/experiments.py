@@ -9,17 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from frictax.fitting import FitResult, InverseDynamics, LevenbergMarquardt, Squares
 from frictax.fitting.posing import fit_engine, pose
-from frictax.fitting.problem.inverse_dynamics import InverseDynamics
-from frictax.fitting.problem.losses import Squares
 from frictax.fitting.problem.objectives import integral
 from frictax.fitting.problem.problem import residuals_and_jacobian
 from frictax.fitting.problem.steady import as_steady
 from frictax.fitting.result.covariance import inverse_gram
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.search.methods import LevenbergMarquardt
+from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.record import Record
 from frictax.mechanism import Mechanism
 
 FAST, SLOW, SPAN = 3.0, 4.0, 100.0

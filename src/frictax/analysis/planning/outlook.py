@@ -10,27 +10,26 @@ from jaxtyping import Float
 from frictax.analysis.errors.refits import Samples
 from frictax.analysis.errors.uncertainty import HAC, AbstractErrors, usual
 from frictax.analysis.planning.experiments import Cure, better_motions, better_speeds
-from frictax.fitting.fit import fit
+from frictax.fitting import (
+    AbstractObjective,
+    FitResult,
+    FreeRun,
+    Identifiability,
+    Knowledge,
+    LevenbergMarquardt,
+    Squares,
+    fit,
+)
 from frictax.fitting.fit_data import raise_if_failed
 from frictax.fitting.posing import check_arguments, fit_engine, labelled, pose
-from frictax.fitting.problem.losses import Squares
-from frictax.fitting.problem.objectives import AbstractObjective, FreeRun
 from frictax.fitting.problem.problem import bounds
 from frictax.fitting.result.answer import answer
 from frictax.fitting.result.covariance import inverse_gram
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import (
-    Identifiability,
-    Knowledge,
-    combination,
-    listed,
-    null_directions,
-)
+from frictax.fitting.result.identifiability import combination, listed, null_directions
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.levenberg_marquardt import begin
-from frictax.fitting.search.methods import LevenbergMarquardt
 from frictax.fitting.search.multistart import advanced, search
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 from frictax.text import table
 

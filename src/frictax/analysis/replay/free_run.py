@@ -12,12 +12,12 @@ from jaxtyping import Float
 
 from frictax.analysis.errors.uncertainty import HAC, Jackknife, Uncertainty, uncertainty, usual
 from frictax.executable_cache import kept
-from frictax.fitting.problem.objectives import AbstractObjective, ClosedLoop, FreeRun, Plan
+from frictax.fitting import AbstractObjective, ClosedLoop, FitResult, FreeRun, Instrument
+from frictax.fitting.problem.objectives import Plan
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
-from frictax.fitting.problem.sensors import Instrument, perfect
+from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import Bench, Named
-from frictax.fitting.result.fit_result import FitResult
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.parameters import parameters, replace
 
 _KEPT = 1500  # samples of each run that ranges and sensitivities are read from

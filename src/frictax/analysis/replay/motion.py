@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, Int
 
 from frictax.engine import Result, walk
 from frictax.executable_cache import kept
-from frictax.fitting.problem.objectives import FreeRun, Plan, acting, dividing, measured_starts
+from frictax.fitting import FitResult, FreeRun
+from frictax.fitting.problem.objectives import Plan, acting, dividing, measured_starts
 from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import (
     Bench,
@@ -21,8 +22,7 @@ from frictax.fitting.problem.setup import (
     moved_to,
     state_names,
 )
-from frictax.fitting.result.fit_result import FitResult
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem
 
 

@@ -7,11 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.executable_cache import kept
-from frictax.fitting.problem.objectives import AbstractObjective
-from frictax.fitting.problem.sensors import Instrument
+from frictax.fitting import AbstractObjective, FitResult, Instrument
 from frictax.fitting.problem.setup import Bench, Named
-from frictax.fitting.result.fit_result import FitResult
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 
 
 def score(

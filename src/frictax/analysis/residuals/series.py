@@ -12,13 +12,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.analysis.errors.refits import Samples
-from frictax.fitting.problem.inverse_dynamics import InverseDynamics
+from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.objectives import LARGEST_CUTOFF, Plan, acting, integral, plan_of
 from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import Bench, Named, channel_unit, driven, state_names
-from frictax.fitting.result.fit_result import FitResult
+from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.record import Record
 from frictax.mechanism import AbstractAxis, MechanicalSystem, Mechanism
 from frictax.parameters import Numbers
 

@@ -10,11 +10,10 @@ from frictax.analysis.residuals.finding import Finding
 from frictax.analysis.residuals.ripple import ripple
 from frictax.analysis.residuals.series import Series, channel_series, force_series, left
 from frictax.analysis.residuals.whiteness import whiteness
-from frictax.fitting.problem.inverse_dynamics import InverseDynamics
+from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.setup import channel_unit
-from frictax.fitting.result.fit_result import FitResult
 from frictax.handover import Verb
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.parameters import UnknownName
 
 NAMES = ("whiteness", "speed", "position", "direction", "time", "ripple")

@@ -11,9 +11,9 @@ import numpy as np
 from frictax.analysis.selection.folds import body_speeds
 from frictax.analysis.selection.structure import Structure
 from frictax.contacts import AbstractContact
-from frictax.fitting.problem.priors import Smooth
+from frictax.fitting import Smooth
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.mechanism import LinearPositionDependentForce, Mechanism
 from frictax.parameters import select
 

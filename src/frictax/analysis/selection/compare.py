@@ -8,13 +8,11 @@ import numpy as np
 
 from frictax.analysis.errors.refits import refitted
 from frictax.analysis.selection.structures import compare_structures
-from frictax.fitting.fit import fit
-from frictax.fitting.problem.initial_guess import starting_law
+from frictax.fitting import FitResult, fit, starting_law
 from frictax.fitting.problem.losses import AbstractLoss
-from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.methods import AbstractMethod
 from frictax.laws import Coulomb, Stribeck, Table
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Sweep
 from frictax.parameters import UnknownName
 from frictax.text import table
 

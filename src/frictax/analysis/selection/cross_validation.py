@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.analysis.selection.folds import Fold, Stretches
+from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
-from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.levenberg_marquardt import begin
 from frictax.fitting.search.multistart import advanced
 

@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 from frictax.analysis.errors.refits import Samples
 from frictax.fitting.problem.objectives import LARGEST_CUTOFF
 from frictax.fitting.problem.problem import Problem
+from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.record import Record
 
 _LENGTH = 0.5  # s, where the objective has no windows
 

@@ -10,9 +10,9 @@ from frictax.analysis.friction_curve import law_values
 from frictax.analysis.selection.folds import body_speeds
 from frictax.contacts import AbstractContact, MassWithStopAndFriction
 from frictax.contacts.contact import AbstractPressed
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import Knowledge, listed
-from frictax.measurements.record import Record
+from frictax.fitting import FitResult, Knowledge
+from frictax.fitting.result.identifiability import listed
+from frictax.measurements import Record
 from frictax.mechanism import Mechanism
 
 _GRID = 401

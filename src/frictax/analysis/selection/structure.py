@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from frictax.analysis.selection.cross_validation import HeldOut
+from frictax.fitting import FitResult, Instrument
 from frictax.fitting.problem.priors import AbstractPrior
-from frictax.fitting.problem.sensors import Instrument
-from frictax.fitting.result.fit_result import FitResult
 from frictax.handover import Verb
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 from frictax.parameters import UnknownName
 

@@ -23,21 +23,21 @@ from frictax.analysis.selection.folds import Stretches
 from frictax.analysis.selection.plausibility import doubts, implausible
 from frictax.analysis.selection.selection_rule import chosen
 from frictax.analysis.selection.structure import ComparedStructure, Structure, StructureComparison
-from frictax.fitting.fit import fit
-from frictax.fitting.posing import labelled, shared_limits
-from frictax.fitting.problem.inverse_dynamics import InverseDynamics
-from frictax.fitting.problem.objectives import (
+from frictax.fitting import (
     AbstractObjective,
     ClosedLoop,
+    FitResult,
     FreeRun,
+    InverseDynamics,
+    LevenbergMarquardt,
     Windows,
-    in_turn,
+    fit,
 )
+from frictax.fitting.posing import labelled, shared_limits
+from frictax.fitting.problem.objectives import in_turn
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import state_names
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.search.methods import LevenbergMarquardt
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem, Mechanism
 
 _STEPS = 60  # of a search: a table that cheats creeps on for hundreds

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from frictax.mechanism.forces import (
+from frictax.mechanism import (
     Force,
     LinearPositionDependentForce,
     Position,

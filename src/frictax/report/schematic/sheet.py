@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from frictax.mechanism.thermal import HeatCapacitor, ThermalConductor
+from frictax.mechanism import HeatCapacitor, ThermalConductor
 from frictax.report.schematic.bodies import body_cell
 from frictax.report.schematic.cells import GAP, Band, Cell, Reach, Row, labelled, packed
 from frictax.report.schematic.heat import capacitor_cell, surroundings_cell
