@@ -122,7 +122,7 @@ class Trajectory(eqx.Module):
             )
         return _energy(self.system, self.ts, self.ys, self.modes)
 
-    plot = Verb("frictax.report.figures:draw_trajectory")
+    plot = Verb("frictax.report.trajectory_figure:draw_trajectory")
 
     def to_pandas(self) -> Any:
         """All variables of all parts as a table, columns named ``part.variable``,

@@ -295,7 +295,7 @@ class Record:
             )
         )
 
-    plot = Verb("frictax.report.figures:draw_record")
+    plot = Verb("frictax.report.record_figure:draw_record")
 
     _text = Verb("frictax.measurements.summary:table")
 

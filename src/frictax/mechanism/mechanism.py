@@ -1,6 +1,5 @@
 """Parts put together by name."""
 
-import difflib
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +8,7 @@ import equinox as eqx
 from frictax.handover import Verb
 from frictax.mechanism.layout import PARTS, layout
 from frictax.parameters import UnknownName
+from frictax.text import suggestion
 
 
 class Mechanism(eqx.Module):
@@ -59,10 +59,9 @@ class Mechanism(eqx.Module):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.names:
-            near = difflib.get_close_matches(str(name), self.names, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
             raise UnknownName(
-                f"This mechanism has no part {name!r}.{hint} It has: {', '.join(self.names)}."
+                f"This mechanism has no part {name!r}.{suggestion(name, self.names)} It has:"
+                f" {', '.join(self.names)}."
             )
         return self.parts[self.names.index(name)]
 

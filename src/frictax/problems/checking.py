@@ -13,8 +13,9 @@ from frictax.analysis.selection.structures import check_structures
 from frictax.fitting.posing import check_arguments, fit_engine, pose, shared_limits
 from frictax.fitting.problem.setup import check_channels
 from frictax.laws import as_law
-from frictax.problems.building import LAWS, Place, checked, made, near
+from frictax.problems.building import LAWS, Place, checked, made
 from frictax.problems.reading import Problem
+from frictax.text import suggestion
 
 
 def check(problem: Problem) -> None:
@@ -31,7 +32,7 @@ def check(problem: Problem) -> None:
     for name in problem.content.uncertainty.profiles:
         if name not in names:
             raise below.error(
-                f"names {name!r}, which is not fitted.{near(name, names)} Fitted are:"
+                f"names {name!r}, which is not fitted.{suggestion(name, names)} Fitted are:"
                 f" {', '.join(dict.fromkeys(names))}."
             )
     data: Any = problem.data

@@ -6,8 +6,9 @@ from typing import Any
 
 import pydantic
 
-from frictax.problems.building import Place, ProblemError, near, shown
+from frictax.problems.building import Place, ProblemError, shown
 from frictax.problems.schema import ColumnEntry, ProblemFile
+from frictax.text import suggestion
 
 _WORDS = {
     "Input should": "must",
@@ -61,7 +62,8 @@ def sentence(file: Path, table: Mapping[str, Any], error: pydantic.ValidationErr
     if first["type"] == "extra_forbidden":
         known = _keys(first["loc"][:-1])
         return place.error(
-            f"is no key of a problem file.{near(key, known)} Here stand: {', '.join(known)}.{more}"
+            f"is no key of a problem file.{suggestion(key, known)} Here stand:"
+            f" {', '.join(known)}.{more}"
         )
     if first["type"] == "missing":
         return place.error(f"is missing. Add {key} = ...{more}")

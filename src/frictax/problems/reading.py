@@ -26,11 +26,11 @@ from frictax.problems.building import (
     checked,
     machine,
     made,
-    near,
     shown,
 )
 from frictax.problems.mistakes import sentence
 from frictax.problems.schema import AnyColumn, ProblemFile, RecordEntry, StructureEntry
+from frictax.text import suggestion
 
 NAME = "problem.toml"
 _LARGEST = 1_000_000  # bytes of a file that a person wrote
@@ -239,7 +239,7 @@ class _Reader:
                     .below(k)
                     .error(
                         "leaves out a part that [machine] does not"
-                        f" have.{near(k, self.content.machine)}"
+                        f" have.{suggestion(k, self.content.machine)}"
                     )
                 )
         built = self.machine(
@@ -439,8 +439,8 @@ def _check_names(problem: Problem) -> None:
             if label not in content.records:
                 known = ", ".join(content.records)
                 raise here.error(
-                    f"names {label!r}, and there is no such record.{near(label, content.records)}"
-                    f" There are: {known}."
+                    f"names {label!r}, and there is no such"
+                    f" record.{suggestion(label, content.records)} There are: {known}."
                 )
     if content.compare.given in content.structures:
         raise (
@@ -480,7 +480,9 @@ def _check_names(problem: Problem) -> None:
                 raise (
                     place.below("fit")
                     .below(key)
-                    .error(f"names {path!r}, which the machine does not have.{near(path, known)}")
+                    .error(
+                        f"names {path!r}, which the machine does not have.{suggestion(path, known)}"
+                    )
                 )
 
 

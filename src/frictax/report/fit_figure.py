@@ -11,7 +11,8 @@ from frictax.fitting.problem.problem import SteadyPlan
 from frictax.fitting.problem.setup import channel_unit
 from frictax.measurements import Record
 from frictax.measurements.units import quantity
-from frictax.report.style import CYCLE, FAINT, FORWARD, INK, plain, prefixed, style, zero_line
+from frictax.report.style import CYCLE, FAINT, FORWARD, INK, plain, style, zero_line
+from frictax.text import amount, prefixed
 
 MEASURED, PREDICTED = FAINT, FORWARD
 _PANEL, _HEAD = 1.25, 0.9  # inch: of a panel, of what stands around them
@@ -58,6 +59,7 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
             )
             t, m, p = (_joined(a) for a in (record.t[rows], measured[..., c], predicted[..., c]))
             left = _joined(np.where(counted[..., c], measured[..., c] - predicted[..., c], np.nan))
+            rms = float(np.sqrt(np.nanmean(left**2)))
             _curves(panels[2 * c], t, m, p, f"{what} [{{}}]", unit, name)
             _curves(
                 panels[2 * c + 1],
@@ -66,7 +68,7 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
                 None,
                 "left [{}]",
                 unit,
-                f"measured - predicted, rms {_rms(left, unit)}",
+                f"measured - predicted, rms {amount(rms, unit)}",
             )
         panels[-1].set_xlabel("time [s]")
         panels[-1].set_xlim(record.t[0], record.t[-1])
@@ -110,9 +112,3 @@ def _joined(rows: np.ndarray) -> np.ndarray:
         if rows.ndim == 1
         else np.concatenate([rows, np.full((rows.shape[0], 1), np.nan)], axis=1).ravel()
     )
-
-
-def _rms(values: np.ndarray, unit: str) -> str:
-    size = float(np.sqrt(np.nanmean(values**2)))
-    name, scale = prefixed(unit, [size])
-    return f"{size / scale:.3g} {name}"

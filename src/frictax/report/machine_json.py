@@ -11,8 +11,13 @@ from frictax.fitting.problem.setup import channel_unit
 from frictax.measurements import Record
 from frictax.mechanism import Mechanism
 from frictax.parameters import parameters, rotational_unit
-from frictax.report.json_text import as_text, estimate
+from frictax.report.json_text import as_text, estimate, found_json
 from frictax.signals import AbstractSignal
+
+
+def fit_json(found: FitResult) -> str:
+    """All of a fit as JSON, with units: see `found_json` and, for records, `found_machine_json`."""
+    return found_json(found) if found.of_sweep else found_machine_json(found)
 
 
 def found_machine_json(found: FitResult) -> str:

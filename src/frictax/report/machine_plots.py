@@ -14,7 +14,8 @@ from frictax.contacts.contact import AbstractPressed
 from frictax.fitting import Band, FitResult
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.report.style import BACKWARD, CYCLE, FAINT, FORWARD, INK, MODES, prefixed
+from frictax.report.style import BACKWARD, CYCLE, FAINT, FORWARD, INK, MODES
+from frictax.text import prefixed
 
 _BINS = 1200  # of a long record: lowest and highest sample of each are drawn
 _POINTS = 1500

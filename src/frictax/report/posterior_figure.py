@@ -9,7 +9,8 @@ from matplotlib.ticker import MaxNLocator
 
 from frictax.analysis import Posterior
 from frictax.parameters import UnknownName
-from frictax.report.style import BACKWARD, FORWARD, INK, plain, prefixed, style
+from frictax.report.style import BACKWARD, FORWARD, INK, plain, style
+from frictax.text import prefixed
 
 _MOST = 8  # numbers that are drawn unless they are named
 _POINTS = 1500

@@ -11,7 +11,8 @@ from frictax.measurements import Record
 from frictax.measurements.diagnostics import gaps
 from frictax.measurements.summary import deviation, headline
 from frictax.measurements.units import Unit, quantity
-from frictax.report.style import CYCLE, FAINT, INK, plain, prefixed, style
+from frictax.report.style import CYCLE, FAINT, INK, plain, style
+from frictax.text import prefixed
 
 OUTPUT, INPUT = CYCLE[0], CYCLE[1]
 _GAP = "#F1E4C8"

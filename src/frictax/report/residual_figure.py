@@ -17,10 +17,10 @@ from frictax.report.style import (
     FORWARD,
     INK,
     plain,
-    prefixed,
     style,
     zero_line,
 )
+from frictax.text import prefixed
 
 # inch: of a panel without its words, of the head, of a line of a sentence
 _ROW, _HEAD, _LINE = 2.05, 0.45, 0.155
@@ -51,7 +51,7 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
     rows = -(-len(findings) // 2)
     # Letters of the sentences are about 0.066 inch wide.
     words = [
-        "\n".join(textwrap.wrap(_sentence(study, f), int((width / 2 - 0.7) / 0.066)))
+        "\n".join(textwrap.wrap(sentence(study, f), int((width / 2 - 0.7) / 0.066)))
         for f in findings
     ]
     lines = [max(text.count("\n") + 1 for text in words[2 * i : 2 * i + 2]) for i in range(rows)]
@@ -101,7 +101,8 @@ def _head(study: ResidualStudy) -> str:
     )
 
 
-def _sentence(study: ResidualStudy, finding: Finding) -> str:
+def sentence(study: ResidualStudy, finding: Finding) -> str:
+    """What a finding says, and of which record where there are several."""
     many = len({f.record for f in study.findings}) > 1
     return f"{finding.record}: {finding.sentence}" if many else finding.sentence
 

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import matplotlib
-import numpy as np
 from matplotlib.axes import Axes
 
 from frictax.contacts import Mode
@@ -54,32 +53,17 @@ def style() -> AbstractContextManager[None]:
     return matplotlib.rc_context(settings)  # pyright: ignore[reportArgumentType]
 
 
+def pinned() -> AbstractContextManager[None]:
+    """While a figure is written as SVG: names inside it that do not change, letters as paths."""
+    return matplotlib.rc_context({"svg.hashsalt": "frictax", "svg.fonttype": "path"})
+
+
 def plain(text: str) -> str:
     """`text` as matplotlib shows it letter for letter: no mathematics between dollars, and no name
     hidden by its underscore.
     """
     shown = str(text).replace("$", r"\$")
     return "\u200a" + shown if shown.startswith("_") else shown
-
-
-def prefixed(unit: str, *values: Any) -> tuple[str, float]:
-    """The SI unit with a prefix that gives handy numbers, and what to divide by.
-
-    >>> prefixed("m", [0.0, 0.004])
-    ('mm', 0.001)
-    """
-    sizes = [
-        float(np.nanmax(np.abs(v)))
-        for v in map(np.asarray, values)
-        if v.size and np.any(np.isfinite(v))
-    ]
-    largest = max(sizes, default=0.0)
-    if largest == 0.0 or 0.1 <= largest < 1e4:
-        return unit, 1.0
-    for prefix, size in (("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("µ", 1e-6)):
-        if largest >= size:
-            return prefix + unit, size
-    return "n" + unit, 1e-9
 
 
 def zero_line(axes: Axes) -> None:

@@ -14,7 +14,8 @@ from matplotlib.patches import Patch
 from frictax.contacts import AbstractContact, Mode
 from frictax.contacts.contact import f0_max
 from frictax.mechanism.forces import AbstractSource
-from frictax.report.style import CYCLE, FAINT, MODES, plain, prefixed, style, zero_line
+from frictax.report.style import CYCLE, FAINT, MODES, plain, style, zero_line
+from frictax.text import prefixed
 from frictax.trajectory import Trajectory
 
 

@@ -314,30 +314,26 @@ class Uncertainty(Estimated):
         middle = self.found.predicted(label)
         return middle - half, middle + half
 
-    def __str__(self) -> str:
-        rows = [
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The head of its table, and the table."""
+        head = ("parameter", "value", "unit", "std. error")
+        return (*head, f"{100 * self.level:g} % interval", "x white"), [
             (
                 e.name,
                 rounded(e.value, e.standard_error),
                 e.unit,
                 f"{e.standard_error:.2g}" if np.isfinite(e.standard_error) else "",
                 f"{rounded(e.lower, e.standard_error)} to {rounded(e.upper, e.standard_error)}",
-                f"{self.ratio[e.name]:.1f}" if np.isfinite(self.ratio[e.name]) else "",
+                f"{ratio:.1f}" if np.isfinite(ratio) else "",
             )
-            for e in self.estimates
+            for e, ratio in zip(self.estimates, self.ratio.values(), strict=True)
         ]
-        head = (
-            "parameter",
-            "value",
-            "unit",
-            "std. error",
-            f"{100 * self.level:g} % interval",
-            "x white",
-        )
+
+    def __str__(self) -> str:
         freedom = f" ({self.freedom})" if self.dof < 100 else ""
         first = f"{type(self.by).__name__}: {self.says}{freedom}"
         return "\n".join(
-            [first, *table(head, rows), *(f"! {sentence}" for sentence in self.warnings)]
+            [first, *table(*self.rows()), *(f"! {sentence}" for sentence in self.warnings)]
         )
 
     __repr__ = __str__

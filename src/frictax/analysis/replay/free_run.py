@@ -19,6 +19,7 @@ from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import Bench, Named
 from frictax.measurements import Record
 from frictax.parameters import parameters, replace
+from frictax.text import prefixed
 
 _KEPT = 1500  # samples of each run that ranges and sensitivities are read from
 _FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # what makes friction larger, of all laws
@@ -48,7 +49,7 @@ class FreeRunScore:
     def __str__(self) -> str:
         lines = []
         for name, value in self.rms.items():
-            unit, size = _prefixed(self.units[name], value)
+            unit, size = prefixed(self.units[name], value, plain=(1.0, np.inf))
             low, middle, high = (x / size for x in self.ranges[name])
             lines.append(f"{self.label}: free run, rms of {name} {value / size:.3g} {unit}")
             lines += [
@@ -267,11 +268,3 @@ def _runs(
         return jnp.sqrt(jnp.sum(left**2, axis=0) / jnp.sum(weight, axis=0)), run[kept]
 
     return jax.lax.map(one, (jnp.asarray(xs), jnp.asarray(more), jnp.asarray(scale)))
-
-
-def _prefixed(unit: str, value: float) -> tuple[str, float]:
-    """A prefix that gives handy numbers."""
-    for prefix, size in (("", 1.0), ("m", 1e-3), ("µ", 1e-6)):
-        if abs(value) >= size or not np.isfinite(value):
-            return prefix + unit, size
-    return "n" + unit, 1e-9

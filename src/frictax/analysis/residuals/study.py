@@ -91,7 +91,7 @@ class ResidualStudy:
             )
         return mine[0]
 
-    plot = Verb("frictax.report.figures:draw_residuals")
+    plot = Verb("frictax.report.residual_figure:draw_residuals")
 
     def __str__(self) -> str:
         many = len({finding.record for finding in self.findings}) > 1

@@ -1,6 +1,5 @@
 """The machine on its test bench: what a fit moves the parameters of."""
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -25,6 +24,7 @@ from frictax.mechanism.variables import variables_at
 from frictax.parameters import Numbers, children
 from frictax.pytree import parcel
 from frictax.signals import AbstractSignal, Sampled
+from frictax.text import suggestion
 
 
 class Named(eqx.Module):
@@ -200,11 +200,9 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
         known = list(jax.eval_shape(lambda: system.variables(t, *system.start(t), None)))
     for name in record.outputs:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(
-                f"The record's output {name!r} is no variable of the machine.{hint} It has:"
-                f" {', '.join(known)}."
+                f"The record's output {name!r} is no variable of the"
+                f" machine.{suggestion(name, known)} It has: {', '.join(known)}."
             )
 
 

@@ -306,7 +306,7 @@ class FitResult(Estimated):
     residual_study = Verb("frictax.analysis.residuals.study:residual_study")
     report = Verb("frictax.report.fit_report:write_report")
     plot = Verb("frictax.report.fit_report:draw")
-    to_json = Verb("frictax.report.fit_json:fit_json")
+    to_json = Verb("frictax.report.machine_json:fit_json")
     to_mujoco = Verb("frictax.export.robots:to_mujoco")
     to_urdf = Verb("frictax.export.robots:to_urdf")
     to_modelica = Verb("frictax.export.modelica_found:to_modelica")
