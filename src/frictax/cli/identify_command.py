@@ -179,8 +179,4 @@ def _plain_score(score: Any) -> str:
     numbers = ", ".join(
         f"rms of {name} {value:.4g} {score.units[name]}" for name, value in score.rms.items()
     )
-    length = getattr(score.objective, "length", None)
-    return (
-        f"{score.label}:"
-        f" {f'windows of {length:g} s' if length else type(score.objective).__name__}, {numbers}"
-    )
+    return f"{score.label}: {score.by}, {numbers}"

@@ -13,8 +13,7 @@ from frictax.fitting.problem.steady import SteadyFriction
 from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.methods import AbstractMethod
 from frictax.laws import AbstractLaw
-from frictax.measurements.record import Record
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Record, Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 
 Own = Mapping[str, Sequence[float] | None] | Iterable[str]

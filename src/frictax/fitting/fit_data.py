@@ -11,9 +11,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from frictax.engine import OnSamples
+from frictax.engine import OnSamples, Result
 from frictax.engine.options import room
-from frictax.engine.result import Result
 from frictax.fitting.posing import (
     check_arguments,
     entries,
@@ -36,8 +35,7 @@ from frictax.fitting.result.step_error import step_warnings
 from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.search.multistart import search
 from frictax.fitting.steady_model import assembled, near_data
-from frictax.measurements.record import Record
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Record, Sweep
 from frictax.mechanism import Mechanism
 from frictax.mechanism.forces import AbstractMotion
 from frictax.parameters import (

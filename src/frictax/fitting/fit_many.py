@@ -26,8 +26,7 @@ from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.search.multistart import in_turned_coordinates, search, strayed
 from frictax.fitting.steady_model import assembled
 from frictax.laws import AbstractLaw
-from frictax.measurements.record import Record
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Record, Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 
 

@@ -28,9 +28,8 @@ from frictax.fitting.problem.setup import Bench, Named, check_channels, state_na
 from frictax.fitting.result.notices import far_starts, uncounted, undriven, unfiltered
 from frictax.fitting.search.methods import LevenbergMarquardt
 from frictax.fitting.steady_model import check_determined, movable
+from frictax.measurements import Record, Sweep
 from frictax.measurements.checks import shown
-from frictax.measurements.record import Record
-from frictax.measurements.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 from frictax.parameters import (
     Between,

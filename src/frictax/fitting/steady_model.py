@@ -12,7 +12,7 @@ from frictax.fitting.problem.steady import SteadyFriction, as_steady
 from frictax.fitting.result.identifiability import null_directions
 from frictax.fitting.result.steady_sentences import peak_sentence
 from frictax.laws import AbstractLaw, as_law
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Sweep
 from frictax.parameters import (
     Parameter,
     as_array,

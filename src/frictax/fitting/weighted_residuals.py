@@ -16,8 +16,7 @@ from frictax.fitting.problem.sensors import Instrument
 from frictax.fitting.problem.setup import Bench, check_channels
 from frictax.fitting.problem.steady import SteadyFriction
 from frictax.laws import AbstractLaw
-from frictax.measurements.record import Record
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Record, Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 
 

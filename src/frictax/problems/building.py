@@ -58,8 +58,8 @@ class Place:
     def __init__(self, file: str, key: str = "") -> None:
         self.file, self.key = file, key
 
-    def below(self, key: str) -> "Place":
-        return Place(self.file, f"{self.key}.{quoted(key)}" if self.key else quoted(key))
+    def below(self, *keys: str) -> "Place":
+        return Place(self.file, ".".join([*([self.key] if self.key else []), *map(quoted, keys)]))
 
     def error(self, says: str) -> ProblemError:
         return ProblemError(f"{self.file}: {self.key}{' ' if self.key else ''}{says}")

@@ -28,7 +28,7 @@ def check(problem: Problem) -> None:
     place, names = problem.place, []
     for here, structure in _structures(problem).values():
         names += _fitted_numbers(problem, here, structure)
-    below = place.below("uncertainty").below("profiles")
+    below = place.below("uncertainty", "profiles")
     for name in problem.content.uncertainty.profiles:
         if name not in names:
             raise below.error(
@@ -38,7 +38,7 @@ def check(problem: Problem) -> None:
     data: Any = problem.data
     for label in problem.content.validation.records:
         for i, objective in enumerate(problem.scores()):
-            here = place.below("validation").below("scores").below(str(i))
+            here = place.below("validation", "scores", str(i))
             checked(
                 lambda objective=objective, label=label: _plan(
                     problem.machine, data[label], objective
@@ -101,7 +101,7 @@ def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
         )
     out = {problem.content.compare.given: (problem.place.below("fit"), given)}
     for name, structure in problem.structures.items():
-        here = problem.place.below("structures").below(name)
+        here = problem.place.below("structures", name)
         same = all(
             getattr(structure, key) == getattr(given, key) for key in ("free", "own", "bounds")
         )

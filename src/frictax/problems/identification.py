@@ -36,6 +36,12 @@ class Score:
     units: Mapping[str, str]
     run: Any | None
 
+    @property
+    def by(self) -> str:
+        """The objective in words."""
+        length = getattr(self.objective, "length", None)
+        return f"windows of {length:g} s" if length else type(self.objective).__name__
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Identification:
@@ -109,7 +115,7 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
         lambda: found.uncertainty(by), problem.place.below("uncertainty"), values=False
     )
     profiles = {}
-    here = problem.place.below("uncertainty").below("profiles")
+    here = problem.place.below("uncertainty", "profiles")
     for name in content.uncertainty.profiles:
         if name in found.names:  # the structure that was chosen may not have it
             say(f"Profile of {name}")
@@ -175,7 +181,7 @@ def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
     """The law of the file for one direction: of a kind with start values from `data`, or as
     written.
     """
-    entry, place = laws_asked(problem)[way], problem.place.below("law").below(way)
+    entry, place = laws_asked(problem)[way], problem.place.below("law", way)
     return (
         fx.starting_law(kind_of_law(entry, place), data)
         if isinstance(entry, str)
@@ -190,7 +196,7 @@ def _of_sweep(problem: Problem, say: Tell) -> Identification:
     each = laws["f_neg"] is not None
     parts = {"f_pos": sweep}
     if each:
-        here = place.below("law").below("f_neg")
+        here = place.below("law", "f_neg")
         parts = {"f_pos": checked(sweep.positive, here), "f_neg": checked(sweep.negative, here)}
     comparisons, chosen = [], {}
     for way, data in parts.items():

@@ -11,7 +11,19 @@ from frictax.fitting.problem.problem import SteadyPlan
 from frictax.fitting.problem.setup import channel_unit
 from frictax.measurements import Record
 from frictax.measurements.units import quantity
-from frictax.report.style import CYCLE, FAINT, FORWARD, INK, plain, style, zero_line
+from frictax.report.style import (
+    CYCLE,
+    FAINT,
+    FORWARD,
+    INK,
+    headed,
+    legend_above,
+    over_time,
+    plain,
+    stacked,
+    style,
+    zero_line,
+)
 from frictax.text import amount, prefixed
 
 MEASURED, PREDICTED = FAINT, FORWARD
@@ -46,8 +58,8 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
     rows = np.arange(record.n) if plan.rows is None else np.asarray(plan.rows)
     measured, counted = np.asarray(plan.measured), np.asarray(plan.weight) > 0
     with style():
-        figure = Figure(figsize=(width, 2 * _PANEL * len(plan.names) + _HEAD), layout="constrained")
-        panels = list(np.ravel(figure.subplots(2 * len(plan.names), 1, sharex=True, squeeze=False)))
+        count = 2 * len(plan.names)
+        figure, panels = stacked(width, _PANEL * count + _HEAD, count)
         for c, name in enumerate(plan.names):
             unit = channel_unit(found.model, record, name)
             what = (
@@ -70,17 +82,9 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
                 unit,
                 f"measured - predicted, rms {amount(rms, unit)}",
             )
-        panels[-1].set_xlabel("time [s]")
-        panels[-1].set_xlim(record.t[0], record.t[-1])
+        over_time(figure, panels, record.t)
         kind = type(found.problem.objective).__name__
-        figure.suptitle(
-            plain(f"{label}: {kind}, {len(found.estimates)} parameters"),
-            x=0.01,
-            ha="left",
-            fontsize=10,
-            color=INK,
-        )
-        figure.align_ylabels(panels)
+        headed(figure, f"{label}: {kind}, {len(found.estimates)} parameters")
     return figure
 
 
@@ -94,13 +98,7 @@ def _curves(
     else:
         axes.plot(t, first / size, color=MEASURED, lw=2.6, label="measured")
         axes.plot(t, second / size, color=PREDICTED, lw=1.0, label="fitted machine")
-        axes.legend(
-            loc="lower right",
-            bbox_to_anchor=(1.0, 1.0),
-            ncols=2,
-            borderaxespad=0.0,
-            handlelength=1.6,
-        )
+        legend_above(axes, 2)
     axes.set_ylabel(ylabel.format(unit))
     axes.set_title(plain(title), loc="left", fontsize=9, pad=3, color=INK)
 

@@ -13,7 +13,7 @@ from frictax.analysis.errors.uncertainty import usual
 from frictax.analysis.examination import examined, workers
 from frictax.analysis.replay.motion import Motion
 from frictax.analysis.selection.structures_text import structures_rows
-from frictax.fitting import FitResult, FreeRun, Knowledge
+from frictax.fitting import FitResult, Knowledge
 from frictax.fitting.problem.setup import channel_unit
 from frictax.fitting.result.text import record_warnings
 from frictax.measurements import Record
@@ -271,13 +271,8 @@ def _ended(motions: Mapping[str, Motion]) -> list[str]:
 
 
 def _validation(score: Any) -> tuple[str, list[tuple[str, str]]]:
-    objective = FreeRun() if isinstance(score, FreeRunScore) else score.objective
     run = score if isinstance(score, FreeRunScore) else score.run
-    kind, length = type(objective).__name__, getattr(objective, "length", None)
-    title = (
-        f"{score.label}:"
-        f" {'free run' if kind == 'FreeRun' else f'windows of {length:g} s' if length else kind}"
-    )
+    title = f"{score.label}: {'free run' if isinstance(run, FreeRunScore) else score.by}"
     rows: list[tuple[str, str]] = []
     for name, value in score.rms.items():
         unit = score.units[name]

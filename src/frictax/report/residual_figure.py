@@ -16,6 +16,7 @@ from frictax.report.style import (
     FAINT,
     FORWARD,
     INK,
+    headed,
     plain,
     style,
     zero_line,
@@ -74,7 +75,7 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
                 fontsize=8,
                 color=INK if finding.strong else FAINT,
             )
-        figure.suptitle(plain(_head(study)), x=0.01, ha="left", fontsize=10, color=INK)
+        headed(figure, _head(study))
     return figure
 
 

@@ -7,7 +7,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from frictax.contacts import Mode
 
@@ -64,6 +66,46 @@ def plain(text: str) -> str:
     """
     shown = str(text).replace("$", r"\$")
     return "\u200a" + shown if shown.startswith("_") else shown
+
+
+def stacked(
+    width: float, height: float, count: int, ratios: list[float] | None = None
+) -> tuple[Figure, list[Axes]]:
+    """A figure [inch] of panels below each other over one axis."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    panels = figure.subplots(count, 1, sharex=True, squeeze=False, height_ratios=ratios)
+    return figure, list(np.ravel(panels))
+
+
+def over_time(figure: Figure, panels: list[Axes], t: np.ndarray) -> None:
+    """What panels over one time axis have in common."""
+    panels[-1].set_xlabel("time [s]")
+    if t.size > 1:
+        panels[-1].set_xlim(t[0], t[-1])
+    figure.align_ylabels([axes for axes in panels if axes.get_ylabel()])
+
+
+def headed(figure: Figure, text: str) -> None:
+    """Write a line above all panels, at the left."""
+    figure.suptitle(plain(text), x=0.01, ha="left", fontsize=10, color=INK)
+
+
+def legend_above(axes: Axes, columns: int, **more: Any) -> None:
+    """A legend over the upper right corner of a panel; what has the label of another stands in it
+    once.
+    """
+    handles, labels = axes.get_legend_handles_labels()
+    names = dict(zip(labels, handles, strict=True))
+    axes.legend(
+        list(names.values()),
+        list(names),
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=columns,
+        borderaxespad=0.0,
+        handlelength=1.6,
+        **more,
+    )
 
 
 def zero_line(axes: Axes) -> None:

@@ -12,11 +12,9 @@ from jaxtyping import Float
 
 from frictax.analysis.errors.uncertainty import HAC, Jackknife, Uncertainty, uncertainty, usual
 from frictax.executable_cache import kept
-from frictax.fitting import AbstractObjective, ClosedLoop, FitResult, FreeRun, Instrument
+from frictax.fitting import AbstractObjective, ClosedLoop, FitResult, FreeRun
 from frictax.fitting.problem.objectives import Plan
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
-from frictax.fitting.problem.sensors import perfect
-from frictax.fitting.problem.setup import Bench, Named
 from frictax.measurements import Record
 from frictax.parameters import parameters, replace
 from frictax.text import prefixed
@@ -254,15 +252,11 @@ def _runs(
         bench = problem.bench_at(x, record)
         machine = objective.machine(bench.machine)
         machine = replace(machine, {p.path: p.value * times for p in _of_friction(machine)})
-        inputs = {n: bench.inputs.at(n) if bench.inputs.has(n) else perfect() for n in plan.inputs}
-        inputs = {
-            n: eqx.tree_at(lambda i: i.offset, s, s.offset + force) if n in driven else s
-            for n, s in inputs.items()
-        }
-        outputs = {
-            n: bench.outputs.at(n) if bench.outputs.has(n) else Instrument() for n in plan.names
-        }
-        here = Bench(machine, Named.of(inputs), Named.of(outputs))
+        here = bench.for_channels(plan.inputs, plan.names, machine)
+        pushed = [n for n in plan.inputs if n in driven]
+        here = eqx.tree_at(
+            lambda b: [b.inputs.at(n).offset for n in pushed], here, replace_fn=lambda x: x + force
+        )
         run = objective.predict(here, plan, problem.engine, delayed)
         left = jnp.where(weight, run - plan.measured, 0.0)
         return jnp.sqrt(jnp.sum(left**2, axis=0) / jnp.sum(weight, axis=0)), run[kept]

@@ -13,10 +13,8 @@ from frictax.engine import Result, walk
 from frictax.executable_cache import kept
 from frictax.fitting import FitResult, FreeRun
 from frictax.fitting.problem.objectives import Plan, acting, dividing, measured_starts
-from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import (
     Bench,
-    Named,
     contact_forces,
     driven,
     moved_to,
@@ -67,9 +65,7 @@ def motion(found: FitResult, record: str | Record, objective: FreeRun | None = N
     objective = FreeRun(measured_start=True) if objective is None else objective
     bench = found.problem.bench_at(jnp.asarray(found.x), i)
     plan = objective.plan(bench.machine, data)
-    inputs = {n: bench.inputs.at(n) if bench.inputs.has(n) else perfect() for n in plan.inputs}
-    outputs = {n: bench.outputs.at(n) if bench.outputs.has(n) else perfect() for n in plan.names}
-    here = Bench(bench.machine, Named.of(inputs), Named.of(outputs))
+    here = bench.for_channels(plan.inputs, plan.names)
     ys, modes, forces, ended = _run(here, plan, found.problem.engine, found.problem.delayed)
     result = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(Result.successful), [ended])
     names = contact_names(bench.machine)

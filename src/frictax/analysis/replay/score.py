@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.executable_cache import kept
-from frictax.fitting import AbstractObjective, FitResult, Instrument
-from frictax.fitting.problem.setup import Bench, Named
+from frictax.fitting import AbstractObjective, FitResult
+from frictax.fitting.problem.setup import Bench
 from frictax.measurements import Record
 
 
@@ -40,11 +40,7 @@ def score(
     bench = found.problem.bench_at(
         jnp.asarray(found.x), None if label is None else found.number(label)
     )
-
-    def pick(known, names):
-        return Named.of({n: known.at(n) if known.has(n) else Instrument() for n in names})
-
-    here = Bench(machine, pick(bench.inputs, data.inputs), pick(bench.outputs, data.outputs))
+    here = bench.for_channels(data.inputs, data.outputs, machine)
     plan = objective.plan(machine, data)
     predicted = np.asarray(_predict(objective, here, plan, found.problem.engine))
     counted = np.asarray(plan.weight) > 0

@@ -1,6 +1,7 @@
 """Does a residual follow speed, position, direction or time?"""
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from jaxtyping import Float
@@ -117,6 +118,25 @@ def nothing_told(name: str, x: Series, why: str, x_label: tuple[str, str]) -> Fi
     )
 
 
+def finding_of(
+    name: str,
+    x: Series,
+    sentence: str,
+    effect: tuple[float, float],
+    found: Regressed,
+    numbers: Mapping[str, float],
+    curves: Iterable[Curve],
+    x_label: tuple[str, str],
+    y: str = "residual",
+) -> Finding:
+    """A finding by a regression; `effect` with its standard error, over `x_label`."""
+    size, error = (float(value) for value in effect)
+    return Finding(
+        name, x.record, x.of, sentence, is_strong(found.share, found.p), size, error, x.unit,
+        found.share, found.p, numbers, tuple(curves), x_label, (y, x.unit),
+    )  # fmt: skip
+
+
 def direction(x: Series, c: Columns) -> Finding:
     """Means forward and backward: alike, they are an offset of the force or friction that differs
     by direction; opposite, friction.
@@ -173,10 +193,9 @@ def direction(x: Series, c: Columns) -> Finding:
         "independent samples": found.independent,
     }
     numbers |= {"forward" if w > 0 else "backward": m for w, m in means.items()}
-    return Finding(
-        "direction", x.record, x.of, sentence, strong, abs(float(effect)), float(error), x.unit,
-        found.share, found.p, numbers, tuple(curves), label, ("mean", x.unit),
-    )  # fmt: skip
+    return told(
+        "direction", x, sentence, (abs(effect), error), found, numbers, curves, label, "mean"
+    )
 
 
 def time(x: Series, c: Columns) -> Finding:
@@ -230,22 +249,7 @@ def time(x: Series, c: Columns) -> Finding:
         "with the motion": odd / span,
         "independent samples": found.independent,
     }
-    return Finding(
-        "time",
-        x.record,
-        x.of,
-        sentence,
-        strong,
-        abs(effect),
-        error,
-        x.unit,
-        found.share,
-        found.p,
-        numbers,
-        tuple(curves),
-        label,
-        ("residual", x.unit),
-    )
+    return finding_of("time", x, sentence, (abs(effect), error), found, numbers, curves, label)
 
 
 def speed(x: Series, c: Columns) -> Finding:
@@ -287,22 +291,7 @@ def speed(x: Series, c: Columns) -> Finding:
     numbers = {("forward" if w > 0 else "backward"): s[0] for w, s in spans.items()} | {
         "independent samples": found.independent
     }
-    return Finding(
-        "speed",
-        x.record,
-        x.of,
-        sentence,
-        strong,
-        size,
-        error,
-        x.unit,
-        found.share,
-        found.p,
-        numbers,
-        tuple(curves),
-        label,
-        ("residual", x.unit),
-    )
+    return finding_of("speed", x, sentence, (size, error), found, numbers, curves, label)
 
 
 def position(x: Series, c: Columns) -> Finding:
@@ -346,19 +335,4 @@ def position(x: Series, c: Columns) -> Finding:
         f" {ending(best)}."
     )
     numbers = {"slope": slope, "slope error": error, "independent samples": found.independent}
-    return Finding(
-        "position",
-        x.record,
-        x.of,
-        sentence,
-        strong,
-        size,
-        error * travel,
-        x.unit,
-        best.share,
-        p,
-        numbers,
-        tuple(curves),
-        label,
-        ("residual", x.unit),
-    )
+    return finding_of("position", x, sentence, (size, error * travel), best, numbers, curves, label)

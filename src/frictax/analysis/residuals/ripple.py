@@ -6,7 +6,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.residuals.effects import Columns, capital, ending, nothing_told, subject
+from frictax.analysis.residuals.effects import (
+    Columns,
+    capital,
+    ending,
+    finding_of,
+    nothing_told,
+    subject,
+)
 from frictax.analysis.residuals.finding import Curve, Finding, is_strong, said, said_with_error
 from frictax.analysis.residuals.regression import orthonormal, regressed
 from frictax.analysis.residuals.series import Series
@@ -130,21 +137,8 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
         Curve(1.0 / k[shown], amplitude[shown], None, 0, "line"),
         Curve(np.array([1 / f]), np.array([size]), np.array([error])),
     )
-    finding = Finding(
-        "ripple",
-        x.record,
-        x.of,
-        sentence,
-        strong,
-        size,
-        error,
-        x.unit,
-        found.share,
-        p,
-        numbers,
-        curves,
-        label,
-        ("amplitude", x.unit),
+    finding = finding_of(
+        "ripple", x, sentence, (size, error), found, numbers, curves, label, "amplitude"
     )
     return finding, dataclasses.replace(c, waves=columns) if strong else c
 

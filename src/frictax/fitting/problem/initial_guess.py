@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Sweep
 
 
 def starting_law(

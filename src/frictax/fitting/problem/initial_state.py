@@ -10,9 +10,9 @@ import numpy as np
 from frictax.fitting.problem.objectives import LARGEST_CUTOFF, AbstractObjective, FreeRun, seen_in
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import Bench, state_names
+from frictax.measurements import Record
 from frictax.measurements.diagnostics import quantum
 from frictax.measurements.filters import smooth
-from frictax.measurements.record import Record
 from frictax.parameters import Parameter, get, replace
 
 

@@ -20,8 +20,8 @@ from frictax.fitting.problem.objectives import (
     undone,
 )
 from frictax.fitting.problem.setup import Bench, driven, moved_to
+from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.record import Record
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.parameters import Numbers
 from frictax.parameters.held import hold

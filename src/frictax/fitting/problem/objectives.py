@@ -14,8 +14,8 @@ from jaxtyping import Array, Bool, Float, Int
 from frictax.engine import OnSamples, Result
 from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import Bench, driven, simulated, state_names
+from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.record import Record
 from frictax.mechanism import Mechanism, PositionController
 from frictax.parameters import Numbers, get
 from frictax.parameters.held import hold

@@ -18,7 +18,7 @@ from frictax.fitting.problem.priors import AbstractPrior
 from frictax.fitting.problem.setup import Bench
 from frictax.fitting.problem.steady import SteadyFriction, as_steady
 from frictax.laws import AbstractLaw
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Sweep
 from frictax.mechanism import Mechanism
 from frictax.parameters import Declaration, Numbers, Real, replace
 from frictax.pytree import parcel, static

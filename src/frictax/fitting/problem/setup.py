@@ -1,6 +1,6 @@
 """The machine on its test bench: what a fit moves the parameters of."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from frictax.engine import Adaptive, OnSamples, walk
-from frictax.measurements.record import Record
+from frictax.fitting.problem.sensors import perfect
+from frictax.measurements import Record
 from frictax.mechanism import (
     AbstractHybridSystem,
     Driven,
@@ -84,6 +85,17 @@ class Bench:
         yield from children(self.machine)
         yield "inputs", self.inputs, None
         yield "outputs", self.outputs, None
+
+    def for_channels(
+        self, inputs: Iterable[str], outputs: Iterable[str], machine: Any = None
+    ) -> "Bench":
+        """The bench of another record: what is not known of a channel's instrument is perfect."""
+
+        def pick(known: Named, names: Iterable[str]) -> Named:
+            return Named.of({n: known.at(n) if known.has(n) else perfect() for n in names})
+
+        machine = self.machine if machine is None else machine
+        return Bench(machine, pick(self.inputs, inputs), pick(self.outputs, outputs))
 
 
 def driven(
