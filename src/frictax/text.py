@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+WAYS = {1: "forward", -1: "backward"}
+
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     """Columns of text, the first left, the others right aligned as far as they hold numbers."""
@@ -59,6 +61,12 @@ def amount(value: float, unit: str) -> str:
     """
     name, size = prefixed(unit, value)
     return f"{value / size:.3g} {name}"
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """A value in a sentence, cut where it is long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def nearest(name: Any, known: Iterable[str], cutoff: float = 0.6) -> str | None:

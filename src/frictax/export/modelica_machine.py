@@ -156,7 +156,7 @@ def modifiers(
 ) -> str:
     """The components called `names` alone, one after another, to be pasted into a model."""
     sheet, mine = _written(machine, False, tolerance, v_max, 200), {*names}
-    wanted = {sheet.names[n] for n in mine}
+    wanted = {sheet.names[n] for n in mine if n in sheet.names}
     return "\n".join(text for text in sheet.declarations if _named(text) in wanted)
 
 

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from frictax.arguments import whole
 from frictax.engine import OnSamples, Result
 from frictax.engine.options import room
 from frictax.fitting.posing import (
@@ -77,8 +78,7 @@ class Search:
             raise ValueError(
                 f"`level` must be a number between 0 and 1, got {self.level!r}. 0.95 is usual."
             )
-        if not isinstance(self.starts, int) or isinstance(self.starts, bool) or self.starts < 1:
-            raise ValueError(f"`starts` must be a whole number >= 1, got {self.starts!r}.")
+        whole("`starts`", self.starts, 1)
         if (
             not isinstance(self.spread, int | float)
             or isinstance(self.spread, bool)
@@ -88,14 +88,7 @@ class Search:
                 f"`spread` must be a number >= 0, got {self.spread!r}. 0.5 draws starts about half"
                 " their size apart."
             )
-        if (
-            not isinstance(self.seed, int | np.integer)
-            or isinstance(self.seed, bool)
-            or self.seed < 0
-        ):
-            raise ValueError(
-                f"`seed` must be a whole number >= 0, got {self.seed!r}. Leave it out for 0."
-            )
+        whole("`seed`", self.seed, 0, "Leave it out for 0.")
         if not isinstance(self.progress, bool) and not callable(self.progress):
             raise ValueError(
                 "`progress` must be True, False or a function of a line of text, got"

@@ -29,7 +29,6 @@ from frictax.fitting.result.notices import far_starts, uncounted, undriven, unfi
 from frictax.fitting.search.methods import LevenbergMarquardt
 from frictax.fitting.steady_model import check_determined, movable
 from frictax.measurements import Record, Sweep
-from frictax.measurements.checks import shown
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 from frictax.parameters import (
     Between,
@@ -45,6 +44,7 @@ from frictax.parameters import (
     replace,
     select,
 )
+from frictax.text import shown
 
 
 def pose_sweep(

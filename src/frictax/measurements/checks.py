@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from frictax.measurements import units
-from frictax.text import nearest, suggestion
+from frictax.text import nearest, shown, suggestion
 
 # What the variables are called elsewhere.
 _ELSEWHERE = {
@@ -420,8 +420,3 @@ def apart(inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -
                     f"`Record` input {drive!r} and output {name!r} must differ, got the same"
                     " numbers in both. Check which column is which."
                 )
-
-
-def shown(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from frictax.arguments import whole
 from frictax.handover import Verb
 from frictax.measurements import checks, units as units_
 from frictax.measurements.diagnostics import suspicions
@@ -271,11 +272,7 @@ class Record:
         >>> record.decimate(2).inputs["drive"], record.decimate(2).outputs["mass.s"]
         (array([1., 4., 1., 0.]), array([ 0.,  3.,  9., 12.]))
         """
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(
-                f"`Record.decimate` n must be a whole number >= 1, got {n!r}. n = 4 keeps every"
-                " fourth sample."
-            )
+        whole("`Record.decimate` n", n, 1, "n = 4 keeps every fourth sample.")
         kept = np.arange(0, self.n, n)
         if kept.size < checks.FEWEST:
             most = (self.n - 1) // (checks.FEWEST - 1)

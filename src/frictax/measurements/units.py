@@ -101,6 +101,11 @@ VARIABLES = {
     "tau": ("N.m",),
     "lossPower": ("W",),
 }
+# The rate of a variable; of positions, of a translation and of a rotation, it is a velocity.
+VELOCITY_OF = {"s": "v", "phi": "w"}
+POSITION_OF = {v: s for s, v in VELOCITY_OF.items()}
+RATE_OF = {**VELOCITY_OF, "s_rel": "v_rel", "phi_rel": "w_rel", "v": "a", "w": "a"}
+RATE_OF |= dict.fromkeys(("v_rel", "w_rel"), "a_rel")
 # What sensors and amplifiers give: no unit of mechanics, a gain converts it.
 ELECTRIC = ("V", "mV", "A", "mA", "count", "counts", "tick", "ticks")
 # What may drive a part: a force, a prescribed motion, a normalised normal force.

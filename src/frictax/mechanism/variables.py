@@ -19,7 +19,9 @@ from frictax.mechanism.moment import Moment
 from frictax.mechanism.thermal import HeatCapacitor, ThermalConductor
 
 # Over whatever a run is asked at: scalars at one moment, a row over time.
-Values, Modes, Flags = Float[Array, "..."], Int[Array, "..."], Bool[Array, "..."]
+Values = Float[Array, "..."]
+Modes = Int[Array, "..."]
+Flags = Bool[Array, "..."]
 
 
 class MassVariables(eqx.Module):

@@ -7,7 +7,7 @@ from typing import Any
 
 import frictax as fx
 from frictax.mechanism import Mechanism
-from frictax.text import suggestion
+from frictax.text import shown, suggestion
 
 PARTS = (
     "Mass",
@@ -84,7 +84,7 @@ def made(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
         table = {"kind": table}
     if not isinstance(table, Mapping) or "kind" not in table:
         raise place.error(
-            f'must be a table with a `kind`, got {shown(table)}. Write {{ kind = "{kinds[0]}",'
+            f'must be a table with a `kind`, got {shown(table, 80)}. Write {{ kind = "{kinds[0]}",'
             " ... }."
         )
     kind = table["kind"]
@@ -148,9 +148,3 @@ def checked(build: Any, place: Place, *, values: bool = True) -> Any:
         raise place.error(
             f"cannot be: {' '.join(str(error).split())[:300]} Check the kind of its values."
         ) from error
-
-
-def shown(value: Any) -> str:
-    """A value in a sentence, cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -39,6 +39,8 @@ class Score:
     @property
     def by(self) -> str:
         """The objective in words."""
+        if self.run is not None:
+            return "free run"
         length = getattr(self.objective, "length", None)
         return f"windows of {length:g} s" if length else type(self.objective).__name__
 

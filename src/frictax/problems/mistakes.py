@@ -6,9 +6,9 @@ from typing import Any
 
 import pydantic
 
-from frictax.problems.building import Place, ProblemError, shown
+from frictax.problems.building import Place, ProblemError
 from frictax.problems.schema import ColumnEntry, ProblemFile
-from frictax.text import suggestion
+from frictax.text import shown, suggestion
 
 _WORDS = {
     "Input should": "must",
@@ -72,9 +72,9 @@ def sentence(file: Path, table: Mapping[str, Any], error: pydantic.ValidationErr
     if first["type"] == "string_pattern_mismatch":
         return place.error(
             'must be "module:function", the module a file beside the problem, got'
-            f" {shown(first['input'])}.{more}"
+            f" {shown(first['input'], 80)}.{more}"
         )
-    return place.error(f"{_must(says)}, got {shown(first['input'])}.{more}")
+    return place.error(f"{_must(says)}, got {shown(first['input'], 80)}.{more}")
 
 
 def _must(says: str) -> str:

@@ -26,11 +26,10 @@ from frictax.problems.building import (
     checked,
     machine,
     made,
-    shown,
 )
 from frictax.problems.mistakes import sentence
 from frictax.problems.schema import AnyColumn, ProblemFile, RecordEntry, StructureEntry
-from frictax.text import suggestion
+from frictax.text import shown, suggestion
 
 NAME = "problem.toml"
 _LARGEST = 1_000_000  # bytes of a file that a person wrote
@@ -346,7 +345,7 @@ class _Reader:
         ):
             raise place.error(
                 'must be "module:function", the module a file beside the problem, got'
-                f" {shown(name)}."
+                f" {shown(name, 80)}."
             )
         if not self.allow_code:
             raise place.error(
@@ -361,8 +360,8 @@ class _Reader:
             )
         if not isinstance(arguments, Mapping):
             raise place.error(
-                f"has `arguments` that are no table, got {shown(arguments)}. Write arguments = {{"
-                " name = value }."
+                f"has `arguments` that are no table, got {shown(arguments, 80)}."
+                " Write arguments = { name = value }."
             )
         try:
             with _own_modules(self.file.parent) as used:

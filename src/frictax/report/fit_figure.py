@@ -48,7 +48,7 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
         else label
     )
     found.model_for(label)  # raises for a label that there is not
-    plan = found.problem.plans[list(found.records).index(label)]
+    plan = found.problem.plans[found.number(label)]
     if isinstance(plan, SteadyPlan):
         raise ValueError(
             f"`draw_fit` draws records, and {label!r} is a sweep. Fit it alone, and use the report"

@@ -272,7 +272,7 @@ def _ended(motions: Mapping[str, Motion]) -> list[str]:
 
 def _validation(score: Any) -> tuple[str, list[tuple[str, str]]]:
     run = score if isinstance(score, FreeRunScore) else score.run
-    title = f"{score.label}: {'free run' if isinstance(run, FreeRunScore) else score.by}"
+    title = f"{score.label}: {getattr(score, 'by', 'free run')}"
     rows: list[tuple[str, str]] = []
     for name, value in score.rms.items():
         unit = score.units[name]

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 # A time [s] or a value, and the number of a piece.
-Number, Piece = Float[Array, ""], Int[Array, ""]
+Number = Float[Array, ""]
+Piece = Int[Array, ""]
 
 
 class AbstractSignal(eqx.Module):

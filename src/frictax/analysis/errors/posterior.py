@@ -9,14 +9,16 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.analysis.errors.effective_samples import effective_samples
+from frictax.analysis.errors.refits import method_of
 from frictax.analysis.friction_curve import friction_at
-from frictax.fitting import Band, FitResult, Knowledge, LevenbergMarquardt
+from frictax.arguments import whole
+from frictax.fitting import Band, FitResult, Knowledge
 from frictax.fitting.fit_data import speaker
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
-from frictax.text import rounded, table
+from frictax.text import table
 
 _CURVES = 400  # draws that a band of friction is made of
 
@@ -69,15 +71,7 @@ class Posterior(Estimated):
     def __str__(self) -> str:
         chains, n = self.draws.shape[:2]
         rows = [
-            (
-                e.name,
-                rounded(e.value, e.standard_error),
-                e.unit,
-                f"{e.standard_error:.2g}",
-                f"{rounded(e.lower, e.standard_error)} to {rounded(e.upper, e.standard_error)}",
-                f"{r:.3f}",
-                f"{s:.0f}",
-            )
+            (*e.cells, f"{r:.3f}", f"{s:.0f}")
             for e, r, s in zip(self.estimates, self.r_hat, self.ess, strict=True)
         ]
         head = (
@@ -167,11 +161,7 @@ def posterior(
             " without `free_starts`, or record for longer."
         )
     say = speaker(progress) or (lambda line: None)
-    method = (
-        found.method
-        if isinstance(found.method, LevenbergMarquardt)
-        else LevenbergMarquardt(tolerance=1e-3)
-    )
+    method = method_of(found)
     drawn = nuts.chains(
         found.problem, method, _frame(found, n), n, (chains, warmup, draws), seed, say
     )
@@ -277,10 +267,7 @@ def _check(
         ("warmup", warmup, 100),
         ("chains", chains, 2),
     ):
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(
-                f"`posterior`: `{name}` must be a whole number >= {least}, got {value!r}."
-            )
+        whole(f"`posterior`: `{name}`", value, least)
     if samples is not None and not (
         isinstance(samples, int | float) and np.isfinite(samples) and samples > len(found.x)
     ):

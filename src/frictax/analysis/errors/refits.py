@@ -49,6 +49,12 @@ class Samples:
         return out
 
 
+def method_of(found: FitResult) -> LevenbergMarquardt:
+    """The method of a fit where that solves least squares, else one that does."""
+    own = isinstance(found.method, LevenbergMarquardt)
+    return found.method if own else LevenbergMarquardt(tolerance=1e-3)
+
+
 def refitted(
     found: FitResult, counts: Float[np.ndarray, "k m"], z: np.ndarray | None = None
 ) -> tuple[Float[np.ndarray, "k q"], np.ndarray]:
@@ -60,11 +66,7 @@ def refitted(
     """
     problem = found.problem
     noise = float(found.noise_scale) if problem.loss.rounds > 1 or problem.priors else 1.0
-    method = (
-        found.method
-        if isinstance(found.method, LevenbergMarquardt)
-        else LevenbergMarquardt(tolerance=1e-3)
-    )
+    method = method_of(found)
     shapes = [np.shape(p.weight) for p in problem.plans]
     ends = np.cumsum([int(np.prod(s)) for s in shapes])[:-1]
 

@@ -12,11 +12,12 @@ from frictax.analysis.errors.clusters import Clustered, has_windows
 from frictax.analysis.errors.hac_covariance import long_run_covariance
 from frictax.analysis.errors.refits import Samples, refitted
 from frictax.analysis.friction_curve import friction_band
+from frictax.arguments import whole
 from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import Problem, SteadyPlan, bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.spread import Spread, alike
-from frictax.text import rounded, table
+from frictax.text import table
 
 
 class HAC(AbstractErrors):
@@ -102,11 +103,7 @@ class BlockBootstrap(AbstractErrors):
                 f"`BlockBootstrap.length` must be > 0 s, got {self.length}. Leave it out for a"
                 " twentieth of the record."
             )
-        if not isinstance(self.draws, int) or self.draws < 20:
-            raise ValueError(
-                f"`BlockBootstrap.draws` must be a whole number >= 20, got {self.draws!r}. 200 give"
-                " errors to 5 %."
-            )
+        whole("`BlockBootstrap.draws`", self.draws, 20, "200 give errors to 5 %.")
 
     def check(self, problem: Problem) -> None:
         _refuse(problem, "BlockBootstrap")
@@ -163,11 +160,8 @@ class Jackknife(AbstractErrors):
     repeats: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:
-        if self.repeats is not None and (not isinstance(self.repeats, int) or self.repeats < 2):
-            raise ValueError(
-                f"`Jackknife.repeats` must be a whole number >= 2, got {self.repeats!r}. Leave it"
-                " out for whole records."
-            )
+        if self.repeats is not None:
+            whole("`Jackknife.repeats`", self.repeats, 2, "Leave it out for whole records.")
 
     def check(self, problem: Problem) -> None:
         _refuse(problem, "Jackknife")
@@ -318,14 +312,7 @@ class Uncertainty(Estimated):
         """The head of its table, and the table."""
         head = ("parameter", "value", "unit", "std. error")
         return (*head, f"{100 * self.level:g} % interval", "x white"), [
-            (
-                e.name,
-                rounded(e.value, e.standard_error),
-                e.unit,
-                f"{e.standard_error:.2g}" if np.isfinite(e.standard_error) else "",
-                f"{rounded(e.lower, e.standard_error)} to {rounded(e.upper, e.standard_error)}",
-                f"{ratio:.1f}" if np.isfinite(ratio) else "",
-            )
+            (*e.cells, f"{ratio:.1f}" if np.isfinite(ratio) else "")
             for e, ratio in zip(self.estimates, self.ratio.values(), strict=True)
         ]
 

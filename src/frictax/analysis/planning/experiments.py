@@ -17,6 +17,7 @@ from frictax.fitting.problem.steady import as_steady
 from frictax.fitting.result.covariance import inverse_gram
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
+from frictax.measurements.units import VELOCITY_OF
 from frictax.mechanism import Mechanism
 
 FAST, SLOW, SPAN = 3.0, 4.0, 100.0
@@ -83,7 +84,7 @@ def _positions(machine: Mechanism, record: Record) -> dict[str, np.ndarray] | No
     if len(bodies) != 1:
         return None
     (body,) = bodies
-    for position, velocity in (("s", "v"), ("phi", "w")):
+    for position, velocity in VELOCITY_OF.items():
         if f"{body}.{position}" in record.outputs:
             return {f"{body}.{position}": record.outputs[f"{body}.{position}"]}
         if f"{body}.{velocity}" in record.outputs:

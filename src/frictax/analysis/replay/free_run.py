@@ -120,11 +120,7 @@ def free_run(
             f"`free_run` takes FreeRun(...) or ClosedLoop(...) as objective, got {objective!r}."
             " `score` takes any."
         )
-    label, i = (
-        (record, list(found.records).index(record))
-        if isinstance(record, str) and found.model_for(record)
-        else ("", None)
-    )
+    label, i = (record, found.number(record)) if isinstance(record, str) else ("", None)
     data = found.records[label] if isinstance(record, str) else record
     if not isinstance(data, Record):
         raise ValueError(f"`free_run` runs beside records, and {label!r} is a sweep.")

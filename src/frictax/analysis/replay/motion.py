@@ -56,11 +56,7 @@ def motion(found: FitResult, record: str | Record, objective: FreeRun | None = N
     """Run the fitted machine under the inputs of a record, a label of the fit or another `Record`,
     from its measured start unless `objective` says otherwise.
     """
-    i = (
-        list(found.records).index(record)
-        if isinstance(record, str) and found.model_for(record) is not None
-        else None
-    )
+    i = found.number(record) if isinstance(record, str) else None
     data = found.records[record] if isinstance(record, str) else record
     objective = FreeRun(measured_start=True) if objective is None else objective
     bench = found.problem.bench_at(jnp.asarray(found.x), i)

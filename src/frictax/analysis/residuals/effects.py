@@ -17,6 +17,7 @@ from frictax.analysis.residuals.finding import (
 )
 from frictax.analysis.residuals.regression import Regressed, binned, corners_of, hats, regressed
 from frictax.analysis.residuals.series import Series
+from frictax.text import WAYS
 
 _CORNERS_SPEED, _CORNERS_POSITION = 6, 9
 _BINS = 16
@@ -160,9 +161,7 @@ def direction(x: Series, c: Columns) -> Finding:
         )
         error = np.nan if own is None else own.errors[0]
         curves.append(Curve(np.array([float(w)]), np.array([means[w]]), np.array([error]), w))
-    told = " and ".join(
-        f"{said(m, x.unit)} {'forward' if w > 0 else 'backward'}" for w, m in means.items()
-    )
+    told = " and ".join(f"{said(m, x.unit)} {WAYS[w]}" for w, m in means.items())
     if len(c.ways) == 1:
         hint, effect, error = (
             "which one direction alone cannot tell from friction",
@@ -192,8 +191,8 @@ def direction(x: Series, c: Columns) -> Finding:
         "opposite": float(odd),
         "independent samples": found.independent,
     }
-    numbers |= {"forward" if w > 0 else "backward": m for w, m in means.items()}
-    return told(
+    numbers |= {WAYS[w]: m for w, m in means.items()}
+    return finding_of(
         "direction", x, sentence, (abs(effect), error), found, numbers, curves, label, "mean"
     )
 
@@ -288,9 +287,7 @@ def speed(x: Series, c: Columns) -> Finding:
         )
         + f": {ending(found)}."
     )
-    numbers = {("forward" if w > 0 else "backward"): s[0] for w, s in spans.items()} | {
-        "independent samples": found.independent
-    }
+    numbers = {WAYS[w]: s[0] for w, s in spans.items()} | {"independent samples": found.independent}
     return finding_of("speed", x, sentence, (size, error), found, numbers, curves, label)
 
 

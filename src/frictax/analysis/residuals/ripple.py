@@ -17,6 +17,7 @@ from frictax.analysis.residuals.effects import (
 from frictax.analysis.residuals.finding import Curve, Finding, is_strong, said, said_with_error
 from frictax.analysis.residuals.regression import orthonormal, regressed
 from frictax.analysis.residuals.series import Series
+from frictax.text import WAYS
 
 _FINER = 8  # steps of the scan to one independent frequency
 _NEAR = 41  # independent frequencies that the background is told from
@@ -109,9 +110,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     )
     period_error = np.nan if moved is None else float(moved.errors[0]) / f**2
     strong = is_strong(found.share, p)
-    parts = ", ".join(
-        f"{said(a, x.unit)} {'forward' if w > 0 else 'backward'}" for w, a in amplitudes.items()
-    )
+    parts = ", ".join(f"{said(a, x.unit)} {WAYS[w]}" for w, a in amplitudes.items())
     turn = f", {2 * np.pi * f:.4g} times a turn," if x.place == "rad" else ""
     sentence = (
         f"{capital(subject(x))} repeats itself every"
@@ -129,7 +128,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
         "period error": period_error,
         "independent samples": found.independent,
     }
-    numbers |= {"forward" if w > 0 else "backward": a for w, a in amplitudes.items()}
+    numbers |= {WAYS[w]: a for w, a in amplitudes.items()}
     if x.place == "rad":
         numbers["per turn"] = 2 * np.pi * f
     shown = _thinned(k, amplitude)

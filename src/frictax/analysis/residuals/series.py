@@ -61,7 +61,7 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     friction does on either side. **Raises:** `ValueError` where motion or machine do not tell
     forces.
     """
-    record, number = found.records[label], list(found.records).index(label)
+    record, number = found.records[label], found.number(label)
     bench = found.problem.bench_at(jnp.asarray(found.x), number)
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     if isinstance(bench.machine, AbstractAxis):
@@ -141,7 +141,7 @@ def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray
     """Of each channel of the objective: its name, the numbers of its samples in order, and measured
     - predicted there.
     """
-    i = list(found.records).index(label)
+    i = found.number(label)
     plan, samples = found.problem.plans[i], Samples(found.problem)
     assert isinstance(plan, Plan)
     shape = np.shape(plan.weight)

@@ -14,6 +14,7 @@ from frictax.fitting import FitResult, Knowledge
 from frictax.fitting.result.identifiability import listed
 from frictax.measurements import Record
 from frictax.mechanism import Mechanism
+from frictax.text import WAYS
 
 _GRID = 401
 STEEP = 5.0  # times as steep as the straight line through the law: too steep
@@ -34,7 +35,7 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
     out: list[str] = []
     for contact, way, v, f, units in visited_laws(found, cutoff):
         force, slope, speed = units
-        where = f"{contact} {'forward' if way > 0 else 'backward'}"
+        where = f"{contact} {WAYS[way]}"
         low = int(np.argmin(f))
         if f[low] < 0:
             out.append(

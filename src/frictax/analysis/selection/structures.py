@@ -23,6 +23,7 @@ from frictax.analysis.selection.folds import Stretches
 from frictax.analysis.selection.plausibility import doubts, implausible
 from frictax.analysis.selection.selection_rule import chosen
 from frictax.analysis.selection.structure import ComparedStructure, Structure, StructureComparison
+from frictax.arguments import whole
 from frictax.fitting import (
     AbstractObjective,
     ClosedLoop,
@@ -326,6 +327,5 @@ def check_structures(
             " Leave out `free_starts`."
         )
     for what, value in (("repeats", repeats), ("bands", bands)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 2:
-            raise ValueError(f"`compare`: `{what}` must be a whole number >= 2, got {value!r}.")
+        whole(f"`compare`: `{what}`", value, 2)
     return dict(structures)
