@@ -51,8 +51,9 @@ class Samples:
 
 def method_of(found: FitResult) -> LevenbergMarquardt:
     """The method of a fit where that solves least squares, else one that does."""
-    own = isinstance(found.method, LevenbergMarquardt)
-    return found.method if own else LevenbergMarquardt(tolerance=1e-3)
+    if isinstance(found.method, LevenbergMarquardt):
+        return found.method
+    return LevenbergMarquardt(tolerance=1e-3)
 
 
 def refitted(
