@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from frictax.cli import data_commands
-from frictax.cli.identify_command import identify, table
-from frictax.cli.options import (
+from . import data_commands
+from .identify_command import identify, table
+from .options import (
     DATA,
     FIT,
     OUT,
@@ -37,7 +37,7 @@ from frictax.cli.options import (
     option,
     positive,
 )
-from frictax.cli.working import (
+from .working import (
     DATA_FAILED,
     INTERRUPTED,
     USAGE,

@@ -7,16 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from frictax.cli.options import FIT, OUT, Overwrite, option
-from frictax.cli.working import (
-    DATA_FAILED,
-    INTERRUPTED,
-    command_line,
-    end,
-    plain_errors,
-    progress,
-    show,
-)
+from .options import FIT, OUT, Overwrite, option
+from .working import DATA_FAILED, INTERRUPTED, command_line, end, plain_errors, progress, show
 
 
 def identify(

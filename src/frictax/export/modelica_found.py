@@ -7,13 +7,14 @@ import jax
 import jax.numpy as jnp
 
 import frictax
-from frictax.export.modelica import sweep_modifier
-from frictax.export.modelica_machine import machine_text, modifiers, write_machine
 from frictax.fitting import FitResult
 from frictax.fitting.problem.objectives import acting, seen_in, undone
 from frictax.fitting.problem.problem import SteadyPlan
 from frictax.fitting.problem.setup import driven, moved_to, state_names
 from frictax.mechanism import Mechanism
+
+from .modelica import sweep_modifier
+from .modelica_machine import machine_text, modifiers, write_machine
 
 
 def to_modelica(found: FitResult, record: str | None = None, **options: Any) -> str:

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from frictax.laws.law import AbstractLaw, entry
 from frictax.parameters import AtLeast, Increasing, Vector, as_array, check, is_traced, parameter
+
+from .law import AbstractLaw, entry
 
 
 class Table(AbstractLaw):

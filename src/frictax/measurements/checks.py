@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from frictax.measurements import units
 from frictax.text import nearest, shown, suggestion
+
+from . import units
 
 # What the variables are called elsewhere.
 _ELSEWHERE = {

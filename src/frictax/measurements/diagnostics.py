@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from frictax.measurements.units import RATE_OF, Unit
+from .units import RATE_OF, Unit
 
 GAP = 5.0  # median steps
 _LONGEST = 50.0  # m, of a machine's travel

@@ -11,18 +11,11 @@ from jaxtyping import Float
 
 from frictax.arguments import whole
 from frictax.handover import Verb
-from frictax.measurements import checks, units as units_
-from frictax.measurements.diagnostics import suspicions
-from frictax.measurements.readers import (
-    Column,
-    Table,
-    assemble,
-    csv_table,
-    mat_table,
-    pandas_table,
-    parquet_table,
-)
-from frictax.measurements.resampling import held_means, nearest_line
+
+from . import checks, units as units_
+from .diagnostics import suspicions
+from .readers import Column, Table, assemble, csv_table, mat_table, pandas_table, parquet_table
+from .resampling import held_means, nearest_line
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)

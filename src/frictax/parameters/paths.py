@@ -8,9 +8,10 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Float
 
-from frictax.parameters.declaration import Declaration, as_array, declared
-from frictax.parameters.domains import Numbers
 from frictax.text import suggestion
+
+from .declaration import Declaration, as_array, declared
+from .domains import Numbers
 
 
 @dataclasses.dataclass(frozen=True)

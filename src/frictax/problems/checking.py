@@ -13,9 +13,10 @@ from frictax.analysis.selection.structures import check_structures
 from frictax.fitting.posing import check_arguments, fit_engine, pose, shared_limits
 from frictax.fitting.problem.setup import check_channels
 from frictax.laws import as_law
-from frictax.problems.building import LAWS, Place, checked, made
-from frictax.problems.reading import Problem
 from frictax.text import suggestion
+
+from .building import LAWS, Place, checked, made
+from .reading import Problem
 
 
 def check(problem: Problem) -> None:

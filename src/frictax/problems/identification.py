@@ -14,9 +14,10 @@ from frictax.analysis.replay.free_run import free_run
 from frictax.analysis.replay.motion import Motion
 from frictax.fitting.problem.setup import channel_unit
 from frictax.laws import as_law
-from frictax.problems.building import LAWS, checked, made
-from frictax.problems.checking import check, kind_of_law, laws_asked, shared_settings
-from frictax.problems.reading import Problem, read
+
+from .building import LAWS, checked, made
+from .checking import check, kind_of_law, laws_asked, shared_settings
+from .reading import Problem, read
 
 Tell = Callable[[str], Any]
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pydantic
 
-from frictax.problems.building import Place, ProblemError
-from frictax.problems.schema import ColumnEntry, ProblemFile
 from frictax.text import shown, suggestion
+
+from .building import Place, ProblemError
+from .schema import ColumnEntry, ProblemFile
 
 _WORDS = {
     "Input should": "must",

@@ -16,7 +16,9 @@ import pydantic
 
 import frictax as fx
 from frictax.parameters import parameters
-from frictax.problems.building import (
+from frictax.text import shown, suggestion
+
+from .building import (
     ERRORS,
     LOSSES,
     OBJECTIVES,
@@ -27,9 +29,8 @@ from frictax.problems.building import (
     machine,
     made,
 )
-from frictax.problems.mistakes import sentence
-from frictax.problems.schema import AnyColumn, ProblemFile, RecordEntry, StructureEntry
-from frictax.text import shown, suggestion
+from .mistakes import sentence
+from .schema import AnyColumn, ProblemFile, RecordEntry, StructureEntry
 
 NAME = "problem.toml"
 _LARGEST = 1_000_000  # bytes of a file that a person wrote

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 import frictax as fx
-from frictax.problems.identification import Identification
-from frictax.problems.reading import find
 from frictax.report.files import check_target, write_together
 from frictax.report.json_text import plain
 from frictax.report.versions import versions
+
+from .identification import Identification
+from .reading import find
 
 FILES = ("result.json", "parameters.toml", "report.html")
 

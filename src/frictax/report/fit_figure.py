@@ -11,7 +11,9 @@ from frictax.fitting.problem.problem import SteadyPlan
 from frictax.fitting.problem.setup import channel_unit
 from frictax.measurements import Record
 from frictax.measurements.units import quantity
-from frictax.report.style import (
+from frictax.text import amount, prefixed
+
+from .style import (
     CYCLE,
     FAINT,
     FORWARD,
@@ -24,7 +26,6 @@ from frictax.report.style import (
     style,
     zero_line,
 )
-from frictax.text import amount, prefixed
 
 MEASURED, PREDICTED = FAINT, FORWARD
 _PANEL, _HEAD = 1.25, 0.9  # inch: of a panel, of what stands around them

@@ -10,7 +10,8 @@ from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import channel_unit
 from frictax.measurements import Record
 from frictax.parameters import parameters
-from frictax.report.json_text import as_text, estimate, found_json
+
+from .json_text import as_text, estimate, found_json
 
 
 def fit_json(found: FitResult) -> str:

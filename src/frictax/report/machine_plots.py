@@ -15,8 +15,9 @@ from frictax.fitting import Band, FitResult
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import VELOCITY_OF
-from frictax.report.style import BACKWARD, CYCLE, FAINT, FORWARD, INK, MODES
 from frictax.text import WAYS, prefixed
+
+from .style import BACKWARD, CYCLE, FAINT, FORWARD, INK, MODES
 
 _BINS = 1200  # of a long record: lowest and highest sample of each are drawn
 _POINTS = 1500

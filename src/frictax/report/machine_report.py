@@ -17,18 +17,13 @@ from frictax.fitting import FitResult, Knowledge
 from frictax.fitting.problem.setup import channel_unit
 from frictax.fitting.result.text import record_warnings
 from frictax.measurements import Record
-from frictax.report.machine_plots import (
-    as_json,
-    friction_plot,
-    motion_plots,
-    profile_plot,
-    waterfall_plot,
-)
-from frictax.report.page import page, pictures, write_page
-from frictax.report.residual_figure import draw_finding, drawn, sentence
-from frictax.report.structures_figure import draw_held_out, draw_laws
-from frictax.report.versions import in_words
 from frictax.text import amount
+
+from .machine_plots import as_json, friction_plot, motion_plots, profile_plot, waterfall_plot
+from .page import page, pictures, write_page
+from .residual_figure import draw_finding, drawn, sentence
+from .structures_figure import draw_held_out, draw_laws
+from .versions import in_words
 
 _SECTIONS = (
     "parameters mind friction motion outlook validation structures residuals profiles starts"

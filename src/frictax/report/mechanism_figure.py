@@ -5,10 +5,11 @@ import io
 from matplotlib.figure import Figure
 
 from frictax.mechanism import Mechanism
-from frictax.report.schematic.network import network
-from frictax.report.schematic.order import plans
-from frictax.report.schematic.sheet import sheet
-from frictax.report.style import pinned, style
+
+from .schematic.network import network
+from .schematic.order import plans
+from .schematic.sheet import sheet
+from .style import pinned, style
 
 _MARGIN, _BETWEEN = 10.0, 26.0  # around the picture, between machines that stand by themselves [pt]
 

@@ -12,8 +12,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import frictax
-from frictax.report.files import check_target, write_whole
-from frictax.report.style import pinned
+
+from .files import check_target, write_whole
+from .style import pinned
 
 GENERATOR = "frictax"
 _MARK = f'name="generator" content="{GENERATOR} '

@@ -9,8 +9,9 @@ from matplotlib.ticker import MaxNLocator
 
 from frictax.analysis import Posterior
 from frictax.parameters import UnknownName
-from frictax.report.style import BACKWARD, FORWARD, INK, plain, style
 from frictax.text import prefixed
+
+from .style import BACKWARD, FORWARD, INK, plain, style
 
 _MOST = 8  # numbers that are drawn unless they are named
 _POINTS = 1500

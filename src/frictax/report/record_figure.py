@@ -11,17 +11,9 @@ from frictax.measurements import Record
 from frictax.measurements.diagnostics import gaps
 from frictax.measurements.summary import deviation, headline
 from frictax.measurements.units import Unit, quantity
-from frictax.report.style import (
-    CYCLE,
-    INK,
-    headed,
-    over_time,
-    plain,
-    stacked,
-    style,
-    zero_line,
-)
 from frictax.text import prefixed
+
+from .style import CYCLE, INK, headed, over_time, plain, stacked, style, zero_line
 
 OUTPUT, INPUT = CYCLE[0], CYCLE[1]
 _GAP = "#F1E4C8"

@@ -10,18 +10,9 @@ from matplotlib.figure import Figure
 from frictax.analysis import Finding, ResidualStudy
 from frictax.analysis.residuals.finding import Curve
 from frictax.analysis.residuals.study import NAMES
-from frictax.report.style import (
-    BACKWARD,
-    CYCLE,
-    FAINT,
-    FORWARD,
-    INK,
-    headed,
-    plain,
-    style,
-    zero_line,
-)
 from frictax.text import prefixed
+
+from .style import BACKWARD, CYCLE, FAINT, FORWARD, INK, headed, plain, style, zero_line
 
 # inch: of a panel without its words, of the head, of a line of a sentence
 _ROW, _HEAD, _LINE = 2.05, 0.45, 0.155

@@ -9,8 +9,9 @@ from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from frictax.analysis import StructureComparison
 from frictax.analysis.selection.plausibility import visited_laws
-from frictax.report.style import BACKWARD, CYCLE, FORWARD, INK, plain, style, zero_line
 from frictax.text import prefixed
+
+from .style import BACKWARD, CYCLE, FORWARD, INK, plain, style, zero_line
 
 
 def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure:

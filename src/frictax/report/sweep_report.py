@@ -12,14 +12,15 @@ from frictax.contacts import Mode
 from frictax.fitting import FitResult
 from frictax.fitting.result.text import found_rows
 from frictax.measurements import units
-from frictax.report import words
-from frictax.report.page import page, pictures, write_page
-from frictax.report.python_text import MOST_ROWS, python_text
-from frictax.report.style import MODES
-from frictax.report.sweep_figure import bars_in_words, comparisons, draw_sweep
-from frictax.report.trajectory_figure import draw_trajectory
-from frictax.report.versions import in_words
 from frictax.trajectory import Trajectory
+
+from . import words
+from .page import page, pictures, write_page
+from .python_text import MOST_ROWS, python_text
+from .style import MODES
+from .sweep_figure import bars_in_words, comparisons, draw_sweep
+from .trajectory_figure import draw_trajectory
+from .versions import in_words
 
 _SECTIONS = (
     "measured picture parameters comparison simulation correlation modelica rows again".split()

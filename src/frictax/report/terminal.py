@@ -7,7 +7,8 @@ from rich.text import Text
 from frictax.analysis import Comparison
 from frictax.fitting import FitResult, Knowledge
 from frictax.fitting.result.text import found_rows
-from frictax.report import words
+
+from . import words
 
 
 def found_table(found: FitResult) -> Group:

@@ -14,19 +14,10 @@ from matplotlib.patches import Patch
 from frictax.contacts import AbstractContact, Mode
 from frictax.contacts.contact import f0_max
 from frictax.mechanism.forces import AbstractSource
-from frictax.report.style import (
-    CYCLE,
-    FAINT,
-    MODES,
-    legend_above,
-    over_time,
-    plain,
-    stacked,
-    style,
-    zero_line,
-)
 from frictax.text import prefixed
 from frictax.trajectory import Trajectory
+
+from .style import CYCLE, FAINT, MODES, legend_above, over_time, plain, stacked, style, zero_line
 
 
 def draw_trajectory(

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from frictax.parameters import Positive, Scalar, check, parameter
-from frictax.signals.signal import AbstractSignal, Number, Piece
-from frictax.signals.sine import Sine
+
+from .signal import AbstractSignal, Number, Piece
+from .sine import Sine
 
 
 class Function(AbstractSignal):

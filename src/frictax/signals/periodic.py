@@ -4,7 +4,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from frictax.parameters import AtLeast, Positive, Real, Scalar, check, is_traced, parameter
-from frictax.signals.signal import AbstractSignal, Number, Piece
+
+from .signal import AbstractSignal, Number, Piece
 
 
 class Trapezoid(AbstractSignal):

@@ -8,7 +8,8 @@ from equinox.internal import nondifferentiable  # there is no public way to refu
 from jaxtyping import Array
 
 from frictax.parameters import Increasing, Real, Vector, check, parameter
-from frictax.signals.signal import AbstractSignal, Number, Piece
+
+from .signal import AbstractSignal, Number, Piece
 
 _HELD = (
     "A run on samples (`OnSamples`) has no derivative by the `times` of a `Sampled` drive with"

@@ -4,7 +4,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from frictax.parameters import AtLeast, Real, Scalar, check, parameter
-from frictax.signals.signal import AbstractSignal, Number, Piece
+
+from .signal import AbstractSignal, Number, Piece
 
 
 class Sine(AbstractSignal):

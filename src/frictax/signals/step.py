@@ -3,7 +3,8 @@
 import jax.numpy as jnp
 
 from frictax.parameters import AtLeast, Real, Scalar, check, parameter
-from frictax.signals.signal import AbstractSignal, Number, Piece
+
+from .signal import AbstractSignal, Number, Piece
 
 
 class Constant(AbstractSignal):

@@ -8,9 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.errors.effective_samples import effective_samples
-from frictax.analysis.errors.refits import method_of
-from frictax.analysis.friction_curve import friction_at
 from frictax.arguments import whole
 from frictax.fitting import Band, FitResult, Knowledge
 from frictax.fitting.fit_data import speaker
@@ -19,6 +16,10 @@ from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
 from frictax.text import table
+
+from ..friction_curve import friction_at
+from .effective_samples import effective_samples
+from .refits import method_of
 
 _CURVES = 400  # draws that a band of friction is made of
 
@@ -150,7 +151,7 @@ def posterior(
     friction.f_pos.F_Coulomb  1.2...  N     0.000...   1.2... to 1.2... ...
     """
     _check(found, draws, warmup, chains, samples, level)
-    from frictax.analysis.errors import nuts  # with blackjax
+    from . import nuts  # with blackjax
 
     level = found.level if level is None else level
     n = effective_samples(found) if samples is None else float(samples)
@@ -219,7 +220,7 @@ def _frame(found: FitResult, n: float) -> Any:
     """What the fit knows, as the chains' first frame; of numbers at a bound, about as far from it
     as the data allow.
     """
-    from frictax.analysis.errors.nuts import Frame
+    from .nuts import Frame
 
     problem, x = found.problem, np.array(found.x)
     inflated = np.sqrt(max((found.dof + len(x)) / n, 1.0))

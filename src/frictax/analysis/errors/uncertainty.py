@@ -7,17 +7,18 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.errors.accounts import AbstractErrors, White, gradients
-from frictax.analysis.errors.clusters import Clustered, has_windows
-from frictax.analysis.errors.hac_covariance import long_run_covariance
-from frictax.analysis.errors.refits import Samples, refitted
-from frictax.analysis.friction_curve import friction_band
 from frictax.arguments import whole
 from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import Problem, SteadyPlan, bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.spread import Spread, alike
 from frictax.text import table
+
+from ..friction_curve import friction_band
+from .accounts import AbstractErrors, White, gradients
+from .clusters import Clustered, has_windows
+from .hac_covariance import long_run_covariance
+from .refits import Samples, refitted
 
 
 class HAC(AbstractErrors):

@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.errors.refits import Samples
-from frictax.analysis.errors.uncertainty import HAC, AbstractErrors, usual
-from frictax.analysis.planning.experiments import Cure, better_motions, better_speeds
 from frictax.fitting import (
     AbstractObjective,
     FitResult,
@@ -32,6 +29,10 @@ from frictax.fitting.search.multistart import advanced, search
 from frictax.measurements import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 from frictax.text import table
+
+from ..errors.refits import Samples
+from ..errors.uncertainty import HAC, AbstractErrors, usual
+from .experiments import Cure, better_motions, better_speeds
 
 _WEAK, _HOPELESS = 0.5, 2.0  # error over distance from the bound, or over size
 _HELPS = 1.5  # times smaller an error that is worth another experiment

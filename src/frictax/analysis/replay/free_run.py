@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.errors.uncertainty import HAC, Jackknife, Uncertainty, uncertainty, usual
 from frictax.executable_cache import kept
 from frictax.fitting import AbstractObjective, ClosedLoop, FitResult, FreeRun
 from frictax.fitting.problem.objectives import Plan
@@ -18,6 +17,8 @@ from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.measurements import Record
 from frictax.parameters import parameters, replace
 from frictax.text import prefixed
+
+from ..errors.uncertainty import HAC, Jackknife, Uncertainty, uncertainty, usual
 
 _KEPT = 1500  # samples of each run that ranges and sensitivities are read from
 _FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # what makes friction larger, of all laws

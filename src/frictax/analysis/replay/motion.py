@@ -13,13 +13,7 @@ from frictax.engine import Result, walk
 from frictax.executable_cache import kept
 from frictax.fitting import FitResult, FreeRun
 from frictax.fitting.problem.objectives import Plan, acting, dividing, measured_starts
-from frictax.fitting.problem.setup import (
-    Bench,
-    contact_forces,
-    driven,
-    moved_to,
-    state_names,
-)
+from frictax.fitting.problem.setup import Bench, contact_forces, driven, moved_to, state_names
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem
 

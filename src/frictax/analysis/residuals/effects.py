@@ -6,18 +6,11 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.residuals.finding import (
-    CHANCE,
-    Curve,
-    Finding,
-    is_strong,
-    percent,
-    said,
-    said_with_error,
-)
-from frictax.analysis.residuals.regression import Regressed, binned, corners_of, hats, regressed
-from frictax.analysis.residuals.series import Series
 from frictax.text import WAYS
+
+from .finding import CHANCE, Curve, Finding, is_strong, percent, said, said_with_error
+from .regression import Regressed, binned, corners_of, hats, regressed
+from .series import Series
 
 _CORNERS_SPEED, _CORNERS_POSITION = 6, 9
 _BINS = 16

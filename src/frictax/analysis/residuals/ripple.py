@@ -6,18 +6,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.residuals.effects import (
-    Columns,
-    capital,
-    ending,
-    finding_of,
-    nothing_told,
-    subject,
-)
-from frictax.analysis.residuals.finding import Curve, Finding, is_strong, said, said_with_error
-from frictax.analysis.residuals.regression import orthonormal, regressed
-from frictax.analysis.residuals.series import Series
 from frictax.text import WAYS
+
+from .effects import Columns, capital, ending, finding_of, nothing_told, subject
+from .finding import Curve, Finding, is_strong, said, said_with_error
+from .regression import orthonormal, regressed
+from .series import Series
 
 _FINER = 8  # steps of the scan to one independent frequency
 _NEAR = 41  # independent frequencies that the background is told from

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.analysis.errors.refits import Samples
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.objectives import LARGEST_CUTOFF, Plan, acting, integral, plan_of
 from frictax.fitting.problem.sensors import perfect
@@ -20,6 +19,8 @@ from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.mechanism import AbstractAxis, MechanicalSystem, Mechanism
 from frictax.parameters import Numbers
+
+from ..errors.refits import Samples
 
 _MOST = 12_000  # samples that are studied of one record
 _V_MIN = 0.01  # of the highest speed: what counts as standing still

@@ -4,17 +4,18 @@ time, ripple.
 
 import dataclasses
 
-from frictax.analysis.errors.clusters import has_windows
-from frictax.analysis.residuals.effects import Columns, direction, position, speed, time
-from frictax.analysis.residuals.finding import Finding
-from frictax.analysis.residuals.ripple import ripple
-from frictax.analysis.residuals.series import Series, channel_series, force_series, left
-from frictax.analysis.residuals.whiteness import whiteness
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.setup import channel_unit
 from frictax.handover import Verb
 from frictax.measurements import Record
 from frictax.parameters import UnknownName
+
+from ..errors.clusters import has_windows
+from .effects import Columns, direction, position, speed, time
+from .finding import Finding
+from .ripple import ripple
+from .series import Series, channel_series, force_series, left
+from .whiteness import whiteness
 
 NAMES = ("whiteness", "speed", "position", "direction", "time", "ripple")
 

@@ -8,8 +8,6 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from frictax.analysis.selection.folds import body_speeds
-from frictax.analysis.selection.structure import Structure
 from frictax.arguments import whole
 from frictax.contacts import AbstractContact
 from frictax.fitting import Smooth
@@ -17,6 +15,9 @@ from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
 from frictax.measurements import Record
 from frictax.mechanism import LinearPositionDependentForce, Mechanism
 from frictax.parameters import select
+
+from .folds import body_speeds
+from .structure import Structure
 
 
 def default_structures(

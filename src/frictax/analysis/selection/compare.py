@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from frictax.analysis.errors.refits import refitted
-from frictax.analysis.selection.structures import compare_structures
 from frictax.fitting import FitResult, fit, starting_law
 from frictax.fitting.problem.losses import AbstractLoss
 from frictax.fitting.search.methods import AbstractMethod
@@ -15,6 +13,9 @@ from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
 from frictax.parameters import UnknownName
 from frictax.text import table
+
+from ..errors.refits import refitted
+from .structures import compare_structures
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

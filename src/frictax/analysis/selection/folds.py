@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from frictax.analysis.errors.refits import Samples
 from frictax.fitting.problem.objectives import LARGEST_CUTOFF
 from frictax.fitting.problem.problem import Problem
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import POSITION_OF, VELOCITY_OF
+
+from ..errors.refits import Samples
 
 _LENGTH = 0.5  # s, where the objective has no windows
 

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.friction_curve import law_values
-from frictax.analysis.selection.folds import body_speeds
 from frictax.contacts import AbstractContact, MassWithStopAndFriction
 from frictax.contacts.contact import AbstractPressed
 from frictax.fitting import FitResult, Knowledge
@@ -15,6 +13,9 @@ from frictax.fitting.result.identifiability import listed
 from frictax.measurements import Record
 from frictax.mechanism import Mechanism
 from frictax.text import WAYS
+
+from ..friction_curve import law_values
+from .folds import body_speeds
 
 _GRID = 401
 STEEP = 5.0  # times as steep as the straight line through the law: too steep

@@ -4,13 +4,14 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from frictax.analysis.selection.cross_validation import HeldOut
 from frictax.fitting import FitResult, Instrument
 from frictax.fitting.problem.priors import AbstractPrior
 from frictax.handover import Verb
 from frictax.measurements import Record
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 from frictax.parameters import UnknownName
+
+from .cross_validation import HeldOut
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,18 +11,6 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from frictax.analysis.errors.effective_samples import effective_samples
-from frictax.analysis.selection.cross_validation import (
-    HeldOut,
-    Refits,
-    root_mean,
-    unfinished,
-    weights,
-)
-from frictax.analysis.selection.folds import Stretches
-from frictax.analysis.selection.plausibility import doubts, implausible
-from frictax.analysis.selection.selection_rule import chosen
-from frictax.analysis.selection.structure import ComparedStructure, Structure, StructureComparison
 from frictax.arguments import whole
 from frictax.fitting import (
     AbstractObjective,
@@ -40,6 +28,13 @@ from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import state_names
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem, Mechanism
+
+from ..errors.effective_samples import effective_samples
+from .cross_validation import HeldOut, Refits, root_mean, unfinished, weights
+from .folds import Stretches
+from .plausibility import doubts, implausible
+from .selection_rule import chosen
+from .structure import ComparedStructure, Structure, StructureComparison
 
 _STEPS = 60  # of a search: a table that cheats creeps on for hundreds
 

@@ -13,8 +13,9 @@ from frictax.mechanism import (
     PositionController,
     Torque,
 )
-from frictax.report.schematic.pen import DRIVE, Pen
-from frictax.report.schematic.symbols import Symbol, labelled_box
+
+from .pen import DRIVE, Pen
+from .symbols import Symbol, labelled_box
 
 
 def push(drive: Any) -> Symbol:

@@ -21,8 +21,9 @@ from frictax.mechanism import (
     SpringDamper,
     ThermalConductor,
 )
-from frictax.report.schematic.pen import BODY, HATCH, LINING, SHAFT, Length, Pen
-from frictax.report.schematic.words import SMALL, known, text_width
+
+from .pen import BODY, HATCH, LINING, SHAFT, Length, Pen
+from .words import SMALL, known, text_width
 
 PORT = 12.0  # between the ports of a gear that joins more than two bodies [pt]
 _LEAD = 22.0  # half the length of a spring or damper [pt]
