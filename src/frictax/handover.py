@@ -1,7 +1,8 @@
 """Verbs that an object offers and a room above carries out: `found.report()` is written in
-`report`, which knows what a fit is.
+`report`, which knows what a fit is. And packages whose names are imported when they are used.
 """
 
+import functools
 import importlib
 import types
 from collections.abc import Callable
@@ -15,8 +16,8 @@ class Verb:
     imports it when the verb is used: imports point one way, and what is costly to import is loaded
     for those who ask for it.
 
-    **Argument:** `target`, module and function, such as ``"frictax.report.figures:draw_record"``.
-    Docstring and signature are the function's.
+    **Argument:** `target`, module and function, such as
+    ``"frictax.report.record_figure:draw_record"``. Docstring and signature are the function's.
 
     >>> class Reading:
     ...     value = 3.0
@@ -34,6 +35,34 @@ class Verb:
 
     def __get__(self, thing: Any, owner: Any = None) -> Callable[..., Any]:
         return self.function() if thing is None else types.MethodType(self.function(), thing)
+
+
+def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose names are imported when they are first used.
+
+    **Argument:** its `globals()`. Which names it has, and where they are, is told by the stub
+    ``__init__.pyi`` beside it, which type checkers read, too.
+    """
+
+    @functools.cache
+    def homes() -> dict[str, str]:
+        import ast
+        from pathlib import Path
+
+        stub = ast.parse(Path(package["__file__"]).with_suffix(".pyi").read_text(encoding="utf-8"))
+        froms = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+        return {alias.name: str(node.module) for node in froms for alias in node.names}
+
+    def find(name: str) -> Any:
+        here = package["__name__"]
+        if name.startswith("__") or name not in homes():
+            raise AttributeError(f"module {here!r} has no attribute {name!r}")
+        home = homes()[name]
+        of = importlib.import_module(f"{home}.{name}" if home == here else home)
+        package[name] = of if home == here else getattr(of, name)
+        return package[name]
+
+    return find, lambda: sorted({*package, *homes()})
 
 
 def _ratio(thing: Any, other: float) -> float:

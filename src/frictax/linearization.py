@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
-from frictax.engine.system import AbstractHybridSystem
+from frictax.engine import AbstractHybridSystem
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.layout import signal_of
-from frictax.signals.signal import AbstractSignal
+from frictax.signals import AbstractSignal
 
 
 class Linearization(eqx.Module):

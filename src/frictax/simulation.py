@@ -10,11 +10,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.annotations import ArrayLike
-from frictax.engine.options import EVENTS, Adaptive, OnSamples
-from frictax.engine.result import Result
-from frictax.engine.walk import walk
-from frictax.mechanism.hybrid import MechanicalSystem
-from frictax.mechanism.mechanism import Mechanism
+from frictax.engine import Adaptive, OnSamples, Result, walk
+from frictax.engine.options import EVENTS
+from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.parameters import check, is_traced
 from frictax.parameters.held import hold
 from frictax.signals import Sampled

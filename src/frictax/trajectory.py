@@ -9,11 +9,11 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.annotations import DataFrame
 from frictax.contacts import Mode
-from frictax.engine.walk import Path
+from frictax.engine import Path
 from frictax.handover import Verb
+from frictax.mechanism import MechanicalSystem
 from frictax.mechanism.contact_margins import STUCK, rounding, slides_in
 from frictax.mechanism.energy import stored
-from frictax.mechanism.hybrid import MechanicalSystem
 from frictax.mechanism.variables import variables_at
 
 
@@ -123,7 +123,7 @@ class Trajectory(eqx.Module):
             )
         return _energy(self.system, self.ts, self.ys, self.modes)
 
-    plot = Verb("frictax.report.figures:draw_trajectory")
+    plot = Verb("frictax.report.trajectory_figure:draw_trajectory")
 
     def to_pandas(self) -> DataFrame:
         """All variables of all parts as a table, columns named ``part.variable``,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.fitting.result.units import unit_of
 from frictax.parameters import parameters
-from frictax.report.machine_json import parameter_unit
 
 
 def strict(text: str) -> Any:
@@ -84,7 +84,7 @@ def test_numbers_of_laws_and_signals_have_the_unit_of_what_they_belong_to() -> N
         slide=fx.Mass(m=1.0),
         guide=fx.SupportFriction("slide", f_pos=fx.Coulomb(F_Coulomb=1.0)),
     )
-    units = {p.path: parameter_unit(shaft, p.path, p.declaration.unit) for p in parameters(shaft)}
+    units = {p.path: unit_of({}, shaft)(p) for p in parameters(shaft)}
     assert units["bearing.tau_pos.F_prop"] == "N.m.s/rad"
     assert (units["guide.f_pos.F_prop"], units["slide.m"], units["guide.peak"]) == (
         "N.s/m",

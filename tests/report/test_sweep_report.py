@@ -11,7 +11,7 @@ import frictax as fx
 from frictax.analysis import Comparison
 from frictax.fitting import Found, fit
 from frictax.measurements import Sweep
-from frictax.report import write_sweep_report
+from frictax.report import sweep_report, write_sweep_report
 from frictax.trajectory import Trajectory
 
 EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>"
@@ -224,7 +224,7 @@ def test_a_report_that_was_there_survives_a_failure(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(
-        *{"replace": (os, "replace"), "draw": (fx.report.sweep_report, "draw_sweep")}[fails], broken
+        *{"replace": (os, "replace"), "draw": (sweep_report, "draw_sweep")}[fails], broken
     )  # pyright: ignore
     with pytest.raises(OSError, match="No space left"):
         write_sweep_report(found, path, title="new")

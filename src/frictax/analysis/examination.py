@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from frictax.analysis.planning.outlook import Outlook, outlook_of
-from frictax.analysis.replay.motion import Motion, motion
-from frictax.analysis.residuals.study import ResidualStudy
-from frictax.fitting.problem.objectives import FreeRun
-from frictax.fitting.result.fit_result import FitResult
-from frictax.measurements.record import Record
+from frictax.fitting import FitResult, FreeRun
+from frictax.measurements import Record
+
+from .planning.outlook import Outlook, outlook_of
+from .replay.motion import Motion, motion
+from .residuals.study import ResidualStudy
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

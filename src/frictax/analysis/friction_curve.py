@@ -11,10 +11,9 @@ from jaxtyping import Float
 
 from frictax.contacts import AbstractContact
 from frictax.contacts.contact import law_value
+from frictax.fitting import Band, FitResult
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.steady import as_steady
-from frictax.fitting.result.estimates import Band
-from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.spread import Spread
 from frictax.parameters import UnknownName
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from frictax.cli import data_commands
-from frictax.cli.identify_command import identify, table
-from frictax.cli.options import (
+from . import data_commands
+from .identify_command import identify, table
+from .options import (
     DATA,
     FIT,
     OUT,
@@ -37,7 +37,7 @@ from frictax.cli.options import (
     option,
     positive,
 )
-from frictax.cli.working import (
+from .working import (
     DATA_FAILED,
     INTERRUPTED,
     USAGE,
@@ -157,16 +157,13 @@ def fit(
     decimal: Decimal = ".",
     citation: Annotated[
         str,
-        option(DATA, "--citation", metavar="TEXT", help="Where the data are from, for the report."),
+        option(DATA, metavar="TEXT", help="Where the data are from, for the report."),
     ] = "",
-    law: Annotated[
-        Law, option(FIT, "--law", help="The law of friction over speed.", show_default=True)
-    ] = Law.STRIBECK,
+    law: Annotated[Law, option(FIT, help="The law of friction over speed.")] = Law.STRIBECK,
     exponent: Annotated[
         float | None,
         option(
             FIT,
-            "--exponent",
             metavar="NUMBER",
             help="Of the Stribeck law: 1 (the default) or 2.",
             callback=positive,
@@ -174,13 +171,12 @@ def fit(
     ] = None,
     each_direction: EachDirection = False,
     neg_law: Annotated[
-        Law | None, option(FIT, "--neg-law", help="The law for v < 0; means --each-direction.")
+        Law | None, option(FIT, help="The law for v < 0; means --each-direction.")
     ] = None,
     neg_exponent: Annotated[
         float | None,
         option(
             FIT,
-            "--neg-exponent",
             metavar="NUMBER",
             help="Its exponent; means --each-direction.",
             callback=positive,
@@ -192,22 +188,16 @@ def fit(
         float,
         option(
             FIT,
-            "--level",
             metavar="NUMBER",
             help="Of the intervals.",
-            show_default=True,
             callback=inside_0_1,
         ),
     ] = 0.95,
     report: Annotated[
         Path | None,
-        option(
-            OUT, "--report", metavar="FILE", help="A self-contained HTML report with the picture."
-        ),
+        option(OUT, metavar="FILE", help="A self-contained HTML report with the picture."),
     ] = None,
-    title: Annotated[
-        str | None, option(OUT, "--title", metavar="TEXT", help="Of the report.")
-    ] = None,
+    title: Annotated[str | None, option(OUT, metavar="TEXT", help="Of the report.")] = None,
     compare: Annotated[
         bool, option(OUT, "--compare", help="Compare the usual laws as well (some seconds).")
     ] = False,

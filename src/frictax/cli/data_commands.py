@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from frictax.cli.working import plain_errors
+from .working import plain_errors
 
 app = typer.Typer(
     help="Public records of measured machines: what there is, and how to get it.",

@@ -7,16 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from frictax.cli.options import FIT, OUT, Overwrite, option
-from frictax.cli.working import (
-    DATA_FAILED,
-    INTERRUPTED,
-    command_line,
-    end,
-    plain_errors,
-    progress,
-    show,
-)
+from .options import FIT, OUT, Overwrite, option
+from .working import DATA_FAILED, INTERRUPTED, command_line, end, plain_errors, progress, show
 
 
 def identify(
@@ -179,8 +171,4 @@ def _plain_score(score: Any) -> str:
     numbers = ", ".join(
         f"rms of {name} {value:.4g} {score.units[name]}" for name, value in score.rms.items()
     )
-    length = getattr(score.objective, "length", None)
-    return (
-        f"{score.label}:"
-        f" {f'windows of {length:g} s' if length else type(score.objective).__name__}, {numbers}"
-    )
+    return f"{score.label}: {score.by}, {numbers}"

@@ -40,13 +40,8 @@ DATA, FIT, OUT = "What was measured", "What is fitted", "What comes out"
 
 
 def option(panel: str, *names: str, help: str, **more: Any) -> Any:
-    return typer.Option(
-        *names,
-        help=help,
-        rich_help_panel=panel,
-        show_default=more.pop("show_default", False),
-        **more,
-    )
+    """An option below the heading `panel`; its name is that of the argument unless given."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
 
 
 File = Annotated[
@@ -58,50 +53,37 @@ File = Annotated[
 ]
 Velocity = Annotated[
     str,
-    option(
-        DATA, "--velocity", metavar="COLUMN", help="The column of the speed.", show_default=True
-    ),
+    option(DATA, metavar="COLUMN", help="The column of the speed."),
 ]
 Force = Annotated[
     str,
     option(
         DATA,
-        "--force",
         metavar="COLUMN",
         help="The column of the force or torque.",
-        show_default=True,
     ),
 ]
 VelocityUnit = Annotated[
-    str, option(DATA, metavar="UNIT", help="rad/s, rpm, deg/s, m/s, mm/s, ...", show_default=True)
+    str, option(DATA, metavar="UNIT", help="rad/s, rpm, deg/s, m/s, mm/s, ...")
 ]
-ForceUnit = Annotated[
-    str, option(DATA, metavar="UNIT", help="N.m, mN.m, N, kN, ...", show_default=True)
-]
+ForceUnit = Annotated[str, option(DATA, metavar="UNIT", help="N.m, mN.m, N, kN, ...")]
 Where = Annotated[
     list[str] | None,
-    option(
-        DATA, "--where", metavar="COLUMN=VALUE", help="Only rows with this value. May be repeated."
-    ),
+    option(DATA, metavar="COLUMN=VALUE", help="Only rows with this value. May be repeated."),
 ]
-Way = Annotated[
-    Direction, option(DATA, "--direction", help="Only rows of this direction.", show_default=True)
-]
+Way = Annotated[Direction, option(DATA, help="Only rows of this direction.")]
 Sign = Annotated[
     int,
     option(
         DATA,
-        "--sign",
         metavar="1|-1",
         help="-1 for a force recorded as acting on the body.",
-        show_default=True,
     ),
 ]
 Sigma = Annotated[
     str | None,
     option(
         DATA,
-        "--sigma",
         metavar="COLUMN",
         help="Relative accuracy of each row, in the unit of the force.",
     ),
@@ -118,7 +100,6 @@ Breakaway = Annotated[
     str | None,
     option(
         DATA,
-        "--breakaway",
         metavar="COLUMN",
         help="1 where the force is the one at which motion began, else 0.",
     ),
@@ -127,15 +108,11 @@ Delimiter = Annotated[
     str,
     option(
         DATA,
-        "--delimiter",
         metavar="TEXT",
         help="What separates the cells; \\t for a tab.",
-        show_default=True,
     ),
 ]
-Decimal = Annotated[
-    str, option(DATA, "--decimal", metavar="TEXT", help="The decimal sign.", show_default=True)
-]
+Decimal = Annotated[str, option(DATA, metavar="TEXT", help="The decimal sign.")]
 EachDirection = Annotated[
     bool,
     option(
@@ -154,7 +131,6 @@ Json = Annotated[
     Path | None,
     option(
         OUT,
-        "--json",
         metavar="FILE",
         help="Results as JSON, in SI units; - for the standard output.",
     ),

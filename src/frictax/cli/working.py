@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from frictax.cli.options import Direction, Law
+from .options import Direction, Law
 
 if TYPE_CHECKING:
     from frictax.analysis import Comparison

@@ -2,10 +2,11 @@
 
 import equinox as eqx
 
-from frictax.contacts.contact import AbstractPressed
 from frictax.laws import Characteristic, Table, as_law
 from frictax.parameters import AtLeast, Scalar, parameter
 from frictax.signals import Drive, as_signal
+
+from .contact import AbstractPressed
 
 
 class Brake(AbstractPressed):

@@ -6,9 +6,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from frictax.contacts.contact import AbstractContact, check_laws
 from frictax.laws import AbstractLaw, Characteristic, Stribeck, as_law
 from frictax.parameters import AtLeast, Positive, Real, Scalar, check, is_traced, parameter
+
+from .contact import AbstractContact, check_laws
 
 _F0_MAX = 1.001  # f0_max/f0, fixed in the Modelica element
 

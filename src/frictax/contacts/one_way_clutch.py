@@ -7,10 +7,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from frictax.annotations import ScalarLike
-from frictax.contacts.contact import AbstractPressed, f0
 from frictax.laws import Characteristic, Table, as_law
 from frictax.parameters import AtLeast, Scalar, parameter
 from frictax.signals import Drive, as_signal
+
+from .contact import AbstractPressed, f0
 
 # the least breakaway over sliding friction, and the least breakaway over that at fn_max, in the
 # Modelica element

@@ -5,9 +5,10 @@ from typing import ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from frictax.contacts.contact import AbstractContact, check_laws
 from frictax.laws import AbstractLaw, Characteristic, Table, as_law
 from frictax.parameters import AtLeast, Scalar, check, parameter
+
+from .contact import AbstractContact, check_laws
 
 
 class SupportFriction(AbstractContact):

@@ -4,7 +4,7 @@ fx.data.path("emps")     # the folder, where it is here
 fx.data.fetch("emps")    # gets it from its home first
 """
 
-from frictax.data.registry import (
+from .registry import (
     PublicFile as PublicFile,
     PublicRecord as PublicRecord,
     fetch as fetch,

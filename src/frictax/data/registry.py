@@ -1,7 +1,6 @@
 """The public records that frictax knows, with citation, licence and checksums."""
 
 import dataclasses
-import difflib
 import functools
 import hashlib
 import os
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from frictax.parameters import UnknownName
+from frictax.text import suggestion
 
 ENVIRONMENT = "FRICTAX_DATA"
 
@@ -195,10 +195,9 @@ def _places(name: str) -> list[Path]:
 
 def _known(name: str) -> PublicRecord:
     if name not in records():
-        near = difflib.get_close_matches(str(name), records(), n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
         raise UnknownName(
-            f"There is no public record {name!r}.{hint} There are: {', '.join(records())}."
+            f"There is no public record {name!r}.{suggestion(name, records())} There are:"
+            f" {', '.join(records())}."
         )
     return records()[name]
 

@@ -3,12 +3,12 @@
 It knows flow, guard and jump, and nothing of friction.
 """
 
-from frictax.engine.options import Adaptive as Adaptive, OnSamples as OnSamples
-from frictax.engine.result import Result as Result
-from frictax.engine.system import (
+from .options import Adaptive as Adaptive, Engine as Engine, OnSamples as OnSamples
+from .result import Result as Result
+from .system import (
     CUT as CUT,
     DEADLINE as DEADLINE,
     END as END,
     AbstractHybridSystem as AbstractHybridSystem,
 )
-from frictax.engine.walk import Path as Path, walk as walk
+from .walk import Path as Path, walk as walk

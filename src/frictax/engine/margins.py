@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from frictax.engine.reused import Reused
+from .reused import Reused
 
 
 class Slope(eqx.Module):

@@ -8,12 +8,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from frictax.engine.margins import Slope, first_to_fall, slope_of
-from frictax.engine.options import Adaptive
-from frictax.engine.reused import Reused
-from frictax.engine.root import Bracketed
-from frictax.engine.system import CUT, DEADLINE, END
 from frictax.parameters.held import hold
+
+from .margins import Slope, first_to_fall, slope_of
+from .options import Adaptive
+from .reused import Reused
+from .root import Bracketed
+from .system import CUT, DEADLINE, END
 
 STEPS = 4096  # a phase: more, and the next goes on where it stopped
 STEPS_DENSE = 64  # a phase whose steps are kept to read samples from

@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from frictax.engine.linear import linear, read_later
-from frictax.engine.options import Adaptive, room
-from frictax.engine.phase import STEPS, STEPS_DENSE, WINDOW, Start, Stop, cross, locate, transport
-from frictax.engine.result import CHATTER, SECOND, Result
-from frictax.engine.reused import Reused
-from frictax.engine.system import CUT, END
+from .linear import linear, read_later
+from .options import Adaptive, room
+from .phase import STEPS, STEPS_DENSE, WINDOW, Start, Stop, cross, locate, transport
+from .result import CHATTER, SECOND, Result
+from .reused import Reused
+from .system import CUT, END
 
 
 class _Record(eqx.Module):

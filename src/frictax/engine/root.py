@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import optimistix as optx
 from jaxtyping import PyTree
 
-from frictax.engine.bracket import Bracket
+from .bracket import Bracket
 
 
 class Bracketed(optx.AbstractRootFinder):

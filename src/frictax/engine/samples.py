@@ -13,14 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from frictax.engine.bracket import Bracket
-from frictax.engine.margins import Slope, first_to_fall
-from frictax.engine.options import OnSamples, room
-from frictax.engine.result import CHATTER, NONFINITE, Result
-from frictax.engine.reused import Reused
-from frictax.engine.stepping import advance, entries, every, some, together
-from frictax.engine.system import DEADLINE, END
 from frictax.parameters.held import hold
+
+from .bracket import Bracket
+from .margins import Slope, first_to_fall
+from .options import OnSamples, room
+from .result import CHATTER, NONFINITE, Result
+from .reused import Reused
+from .stepping import advance, entries, every, some, together
+from .system import DEADLINE, END
 
 _LOCATED = 1e-7  # of a step: how near an event is found before the Newton step
 _LOOKS = 8  # places in a step at which a dip is looked for

@@ -7,12 +7,12 @@ import equinox.internal as eqxi  # nondifferentiable: there is no public way to 
 import jax
 import jax.numpy as jnp
 
-from frictax.engine.linear import linear, read_later
-from frictax.engine.options import OnSamples
-from frictax.engine.result import SECOND
-from frictax.engine.reused import Reused
-from frictax.engine.samples import Piece, as_of, at_samples, cross_inside, fine_grid, march
-from frictax.engine.stepping import advance
+from .linear import linear, read_later
+from .options import OnSamples
+from .result import SECOND
+from .reused import Reused
+from .samples import Piece, as_of, at_samples, cross_inside, fine_grid, march
+from .stepping import advance
 
 
 @eqx.filter_custom_jvp

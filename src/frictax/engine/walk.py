@@ -5,10 +5,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.annotations import ArrayLike
-from frictax.engine.options import Adaptive, OnSamples
-from frictax.engine.reused import model_of
-from frictax.engine.samples_run import run_samples
-from frictax.engine.system import AbstractHybridSystem
+
+from .options import Adaptive, OnSamples
+from .reused import model_of
+from .samples_run import run_samples
+from .system import AbstractHybridSystem
 
 
 class Path(eqx.Module):
@@ -88,7 +89,7 @@ def walk(
         run = run_samples
     else:
         # with diffrax, which takes longer to import than all of frictax
-        from frictax.engine.phases import run_phases as run
+        from .phases import run_phases as run
     floats, whole = run(model_of(system, args), ts[0], ts[-1], y0, mode0, ts, options)
     (ys, times), (modes, fired, before, after, count, result, steps) = floats, whole
     return Path(ys, modes, times, fired, before, after, count, result, jnp.asarray(steps))

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
-from frictax.fitting.problem.steady import SteadyFriction, as_steady
-from frictax.fitting.result.fit_result import FitResult
+from frictax.fitting import FitResult, SteadyFriction
+from frictax.fitting.problem.steady import as_steady
 from frictax.laws import AbstractLaw, Stribeck, Table
 
 

@@ -10,38 +10,29 @@ _SLIDES, _TURNS = "Modelica.Mechanics.Translational", "Modelica.Mechanics.Rotati
 _HEAT, _SIGNALS = "Modelica.Thermal.HeatTransfer", "Modelica.Blocks.Sources"
 
 # The library's name of each element that it has, by that in `elements.mo`.
+_HOMES = {
+    f"{_SLIDES}.Components": (
+        "Mass Fixed Rod Spring Damper SpringDamper ElastoGap SupportFriction Brake"
+        " MassWithStopAndFriction"
+    ),
+    f"{_SLIDES}.Sources": "Force Position",
+    f"{_TURNS}.Components": (
+        "Inertia BearingFriction Clutch OneWayClutch ElastoBacklash IdealGear IdealPlanetary"
+        " LossyGear RotationalFixed RotationalSpring RotationalDamper RotationalSpringDamper"
+        " RotationalBrake"
+    ),
+    f"{_TURNS}.Sources": "Torque RotationalPosition",
+    f"{_HEAT}.Components": "HeatCapacitor ThermalConductor",
+    f"{_HEAT}.Sources": "FixedTemperature PrescribedHeatFlow",
+    _SIGNALS: "Constant Step Ramp Sine Trapezoid Pulse",
+}
 LIBRARY = {
     **{
-        n: f"{_SLIDES}.Components.{n}"
-        for n in (
-            "Mass",
-            "Fixed",
-            "Rod",
-            "Spring",
-            "Damper",
-            "SpringDamper",
-            "ElastoGap",
-            "SupportFriction",
-        )
+        name: f"{home}.{name.removeprefix('Rotational')}"
+        for home, names in _HOMES.items()
+        for name in names.split()
     },
-    **{n: f"{_SLIDES}.Components.{n}" for n in ("Brake", "MassWithStopAndFriction")},
-    **{n: f"{_SLIDES}.Sources.{n}" for n in ("Force", "Position")},
-    **{
-        n: f"{_TURNS}.Components.{n}"
-        for n in ("Inertia", "BearingFriction", "Clutch", "OneWayClutch", "ElastoBacklash")
-    },
-    **{n: f"{_TURNS}.Components.{n}" for n in ("IdealGear", "IdealPlanetary", "LossyGear")},
-    **{
-        f"Rotational{n}": f"{_TURNS}.Components.{n}"
-        for n in ("Fixed", "Spring", "Damper", "SpringDamper", "Brake")
-    },
-    "Torque": f"{_TURNS}.Sources.Torque",
-    "RotationalPosition": f"{_TURNS}.Sources.Position",
-    **{n: f"{_HEAT}.Components.{n}" for n in ("HeatCapacitor", "ThermalConductor")},
-    **{n: f"{_HEAT}.Sources.{n}" for n in ("FixedTemperature", "PrescribedHeatFlow")},
-    **{n: f"{_SIGNALS}.{n}" for n in ("Constant", "Step", "Ramp", "Sine", "Trapezoid", "Pulse")},
-    "Sampled": f"{_SIGNALS}.CombiTimeTable",
-    "Held": f"{_SIGNALS}.CombiTimeTable",
+    **dict.fromkeys(("Sampled", "Held"), f"{_SIGNALS}.CombiTimeTable"),
 }
 # What joins an element of `elements.mo` to one of the library.
 _CONNECTORS = {

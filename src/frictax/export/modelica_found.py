@@ -7,13 +7,14 @@ import jax
 import jax.numpy as jnp
 
 import frictax
-from frictax.export.modelica import sweep_modifier
-from frictax.export.modelica_machine import machine_text, modifiers, write_machine
+from frictax.fitting import FitResult
 from frictax.fitting.problem.objectives import acting, seen_in, undone
 from frictax.fitting.problem.problem import SteadyPlan
 from frictax.fitting.problem.setup import driven, moved_to, state_names
-from frictax.fitting.result.fit_result import FitResult
 from frictax.mechanism import Mechanism
+
+from .modelica import sweep_modifier
+from .modelica_machine import machine_text, modifiers, write_machine
 
 
 def to_modelica(found: FitResult, record: str | None = None, **options: Any) -> str:
@@ -55,13 +56,8 @@ def identified_modifiers(
     found: FitResult, tolerance: float = 1e-3, v_max: float | None = None
 ) -> str:
     """The components that hold fitted values alone, to be pasted into a model."""
-    if not isinstance(found.model, Mechanism):
-        raise ValueError(
-            f"A {type(found.model).__name__} is a system of your own in Python, which Modelica"
-            " cannot read: build it as a `Mechanism` of parts."
-        )
     parts = [e.path.partition(".")[0] for e in found.estimates]
-    return modifiers(found.model, [p for p in parts if p in found.model.names], tolerance, v_max)
+    return modifiers(found.model, parts, tolerance, v_max)
 
 
 def _identified(
@@ -76,7 +72,7 @@ def _identified(
     machine = found.problem.objective.machine(found.model_for(label))
     settings: dict[str, Any] = {"comment": _comment(found, label)}
     if label in motions:
-        index = list(found.records).index(label)
+        index = found.number(label)
         bench, plan = (
             found.problem.bench_at(jnp.asarray(found.x), index),
             jax.tree.map(jnp.asarray, found.problem.plans[index]),

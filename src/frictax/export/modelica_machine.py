@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from frictax.export.modelica_elements import with_all_that_they_need
-from frictax.export.modelica_parts import write_part
-from frictax.export.modelica_sheet import Sheet
-from frictax.export.modelica_words import identifier, number
 from frictax.mechanism import HeatCapacitor, Mechanism, ThermalConductor
+
+from .modelica_elements import with_all_that_they_need
+from .modelica_parts import write_part
+from .modelica_sheet import Sheet
+from .modelica_words import identifier, number
 
 VERSION = "4.0.0"  # of the Modelica Standard Library: the oldest with these names
 
@@ -156,7 +157,7 @@ def modifiers(
 ) -> str:
     """The components called `names` alone, one after another, to be pasted into a model."""
     sheet, mine = _written(machine, False, tolerance, v_max, 200), {*names}
-    wanted = {sheet.names[n] for n in mine}
+    wanted = {sheet.names[n] for n in mine if n in sheet.names}
     return "\n".join(text for text in sheet.declarations if _named(text) in wanted)
 
 

@@ -14,8 +14,6 @@ from frictax.contacts import (
     OneWayClutch,
     SupportFriction,
 )
-from frictax.export.modelica_sheet import Sheet, values
-from frictax.export.modelica_words import matrix, number
 from frictax.laws import TemperatureDependent
 from frictax.mechanism import (
     Damper,
@@ -41,6 +39,9 @@ from frictax.mechanism import (
     Torque,
 )  # fmt: skip
 from frictax.mechanism.layout import Contact
+
+from .modelica_sheet import Sheet, values
+from .modelica_words import matrix, number
 
 _JUMP = "v_small=0.001"
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from frictax.export.modelica_elements import LIBRARY, elements
-from frictax.export.modelica_words import identifier, law_table, matrix, number
 from frictax.laws import AbstractLaw
 from frictax.mechanism import Fixed, HeatCapacitor, Mechanism
 from frictax.mechanism.layout import BODIES, Flange, Layout, is_rotational, layout
 from frictax.parameters.declaration import declared
 from frictax.signals import Constant, Pulse, Ramp, Sampled, Sine, Step, Trapezoid
+
+from .modelica_elements import LIBRARY, elements
+from .modelica_words import identifier, law_table, matrix, number
 
 _SIGNALS = (Constant, Pulse, Ramp, Sine, Step, Trapezoid)
 

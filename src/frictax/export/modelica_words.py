@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from frictax.export.modelica import sample
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table, TemperatureDependent
+
+from .modelica import sample
 
 _RESERVED = frozenset(
     "algorithm and annotation assert block break class connect connector constant constrainedby der"

@@ -9,8 +9,8 @@ from xml.sax.saxutils import quoteattr
 import jax.numpy as jnp
 import numpy as np
 
-from frictax.fitting.problem.steady import SteadyFriction, as_steady
-from frictax.fitting.result.fit_result import FitResult
+from frictax.fitting import FitResult, SteadyFriction
+from frictax.fitting.problem.steady import as_steady
 from frictax.parameters import UnknownName
 
 

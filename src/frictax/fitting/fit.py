@@ -4,19 +4,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
 from frictax.engine.options import Engine
-from frictax.fitting.fit_data import Progress, Search, fit_records, fit_sweep
-from frictax.fitting.problem.losses import AbstractLoss
-from frictax.fitting.problem.objectives import AbstractObjective
-from frictax.fitting.problem.priors import AbstractPrior
-from frictax.fitting.problem.sensors import Instrument
-from frictax.fitting.problem.steady import SteadyFriction
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.search.methods import AbstractMethod
 from frictax.laws import AbstractLaw
-from frictax.measurements.record import Record
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Record, Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 from frictax.mechanism.mechanism import Machine
+
+from .fit_data import Progress, Search, fit_records, fit_sweep
+from .problem.losses import AbstractLoss
+from .problem.objectives import AbstractObjective
+from .problem.priors import AbstractPrior
+from .problem.sensors import Instrument
+from .problem.steady import SteadyFriction
+from .result.fit_result import FitResult
+from .search.methods import AbstractMethod
 
 Own = Mapping[str, Sequence[float] | None] | Iterable[str]
 Bounds = Mapping[str, tuple[float, float]]

@@ -11,10 +11,17 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from frictax.engine import OnSamples
+from frictax.arguments import whole
+from frictax.engine import OnSamples, Result
 from frictax.engine.options import room
-from frictax.engine.result import Result
-from frictax.fitting.posing import (
+from frictax.measurements import Record, Sweep
+from frictax.mechanism import Mechanism
+from frictax.mechanism.forces import AbstractMotion
+from frictax.parameters import (
+    get,
+)
+
+from .posing import (
     check_arguments,
     entries,
     fit_engine,
@@ -24,25 +31,18 @@ from frictax.fitting.posing import (
     pose_sweep,
     shared_limits,
 )
-from frictax.fitting.problem.initial_state import begun_at, own_parameters
-from frictax.fitting.problem.losses import AbstractLoss, Squares
-from frictax.fitting.problem.objectives import AbstractObjective, FreeRun, Plan
-from frictax.fitting.problem.priors import AbstractPrior
-from frictax.fitting.problem.problem import Problem
-from frictax.fitting.problem.sensors import Instrument
-from frictax.fitting.result.answer import answer
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.step_error import step_warnings
-from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt
-from frictax.fitting.search.multistart import search
-from frictax.fitting.steady_model import assembled, near_data
-from frictax.measurements.record import Record
-from frictax.measurements.sweep import Sweep
-from frictax.mechanism import Mechanism
-from frictax.mechanism.forces import AbstractMotion
-from frictax.parameters import (
-    get,
-)
+from .problem.initial_state import begun_at, own_parameters
+from .problem.losses import AbstractLoss, Squares
+from .problem.objectives import AbstractObjective, FreeRun, Plan
+from .problem.priors import AbstractPrior
+from .problem.problem import Problem
+from .problem.sensors import Instrument
+from .result.answer import answer
+from .result.fit_result import FitResult
+from .result.step_error import step_warnings
+from .search.methods import AbstractMethod, LevenbergMarquardt
+from .search.multistart import search
+from .steady_model import assembled, near_data
 
 Progress = Callable[[str], None]
 
@@ -79,8 +79,7 @@ class Search:
             raise ValueError(
                 f"`level` must be a number between 0 and 1, got {self.level!r}. 0.95 is usual."
             )
-        if not isinstance(self.starts, int) or isinstance(self.starts, bool) or self.starts < 1:
-            raise ValueError(f"`starts` must be a whole number >= 1, got {self.starts!r}.")
+        whole("`starts`", self.starts, 1)
         if (
             not isinstance(self.spread, int | float)
             or isinstance(self.spread, bool)
@@ -90,14 +89,7 @@ class Search:
                 f"`spread` must be a number >= 0, got {self.spread!r}. 0.5 draws starts about half"
                 " their size apart."
             )
-        if (
-            not isinstance(self.seed, int | np.integer)
-            or isinstance(self.seed, bool)
-            or self.seed < 0
-        ):
-            raise ValueError(
-                f"`seed` must be a whole number >= 0, got {self.seed!r}. Leave it out for 0."
-            )
+        whole("`seed`", self.seed, 0, "Leave it out for 0.")
         if not isinstance(self.progress, bool) and not callable(self.progress):
             raise ValueError(
                 "`progress` must be True, False or a function of a line of text, got"

@@ -12,24 +12,24 @@ from jaxtyping import Array, Float
 
 from frictax.annotations import ArrayLike
 from frictax.engine import OnSamples
-from frictax.fitting.fit import refuse
-from frictax.fitting.fit_data import Search
-from frictax.fitting.posing import check_arguments, fit_engine, pose, pose_sweep
-from frictax.fitting.problem.losses import AbstractLoss, Squares
-from frictax.fitting.problem.objectives import AbstractObjective, FreeRun
-from frictax.fitting.problem.problem import Problem, bounds
-from frictax.fitting.problem.steady import SteadyFriction
-from frictax.fitting.result.answer import answer
-from frictax.fitting.result.covariance import inverse_gram
-from frictax.fitting.result.estimates import Replicates, quantile
-from frictax.fitting.search.levenberg_marquardt import begin, descend
-from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt
-from frictax.fitting.search.multistart import in_turned_coordinates, search, strayed
-from frictax.fitting.steady_model import assembled
 from frictax.laws import AbstractLaw
-from frictax.measurements.record import Record
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Record, Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
+
+from .fit import refuse
+from .fit_data import Search
+from .posing import check_arguments, fit_engine, pose, pose_sweep
+from .problem.losses import AbstractLoss, Squares
+from .problem.objectives import AbstractObjective, FreeRun
+from .problem.problem import Problem, bounds
+from .problem.steady import SteadyFriction
+from .result.answer import answer
+from .result.covariance import inverse_gram
+from .result.estimates import Replicates, quantile
+from .search.levenberg_marquardt import begin, descend
+from .search.methods import AbstractMethod, LevenbergMarquardt
+from .search.multistart import in_turned_coordinates, search, strayed
+from .steady_model import assembled
 
 
 def fit_many(

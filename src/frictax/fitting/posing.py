@@ -11,26 +11,7 @@ import numpy as np
 
 from frictax.engine import Adaptive, OnSamples
 from frictax.engine.options import ForwardAlone
-from frictax.fitting.problem.initial_state import own_start, shared_start
-from frictax.fitting.problem.losses import AbstractLoss
-from frictax.fitting.problem.objectives import AbstractObjective, Plan, Steady, measured_starts
-from frictax.fitting.problem.priors import AbstractPrior
-from frictax.fitting.problem.problem import (
-    Problem,
-    Unknown,
-    bounds,
-    mapped,
-    steady_plan,
-    upper_bounds,
-)
-from frictax.fitting.problem.sensors import Instrument, perfect
-from frictax.fitting.problem.setup import Bench, Named, check_channels, state_names
-from frictax.fitting.result.notices import far_starts, uncounted, undriven, unfiltered
-from frictax.fitting.search.methods import LevenbergMarquardt
-from frictax.fitting.steady_model import check_determined, movable
-from frictax.measurements.checks import shown
-from frictax.measurements.record import Record
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Record, Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 from frictax.parameters import (
     Between,
@@ -46,6 +27,25 @@ from frictax.parameters import (
     replace,
     select,
 )
+from frictax.text import shown
+
+from .problem.initial_state import own_start, shared_start
+from .problem.losses import AbstractLoss
+from .problem.objectives import AbstractObjective, Plan, Steady, measured_starts
+from .problem.priors import AbstractPrior
+from .problem.problem import (
+    Problem,
+    Unknown,
+    bounds,
+    mapped,
+    steady_plan,
+    upper_bounds,
+)
+from .problem.sensors import Instrument, perfect
+from .problem.setup import Bench, Named, check_channels, state_names
+from .result.notices import far_starts, uncounted, undriven, unfiltered
+from .search.methods import LevenbergMarquardt
+from .steady_model import check_determined, movable
 
 
 def pose_sweep(

@@ -6,13 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from frictax.fitting.problem.initial_guess import near_law, starting_law
-from frictax.fitting.problem.problem import Problem, residuals_and_jacobian
-from frictax.fitting.problem.steady import SteadyFriction, as_steady
-from frictax.fitting.result.identifiability import null_directions
-from frictax.fitting.result.steady_sentences import peak_sentence
 from frictax.laws import AbstractLaw, as_law
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Sweep
 from frictax.parameters import (
     Parameter,
     as_array,
@@ -22,6 +17,12 @@ from frictax.parameters import (
     select,
     to_unconstrained,
 )
+
+from .problem.initial_guess import near_law, starting_law
+from .problem.problem import Problem, residuals_and_jacobian
+from .problem.steady import SteadyFriction, as_steady
+from .result.identifiability import null_directions
+from .result.steady_sentences import peak_sentence
 
 
 def assembled(model: Any, data: Sweep, f_neg: Any, peak: float | None, offset: float | None) -> Any:

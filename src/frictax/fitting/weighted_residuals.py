@@ -9,16 +9,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from frictax.engine import Adaptive, OnSamples
-from frictax.fitting.posing import sensors
-from frictax.fitting.problem.objectives import AbstractObjective, FreeRun, Steady
-from frictax.fitting.problem.problem import steady_plan
-from frictax.fitting.problem.sensors import Instrument
-from frictax.fitting.problem.setup import Bench, check_channels
-from frictax.fitting.problem.steady import SteadyFriction
 from frictax.laws import AbstractLaw
-from frictax.measurements.record import Record
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Record, Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
+
+from .posing import sensors
+from .problem.objectives import AbstractObjective, FreeRun, Steady
+from .problem.problem import steady_plan
+from .problem.sensors import Instrument
+from .problem.setup import Bench, check_channels
+from .problem.steady import SteadyFriction
 
 
 def weighted_residuals(

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from frictax.laws.law import AbstractLaw
-from frictax.laws.table import Table
+from .law import AbstractLaw
+from .table import Table
 
 
 def as_law(value: Any) -> Any:

@@ -2,8 +2,9 @@
 
 from jaxtyping import Array, Float
 
-from frictax.laws.law import AbstractLaw
 from frictax.parameters import AtLeast, Scalar, check, parameter
+
+from .law import AbstractLaw
 
 
 class Coulomb(AbstractLaw):

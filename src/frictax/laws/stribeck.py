@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.laws.law import AbstractLaw
 from frictax.parameters import AtLeast, Scalar, as_array, check, is_traced, parameter
+
+from .law import AbstractLaw
 
 
 class Stribeck(AbstractLaw):

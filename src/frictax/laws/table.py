@@ -8,8 +8,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from frictax.annotations import ArrayLike
-from frictax.laws.law import AbstractLaw, entry
 from frictax.parameters import AtLeast, Increasing, Vector, as_array, check, is_traced, parameter
+
+from .law import AbstractLaw, entry
 
 
 class Table(AbstractLaw):

@@ -4,9 +4,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from frictax.laws.as_law import as_law
-from frictax.laws.law import AbstractLaw, Characteristic
 from frictax.parameters import Numbers, Positive, Real, Scalar, check, parameter
+
+from .as_law import as_law
+from .law import AbstractLaw, Characteristic
 
 
 class TemperatureDependent(AbstractLaw):

@@ -1,12 +1,13 @@
 """What cannot be a motion record, each told in one sentence with its remedy."""
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from frictax.measurements import units
+from frictax.text import nearest, shown, suggestion
+
+from . import units
 
 # What the variables are called elsewhere.
 _ELSEWHERE = {
@@ -178,12 +179,8 @@ def variable(name: str) -> str:
             " ...}, say."
         )
     if last not in units.VARIABLES:
-        near = (
-            [_ELSEWHERE[last.lower()]]
-            if last.lower() in _ELSEWHERE
-            else difflib.get_close_matches(last.lower(), units.VARIABLES, n=1)
-        )
-        hint = f"Did you mean '{part}.{near[0]}'?" if near else "A position is s, an angle phi."
+        near = _ELSEWHERE.get(last.lower()) or nearest(last.lower(), units.VARIABLES)
+        hint = f"Did you mean '{part}.{near}'?" if near else "A position is s, an angle phi."
         raise ValueError(
             f"`Record` output {name!r} must end in a variable ({', '.join(units.VARIABLES)}), got"
             f" {last!r}. {hint}"
@@ -203,12 +200,9 @@ def known(what: str, given: Mapping[str, Any], names: list[str]) -> None:
     """Every key of `given` must be one of `names`."""
     for name in given:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-            hint = (
-                f"Did you mean {near[0]!r}?" if near else f"Name one of these: {', '.join(names)}."
-            )
+            hint = suggestion(name, names, 0.5) or f" Name one of these: {', '.join(names)}."
             raise ValueError(
-                f"`Record` {what} must belong to a channel of the record, got {name!r}. {hint}"
+                f"`Record` {what} must belong to a channel of the record, got {name!r}.{hint}"
             )
 
 
@@ -427,8 +421,3 @@ def apart(inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -
                     f"`Record` input {drive!r} and output {name!r} must differ, got the same"
                     " numbers in both. Check which column is which."
                 )
-
-
-def shown(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."

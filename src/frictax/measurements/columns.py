@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from frictax.text import nearest, suggestion
 
 _ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")  # of spreadsheets
 _DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d|\d:\d\d")
@@ -189,10 +190,8 @@ def existing_file(path: str | Path, suffix: str) -> Path:
         )
     path = Path(path)
     if not _exists(path):
-        near = difflib.get_close_matches(
-            path.name, [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else [], n=1
-        )
-        hint = f" Did you mean {near[0]!r}?" if near else " Check the folder you run from."
+        there = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
+        hint = suggestion(path.name, there) or " Check the folder you run from."
         raise FileNotFoundError(f"There is no file {path}.{hint}")
     if path.is_dir():
         files = sorted(p.name for p in path.glob(f"*{suffix}"))
@@ -211,8 +210,8 @@ def _exists(path: Path) -> bool:
 def missing_column(source: str, name: Any, role: str, header: Sequence[str]) -> ValueError:
     """The error for a column that `source` does not have: it names the nearest and all."""
     by_lower = {known.lower(): known for known in header}
-    near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.5)
-    hint = f" Did you mean {by_lower[near[0]]!r}?" if near else ""
+    near = nearest(str(name).lower(), by_lower, 0.5)
+    hint = f" Did you mean {by_lower[near]!r}?" if near else ""
     return ValueError(
         f"{source} has no column {name!r} for {role}.{hint} It has: {', '.join(header)}."
     )

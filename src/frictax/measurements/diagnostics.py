@@ -8,22 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from frictax.measurements.units import Unit
+from .units import RATE_OF, Unit
 
 GAP = 5.0  # median steps
 _LONGEST = 50.0  # m, of a machine's travel
 _FASTEST = 100.0  # m/s
 _WIDEST = 20.0  # rad, to and fro
-_RATE_OF = {
-    "s": "v",
-    "s_rel": "v_rel",
-    "v": "a",
-    "v_rel": "a_rel",
-    "phi": "w",
-    "phi_rel": "w_rel",
-    "w": "a",
-    "w_rel": "a_rel",
-}
 _SLIPS = {
     1e3: "a factor of 1000: m and mm, or s and ms",
     1e-3: "a factor of 1000: m and mm, or s and ms",
@@ -261,7 +251,7 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[str]:
     """
     for name, y in outputs.items():
         part, _, last = name.rpartition(".")
-        other = f"{part}.{_RATE_OF.get(last)}"
+        other = f"{part}.{RATE_OF.get(last)}"
         if other not in outputs:
             continue
         rate = outputs[other]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from frictax.measurements import checks
+from . import checks
 
 _END = 1.0  # times 1/cutoff: what tells how a motion begins and ends
 

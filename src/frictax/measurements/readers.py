@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from frictax.measurements.checks import no_dates, no_unit_of_dates, numbers, shown
-from frictax.measurements.columns import existing_file, missing_column, read_columns
-from frictax.measurements.units import named_in, spelled
+from frictax.text import shown
+
+from .checks import no_dates, no_unit_of_dates, numbers
+from .columns import existing_file, missing_column, read_columns
+from .units import named_in, spelled
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,19 +10,13 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.annotations import ArrayLike, DataFrame
+from frictax.arguments import whole
 from frictax.handover import Verb
-from frictax.measurements import checks, units as units_
-from frictax.measurements.diagnostics import suspicions
-from frictax.measurements.readers import (
-    Column,
-    Table,
-    assemble,
-    csv_table,
-    mat_table,
-    pandas_table,
-    parquet_table,
-)
-from frictax.measurements.resampling import held_means, nearest_line
+
+from . import checks, units as units_
+from .diagnostics import suspicions
+from .readers import Column, Table, assemble, csv_table, mat_table, pandas_table, parquet_table
+from .resampling import held_means, nearest_line
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -272,11 +266,7 @@ class Record:
         >>> record.decimate(2).inputs["drive"], record.decimate(2).outputs["mass.s"]
         (array([1., 4., 1., 0.]), array([ 0.,  3.,  9., 12.]))
         """
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(
-                f"`Record.decimate` n must be a whole number >= 1, got {n!r}. n = 4 keeps every"
-                " fourth sample."
-            )
+        whole("`Record.decimate` n", n, 1, "n = 4 keeps every fourth sample.")
         kept = np.arange(0, self.n, n)
         if kept.size < checks.FEWEST:
             most = (self.n - 1) // (checks.FEWEST - 1)
@@ -296,7 +286,7 @@ class Record:
             )
         )
 
-    plot = Verb("frictax.report.figures:draw_record")
+    plot = Verb("frictax.report.record_figure:draw_record")
 
     _text = Verb("frictax.measurements.summary:table")
 

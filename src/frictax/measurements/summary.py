@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from frictax.measurements.record import Record
-from frictax.measurements.units import Unit
+from .record import Record
+from .units import Unit
 
 
 def headline(record: Record) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from frictax.annotations import ArrayLike
-from frictax.measurements import units
-from frictax.measurements.columns import read_columns
+
+from . import units
+from .columns import read_columns
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)

@@ -1,9 +1,10 @@
 """Units of measurements: what a file declares, what is stored (SI), what a table shows."""
 
 import dataclasses
-import difflib
 import math
 from collections.abc import Sequence
+
+from frictax.text import suggestion
 
 _TURN = 2.0 * math.pi
 _POUND = 4.4482216152605  # N, international pound-force (exact)
@@ -100,6 +101,11 @@ VARIABLES = {
     "tau": ("N.m",),
     "lossPower": ("W",),
 }
+# The rate of a variable; of positions, of a translation and of a rotation, it is a velocity.
+VELOCITY_OF = {"s": "v", "phi": "w"}
+POSITION_OF = {v: s for s, v in VELOCITY_OF.items()}
+RATE_OF = {**VELOCITY_OF, "s_rel": "v_rel", "phi_rel": "w_rel", "v": "a", "w": "a"}
+RATE_OF |= dict.fromkeys(("v_rel", "w_rel"), "a_rel")
 # What sensors and amplifiers give: no unit of mechanics, a gain converts it.
 ELECTRIC = ("V", "mV", "A", "mA", "count", "counts", "tick", "ticks")
 # What may drive a part: a force, a prescribed motion, a normalised normal force.
@@ -184,10 +190,8 @@ def channel_unit(what: str, name: str, si_names: Sequence[str]) -> Unit:
             f", a unit of {quantity(_MECHANICAL[plain])}. Correct the unit, or name the variable"
             " that the column measures."
         )
-    elif plain not in ELECTRIC and (
-        near := difflib.get_close_matches(plain, known, n=1, cutoff=0.5)
-    ):
-        hint = f". Did you mean {near[0]!r}?"
+    elif plain not in ELECTRIC and (near := suggestion(plain, known, 0.5)):
+        hint = f".{near}"
     elif si_names == ("s",):
         hint = ". Name one of these."
     else:
@@ -254,9 +258,10 @@ def shown(si_unit: str, force: Unit) -> tuple[str, float]:
 def _look_up(argument: str, name: str, known: dict[str, Unit]) -> Unit:
     plain = spelled(name)
     if plain not in known:
-        near = difflib.get_close_matches(plain, known, n=1, cutoff=0.5)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"`{argument}` must be one of {', '.join(known)}, got {name!r}.{hint}")
+        raise ValueError(
+            f"`{argument}` must be one of {', '.join(known)}, got"
+            f" {name!r}.{suggestion(plain, known, 0.5)}"
+        )
     return known[plain]
 
 

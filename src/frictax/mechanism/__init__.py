@@ -1,10 +1,11 @@
 """Bodies, what acts between them, and their assembly to a hybrid system."""
 
 from frictax.engine.system import AbstractHybridSystem as AbstractHybridSystem
-from frictax.mechanism.axis import AbstractAxis as AbstractAxis
-from frictax.mechanism.bodies import Fixed as Fixed, Inertia as Inertia, Mass as Mass
-from frictax.mechanism.driven import Driven as Driven
-from frictax.mechanism.forces import (
+
+from .axis import AbstractAxis as AbstractAxis
+from .bodies import Fixed as Fixed, Inertia as Inertia, Mass as Mass
+from .driven import Driven as Driven
+from .forces import (
     Damper as Damper,
     Force as Force,
     LinearPositionDependentForce as LinearPositionDependentForce,
@@ -17,13 +18,13 @@ from frictax.mechanism.forces import (
     SpringDamper as SpringDamper,
     Torque as Torque,
 )
-from frictax.mechanism.gaps import ElastoBacklash as ElastoBacklash, ElastoGap as ElastoGap
-from frictax.mechanism.gears import IdealGear as IdealGear, IdealPlanetary as IdealPlanetary
-from frictax.mechanism.hybrid import MechanicalSystem as MechanicalSystem
-from frictax.mechanism.linkage import AbstractLinkage as AbstractLinkage
-from frictax.mechanism.lossy_gear import LossyGear as LossyGear
-from frictax.mechanism.mechanism import Mechanism as Mechanism
-from frictax.mechanism.thermal import (
+from .gaps import ElastoBacklash as ElastoBacklash, ElastoGap as ElastoGap
+from .gears import IdealGear as IdealGear, IdealPlanetary as IdealPlanetary
+from .hybrid import MechanicalSystem as MechanicalSystem
+from .linkage import AbstractLinkage as AbstractLinkage
+from .lossy_gear import LossyGear as LossyGear
+from .mechanism import Machine as Machine, Mechanism as Mechanism
+from .thermal import (
     HeatCapacitor as HeatCapacitor,
     ThermalConductor as ThermalConductor,
 )

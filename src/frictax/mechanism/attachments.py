@@ -3,13 +3,14 @@ motion.
 """
 
 import dataclasses
-import difflib
 from collections.abc import Callable
 from typing import Any
 
 from frictax.contacts import MassWithStopAndFriction, MotionDependent
-from frictax.mechanism.bodies import AbstractBody, Fixed
-from frictax.mechanism.gears import AbstractGear
+from frictax.text import suggestion
+
+from .bodies import AbstractBody, Fixed
+from .gears import AbstractGear
 
 BODIES = (AbstractBody, MassWithStopAndFriction)
 
@@ -129,11 +130,9 @@ def flange_of(mechanism: Any, part: int, name: Any, side: int) -> Flange:
     body, _, end = name.partition(".")
     attachable = [n for n, p in mechanism.named_parts() if isinstance(p, (*BODIES, Fixed))]
     if body not in attachable:
-        near = difflib.get_close_matches(body, attachable, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(
-            f"`Mechanism`: {owner!r} is attached to {name!r}, which is no body.{hint} Bodies are:"
-            f" {', '.join(attachable)}."
+            f"`Mechanism`: {owner!r} is attached to {name!r}, which is no"
+            f" body.{suggestion(body, attachable)} Bodies are: {', '.join(attachable)}."
         )
     if end not in ("", "flange_a", "flange_b", "flange"):
         raise ValueError(

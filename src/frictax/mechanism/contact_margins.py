@@ -8,8 +8,9 @@ from jaxtyping import Array
 
 from frictax.contacts import Mode
 from frictax.contacts.contact import ends
-from frictax.mechanism.layout import Contact
-from frictax.mechanism.moment import Moment
+
+from .layout import Contact
+from .moment import Moment
 
 BACKWARD, STUCK, FORWARD, FREE = (
     int(m) for m in (Mode.BACKWARD, Mode.STUCK, Mode.FORWARD, Mode.FREE)

@@ -11,9 +11,10 @@ from jaxtyping import Array
 
 from frictax.contacts import Mode
 from frictax.laws import AbstractLaw
-from frictax.mechanism.elimination import product
-from frictax.mechanism.layout import Flange, Form, Layout, forms, row_of, signal_of
-from frictax.mechanism.moment import Moment
+
+from .elimination import product
+from .layout import Flange, Form, Layout, forms, row_of, signal_of
+from .moment import Moment
 
 FREE = int(Mode.FREE)
 

@@ -4,9 +4,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from frictax.contacts import Mode
-from frictax.mechanism.dynamics import forces, position, stretch, velocity
-from frictax.mechanism.elimination import product
-from frictax.mechanism.moment import Moment
+
+from .dynamics import forces, position, stretch, velocity
+from .elimination import product
+from .moment import Moment
 
 STUCK = int(Mode.STUCK)
 

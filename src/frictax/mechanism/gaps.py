@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from frictax.annotations import ScalarLike
-from frictax.mechanism.forces import AbstractCompliant
 from frictax.parameters import AtLeast, Real, Scalar, check, parameter
+
+from .forces import AbstractCompliant
 
 # The pieces of a gap; of a side, times +1 where it touches at s_rel beyond it and -1 where before
 # it.

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from frictax.mechanism.energy import damper_loss, loss
-from frictax.mechanism.moment import Moment
+from .energy import damper_loss, loss
+from .moment import Moment
 
 
 def heat_flows(now: Moment) -> tuple[list[Array], Array, Array]:

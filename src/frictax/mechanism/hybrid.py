@@ -10,18 +10,19 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.contacts import Mode
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
-from frictax.mechanism import dynamics
-from frictax.mechanism.contact_margins import margin_names, margins, rounding
-from frictax.mechanism.elimination import product
-from frictax.mechanism.energy import powers, stored
-from frictax.mechanism.heat import heat_flows
-from frictax.mechanism.layout import Layout, layout, signal_of
-from frictax.mechanism.mechanism import Mechanism
-from frictax.mechanism.moment import Moment
-from frictax.mechanism.settling import at_rest, fallen, is_off, settled
 from frictax.parameters.held import hold
 from frictax.signals import Constant, Function
 from frictax.signals.function import longest_step
+
+from . import dynamics
+from .contact_margins import margin_names, margins, rounding
+from .elimination import product
+from .energy import powers, stored
+from .heat import heat_flows
+from .layout import Layout, layout, signal_of
+from .mechanism import Mechanism
+from .moment import Moment
+from .settling import at_rest, fallen, is_off, settled
 
 STUCK, FREE = int(Mode.STUCK), int(Mode.FREE)
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from frictax.contacts import AbstractContact, MassWithStopAndFriction, MotionDependent
 from frictax.contacts.contact import has_breaks
-from frictax.mechanism.attachments import (
+
+from .attachments import (
     BODIES as BODIES,
     Contact as Contact,
     Flange as Flange,
@@ -23,11 +24,11 @@ from frictax.mechanism.attachments import (
     is_rotational as is_rotational,
     moving_body,
 )
-from frictax.mechanism.bodies import Fixed
-from frictax.mechanism.forces import AbstractCompliant, AbstractMotion, AbstractSource
-from frictax.mechanism.gaps import AbstractGap
-from frictax.mechanism.gears import AbstractGear
-from frictax.mechanism.thermal import HeatCapacitor, ThermalConductor
+from .bodies import Fixed
+from .forces import AbstractCompliant, AbstractMotion, AbstractSource
+from .gaps import AbstractGap
+from .gears import AbstractGear
+from .thermal import HeatCapacitor, ThermalConductor
 
 PARTS = (
     *BODIES,

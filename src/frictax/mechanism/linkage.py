@@ -14,12 +14,13 @@ from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import SupportFriction
 from frictax.contacts.contact import has_breaks, piece_at
 from frictax.engine.system import AbstractHybridSystem
-from frictax.mechanism.contact_margins import FREE, margin_names, margins
-from frictax.mechanism.elimination import Sparse
-from frictax.mechanism.layout import Contact, Flange, Layout
-from frictax.mechanism.moment import Moment
-from frictax.mechanism.settling import at_rest, fallen, settled
 from frictax.parameters.held import hold
+
+from .contact_margins import FREE, margin_names, margins
+from .elimination import Sparse
+from .layout import Contact, Flange, Layout
+from .moment import Moment
+from .settling import at_rest, fallen, settled
 
 
 class AbstractLinkage(AbstractHybridSystem):

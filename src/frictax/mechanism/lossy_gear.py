@@ -10,7 +10,6 @@ from jaxtyping import Array, Float, Int
 from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import AbstractContact
 from frictax.laws import AbstractLaw
-from frictax.mechanism.gears import AbstractGear
 from frictax.parameters import (
     AtLeast,
     Increasing,
@@ -23,6 +22,8 @@ from frictax.parameters import (
     is_traced,
     parameter,
 )
+
+from .gears import AbstractGear
 
 
 class _Corners(AbstractLaw):

@@ -1,6 +1,5 @@
 """Parts put together by name."""
 
-import difflib
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,8 +8,10 @@ import equinox as eqx
 from frictax.annotations import Part
 from frictax.engine.system import AbstractHybridSystem
 from frictax.handover import Verb
-from frictax.mechanism.layout import PARTS, layout
 from frictax.parameters import UnknownName
+from frictax.text import suggestion
+
+from .layout import PARTS, layout
 
 
 class Mechanism(eqx.Module):
@@ -61,10 +62,9 @@ class Mechanism(eqx.Module):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.names:
-            near = difflib.get_close_matches(str(name), self.names, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
             raise UnknownName(
-                f"This mechanism has no part {name!r}.{hint} It has: {', '.join(self.names)}."
+                f"This mechanism has no part {name!r}.{suggestion(name, self.names)} It has:"
+                f" {', '.join(self.names)}."
             )
         return self.parts[self.names.index(name)]
 

@@ -9,8 +9,9 @@ from jaxtyping import Array
 
 from frictax.contacts import Mode
 from frictax.contacts.contact import f0, f0_max, law_value
-from frictax.mechanism.elimination import Sparse, product, scaled, solved
-from frictax.mechanism.layout import Contact, Form, Layout
+
+from .elimination import Sparse, product, scaled, solved
+from .layout import Contact, Form, Layout
 
 STUCK = int(Mode.STUCK)
 _LEAST_SHARE = 1e-4  # of the greatest in its group

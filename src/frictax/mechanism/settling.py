@@ -8,9 +8,10 @@ from jaxtyping import Array
 
 from frictax.contacts.contact import piece_at
 from frictax.engine.system import DEADLINE
-from frictax.mechanism.at_rest import AT_LIMIT, modes_at_rest
-from frictax.mechanism.at_rest_by_torque import Lines, modes_by_torque
-from frictax.mechanism.contact_margins import (
+
+from .at_rest import AT_LIMIT, modes_at_rest
+from .at_rest_by_torque import Lines, modes_by_torque
+from .contact_margins import (
     BACKWARD,
     FORWARD,
     FREE,
@@ -19,9 +20,9 @@ from frictax.mechanism.contact_margins import (
     rounding,
     slides_in,
 )
-from frictax.mechanism.elimination import product
-from frictax.mechanism.layout import Layout, signal_of
-from frictax.mechanism.moment import Moment
+from .elimination import product
+from .layout import Layout, signal_of
+from .moment import Moment
 
 
 def fallen(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:

@@ -8,23 +8,29 @@ from jaxtyping import Array, Bool, Float, Int
 
 from frictax.contacts import AbstractContact, Clutch, Mode, OneWayClutch
 from frictax.contacts.contact import f0, f0_max
-from frictax.mechanism import dynamics
-from frictax.mechanism.bodies import AbstractBody, Fixed
-from frictax.mechanism.energy import loss
-from frictax.mechanism.forces import AbstractMotion, AbstractSource, PositionController, Torque
-from frictax.mechanism.gears import AbstractGear, IdealGear
-from frictax.mechanism.heat import conducted
-from frictax.mechanism.lossy_gear import LossyGear
-from frictax.mechanism.moment import Moment
-from frictax.mechanism.thermal import HeatCapacitor, ThermalConductor
+
+from . import dynamics
+from .bodies import AbstractBody, Fixed
+from .energy import loss
+from .forces import AbstractMotion, AbstractSource, PositionController, Torque
+from .gears import AbstractGear, IdealGear
+from .heat import conducted
+from .lossy_gear import LossyGear
+from .moment import Moment
+from .thermal import HeatCapacitor, ThermalConductor
+
+# Over whatever a run is asked at: scalars at one moment, a row over time.
+Values = Float[Array, "..."]
+Modes = Int[Array, "..."]
+Flags = Bool[Array, "..."]
 
 
 class MassVariables(eqx.Module):
     """Position of the centre `s` [m], velocity `v` [m/s], acceleration `a` [m/s2]."""
 
-    s: Float[Array, "..."]
-    v: Float[Array, "..."]
-    a: Float[Array, "..."]
+    s: Values
+    v: Values
+    a: Values
 
 
 class FrictionVariables(eqx.Module):
@@ -43,21 +49,21 @@ class FrictionVariables(eqx.Module):
       one (mass with stops).
     """
 
-    s: Float[Array, "..."]
-    v: Float[Array, "..."]
-    a: Float[Array, "..."]
-    f: Float[Array, "..."]
-    mode: Int[Array, "..."]
-    sa: Float[Array, "..."]
-    locked: Bool[Array, "..."]
-    free: Bool[Array, "..."]
-    f0: Float[Array, "..."]
-    f0_max: Float[Array, "..."]
-    v_relfric: Float[Array, "..."]
-    a_relfric: Float[Array, "..."]
-    lossPower: Float[Array, "..."]
-    fn: Float[Array, "..."] | None
-    stopped: Int[Array, "..."] | None
+    s: Values
+    v: Values
+    a: Values
+    f: Values
+    mode: Modes
+    sa: Values
+    locked: Flags
+    free: Flags
+    f0: Values
+    f0_max: Values
+    v_relfric: Values
+    a_relfric: Values
+    lossPower: Values
+    fn: Values | None
+    stopped: Modes | None
 
 
 class CompliantVariables(eqx.Module):
@@ -65,33 +71,33 @@ class CompliantVariables(eqx.Module):
     `lossPower` [W].
     """
 
-    s_rel: Float[Array, "..."]
-    v_rel: Float[Array, "..."]
-    f: Float[Array, "..."]
-    lossPower: Float[Array, "..."]
+    s_rel: Values
+    v_rel: Values
+    f: Values
+    lossPower: Values
 
 
 class ForceVariables(eqx.Module):
     """Position of the flange `s` [m] and force `f` [N]."""
 
-    s: Float[Array, "..."]
-    f: Float[Array, "..."]
+    s: Values
+    f: Values
 
 
 class ControllerVariables(eqx.Module):
     """Position of the flange `s` [m], force `f` [N], position asked for `s_ref` [m]."""
 
-    s: Float[Array, "..."]
-    f: Float[Array, "..."]
-    s_ref: Float[Array, "..."]
+    s: Values
+    f: Values
+    s_ref: Values
 
 
 class InertiaVariables(eqx.Module):
     """Angle `phi` [rad], angular velocity `w` [rad/s], angular acceleration `a` [rad/s2]."""
 
-    phi: Float[Array, "..."]
-    w: Float[Array, "..."]
-    a: Float[Array, "..."]
+    phi: Values
+    w: Values
+    a: Values
 
 
 class RotationalFrictionVariables(eqx.Module):
@@ -99,20 +105,20 @@ class RotationalFrictionVariables(eqx.Module):
     [rad], `w` [rad/s], `tau` [N.m].
     """
 
-    phi: Float[Array, "..."]
-    w: Float[Array, "..."]
-    a: Float[Array, "..."]
-    tau: Float[Array, "..."]
-    mode: Int[Array, "..."]
-    sa: Float[Array, "..."]
-    locked: Bool[Array, "..."]
-    free: Bool[Array, "..."]
-    tau0: Float[Array, "..."]
-    tau0_max: Float[Array, "..."]
-    w_relfric: Float[Array, "..."]
-    a_relfric: Float[Array, "..."]
-    lossPower: Float[Array, "..."]
-    fn: Float[Array, "..."] | None
+    phi: Values
+    w: Values
+    a: Values
+    tau: Values
+    mode: Modes
+    sa: Values
+    locked: Flags
+    free: Flags
+    tau0: Values
+    tau0_max: Values
+    w_relfric: Values
+    a_relfric: Values
+    lossPower: Values
+    fn: Values | None
 
 
 class ClutchVariables(eqx.Module):
@@ -121,20 +127,20 @@ class ClutchVariables(eqx.Module):
     `FrictionVariables`.
     """
 
-    phi_rel: Float[Array, "..."]
-    w_rel: Float[Array, "..."]
-    a_rel: Float[Array, "..."]
-    tau: Float[Array, "..."]
-    mode: Int[Array, "..."]
-    sa: Float[Array, "..."]
-    locked: Bool[Array, "..."]
-    free: Bool[Array, "..."]
-    tau0: Float[Array, "..."]
-    tau0_max: Float[Array, "..."]
-    w_relfric: Float[Array, "..."]
-    a_relfric: Float[Array, "..."]
-    lossPower: Float[Array, "..."]
-    fn: Float[Array, "..."] | None
+    phi_rel: Values
+    w_rel: Values
+    a_rel: Values
+    tau: Values
+    mode: Modes
+    sa: Values
+    locked: Flags
+    free: Flags
+    tau0: Values
+    tau0_max: Values
+    w_relfric: Values
+    a_relfric: Values
+    lossPower: Values
+    fn: Values | None
 
 
 class OneWayClutchVariables(ClutchVariables):
@@ -142,7 +148,7 @@ class OneWayClutchVariables(ClutchVariables):
     `stuck`: whether it is locked.
     """
 
-    stuck: Bool[Array, "..."]
+    stuck: Flags
 
 
 class RotationalCompliantVariables(eqx.Module):
@@ -150,32 +156,32 @@ class RotationalCompliantVariables(eqx.Module):
     `lossPower` [W].
     """
 
-    phi_rel: Float[Array, "..."]
-    w_rel: Float[Array, "..."]
-    tau: Float[Array, "..."]
-    lossPower: Float[Array, "..."]
+    phi_rel: Values
+    w_rel: Values
+    tau: Values
+    lossPower: Values
 
 
 class TorqueVariables(eqx.Module):
     """Angle of the body `phi` [rad] and torque `tau` [N.m]."""
 
-    phi: Float[Array, "..."]
-    tau: Float[Array, "..."]
+    phi: Values
+    tau: Values
 
 
 class IdealGearVariables(eqx.Module):
     """Angles of the two bodies [rad]."""
 
-    phi_a: Float[Array, "..."]
-    phi_b: Float[Array, "..."]
+    phi_a: Values
+    phi_b: Values
 
 
 class IdealPlanetaryVariables(eqx.Module):
     """Angles of the three bodies [rad]."""
 
-    phi_sun: Float[Array, "..."]
-    phi_ring: Float[Array, "..."]
-    phi_carrier: Float[Array, "..."]
+    phi_sun: Values
+    phi_ring: Values
+    phi_carrier: Values
 
 
 class LossyGearVariables(eqx.Module):
@@ -186,34 +192,34 @@ class LossyGearVariables(eqx.Module):
     - `mode`: a `Mode`; `locked`; `sa`: tauLoss when locked, else a_a + tauLoss.
     """
 
-    phi_a: Float[Array, "..."]
-    phi_b: Float[Array, "..."]
-    w_a: Float[Array, "..."]
-    a_a: Float[Array, "..."]
-    tau_a: Float[Array, "..."]
-    tauLoss: Float[Array, "..."]
-    mode: Int[Array, "..."]
-    sa: Float[Array, "..."]
-    locked: Bool[Array, "..."]
-    lossPower: Float[Array, "..."]
+    phi_a: Values
+    phi_b: Values
+    w_a: Values
+    a_a: Values
+    tau_a: Values
+    tauLoss: Values
+    mode: Modes
+    sa: Values
+    locked: Flags
+    lossPower: Values
 
 
 class FixedVariables(eqx.Module):
     """Position `s` [m]."""
 
-    s: Float[Array, "..."]
+    s: Values
 
 
 class HeatCapacitorVariables(eqx.Module):
     """Temperature `T` [K]."""
 
-    T: Float[Array, "..."]
+    T: Values
 
 
 class ThermalConductorVariables(eqx.Module):
     """The heat that flows from a to b, `Q_flow` [W]."""
 
-    Q_flow: Float[Array, "..."]
+    Q_flow: Values
 
 
 def variables_at(now: Moment, part: int) -> Any:

@@ -5,8 +5,8 @@ Physical values live in the model; only a fit leaves them for unconstrained spac
 ``"friction.peak"``.
 """
 
-from frictax.parameters.checks import check as check, check_value as check_value
-from frictax.parameters.declaration import (
+from .checks import check as check, check_value as check_value
+from .declaration import (
     Declaration as Declaration,
     Scalar as Scalar,
     Vector as Vector,
@@ -15,7 +15,7 @@ from frictax.parameters.declaration import (
     parameter as parameter,
     rotational_unit as rotational_unit,
 )
-from frictax.parameters.domains import (
+from .domains import (
     AbstractDomain as AbstractDomain,
     AtLeast as AtLeast,
     Between as Between,
@@ -24,7 +24,7 @@ from frictax.parameters.domains import (
     Positive as Positive,
     Real as Real,
 )
-from frictax.parameters.paths import (
+from .paths import (
     Parameter as Parameter,
     UnknownName as UnknownName,
     children as children,
@@ -33,7 +33,7 @@ from frictax.parameters.paths import (
     replace as replace,
     select as select,
 )
-from frictax.parameters.unconstrained import (
+from .unconstrained import (
     check_not_on_edge as check_not_on_edge,
     from_unconstrained as from_unconstrained,
     to_unconstrained as to_unconstrained,

@@ -5,9 +5,9 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from frictax.parameters.declaration import Declaration, is_traced
-from frictax.parameters.domains import AbstractDomain
-from frictax.parameters.paths import children
+from .declaration import Declaration, is_traced
+from .domains import AbstractDomain
+from .paths import children
 
 
 def check(model: Any) -> None:

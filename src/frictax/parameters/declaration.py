@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.parameters.domains import AbstractDomain, Real
+from .domains import AbstractDomain, Real
 
 _KEY = "frictax_parameter"
 

@@ -1,7 +1,6 @@
 """The parameters of a model, and the paths that name them."""
 
 import dataclasses
-import difflib
 import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -9,8 +8,10 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Float
 
-from frictax.parameters.declaration import Declaration, as_array, declared
-from frictax.parameters.domains import Numbers
+from frictax.text import suggestion
+
+from .declaration import Declaration, as_array, declared
+from .domains import Numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,9 +137,8 @@ def _walk(model: Any, prefix: str) -> Iterator[Parameter]:
 
 def _unknown(model: Any, path: str) -> KeyError:
     known = [p.path for p in parameters(model)]
-    near = difflib.get_close_matches(path, known, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
     owner = getattr(type(model), "described_as", type(model).__name__)
     return UnknownName(
-        f"There is no parameter {path!r} of this {owner}.{hint} It has: {', '.join(known)}."
+        f"There is no parameter {path!r} of this {owner}.{suggestion(path, known)} It has:"
+        f" {', '.join(known)}."
     )

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from frictax.parameters.checks import check_value
-from frictax.parameters.declaration import is_traced
-from frictax.parameters.domains import AbstractDomain
-from frictax.parameters.paths import replace, select
+from .checks import check_value
+from .declaration import is_traced
+from .domains import AbstractDomain
+from .paths import replace, select
 
 Model = TypeVar("Model", bound=eqx.Module)
 

@@ -1,11 +1,11 @@
 """Problem files: what is to be identified, from which data, and how it is judged."""
 
-from frictax.problems.building import ProblemError as ProblemError
-from frictax.problems.checking import check as check
-from frictax.problems.identification import Identification as Identification, identify as identify
-from frictax.problems.overview import overview as overview, write_overview as write_overview
-from frictax.problems.reading import Problem as Problem, read as read
-from frictax.problems.results import (
+from .building import ProblemError as ProblemError
+from .checking import check as check
+from .identification import Identification as Identification, identify as identify
+from .overview import overview as overview, write_overview as write_overview
+from .reading import Problem as Problem, read as read
+from .results import (
     check_results as check_results,
     claimed as claimed,
     result_texts as result_texts,

@@ -1,6 +1,5 @@
 """From the tables of a problem file to the parts, laws, signals and objectives that they name."""
 
-import difflib
 import inspect
 import json
 from collections.abc import Iterable, Mapping
@@ -8,6 +7,7 @@ from typing import Any
 
 import frictax as fx
 from frictax.mechanism import Mechanism
+from frictax.text import shown, suggestion
 
 PARTS = (
     "Mass",
@@ -58,8 +58,8 @@ class Place:
     def __init__(self, file: str, key: str = "") -> None:
         self.file, self.key = file, key
 
-    def below(self, key: str) -> "Place":
-        return Place(self.file, f"{self.key}.{quoted(key)}" if self.key else quoted(key))
+    def below(self, *keys: str) -> "Place":
+        return Place(self.file, ".".join([*([self.key] if self.key else []), *map(quoted, keys)]))
 
     def error(self, says: str) -> ProblemError:
         return ProblemError(f"{self.file}: {self.key}{' ' if self.key else ''}{says}")
@@ -84,13 +84,13 @@ def made(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
         table = {"kind": table}
     if not isinstance(table, Mapping) or "kind" not in table:
         raise place.error(
-            f'must be a table with a `kind`, got {shown(table)}. Write {{ kind = "{kinds[0]}",'
+            f'must be a table with a `kind`, got {shown(table, 80)}. Write {{ kind = "{kinds[0]}",'
             " ... }."
         )
     kind = table["kind"]
     if not isinstance(kind, str) or kind not in kinds:
         raise place.below("kind").error(
-            f"must be one of {', '.join(kinds)}, got {kind!r}.{near(kind, kinds)}"
+            f"must be one of {', '.join(kinds)}, got {kind!r}.{suggestion(kind, kinds)}"
         )
     build: Any = getattr(fx, kind)
     fields = [p for p in inspect.signature(build).parameters.values() if p.name not in known]
@@ -98,7 +98,7 @@ def made(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
     for key in table:
         if key != "kind" and key not in names:
             raise place.below(key).error(
-                f"is no argument of {kind}.{near(key, names)} It has: {', '.join(names)}."
+                f"is no argument of {kind}.{suggestion(key, names)} It has: {', '.join(names)}."
             )
     missing = [
         p.name
@@ -148,15 +148,3 @@ def checked(build: Any, place: Place, *, values: bool = True) -> Any:
         raise place.error(
             f"cannot be: {' '.join(str(error).split())[:300]} Check the kind of its values."
         ) from error
-
-
-def near(name: Any, known: Iterable[str]) -> str:
-    """A question after a name that is not known."""
-    close = difflib.get_close_matches(str(name), list(known), n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
-
-
-def shown(value: Any) -> str:
-    """A value in a sentence, cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -13,8 +13,10 @@ from frictax.analysis.selection.structures import check_structures
 from frictax.fitting.posing import check_arguments, fit_engine, pose, shared_limits
 from frictax.fitting.problem.setup import check_channels
 from frictax.laws import as_law
-from frictax.problems.building import LAWS, Place, checked, made, near
-from frictax.problems.reading import Problem
+from frictax.text import suggestion
+
+from .building import LAWS, Place, checked, made
+from .reading import Problem
 
 
 def check(problem: Problem) -> None:
@@ -27,17 +29,17 @@ def check(problem: Problem) -> None:
     place, names = problem.place, []
     for here, structure in _structures(problem).values():
         names += _fitted_numbers(problem, here, structure)
-    below = place.below("uncertainty").below("profiles")
+    below = place.below("uncertainty", "profiles")
     for name in problem.content.uncertainty.profiles:
         if name not in names:
             raise below.error(
-                f"names {name!r}, which is not fitted.{near(name, names)} Fitted are:"
+                f"names {name!r}, which is not fitted.{suggestion(name, names)} Fitted are:"
                 f" {', '.join(dict.fromkeys(names))}."
             )
     data: Any = problem.data
     for label in problem.content.validation.records:
         for i, objective in enumerate(problem.scores()):
-            here = place.below("validation").below("scores").below(str(i))
+            here = place.below("validation", "scores", str(i))
             checked(
                 lambda objective=objective, label=label: _plan(
                     problem.machine, data[label], objective
@@ -100,7 +102,7 @@ def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
         )
     out = {problem.content.compare.given: (problem.place.below("fit"), given)}
     for name, structure in problem.structures.items():
-        here = problem.place.below("structures").below(name)
+        here = problem.place.below("structures", name)
         same = all(
             getattr(structure, key) == getattr(given, key) for key in ("free", "own", "bounds")
         )

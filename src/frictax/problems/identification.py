@@ -14,9 +14,10 @@ from frictax.analysis.replay.free_run import free_run
 from frictax.analysis.replay.motion import Motion
 from frictax.fitting.problem.setup import channel_unit
 from frictax.laws import as_law
-from frictax.problems.building import LAWS, checked, made
-from frictax.problems.checking import check, kind_of_law, laws_asked, shared_settings
-from frictax.problems.reading import Problem, read
+
+from .building import LAWS, checked, made
+from .checking import check, kind_of_law, laws_asked, shared_settings
+from .reading import Problem, read
 
 Tell = Callable[[str], Any]
 
@@ -35,6 +36,14 @@ class Score:
     rms: Mapping[str, float]
     units: Mapping[str, str]
     run: Any | None
+
+    @property
+    def by(self) -> str:
+        """The objective in words."""
+        if self.run is not None:
+            return "free run"
+        length = getattr(self.objective, "length", None)
+        return f"windows of {length:g} s" if length else type(self.objective).__name__
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -109,7 +118,7 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
         lambda: found.uncertainty(by), problem.place.below("uncertainty"), values=False
     )
     profiles = {}
-    here = problem.place.below("uncertainty").below("profiles")
+    here = problem.place.below("uncertainty", "profiles")
     for name in content.uncertainty.profiles:
         if name in found.names:  # the structure that was chosen may not have it
             say(f"Profile of {name}")
@@ -175,7 +184,7 @@ def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
     """The law of the file for one direction: of a kind with start values from `data`, or as
     written.
     """
-    entry, place = laws_asked(problem)[way], problem.place.below("law").below(way)
+    entry, place = laws_asked(problem)[way], problem.place.below("law", way)
     return (
         fx.starting_law(kind_of_law(entry, place), data)
         if isinstance(entry, str)
@@ -190,7 +199,7 @@ def _of_sweep(problem: Problem, say: Tell) -> Identification:
     each = laws["f_neg"] is not None
     parts = {"f_pos": sweep}
     if each:
-        here = place.below("law").below("f_neg")
+        here = place.below("law", "f_neg")
         parts = {"f_pos": checked(sweep.positive, here), "f_neg": checked(sweep.negative, here)}
     comparisons, chosen = [], {}
     for way, data in parts.items():

@@ -6,8 +6,10 @@ from typing import Any
 
 import pydantic
 
-from frictax.problems.building import Place, ProblemError, near, shown
-from frictax.problems.schema import ColumnEntry, ProblemFile
+from frictax.text import shown, suggestion
+
+from .building import Place, ProblemError
+from .schema import ColumnEntry, ProblemFile
 
 _WORDS = {
     "Input should": "must",
@@ -61,7 +63,8 @@ def sentence(file: Path, table: Mapping[str, Any], error: pydantic.ValidationErr
     if first["type"] == "extra_forbidden":
         known = _keys(first["loc"][:-1])
         return place.error(
-            f"is no key of a problem file.{near(key, known)} Here stand: {', '.join(known)}.{more}"
+            f"is no key of a problem file.{suggestion(key, known)} Here stand:"
+            f" {', '.join(known)}.{more}"
         )
     if first["type"] == "missing":
         return place.error(f"is missing. Add {key} = ...{more}")
@@ -70,9 +73,9 @@ def sentence(file: Path, table: Mapping[str, Any], error: pydantic.ValidationErr
     if first["type"] == "string_pattern_mismatch":
         return place.error(
             'must be "module:function", the module a file beside the problem, got'
-            f" {shown(first['input'])}.{more}"
+            f" {shown(first['input'], 80)}.{more}"
         )
-    return place.error(f"{_must(says)}, got {shown(first['input'])}.{more}")
+    return place.error(f"{_must(says)}, got {shown(first['input'], 80)}.{more}")
 
 
 def _must(says: str) -> str:

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from frictax.report.files import check_target, write_whole
-from frictax.report.style import prefixed
-from frictax.text import rounded
+from frictax.text import amount, prefixed, rounded
 
 BEGIN, END = "<!-- results: made by `frictax table`, not by hand -->", "<!-- end of results -->"
 _HEAD = (
@@ -136,10 +135,7 @@ def _validation(result: Mapping[str, Any]) -> str:
 
 
 def _amount(value: float | None, unit: str) -> str:
-    if value is None:
-        return "unknown"
-    name, size = prefixed(unit, [value])
-    return f"{value / size:.3g} {name}"
+    return "unknown" if value is None else amount(value, unit)
 
 
 def _escaped(text: str) -> str:

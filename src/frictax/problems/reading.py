@@ -16,7 +16,9 @@ import pydantic
 
 import frictax as fx
 from frictax.parameters import parameters
-from frictax.problems.building import (
+from frictax.text import shown, suggestion
+
+from .building import (
     ERRORS,
     LOSSES,
     OBJECTIVES,
@@ -26,11 +28,9 @@ from frictax.problems.building import (
     checked,
     machine,
     made,
-    near,
-    shown,
 )
-from frictax.problems.mistakes import sentence
-from frictax.problems.schema import AnyColumn, ProblemFile, RecordEntry, StructureEntry
+from .mistakes import sentence
+from .schema import AnyColumn, ProblemFile, RecordEntry, StructureEntry
 
 NAME = "problem.toml"
 _LARGEST = 1_000_000  # bytes of a file that a person wrote
@@ -78,7 +78,7 @@ class Problem:
             None if fit.start is None else made(fit.start, OBJECTIVES, place.below("start"))
         )
         out["priors"] = [
-            made(p, PRIORS, place.below("priors").below(str(i))) for i, p in enumerate(fit.priors)
+            made(p, PRIORS, place.below("priors", str(i))) for i, p in enumerate(fit.priors)
         ]
         out["loss"] = made(fit.loss, LOSSES, place.below("loss"))
         out["instruments"] = instruments_of(fit.instruments, place.below("instruments"))
@@ -104,12 +104,12 @@ class Problem:
         return (
             None
             if asked is None
-            else made(asked, ERRORS, self.place.below("uncertainty").below("errors"))
+            else made(asked, ERRORS, self.place.below("uncertainty", "errors"))
         )
 
     def scores(self) -> list[Any]:
         """The objectives by which validation records are judged."""
-        place = self.place.below("validation").below("scores")
+        place = self.place.below("validation", "scores")
         return [
             made(s, OBJECTIVES, place.below(str(i)))
             for i, s in enumerate(self.content.validation.scores)
@@ -224,7 +224,7 @@ class _Reader:
         return built
 
     def structure(self, name: str, entry: StructureEntry) -> fx.Structure:
-        place = Place(self.file.name, "structures").below(name)
+        place = Place(self.file.name).below("structures", name)
         own = "python" in entry.machine or "python" in self.content.machine
         parts = (
             dict(entry.machine)
@@ -235,11 +235,9 @@ class _Reader:
         for k in gone:
             if k not in self.content.machine:
                 raise (
-                    place.below("machine")
-                    .below(k)
-                    .error(
+                    place.below("machine", k).error(
                         "leaves out a part that [machine] does not"
-                        f" have.{near(k, self.content.machine)}"
+                        f" have.{suggestion(k, self.content.machine)}"
                     )
                 )
         built = self.machine(
@@ -251,7 +249,7 @@ class _Reader:
             fit.own if entry.own is None else entry.own,
         )
         priors = [
-            made(p, PRIORS, place.below("priors").below(str(i))) for i, p in enumerate(entry.priors)
+            made(p, PRIORS, place.below("priors", str(i))) for i, p in enumerate(entry.priors)
         ]
         # Its sensors are those of the machine as given, and so are limits of what it fits.
         given = self.content.fit
@@ -262,7 +260,7 @@ class _Reader:
             )
 
         instruments = instruments_of(
-            given.instruments, Place(self.file.name, "fit").below("instruments")
+            given.instruments, Place(self.file.name).below("fit", "instruments")
         )
         limits = {path: pair for path, pair in given.bounds.items() if mine(path)}
         return fx.Structure(
@@ -270,7 +268,7 @@ class _Reader:
         )
 
     def record(self, label: str, entry: RecordEntry) -> fx.Record:
-        place = Place(self.file.name, "records").below(label)
+        place = Place(self.file.name).below("records", label)
         if entry.python is not None:
             record = self._called(entry.python, entry.arguments, place)
             if not isinstance(record, fx.Record):
@@ -284,10 +282,10 @@ class _Reader:
             named: dict[str, Any] = {
                 "time": _column(entry.time, place.below("time")),
                 "inputs": {
-                    k: _column(c, place.below("inputs").below(k)) for k, c in entry.inputs.items()
+                    k: _column(c, place.below("inputs", k)) for k, c in entry.inputs.items()
                 },
                 "outputs": {
-                    k: _column(c, place.below("outputs").below(k)) for k, c in entry.outputs.items()
+                    k: _column(c, place.below("outputs", k)) for k, c in entry.outputs.items()
                 },
                 "hold": entry.hold,
                 "name": label,
@@ -348,7 +346,7 @@ class _Reader:
         ):
             raise place.error(
                 'must be "module:function", the module a file beside the problem, got'
-                f" {shown(name)}."
+                f" {shown(name, 80)}."
             )
         if not self.allow_code:
             raise place.error(
@@ -363,8 +361,8 @@ class _Reader:
             )
         if not isinstance(arguments, Mapping):
             raise place.error(
-                f"has `arguments` that are no table, got {shown(arguments)}. Write arguments = {{"
-                " name = value }."
+                f"has `arguments` that are no table, got {shown(arguments, 80)}."
+                " Write arguments = { name = value }."
             )
         try:
             with _own_modules(self.file.parent) as used:
@@ -434,23 +432,23 @@ def _check_names(problem: Problem) -> None:
         ("fit", content.fit.records or []),
         ("validation", content.validation.records),
     ):
-        here = place.below(section).below("records")
+        here = place.below(section, "records")
         for label in labels:
             if label not in content.records:
                 known = ", ".join(content.records)
                 raise here.error(
-                    f"names {label!r}, and there is no such record.{near(label, content.records)}"
-                    f" There are: {known}."
+                    f"names {label!r}, and there is no such"
+                    f" record.{suggestion(label, content.records)} There are: {known}."
                 )
     if content.compare.given in content.structures:
         raise (
-            place.below("compare")
-            .below("given")
-            .error(f"names {content.compare.given!r}, as a structure does. Give it another name.")
+            place.below("compare", "given").error(
+                f"names {content.compare.given!r}, as a structure does. Give it another name."
+            )
         )
     both = [label for label in content.validation.records if label in problem.fitted]
     if both:
-        here = place.below("validation").below("records")
+        here = place.below("validation", "records")
         raise here.error(
             f"names {both[0]!r}, which is fitted: a record validates only what it did not make."
             " Name it in one of the two."
@@ -466,7 +464,7 @@ def _check_names(problem: Problem) -> None:
     known = _paths(
         checked(
             lambda: settings["objective"].machine(problem.machine),
-            place.below("fit").below("objective"),
+            place.below("fit", "objective"),
         ),
         problem.fitted,
     )
@@ -478,9 +476,9 @@ def _check_names(problem: Problem) -> None:
         for path in paths:
             if not any(p == path or p.startswith(path + ".") for p in known):
                 raise (
-                    place.below("fit")
-                    .below(key)
-                    .error(f"names {path!r}, which the machine does not have.{near(path, known)}")
+                    place.below("fit", key).error(
+                        f"names {path!r}, which the machine does not have.{suggestion(path, known)}"
+                    )
                 )
 
 

@@ -3,6 +3,7 @@ them or none.
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -12,10 +13,12 @@ from typing import Any
 import numpy as np
 
 import frictax as fx
-from frictax.problems.identification import Identification
-from frictax.problems.reading import find
 from frictax.report.files import check_target, write_together
+from frictax.report.json_text import plain
 from frictax.report.versions import versions
+
+from .identification import Identification
+from .reading import find
 
 FILES = ("result.json", "parameters.toml", "report.html")
 
@@ -133,7 +136,7 @@ def result_json(made: Identification) -> str:
         ),
         "validation": [_validation(score) for score in made.scores],
     }
-    return json.dumps(_plain(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(plain(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def _structure(made: Identification) -> Any:
@@ -143,7 +146,7 @@ def _structure(made: Identification) -> Any:
     for row in made.comparison.rows:
         numbers = {
             f.name: getattr(row, f.name)
-            for f in _fields(row)
+            for f in dataclasses.fields(row)
             if isinstance(getattr(row, f.name), float | int | str)
         }
         rows.append({**numbers, "parameters": len(row.found.estimates)})
@@ -247,42 +250,31 @@ def parameters_toml(made: Identification) -> str:
 
 def report(made: Identification, command: str | None) -> str:
     """The HTML text."""
+    content = made.problem.content
     if isinstance(made.problem.data, fx.Sweep):
         from frictax.report.sweep_report import sweep_report_text
 
-        content = made.problem.content
         notes = [*content.notes, *content.learnt]
         return sweep_report_text(
             made.found, made.comparison, title=content.title, notes=notes, command=command
         )
     from frictax.report.machine_report import machine_report_text
 
-    content = made.problem.content
     return machine_report_text(
         made.found,
+        made,
         title=content.title,
-        notes=content.notes,
-        notices=made.notices,
-        learnt=content.learnt,
-        citation=content.citation,
         uncertainty=made.uncertainty,
         comparison=made.comparison,
-        profiles=made.profiles,
-        study=made.study,
+        profiles=made.profiles.values(),
         scores=made.scores,
-        motions=made.motions,
-        outlook=made.outlook,
+        notes=content.notes,
+        learnt=content.learnt,
+        citation=content.citation,
         sources=made.problem.sources,
         seed=content.fit.seed,
         command=command,
-        made_with=versions(),
     )
-
-
-def _fields(row: Any) -> Any:
-    import dataclasses
-
-    return dataclasses.fields(row)
 
 
 def _drop(node: Any, names: tuple[str, ...]) -> None:
@@ -295,19 +287,6 @@ def _drop(node: Any, names: tuple[str, ...]) -> None:
     elif isinstance(node, list):
         for value in node:
             _drop(value, names)
-
-
-def _plain(value: Any) -> Any:
-    """In JSON's types; what is no finite number is null."""
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    return value
 
 
 def _number(x: float) -> str:

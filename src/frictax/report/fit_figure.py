@@ -6,12 +6,26 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import SteadyPlan
 from frictax.fitting.problem.setup import channel_unit
-from frictax.fitting.result.fit_result import FitResult
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.measurements.units import quantity
-from frictax.report.style import CYCLE, FAINT, FORWARD, INK, plain, prefixed, style, zero_line
+from frictax.text import amount, prefixed
+
+from .style import (
+    CYCLE,
+    FAINT,
+    FORWARD,
+    INK,
+    headed,
+    legend_above,
+    over_time,
+    plain,
+    stacked,
+    style,
+    zero_line,
+)
 
 MEASURED, PREDICTED = FAINT, FORWARD
 _PANEL, _HEAD = 1.25, 0.9  # inch: of a panel, of what stands around them
@@ -35,7 +49,7 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
         else label
     )
     found.model_for(label)  # raises for a label that there is not
-    plan = found.problem.plans[list(found.records).index(label)]
+    plan = found.problem.plans[found.number(label)]
     if isinstance(plan, SteadyPlan):
         raise ValueError(
             f"`draw_fit` draws records, and {label!r} is a sweep. Fit it alone, and use the report"
@@ -45,8 +59,8 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
     rows = np.arange(record.n) if plan.rows is None else np.asarray(plan.rows)
     measured, counted = np.asarray(plan.measured), np.asarray(plan.weight) > 0
     with style():
-        figure = Figure(figsize=(width, 2 * _PANEL * len(plan.names) + _HEAD), layout="constrained")
-        panels = list(np.ravel(figure.subplots(2 * len(plan.names), 1, sharex=True, squeeze=False)))
+        count = 2 * len(plan.names)
+        figure, panels = stacked(width, _PANEL * count + _HEAD, count)
         for c, name in enumerate(plan.names):
             unit = channel_unit(found.model, record, name)
             what = (
@@ -58,6 +72,7 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
             )
             t, m, p = (_joined(a) for a in (record.t[rows], measured[..., c], predicted[..., c]))
             left = _joined(np.where(counted[..., c], measured[..., c] - predicted[..., c], np.nan))
+            rms = float(np.sqrt(np.nanmean(left**2)))
             _curves(panels[2 * c], t, m, p, f"{what} [{{}}]", unit, name)
             _curves(
                 panels[2 * c + 1],
@@ -66,19 +81,11 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
                 None,
                 "left [{}]",
                 unit,
-                f"measured - predicted, rms {_rms(left, unit)}",
+                f"measured - predicted, rms {amount(rms, unit)}",
             )
-        panels[-1].set_xlabel("time [s]")
-        panels[-1].set_xlim(record.t[0], record.t[-1])
+        over_time(figure, panels, record.t)
         kind = type(found.problem.objective).__name__
-        figure.suptitle(
-            plain(f"{label}: {kind}, {len(found.estimates)} parameters"),
-            x=0.01,
-            ha="left",
-            fontsize=10,
-            color=INK,
-        )
-        figure.align_ylabels(panels)
+        headed(figure, f"{label}: {kind}, {len(found.estimates)} parameters")
     return figure
 
 
@@ -92,13 +99,7 @@ def _curves(
     else:
         axes.plot(t, first / size, color=MEASURED, lw=2.6, label="measured")
         axes.plot(t, second / size, color=PREDICTED, lw=1.0, label="fitted machine")
-        axes.legend(
-            loc="lower right",
-            bbox_to_anchor=(1.0, 1.0),
-            ncols=2,
-            borderaxespad=0.0,
-            handlelength=1.6,
-        )
+        legend_above(axes, 2)
     axes.set_ylabel(ylabel.format(unit))
     axes.set_title(plain(title), loc="left", fontsize=9, pad=3, color=INK)
 
@@ -110,9 +111,3 @@ def _joined(rows: np.ndarray) -> np.ndarray:
         if rows.ndim == 1
         else np.concatenate([rows, np.full((rows.shape[0], 1), np.nan)], axis=1).ravel()
     )
-
-
-def _rms(values: np.ndarray, unit: str) -> str:
-    size = float(np.sqrt(np.nanmean(values**2)))
-    name, scale = prefixed(unit, [size])
-    return f"{size / scale:.3g} {name}"

@@ -5,11 +5,12 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from frictax.fitting.result.fit_result import FitResult
-from frictax.report.fit_figure import draw_fit
-from frictax.report.machine_report import write_machine_report
-from frictax.report.sweep_figure import draw_sweep
-from frictax.report.sweep_report import write_sweep_report
+from frictax.fitting import FitResult
+
+from .fit_figure import draw_fit
+from .machine_report import write_machine_report
+from .sweep_figure import draw_sweep
+from .sweep_report import write_sweep_report
 
 
 def write_report(found: FitResult, path: str | Path, **extras: Any) -> Path:

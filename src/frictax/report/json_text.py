@@ -1,17 +1,15 @@
 """Results for other programs: JSON, all numbers in SI units."""
 
 import json
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 import frictax
-from frictax.analysis.selection.compare import Comparison
+from frictax.analysis import Comparison
+from frictax.fitting import Estimate, FitResult
 from frictax.fitting.problem.steady import as_steady
-from frictax.fitting.result.estimates import Estimate
-from frictax.fitting.result.fit_result import FitResult
 from frictax.laws import AbstractLaw, Stribeck, Table
 
 FORMAT = 1  # goes up when a key changes its meaning or goes
@@ -37,7 +35,7 @@ def comparison_json(comparisons: Sequence[Comparison]) -> str:
 def as_text(content: dict[str, Any]) -> str:
     """`content` as strict JSON, under the format's number and the version of frictax."""
     whole = {"format": FORMAT, "frictax": frictax.__version__, **content}
-    return json.dumps(_finite(whole), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(plain(whole), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def _found(found: FitResult) -> dict[str, Any]:
@@ -108,14 +106,14 @@ def _law(law: AbstractLaw) -> dict[str, Any]:
     return {"kind": type(law).__name__, **more}
 
 
-def _finite(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """`value` in JSON's types; numbers that JSON has no word for become null."""
-    if isinstance(value, dict):
-        return {key: _finite(v) for key, v in value.items()}
+    if isinstance(value, Mapping):
+        return {str(key): plain(v) for key, v in value.items()}
     if isinstance(value, np.ndarray):
-        return _finite(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+        return [plain(v) for v in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
     return value

@@ -6,13 +6,17 @@ import jax
 import numpy as np
 
 from frictax.analysis.errors.uncertainty import usual
+from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import channel_unit
-from frictax.fitting.result.fit_result import FitResult
-from frictax.measurements.record import Record
-from frictax.mechanism import Mechanism
-from frictax.parameters import parameters, rotational_unit
-from frictax.report.json_text import as_text, estimate
-from frictax.signals import AbstractSignal
+from frictax.measurements import Record
+from frictax.parameters import parameters
+
+from .json_text import as_text, estimate, found_json
+
+
+def fit_json(found: FitResult) -> str:
+    """All of a fit as JSON, with units: see `found_json` and, for records, `found_machine_json`."""
+    return found_json(found) if found.of_sweep else found_machine_json(found)
 
 
 def found_machine_json(found: FitResult) -> str:
@@ -69,34 +73,15 @@ def found_machine_json(found: FitResult) -> str:
 def _parameters(found: FitResult) -> list[dict[str, Any]]:
     """Every number of the machine that all records share, fitted or not."""
     fitted = {e.path.partition("[")[0].partition("@")[0] for e in found.estimates}
-    known = {e.path: e.unit for e in found.estimates}
-    rows = []
-    for p in parameters(found.model):
-        unit = known.get(p.path, parameter_unit(found.model, p.path, p.declaration.unit))
-        rows.append(
-            {"name": p.path, "value": np.asarray(p.value), "unit": unit, "fitted": p.path in fitted}
-        )
-    return rows
-
-
-def parameter_unit(machine: Any, path: str, unit: str) -> str:
-    """The declared unit; of a law's and a signal's own numbers, which do not know what they belong
-    to, that of their element.
-    """
-    steps = path.split(".")
-    if len(steps) < 3 or not isinstance(machine, Mechanism):
-        return unit
-    part, field = machine[steps[0]], steps[1]
-    turns = getattr(type(part), "rotational", None)
-    if turns is None:
-        turns = getattr(type(machine[part.body.partition(".")[0]]), "rotational", False)
-    if isinstance(getattr(part, field), AbstractSignal):
-        driven = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}.get(field, "1")
-        unit = driven if unit == "1" and steps[-1] != "nperiod" else unit
-        return rotational_unit(unit) if turns and unit == "m" else unit
-    if field.startswith("mu_"):
-        unit = {"N": "1", "N.s/m": "s/m"}.get(unit, unit)
-    return rotational_unit(unit) if turns else unit
+    return [
+        {
+            "name": p.path,
+            "value": np.asarray(p.value),
+            "unit": found.unit_of(p),
+            "fitted": p.path in fitted,
+        }
+        for p in parameters(found.model)
+    ]
 
 
 def _record(found: FitResult, label: str) -> dict[str, Any]:

@@ -9,13 +9,15 @@ import numpy as np
 
 from frictax.analysis.friction_curve import law_values
 from frictax.analysis.replay.motion import Motion
-from frictax.contacts import Mode
-from frictax.contacts.contact import AbstractContact, AbstractPressed
-from frictax.fitting.result.estimates import Band
-from frictax.fitting.result.fit_result import FitResult
+from frictax.contacts import AbstractContact, Mode
+from frictax.contacts.contact import AbstractPressed
+from frictax.fitting import Band, FitResult
+from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.record import Record
-from frictax.report.style import BACKWARD, CYCLE, FAINT, FORWARD, INK, MODES, prefixed
+from frictax.measurements.units import VELOCITY_OF
+from frictax.text import WAYS, prefixed
+
+from .style import BACKWARD, CYCLE, FAINT, FORWARD, INK, MODES
 
 _BINS = 1200  # of a long record: lowest and highest sample of each are drawn
 _POINTS = 1500
@@ -71,7 +73,7 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
             _short(a / s)
             for a, s in ((way * v, 1.0), (band.force, size), (band.lower, size), (band.upper, size))
         )
-        says = f"{_text(name)}, {'forward' if way > 0 else 'backward'}"
+        says = f"{_text(name)}, {WAYS[way]}"
         traces.append(
             _line(
                 [*x, *x[::-1]],
@@ -370,7 +372,7 @@ def _channels(record: Record) -> dict[str, np.ndarray]:
     for name, values in record.outputs.items():
         out[name] = values
         body, dot, last = name.rpartition(".")
-        rate = {"s": "v", "phi": "w"}.get(last)
+        rate = VELOCITY_OF.get(last)
         if rate and f"{body}{dot}{rate}" not in record.outputs:
             out[f"{body}{dot}{rate}"] = smooth(record.t, values, min(50.0, 0.45 * record.rate)).v
     return out

@@ -6,36 +6,29 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 
-import frictax
-from frictax.analysis.errors.uncertainty import HAC, usual
+from frictax.analysis import HAC, FreeRunScore
+from frictax.analysis.errors.uncertainty import usual
 from frictax.analysis.examination import examined, workers
-from frictax.analysis.replay.free_run import FreeRunScore
 from frictax.analysis.replay.motion import Motion
 from frictax.analysis.selection.structures_text import structures_rows
-from frictax.fitting.problem.objectives import FreeRun
+from frictax.fitting import FitResult, Knowledge
 from frictax.fitting.problem.setup import channel_unit
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import Knowledge
 from frictax.fitting.result.text import record_warnings
-from frictax.measurements.record import Record
-from frictax.report.files import write_whole
-from frictax.report.machine_plots import (
-    as_json,
-    friction_plot,
-    motion_plots,
-    profile_plot,
-    waterfall_plot,
-)
-from frictax.report.residual_figure import draw_finding, drawn
-from frictax.report.structures_figure import draw_held_out, draw_laws
-from frictax.report.style import prefixed
-from frictax.report.sweep_report import GENERATOR, check_report, correlation_cells, pictures
-from frictax.report.versions import versions
-from frictax.text import rounded
+from frictax.measurements import Record
+from frictax.text import amount
 
+from .machine_plots import as_json, friction_plot, motion_plots, profile_plot, waterfall_plot
+from .page import page, pictures, write_page
+from .residual_figure import draw_finding, drawn, sentence
+from .structures_figure import draw_held_out, draw_laws
+from .versions import in_words
+
+_SECTIONS = (
+    "parameters mind friction motion outlook validation structures residuals profiles starts"
+    " correlation measured modelica again".split()
+)
 _LACKS = {
     "whiteness": "it remembers itself",
     "speed": "it follows the speed",
@@ -81,120 +74,121 @@ def write_machine_report(
     **Raises:** `OSError` (`FileNotFoundError`, `FileExistsError`, ...) with one sentence where it
     cannot be written.
     """
-    target = check_report(path, overwrite=overwrite)
-    with workers() as pool:
-        seen = examined(found, pool)
-    text = machine_report_text(
-        found,
-        title=title or f"{type(found.model).__name__} fitted to {', '.join(found.records)}",
-        uncertainty=(
-            found.uncertainty(usual(found.problem, HAC())) if uncertainty is None else uncertainty
-        ),
-        comparison=comparison,
-        profiles={profile.name: profile for profile in profiles},
-        study=seen.study,
-        scores=scores,
-        motions=seen.motions,
-        outlook=seen.outlook,
-        notes=[notes] if isinstance(notes, str) else notes,
-        notices=seen.notices,
-        citation="; ".join(dict.fromkeys(r.citation for r in found.records.values() if r.citation)),
-        command=command,
-        made_with=versions(),
-    )
-    write_whole(target, text, replace=overwrite)
-    return Path(path)
+
+    def text() -> str:
+        with workers() as pool:
+            seen = examined(found, pool)
+        return machine_report_text(
+            found,
+            seen,
+            title=title or f"{type(found.model).__name__} fitted to {', '.join(found.records)}",
+            uncertainty=uncertainty or found.uncertainty(usual(found.problem, HAC())),
+            comparison=comparison,
+            profiles=profiles,
+            scores=scores,
+            notes=notes,
+            citation="; ".join(
+                dict.fromkeys(r.citation for r in found.records.values() if r.citation)
+            ),
+            command=command,
+        )
+
+    return write_page(path, text, overwrite=overwrite)
 
 
 def machine_report_text(
     found: FitResult,
+    seen: Any,
     *,
     title: str,
     uncertainty: Any,
     comparison: Any = None,
-    profiles: Mapping[str, Any] | None = None,
-    study: Any = None,
+    profiles: Iterable[Any] = (),
     scores: Iterable[Any] = (),
-    motions: Mapping[str, Motion] | None = None,
-    outlook: Any = None,
     notes: Iterable[str] = (),
-    notices: Iterable[str] = (),
     learnt: Iterable[str] = (),
     citation: str = "",
     sources: Mapping[str, str] | None = None,
     seed: int | None = None,
     command: str | None = None,
-    made_with: Mapping[str, str] | None = None,
 ) -> str:
     """One self-contained HTML page: parameters with intervals, friction over speed with bands and
     data, motions with their modes, what the fit leaves, validation, and how to make it again.
 
-    **Arguments:** `uncertainty`, `profiles`, `study` of `found`; `comparison` of structures;
-    `scores` on records that were not fitted; `motions`: record -> `Motion`; `outlook`: what could
-    be expected; `notices`: what else to mind; `sources`: file -> SHA-256.
+    **Arguments:** `seen`: an `Examination`, or what has the same fields; `uncertainty`, `profiles`
+    of `found`; `comparison` of structures; `scores` on records that were not fitted; `sources`:
+    file -> SHA-256.
     """
     plots: dict[str, Any] = {}
-    curve = friction_plot(found, uncertainty, study)
+    curve = friction_plot(found, uncertainty, seen.study)
     if curve is not None:
         plots["friction"] = curve
     moved = []
-    for i, (label, motion) in enumerate((motions or {}).items()):
+    for i, (label, motion) in enumerate(seen.motions.items()):
         for j, (caption, figure) in enumerate(motion_plots(found, label, motion)):
             plots[f"motion-{i}-{j}"] = figure
             moved.append((f"motion-{i}-{j}", caption))
     shown = []
-    for i, profile in enumerate((profiles or {}).values()):
+    for i, profile in enumerate(profiles):
         plots[f"profile-{i}"] = profile_plot(profile)
         shown.append((f"profile-{i}", profile.sentence))
     waterfall = waterfall_plot(np.asarray(found.costs))
     if waterfall is not None:
         plots["waterfall"] = waterfall
-    return _template().render(
-        generator=f"{GENERATOR} {frictax.__version__}",
+    modelica = _modelica(found) if hasattr(found.model, "named_parts") else ""
+    has = {
+        "friction": curve,
+        "outlook": seen.outlook is not None,
+        "validation": scores,
+        "structures": comparison is not None,
+        "residuals": seen.study is not None,
+        "profiles": shown,
+        "starts": waterfall,
+        "correlation": len(found.correlation) > 1,
+        "modelica": modelica,
+    }
+    level = f"{100 * found.level:g} %"
+    return page(
+        found,
+        [name for name in _SECTIONS if has.get(name, True)],
         title=title,
         lead=_lead(found, comparison),
-        notes=list(notes),
+        notes=notes,
         learnt=list(learnt),
-        level=f"{100 * found.level:g} %",
+        formulas=[],
         parameters=_parameters(found, uncertainty),
-        errors=(
+        last="× white",
+        quality=(
             f"Errors: {uncertainty.says}. Intervals with Student's t, {uncertainty.freedom}."
-            f" {_quality(found)}"
+            f" {_quality(found)} “× white”: these errors over those of white residuals."
         ),
-        warnings=[*_warnings(found, study), *notices, *_ended(motions or {})],
-        friction=curve is not None,
-        friction_caption=(
-            f"Band: {100 * found.level:g} % at each speed, of these errors. Points: what the"
-            " smoothed motion asks for."
+        to_mind=(),
+        warnings=[*_warnings(found, seen.study), *seen.notices, *_ended(seen.motions)],
+        friction=(
+            f"Band: {level} at each speed, of these errors. Points: what the smoothed motion asks"
+            " for."
         ),
         motions=moved,
         validation=[_validation(score) for score in scores],
-        outlook=None if outlook is None else _outlook(outlook),
+        outlook=seen.outlook,
         structures=None if comparison is None else _structures(comparison),
-        study=None if study is None else _study(study),
+        study=None if seen.study is None else _study(seen.study),
         profiles=shown,
-        waterfall=(
-            None
-            if waterfall is None
-            else f"Cost at the end of each of {found.costs.size} starts, over the least."
-        ),
-        correlation=correlation_cells(found.correlation, found.names),
+        waterfall=f"Cost at the end of each of {found.costs.size} starts, over the least.",
         measured=_measured(found, citation),
-        modelica=_modelica(found) if hasattr(found.model, "named_parts") else "",
+        modelica=modelica,
+        whole_model=True,
         command=command,
-        again=_again(seed, made_with or {}),
+        python="",
+        again=(
+            "The same problem gives the same numbers on the same machine:"
+            f" {'' if seed is None else f'seed {seed}; '}{in_words()}."
+        ),
         sources=list((sources or {}).items()),
         library=_library() if plots else "",
         plots=as_json(plots),
+        footer="",
     )
-
-
-def _template() -> Any:
-    loader = jinja2.PackageLoader("frictax.report")
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined
-    )
-    return environment.get_template("machine.html.j2")
 
 
 def _library() -> str:
@@ -222,24 +216,14 @@ def _lead(found: FitResult, comparison: Any) -> str:
     )
 
 
-def _parameters(found: FitResult, uncertainty: Any) -> list[dict[str, str]]:
-    out = []
-    for e in uncertainty.estimates:
-        known, ratio = found.identifiability.knowledge.get(e.name), uncertainty.ratio[e.name]
-        interval = f"{rounded(e.lower, e.standard_error)} to {rounded(e.upper, e.standard_error)}"
+def _parameters(found: FitResult, uncertainty: Any) -> list[tuple[str, ...]]:
+    knowledge, rows = found.identifiability.knowledge, []
+    for name, value, unit, error, interval, ratio in uncertainty.rows()[1]:
+        known = knowledge.get(name)
         if known in (Knowledge.AT_BOUND, Knowledge.UNKNOWN):
             interval = known.value
-        out.append(
-            {
-                "name": e.name,
-                "value": rounded(e.value, e.standard_error),
-                "unit": e.unit,
-                "error": f"{e.standard_error:.2g}" if np.isfinite(e.standard_error) else "",
-                "interval": interval,
-                "ratio": f"{ratio:.1f}" if np.isfinite(ratio) else "",
-            }
-        )
-    return out
+        rows.append((name, value, unit, error, interval, ratio))
+    return rows
 
 
 def _quality(found: FitResult) -> str:
@@ -252,7 +236,7 @@ def _quality(found: FitResult) -> str:
                 if isinstance(record, Record)
                 else record.force_unit.si_name
             )
-            parts.append(f"{label}: {_amount(value, unit)} rms of {name}")
+            parts.append(f"{label}: {amount(value, unit)} rms of {name}")
     return (
         "Left by the fit: "
         + "; ".join(parts)
@@ -281,36 +265,25 @@ def _ended(motions: Mapping[str, Motion]) -> list[str]:
     ]
 
 
-def _validation(score: Any) -> dict[str, Any]:
-    objective = FreeRun() if isinstance(score, FreeRunScore) else score.objective
+def _validation(score: Any) -> tuple[str, list[tuple[str, str]]]:
     run = score if isinstance(score, FreeRunScore) else score.run
-    kind, length = type(objective).__name__, getattr(objective, "length", None)
-    title = (
-        f"{score.label}:"
-        f" {'free run' if kind == 'FreeRun' else f'windows of {length:g} s' if length else kind}"
-    )
+    title = f"{score.label}: {getattr(score, 'by', 'free run')}"
     rows: list[tuple[str, str]] = []
     for name, value in score.rms.items():
         unit = score.units[name]
-        rows.append((f"{name}, rms", _amount(value, unit)))
+        rows.append((f"{name}, rms", amount(value, unit)))
         if isinstance(run, FreeRunScore):
             rows += [
-                (f"{says} moves it by", _amount(moved[name], unit))
+                (f"{says} moves it by", amount(moved[name], unit))
                 for says, moved in run.sensitivities.items()
             ]
-            ends = " / ".join(_amount(x, unit) for x in run.ranges[name])
+            ends = " / ".join(amount(x, unit) for x in run.ranges[name])
             rows.append((f"{run.says}: 10 / 50 / 90 %", ends))
-    return {"title": title, "rows": rows}
-
-
-def _outlook(outlook: Any) -> dict[str, Any]:
-    head, rows = outlook.rows()
-    return {"title": outlook.title, "head": head, "rows": rows, "sentences": outlook.sentences}
+    return title, rows
 
 
 def _structures(comparison: Any) -> dict[str, Any]:
-    head, cells = structures_rows(comparison)
-    rows = [{"cells": row, "chosen": row[0] == comparison.best.name} for row in cells]
+    head, rows = structures_rows(comparison)
     panels = [
         (
             pictures(draw_laws(comparison))["wide"],
@@ -321,19 +294,12 @@ def _structures(comparison: Any) -> dict[str, Any]:
             "Their errors in what was left out of the fit, by repeats and by speeds.",
         ),
     ]
-    return {"head": head, "rows": rows, "reason": comparison.reason, "panels": panels}
+    named = {"chosen": comparison.best.name, "reason": comparison.reason}
+    return {"head": head, "rows": rows, "panels": panels, **named}
 
 
-def _study(study: Any) -> list[dict[str, Any]]:
-    many = len({f.record for f in study.findings}) > 1
-    return [
-        {
-            "picture": pictures(draw_finding(f))["wide"],
-            "sentence": f"{f.record}: {f.sentence}" if many else f.sentence,
-            "strong": f.strong,
-        }
-        for f in drawn(study)
-    ]
+def _study(study: Any) -> list[tuple[str, str, bool]]:
+    return [(pictures(draw_finding(f))["wide"], sentence(study, f), f.strong) for f in drawn(study)]
 
 
 def _measured(found: FitResult, citation: str) -> list[tuple[str, str]]:
@@ -361,16 +327,3 @@ def _modelica(found: FitResult) -> str:
         return found.to_modelica_modifiers()
     except ValueError as why:
         return f"// {why}"
-
-
-def _again(seed: int | None, versions: Mapping[str, str]) -> str:
-    made = ", ".join(f"{name} {number}" for name, number in versions.items())
-    return (
-        "The same problem gives the same numbers on the same machine:"
-        f" {'' if seed is None else f'seed {seed}; '}{made}."
-    )
-
-
-def _amount(value: float, unit: str) -> str:
-    name, size = prefixed(unit, [value])
-    return f"{value / size:.3g} {name}"

@@ -2,14 +2,14 @@
 
 import io
 
-import matplotlib
 from matplotlib.figure import Figure
 
 from frictax.mechanism import Mechanism
-from frictax.report.schematic.network import network
-from frictax.report.schematic.order import plans
-from frictax.report.schematic.sheet import sheet
-from frictax.report.style import style
+
+from .schematic.network import network
+from .schematic.order import plans
+from .schematic.sheet import sheet
+from .style import pinned, style
 
 _MARGIN, _BETWEEN = 10.0, 26.0  # around the picture, between machines that stand by themselves [pt]
 
@@ -58,7 +58,7 @@ def mechanism_svg(mechanism: Mechanism) -> str:
     """
     text = io.StringIO()
     figure = draw_mechanism(mechanism)
-    with matplotlib.rc_context({"svg.hashsalt": "frictax", "svg.fonttype": "path"}):
+    with pinned():
         figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()[text.getvalue().index("<svg") :]
 

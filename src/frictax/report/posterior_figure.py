@@ -7,9 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from frictax.analysis.errors.posterior import Posterior
+from frictax.analysis import Posterior
 from frictax.parameters import UnknownName
-from frictax.report.style import BACKWARD, FORWARD, INK, plain, prefixed, style
+from frictax.text import prefixed
+
+from .style import BACKWARD, FORWARD, INK, plain, style
 
 _MOST = 8  # numbers that are drawn unless they are named
 _POINTS = 1500

@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from frictax.fitting.problem.losses import Squares
+from frictax.fitting import FitResult, Squares
 from frictax.fitting.problem.steady import as_steady
-from frictax.fitting.result.fit_result import FitResult
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Sweep
 from frictax.parameters import parameters
 
 MOST_ROWS = 200  # of data in a text that people read

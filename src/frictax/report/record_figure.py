@@ -7,11 +7,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from frictax.measurements import Record
 from frictax.measurements.diagnostics import gaps
-from frictax.measurements.record import Record
 from frictax.measurements.summary import deviation, headline
 from frictax.measurements.units import Unit, quantity
-from frictax.report.style import CYCLE, FAINT, INK, plain, prefixed, style
+from frictax.text import prefixed
+
+from .style import CYCLE, INK, headed, over_time, plain, stacked, style, zero_line
 
 OUTPUT, INPUT = CYCLE[0], CYCLE[1]
 _GAP = "#F1E4C8"
@@ -51,16 +53,13 @@ def draw_record(record: Record, *, width: float = 7.5) -> Figure:
     )
     with style():
         height = _PANEL * len(rows) + _HEAD + (_NOTE * (note.count("\n") + 1) if note else 0.0)
-        figure = Figure(figsize=(width, height), layout="constrained")
-        panels = list(np.ravel(figure.subplots(len(rows), 1, sharex=True, squeeze=False)))
+        figure, panels = stacked(width, height, len(rows))
         for axes, (kind, name, values) in zip(panels, rows, strict=True):
             _channel(axes, record, kind, name, values)
-        figure.suptitle(plain(headline(record)), x=0.01, ha="left", fontsize=10, color=INK)
-        panels[-1].set_xlabel("time [s]")
-        panels[-1].set_xlim(record.t[0], record.t[-1])
+        headed(figure, headline(record))
+        over_time(figure, panels, record.t)
         if note:
             figure.supxlabel(plain(note), x=0.01, ha="left", fontsize=8.5, color=INK)
-        figure.align_ylabels(panels)
     return figure
 
 
@@ -75,7 +74,7 @@ def _channel(axes: Axes, record: Record, kind: str, name: str, values: np.ndarra
         t, y, color=INPUT if kind == "input" else OUTPUT, lw=1.1, label=plain(name), **options
     )
     if np.min(values) <= 0 <= np.max(values):
-        axes.axhline(0.0, color=FAINT, lw=0.7, zorder=0.5)
+        zero_line(axes)
     for i in gaps(record.t):
         axes.axvspan(
             float(record.t[i]), float(record.t[i + 1]), color=_GAP, lw=0, zorder=0.2, label="_gap"

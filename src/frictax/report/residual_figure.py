@@ -7,19 +7,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from frictax.analysis.residuals.finding import Curve, Finding
-from frictax.analysis.residuals.study import NAMES, ResidualStudy
-from frictax.report.style import (
-    BACKWARD,
-    CYCLE,
-    FAINT,
-    FORWARD,
-    INK,
-    plain,
-    prefixed,
-    style,
-    zero_line,
-)
+from frictax.analysis import Finding, ResidualStudy
+from frictax.analysis.residuals.finding import Curve
+from frictax.analysis.residuals.study import NAMES
+from frictax.text import prefixed
+
+from .style import BACKWARD, CYCLE, FAINT, FORWARD, INK, headed, plain, style, zero_line
 
 # inch: of a panel without its words, of the head, of a line of a sentence
 _ROW, _HEAD, _LINE = 2.05, 0.45, 0.155
@@ -50,7 +43,7 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
     rows = -(-len(findings) // 2)
     # Letters of the sentences are about 0.066 inch wide.
     words = [
-        "\n".join(textwrap.wrap(_sentence(study, f), int((width / 2 - 0.7) / 0.066)))
+        "\n".join(textwrap.wrap(sentence(study, f), int((width / 2 - 0.7) / 0.066)))
         for f in findings
     ]
     lines = [max(text.count("\n") + 1 for text in words[2 * i : 2 * i + 2]) for i in range(rows)]
@@ -73,7 +66,7 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
                 fontsize=8,
                 color=INK if finding.strong else FAINT,
             )
-        figure.suptitle(plain(_head(study)), x=0.01, ha="left", fontsize=10, color=INK)
+        headed(figure, _head(study))
     return figure
 
 
@@ -100,7 +93,8 @@ def _head(study: ResidualStudy) -> str:
     )
 
 
-def _sentence(study: ResidualStudy, finding: Finding) -> str:
+def sentence(study: ResidualStudy, finding: Finding) -> str:
+    """What a finding says, and of which record where there are several."""
     many = len({f.record for f in study.findings}) > 1
     return f"{finding.record}: {finding.sentence}" if many else finding.sentence
 

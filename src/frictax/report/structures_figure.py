@@ -7,9 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
+from frictax.analysis import StructureComparison
 from frictax.analysis.selection.plausibility import visited_laws
-from frictax.analysis.selection.structure import StructureComparison
-from frictax.report.style import BACKWARD, CYCLE, FORWARD, INK, plain, prefixed, style, zero_line
+from frictax.text import prefixed
+
+from .style import BACKWARD, CYCLE, FORWARD, INK, plain, style, zero_line
 
 
 def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure:

@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from frictax.contacts import Mode
 
@@ -54,6 +55,11 @@ def style() -> AbstractContextManager[None]:
     return matplotlib.rc_context(settings)  # pyright: ignore[reportArgumentType]
 
 
+def pinned() -> AbstractContextManager[None]:
+    """While a figure is written as SVG: names inside it that do not change, letters as paths."""
+    return matplotlib.rc_context({"svg.hashsalt": "frictax", "svg.fonttype": "path"})
+
+
 def plain(text: str) -> str:
     """`text` as matplotlib shows it letter for letter: no mathematics between dollars, and no name
     hidden by its underscore.
@@ -62,24 +68,44 @@ def plain(text: str) -> str:
     return "\u200a" + shown if shown.startswith("_") else shown
 
 
-def prefixed(unit: str, *values: Any) -> tuple[str, float]:
-    """The SI unit with a prefix that gives handy numbers, and what to divide by.
+def stacked(
+    width: float, height: float, count: int, ratios: list[float] | None = None
+) -> tuple[Figure, list[Axes]]:
+    """A figure [inch] of panels below each other over one axis."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    panels = figure.subplots(count, 1, sharex=True, squeeze=False, height_ratios=ratios)
+    return figure, list(np.ravel(panels))
 
-    >>> prefixed("m", [0.0, 0.004])
-    ('mm', 0.001)
+
+def over_time(figure: Figure, panels: list[Axes], t: np.ndarray) -> None:
+    """What panels over one time axis have in common."""
+    panels[-1].set_xlabel("time [s]")
+    if t.size > 1:
+        panels[-1].set_xlim(t[0], t[-1])
+    figure.align_ylabels([axes for axes in panels if axes.get_ylabel()])
+
+
+def headed(figure: Figure, text: str) -> None:
+    """Write a line above all panels, at the left."""
+    figure.suptitle(plain(text), x=0.01, ha="left", fontsize=10, color=INK)
+
+
+def legend_above(axes: Axes, columns: int, **more: Any) -> None:
+    """A legend over the upper right corner of a panel; what has the label of another stands in it
+    once.
     """
-    sizes = [
-        float(np.nanmax(np.abs(v)))
-        for v in map(np.asarray, values)
-        if v.size and np.any(np.isfinite(v))
-    ]
-    largest = max(sizes, default=0.0)
-    if largest == 0.0 or 0.1 <= largest < 1e4:
-        return unit, 1.0
-    for prefix, size in (("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("µ", 1e-6)):
-        if largest >= size:
-            return prefix + unit, size
-    return "n" + unit, 1e-9
+    handles, labels = axes.get_legend_handles_labels()
+    names = dict(zip(labels, handles, strict=True))
+    axes.legend(
+        list(names.values()),
+        list(names),
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=columns,
+        borderaxespad=0.0,
+        handlelength=1.6,
+        **more,
+    )
 
 
 def zero_line(axes: Axes) -> None:

@@ -9,10 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from frictax.analysis.selection.compare import Comparison
-from frictax.fitting.result.fit_result import FitResult
+from frictax.analysis import Comparison
+from frictax.fitting import FitResult
 from frictax.measurements.units import Unit
-from frictax.report.style import BACKWARD, FORWARD, INK, plain, style, zero_line
+
+from .style import BACKWARD, FORWARD, INK, plain, style, zero_line
 
 _DASHES = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 3)), (0, (8, 3)))
 _POINTS = 161  # of a curve

@@ -4,11 +4,11 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from frictax.analysis.selection.compare import Comparison
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import Knowledge
+from frictax.analysis import Comparison
+from frictax.fitting import FitResult, Knowledge
 from frictax.fitting.result.text import found_rows
-from frictax.report import words
+
+from . import words
 
 
 def found_table(found: FitResult) -> Group:
@@ -33,27 +33,13 @@ def found_table(found: FitResult) -> Group:
 
 def comparison_table(comparison: Comparison) -> Group:
     """Each law with its criteria; the one chosen stands out."""
-    force = comparison.best.found.shown_force
     table = _table(f"Laws for {comparison.sweep.name}, {words.way(comparison.sweep)}")
-    table.add_column("law", no_wrap=True)
-    for head in ("numbers", f"rms\n{force.name}", f"left out\n{force.name}", "AICc", "BIC"):
-        table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("")
-    for row in comparison.rows:
-        fit, best = row.found, row is comparison.best
-        cells = (
-            f"{fit.rms_force / force.si:.3g}",
-            f"{row.left_out / force.si:.3g}",
-            f"{fit.aicc:.1f}",
-            f"{fit.bic:.1f}",
-        )
-        remark = "chosen" if best else row.remark
-        table.add_row(
-            *(
-                Text(cell, style="bold" if best else "")
-                for cell in (row.name, str(len(fit.estimates)), *cells, remark)
-            )
-        )
+    head, rows = comparison.as_table("\n{}", 3, "chosen")
+    for i, word in enumerate(head):
+        table.add_column(word, justify="right" if 0 < i < 6 else "left", no_wrap=i < 6)
+    for cells in rows:
+        bold = "bold" if cells[0] == comparison.best.name else ""
+        table.add_row(*(Text(cell, style=bold) for cell in cells))
     return Group(table, Text(comparison.reason))
 
 

@@ -14,8 +14,10 @@ from matplotlib.patches import Patch
 from frictax.contacts import AbstractContact, Mode
 from frictax.contacts.contact import f0_max
 from frictax.mechanism.forces import AbstractSource
-from frictax.report.style import CYCLE, FAINT, MODES, plain, prefixed, style, zero_line
+from frictax.text import prefixed
 from frictax.trajectory import Trajectory
+
+from .style import CYCLE, FAINT, MODES, legend_above, over_time, plain, stacked, style, zero_line
 
 
 def draw_trajectory(
@@ -84,12 +86,7 @@ def draw_trajectory(
         )
 
     with style():
-        figure = Figure(figsize=(width, sum(heights) + 0.8), layout="constrained")
-        panels = list(
-            np.ravel(
-                figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)
-            )
-        )
+        figure, panels = stacked(width, sum(heights) + 0.8, len(heights), heights)
         t, rest = np.asarray(run.ts), list(panels)
         if moving:
             _motion(
@@ -103,10 +100,7 @@ def draw_trajectory(
         _event_lines([axes for axes in panels if axes not in rest], run)
         if contacts:
             _strip(rest[0], run, contacts, figure)
-        panels[-1].set_xlabel("time [s]")
-        if t.size > 1:
-            panels[-1].set_xlim(t[0], t[-1])
-        figure.align_ylabels([axes for axes in panels if axes.get_ylabel()])
+        over_time(figure, panels, t)
     return figure
 
 
@@ -156,7 +150,7 @@ def _motion(
         )
     axes.set_ylabel(f"{label} [{unit}]")
     if len(values) + len(asked) > 1 and variable == "s":
-        _legend(axes)
+        legend_above(axes, 6, columnspacing=1.2)
 
 
 def _forces(
@@ -187,22 +181,7 @@ def _forces(
                 label="±tau0_max" if rotational else "±f0_max",
             )
     axes.set_ylabel(f"{'torque' if rotational else 'force'} [{unit}]")
-    _legend(axes)
-
-
-def _legend(axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    names = dict(zip(labels, handles, strict=True))  # ±f0_max once, of however many contacts
-    axes.legend(
-        list(names.values()),
-        list(names),
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=6,
-        borderaxespad=0.0,
-        handlelength=1.6,
-        columnspacing=1.2,
-    )
+    legend_above(axes, 6, columnspacing=1.2)
 
 
 def _common(variables: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import contextlib
 import platform
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 
 import frictax
@@ -28,3 +29,11 @@ def versions() -> dict[str, str]:
         with contextlib.suppress(PackageNotFoundError):
             known[package] = version(package)
     return known
+
+
+def in_words(spelled: Callable[[str], str] = str) -> str:
+    """The same in a row, the name of the language as it is `spelled`."""
+    return ", ".join(
+        f"{spelled(name) if name == 'python' else name} {number}"
+        for name, number in versions().items()
+    )

@@ -5,9 +5,9 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from frictax.signals.function import Function
-from frictax.signals.signal import AbstractSignal
-from frictax.signals.step import Constant
+from .function import Function
+from .signal import AbstractSignal
+from .step import Constant
 
 
 def as_signal(value: Any) -> Any:

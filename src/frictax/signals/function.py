@@ -5,12 +5,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jax import Array
 
 from frictax.annotations import ScalarLike
 from frictax.parameters import Positive, Scalar, check, parameter
-from frictax.signals.signal import AbstractSignal
-from frictax.signals.sine import Sine
+
+from .signal import AbstractSignal, Number, Piece
+from .sine import Sine
 
 
 class Function(AbstractSignal):
@@ -53,18 +54,18 @@ class Function(AbstractSignal):
                 " jax.numpy."
             )
 
-    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+    def on_piece(self, t: Number, k: Piece) -> Number:
         del k
         return jnp.asarray(self.f(t), dtype=t.dtype)
 
-    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+    def piece(self, t: Number) -> Piece:
         return jnp.zeros(jnp.shape(t), jnp.int32)
 
-    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+    def end(self, k: Piece) -> Number:
         return jnp.full(jnp.shape(k), jnp.inf)
 
 
-def longest_step(signal: AbstractSignal, span: Float[Array, ""], summed: bool) -> Any:
+def longest_step(signal: AbstractSignal, span: Number, summed: bool) -> Any:
     """The longest step [s] that keeps a stuck contact's drive in view; None where pieces see to
     that.
 

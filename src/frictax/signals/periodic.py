@@ -1,10 +1,11 @@
 """Modelica.Blocks.Sources.Pulse and Trapezoid."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 
 from frictax.parameters import AtLeast, Positive, Real, Scalar, check, is_traced, parameter
-from frictax.signals.signal import AbstractSignal
+
+from .signal import AbstractSignal, Number, Piece
 
 
 class Trapezoid(AbstractSignal):
@@ -43,7 +44,7 @@ class Trapezoid(AbstractSignal):
 
     # Piece 0 lies before the start; each period then has four: rise, plateau, fall, rest.
 
-    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+    def on_piece(self, t: Number, k: Piece) -> Number:
         n, phase = (k - 1) // 4, (k - 1) % 4
         since = t - (self.startTime + n * self.period)
         up = since / jnp.where(self.rising > 0, self.rising, 1.0)
@@ -57,28 +58,21 @@ class Trapezoid(AbstractSignal):
             (k == 0) | _is_over(n, self.nperiod), 0.0, shape
         )
 
-    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+    def piece(self, t: Number) -> Piece:
         n, since = _period(t, self.startTime, self.period)
         inside = (since >= self.rising).astype(jnp.int32)
         inside += (since >= self.rising + self.width).astype(jnp.int32)
         inside += (since >= self.rising + self.width + self.falling).astype(jnp.int32)
         return jnp.where(t < self.startTime, 0, 1 + 4 * n + inside)
 
-    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+    def end(self, k: Piece) -> Number:
         n, phase = (k - 1) // 4, (k - 1) % 4
         length = (
             self.rising
             + jnp.where(phase >= 1, self.width, 0.0)
             + jnp.where(phase >= 2, self.falling, 0.0)
         )
-        length = jnp.where(phase == 3, self.period, length)
-        return jnp.where(
-            k == 0,
-            self.startTime,
-            jnp.where(
-                _is_over(n, self.nperiod), jnp.inf, self.startTime + n * self.period + length
-            ),
-        )
+        return _end(self, k, n, jnp.where(phase == 3, self.period, length))
 
 
 class Pulse(AbstractSignal):
@@ -112,7 +106,7 @@ class Pulse(AbstractSignal):
 
     # Piece 0 lies before the start; each period then has two: high, low.
 
-    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+    def on_piece(self, t: Number, k: Piece) -> Number:
         n, low = (k - 1) // 2, (k - 1) % 2
         return (
             self.offset
@@ -120,40 +114,39 @@ class Pulse(AbstractSignal):
             + 0.0 * t
         )
 
-    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+    def piece(self, t: Number) -> Piece:
         n, since = _period(t, self.startTime, self.period)
         return jnp.where(
             t < self.startTime, 0, 1 + 2 * n + (since >= self.width / 100 * self.period)
         )
 
-    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+    def end(self, k: Piece) -> Number:
         n, low = (k - 1) // 2, (k - 1) % 2
-        length = jnp.where(low == 1, self.period, self.width / 100 * self.period)
-        return jnp.where(
-            k == 0,
-            self.startTime,
-            jnp.where(
-                _is_over(n, self.nperiod), jnp.inf, self.startTime + n * self.period + length
-            ),
-        )
+        return _end(self, k, n, jnp.where(low == 1, self.period, self.width / 100 * self.period))
 
 
-def _period(
-    t: Float[Array, ""], start: Float[Array, ""], period: Float[Array, ""]
-) -> tuple[Int[Array, ""], Float[Array, ""]]:
+def _period(t: Number, start: Number, period: Number) -> tuple[Piece, Number]:
     n = jnp.maximum(jnp.floor((t - start) / period), 0)
     return n.astype(jnp.int32), t - (start + n * period)
 
 
-def _is_over(n: Int[Array, ""], nperiod: Float[Array, ""]) -> Array:
+def _end(signal: Trapezoid | Pulse, k: Piece, n: Piece, length: Number) -> Number:
+    """Of piece k, which is `length` into period n."""
+    ends = jnp.where(
+        _is_over(n, signal.nperiod), jnp.inf, signal.startTime + n * signal.period + length
+    )
+    return jnp.where(k == 0, signal.startTime, ends)
+
+
+def _is_over(n: Piece, nperiod: Number) -> Array:
     return (nperiod >= 0) & (n >= nperiod)
 
 
 def _check_fits(
     signal: Trapezoid | Pulse,
     what: str,
-    lengths: list[Float[Array, ""]],
-    most: Float[Array, ""] | float,
+    lengths: list[Number],
+    most: Number | float,
 ) -> None:
     name, n = type(signal).__name__, signal.nperiod
     if not is_traced(n) and float(n) != round(float(n)):

@@ -5,10 +5,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from equinox.internal import nondifferentiable  # there is no public way to refuse a derivative
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 
 from frictax.parameters import Increasing, Real, Vector, check, parameter
-from frictax.signals.signal import AbstractSignal
+
+from .signal import AbstractSignal, Number, Piece
 
 _HELD = (
     "A run on samples (`OnSamples`) has no derivative by the `times` of a `Sampled` drive with"
@@ -55,7 +56,7 @@ class Sampled(AbstractSignal):
     # Piece 0 lies before the first sample, piece k between samples k - 1 and k, the last after the
     # last sample.
 
-    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+    def on_piece(self, t: Number, k: Piece) -> Number:
         n = self.times.shape[0]
         left, right = jnp.maximum(k - 1, 0), jnp.minimum(k, n - 1)
         if self.hold:
@@ -67,20 +68,20 @@ class Sampled(AbstractSignal):
             _at(self.values, right) - first
         )
 
-    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+    def piece(self, t: Number) -> Piece:
         return jnp.searchsorted(self.times, t, side="right").astype(jnp.int32)
 
-    def passed(self, t: Float[Array, ""], k: Int[Array, ""]) -> Int[Array, ""]:
+    def passed(self, t: Number, k: Piece) -> Piece:
         end = self.end(k)
         # The jump of the held value would not move with its time.
         end = nondifferentiable(end, msg=_HELD) if self.hold else end
         return jnp.where(end <= t, k + 1, k)
 
-    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+    def end(self, k: Piece) -> Number:
         n = self.times.shape[0]
         return jnp.where(k < n, _at(self.times, jnp.minimum(k, n - 1)), jnp.inf)
 
 
-def _at(values: Array, i: Int[Array, ""]) -> Float[Array, ""]:
+def _at(values: Array, i: Piece) -> Number:
     """values[i] for an index that is known to lie inside."""
     return jax.lax.dynamic_index_in_dim(values, i, keepdims=False, allow_negative_indices=False)

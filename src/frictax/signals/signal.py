@@ -7,6 +7,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+# A time [s] or a value, and the number of a piece.
+Number = Float[Array, ""]
+Piece = Int[Array, ""]
+
 
 class AbstractSignal(eqx.Module):
     """A quantity over time that is smooth on numbered pieces 0, 1, 2, ... and right-continuous
@@ -18,18 +22,18 @@ class AbstractSignal(eqx.Module):
     """
 
     @abc.abstractmethod
-    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+    def on_piece(self, t: Number, k: Piece) -> Number:
         """The formula of piece `k` at time `t` [s], continued smoothly beyond its ends."""
 
     @abc.abstractmethod
-    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+    def piece(self, t: Number) -> Piece:
         """The number of the piece that holds time `t` [s]."""
 
     @abc.abstractmethod
-    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+    def end(self, k: Piece) -> Number:
         """The time [s] at which piece `k` ends; inf for the last."""
 
-    def turns(self, k: Int[Array, ""]) -> Bool[Array, ""]:
+    def turns(self, k: Piece) -> Bool[Array, ""]:
         """Whether piece `k` ends in an extremum of one smooth formula and not in a switch.
 
         Such ends matter only to a contact that is stuck or whose normal force the signal is:
@@ -38,7 +42,7 @@ class AbstractSignal(eqx.Module):
         """
         return jnp.zeros(jnp.shape(k), bool)
 
-    def passed(self, t: Float[Array, ""], k: Int[Array, ""]) -> Int[Array, ""]:
+    def passed(self, t: Number, k: Piece) -> Piece:
         """The piece at time `t` [s] after piece `k`, by switches that a walk on samples may take at
         a sample without an event; else `k`.
 

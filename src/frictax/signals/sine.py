@@ -1,10 +1,11 @@
 """Modelica.Blocks.Sources.Sine."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool
 
 from frictax.parameters import AtLeast, Real, Scalar, check, parameter
-from frictax.signals.signal import AbstractSignal
+
+from .signal import AbstractSignal, Number, Piece
 
 
 class Sine(AbstractSignal):
@@ -29,21 +30,21 @@ class Sine(AbstractSignal):
 
     # Piece 0 lies before the start; the pieces after it end at the extrema.
 
-    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+    def on_piece(self, t: Number, k: Piece) -> Number:
         wave = self.amplitude * jnp.sin(2 * jnp.pi * self.f * (t - self.startTime) + self.phase)
         return self.offset + jnp.where(k == 0, 0.0, wave)
 
-    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+    def piece(self, t: Number) -> Piece:
         passed = jnp.floor(2 * self.f * (t - self._extremum(1))) + 1
         return jnp.where(t < self.startTime, 0, 1 + jnp.maximum(passed, 0).astype(jnp.int32))
 
-    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+    def end(self, k: Piece) -> Number:
         return jnp.where(k == 0, self.startTime, jnp.where(self.f > 0, self._extremum(k), jnp.inf))
 
-    def turns(self, k: Int[Array, ""]) -> Bool[Array, ""]:
+    def turns(self, k: Piece) -> Bool[Array, ""]:
         return k > 0
 
-    def _extremum(self, k: Int[Array, ""] | int) -> Float[Array, ""]:
+    def _extremum(self, k: Piece | int) -> Number:
         """The time of the k-th extremum after the start."""
         half_turns = self.phase / jnp.pi - 0.5
         # Not `jnp.floor(half_turns)` alone: an extremum at the start itself is not after it.

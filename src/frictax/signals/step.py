@@ -1,10 +1,10 @@
 """Modelica.Blocks.Sources.Constant, Step and Ramp."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
 
 from frictax.parameters import AtLeast, Real, Scalar, check, parameter
-from frictax.signals.signal import AbstractSignal
+
+from .signal import AbstractSignal, Number, Piece
 
 
 class Constant(AbstractSignal):
@@ -20,13 +20,13 @@ class Constant(AbstractSignal):
     def __check_init__(self) -> None:
         check(self)
 
-    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+    def on_piece(self, t: Number, k: Piece) -> Number:
         return self.k + 0.0 * t
 
-    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+    def piece(self, t: Number) -> Piece:
         return jnp.zeros(jnp.shape(t), jnp.int32)
 
-    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+    def end(self, k: Piece) -> Number:
         return jnp.full(jnp.shape(k), jnp.inf)
 
 
@@ -45,13 +45,13 @@ class Step(AbstractSignal):
     def __check_init__(self) -> None:
         check(self)
 
-    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+    def on_piece(self, t: Number, k: Piece) -> Scalar:
         return self.offset + jnp.where(k == 0, 0.0, self.height) + 0.0 * t
 
-    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+    def piece(self, t: Number) -> Piece:
         return (t >= self.startTime).astype(jnp.int32)
 
-    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+    def end(self, k: Piece) -> Number:
         return jnp.where(k == 0, self.startTime, jnp.inf)
 
 
@@ -72,15 +72,15 @@ class Ramp(AbstractSignal):
     def __check_init__(self) -> None:
         check(self)
 
-    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+    def on_piece(self, t: Number, k: Piece) -> Number:
         slope = self.height / jnp.where(self.duration > 0, self.duration, 1.0)
         rising = jnp.where(k == 1, slope * (t - self.startTime), 0.0)
         return self.offset + rising + jnp.where(k == 2, self.height, 0.0)
 
-    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+    def piece(self, t: Number) -> Piece:
         return (t >= self.startTime).astype(jnp.int32) + (t >= self.startTime + self.duration)
 
-    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+    def end(self, k: Piece) -> Number:
         return jnp.where(
             k == 0, self.startTime, jnp.where(k == 1, self.startTime + self.duration, jnp.inf)
         )

@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.errors.refits import Samples
+from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.result.covariance import inverse_gram
-from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.spread import Spread, alike
+
+from .refits import Samples
 
 
 class AbstractErrors(eqx.Module):

@@ -6,11 +6,12 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float, Int
 
-from frictax.analysis.errors.accounts import AbstractErrors, scored
+from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import Problem, SteadyPlan
-from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import listed
 from frictax.fitting.result.spread import Spread
+
+from .accounts import AbstractErrors, scored
 
 _ALONE = 1 - 1e-6  # of what is known of a direction: more, and one cluster tells it alone
 _FEW, _ENOUGH = 6, 12  # windows

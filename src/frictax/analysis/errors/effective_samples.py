@@ -3,8 +3,9 @@
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.errors.refits import Samples
-from frictax.fitting.result.fit_result import FitResult
+from frictax.fitting import FitResult
+
+from .refits import Samples
 
 
 def effective_samples(found: FitResult) -> float:

@@ -8,17 +8,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.errors.effective_samples import effective_samples
-from frictax.analysis.friction_curve import friction_at
 from frictax.annotations import ArrayLike
+from frictax.arguments import whole
+from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.fit_data import speaker
 from frictax.fitting.problem.problem import bounds, upper_bounds
-from frictax.fitting.result.estimates import Band, Estimate, Estimated
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import Knowledge, listed
-from frictax.fitting.search.methods import LevenbergMarquardt
+from frictax.fitting.result.estimates import Estimated
+from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
-from frictax.text import rounded, table
+from frictax.text import table
+
+from ..friction_curve import friction_at
+from .effective_samples import effective_samples
+from .refits import method_of
 
 _CURVES = 400  # draws that a band of friction is made of
 
@@ -71,15 +73,7 @@ class Posterior(Estimated):
     def __str__(self) -> str:
         chains, n = self.draws.shape[:2]
         rows = [
-            (
-                e.name,
-                rounded(e.value, e.standard_error),
-                e.unit,
-                f"{e.standard_error:.2g}",
-                f"{rounded(e.lower, e.standard_error)} to {rounded(e.upper, e.standard_error)}",
-                f"{r:.3f}",
-                f"{s:.0f}",
-            )
+            (*e.cells, f"{r:.3f}", f"{s:.0f}")
             for e, r, s in zip(self.estimates, self.r_hat, self.ess, strict=True)
         ]
         head = (
@@ -158,7 +152,7 @@ def posterior(
     friction.f_pos.F_Coulomb  1.2...  N     0.000...   1.2... to 1.2... ...
     """
     _check(found, draws, warmup, chains, samples, level)
-    from frictax.analysis.errors import nuts  # with blackjax
+    from . import nuts  # with blackjax
 
     level = found.level if level is None else level
     n = effective_samples(found) if samples is None else float(samples)
@@ -169,11 +163,7 @@ def posterior(
             " without `free_starts`, or record for longer."
         )
     say = speaker(progress) or (lambda line: None)
-    method = (
-        found.method
-        if isinstance(found.method, LevenbergMarquardt)
-        else LevenbergMarquardt(tolerance=1e-3)
-    )
+    method = method_of(found)
     drawn = nuts.chains(
         found.problem, method, _frame(found, n), n, (chains, warmup, draws), seed, say
     )
@@ -231,7 +221,7 @@ def _frame(found: FitResult, n: float) -> Any:
     """What the fit knows, as the chains' first frame; of numbers at a bound, about as far from it
     as the data allow.
     """
-    from frictax.analysis.errors.nuts import Frame
+    from .nuts import Frame
 
     problem, x = found.problem, np.array(found.x)
     inflated = np.sqrt(max((found.dof + len(x)) / n, 1.0))
@@ -279,10 +269,7 @@ def _check(
         ("warmup", warmup, 100),
         ("chains", chains, 2),
     ):
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(
-                f"`posterior`: `{name}` must be a whole number >= {least}, got {value!r}."
-            )
+        whole(f"`posterior`: `{name}`", value, least)
     if samples is not None and not (
         isinstance(samples, int | float) and np.isfinite(samples) and samples > len(found.x)
     ):

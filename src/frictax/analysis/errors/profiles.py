@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.errors.accounts import AbstractErrors, White
-from frictax.analysis.errors.refits import held
-from frictax.analysis.errors.uncertainty import Uncertainty, usual
+from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import quantile
-from frictax.fitting.result.fit_result import FitResult
 from frictax.parameters import UnknownName
+
+from .accounts import AbstractErrors, White
+from .refits import held
+from .uncertainty import Uncertainty, usual
 
 _NEAR = 1e-3  # of the threshold's root: where the search for an end of the interval stops
 _FAR = 100  # standard errors: what does not end within these counts as open

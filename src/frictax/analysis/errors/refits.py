@@ -12,10 +12,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.executable_cache import kept
+from frictax.fitting import FitResult, LevenbergMarquardt
 from frictax.fitting.problem.problem import Problem
-from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.levenberg_marquardt import begin, descend
-from frictax.fitting.search.methods import LevenbergMarquardt
 from frictax.fitting.search.multistart import advanced
 
 _TOLERANCE, _STEPS = 1e-4, 60  # the first of profiles
@@ -50,6 +49,13 @@ class Samples:
         return out
 
 
+def method_of(found: FitResult) -> LevenbergMarquardt:
+    """The method of a fit where that solves least squares, else one that does."""
+    if isinstance(found.method, LevenbergMarquardt):
+        return found.method
+    return LevenbergMarquardt(tolerance=1e-3)
+
+
 def refitted(
     found: FitResult, counts: Float[np.ndarray, "k m"], z: np.ndarray | None = None
 ) -> tuple[Float[np.ndarray, "k q"], np.ndarray]:
@@ -61,11 +67,7 @@ def refitted(
     """
     problem = found.problem
     noise = float(found.noise_scale) if problem.loss.rounds > 1 or problem.priors else 1.0
-    method = (
-        found.method
-        if isinstance(found.method, LevenbergMarquardt)
-        else LevenbergMarquardt(tolerance=1e-3)
-    )
+    method = method_of(found)
     shapes = [np.shape(p.weight) for p in problem.plans]
     ends = np.cumsum([int(np.prod(s)) for s in shapes])[:-1]
 

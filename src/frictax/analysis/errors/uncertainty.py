@@ -6,18 +6,19 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.errors.accounts import AbstractErrors, White, gradients
-from frictax.analysis.errors.clusters import Clustered, has_windows
-from frictax.analysis.errors.hac_covariance import long_run_covariance
-from frictax.analysis.errors.refits import Samples, refitted
-from frictax.analysis.friction_curve import friction_band
 from frictax.annotations import ArrayLike
+from frictax.arguments import whole
+from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import Problem, SteadyPlan, bounds, upper_bounds
-from frictax.fitting.result.estimates import Band, Estimate, Estimated
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import Knowledge
+from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.spread import Spread, alike
-from frictax.text import rounded, table
+from frictax.text import table
+
+from ..friction_curve import friction_band
+from .accounts import AbstractErrors, White, gradients
+from .clusters import Clustered, has_windows
+from .hac_covariance import long_run_covariance
+from .refits import Samples, refitted
 
 
 class HAC(AbstractErrors):
@@ -103,11 +104,7 @@ class BlockBootstrap(AbstractErrors):
                 f"`BlockBootstrap.length` must be > 0 s, got {self.length}. Leave it out for a"
                 " twentieth of the record."
             )
-        if not isinstance(self.draws, int) or self.draws < 20:
-            raise ValueError(
-                f"`BlockBootstrap.draws` must be a whole number >= 20, got {self.draws!r}. 200 give"
-                " errors to 5 %."
-            )
+        whole("`BlockBootstrap.draws`", self.draws, 20, "200 give errors to 5 %.")
 
     def check(self, problem: Problem) -> None:
         _refuse(problem, "BlockBootstrap")
@@ -164,11 +161,8 @@ class Jackknife(AbstractErrors):
     repeats: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:
-        if self.repeats is not None and (not isinstance(self.repeats, int) or self.repeats < 2):
-            raise ValueError(
-                f"`Jackknife.repeats` must be a whole number >= 2, got {self.repeats!r}. Leave it"
-                " out for whole records."
-            )
+        if self.repeats is not None:
+            whole("`Jackknife.repeats`", self.repeats, 2, "Leave it out for whole records.")
 
     def check(self, problem: Problem) -> None:
         _refuse(problem, "Jackknife")
@@ -315,30 +309,19 @@ class Uncertainty(Estimated):
         middle = self.found.predicted(label)
         return middle - half, middle + half
 
-    def __str__(self) -> str:
-        rows = [
-            (
-                e.name,
-                rounded(e.value, e.standard_error),
-                e.unit,
-                f"{e.standard_error:.2g}" if np.isfinite(e.standard_error) else "",
-                f"{rounded(e.lower, e.standard_error)} to {rounded(e.upper, e.standard_error)}",
-                f"{self.ratio[e.name]:.1f}" if np.isfinite(self.ratio[e.name]) else "",
-            )
-            for e in self.estimates
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The head of its table, and the table."""
+        head = ("parameter", "value", "unit", "std. error")
+        return (*head, f"{100 * self.level:g} % interval", "x white"), [
+            (*e.cells, f"{ratio:.1f}" if np.isfinite(ratio) else "")
+            for e, ratio in zip(self.estimates, self.ratio.values(), strict=True)
         ]
-        head = (
-            "parameter",
-            "value",
-            "unit",
-            "std. error",
-            f"{100 * self.level:g} % interval",
-            "x white",
-        )
+
+    def __str__(self) -> str:
         freedom = f" ({self.freedom})" if self.dof < 100 else ""
         first = f"{type(self.by).__name__}: {self.says}{freedom}"
         return "\n".join(
-            [first, *table(head, rows), *(f"! {sentence}" for sentence in self.warnings)]
+            [first, *table(*self.rows()), *(f"! {sentence}" for sentence in self.warnings)]
         )
 
     __repr__ = __str__

@@ -9,17 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from frictax.fitting import FitResult, InverseDynamics, LevenbergMarquardt, Squares
 from frictax.fitting.posing import fit_engine, pose
-from frictax.fitting.problem.inverse_dynamics import InverseDynamics
-from frictax.fitting.problem.losses import Squares
 from frictax.fitting.problem.objectives import integral
 from frictax.fitting.problem.problem import residuals_and_jacobian
 from frictax.fitting.problem.steady import as_steady
 from frictax.fitting.result.covariance import inverse_gram
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.search.methods import LevenbergMarquardt
+from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.record import Record
+from frictax.measurements.units import VELOCITY_OF
 from frictax.mechanism import Mechanism
 
 FAST, SLOW, SPAN = 3.0, 4.0, 100.0
@@ -86,7 +84,7 @@ def _positions(machine: Mechanism, record: Record) -> dict[str, np.ndarray] | No
     if len(bodies) != 1:
         return None
     (body,) = bodies
-    for position, velocity in (("s", "v"), ("phi", "w")):
+    for position, velocity in VELOCITY_OF.items():
         if f"{body}.{position}" in record.outputs:
             return {f"{body}.{position}": record.outputs[f"{body}.{position}"]}
         if f"{body}.{velocity}" in record.outputs:

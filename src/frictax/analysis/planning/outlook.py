@@ -7,36 +7,42 @@ from typing import Any, overload
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.errors.refits import Samples
-from frictax.analysis.errors.uncertainty import HAC, AbstractErrors, usual
-from frictax.analysis.planning.experiments import Cure, better_motions, better_speeds
-from frictax.engine.options import Engine
-from frictax.fitting.fit import Bounds, Data, Law, Own, fit
-from frictax.fitting.fit_data import Progress, raise_if_failed
+from frictax.engine import Engine
+from frictax.fitting import (
+    AbstractLoss,
+    AbstractMethod,
+    AbstractObjective,
+    AbstractPrior,
+    Bounds,
+    Data,
+    FitResult,
+    FreeRun,
+    Identifiability,
+    Knowledge,
+    Law,
+    LevenbergMarquardt,
+    Own,
+    Progress,
+    Squares,
+    fit,
+)
+from frictax.fitting.fit_data import raise_if_failed
 from frictax.fitting.posing import check_arguments, fit_engine, labelled, pose
-from frictax.fitting.problem.losses import AbstractLoss, Squares
-from frictax.fitting.problem.objectives import AbstractObjective, FreeRun
-from frictax.fitting.problem.priors import AbstractPrior
 from frictax.fitting.problem.problem import bounds
 from frictax.fitting.problem.sensors import Instrument
 from frictax.fitting.result.answer import answer
 from frictax.fitting.result.covariance import inverse_gram
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import (
-    Identifiability,
-    Knowledge,
-    combination,
-    listed,
-    null_directions,
-)
+from frictax.fitting.result.identifiability import combination, listed, null_directions
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.levenberg_marquardt import begin
-from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.search.multistart import advanced, search
-from frictax.measurements.sweep import Sweep
-from frictax.mechanism import AbstractHybridSystem, Mechanism
-from frictax.mechanism.mechanism import Machine
+from frictax.measurements import Sweep
+from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.text import table
+
+from ..errors.refits import Samples
+from ..errors.uncertainty import HAC, AbstractErrors, usual
+from .experiments import Cure, better_motions, better_speeds
 
 _WEAK, _HOPELESS = 0.5, 2.0  # error over distance from the bound, or over size
 _HELPS = 1.5  # times smaller an error that is worth another experiment

@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.errors.uncertainty import HAC, Jackknife, Uncertainty, uncertainty, usual
 from frictax.executable_cache import kept
-from frictax.fitting.problem.objectives import AbstractObjective, ClosedLoop, FreeRun, Plan
+from frictax.fitting import AbstractObjective, ClosedLoop, FitResult, FreeRun
+from frictax.fitting.problem.objectives import Plan
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
-from frictax.fitting.problem.sensors import Instrument, perfect
-from frictax.fitting.problem.setup import Bench, Named
-from frictax.fitting.result.fit_result import FitResult
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.parameters import parameters, replace
+from frictax.text import prefixed
+
+from ..errors.uncertainty import HAC, Jackknife, Uncertainty, uncertainty, usual
 
 _KEPT = 1500  # samples of each run that ranges and sensitivities are read from
 _FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # what makes friction larger, of all laws
@@ -48,7 +48,7 @@ class FreeRunScore:
     def __str__(self) -> str:
         lines = []
         for name, value in self.rms.items():
-            unit, size = _prefixed(self.units[name], value)
+            unit, size = prefixed(self.units[name], value, plain=(1.0, np.inf))
             low, middle, high = (x / size for x in self.ranges[name])
             lines.append(f"{self.label}: free run, rms of {name} {value / size:.3g} {unit}")
             lines += [
@@ -121,11 +121,7 @@ def free_run(
             f"`free_run` takes FreeRun(...) or ClosedLoop(...) as objective, got {objective!r}."
             " `score` takes any."
         )
-    label, i = (
-        (record, list(found.records).index(record))
-        if isinstance(record, str) and found.model_for(record)
-        else ("", None)
-    )
+    label, i = (record, found.number(record)) if isinstance(record, str) else ("", None)
     data = found.records[label] if isinstance(record, str) else record
     if not isinstance(data, Record):
         raise ValueError(f"`free_run` runs beside records, and {label!r} is a sweep.")
@@ -253,25 +249,13 @@ def _runs(
         bench = problem.bench_at(x, record)
         machine = objective.machine(bench.machine)
         machine = replace(machine, {p.path: p.value * times for p in _of_friction(machine)})
-        inputs = {n: bench.inputs.at(n) if bench.inputs.has(n) else perfect() for n in plan.inputs}
-        inputs = {
-            n: eqx.tree_at(lambda i: i.offset, s, s.offset + force) if n in driven else s
-            for n, s in inputs.items()
-        }
-        outputs = {
-            n: bench.outputs.at(n) if bench.outputs.has(n) else Instrument() for n in plan.names
-        }
-        here = Bench(machine, Named.of(inputs), Named.of(outputs))
+        here = bench.for_channels(plan.inputs, plan.names, machine)
+        pushed = [n for n in plan.inputs if n in driven]
+        here = eqx.tree_at(
+            lambda b: [b.inputs.at(n).offset for n in pushed], here, replace_fn=lambda x: x + force
+        )
         run = objective.predict(here, plan, problem.engine, delayed)
         left = jnp.where(weight, run - plan.measured, 0.0)
         return jnp.sqrt(jnp.sum(left**2, axis=0) / jnp.sum(weight, axis=0)), run[kept]
 
     return jax.lax.map(one, (jnp.asarray(xs), jnp.asarray(more), jnp.asarray(scale)))
-
-
-def _prefixed(unit: str, value: float) -> tuple[str, float]:
-    """A prefix that gives handy numbers."""
-    for prefix, size in (("", 1.0), ("m", 1e-3), ("µ", 1e-6)):
-        if abs(value) >= size or not np.isfinite(value):
-            return prefix + unit, size
-    return "n" + unit, 1e-9

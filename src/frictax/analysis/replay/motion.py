@@ -11,18 +11,10 @@ from jaxtyping import Array, Float, Int
 
 from frictax.engine import Result, walk
 from frictax.executable_cache import kept
-from frictax.fitting.problem.objectives import FreeRun, Plan, acting, dividing, measured_starts
-from frictax.fitting.problem.sensors import perfect
-from frictax.fitting.problem.setup import (
-    Bench,
-    Named,
-    contact_forces,
-    driven,
-    moved_to,
-    state_names,
-)
-from frictax.fitting.result.fit_result import FitResult
-from frictax.measurements.record import Record
+from frictax.fitting import FitResult, FreeRun
+from frictax.fitting.problem.objectives import Plan, acting, dividing, measured_starts
+from frictax.fitting.problem.setup import Bench, contact_forces, driven, moved_to, state_names
+from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem
 
 
@@ -58,18 +50,12 @@ def motion(found: FitResult, record: str | Record, objective: FreeRun | None = N
     """Run the fitted machine under the inputs of a record, a label of the fit or another `Record`,
     from its measured start unless `objective` says otherwise.
     """
-    i = (
-        list(found.records).index(record)
-        if isinstance(record, str) and found.model_for(record) is not None
-        else None
-    )
+    i = found.number(record) if isinstance(record, str) else None
     data = found.records[record] if isinstance(record, str) else record
     objective = FreeRun(measured_start=True) if objective is None else objective
     bench = found.problem.bench_at(jnp.asarray(found.x), i)
     plan = objective.plan(bench.machine, data)
-    inputs = {n: bench.inputs.at(n) if bench.inputs.has(n) else perfect() for n in plan.inputs}
-    outputs = {n: bench.outputs.at(n) if bench.outputs.has(n) else perfect() for n in plan.names}
-    here = Bench(bench.machine, Named.of(inputs), Named.of(outputs))
+    here = bench.for_channels(plan.inputs, plan.names)
     ys, modes, forces, ended = _run(here, plan, found.problem.engine, found.problem.delayed)
     result = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(Result.successful), [ended])
     names = contact_names(bench.machine)

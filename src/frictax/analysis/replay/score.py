@@ -7,11 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.executable_cache import kept
-from frictax.fitting.problem.objectives import AbstractObjective
-from frictax.fitting.problem.sensors import Instrument
-from frictax.fitting.problem.setup import Bench, Named
-from frictax.fitting.result.fit_result import FitResult
-from frictax.measurements.record import Record
+from frictax.fitting import AbstractObjective, FitResult
+from frictax.fitting.problem.setup import Bench
+from frictax.measurements import Record
 
 
 def score(
@@ -42,11 +40,7 @@ def score(
     bench = found.problem.bench_at(
         jnp.asarray(found.x), None if label is None else found.number(label)
     )
-
-    def pick(known, names):
-        return Named.of({n: known.at(n) if known.has(n) else Instrument() for n in names})
-
-    here = Bench(machine, pick(bench.inputs, data.inputs), pick(bench.outputs, data.outputs))
+    here = bench.for_channels(data.inputs, data.outputs, machine)
     plan = objective.plan(machine, data)
     predicted = np.asarray(_predict(objective, here, plan, found.problem.engine))
     counted = np.asarray(plan.weight) > 0

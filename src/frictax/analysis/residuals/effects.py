@@ -1,21 +1,16 @@
 """Does a residual follow speed, position, direction or time?"""
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.residuals.finding import (
-    CHANCE,
-    Curve,
-    Finding,
-    is_strong,
-    percent,
-    said,
-    said_with_error,
-)
-from frictax.analysis.residuals.regression import Regressed, binned, corners_of, hats, regressed
-from frictax.analysis.residuals.series import Series
+from frictax.text import WAYS
+
+from .finding import CHANCE, Curve, Finding, is_strong, percent, said, said_with_error
+from .regression import Regressed, binned, corners_of, hats, regressed
+from .series import Series
 
 _CORNERS_SPEED, _CORNERS_POSITION = 6, 9
 _BINS = 16
@@ -117,6 +112,25 @@ def nothing_told(name: str, x: Series, why: str, x_label: tuple[str, str]) -> Fi
     )
 
 
+def finding_of(
+    name: str,
+    x: Series,
+    sentence: str,
+    effect: tuple[float, float],
+    found: Regressed,
+    numbers: Mapping[str, float],
+    curves: Iterable[Curve],
+    x_label: tuple[str, str],
+    y: str = "residual",
+) -> Finding:
+    """A finding by a regression; `effect` with its standard error, over `x_label`."""
+    size, error = (float(value) for value in effect)
+    return Finding(
+        name, x.record, x.of, sentence, is_strong(found.share, found.p), size, error, x.unit,
+        found.share, found.p, numbers, tuple(curves), x_label, (y, x.unit),
+    )  # fmt: skip
+
+
 def direction(x: Series, c: Columns) -> Finding:
     """Means forward and backward: alike, they are an offset of the force or friction that differs
     by direction; opposite, friction.
@@ -140,9 +154,7 @@ def direction(x: Series, c: Columns) -> Finding:
         )
         error = np.nan if own is None else own.errors[0]
         curves.append(Curve(np.array([float(w)]), np.array([means[w]]), np.array([error]), w))
-    told = " and ".join(
-        f"{said(m, x.unit)} {'forward' if w > 0 else 'backward'}" for w, m in means.items()
-    )
+    told = " and ".join(f"{said(m, x.unit)} {WAYS[w]}" for w, m in means.items())
     if len(c.ways) == 1:
         hint, effect, error = (
             "which one direction alone cannot tell from friction",
@@ -172,11 +184,10 @@ def direction(x: Series, c: Columns) -> Finding:
         "opposite": float(odd),
         "independent samples": found.independent,
     }
-    numbers |= {"forward" if w > 0 else "backward": m for w, m in means.items()}
-    return Finding(
-        "direction", x.record, x.of, sentence, strong, abs(float(effect)), float(error), x.unit,
-        found.share, found.p, numbers, tuple(curves), label, ("mean", x.unit),
-    )  # fmt: skip
+    numbers |= {WAYS[w]: m for w, m in means.items()}
+    return finding_of(
+        "direction", x, sentence, (abs(effect), error), found, numbers, curves, label, "mean"
+    )
 
 
 def time(x: Series, c: Columns) -> Finding:
@@ -230,22 +241,7 @@ def time(x: Series, c: Columns) -> Finding:
         "with the motion": odd / span,
         "independent samples": found.independent,
     }
-    return Finding(
-        "time",
-        x.record,
-        x.of,
-        sentence,
-        strong,
-        abs(effect),
-        error,
-        x.unit,
-        found.share,
-        found.p,
-        numbers,
-        tuple(curves),
-        label,
-        ("residual", x.unit),
-    )
+    return finding_of("time", x, sentence, (abs(effect), error), found, numbers, curves, label)
 
 
 def speed(x: Series, c: Columns) -> Finding:
@@ -284,25 +280,8 @@ def speed(x: Series, c: Columns) -> Finding:
         )
         + f": {ending(found)}."
     )
-    numbers = {("forward" if w > 0 else "backward"): s[0] for w, s in spans.items()} | {
-        "independent samples": found.independent
-    }
-    return Finding(
-        "speed",
-        x.record,
-        x.of,
-        sentence,
-        strong,
-        size,
-        error,
-        x.unit,
-        found.share,
-        found.p,
-        numbers,
-        tuple(curves),
-        label,
-        ("residual", x.unit),
-    )
+    numbers = {WAYS[w]: s[0] for w, s in spans.items()} | {"independent samples": found.independent}
+    return finding_of("speed", x, sentence, (size, error), found, numbers, curves, label)
 
 
 def position(x: Series, c: Columns) -> Finding:
@@ -346,19 +325,4 @@ def position(x: Series, c: Columns) -> Finding:
         f" {ending(best)}."
     )
     numbers = {"slope": slope, "slope error": error, "independent samples": found.independent}
-    return Finding(
-        "position",
-        x.record,
-        x.of,
-        sentence,
-        strong,
-        size,
-        error * travel,
-        x.unit,
-        best.share,
-        p,
-        numbers,
-        tuple(curves),
-        label,
-        ("residual", x.unit),
-    )
+    return finding_of("position", x, sentence, (size, error * travel), best, numbers, curves, label)

@@ -8,7 +8,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.errors.hac_covariance import long_run_covariance
+from ..errors.hac_covariance import long_run_covariance
 
 _LEAST = 1e-6  # of a column: what others leave of it, below which it says nothing of its own
 

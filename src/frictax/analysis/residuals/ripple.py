@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.residuals.effects import Columns, capital, ending, nothing_told, subject
-from frictax.analysis.residuals.finding import Curve, Finding, is_strong, said, said_with_error
-from frictax.analysis.residuals.regression import orthonormal, regressed
-from frictax.analysis.residuals.series import Series
+from frictax.text import WAYS
+
+from .effects import Columns, capital, ending, finding_of, nothing_told, subject
+from .finding import Curve, Finding, is_strong, said, said_with_error
+from .regression import orthonormal, regressed
+from .series import Series
 
 _FINER = 8  # steps of the scan to one independent frequency
 _NEAR = 41  # independent frequencies that the background is told from
@@ -102,9 +104,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     )
     period_error = np.nan if moved is None else float(moved.errors[0]) / f**2
     strong = is_strong(found.share, p)
-    parts = ", ".join(
-        f"{said(a, x.unit)} {'forward' if w > 0 else 'backward'}" for w, a in amplitudes.items()
-    )
+    parts = ", ".join(f"{said(a, x.unit)} {WAYS[w]}" for w, a in amplitudes.items())
     turn = f", {2 * np.pi * f:.4g} times a turn," if x.place == "rad" else ""
     sentence = (
         f"{capital(subject(x))} repeats itself every"
@@ -122,7 +122,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
         "period error": period_error,
         "independent samples": found.independent,
     }
-    numbers |= {"forward" if w > 0 else "backward": a for w, a in amplitudes.items()}
+    numbers |= {WAYS[w]: a for w, a in amplitudes.items()}
     if x.place == "rad":
         numbers["per turn"] = 2 * np.pi * f
     shown = _thinned(k, amplitude)
@@ -130,21 +130,8 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
         Curve(1.0 / k[shown], amplitude[shown], None, 0, "line"),
         Curve(np.array([1 / f]), np.array([size]), np.array([error])),
     )
-    finding = Finding(
-        "ripple",
-        x.record,
-        x.of,
-        sentence,
-        strong,
-        size,
-        error,
-        x.unit,
-        found.share,
-        p,
-        numbers,
-        curves,
-        label,
-        ("amplitude", x.unit),
+    finding = finding_of(
+        "ripple", x, sentence, (size, error), found, numbers, curves, label, "amplitude"
     )
     return finding, dataclasses.replace(c, waves=columns) if strong else c
 

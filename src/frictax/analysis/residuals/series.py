@@ -11,16 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.analysis.errors.refits import Samples
-from frictax.fitting.problem.inverse_dynamics import InverseDynamics
+from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.objectives import LARGEST_CUTOFF, Plan, acting, integral, plan_of
 from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import Bench, Named, channel_unit, driven, state_names
-from frictax.fitting.result.fit_result import FitResult
+from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.record import Record
 from frictax.mechanism import AbstractAxis, MechanicalSystem, Mechanism
 from frictax.parameters import Numbers
+
+from ..errors.refits import Samples
 
 _MOST = 12_000  # samples that are studied of one record
 _V_MIN = 0.01  # of the highest speed: what counts as standing still
@@ -62,7 +62,7 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     friction does on either side. **Raises:** `ValueError` where motion or machine do not tell
     forces.
     """
-    record, number = found.records[label], list(found.records).index(label)
+    record, number = found.records[label], found.number(label)
     bench = found.problem.bench_at(jnp.asarray(found.x), number)
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     if isinstance(bench.machine, AbstractAxis):
@@ -142,7 +142,7 @@ def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray
     """Of each channel of the objective: its name, the numbers of its samples in order, and measured
     - predicted there.
     """
-    i = list(found.records).index(label)
+    i = found.number(label)
     plan, samples = found.problem.plans[i], Samples(found.problem)
     assert isinstance(plan, Plan)
     shape = np.shape(plan.weight)

@@ -4,18 +4,18 @@ time, ripple.
 
 import dataclasses
 
-from frictax.analysis.errors.clusters import has_windows
-from frictax.analysis.residuals.effects import Columns, direction, position, speed, time
-from frictax.analysis.residuals.finding import Finding
-from frictax.analysis.residuals.ripple import ripple
-from frictax.analysis.residuals.series import Series, channel_series, force_series, left
-from frictax.analysis.residuals.whiteness import whiteness
-from frictax.fitting.problem.inverse_dynamics import InverseDynamics
+from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.setup import channel_unit
-from frictax.fitting.result.fit_result import FitResult
 from frictax.handover import Verb
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.parameters import UnknownName
+
+from ..errors.clusters import has_windows
+from .effects import Columns, direction, position, speed, time
+from .finding import Finding
+from .ripple import ripple
+from .series import Series, channel_series, force_series, left
+from .whiteness import whiteness
 
 NAMES = ("whiteness", "speed", "position", "direction", "time", "ripple")
 
@@ -92,7 +92,7 @@ class ResidualStudy:
             )
         return mine[0]
 
-    plot = Verb("frictax.report.figures:draw_residuals")
+    plot = Verb("frictax.report.residual_figure:draw_residuals")
 
     def __str__(self) -> str:
         many = len({finding.record for finding in self.findings}) > 1

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.residuals.finding import Curve, Finding, is_strong, said
+from .finding import Curve, Finding, is_strong, said
 
 _LAGS = 20  # of the test; more only lose power
 

@@ -8,14 +8,16 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from frictax.analysis.selection.folds import body_speeds
-from frictax.analysis.selection.structure import Structure
+from frictax.arguments import whole
 from frictax.contacts import AbstractContact
-from frictax.fitting.problem.priors import Smooth
+from frictax.fitting import Smooth
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.mechanism import LinearPositionDependentForce, Mechanism
 from frictax.parameters import select
+
+from .folds import body_speeds
+from .structure import Structure
 
 
 def default_structures(
@@ -68,10 +70,7 @@ def default_structures(
         raise ValueError(
             f"`default_structures` frees the laws of {contact!r} itself. Leave them out of `free`."
         )
-    if not isinstance(nodes, int) or isinstance(nodes, bool) or nodes < 3:
-        raise ValueError(
-            f"`default_structures`: `nodes` must be a whole number >= 3, got {nodes!r}."
-        )
+    whole("`default_structures`: `nodes`", nodes, 3)
     top = _highest(record, part, contact, cutoff)
     force = lambda v: float(law(jnp.asarray(float(v))))  # noqa: E731
     rest, end = force(0.0), force(top)

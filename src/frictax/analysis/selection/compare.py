@@ -6,20 +6,25 @@ from typing import Any, overload
 
 import numpy as np
 
-from frictax.analysis.errors.refits import refitted
-from frictax.analysis.selection.structure import Structure, StructureComparison
-from frictax.analysis.selection.structures import compare_structures
-from frictax.engine.options import Engine
-from frictax.fitting.fit import Data, Law, fit
-from frictax.fitting.problem.initial_guess import starting_law
-from frictax.fitting.problem.losses import AbstractLoss
-from frictax.fitting.problem.objectives import AbstractObjective
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.search.methods import AbstractMethod
+from frictax.engine import Engine
+from frictax.fitting import (
+    AbstractLoss,
+    AbstractMethod,
+    AbstractObjective,
+    Data,
+    FitResult,
+    Law,
+    fit,
+    starting_law,
+)
 from frictax.laws import Coulomb, Stribeck, Table
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Sweep
 from frictax.parameters import UnknownName
 from frictax.text import table
+
+from ..errors.refits import refitted
+from .structure import Structure, StructureComparison
+from .structures import compare_structures
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,20 +63,31 @@ class Comparison:
             )
         return known[name]
 
-    def __str__(self) -> str:
+    def as_table(
+        self, unit: str = " {}", figures: int = 4, chosen: str = "<- chosen", unknown: str = "inf"
+    ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The head of its table, and the table.
+
+        **Arguments:** `unit`: how that of the force stands in the head; `figures` of forces;
+        `chosen`: the remark on the best; `unknown`: for an error that cannot be told.
+        """
         force = self.best.found.shown_force
-        head = ("law", "numbers", f"rms {force.name}", f"left out {force.name}", "AICc", "BIC", "")
-        rows = []
-        for row in self.rows:
-            mark = "<- chosen" if row is self.best else row.remark
-            cells = (
-                f"{row.found.rms_force / force.si:.4g}",
-                f"{row.left_out / force.si:.4g}",
+        name = unit.format(force.name)
+        return ("law", "numbers", f"rms{name}", f"left out{name}", "AICc", "BIC", ""), [
+            (
+                row.name,
+                str(len(row.found.estimates)),
+                f"{row.found.rms_force / force.si:.{figures}g}",
+                f"{row.left_out / force.si:.{figures}g}" if np.isfinite(row.left_out) else unknown,
                 f"{row.found.aicc:.1f}",
                 f"{row.found.bic:.1f}",
+                chosen if row is self.best else row.remark,
             )
-            rows.append((row.name, str(len(row.found.estimates)), *cells, mark))
-        return "\n".join([*table(head, rows), self.reason])
+            for row in self.rows
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join([*table(*self.as_table()), self.reason])
 
     __repr__ = __str__
 

@@ -10,11 +10,12 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.selection.folds import Fold, Stretches
+from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
-from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.search.levenberg_marquardt import begin
 from frictax.fitting.search.multistart import advanced
+
+from .folds import Fold, Stretches
 
 _STEPS = 30
 _LEFT_OUT = {"repeats": "a repeat", "speeds": "a band of speeds", "records": "a record"}

@@ -5,11 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from frictax.analysis.errors.refits import Samples
 from frictax.fitting.problem.objectives import LARGEST_CUTOFF
 from frictax.fitting.problem.problem import Problem
+from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.record import Record
+from frictax.measurements.units import POSITION_OF, VELOCITY_OF
+
+from ..errors.refits import Samples
 
 _LENGTH = 0.5  # s, where the objective has no windows
 
@@ -94,13 +96,12 @@ def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " 
     rates of all outputs.
     """
     out, cutoff = {}, min(cutoff, LARGEST_CUTOFF * record.rate)
-    moving = [n for n in record.outputs if n.rpartition(".")[2] in ("s", "phi", "v", "w")] or list(
-        record.outputs
-    )
+    places = {*VELOCITY_OF, *POSITION_OF}
+    moving = [n for n in record.outputs if n.rpartition(".")[2] in places] or [*record.outputs]
     for name in moving:
         body, _, variable = name.rpartition(".")
         smoothed = smooth(record.t, record.outputs[name], cutoff)
-        out[body] = smoothed.x if variable in ("v", "w") else smoothed.v
+        out[body] = smoothed.x if variable in POSITION_OF else smoothed.v
     return out
 
 

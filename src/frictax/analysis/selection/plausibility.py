@@ -6,14 +6,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.friction_curve import law_values
-from frictax.analysis.selection.folds import body_speeds
 from frictax.contacts import AbstractContact, MassWithStopAndFriction
 from frictax.contacts.contact import AbstractPressed
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import Knowledge, listed
-from frictax.measurements.record import Record
+from frictax.fitting import FitResult, Knowledge
+from frictax.fitting.result.identifiability import listed
+from frictax.measurements import Record
 from frictax.mechanism import Mechanism
+from frictax.text import WAYS
+
+from ..friction_curve import law_values
+from .folds import body_speeds
 
 _GRID = 401
 STEEP = 5.0  # times as steep as the straight line through the law: too steep
@@ -34,7 +36,7 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
     out: list[str] = []
     for contact, way, v, f, units in visited_laws(found, cutoff):
         force, slope, speed = units
-        where = f"{contact} {'forward' if way > 0 else 'backward'}"
+        where = f"{contact} {WAYS[way]}"
         low = int(np.argmin(f))
         if f[low] < 0:
             out.append(

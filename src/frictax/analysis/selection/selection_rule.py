@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from frictax.analysis.selection.structure import ComparedStructure
 from frictax.fitting.result.identifiability import listed
+
+from .structure import ComparedStructure
 
 EQUAL = 1.05  # errors within 5 % of each other are as good
 _WORDS = {

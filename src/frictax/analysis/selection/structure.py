@@ -3,16 +3,13 @@
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from frictax.analysis.selection.cross_validation import HeldOut
-from frictax.fitting.fit import Bounds, Own
-from frictax.fitting.problem.priors import AbstractPrior
-from frictax.fitting.problem.sensors import Instrument
-from frictax.fitting.result.fit_result import FitResult
+from frictax.fitting import AbstractPrior, Bounds, FitResult, Instrument, Own
 from frictax.handover import Verb
-from frictax.measurements.record import Record
-from frictax.mechanism import AbstractHybridSystem, Mechanism
-from frictax.mechanism.mechanism import Machine
+from frictax.measurements import Record
+from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.parameters import UnknownName
+
+from .cross_validation import HeldOut
 
 
 @dataclasses.dataclass(frozen=True)

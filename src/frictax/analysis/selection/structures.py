@@ -11,34 +11,30 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from frictax.analysis.errors.effective_samples import effective_samples
-from frictax.analysis.selection.cross_validation import (
-    HeldOut,
-    Refits,
-    root_mean,
-    unfinished,
-    weights,
-)
-from frictax.analysis.selection.folds import Stretches
-from frictax.analysis.selection.plausibility import doubts, implausible
-from frictax.analysis.selection.selection_rule import chosen
-from frictax.analysis.selection.structure import ComparedStructure, Structure, StructureComparison
-from frictax.fitting.fit import fit
-from frictax.fitting.posing import labelled, shared_limits
-from frictax.fitting.problem.inverse_dynamics import InverseDynamics
-from frictax.fitting.problem.objectives import (
+from frictax.arguments import whole
+from frictax.fitting import (
     AbstractObjective,
     ClosedLoop,
+    FitResult,
     FreeRun,
+    InverseDynamics,
+    LevenbergMarquardt,
     Windows,
-    in_turn,
+    fit,
 )
+from frictax.fitting.posing import labelled, shared_limits
+from frictax.fitting.problem.objectives import in_turn
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import state_names
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.search.methods import LevenbergMarquardt
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem, Mechanism
+
+from ..errors.effective_samples import effective_samples
+from .cross_validation import HeldOut, Refits, root_mean, unfinished, weights
+from .folds import Stretches
+from .plausibility import doubts, implausible
+from .selection_rule import chosen
+from .structure import ComparedStructure, Structure, StructureComparison
 
 _STEPS = 60  # of a search: a table that cheats creeps on for hundreds
 
@@ -326,6 +322,5 @@ def check_structures(
             " Leave out `free_starts`."
         )
     for what, value in (("repeats", repeats), ("bands", bands)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 2:
-            raise ValueError(f"`compare`: `{what}` must be a whole number >= 2, got {value!r}.")
+        whole(f"`compare`: `{what}`", value, 2)
     return dict(structures)

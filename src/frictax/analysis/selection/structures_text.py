@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from frictax.analysis.selection.structure import StructureComparison
 from frictax.text import table
+
+from .structure import StructureComparison
 
 _SIZES = (("", 1.0), ("m", 1e-3), ("µ", 1e-6))
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from frictax.annotations import ArrayLike
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Sweep
 
 Law = TypeVar("Law", bound=AbstractLaw)
 

@@ -7,19 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from frictax.fitting.problem.objectives import LARGEST_CUTOFF, AbstractObjective, FreeRun, seen_in
-from frictax.fitting.problem.problem import Problem
-from frictax.fitting.problem.setup import Bench, state_names
+from frictax.measurements import Record
 from frictax.measurements.diagnostics import quantum
 from frictax.measurements.filters import smooth
-from frictax.measurements.record import Record
+from frictax.measurements.units import POSITION_OF
 from frictax.parameters import Parameter, get, replace
+
+from .objectives import LARGEST_CUTOFF, AbstractObjective, FreeRun, seen_in
+from .problem import Problem
+from .setup import Bench, state_names
 
 
 def starting_state(machine: Any, record: Record, name: str, cutoff: float = 50.0) -> float | None:
     """The state `name` at the start of the record, where the record measures it or its position."""
     variable = name.rpartition(".")[2]
-    of = name[: len(name) - len(variable)] + {"v": "s", "w": "phi"}.get(variable, variable)
+    of = name[: len(name) - len(variable)] + POSITION_OF.get(variable, variable)
     if not {name, of} & set(record.outputs) or name not in state_names(machine):
         return None
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)

@@ -10,7 +10,15 @@ from jaxtyping import Array, Float
 
 from frictax.contacts import MassWithStopAndFriction
 from frictax.engine.options import Engine
-from frictax.fitting.problem.objectives import (
+from frictax.measurements import Record
+from frictax.measurements.filters import smooth
+from frictax.mechanism import MechanicalSystem, Mechanism
+from frictax.mechanism.mechanism import Machine
+from frictax.parameters import Numbers
+from frictax.parameters.held import hold
+from frictax.pytree import parcel, static
+
+from .objectives import (
     LARGEST_CUTOFF,
     AbstractObjective,
     Plan,
@@ -20,14 +28,7 @@ from frictax.fitting.problem.objectives import (
     plan_of,
     undone,
 )
-from frictax.fitting.problem.setup import Bench, driven, moved_to
-from frictax.measurements.filters import smooth
-from frictax.measurements.record import Record
-from frictax.mechanism import MechanicalSystem, Mechanism
-from frictax.mechanism.mechanism import Machine
-from frictax.parameters import Numbers
-from frictax.parameters.held import hold
-from frictax.pytree import parcel, static
+from .setup import Bench, driven, moved_to
 
 
 @parcel

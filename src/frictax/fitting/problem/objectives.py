@@ -13,15 +13,17 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from frictax.engine import OnSamples, Result
 from frictax.engine.options import Engine
-from frictax.fitting.problem.sensors import perfect
-from frictax.fitting.problem.setup import Bench, driven, simulated, state_names
+from frictax.measurements import Record
 from frictax.measurements.filters import smooth
-from frictax.measurements.record import Record
+from frictax.measurements.units import POSITION_OF, VELOCITY_OF
 from frictax.mechanism import Mechanism, PositionController
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers, get
 from frictax.parameters.held import hold
 from frictax.pytree import parcel, static
+
+from .sensors import perfect
+from .setup import Bench, driven, simulated, state_names
 
 # of a record's rate: a filter that still passes something, and takes something away
 LARGEST_CUTOFF = 0.45
@@ -465,15 +467,12 @@ def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
     """The channel that a state is read from, and as which derivative of it."""
     if name in channels:
         return name, 0
-    velocity = _sibling(name, _VELOCITIES)
+    velocity = _sibling(name, VELOCITY_OF)
     return (
         (velocity, -1)
         if velocity is not None and velocity in channels
-        else (_sibling(name, _POSITIONS) or name, 1)
+        else (_sibling(name, POSITION_OF) or name, 1)
     )
-
-
-_POSITIONS, _VELOCITIES = {"v": "s", "w": "phi"}, {"s": "v", "phi": "w"}
 
 
 def _sibling(name: str, of: Mapping[str, str]) -> str | None:
@@ -539,7 +538,7 @@ def _states(machine: Machine, record: Record, cutoff: float) -> dict[str, np.nda
     names, out = state_names(machine), {}
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     for name in names:
-        of, rate = _sibling(name, _POSITIONS), _sibling(name, _VELOCITIES)
+        of, rate = _sibling(name, POSITION_OF), _sibling(name, VELOCITY_OF)
         if name in record.outputs:
             out[name] = smooth(record.t, record.outputs[name], cutoff).x
         elif of in record.outputs:

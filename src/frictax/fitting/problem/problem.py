@@ -12,16 +12,17 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from frictax.executable_cache import kept
-from frictax.fitting.problem.losses import AbstractLoss
-from frictax.fitting.problem.objectives import AbstractObjective, Plan, Steady
-from frictax.fitting.problem.priors import AbstractPrior
-from frictax.fitting.problem.setup import Bench
-from frictax.fitting.problem.steady import SteadyFriction, as_steady
 from frictax.laws import AbstractLaw
-from frictax.measurements.sweep import Sweep
+from frictax.measurements import Sweep
 from frictax.mechanism import Mechanism
 from frictax.parameters import Declaration, Numbers, Real, replace
 from frictax.pytree import parcel, static
+
+from .losses import AbstractLoss
+from .objectives import AbstractObjective, Plan, Steady
+from .priors import AbstractPrior
+from .setup import Bench
+from .steady import SteadyFriction, as_steady
 
 
 @dataclasses.dataclass(frozen=True)

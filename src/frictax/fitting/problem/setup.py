@@ -1,7 +1,6 @@
 """The machine on its test bench: what a fit moves the parameters of."""
 
-import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from frictax.engine import Adaptive, OnSamples, walk
-from frictax.measurements.record import Record
+from frictax.measurements import Record
 from frictax.mechanism import (
     AbstractHybridSystem,
     Driven,
@@ -25,6 +24,9 @@ from frictax.mechanism.variables import variables_at
 from frictax.parameters import Numbers, children
 from frictax.pytree import parcel
 from frictax.signals import AbstractSignal, Sampled
+from frictax.text import suggestion
+
+from .sensors import perfect
 
 
 class Named(eqx.Module):
@@ -84,6 +86,17 @@ class Bench:
         yield from children(self.machine)
         yield "inputs", self.inputs, None
         yield "outputs", self.outputs, None
+
+    def for_channels(
+        self, inputs: Iterable[str], outputs: Iterable[str], machine: Any = None
+    ) -> "Bench":
+        """The bench of another record: what is not known of a channel's instrument is perfect."""
+
+        def pick(known: Named, names: Iterable[str]) -> Named:
+            return Named.of({n: known.at(n) if known.has(n) else perfect() for n in names})
+
+        machine = self.machine if machine is None else machine
+        return Bench(machine, pick(self.inputs, inputs), pick(self.outputs, outputs))
 
 
 def driven(
@@ -200,11 +213,9 @@ def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None 
         known = list(jax.eval_shape(lambda: system.variables(t, *system.start(t), None)))
     for name in record.outputs:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(
-                f"The record's output {name!r} is no variable of the machine.{hint} It has:"
-                f" {', '.join(known)}."
+                f"The record's output {name!r} is no variable of the"
+                f" machine.{suggestion(name, known)} It has: {', '.join(known)}."
             )
 
 

@@ -6,16 +6,17 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from frictax.fitting.problem.problem import Problem, bounds, residuals_and_jacobian, upper_bounds
-from frictax.fitting.problem.steady import SteadyFriction
-from frictax.fitting.result.covariance import inverse_gram, robust_variance
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import is_at_bound
-from frictax.fitting.result.steady_sentences import weight_sentence
-from frictax.fitting.search.levenberg_marquardt import Descent
-from frictax.fitting.search.methods import AbstractMethod
 from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import shown_force
+
+from ..problem.problem import Problem, bounds, residuals_and_jacobian, upper_bounds
+from ..problem.steady import SteadyFriction
+from ..search.levenberg_marquardt import Descent
+from ..search.methods import AbstractMethod
+from .covariance import inverse_gram, robust_variance
+from .fit_result import FitResult
+from .identifiability import is_at_bound
+from .steady_sentences import weight_sentence
 
 
 def answer(

@@ -4,8 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.fitting.problem.losses import AbstractLoss
 from frictax.measurements.sweep import Sweep
+
+from ..problem.losses import AbstractLoss
 
 
 def criteria(

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from frictax.fitting.result.identifiability import Knowledge
+from frictax.text import rounded
+
+from .identifiability import Knowledge
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +30,18 @@ class Estimate:
     unit: str
     knowledge: Knowledge
     dof: float = float("nan")
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Name, value, unit, standard error and interval as a table prints them."""
+        error = self.standard_error
+        return (
+            self.name,
+            rounded(self.value, error),
+            self.unit,
+            f"{error:.2g}" if np.isfinite(error) else "",
+            f"{rounded(self.lower, error)} to {rounded(self.upper, error)}",
+        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,23 +9,24 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from frictax.fitting.problem.losses import AbstractLoss
-from frictax.fitting.problem.problem import Problem, Unknown, bounds, predictions, upper_bounds
-from frictax.fitting.problem.steady import as_steady
-from frictax.fitting.result.covariance import inverse_gram
-from frictax.fitting.result.criteria import criteria
-from frictax.fitting.result.estimates import Estimate, Estimated, by_path, quantile
-from frictax.fitting.result.identifiability import Identifiability, Knowledge, judge_columns
-from frictax.fitting.result.notices import held_breakaways, not_settled, standing_still, too_large
-from frictax.fitting.result.spread import Spread
-from frictax.fitting.result.steady_sentences import SteadyFit, doubtful_dips
-from frictax.fitting.result.units import unit_of
-from frictax.fitting.search.methods import AbstractMethod
 from frictax.handover import Verb
 from frictax.laws import AbstractLaw
 from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import Unit, shown_force
 from frictax.parameters import Parameter, UnknownName, parameters, replace
+
+from ..problem.losses import AbstractLoss
+from ..problem.problem import Problem, Unknown, bounds, predictions, upper_bounds
+from ..problem.steady import as_steady
+from ..search.methods import AbstractMethod
+from .covariance import inverse_gram
+from .criteria import criteria
+from .estimates import Estimate, Estimated, by_path, quantile
+from .identifiability import Identifiability, Knowledge, judge_columns
+from .notices import held_breakaways, not_settled, standing_still, too_large
+from .spread import Spread
+from .steady_sentences import SteadyFit, doubtful_dips
+from .units import unit_of
 
 Model = TypeVar("Model")
 
@@ -308,7 +309,7 @@ class FitResult(Estimated, Generic[Model]):
     residual_study = Verb("frictax.analysis.residuals.study:residual_study")
     report = Verb("frictax.report.fit_report:write_report")
     plot = Verb("frictax.report.fit_report:draw")
-    to_json = Verb("frictax.report.fit_json:fit_json")
+    to_json = Verb("frictax.report.machine_json:fit_json")
     to_mujoco = Verb("frictax.export.robots:to_mujoco")
     to_urdf = Verb("frictax.export.robots:to_urdf")
     to_modelica = Verb("frictax.export.modelica_found:to_modelica")

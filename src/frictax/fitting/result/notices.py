@@ -9,9 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frictax.fitting.problem.initial_state import beginning
-from frictax.fitting.problem.inverse_dynamics import InverseDynamics
-from frictax.fitting.problem.objectives import (
+from frictax.measurements.record import Record
+from frictax.mechanism import Force, Mechanism, Torque
+from frictax.parameters import get
+from frictax.signals import Constant
+
+from ..problem.initial_state import beginning
+from ..problem.inverse_dynamics import InverseDynamics
+from ..problem.objectives import (
     LARGEST_CUTOFF,
     AbstractObjective,
     ClosedLoop,
@@ -19,13 +24,9 @@ from frictax.fitting.problem.objectives import (
     Windows,
     seen_in,
 )
-from frictax.fitting.problem.problem import Problem
-from frictax.fitting.problem.setup import state_names
-from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt
-from frictax.measurements.record import Record
-from frictax.mechanism import Force, Mechanism, Torque
-from frictax.parameters import get
-from frictax.signals import Constant
+from ..problem.problem import Problem
+from ..problem.setup import state_names
+from ..search.methods import AbstractMethod, LevenbergMarquardt
 
 _LARGE = 3.0  # times the standard deviations given: residuals that noise does not explain
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from frictax.fitting.result.estimates import quantile
+from .estimates import quantile
 
 
 @dataclasses.dataclass(frozen=True)

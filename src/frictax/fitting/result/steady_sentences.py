@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.fitting.problem.losses import AbstractLoss
-from frictax.fitting.problem.steady import SteadyFriction, as_steady
-from frictax.fitting.result.identifiability import Knowledge, listed
 from frictax.laws import Stribeck
 from frictax.measurements.sweep import Sweep
+
+from ..problem.losses import AbstractLoss
+from ..problem.steady import SteadyFriction, as_steady
+from .identifiability import Knowledge, listed
 
 
 def peak_sentence(model: Any) -> str:

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.engine import OnSamples
-from frictax.fitting.problem.problem import Problem, SteadyPlan, predictions
-from frictax.fitting.result.covariance import inverse_gram
-from frictax.fitting.result.fit_result import FitResult
+
+from ..problem.problem import Problem, SteadyPlan, predictions
+from .covariance import inverse_gram
+from .fit_result import FitResult
 
 _TOLD = 0.3  # standard errors that an estimate would move: more is told
 _AIM = 0.1  # standard errors that are left with as many substeps as are recommended

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from frictax.fitting.result.estimates import Estimate
-from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.identifiability import Knowledge
 from frictax.measurements import units
 from frictax.measurements.record import Record
 from frictax.text import rounded, table
+
+from .estimates import Estimate
+from .fit_result import FitResult
+from .identifiability import Knowledge
 
 
 def fit_text(found: FitResult) -> str:

@@ -10,13 +10,18 @@ from frictax.measurements.sweep import Sweep
 from frictax.mechanism import Mechanism
 from frictax.mechanism.attachments import is_rotational
 from frictax.parameters import rotational_unit
+from frictax.signals import AbstractSignal
+
+# What a signal in a field of this name gives; it declares no unit itself.
+_DRIVEN = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}
 
 
 def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
     """The unit of an unknown, or of a parameter.
 
     Of a channel's offset and drift it is the channel's; a part's own fields say theirs; those of
-    its laws are of translation, until it turns or their force is a coefficient.
+    its laws are of translation, until it turns or their force is a coefficient, and of its signals
+    the drive's.
     """
     motions = [r for r in records.values() if isinstance(r, Record)]
     channels = {
@@ -37,10 +42,17 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
             return rotational_unit(declared) if measured else declared
         part = machine[name]
         turns = is_rotational(part)
-        if turns is None and isinstance(part, AbstractContact):  # its body says
-            turns = is_rotational(machine[part.between()[0].partition(".")[0]])
+        contact = isinstance(part, AbstractContact)
+        body = part.between()[0] if contact else getattr(part, "body", "")
+        if turns is None and body:  # which says
+            turns = is_rotational(machine[body.partition(".")[0]])
         if "." not in field:
             return "m" if turns and isinstance(part, Brake) and field == "cgeo" else declared
+        drive = field.partition(".")[0]
+        if isinstance(getattr(part, drive, None), AbstractSignal):
+            if declared == "1" and last != "nperiod":
+                declared = _DRIVEN.get(drive, "1")
+            return rotational_unit(declared) if turns and declared == "m" else declared
         if isinstance(part, AbstractPressed):
             declared = "1" if declared == "N" else "s/m" if declared == "N.s/m" else declared
         return rotational_unit(declared) if turns else declared

@@ -15,10 +15,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from frictax.executable_cache import kept
-from frictax.fitting.problem.objectives import Steady
-from frictax.fitting.problem.problem import Problem, residuals_and_jacobian
-from frictax.fitting.search.levenberg_marquardt import Descent, begin, descend
-from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt, Optax
+
+from ..problem.objectives import Steady
+from ..problem.problem import Problem, residuals_and_jacobian
+from .levenberg_marquardt import Descent, begin, descend
+from .methods import AbstractMethod, LevenbergMarquardt, Optax
 
 _TRIAL = 30  # steps that each of many starts is given before the hopeless are left
 _TURNS = 10  # each in coordinates made anew

@@ -9,22 +9,12 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from frictax.contacts import AbstractContact, Brake, MassWithStopAndFriction, SupportFriction
-from frictax.report.schematic.cells import (
-    GAP,
-    Band,
-    Cell,
-    Row,
-    beside,
-    composed,
-    labelled,
-    on_rod,
-    outside,
-    packed,
-)
-from frictax.report.schematic.drives import is_arrow, push, push_on_post, turn
-from frictax.report.schematic.pen import BODY, HATCH, LINING, ROD, SHAFT, Length, Pen
-from frictax.report.schematic.symbols import Symbol, labelled_box, on_shaft
-from frictax.report.schematic.words import NAME, VALUE, Label, label, said, values
+
+from .cells import GAP, Band, Cell, Row, beside, composed, labelled, on_rod, outside, packed
+from .drives import is_arrow, push, push_on_post, turn
+from .pen import BODY, HATCH, LINING, ROD, SHAFT, Length, Pen
+from .symbols import Symbol, labelled_box, on_shaft
+from .words import NAME, VALUE, Label, label, said, values
 
 Parts = Mapping[str, Any]  # by their names
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from frictax.report.schematic.pen import JOINT, Length, Pen
-from frictax.report.schematic.symbols import Symbol
-from frictax.report.schematic.words import Label
+from .pen import JOINT, Length, Pen
+from .symbols import Symbol
+from .words import Label
 
 
 class Band(enum.Enum):

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from frictax.mechanism.forces import (
+from frictax.mechanism import (
     Force,
     LinearPositionDependentForce,
     Position,
     PositionController,
     Torque,
 )
-from frictax.report.schematic.pen import DRIVE, Pen
-from frictax.report.schematic.symbols import Symbol, labelled_box
+
+from .pen import DRIVE, Pen
+from .symbols import Symbol, labelled_box
 
 
 def push(drive: Any) -> Symbol:

@@ -7,10 +7,10 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from frictax.report.schematic.cells import Band, Cell, Row, labelled
-from frictax.report.schematic.pen import Length, Pen
-from frictax.report.schematic.symbols import Symbol
-from frictax.report.schematic.words import NAME, VALUE, Label, said, values
+from .cells import Band, Cell, Row, labelled
+from .pen import Length, Pen
+from .symbols import Symbol
+from .words import NAME, VALUE, Label, said, values
 
 _WARM = "#F8E1D6"
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from matplotlib.axes import Axes
 
-from frictax.report.schematic.cells import Band, Reach, Row
-from frictax.report.schematic.network import Link, Node
-from frictax.report.schematic.order import Plan, Wire
-from frictax.report.schematic.pen import HATCH, JOINT, Length, Pen
-from frictax.report.schematic.symbols import PORT
-from frictax.report.style import INK
+from ..style import INK
+from .cells import Band, Reach, Row
+from .network import Link, Node
+from .order import Plan, Wire
+from .pen import HATCH, JOINT, Length, Pen
+from .symbols import PORT
 
 
 @dataclasses.dataclass(frozen=True, order=True)

@@ -4,11 +4,10 @@ import dataclasses
 from typing import Any
 
 from frictax.contacts import AbstractContact
-from frictax.mechanism.bodies import Fixed
+from frictax.mechanism import Fixed, HeatCapacitor, ThermalConductor
 from frictax.mechanism.forces import AbstractCompliant, AbstractMotion, AbstractSource
 from frictax.mechanism.gears import AbstractGear
 from frictax.mechanism.layout import BODIES
-from frictax.mechanism.thermal import HeatCapacitor, ThermalConductor
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from frictax.report.schematic.network import Link, Network, Node
+from .network import Link, Network, Node
 
 
 @dataclasses.dataclass(frozen=True)

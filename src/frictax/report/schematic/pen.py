@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Polygon
 
-from frictax.report.schematic.words import NAME, Label
-from frictax.report.style import CYCLE, INK
+from ..style import CYCLE, INK
+from .words import NAME, Label
 
 DRIVE, LINING, BODY, SOFT = CYCLE[1], CYCLE[4], "#E4E7EB", "#555B63"
 THIN, ROD, SHAFT = 1.1, 1.3, 2.2  # widths of lines

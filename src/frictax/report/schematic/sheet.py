@@ -6,16 +6,17 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from frictax.mechanism.thermal import HeatCapacitor, ThermalConductor
-from frictax.report.schematic.bodies import body_cell
-from frictax.report.schematic.cells import GAP, Band, Cell, Reach, Row, labelled, packed
-from frictax.report.schematic.heat import capacitor_cell, surroundings_cell
-from frictax.report.schematic.lines import BODIES, LINKS, Bar, Column, Grid, draw_net, nets
-from frictax.report.schematic.network import Link, Network, Node
-from frictax.report.schematic.order import Plan
-from frictax.report.schematic.pen import HATCH, ROD, SHAFT, Length
-from frictax.report.schematic.symbols import Symbol, of_gear, of_link
-from frictax.report.schematic.words import label
+from frictax.mechanism import HeatCapacitor, ThermalConductor
+
+from .bodies import body_cell
+from .cells import GAP, Band, Cell, Reach, Row, labelled, packed
+from .heat import capacitor_cell, surroundings_cell
+from .lines import BODIES, LINKS, Bar, Column, Grid, draw_net, nets
+from .network import Link, Network, Node
+from .order import Plan
+from .pen import HATCH, ROD, SHAFT, Length
+from .symbols import Symbol, of_gear, of_link
+from .words import label
 
 _WALL = 21.0  # half the height of a wall [pt]
 _APART = 12.0  # between rows [pt]

@@ -7,20 +7,23 @@ from typing import Any
 import numpy as np
 
 from frictax.contacts import BearingFriction, Brake, Clutch, OneWayClutch, SupportFriction
-from frictax.mechanism.forces import (
+from frictax.mechanism import (
     Damper,
+    ElastoBacklash,
+    ElastoGap,
+    IdealGear,
+    IdealPlanetary,
+    LossyGear,
     RotationalDamper,
     RotationalSpring,
     RotationalSpringDamper,
     Spring,
     SpringDamper,
+    ThermalConductor,
 )
-from frictax.mechanism.gaps import ElastoBacklash, ElastoGap
-from frictax.mechanism.gears import IdealGear, IdealPlanetary
-from frictax.mechanism.lossy_gear import LossyGear
-from frictax.mechanism.thermal import ThermalConductor
-from frictax.report.schematic.pen import BODY, HATCH, LINING, SHAFT, Length, Pen
-from frictax.report.schematic.words import SMALL, known, text_width
+
+from .pen import BODY, HATCH, LINING, SHAFT, Length, Pen
+from .words import SMALL, known, text_width
 
 PORT = 12.0  # between the ports of a gear that joins more than two bodies [pt]
 _LEAD = 22.0  # half the length of a spring or damper [pt]

@@ -1,0 +1,126 @@
+"""The public names and the rooms that define them: for type checkers, and for the lazy import."""
+
+from frictax import data as data, parameters as parameters
+from frictax.analysis import (
+    HAC as HAC,
+    BlockBootstrap as BlockBootstrap,
+    Clustered as Clustered,
+    ComparedLaw as ComparedLaw,
+    ComparedStructure as ComparedStructure,
+    Comparison as Comparison,
+    Finding as Finding,
+    Jackknife as Jackknife,
+    Outlook as Outlook,
+    Posterior as Posterior,
+    Profile as Profile,
+    ProfilePair as ProfilePair,
+    ResidualStudy as ResidualStudy,
+    Structure as Structure,
+    StructureComparison as StructureComparison,
+    Uncertainty as Uncertainty,
+    White as White,
+    compare as compare,
+    default_structures as default_structures,
+    outlook as outlook,
+)
+from frictax.contacts import (
+    AbstractContact as AbstractContact,
+    BearingFriction as BearingFriction,
+    Brake as Brake,
+    Clutch as Clutch,
+    MassWithStopAndFriction as MassWithStopAndFriction,
+    Mode as Mode,
+    MotionDependent as MotionDependent,
+    OneWayClutch as OneWayClutch,
+    SupportFriction as SupportFriction,
+    clutch_geometry as clutch_geometry,
+)
+from frictax.engine import (
+    Adaptive as Adaptive,
+    OnSamples as OnSamples,
+    Result as Result,
+    walk as walk,
+)
+from frictax.fitting import (
+    Band as Band,
+    ClosedLoop as ClosedLoop,
+    Estimate as Estimate,
+    FitResult as FitResult,
+    Found as Found,
+    FoundMachine as FoundMachine,
+    FreeRun as FreeRun,
+    Huber as Huber,
+    Identifiability as Identifiability,
+    Instrument as Instrument,
+    InverseDynamics as InverseDynamics,
+    Knowledge as Knowledge,
+    LevenbergMarquardt as LevenbergMarquardt,
+    Normal as Normal,
+    Optax as Optax,
+    Replicates as Replicates,
+    Smooth as Smooth,
+    Squares as Squares,
+    SteadyFriction as SteadyFriction,
+    Windows as Windows,
+    fit as fit,
+    fit_many as fit_many,
+    starting_law as starting_law,
+    weighted_residuals as weighted_residuals,
+)
+from frictax.laws import (
+    AbstractLaw as AbstractLaw,
+    Coulomb as Coulomb,
+    Stribeck as Stribeck,
+    Table as Table,
+    TemperatureDependent as TemperatureDependent,
+)
+from frictax.linearization import Linearization as Linearization, linearize as linearize
+from frictax.measurements import Column as Column, Record as Record, Sweep as Sweep
+from frictax.mechanism import (
+    AbstractAxis as AbstractAxis,
+    AbstractHybridSystem as AbstractHybridSystem,
+    AbstractLinkage as AbstractLinkage,
+    Damper as Damper,
+    Driven as Driven,
+    ElastoBacklash as ElastoBacklash,
+    ElastoGap as ElastoGap,
+    Fixed as Fixed,
+    Force as Force,
+    HeatCapacitor as HeatCapacitor,
+    IdealGear as IdealGear,
+    IdealPlanetary as IdealPlanetary,
+    Inertia as Inertia,
+    LinearPositionDependentForce as LinearPositionDependentForce,
+    LossyGear as LossyGear,
+    Mass as Mass,
+    Mechanism as Mechanism,
+    Position as Position,
+    PositionController as PositionController,
+    RotationalDamper as RotationalDamper,
+    RotationalSpring as RotationalSpring,
+    RotationalSpringDamper as RotationalSpringDamper,
+    Spring as Spring,
+    SpringDamper as SpringDamper,
+    ThermalConductor as ThermalConductor,
+    Torque as Torque,
+)
+from frictax.parameters import (
+    from_unconstrained as from_unconstrained,
+    to_unconstrained as to_unconstrained,
+)
+from frictax.signals import (
+    AbstractSignal as AbstractSignal,
+    Constant as Constant,
+    Function as Function,
+    Pulse as Pulse,
+    Ramp as Ramp,
+    Sampled as Sampled,
+    Sine as Sine,
+    Step as Step,
+    Trapezoid as Trapezoid,
+)
+from frictax.simulation import SimulationError as SimulationError, simulate as simulate
+from frictax.trajectory import Trajectory as Trajectory
+from frictax.xla import fast_loops as fast_loops
+
+__version__: str

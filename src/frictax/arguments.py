@@ -1,0 +1,18 @@
+"""Checks of arguments, in sentences of one form."""
+
+from typing import Any
+
+import numpy as np
+
+
+def whole(what: str, value: Any, least: int, remedy: str = "") -> None:
+    """Raise `ValueError` for what is no whole number of at least `least`.
+
+    >>> whole("`fit_of`: `draws`", 2.5, 1, "200 are usual.")
+    Traceback (most recent call last):
+    ...
+    ValueError: `fit_of`: `draws` must be a whole number >= 1, got 2.5. 200 are usual.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        rule = f"{what} must be a whole number >= {least}, got {value!r}."
+        raise ValueError(f"{rule} {remedy}".rstrip())
