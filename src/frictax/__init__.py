@@ -110,6 +110,7 @@ if TYPE_CHECKING:
         ThermalConductor as ThermalConductor,
         Torque as Torque,
     )
+    from frictax.notice import Notice as Notice
     from frictax.parameters import (
         from_unconstrained as from_unconstrained,
         to_unconstrained as to_unconstrained,
@@ -132,6 +133,7 @@ if TYPE_CHECKING:
 # Where each name lives. A name is imported when it is first used, so that `import frictax` costs
 # next to nothing.
 _ROOMS = {
+    "frictax.notice": ("Notice",),
     "frictax.parameters": (
         "from_unconstrained",
         "to_unconstrained",

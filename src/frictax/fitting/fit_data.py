@@ -32,7 +32,7 @@ from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.sensors import Instrument
 from frictax.fitting.result.answer import answer
 from frictax.fitting.result.fit_result import FitResult
-from frictax.fitting.result.step_error import step_warnings
+from frictax.fitting.result.step_error import long_steps
 from frictax.fitting.search.methods import AbstractMethod, LevenbergMarquardt
 from frictax.fitting.search.multistart import search
 from frictax.fitting.steady_model import assembled, near_data
@@ -40,9 +40,8 @@ from frictax.measurements.record import Record
 from frictax.measurements.sweep import Sweep
 from frictax.mechanism import Mechanism
 from frictax.mechanism.forces import AbstractMotion
-from frictax.parameters import (
-    get,
-)
+from frictax.notice import Notice
+from frictax.parameters import get
 
 Progress = Callable[[str], None]
 
@@ -115,7 +114,7 @@ class Search:
         problem: Problem,
         records: Mapping[str, Any],
         method: AbstractMethod,
-        notes: list[str],
+        notes: list[Notice],
         also: Sequence[np.ndarray] = (),
     ) -> FitResult:
         """Search, and tell what was found; `also`: further starts."""
@@ -125,10 +124,7 @@ class Search:
         )
         raise_if_failed(problem, costs, records)
         if interrupted:
-            notes.append(
-                f"Interrupted after {int(state.steps)} steps: these are the best values so far,"
-                " their errors those of an unfinished search."
-            )
+            notes.append(Notice("search-interrupted", "", {"steps": int(state.steps)}))
         found = answer(
             model,
             problem,
@@ -144,7 +140,7 @@ class Search:
         return (
             found
             if interrupted
-            else dataclasses.replace(found, notes=(*found.notes, *step_warnings(found)))
+            else dataclasses.replace(found, notes=(*found.notes, *long_steps(found)))
         )
 
 

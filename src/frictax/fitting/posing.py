@@ -32,6 +32,7 @@ from frictax.measurements.checks import shown
 from frictax.measurements.record import Record
 from frictax.measurements.sweep import Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
+from frictax.notice import Notice
 from frictax.parameters import (
     Between,
     Declaration,
@@ -55,8 +56,8 @@ def pose_sweep(
     priors: Sequence[AbstractPrior],
     loss: AbstractLoss,
     limits: Any = None,
-) -> tuple[Problem, list[str]]:
-    """The problem of a sweep, and sentences on what was not fitted."""
+) -> tuple[Problem, list[Notice]]:
+    """The problem of a sweep, and notices of what was not fitted."""
     chosen, unseen = movable(model, sweep, free)
     paths = [p.path for p in chosen]
     problem, notes = pose(
@@ -147,8 +148,8 @@ def pose(
     engine: Any,
     loss: AbstractLoss,
     limits: Any = None,
-) -> tuple[Problem, list[str]]:
-    """The problem, and sentences on what was not fitted."""
+) -> tuple[Problem, list[Notice]]:
+    """The problem, and notices of what was not fitted."""
     _check_priors(priors)
     machine = _wide(objective.machine(model))
     check(machine)
@@ -275,7 +276,7 @@ def _perfect_sensors(channels: tuple[str, ...]) -> Named:
 
 def _chosen(
     bench: Bench, free: Any, own: Any
-) -> tuple[list[Parameter], list[Parameter], list[str]]:
+) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
     for what, paths in (("free", free), ("own", own)):
         names = (
             []
@@ -311,11 +312,7 @@ def _chosen(
     if free is None:
         edge = [p for p in shared if p.declaration.domain.on_edge(np.asarray(p.value))]
         shared = [p for p in shared if p not in edge]
-        notes = [
-            f"{p.path} stays at its bound {np.asarray(p.value):g}: start it elsewhere, or name it"
-            " in `free`, to fit it."
-            for p in edge
-        ]
+        notes = [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
     if not shared and not each:
         raise ValueError(
             "`fit` has nothing to move: name parameters in `free`, such as free=['mass.m',"

@@ -10,9 +10,10 @@ from frictax.fitting.problem.initial_guess import near_law, starting_law
 from frictax.fitting.problem.problem import Problem, residuals_and_jacobian
 from frictax.fitting.problem.steady import SteadyFriction, as_steady
 from frictax.fitting.result.identifiability import null_directions
-from frictax.fitting.result.steady_sentences import peak_sentence
+from frictax.fitting.result.steady_sentences import peak_unseen
 from frictax.laws import AbstractLaw, as_law
 from frictax.measurements.sweep import Sweep
+from frictax.notice import Notice
 from frictax.parameters import (
     Parameter,
     as_array,
@@ -89,23 +90,20 @@ def _law(model: Any, data: Sweep) -> AbstractLaw:
     return as_law(model)
 
 
-def movable(model: Any, data: Sweep, free: Any) -> tuple[list[Parameter], list[str]]:
-    """The parameters that the fit moves, and sentences on those that it cannot."""
+def movable(model: Any, data: Sweep, free: Any) -> tuple[list[Parameter], list[Notice]]:
+    """The parameters that the fit moves, and notices of those that it cannot."""
     chosen = select(model, free)
     notes = []
     if isinstance(model, SteadyFriction):
         if not data.breakaway.any():
             chosen = [p for p in chosen if p.path != "peak"]
-            notes.append(peak_sentence(model))
+            notes.append(peak_unseen(model))
         for branch, rows in (("f_pos.", data.direction > 0), ("f_neg.", data.direction < 0)):
             if model.f_neg is not None and not rows.any():
                 chosen = [p for p in chosen if not p.path.startswith(branch)]
-                notes.append(
-                    f"{branch[:-1]} cannot be known and stays as given: the sweep has no rows in"
-                    " its direction."
-                )
+                notes.append(Notice("direction-unseen", branch[:-1]))
     else:
-        notes.append(peak_sentence(model))
+        notes.append(peak_unseen(model))
     if not chosen:
         raise ValueError(
             f"Nothing is left to fit: `free` is {free!r}. Name some of"

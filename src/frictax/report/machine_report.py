@@ -21,6 +21,7 @@ from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import Knowledge
 from frictax.fitting.result.text import record_warnings
 from frictax.measurements.record import Record
+from frictax.notice import Notice
 from frictax.report.files import write_whole
 from frictax.report.machine_plots import (
     as_json,
@@ -118,7 +119,7 @@ def machine_report_text(
     motions: Mapping[str, Motion] | None = None,
     outlook: Any = None,
     notes: Iterable[str] = (),
-    notices: Iterable[str] = (),
+    notices: Iterable[Notice] = (),
     learnt: Iterable[str] = (),
     citation: str = "",
     sources: Mapping[str, str] | None = None,
@@ -161,7 +162,7 @@ def machine_report_text(
             f"Errors: {uncertainty.says}. Intervals with Student's t, {uncertainty.freedom}."
             f" {_quality(found)}"
         ),
-        warnings=[*_warnings(found, study), *notices, *_ended(motions or {})],
+        warnings=[*_warnings(found, study), *map(str, notices), *_ended(motions or {})],
         friction=curve is not None,
         friction_caption=(
             f"Band: {100 * found.level:g} % at each speed, of these errors. Points: what the"

@@ -11,6 +11,7 @@ from frictax.fitting.problem.problem import Problem, SteadyPlan
 from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import listed
 from frictax.fitting.result.spread import Spread
+from frictax.notice import Notice
 
 _ALONE = 1 - 1e-6  # of what is known of a direction: more, and one cluster tells it alone
 _FEW, _ENOUGH = 6, 12  # windows
@@ -52,10 +53,7 @@ class Clustered(AbstractErrors):
             noise=found.noise_scale,
             known=jacobian[rows:] / np.sqrt(slope),
         )
-        pieces = (
-            f"{windows}"
-            f" window{'s' * (windows != 1)}{f' and {single} rows of sweeps' if single else ''}"
-        )
+        pieces = _counted(windows) + (f" and {single} rows of sweeps" if single else "")
         return Spread(
             follow @ covariance @ follow.T + _of_starts(found, follow),
             lambda directions: np.minimum(dof(directions @ follow), found.dof),
@@ -192,26 +190,17 @@ def _of_starts(found: FitResult, follow: np.ndarray) -> Float[np.ndarray, "q q"]
 
 def _doubts(
     found: FitResult, windows: int, dof: Callable[[np.ndarray], np.ndarray]
-) -> tuple[str, ...]:
-    """Sentences where windows are too few."""
+) -> tuple[Notice, ...]:
+    """A notice where windows are too few."""
     if windows < _FEW:
-        return (
-            (
-                f"Only {windows} window{'s' * (windows != 1)}: intervals are an order of magnitude."
-                f" Shorten them to have {_ENOUGH} or more, or record longer."
-            ),
-        )
+        numbers = {"count": windows, "windows": _counted(windows), "enough": _ENOUGH}
+        return (Notice("few-windows", "", numbers),)
     shown = np.asarray([not u.hidden for u in found.problem.unknowns for _ in u.names])
     names = [n for u in found.problem.unknowns if not u.hidden for n in u.names]
     rough = (dof(np.eye(len(names))) < _ROUGH) & found.active[shown]
     told = [n for n, on in zip(names, rough, strict=True) if on]
-    return (
-        (
-            (
-                f"Few windows tell {listed(told)}: such an interval is an order of magnitude."
-                " Record longer."
-            ),
-        )
-        if told
-        else ()
-    )
+    return (Notice("few-windows-tell", "", {"names": listed(told)}),) if told else ()
+
+
+def _counted(windows: int) -> str:
+    return f"{windows} window{'s' * (windows != 1)}"

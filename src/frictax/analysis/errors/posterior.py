@@ -17,6 +17,7 @@ from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import Knowledge, listed
 from frictax.fitting.search.methods import LevenbergMarquardt
 from frictax.handover import Verb
+from frictax.notice import Notice
 from frictax.text import rounded, table
 
 _CURVES = 400  # draws that a band of friction is made of
@@ -33,7 +34,7 @@ class Posterior(Estimated):
     - `samples`: how many independent ones the residuals were taken to be worth.
     - `r_hat` (p,): 1 where the chains agree; `ess` (p,): how many independent draws they are worth;
       `divergences`: draws at the end of a path that the sampler could not follow.
-    - `warnings`: what speaks against it, in plain sentences.
+    - `notices`: what speaks against it; `warnings`: the same as plain sentences.
 
     **Source:** A. Vehtari et al., "Rank-normalization, folding, and localization: an improved
     R-hat", Bayesian Analysis 16 (2021), of `r_hat` and `ess`.
@@ -49,7 +50,7 @@ class Posterior(Estimated):
     r_hat: Float[np.ndarray, " p"]
     ess: Float[np.ndarray, " p"]
     divergences: int
-    warnings: tuple[str, ...]
+    notices: tuple[Notice, ...]
 
     def friction(self, contact: str, velocity: Any, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of the
@@ -189,23 +190,16 @@ def posterior(
         )
         for e, m, s, a, b in zip(found.estimates, middle, sd, low, high, strict=True)
     )
-    warnings = []
+    notices = []
     if drawn.interrupted:
-        warnings.append(f"Interrupted: {x.shape[1]} of {draws} draws of each chain.")
+        notices.append(Notice("draws-interrupted", "", {"drawn": x.shape[1], "asked": draws}))
     if drawn.divergences:
-        warnings.append(
-            f"{drawn.divergences} draws end a path that the sampler could not follow: the density"
-            " bends too sharply there, or has a corner, as where a stop appears or vanishes."
-        )
+        notices.append(Notice("divergences", "", {"draws": drawn.divergences}))
     apart = [
         e.name for e, r, s in zip(estimates, r_hat, ess, strict=True) if not (r < 1.01 and s > 400)
     ]
     if apart:
-        warnings.append(
-            f"The chains do not tell {listed(apart)} well yet (R-hat should be below 1.01, ESS"
-            " above 400): ask for more `draws`, or give priors or bounds to what the data do not"
-            " tell."
-        )
+        notices.append(Notice("chains-apart", "", {"names": listed(apart)}))
     covariance = np.atleast_2d(np.cov(flat, rowvar=False))
     return Posterior(
         found,
@@ -218,7 +212,7 @@ def posterior(
         r_hat,
         ess,
         drawn.divergences,
-        tuple(warnings),
+        tuple(notices),
     )
 
 

@@ -17,6 +17,7 @@ from frictax.fitting.result.estimates import Band, Estimate, Estimated
 from frictax.fitting.result.fit_result import FitResult
 from frictax.fitting.result.identifiability import Knowledge
 from frictax.fitting.result.spread import Spread, alike
+from frictax.notice import Notice
 from frictax.text import rounded, table
 
 
@@ -220,8 +221,8 @@ class Jackknife(AbstractErrors):
 class Uncertainty(Estimated):
     """What an account of the residuals makes of a fit. Print it.
 
-    - `found`: the fit; `by`: the account; `says`: how the errors were found; `warnings`: what
-      speaks against them.
+    - `found`: the fit; `by`: the account; `says`: how the errors were found; `notices`: what
+      speaks against them; `warnings`: the same as sentences.
     - `estimates`: the fitted values with these errors, intervals and degrees of freedom;
       `covariance` (p, p); `ratio`: its errors over those of white noise.
     - `dof`: the least degrees of freedom of Student's t in the intervals; `level`; `draws` (k, p):
@@ -238,8 +239,8 @@ class Uncertainty(Estimated):
         return self.spread.says
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        return self.spread.warnings
+    def notices(self) -> tuple[Notice, ...]:
+        return self.spread.notices
 
     @property
     def level(self) -> float:

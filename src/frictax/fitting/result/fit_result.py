@@ -25,6 +25,7 @@ from frictax.handover import Verb
 from frictax.laws import AbstractLaw
 from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import Unit, shown_force
+from frictax.notice import Notice
 from frictax.parameters import UnknownName, parameters, replace
 
 
@@ -49,8 +50,9 @@ class FitResult(Estimated):
       `noise_scale` of the weighted residuals, 1 where sigma is known.
     - `x`: all fitted numbers, with the starts of windows where those were free, which are no
       estimates; `z`: their coordinates.
-    - `converged`, `iterations`, `seconds`; `costs` of all starts; `identifiability`; `warnings`:
-      plain sentences that belong next to the numbers, of which the fit's own are `notes`.
+    - `converged`, `iterations`, `seconds`; `costs` of all starts; `identifiability`; `notices`:
+      what belongs next to the numbers, of which the fit's own are `notes`; `warnings`: the same
+      as plain sentences.
 
     Of a sweep alone: `sweep`, `law`, `rms_force`, `predict(velocity)`, `band(velocity)`, `aicc` and
     `bic`.
@@ -70,7 +72,7 @@ class FitResult(Estimated):
     iterations: int
     seconds: float
     costs: np.ndarray
-    notes: tuple[str, ...]
+    notes: tuple[Notice, ...]
     problem: Problem
     method: AbstractMethod
     x: Float[np.ndarray, " q"]
@@ -124,7 +126,7 @@ class FitResult(Estimated):
             self._doubts,
         )
 
-    def _doubts(self, knowledge: dict[str, Knowledge]) -> list[str]:
+    def _doubts(self, knowledge: dict[str, Knowledge]) -> list[Notice]:
         """What speaks against the terms of a sweep's law."""
         if not self.of_sweep:
             return []
@@ -141,7 +143,7 @@ class FitResult(Estimated):
         return doubtful_dips(fit, knowledge)
 
     @functools.cached_property
-    def warnings(self) -> tuple[str, ...]:
+    def notices(self) -> tuple[Notice, ...]:
         known, norms = self.identifiability, np.linalg.norm(self.full_jacobian, axis=0)
         problem, out = self.problem, []
         if not self.converged:
@@ -150,14 +152,10 @@ class FitResult(Estimated):
         if not self.of_sweep:
             out = standing_still(problem, norms) + (out if norms.any() else [])
             if np.any(self.active) and known.condition > 100 and not known.null_directions:
-                out.append(
-                    f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations"
-                    " of the parameters are told far worse than others. Fit fewer, on `Windows` or"
-                    " `ClosedLoop`, or record a richer motion."
-                )
+                out.append(Notice("ill-conditioned", "", {"condition": known.condition}))
         still = [n for n, norm in zip(self.names, norms[self.shown], strict=True) if norm == 0]
-        said = held_breakaways(known.sentences, still, self.records)
-        return (*out, *said, *self.spread.warnings, *self.notes)
+        said = held_breakaways(known.notices, still, self.records)
+        return (*out, *said, *self.spread.notices, *self.notes)
 
     @functools.cached_property
     def unit_of(self) -> Callable[[Any], str]:

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.fitting.result.estimates import quantile
+from frictax.notice import Notice
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,14 +17,14 @@ class Spread:
     - `covariance` (q, q) of all fitted numbers, hidden ones too; `draws` (k, q) of them, or None.
     - `dof`: degrees of freedom of Student's t, of each product of a row of its argument (m, q)
       with the fitted numbers.
-    - `says`: how it was found; `warnings`: what speaks against it, in sentences.
+    - `says`: how it was found; `notices`: what speaks against it.
     """
 
     covariance: Float[np.ndarray, "q q"]
     dof: Callable[[Float[np.ndarray, "m q"]], Float[np.ndarray, " m"]]
     draws: Float[np.ndarray, "k q"] | None
     says: str
-    warnings: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
     def half_width(
         self, level: float, directions: Float[np.ndarray, "m q"]
