@@ -157,7 +157,7 @@ def _without_starts(
     A start acts on its own window alone: there it is projected out.
     """
     problem = found.problem
-    shown, first = np.asarray([not u.hidden for u in problem.unknowns for _ in u.names]), 0
+    shown, first = found.shown, 0
     follow = np.diag(found.active.astype(float))[:, shown]
     jacobian = found.full_jacobian[:, shown] * found.active[shown]
     for i, plan in enumerate(problem.plans):
@@ -181,7 +181,7 @@ def _without_starts(
 
 def _of_starts(found: FitResult, follow: np.ndarray) -> Float[np.ndarray, "q q"]:
     """What is not known of the starts of windows even where all else is, for white residuals."""
-    hidden = np.asarray([u.hidden for u in found.problem.unknowns for _ in u.names])
+    hidden = ~found.shown
     white = (
         found.full_covariance - follow @ found.full_covariance[np.ix_(~hidden, ~hidden)] @ follow.T
     )
@@ -195,10 +195,8 @@ def _doubts(
     if windows < _FEW:
         numbers = {"count": windows, "windows": _counted(windows), "enough": _ENOUGH}
         return (Notice("few-windows", "", numbers),)
-    shown = np.asarray([not u.hidden for u in found.problem.unknowns for _ in u.names])
-    names = [n for u in found.problem.unknowns if not u.hidden for n in u.names]
-    rough = (dof(np.eye(len(names))) < _ROUGH) & found.active[shown]
-    told = [n for n, on in zip(names, rough, strict=True) if on]
+    rough = (dof(np.eye(len(found.names))) < _ROUGH) & found.active[found.shown]
+    told = [n for n, on in zip(found.names, rough, strict=True) if on]
     return (Notice("few-windows-tell", "", {"names": listed(told)}),) if told else ()
 
 

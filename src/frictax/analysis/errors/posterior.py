@@ -178,8 +178,7 @@ def posterior(
         found.problem, method, _frame(found, n), n, (chains, warmup, draws), seed, say
     )
     x = drawn.x
-    shown = np.asarray([not u.hidden for u in found.problem.unknowns for _ in u.names])
-    mine = x[..., shown]
+    mine = x[..., found.shown]
     r_hat, ess = _diagnosed(mine)
     flat = mine.reshape(-1, mine.shape[-1])
     low, middle, high = np.quantile(flat, _ends(level), axis=0)

@@ -246,7 +246,7 @@ def _expected(
             "`outlook` cannot look from here: with the start values a run fails. Give other start"
             " values."
         )
-    shown = np.asarray([not u.hidden for u in problem.unknowns for _ in u.names])
+    shown, names = first.shown, list(first.names)
     norms = np.linalg.norm(jacobian, axis=0)
     seen = _apart(jacobian)
     here = dataclasses.replace(
@@ -258,7 +258,6 @@ def _expected(
     )
     by = usual(problem, HAC()) if by is None else by
     covariance = by.spread(here).covariance[np.ix_(shown, shown)]
-    names = [e.name for e in first.estimates]
     lower = bounds(problem.unknowns)[shown]
     x0 = np.asarray(problem.x0)[shown]
     told = (

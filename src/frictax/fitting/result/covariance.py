@@ -4,7 +4,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from frictax.fitting.problem.losses import AbstractLoss
 
@@ -42,8 +42,3 @@ def robust_variance(
     score = np.asarray(loss.score(jnp.asarray(scaled)))
     square = loss.consistency() if noise_known else float(score @ score) / max(dof, 1)
     return float(correction**2 * square / mean**2)
-
-
-def counted_rows(weights: list[np.ndarray]) -> Bool[np.ndarray, " n"]:
-    """Which residuals have a weight, of all data in their order."""
-    return np.concatenate([np.ravel(w) > 0 for w in weights])

@@ -126,8 +126,8 @@ def judge_columns(
             Knowledge.AT_BOUND if is_at_bound(size, left, before, least) else Knowledge.UNKNOWN
         )
         if knowledge[name] is Knowledge.AT_BOUND:
-            code = "at-upper-bound" if above else "at-lower-bound"
-            notices[name] = Notice(code, name, {"bound": bound})
+            at = "at-upper-bound" if above else "at-lower-bound"
+            notices[name] = Notice(at, name, {"bound": bound})
         elif size > 0 and np.isfinite(bound) and left > 10 * before:
             notices[name] = Notice("ran-away", name, {"start": x0[i], "value": x[i]})
         else:

@@ -33,8 +33,8 @@ _LARGE = 3.0  # times the standard deviations given: residuals that noise does n
 
 def not_settled(method: AbstractMethod, steps: int, objective: AbstractObjective) -> Notice:
     if isinstance(method, LevenbergMarquardt) and steps < method.max_steps:
-        code = "search-kink" if objective.in_units_of_outputs() else "search-flat"
-        return Notice(code, "", {"steps": steps})
+        kink = objective.in_units_of_outputs()
+        return Notice("search-kink" if kink else "search-flat", "", {"steps": steps})
     return Notice("search-unfinished", "", {"method": type(method).__name__, "steps": steps})
 
 
