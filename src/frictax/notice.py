@@ -16,8 +16,6 @@ class Notice:
     - `numbers`: what the sentence says, by name; in SI unless the sentence has another unit.
 
     >>> notice = Notice("near-bound", "friction.peak", {"bound": 1.0})
-    >>> notice.code, notice.subject, notice.numbers
-    ('near-bound', 'friction.peak', {'bound': 1.0})
     >>> print(notice)
     friction.peak cannot be told from 1: its interval reaches that bound.
     """

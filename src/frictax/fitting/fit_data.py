@@ -24,7 +24,7 @@ from frictax.fitting.posing import (
     pose_sweep,
     shared_limits,
 )
-from frictax.fitting.problem.initial_state import begun_at, own_parameters
+from frictax.fitting.problem.initial_state import begun_at, named_paths, own_parameters
 from frictax.fitting.problem.losses import AbstractLoss, Squares
 from frictax.fitting.problem.objectives import AbstractObjective, FreeRun, Plan
 from frictax.fitting.problem.priors import AbstractPrior
@@ -173,10 +173,7 @@ def fit_records(
     if start is not None:
         theirs = own_parameters(model, own)
         first = dataclasses.replace(how, method=None, starts=1, spread=0.0, seed=0, progress=False)
-        begin_at = shared_limits(
-            limits,
-            [path for path in ([own] if isinstance(own, str) else own) if path not in theirs],
-        )
+        begin_at = shared_limits(limits, [path for path in named_paths(own) if path not in theirs])
         settings = {
             "free": free,
             "own": theirs,
@@ -188,11 +185,7 @@ def fit_records(
         found = fit_records(model, data, first, objective=start, start=None, **settings)
         if theirs:
             begun = [begun_at(found.model_for(label), model, found.problem) for label in records]
-            given = (
-                own
-                if isinstance(own, Mapping)
-                else dict.fromkeys([own] if isinstance(own, str) else own)
-            )
+            given = own if isinstance(own, Mapping) else dict.fromkeys(named_paths(own))
             own = {
                 **given,
                 **{path: [np.asarray(get(machine, path)) for machine in begun] for path in theirs},

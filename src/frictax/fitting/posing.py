@@ -11,7 +11,7 @@ import numpy as np
 
 from frictax.engine import Adaptive, OnSamples
 from frictax.engine.options import ForwardAlone
-from frictax.fitting.problem.initial_state import own_start, shared_start
+from frictax.fitting.problem.initial_state import named_paths, own_start, shared_start
 from frictax.fitting.problem.losses import AbstractLoss
 from frictax.fitting.problem.objectives import AbstractObjective, Plan, Steady, measured_starts
 from frictax.fitting.problem.priors import AbstractPrior
@@ -277,31 +277,16 @@ def _perfect_sensors(channels: tuple[str, ...]) -> Named:
 def _chosen(
     bench: Bench, free: Any, own: Any
 ) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
-    for what, paths in (("free", free), ("own", own)):
-        names = (
-            []
-            if paths is None
-            else (
-                [paths]
-                if isinstance(paths, str)
-                else list(paths)
-                if isinstance(paths, Iterable)
-                else [paths]
-            )
-        )
-        wrong = [name for name in names if not isinstance(name, str)]
+    free_paths, own_paths = named_paths(free), named_paths(own)
+    for what, paths in (("free", free_paths), ("own", own_paths)):
+        wrong = [name for name in paths if not isinstance(name, str)]
         if wrong:
             raise ValueError(
                 f"`{what}` must name parameters by their paths, got {wrong[0]!r}. Write"
                 f" {what}=['mass.m', 'friction.f_pos']."
             )
-    own_paths = [own] if isinstance(own, str) else list(own)
     each = select(bench, own_paths) if own_paths else []
-    both = [
-        path
-        for path in own_paths
-        if free is not None and path in ([free] if isinstance(free, str) else list(free))
-    ]
+    both = [path for path in own_paths if path in free_paths]
     if both:
         raise ValueError(
             f"{both[0]!r} stands in `free` and in `own`: it is shared by all records, or each has"

@@ -217,16 +217,17 @@ class FitResult(Estimated):
     @property
     def aicc(self) -> float:
         """Small-sample Akaike criterion of a sweep: less is better, only differences count."""
-        return criteria(
-            self.sweep, self.weighted_residuals, self.loss, self.noise_scale, self.x.size
-        )[0]
+        return self._criteria[0]
 
     @property
     def bic(self) -> float:
         """Bayes criterion of a sweep: less is better, only differences count."""
-        return criteria(
-            self.sweep, self.weighted_residuals, self.loss, self.noise_scale, self.x.size
-        )[1]
+        return self._criteria[1]
+
+    @functools.cached_property
+    def _criteria(self) -> tuple[float, float]:
+        r, scale = self.weighted_residuals, self.noise_scale
+        return criteria(self.sweep, r, self.loss, scale, self.x.size)
 
     @property
     def rms_force(self) -> float:
