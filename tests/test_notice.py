@@ -69,7 +69,7 @@ def _codes() -> Iterator[tuple[str, ast.Call, ast.FunctionDef]]:
                     text
                     for n in ast.walk(outer)
                     if isinstance(n, ast.Assign)
-                    and getattr(n.targets[0], "id", "") == call.args[at].id
+                    and getattr(n.targets[0], "id", "") == getattr(call.args[at], "id", None)
                     for text in _texts(n.value)
                 }
             assert values, f"{outer.name} line {call.lineno}: write the code of the notice here"
@@ -145,7 +145,7 @@ def _sentences_read(tree: ast.AST) -> list[int]:
         for loop in loops:
             over = {getattr(x, "attr", getattr(x, "id", "")) for x in ast.walk(loop.iter)}
             if over & SAID and _reads(getattr(loop.target, "id", ""), n):
-                lines.append(n.lineno)
+                lines.append(getattr(n, "lineno", 0))
     return lines
 
 
