@@ -18,7 +18,16 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "frictax"
 
 # The rooms in the order in which data flows. A room imports from itself and from rooms to its left.
-GROUND = ["annotations", "text", "arguments", "handover", "pytree", "xla", "executable_cache"]
+GROUND = [
+    "annotations",
+    "text",
+    "arguments",
+    "notice",
+    "handover",
+    "pytree",
+    "xla",
+    "executable_cache",
+]
 FORWARD = [
     "parameters",
     "laws",

@@ -104,6 +104,7 @@ from frictax.mechanism import (
     ThermalConductor as ThermalConductor,
     Torque as Torque,
 )
+from frictax.notice import Notice as Notice
 from frictax.parameters import (
     from_unconstrained as from_unconstrained,
     to_unconstrained as to_unconstrained,

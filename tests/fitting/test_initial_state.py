@@ -148,7 +148,7 @@ def posed(model: Any, seen: fx.Record, free: list[str]) -> tuple[Any, str]:
     problem, notes = pose(
         model, {"run": seen}, free, (), fx.FreeRun(), (), {}, fx.OnSamples(), fx.Squares()
     )
-    return problem, " ".join(notes)
+    return problem, " ".join(map(str, notes))
 
 
 def test_a_start_that_is_small_beside_the_motion_counts_where_noise_does_not_explain_it() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from frictax.fitting import FitResult, FreeRun
 from frictax.measurements import Record
+from frictax.notice import Notice
 
 from .planning.outlook import Outlook, outlook_of
 from .replay.motion import Motion, motion
@@ -28,7 +29,7 @@ class Examination:
     study: ResidualStudy | None
     motions: Mapping[str, Motion]
     outlook: Outlook | None
-    notices: tuple[str, ...]
+    notices: tuple[Notice, ...]
 
 
 def workers() -> ThreadPoolExecutor:
@@ -47,14 +48,14 @@ def examined(found: FitResult, pool: ThreadPoolExecutor) -> Examination:
     study, expected = pool.submit(found.residual_study), pool.submit(outlook_of, found)
     motions = {label: job.result() for label, job in runs.items()}
     # Too few samples that move, say, or no run from the start values: the fit stands all the same.
-    studied, not_studied = _unless_refused(study, "What the fit leaves was not studied")
-    before, not_expected = _unless_refused(expected, "What the records can tell was not asked")
+    studied, not_studied = _unless_refused(study, "residuals-not-studied")
+    before, not_expected = _unless_refused(expected, "outlook-not-asked")
     return Examination(studied, motions, before, (*not_studied, *not_expected))
 
 
-def _unless_refused(job: Future[Any], says: str) -> tuple[Any, tuple[str, ...]]:
+def _unless_refused(job: Future[Any], code: str) -> tuple[Any, tuple[Notice, ...]]:
     """What a job found; or why it refused."""
     try:
         return job.result(), ()
     except ValueError as why:
-        return None, (f"{says}: {why}",)
+        return None, (Notice(code, "", {"why": str(why)}),)

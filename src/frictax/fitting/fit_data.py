@@ -17,6 +17,7 @@ from frictax.engine.options import room
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Mechanism
 from frictax.mechanism.forces import AbstractMotion
+from frictax.notice import Notice
 from frictax.parameters import (
     get,
 )
@@ -31,7 +32,7 @@ from .posing import (
     pose_sweep,
     shared_limits,
 )
-from .problem.initial_state import begun_at, own_parameters
+from .problem.initial_state import begun_at, named_paths, own_parameters
 from .problem.losses import AbstractLoss, Squares
 from .problem.objectives import AbstractObjective, FreeRun, Plan
 from .problem.priors import AbstractPrior
@@ -39,7 +40,7 @@ from .problem.problem import Problem
 from .problem.sensors import Instrument
 from .result.answer import answer
 from .result.fit_result import FitResult
-from .result.step_error import step_warnings
+from .result.step_error import long_steps
 from .search.methods import AbstractMethod, LevenbergMarquardt
 from .search.multistart import search
 from .steady_model import assembled, near_data
@@ -107,7 +108,7 @@ class Search:
         problem: Problem,
         records: Mapping[str, Any],
         method: AbstractMethod,
-        notes: list[str],
+        notes: list[Notice],
         also: Sequence[np.ndarray] = (),
     ) -> FitResult:
         """Search, and tell what was found; `also`: further starts."""
@@ -117,10 +118,7 @@ class Search:
         )
         raise_if_failed(problem, costs, records)
         if interrupted:
-            notes.append(
-                f"Interrupted after {int(state.steps)} steps: these are the best values so far,"
-                " their errors those of an unfinished search."
-            )
+            notes.append(Notice("search-interrupted", "", {"steps": int(state.steps)}))
         found = answer(
             model,
             problem,
@@ -136,7 +134,7 @@ class Search:
         return (
             found
             if interrupted
-            else dataclasses.replace(found, notes=(*found.notes, *step_warnings(found)))
+            else dataclasses.replace(found, notes=(*found.notes, *long_steps(found)))
         )
 
 
@@ -169,10 +167,7 @@ def fit_records(
     if start is not None:
         theirs = own_parameters(model, own)
         first = dataclasses.replace(how, method=None, starts=1, spread=0.0, seed=0, progress=False)
-        begin_at = shared_limits(
-            limits,
-            [path for path in ([own] if isinstance(own, str) else own) if path not in theirs],
-        )
+        begin_at = shared_limits(limits, [path for path in named_paths(own) if path not in theirs])
         settings = {
             "free": free,
             "own": theirs,
@@ -184,11 +179,7 @@ def fit_records(
         found = fit_records(model, data, first, objective=start, start=None, **settings)
         if theirs:
             begun = [begun_at(found.model_for(label), model, found.problem) for label in records]
-            given = (
-                own
-                if isinstance(own, Mapping)
-                else dict.fromkeys([own] if isinstance(own, str) else own)
-            )
+            given = own if isinstance(own, Mapping) else dict.fromkeys(named_paths(own))
             own = {
                 **given,
                 **{path: [np.asarray(get(machine, path)) for machine in begun] for path in theirs},

@@ -13,6 +13,7 @@ from frictax.engine import Adaptive, OnSamples
 from frictax.engine.options import ForwardAlone
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import AbstractHybridSystem, Mechanism
+from frictax.notice import Notice
 from frictax.parameters import (
     Between,
     Declaration,
@@ -29,7 +30,7 @@ from frictax.parameters import (
 )
 from frictax.text import shown
 
-from .problem.initial_state import own_start, shared_start
+from .problem.initial_state import named_paths, own_start, shared_start
 from .problem.losses import AbstractLoss
 from .problem.objectives import AbstractObjective, Plan, Steady, measured_starts
 from .problem.priors import AbstractPrior
@@ -55,8 +56,8 @@ def pose_sweep(
     priors: Sequence[AbstractPrior],
     loss: AbstractLoss,
     limits: Any = None,
-) -> tuple[Problem, list[str]]:
-    """The problem of a sweep, and sentences on what was not fitted."""
+) -> tuple[Problem, list[Notice]]:
+    """The problem of a sweep, and notices of what was not fitted."""
     chosen, unseen = movable(model, sweep, free)
     paths = [p.path for p in chosen]
     problem, notes = pose(
@@ -147,8 +148,8 @@ def pose(
     engine: Any,
     loss: AbstractLoss,
     limits: Any = None,
-) -> tuple[Problem, list[str]]:
-    """The problem, and sentences on what was not fitted."""
+) -> tuple[Problem, list[Notice]]:
+    """The problem, and notices of what was not fitted."""
     _check_priors(priors)
     machine = _wide(objective.machine(model))
     check(machine)
@@ -275,32 +276,17 @@ def _perfect_sensors(channels: tuple[str, ...]) -> Named:
 
 def _chosen(
     bench: Bench, free: Any, own: Any
-) -> tuple[list[Parameter], list[Parameter], list[str]]:
-    for what, paths in (("free", free), ("own", own)):
-        names = (
-            []
-            if paths is None
-            else (
-                [paths]
-                if isinstance(paths, str)
-                else list(paths)
-                if isinstance(paths, Iterable)
-                else [paths]
-            )
-        )
-        wrong = [name for name in names if not isinstance(name, str)]
+) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
+    free_paths, own_paths = named_paths(free), named_paths(own)
+    for what, paths in (("free", free_paths), ("own", own_paths)):
+        wrong = [name for name in paths if not isinstance(name, str)]
         if wrong:
             raise ValueError(
                 f"`{what}` must name parameters by their paths, got {wrong[0]!r}. Write"
                 f" {what}=['mass.m', 'friction.f_pos']."
             )
-    own_paths = [own] if isinstance(own, str) else list(own)
     each = select(bench, own_paths) if own_paths else []
-    both = [
-        path
-        for path in own_paths
-        if free is not None and path in ([free] if isinstance(free, str) else list(free))
-    ]
+    both = [path for path in own_paths if path in free_paths]
     if both:
         raise ValueError(
             f"{both[0]!r} stands in `free` and in `own`: it is shared by all records, or each has"
@@ -311,11 +297,7 @@ def _chosen(
     if free is None:
         edge = [p for p in shared if p.declaration.domain.on_edge(np.asarray(p.value))]
         shared = [p for p in shared if p not in edge]
-        notes = [
-            f"{p.path} stays at its bound {np.asarray(p.value):g}: start it elsewhere, or name it"
-            " in `free`, to fit it."
-            for p in edge
-        ]
+        notes = [Notice("left-at-bound", p.path, {"value": float(p.value)}) for p in edge]
     if not shared and not each:
         raise ValueError(
             "`fit` has nothing to move: name parameters in `free`, such as free=['mass.m',"

@@ -8,6 +8,7 @@ import numpy as np
 
 from frictax.laws import AbstractLaw, as_law
 from frictax.measurements import Sweep
+from frictax.notice import Notice
 from frictax.parameters import (
     Parameter,
     as_array,
@@ -22,7 +23,7 @@ from .problem.initial_guess import near_law, starting_law
 from .problem.problem import Problem, residuals_and_jacobian
 from .problem.steady import SteadyFriction, as_steady
 from .result.identifiability import null_directions
-from .result.steady_sentences import peak_sentence
+from .result.steady_sentences import peak_unseen
 
 
 def assembled(model: Any, data: Sweep, f_neg: Any, peak: float | None, offset: float | None) -> Any:
@@ -90,23 +91,20 @@ def _law(model: Any, data: Sweep) -> AbstractLaw:
     return as_law(model)
 
 
-def movable(model: Any, data: Sweep, free: Any) -> tuple[list[Parameter], list[str]]:
-    """The parameters that the fit moves, and sentences on those that it cannot."""
+def movable(model: Any, data: Sweep, free: Any) -> tuple[list[Parameter], list[Notice]]:
+    """The parameters that the fit moves, and notices of those that it cannot."""
     chosen = select(model, free)
     notes = []
     if isinstance(model, SteadyFriction):
         if not data.breakaway.any():
             chosen = [p for p in chosen if p.path != "peak"]
-            notes.append(peak_sentence(model))
+            notes.append(peak_unseen(model))
         for branch, rows in (("f_pos.", data.direction > 0), ("f_neg.", data.direction < 0)):
             if model.f_neg is not None and not rows.any():
                 chosen = [p for p in chosen if not p.path.startswith(branch)]
-                notes.append(
-                    f"{branch[:-1]} cannot be known and stays as given: the sweep has no rows in"
-                    " its direction."
-                )
+                notes.append(Notice("direction-unseen", branch[:-1]))
     else:
-        notes.append(peak_sentence(model))
+        notes.append(peak_unseen(model))
     if not chosen:
         raise ValueError(
             f"Nothing is left to fit: `free` is {free!r}. Name some of"

@@ -14,6 +14,7 @@ from frictax.analysis.replay.free_run import free_run
 from frictax.analysis.replay.motion import Motion
 from frictax.fitting.problem.setup import channel_unit
 from frictax.laws import as_law
+from frictax.notice import Notice
 
 from .building import LAWS, checked, made
 from .checking import check, kind_of_law, laws_asked, shared_settings
@@ -68,7 +69,7 @@ class Identification:
     study: Any
     scores: tuple[Score, ...]
     motions: Mapping[str, Motion]
-    notices: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
     outlook: Any = None
 
 

@@ -177,6 +177,7 @@ def _outlook(outlook: Any) -> dict[str, Any]:
         "condition": outlook.identifiability.condition,
         "parameters": rows,
         "says": outlook.sentences,
+        "notices": [notice.to_dict() for notice in outlook.notices],
     }
 
 

@@ -73,6 +73,7 @@ def _found(found: FitResult) -> dict[str, Any]:
         "method": type(found.method).__name__,
         "loss": type(found.loss).__name__,
         "warnings": list(found.warnings),
+        "notices": [notice.to_dict() for notice in found.notices],
         "modelica": found.to_modelica(),
     }
 

@@ -65,6 +65,7 @@ def found_machine_json(found: FitResult) -> str:
             "iterations": found.iterations,
             "costs": found.costs,
             "warnings": list(found.warnings),
+            "notices": [notice.to_dict() for notice in found.notices],
             "versions": {"jax": jax.__version__, "numpy": np.__version__},
         }
     )

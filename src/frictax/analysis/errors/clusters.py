@@ -10,6 +10,7 @@ from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import Problem, SteadyPlan
 from frictax.fitting.result.identifiability import listed
 from frictax.fitting.result.spread import Spread
+from frictax.notice import Notice
 
 from .accounts import AbstractErrors, scored
 
@@ -53,10 +54,7 @@ class Clustered(AbstractErrors):
             noise=found.noise_scale,
             known=jacobian[rows:] / np.sqrt(slope),
         )
-        pieces = (
-            f"{windows}"
-            f" window{'s' * (windows != 1)}{f' and {single} rows of sweeps' if single else ''}"
-        )
+        pieces = _counted(windows) + (f" and {single} rows of sweeps" if single else "")
         return Spread(
             follow @ covariance @ follow.T + _of_starts(found, follow),
             lambda directions: np.minimum(dof(directions @ follow), found.dof),
@@ -160,7 +158,7 @@ def _without_starts(
     A start acts on its own window alone: there it is projected out.
     """
     problem = found.problem
-    shown, first = np.asarray([not u.hidden for u in problem.unknowns for _ in u.names]), 0
+    shown, first = found.shown, 0
     follow = np.diag(found.active.astype(float))[:, shown]
     jacobian = found.full_jacobian[:, shown] * found.active[shown]
     for i, plan in enumerate(problem.plans):
@@ -184,7 +182,7 @@ def _without_starts(
 
 def _of_starts(found: FitResult, follow: np.ndarray) -> Float[np.ndarray, "q q"]:
     """What is not known of the starts of windows even where all else is, for white residuals."""
-    hidden = np.asarray([u.hidden for u in found.problem.unknowns for _ in u.names])
+    hidden = ~found.shown
     white = (
         found.full_covariance - follow @ found.full_covariance[np.ix_(~hidden, ~hidden)] @ follow.T
     )
@@ -193,26 +191,15 @@ def _of_starts(found: FitResult, follow: np.ndarray) -> Float[np.ndarray, "q q"]
 
 def _doubts(
     found: FitResult, windows: int, dof: Callable[[np.ndarray], np.ndarray]
-) -> tuple[str, ...]:
-    """Sentences where windows are too few."""
+) -> tuple[Notice, ...]:
+    """A notice where windows are too few."""
     if windows < _FEW:
-        return (
-            (
-                f"Only {windows} window{'s' * (windows != 1)}: intervals are an order of magnitude."
-                f" Shorten them to have {_ENOUGH} or more, or record longer."
-            ),
-        )
-    shown = np.asarray([not u.hidden for u in found.problem.unknowns for _ in u.names])
-    names = [n for u in found.problem.unknowns if not u.hidden for n in u.names]
-    rough = (dof(np.eye(len(names))) < _ROUGH) & found.active[shown]
-    told = [n for n, on in zip(names, rough, strict=True) if on]
-    return (
-        (
-            (
-                f"Few windows tell {listed(told)}: such an interval is an order of magnitude."
-                " Record longer."
-            ),
-        )
-        if told
-        else ()
-    )
+        numbers = {"count": windows, "windows": _counted(windows), "enough": _ENOUGH}
+        return (Notice("few-windows", "", numbers),)
+    rough = (dof(np.eye(len(found.names))) < _ROUGH) & found.active[found.shown]
+    told = [n for n, on in zip(found.names, rough, strict=True) if on]
+    return (Notice("few-windows-tell", "", {"names": listed(told)}),) if told else ()
+
+
+def _counted(windows: int) -> str:
+    return f"{windows} window{'s' * (windows != 1)}"

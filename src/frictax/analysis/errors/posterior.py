@@ -16,6 +16,7 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
+from frictax.notice import Notice
 from frictax.text import table
 
 from ..friction_curve import friction_at
@@ -36,7 +37,7 @@ class Posterior(Estimated):
     - `samples`: how many independent ones the residuals were taken to be worth.
     - `r_hat` (p,): 1 where the chains agree; `ess` (p,): how many independent draws they are worth;
       `divergences`: draws at the end of a path that the sampler could not follow.
-    - `warnings`: what speaks against it, in plain sentences.
+    - `notices`: what speaks against it; `warnings`: the same as plain sentences.
 
     **Source:** A. Vehtari et al., "Rank-normalization, folding, and localization: an improved
     R-hat", Bayesian Analysis 16 (2021), of `r_hat` and `ess`.
@@ -52,7 +53,7 @@ class Posterior(Estimated):
     r_hat: Float[np.ndarray, " p"]
     ess: Float[np.ndarray, " p"]
     divergences: int
-    warnings: tuple[str, ...]
+    notices: tuple[Notice, ...]
 
     def friction(self, contact: str, velocity: ArrayLike, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of the
@@ -168,8 +169,7 @@ def posterior(
         found.problem, method, _frame(found, n), n, (chains, warmup, draws), seed, say
     )
     x = drawn.x
-    shown = np.asarray([not u.hidden for u in found.problem.unknowns for _ in u.names])
-    mine = x[..., shown]
+    mine = x[..., found.shown]
     r_hat, ess = _diagnosed(mine)
     flat = mine.reshape(-1, mine.shape[-1])
     low, middle, high = np.quantile(flat, _ends(level), axis=0)
@@ -180,23 +180,16 @@ def posterior(
         )
         for e, m, s, a, b in zip(found.estimates, middle, sd, low, high, strict=True)
     )
-    warnings = []
+    notices = []
     if drawn.interrupted:
-        warnings.append(f"Interrupted: {x.shape[1]} of {draws} draws of each chain.")
+        notices.append(Notice("draws-interrupted", "", {"drawn": x.shape[1], "asked": draws}))
     if drawn.divergences:
-        warnings.append(
-            f"{drawn.divergences} draws end a path that the sampler could not follow: the density"
-            " bends too sharply there, or has a corner, as where a stop appears or vanishes."
-        )
+        notices.append(Notice("divergences", "", {"draws": drawn.divergences}))
     apart = [
         e.name for e, r, s in zip(estimates, r_hat, ess, strict=True) if not (r < 1.01 and s > 400)
     ]
     if apart:
-        warnings.append(
-            f"The chains do not tell {listed(apart)} well yet (R-hat should be below 1.01, ESS"
-            " above 400): ask for more `draws`, or give priors or bounds to what the data do not"
-            " tell."
-        )
+        notices.append(Notice("chains-apart", "", {"names": listed(apart)}))
     covariance = np.atleast_2d(np.cov(flat, rowvar=False))
     return Posterior(
         found,
@@ -209,7 +202,7 @@ def posterior(
         r_hat,
         ess,
         drawn.divergences,
-        tuple(warnings),
+        tuple(notices),
     )
 
 

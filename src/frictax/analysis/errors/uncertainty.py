@@ -12,6 +12,7 @@ from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import Problem, SteadyPlan, bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.spread import Spread, alike
+from frictax.notice import Notice
 from frictax.text import table
 
 from ..friction_curve import friction_band
@@ -214,8 +215,8 @@ class Jackknife(AbstractErrors):
 class Uncertainty(Estimated):
     """What an account of the residuals makes of a fit. Print it.
 
-    - `found`: the fit; `by`: the account; `says`: how the errors were found; `warnings`: what
-      speaks against them.
+    - `found`: the fit; `by`: the account; `says`: how the errors were found; `notices`: what
+      speaks against them; `warnings`: the same as sentences.
     - `estimates`: the fitted values with these errors, intervals and degrees of freedom;
       `covariance` (p, p); `ratio`: its errors over those of white noise.
     - `dof`: the least degrees of freedom of Student's t in the intervals; `level`; `draws` (k, p):
@@ -232,8 +233,8 @@ class Uncertainty(Estimated):
         return self.spread.says
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        return self.spread.warnings
+    def notices(self) -> tuple[Notice, ...]:
+        return self.spread.notices
 
     @property
     def level(self) -> float:

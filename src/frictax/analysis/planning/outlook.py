@@ -32,12 +32,13 @@ from frictax.fitting.problem.problem import bounds
 from frictax.fitting.problem.sensors import Instrument
 from frictax.fitting.result.answer import answer
 from frictax.fitting.result.covariance import inverse_gram
-from frictax.fitting.result.identifiability import combination, listed, null_directions
+from frictax.fitting.result.identifiability import listed, null_directions, null_notice
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.levenberg_marquardt import begin
 from frictax.fitting.search.multistart import advanced, search
 from frictax.measurements import Sweep
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
+from frictax.notice import Notice
 from frictax.text import table
 
 from ..errors.refits import Samples
@@ -56,8 +57,8 @@ class Outlook:
     - `errors` (p,): the standard errors that are to be expected at these values, by the residuals
       that a first fit leaves.
     - `relative` (p,): these over the values' sizes, or their distances from their bounds.
-    - `identifiability`: knowledge of each, singular values, null directions; its sentences say what
-      would cure it.
+    - `identifiability`: knowledge of each, singular values, null directions; its `notices`, here
+      too, and as `sentences`, say what would cure it.
     - `cures`: by name, how other experiments would change the error.
     """
 
@@ -69,6 +70,10 @@ class Outlook:
     identifiability: Identifiability
     cures: Mapping[str, tuple[Cure, ...]]
     title: str
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        return self.identifiability.notices
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -281,7 +286,7 @@ def _expected(
             "`outlook` cannot look from here: with the start values a run fails. Give other start"
             " values."
         )
-    shown = np.asarray([not u.hidden for u in problem.unknowns for _ in u.names])
+    shown, names = first.shown, list(first.names)
     norms = np.linalg.norm(jacobian, axis=0)
     seen = _apart(jacobian)
     here = dataclasses.replace(
@@ -293,7 +298,6 @@ def _expected(
     )
     by = usual(problem, HAC()) if by is None else by
     covariance = by.spread(here).covariance[np.ix_(shown, shown)]
-    names = [e.name for e in first.estimates]
     lower = bounds(problem.unknowns)[shown]
     x0 = np.asarray(problem.x0)[shown]
     told = (
@@ -342,7 +346,8 @@ def _of_sweep(
         return better_speeds(found, weak)
 
     title = f"What {sweep.name or 'the sweep'} can tell, expected at the best fit"
-    said = tuple(s for s in found.identifiability.sentences if any(n in s for n in unknown))
+    # A value that is near its bound in a sweep is judged by its relative error below.
+    said = tuple(n for n in found.identifiability.notices if n.code != "near-bound")
     return _judged(
         title,
         names,
@@ -367,7 +372,7 @@ def _judged(
     covariance: Float[np.ndarray, "p p"],
     cures: Callable[[Sequence[str]], Mapping[str, tuple[Cure, ...]]],
     unknown: tuple[str, ...],
-    said: tuple[str, ...] = (),
+    said: tuple[Notice, ...] = (),
 ) -> Outlook:
     norms = np.linalg.norm(jacobian, axis=0)
     seen = norms > 1e-12 * np.max(norms, initial=0.0)
@@ -380,18 +385,12 @@ def _judged(
     errors = np.where(seen & alone, np.sqrt(np.maximum(np.diag(covariance), 0.0)), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = errors / size
-    sentences = list(said)
-    for direction in null:
-        sentences.append(
-            f"{listed(direction)} cannot be told apart: what is measured fixes only a combination"
-            f" of them (null direction {combination(direction)}), whatever the motion. Leave one of"
-            " them out of `free`."
-        )
+    notices = [*said, *(null_notice("null-direction-always", direction) for direction in null)]
     knowledge: dict[str, Knowledge] = {}
     for i, name in enumerate(names):
         if not seen[i]:
             knowledge[name] = Knowledge.UNKNOWN
-            sentences.append(f"{name} has no effect on what was measured and is not identifiable.")
+            notices.append(Notice("no-effect", name))
         elif name in nulls or name in unknown or not relative[i] < _HOPELESS:
             # Of a number that may be 0, such as an offset, the size says nothing.
             knowledge[name] = (
@@ -404,16 +403,16 @@ def _judged(
     weak = [n for n in names if knowledge[n] is not Knowledge.KNOWN and n not in nulls]
     kept = [i for i, n in enumerate(names) if seen[i] and n not in nulls and size[i] > 0]
     if weak and kept and not unknown:
-        sentences += _directions(
+        notices += _directions(
             [names[i] for i in kept],
             [units[i] for i in kept],
             covariance[np.ix_(kept, kept)],
             size[kept],
         )
     found = cures(weak) if weak else {}
-    sentences += _advice(found, weak)
+    notices += _advice(found, weak)
     condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
-    known = Identifiability(knowledge, tuple(dict.fromkeys(sentences)), s, condition, tuple(null))
+    known = Identifiability(knowledge, tuple(dict.fromkeys(notices)), s, condition, tuple(null))
     return Outlook(tuple(names), tuple(units), x, errors, relative, known, found, title)
 
 
@@ -432,7 +431,7 @@ def _apart(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
 
 def _directions(
     names: list[str], units: list[str], covariance: np.ndarray, size: np.ndarray
-) -> list[str]:
+) -> list[Notice]:
     """The combinations of which the error is above half of what they are made of, in words; two at
     most.
     """
@@ -447,19 +446,14 @@ def _directions(
             f"{names[i]} by {change[i] * size[i]:+.2g} {units[i]}" for i in sorted(parts)
         )
         if len(parts) > 1:
-            out.append(
-                f"{listed(names[i] for i in sorted(parts))} are hard to tell apart: to change"
-                f" {told} together changes what is measured by no more than its errors."
-            )
+            mine = listed(names[i] for i in sorted(parts))
+            out.append(Notice("hard-to-tell-apart", "", {"names": mine, "changes": told}))
         else:
-            out.append(
-                f"{names[parts[0]]} is hard to tell: to change {told} changes what is measured by"
-                " no more than its errors."
-            )
+            out.append(Notice("hard-to-tell", names[parts[0]], {"changes": told}))
     return out
 
 
-def _advice(cures: Mapping[str, tuple[Cure, ...]], weak: Sequence[str]) -> list[str]:
+def _advice(cures: Mapping[str, tuple[Cure, ...]], weak: Sequence[str]) -> list[Notice]:
     """For each experiment which of the weak it would cure, the best for each."""
     best: dict[str, list[tuple[str, float]]] = {}
     without = []
@@ -476,12 +470,9 @@ def _advice(cures: Mapping[str, tuple[Cure, ...]], weak: Sequence[str]) -> list[
         unseen = [name for name, gain in gains if not np.isfinite(gain)]
         told = [f"errors would be smaller, of {listed(errors)}"] if errors else []
         told += [f"{listed(unseen)} would show at all"] if unseen else []
-        out.append(f"Cure: {says}; {'; '.join(told)}.")
+        out.append(Notice("cure", "", {"experiment": says, "gains": "; ".join(told)}))
     if without:
-        out.append(
-            f"For {listed(without)} take a value from elsewhere: leave out of `free`, or give a"
-            " prior."
-        )
+        out.append(Notice("no-cure", "", {"names": listed(without)}))
     return out
 
 

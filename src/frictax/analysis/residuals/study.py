@@ -8,6 +8,7 @@ from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.setup import channel_unit
 from frictax.handover import Verb
 from frictax.measurements import Record
+from frictax.notice import Notice
 from frictax.parameters import UnknownName
 
 from ..errors.clusters import has_windows
@@ -32,7 +33,7 @@ class ResidualStudy:
     Whiteness is asked of the objective's own residuals. All else is asked of the force that the
     model lacks, m*a - (sum of forces), at the fitted values: positions smoothed, forces behind the
     same filter (as in `InverseDynamics`), standstill left out. Where a machine or a record does not
-    tell forces, the objective's residuals are studied in their place, and `notes` says why.
+    tell forces, the objective's residuals are studied in their place, and `notices` says why.
 
     A finding is **strong** where it explains more than 0.5 % of the residual's mean square, beyond
     what the other kinds explain too, and where coloured noise alone would do so in less than 0.5 %
@@ -45,7 +46,7 @@ class ResidualStudy:
     nothing.
 
     - `findings`: all, strongest first; ``study["speed"]``: the strongest of that name; `series`:
-      what was studied; `notes`.
+      what was studied; `notices`, and as sentences `notes`.
 
     A sledge whose screw has a ripple of 0.2 N every 0.1 m that its model lacks:
 
@@ -82,7 +83,11 @@ class ResidualStudy:
 
     findings: tuple[Finding, ...]
     series: tuple[Series, ...]
-    notes: tuple[str, ...]
+    notices: tuple[Notice, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(map(str, self.notices))
 
     def __getitem__(self, name: str) -> Finding:
         mine = [finding for finding in self.findings if finding.name == name]
@@ -127,7 +132,7 @@ def residual_study(
         raise ValueError(
             f"`residual_study` cutoff must be > 0 Hz, got {cutoff!r}. Leave it out for 50 Hz."
         )
-    findings, studied, notes = [], [], []
+    findings, studied, notices = [], [], []
     for name in motions:
         record = found.records[name]
         for channel, at, e in left(found, name):
@@ -138,14 +143,12 @@ def residual_study(
         try:
             series = force_series(found, name, cutoff)
         except ValueError as why:
-            notes.append(
-                f"Record {name!r}: the force that is missing cannot be told, so residuals of"
-                f" {type(objective).__name__} are studied: {why}"
-            )
+            numbers = {"objective": type(objective).__name__, "why": str(why)}
+            notices.append(Notice("force-unknown", name, numbers))
             try:
                 series = channel_series(found, name, cutoff)
             except ValueError as too:
-                notes.append(f"Record {name!r} is not studied: {too}")
+                notices.append(Notice("record-not-studied", name, {"why": str(too)}))
                 series = []
         for x in series:
             of_ripple, columns = ripple(x, Columns.of(x), 1.0 / record.rate)
@@ -158,4 +161,4 @@ def residual_study(
             ]
         studied += series
     findings.sort(key=lambda f: (not f.strong, -f.share))
-    return ResidualStudy(tuple(findings), tuple(studied), tuple(notes))
+    return ResidualStudy(tuple(findings), tuple(studied), tuple(notices))

@@ -2,7 +2,7 @@
 fit has found.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,14 +30,21 @@ def starting_state(machine: Any, record: Record, name: str, cutoff: float = 50.0
     return float(smooth(record.t, record.outputs[of], cutoff).v[0])
 
 
+def named_paths(given: Any) -> list[Any]:
+    """What `free` or `own` names: one path, or many."""
+    if given is None:
+        return []
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+
+
 def own_parameters(model: Any, own: Any) -> dict[str, Any]:
     """Those of `own` that are the machine's and no state of it, with the starts given: what a first
     fit can tell for the next.
     """
-    paths, states = [own] if isinstance(own, str) else list(own), state_names(model)
+    states = state_names(model)
     kept = [
         p
-        for p in paths
+        for p in named_paths(own)
         if isinstance(p, str)
         and not p.startswith(("inputs.", "outputs.", "windows."))
         and p not in states

@@ -1,4 +1,4 @@
-"""From the end of a search to what a user reads: estimates with intervals, and sentences."""
+"""From the end of a search to what a user reads: estimates with intervals, and notices."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +8,7 @@ import numpy as np
 
 from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import shown_force
+from frictax.notice import Notice
 
 from ..problem.problem import Problem, bounds, residuals_and_jacobian, upper_bounds
 from ..problem.steady import SteadyFriction
@@ -16,7 +17,7 @@ from ..search.methods import AbstractMethod
 from .covariance import inverse_gram, robust_variance
 from .fit_result import FitResult
 from .identifiability import is_at_bound
-from .steady_sentences import weight_sentence
+from .steady_sentences import weight_or_friction
 
 
 def answer(
@@ -28,10 +29,10 @@ def answer(
     noise: float,
     method: AbstractMethod,
     level: float,
-    notes: list[str],
+    notes: list[Notice],
     seconds: float,
 ) -> FitResult:
-    """The answer at the end of a search; `notes` are sentences on what was not fitted."""
+    """The answer at the end of a search; `notes` are of what was not fitted."""
     x, slope = np.array(state.x), np.asarray(state.slope)
     if problem.loss.rounds == 1 and not problem.priors:
         r = np.asarray(state.residuals)
@@ -92,18 +93,15 @@ def answer(
     )
 
 
-def _steady_notes(fitted: Any, sweep: Sweep, names: list[str]) -> list[str]:
-    """Sentences on what a sweep leaves open between weight and friction."""
+def _steady_notes(fitted: Any, sweep: Sweep, names: list[str]) -> list[Notice]:
+    """What a sweep leaves open between weight and friction."""
     if not sweep.both_directions:
         return []
     if isinstance(fitted, SteadyFriction) and fitted.f_neg is not None and fitted.offset is None:
         shown = shown_force(sweep.force_unit, float(np.median(np.abs(sweep.force))))
-        return [weight_sentence(fitted, shown.name, shown.si)]
+        return [weight_or_friction(fitted, shown.name, shown.si)]
     if "offset" in names:
-        return [
-            "offset is a payload's weight only if friction is the same in both directions, which"
-            " this sweep cannot show."
-        ]
+        return [Notice("offset-if-symmetric", "offset")]
     return []
 
 

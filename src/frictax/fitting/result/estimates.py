@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from frictax.notice import Notice
 from frictax.text import rounded
 
 from .identifiability import Knowledge
@@ -72,10 +73,16 @@ class Replicates:
 
 
 class Estimated:
-    """What every answer of a fit offers of its `estimates` and their `covariance`."""
+    """What every answer of a fit offers of its `estimates`, their `covariance`, and `notices`."""
 
     estimates: tuple[Estimate, ...]
     covariance: Float[np.ndarray, "p p"]
+    notices: tuple[Notice, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The notices as plain sentences."""
+        return tuple(map(str, self.notices))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from frictax.handover import Verb
 from frictax.laws import AbstractLaw
 from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import Unit, shown_force
+from frictax.notice import Notice
 from frictax.parameters import Parameter, UnknownName, parameters, replace
 
 from ..problem.losses import AbstractLoss
@@ -52,8 +53,9 @@ class FitResult(Estimated, Generic[Model]):
       `noise_scale` of the weighted residuals, 1 where sigma is known.
     - `x`: all fitted numbers, with the starts of windows where those were free, which are no
       estimates; `z`: their coordinates.
-    - `converged`, `iterations`, `seconds`; `costs` of all starts; `identifiability`; `warnings`:
-      plain sentences that belong next to the numbers, of which the fit's own are `notes`.
+    - `converged`, `iterations`, `seconds`; `costs` of all starts; `identifiability`; `notices`:
+      what belongs next to the numbers, of which the fit's own are `notes`; `warnings`: the same
+      as plain sentences.
 
     Of a sweep alone: `sweep`, `law`, `rms_force`, `predict(velocity)`, `band(velocity)`, `aicc` and
     `bic`.
@@ -73,7 +75,7 @@ class FitResult(Estimated, Generic[Model]):
     iterations: int
     seconds: float
     costs: np.ndarray
-    notes: tuple[str, ...]
+    notes: tuple[Notice, ...]
     problem: Problem
     method: AbstractMethod
     x: Float[np.ndarray, " q"]
@@ -127,7 +129,7 @@ class FitResult(Estimated, Generic[Model]):
             self._doubts,
         )
 
-    def _doubts(self, knowledge: dict[str, Knowledge]) -> list[str]:
+    def _doubts(self, knowledge: dict[str, Knowledge]) -> list[Notice]:
         """What speaks against the terms of a sweep's law."""
         if not self.of_sweep:
             return []
@@ -144,7 +146,7 @@ class FitResult(Estimated, Generic[Model]):
         return doubtful_dips(fit, knowledge)
 
     @functools.cached_property
-    def warnings(self) -> tuple[str, ...]:
+    def notices(self) -> tuple[Notice, ...]:
         known, norms = self.identifiability, np.linalg.norm(self.full_jacobian, axis=0)
         problem, out = self.problem, []
         if not self.converged:
@@ -153,14 +155,10 @@ class FitResult(Estimated, Generic[Model]):
         if not self.of_sweep:
             out = standing_still(problem, norms) + (out if norms.any() else [])
             if np.any(self.active) and known.condition > 100 and not known.null_directions:
-                out.append(
-                    f"The scaled Jacobian's condition is {known.condition:.3g}: some combinations"
-                    " of the parameters are told far worse than others. Fit fewer, on `Windows` or"
-                    " `ClosedLoop`, or record a richer motion."
-                )
+                out.append(Notice("ill-conditioned", "", {"condition": known.condition}))
         still = [n for n, norm in zip(self.names, norms[self.shown], strict=True) if norm == 0]
-        said = held_breakaways(known.sentences, still, self.records)
-        return (*out, *said, *self.spread.warnings, *self.notes)
+        said = held_breakaways(known.notices, still, self.records)
+        return (*out, *said, *self.spread.notices, *self.notes)
 
     @functools.cached_property
     def unit_of(self) -> Callable[[Unknown | Parameter], str]:
@@ -222,16 +220,17 @@ class FitResult(Estimated, Generic[Model]):
     @property
     def aicc(self) -> float:
         """Small-sample Akaike criterion of a sweep: less is better, only differences count."""
-        return criteria(
-            self.sweep, self.weighted_residuals, self.loss, self.noise_scale, self.x.size
-        )[0]
+        return self._criteria[0]
 
     @property
     def bic(self) -> float:
         """Bayes criterion of a sweep: less is better, only differences count."""
-        return criteria(
-            self.sweep, self.weighted_residuals, self.loss, self.noise_scale, self.x.size
-        )[1]
+        return self._criteria[1]
+
+    @functools.cached_property
+    def _criteria(self) -> tuple[float, float]:
+        r, scale = self.weighted_residuals, self.noise_scale
+        return criteria(self.sweep, r, self.loss, scale, self.x.size)
 
     @property
     def rms_force(self) -> float:

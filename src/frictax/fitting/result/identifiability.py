@@ -1,4 +1,4 @@
-"""What data tell of each parameter, in plain words."""
+"""What data tell of each parameter."""
 
 import dataclasses
 import enum
@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+
+from frictax.notice import Notice
 
 
 class Knowledge(enum.Enum):
@@ -22,7 +24,7 @@ class Knowledge(enum.Enum):
 class Identifiability:
     """What the data tell of each parameter.
 
-    - `knowledge`: by name; `sentences`: the same in words, with the remedy.
+    - `knowledge`: by name; `notices`: reason and remedy, and as `sentences`.
     - `singular_values` of the Jacobian whose columns are scaled to length 1; `condition`, largest
       over smallest.
     - `null_directions`: combinations of parameters that change nothing that was measured, as
@@ -30,10 +32,14 @@ class Identifiability:
     """
 
     knowledge: Mapping[str, Knowledge]
-    sentences: tuple[str, ...]
+    notices: tuple[Notice, ...]
     singular_values: np.ndarray
     condition: float
     null_directions: tuple[Mapping[str, float], ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return tuple(map(str, self.notices))
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -79,9 +85,10 @@ def listed(names: Any) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
-def combination(direction: Mapping[str, float]) -> str:
-    """A direction as a sum."""
-    return " ".join(f"{value:+.2f} {name}" for name, value in direction.items())
+def null_notice(code: str, direction: Mapping[str, float]) -> Notice:
+    """That a direction, told as a sum, changes nothing."""
+    total = " ".join(f"{value:+.2f} {name}" for name, value in direction.items())
+    return Notice(code, "", {"names": listed(direction), "direction": total})
 
 
 def judge_columns(
@@ -93,7 +100,7 @@ def judge_columns(
     between: tuple[Any, Any],
     half: Any,
     least: float,
-    doubts: Callable[[dict[str, Knowledge]], list[str]] = lambda knowledge: [],
+    doubts: Callable[[dict[str, Knowledge]], list[Notice]] = lambda knowledge: [],
 ) -> Identifiability:
     """Knowledge of every entry at the end of a search from `x0`, by the columns of its Jacobian.
 
@@ -103,7 +110,7 @@ def judge_columns(
     """
     s, null = null_directions(jacobian, names, active)
     knowledge: dict[str, Knowledge] = {}
-    sentences: dict[str, str] = {}
+    notices: dict[str, Notice] = {}
     for i, name in enumerate(names):
         # nearer to the upper bound, which only a user gives
         above = between[1][i] - x[i] < x[i] - between[0][i]
@@ -112,41 +119,28 @@ def judge_columns(
             weak = np.isfinite(bound) and half[i] >= abs(x[i] - bound)
             knowledge[name] = Knowledge.WEAK if weak else Knowledge.KNOWN
             if weak:
-                sentences[name] = (
-                    f"{name} cannot be told from {bound:g}: its interval reaches that bound."
-                )
+                notices[name] = Notice("near-bound", name, {"bound": bound})
             continue
         size, left, before = np.linalg.norm(jacobian[:, i]), abs(x[i] - bound), abs(x0[i] - bound)
         knowledge[name] = (
             Knowledge.AT_BOUND if is_at_bound(size, left, before, least) else Knowledge.UNKNOWN
         )
         if knowledge[name] is Knowledge.AT_BOUND:
-            asks = "the data ask for more than that" if above else "the data ask for no more of it"
-            sentences[name] = (
-                f"{name} lies on its bound {bound:g}: {asks}. No symmetric interval applies."
-            )
+            at = "at-upper-bound" if above else "at-lower-bound"
+            notices[name] = Notice(at, name, {"bound": bound})
         elif size > 0 and np.isfinite(bound) and left > 10 * before:
-            sentences[name] = (
-                f"{name} went from {x0[i]:.3g} to {x[i]:.3g}, where it hardly acts: the data ask"
-                " for ever more of it. Look at the signs and units of the record."
-            )
+            notices[name] = Notice("ran-away", name, {"start": x0[i], "value": x[i]})
         else:
-            little = "hardly any" if size > 0 else "no"
-            sentences[name] = (
-                f"{name} has {little} effect on what was measured and is not identifiable."
-            )
+            notices[name] = Notice("little-effect" if size > 0 else "no-effect", name)
     more = []
     for direction in null:
         knowledge.update(dict.fromkeys(direction, Knowledge.UNKNOWN))
-        more.append(
-            f"{listed(direction)} cannot be told apart: the data fix only a combination of them "
-            f"(null direction {combination(direction)}). Leave one of them out of `free`."
-        )
+        more.append(null_notice("null-direction", direction))
     before_doubts = dict(knowledge)
     more += doubts(knowledge)
     taken_back = {n for n in knowledge if before_doubts[n] is not knowledge[n]} | {
         n for d in null for n in d if active[names.index(n)]
     }
-    said = [sentence for name, sentence in sentences.items() if name not in taken_back]
+    said = [notice for name, notice in notices.items() if name not in taken_back]
     condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
     return Identifiability(knowledge, (*said, *more), s, condition, tuple(null))

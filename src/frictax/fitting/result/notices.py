@@ -11,6 +11,7 @@ import numpy as np
 
 from frictax.measurements.record import Record
 from frictax.mechanism import Force, Mechanism, Torque
+from frictax.notice import Notice
 from frictax.parameters import get
 from frictax.signals import Constant
 
@@ -31,30 +32,17 @@ from ..search.methods import AbstractMethod, LevenbergMarquardt
 _LARGE = 3.0  # times the standard deviations given: residuals that noise does not explain
 
 
-def not_settled(method: AbstractMethod, steps: int, objective: AbstractObjective) -> str:
-    if (
-        isinstance(method, LevenbergMarquardt)
-        and steps < method.max_steps
-        and not objective.in_units_of_outputs()
-    ):
-        return (
-            f"The search ended after {steps} steps: no step makes the misfit less although its"
-            " slope says so, as where parameters can hardly be told apart. Fit fewer."
-        )
+def not_settled(method: AbstractMethod, steps: int, objective: AbstractObjective) -> Notice:
     if isinstance(method, LevenbergMarquardt) and steps < method.max_steps:
-        return (
-            f"The search ended after {steps} steps at a kink: no step makes the misfit less"
-            " although its slope says so, for a stop or a breakaway appears or vanishes there."
-            " Compare other starts, starts=16 say; the errors hold on one side of the kink only."
-        )
-    return (
-        f"{type(method).__name__} stopped after {steps} steps without meeting its tolerance: allow"
-        " more, or give a better start."
-    )
+        kink = objective.in_units_of_outputs()
+        return Notice("search-kink" if kink else "search-flat", "", {"steps": steps})
+    return Notice("search-unfinished", "", {"method": type(method).__name__, "steps": steps})
 
 
-def too_large(objective: AbstractObjective, records: Mapping[str, Any], scale: float) -> list[str]:
-    """A sentence where residuals are far larger than what was measured is said to be uncertain."""
+def too_large(
+    objective: AbstractObjective, records: Mapping[str, Any], scale: float
+) -> list[Notice]:
+    """A notice where residuals are far larger than what was measured is said to be uncertain."""
     deviations = [
         r.sd.get(name) for r in records.values() if isinstance(r, Record) for name in r.outputs
     ]
@@ -65,15 +53,11 @@ def too_large(objective: AbstractObjective, records: Mapping[str, Any], scale: f
         or not objective.in_units_of_outputs()
     ):
         return []
-    return [
-        f"What is left is {scale:.3g} times as large as the standard deviations given: the machine"
-        " lacks something, they are too small, or this is not the least misfit there is. Look at"
-        " found.residual_study(), and compare starts=16 or `Windows(free_starts=True)`."
-    ]
+    return [Notice("residuals-too-large", "", {"ratio": scale})]
 
 
-def standing_still(problem: Problem, norms: np.ndarray) -> list[str]:
-    """A sentence where nothing of the machine changes what was measured, by the `norms` of the
+def standing_still(problem: Problem, norms: np.ndarray) -> list[Notice]:
+    """A notice where nothing of the machine changes what was measured, by the `norms` of the
     Jacobian's columns; where it begins may.
     """
     states = state_names(problem.bench.machine)
@@ -86,34 +70,24 @@ def standing_still(problem: Problem, norms: np.ndarray) -> list[str]:
         not unknowns or any(norms[u.first : u.first + u.size].any() for u in unknowns)
     ):
         return []
-    return [
-        "Nothing of the machine that may move changes what was measured: does the machine stand"
-        " still with the start values? Start from less friction, where the record begins"
-        " (measured_start=True), or from `start=InverseDynamics()`."
-    ]
+    return [Notice("nothing-moves")]
 
 
 def held_breakaways(
-    sentences: Sequence[str], still: Sequence[str], records: Mapping[str, Any]
-) -> list[str]:
-    """`sentences`, with what is true of breakaways among the names `still`, which have no
+    notices: Sequence[Notice], still: Sequence[str], records: Mapping[str, Any]
+) -> list[Notice]:
+    """`notices`, with what is true of breakaways among the names `still`, which have no
     derivative, where inputs are held.
     """
     jumps = [n for n in still if n.partition("@")[0].endswith(".peak")]
     if not any(isinstance(r, Record) and r.hold for r in records.values()):
         jumps = []
-    kept = [
-        s for s in sentences if not any(s.startswith(f"{name} has no effect") for name in jumps)
-    ]
-    return kept + [
-        f"Held inputs change at samples only, for which a breakaway waits: {name} acts in jumps,"
-        " which no derivative sees. Compare fits with other values of it."
-        for name in jumps
-    ]
+    kept = [n for n in notices if not (n.code == "no-effect" and n.subject in jumps)]
+    return kept + [Notice("acts-in-jumps", name) for name in jumps]
 
 
-def undriven(problem: Problem, records: Mapping[str, Any]) -> list[str]:
-    """Sentences on drives that do nothing: 0 in the machine, not fitted, and without an input in
+def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
+    """Notices of drives that do nothing: 0 in the machine, not fitted, and without an input in
     any record.
     """
     machine = problem.bench.machine
@@ -126,39 +100,32 @@ def undriven(problem: Problem, records: Mapping[str, Any]) -> list[str]:
         for name in r.inputs
     }
     given |= {u.path.partition(".")[0] for u in problem.unknowns}
-    idle = [
-        name
+    return [
+        Notice("drive-without-input", name)
         for name, part in zip(machine.names, machine.parts, strict=True)
         if name not in given
         and isinstance(part, Force | Torque)
         and _is_nought(getattr(part, part.signal_name() or ""))
     ]
-    return [
-        f"{name} is 0 all the time: no record has an input for it. Name its column,"
-        f" inputs={{{name!r}: ...}}, or leave the part out."
-        for name in idle
-    ]
 
 
-def unfiltered(objective: AbstractObjective, records: Sequence[Record]) -> list[str]:
-    """Sentences on records whose rate leaves the filter of `InverseDynamics` next to nothing to
+def unfiltered(objective: AbstractObjective, records: Sequence[Record]) -> list[Notice]:
+    """Notices of records whose rate leaves the filter of `InverseDynamics` next to nothing to
     take away.
     """
     if not isinstance(objective, InverseDynamics):
         return []
     return [
-        f"Record {r.name!r} at {r.rate:.4g} Hz cannot be filtered at {objective.cutoff:g} Hz, and"
-        f" at {LARGEST_CUTOFF * r.rate:.4g} Hz, as it is, nearly all noise passes and biases what"
-        " is found: give a lower `cutoff`, a few times the fastest motion."
+        Notice("cutoff-above-rate", r.name, {"rate": r.rate, "cutoff": cutoff, "used": most})
         for r in records
-        if objective.cutoff > LARGEST_CUTOFF * r.rate
+        if (cutoff := objective.cutoff) > (most := LARGEST_CUTOFF * r.rate)
     ]
 
 
 def uncounted(
     objective: AbstractObjective, plans: Sequence[Any], labels: Sequence[str]
-) -> list[str]:
-    """Sentences on records many of whose samples come after gaps in their windows."""
+) -> list[Notice]:
+    """Notices of records many of whose samples come after gaps in their windows."""
     if not isinstance(objective, Windows):
         return []
     out = []
@@ -168,10 +135,7 @@ def uncounted(
         weight = np.asarray(plan.weight)[:, 0 if objective.free_starts else 1 :]
         lost = float(np.mean(weight == 0))
         if lost > 0.05:
-            out.append(
-                f"{100 * lost:.0f} % of the samples of record {label!r} do not count: they come"
-                " after a gap of more than 2.5 steps in their window. Shorter windows lose fewer."
-            )
+            out.append(Notice("samples-uncounted", label, {"percent": 100 * lost}))
     return out
 
 
@@ -179,8 +143,10 @@ def _is_nought(signal: Any) -> bool:
     return isinstance(signal, Constant) and not np.any(np.asarray(signal.k))
 
 
-def far_starts(problem: Problem, records: Mapping[str, Any], states: tuple[str, ...]) -> list[str]:
-    """Sentences on runs that begin elsewhere than their records do."""
+def far_starts(
+    problem: Problem, records: Mapping[str, Any], states: tuple[str, ...]
+) -> list[Notice]:
+    """Notices of runs that begin elsewhere than their records do."""
     objective, machine, out = problem.objective, problem.bench.machine, []
     for i, (label, r) in enumerate(records.items()):
         if (
@@ -203,17 +169,15 @@ def far_starts(problem: Problem, records: Mapping[str, Any], states: tuple[str, 
         else:
             y0 = np.asarray(problem.bench_at(problem.x0, i).machine.start(jnp.asarray(r.t[0]))[0])
             start = dict(zip(states, y0, strict=False))
+        where = {"record": label, "objective": type(objective).__name__}
         for n in names:
             # numpy's numbers, a tenth of the time of JAX's
             sensor = jax.tree.map(np.asarray, problem.bench.outputs.at(n))
             first = float(sensor.undone(r.t[:1], r.outputs[n][:1], r.t[0])[0])
             beyond = abs(first - start[n]) - 5 * np.mean(r.sd.get(n) or 0)
             if beyond > 0 and beyond > 0.1 * np.std(r.outputs[n]):
-                out.append(
-                    f"{n} starts at {start[n]:.4g}, record {label!r} at {first:.4g}: the run begins"
-                    f" elsewhere than the measurement. Write {type(objective).__name__}(...,"
-                    f" measured_start=True), or fit the start by own=[{n!r}]."
-                )
+                numbers = {"start": start[n], "measured": first}
+                out.append(Notice("starts-elsewhere", n, numbers | where))
         for n in rates:
             of, order = seen_in(n, r.outputs)
             if order != 1:
@@ -221,10 +185,6 @@ def far_starts(problem: Problem, records: Mapping[str, Any], states: tuple[str, 
             sensor = jax.tree.map(np.asarray, problem.bench.outputs.at(of))
             _, (first, error), usual = beginning(r.t, sensor.undone(r.t, r.outputs[of], r.t[0]))
             if abs(first - start[n]) - error > 0.2 * usual:
-                out.append(
-                    f"{n} starts at {start[n]:.4g}, and by {of} record {label!r} at about"
-                    f" {first:.2g}: the run begins at another speed than the measurement. Write"
-                    f" {type(objective).__name__}(..., measured_start=True), or fit the start by"
-                    f" own=[{n!r}]."
-                )
+                numbers = {"start": start[n], "measured": first, "channel": of}
+                out.append(Notice("starts-at-another-speed", n, numbers | where))
     return out

@@ -6,6 +6,8 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
+from frictax.notice import Notice
+
 from .estimates import quantile
 
 
@@ -16,14 +18,14 @@ class Spread:
     - `covariance` (q, q) of all fitted numbers, hidden ones too; `draws` (k, q) of them, or None.
     - `dof`: degrees of freedom of Student's t, of each product of a row of its argument (m, q)
       with the fitted numbers.
-    - `says`: how it was found; `warnings`: what speaks against it, in sentences.
+    - `says`: how it was found; `notices`: what speaks against it.
     """
 
     covariance: Float[np.ndarray, "q q"]
     dof: Callable[[Float[np.ndarray, "m q"]], Float[np.ndarray, " m"]]
     draws: Float[np.ndarray, "k q"] | None
     says: str
-    warnings: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
     def half_width(
         self, level: float, directions: Float[np.ndarray, "m q"]

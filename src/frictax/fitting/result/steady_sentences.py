@@ -1,4 +1,4 @@
-"""What a sweep cannot tell of friction, in plain words."""
+"""What a sweep cannot tell of friction."""
 
 import dataclasses
 from typing import Any
@@ -9,32 +9,25 @@ from jaxtyping import Float
 
 from frictax.laws import Stribeck
 from frictax.measurements.sweep import Sweep
+from frictax.notice import Notice
 
 from ..problem.losses import AbstractLoss
 from ..problem.steady import SteadyFriction, as_steady
 from .identifiability import Knowledge, listed
 
 
-def peak_sentence(model: Any) -> str:
-    peak = float(as_steady(model).peak)
-    return (
-        f"peak cannot be known from sliding rows alone and stays at {peak:g}: measure the force at"
-        " which motion begins, and declare these rows with `breakaway`."
-    )
+def peak_unseen(model: Any) -> Notice:
+    return Notice("peak-unseen", "peak", {"peak": float(as_steady(model).peak)})
 
 
-def weight_sentence(model: SteadyFriction, unit: str, size: float) -> str:
+def weight_or_friction(model: SteadyFriction, unit: str, size: float) -> Notice:
     """Two laws, no offset: their difference may be weight or friction, and nothing measured says
     which.
     """
     assert model.f_neg is not None
     difference = float(model.f_pos.f0) - float(model.f_neg.f0)
-    return (
-        "A payload's weight (a constant force) cannot be told from an asymmetry of Coulomb"
-        f" friction here: the two directions differ by {difference / size:.3g} {unit} at rest,"
-        f" which would be a constant force of {difference / 2 / size:.3g} {unit} if friction were"
-        " the same both ways. Measure with another payload to tell."
-    )
+    numbers = {"difference": difference / size, "force": difference / 2 / size, "unit": unit}
+    return Notice("weight-or-friction", "", numbers)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +46,8 @@ class SteadyFit:
     loss: AbstractLoss
 
 
-def doubtful_dips(fit: SteadyFit, knowledge: dict[str, Knowledge]) -> list[str]:
-    """Sentences on dips that could be noise: then neither F_Stribeck nor fexp has a meaning, and
+def doubtful_dips(fit: SteadyFit, knowledge: dict[str, Knowledge]) -> list[Notice]:
+    """Notices of dips that could be noise: then neither F_Stribeck nor fexp has a meaning, and
     `knowledge` of them is taken back.
     """
     model = fit.model
@@ -70,12 +63,8 @@ def doubtful_dips(fit: SteadyFit, knowledge: dict[str, Knowledge]) -> list[str]:
         chance = _chance(fit, terms)
         if knowledge[terms[0]] is Knowledge.AT_BOUND or chance > 0.05:
             knowledge.update(dict.fromkeys(terms, Knowledge.UNKNOWN))
-            subject = f"terms {listed(terms)} are" if len(terms) > 1 else f"term {terms[0]} is"
-            out.append(
-                f"The Stribeck {subject} not identifiable: where there is no dip at all, noise"
-                f" alone shows one as deep in {100 * chance:.0f} of 100 sweeps. Fit a Coulomb law,"
-                " or measure slower speeds."
-            )
+            said = f"terms {listed(terms)} are" if len(terms) > 1 else f"term {terms[0]} is"
+            out.append(Notice("doubtful-dip", terms[0], {"terms": said, "percent": 100 * chance}))
     return out
 
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.engine import OnSamples
+from frictax.notice import Notice
 
 from ..problem.problem import Problem, SteadyPlan, predictions
 from .covariance import inverse_gram
@@ -66,8 +67,8 @@ def step_error(found: FitResult) -> dict[str, float]:
     return dict(zip(found.names, step[found.shown].tolist(), strict=True))
 
 
-def step_warnings(found: FitResult) -> list[str]:
-    """A sentence where shorter steps would move an estimate; records are simulated once more only
+def long_steps(found: FitResult) -> list[Notice]:
+    """A notice where shorter steps would move an estimate; records are simulated once more only
     where their curvature raises a doubt.
     """
     if (
@@ -87,11 +88,9 @@ def step_warnings(found: FitResult) -> list[str]:
     most, e = max(far, key=lambda pair: pair[0])
     # as many steps, of third order, for what moves is 7/8 of the error
     times = math.ceil((8 / 7 * most / _AIM) ** (1 / 3))
-    return [
-        f"The steps are too long for this motion: half as long, they would move {e.name} by"
-        f" {moved[e.name]:.2g} {e.unit} or {most:.2g} standard errors. Fit with"
-        f" engine=OnSamples(substeps={times * found.problem.engine.substeps})."
-    ]
+    numbers = {"moved": moved[e.name], "unit": e.unit, "errors": most}
+    substeps = times * found.problem.engine.substeps
+    return [Notice("steps-too-long", e.name, numbers | {"substeps": substeps})]
 
 
 def _doubtful(problem: Problem, residuals: np.ndarray, noise: float) -> bool:

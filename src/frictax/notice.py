@@ -1,0 +1,200 @@
+"""What to mind about a result, as data: a code to act on, what it is about, and its numbers."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Notice:
+    """One thing to mind about a result. Print it for its sentence, with the remedy.
+
+    - `code`: a key of `TEXTS`, which never changes its meaning; docs/notices.md lists them all.
+    - `subject`: the parameter, channel, drive or record that it is about; "" for none or several.
+    - `numbers`: what the sentence says, by name; in SI unless the sentence has another unit.
+
+    >>> notice = Notice("near-bound", "friction.peak", {"bound": 1.0})
+    >>> print(notice)
+    friction.peak cannot be told from 1: its interval reaches that bound.
+    """
+
+    code: str
+    subject: str = ""
+    numbers: Mapping[str, int | float | str] = dataclasses.field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        # of Python's types, as in JSON
+        plain = {name: np.asarray(x).item() for name, x in self.numbers.items()}
+        object.__setattr__(self, "numbers", plain)
+
+    def __str__(self) -> str:
+        return TEXTS[self.code].format(subject=self.subject, **self.numbers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields, and the sentence as `text`."""
+        return {**dataclasses.asdict(self), "text": str(self)}
+
+
+_TABLE = """
+search-flat
+    The search ended after {steps} steps: no step makes the misfit less although its slope says so,
+    as where parameters can hardly be told apart. Fit fewer.
+
+search-kink
+    The search ended after {steps} steps at a kink: no step makes the misfit less although its slope
+    says so, for a stop or a breakaway appears or vanishes there. Compare other starts, starts=16
+    say; the errors hold on one side of the kink only.
+
+search-unfinished
+    {method} stopped after {steps} steps without meeting its tolerance: allow more, or give a better
+    start.
+
+search-interrupted
+    Interrupted after {steps} steps: these are the best values so far, their errors those of an
+    unfinished search.
+
+steps-too-long
+    The steps are too long for this motion: half as long, they would move {subject} by {moved:.2g}
+    {unit} or {errors:.2g} standard errors. Fit with engine=OnSamples(substeps={substeps}).
+
+residuals-too-large
+    What is left is {ratio:.3g} times as large as the standard deviations given: the machine lacks
+    something, they are too small, or this is not the least misfit there is. Look at
+    found.residual_study(), and compare starts=16 or `Windows(free_starts=True)`.
+
+nothing-moves
+    Nothing of the machine that may move changes what was measured: does the machine stand still
+    with the start values? Start from less friction, where the record begins (measured_start=True),
+    or from `start=InverseDynamics()`.
+
+drive-without-input
+    {subject} is 0 all the time: no record has an input for it. Name its column,
+    inputs={{{subject!r}: ...}}, or leave the part out.
+
+cutoff-above-rate
+    Record {subject!r} at {rate:.4g} Hz cannot be filtered at {cutoff:g} Hz, and at {used:.4g} Hz,
+    as it is, nearly all noise passes and biases what is found: give a lower `cutoff`, a few times
+    the fastest motion.
+
+samples-uncounted
+    {percent:.0f} % of the samples of record {subject!r} do not count: they come after a gap of more
+    than 2.5 steps in their window. Shorter windows lose fewer.
+
+starts-elsewhere
+    {subject} starts at {start:.4g}, record {record!r} at {measured:.4g}: the run begins elsewhere
+    than the measurement. Write {objective}(..., measured_start=True), or fit the start by
+    own=[{subject!r}].
+
+starts-at-another-speed
+    {subject} starts at {start:.4g}, and by {channel} record {record!r} at about {measured:.2g}: the
+    run begins at another speed than the measurement. Write {objective}(..., measured_start=True),
+    or fit the start by own=[{subject!r}].
+
+left-at-bound
+    {subject} stays at its bound {value:g}: start it elsewhere, or name it in `free`, to fit it.
+
+near-bound
+    {subject} cannot be told from {bound:g}: its interval reaches that bound.
+
+at-lower-bound
+    {subject} lies on its bound {bound:g}: the data ask for no more of it. No symmetric interval
+    applies.
+
+at-upper-bound
+    {subject} lies on its bound {bound:g}: the data ask for more than that. No symmetric interval
+    applies.
+
+ran-away
+    {subject} went from {start:.3g} to {value:.3g}, where it hardly acts: the data ask for ever more
+    of it. Look at the signs and units of the record.
+
+no-effect
+    {subject} has no effect on what was measured and is not identifiable.
+
+little-effect
+    {subject} has hardly any effect on what was measured and is not identifiable.
+
+acts-in-jumps
+    Held inputs change at samples only, for which a breakaway waits: {subject} acts in jumps, which
+    no derivative sees. Compare fits with other values of it.
+
+ill-conditioned
+    The scaled Jacobian's condition is {condition:.3g}: some combinations of the parameters are told
+    far worse than others. Fit fewer, on `Windows` or `ClosedLoop`, or record a richer motion.
+
+null-direction
+    {names} cannot be told apart: the data fix only a combination of them (null direction
+    {direction}). Leave one of them out of `free`.
+
+few-windows
+    Only {windows}: intervals are an order of magnitude. Shorten them to have {enough} or more, or
+    record longer.
+
+few-windows-tell
+    Few windows tell {names}: such an interval is an order of magnitude. Record longer.
+
+peak-unseen
+    peak cannot be known from sliding rows alone and stays at {peak:g}: measure the force at which
+    motion begins, and declare these rows with `breakaway`.
+
+direction-unseen
+    {subject} cannot be known and stays as given: the sweep has no rows in its direction.
+
+weight-or-friction
+    A payload's weight (a constant force) cannot be told from an asymmetry of Coulomb friction here:
+    the two directions differ by {difference:.3g} {unit} at rest, which would be a constant force of
+    {force:.3g} {unit} if friction were the same both ways. Measure with another payload to tell.
+
+offset-if-symmetric
+    offset is a payload's weight only if friction is the same in both directions, which this sweep
+    cannot show.
+
+doubtful-dip
+    The Stribeck {terms} not identifiable: where there is no dip at all, noise alone shows one as
+    deep in {percent:.0f} of 100 sweeps. Fit a Coulomb law, or measure slower speeds.
+
+null-direction-always
+    {names} cannot be told apart: what is measured fixes only a combination of them (null direction
+    {direction}), whatever the motion. Leave one of them out of `free`.
+
+hard-to-tell-apart
+    {names} are hard to tell apart: to change {changes} together changes what is measured by no more
+    than its errors.
+
+hard-to-tell
+    {subject} is hard to tell: to change {changes} changes what is measured by no more than its
+    errors.
+
+cure
+    Cure: {experiment}; {gains}.
+
+no-cure
+    For {names} take a value from elsewhere: leave out of `free`, or give a prior.
+
+draws-interrupted
+    Interrupted: {drawn} of {asked} draws of each chain.
+
+divergences
+    {draws} draws end a path that the sampler could not follow: the density bends too sharply there,
+    or has a corner, as where a stop appears or vanishes.
+
+chains-apart
+    The chains do not tell {names} well yet (R-hat should be below 1.01, ESS above 400): ask for
+    more `draws`, or give priors or bounds to what the data do not tell.
+
+force-unknown
+    Record {subject!r}: the force that is missing cannot be told, so residuals of {objective} are
+    studied: {why}
+
+record-not-studied
+    Record {subject!r} is not studied: {why}
+
+residuals-not-studied
+    What the fit leaves was not studied: {why}
+
+outlook-not-asked
+    What the records can tell was not asked: {why}
+"""
+TEXTS = {code: " ".join(words) for code, *words in map(str.split, _TABLE.split("\n\n"))}
