@@ -2,6 +2,7 @@
 material lies.
 """
 
+import collections
 import contextlib
 import ctypes
 import gc
@@ -43,6 +44,19 @@ os.environ["XLA_FLAGS"] = _usual
 # The same examples every time: a test's result depends on the code alone.
 hypothesis.settings.register_profile("frictax", derandomize=True, deadline=None, max_examples=50)
 hypothesis.settings.load_profile("frictax")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """``slow_after(n)``: of a family of cases the first n are not slow."""
+    seen: collections.Counter[str] = collections.Counter()
+    for item in items:
+        mark = item.get_closest_marker("slow_after")
+        if mark is not None:
+            family = item.nodeid.partition("[")[0]
+            seen[family] += 1
+            if seen[family] > mark.args[0]:
+                item.add_marker(pytest.mark.slow)
 
 
 _MAPPINGS = Path("/proc/self/maps")

@@ -17,6 +17,7 @@ MODULES = sorted((ROOT / "src" / "frictax").rglob("*.py"))
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_every_python_block_of_a_page_runs_from_top_to_bottom(
     page: Path, tmp_path: Path, monkeypatch, request

@@ -70,12 +70,14 @@ def _programs(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.program"))
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_programs, "_write", lambda *_: pytest.fail("wrote"))
     assert getattr(jax.config, "jax_compilation_cache_dir") is None  # noqa: B009
     _fit()
 
 
+@pytest.mark.slow
 def test_a_fit_of_the_same_kind_finds_its_program_and_one_of_another_kind_does_not(
     folder: Path,
 ) -> None:
@@ -108,6 +110,7 @@ print(any(str(name).startswith(("flat", "_by_newton")) for name in traced))
 """
 
 
+@pytest.mark.slow
 def test_the_next_process_traces_nothing_and_finds_the_same_to_the_last_bit(tmp_path: Path) -> None:
     environment = os.environ | {
         "JAX_COMPILATION_CACHE_DIR": str(tmp_path),
@@ -139,6 +142,7 @@ def test_a_damaged_program_is_made_again(folder: Path, monkeypatch: pytest.Monke
         assert path.read_bytes() not in (damaged, b"")
 
 
+@pytest.mark.slow
 def test_programs_kept_where_jax_has_its_own_of_them_run(tmp_path: Path) -> None:
     """XLA's CPU programs that JAX's cache hands out cannot be written again: they would lack
     functions when they are called.
@@ -240,6 +244,7 @@ class _Mine(fx.AbstractLaw):
         return self.a + 0.0 * v
 
 
+@pytest.mark.slow
 def test_a_users_own_parts_and_functions_are_left_to_jax(folder: Path) -> None:
     with pytest.raises(kept_programs._Unknown):
         said(_Mine(1.0))

@@ -48,6 +48,7 @@ def by_hand(locked: bool) -> tuple[np.ndarray, np.ndarray]:
     return A, B
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("locked", [True, False])
 def test_a_clutch_that_holds_couples_its_bodies_and_one_that_slides_damps_them(
     locked: bool,
@@ -62,6 +63,7 @@ def test_a_clutch_that_holds_couples_its_bodies_and_one_that_slides_damps_them(
     assert np.max(np.abs(np.asarray(found.B) - B)) < 1e-12
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("locked", [True, False])
 def test_a_small_disturbance_of_a_run_moves_as_the_matrix_exponential_says(locked: bool) -> None:
     machine = drive_train(0.0 if locked else 4.0)
@@ -77,6 +79,7 @@ def test_a_small_disturbance_of_a_run_moves_as_the_matrix_exponential_says(locke
     assert jnp.max(jnp.abs(moved - expected)) < 1e-6
 
 
+@pytest.mark.slow
 def test_accounts_of_energy_are_no_states_and_a_brakes_drive_is_an_input() -> None:
     machine = fx.Mechanism(
         mass=fx.Mass(m=2.0, v=1.0),
@@ -109,6 +112,7 @@ def test_a_machine_of_ones_own_is_linearised_too() -> None:
     assert np.allclose(fx.linearize(machine, 0.0, [0.4, 0.0], [0]).A, [[0.0, 1.0], [0.0, 0.0]])
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("y", "inputs", "sentence"),
     [

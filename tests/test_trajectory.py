@@ -52,6 +52,7 @@ def run(machine: fx.Mechanism) -> fx.Trajectory:
     return fx.simulate(machine, TIMES, REFERENCE)
 
 
+@pytest.mark.slow
 def test_every_variable_of_the_modelica_element_stands_under_its_name(run: fx.Trajectory) -> None:
     for name in ("guide", "slider", "brake"):
         fields = {f.name for f in dataclasses.fields(run[name])}
@@ -90,6 +91,7 @@ def test_events_are_in_the_order_of_time_and_padded(run: fx.Trajectory) -> None:
     assert np.allclose(events.time[own], [0.5, 2.53], atol=1e-10)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("engine", [fx.Adaptive(), fx.OnSamples()], ids=["adaptive", "on samples"])
 def test_what_cannot_be_held_at_the_start_breaks_away_there(
     engine: fx.Adaptive | fx.OnSamples,
@@ -159,6 +161,7 @@ def test_a_part_that_does_not_exist_is_named_with_those_that_do(run: fx.Trajecto
         run["mas"]
 
 
+@pytest.mark.slow
 def test_a_run_is_a_pytree_that_vmap_returns() -> None:
     block = fx.Mechanism(
         mass=fx.Mass(m=1.0, v=1.0),

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from pandas import DataFrame as DataFrame
 
     GradientTransformation = optax.GradientTransformation
+    Integer = int
     Part = eqx.Module
+    Real = float
     Solver = diffrax.AbstractSolver
     StepSizeController = diffrax.AbstractStepSizeController
     Adjoint = diffrax.AbstractAdjoint
     ScalarLike = float | np.ndarray | Array
 else:
     ArrayLike = DTypeLike = DataFrame = Any
-    Adjoint = GradientTransformation = Part = ScalarLike = Solver = StepSizeController = Any
+    Adjoint = GradientTransformation = Integer = Part = Real = ScalarLike = Solver = Any
+    StepSizeController = Any

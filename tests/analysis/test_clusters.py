@@ -134,6 +134,7 @@ def held(u: Any) -> list[bool]:
     return [u.intervals[name][0] <= x <= u.intervals[name][1] for name, x in TRUE.items()]
 
 
+@pytest.mark.slow
 def test_intervals_of_a_motor_with_encoder_steps_and_a_noisy_current_hold_the_truth(
     turned: np.ndarray,
 ) -> None:
@@ -179,6 +180,7 @@ def test_a_fit_on_windows_says_by_which_account_its_intervals_are_and_white_is_f
     )
 
 
+@pytest.mark.slow
 def test_a_profile_agrees_with_the_printed_interval(found: fx.FoundMachine) -> None:
     p, (low, high) = found.profile(F), found.intervals[F]
     assert (p.lower, p.upper) == pytest.approx((low, high), abs=0.1 * (high - low))
@@ -211,6 +213,7 @@ def test_a_window_that_goes_on_belongs_to_the_one_before_and_few_windows_are_tol
     )
 
 
+@pytest.mark.slow
 def test_starts_that_are_fitted_with_their_windows_cost_no_window(
     turned: np.ndarray, found: fx.FoundMachine
 ) -> None:
@@ -236,6 +239,7 @@ def test_starts_that_are_fitted_with_their_windows_cost_no_window(
     )
 
 
+@pytest.mark.slow
 def test_windows_are_asked_for_where_there_are_none() -> None:
     machine = fx.Mechanism(
         mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0))

@@ -24,6 +24,7 @@ def test_drive_1_backward_asks_for_exponent_1(drive) -> None:
     assert compare(drive(1, "negative")).best.name == "Stribeck, exponent 1"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("direction", ["positive", "negative"])
 def test_drive_2_asks_for_coulomb_and_says_which_terms_it_cannot_identify(
     drive, direction: str
@@ -34,6 +35,7 @@ def test_drive_2_asks_for_coulomb_and_says_which_terms_it_cannot_identify(
     assert "Coulomb is chosen" in comparison.reason
 
 
+@pytest.mark.slow
 def test_of_two_equal_laws_the_simpler_is_chosen_and_no_criterion_is_named_that_does_not_exist():
     v, f = np.arange(1.0, 7.0), np.array([5.6, 6.0, 6.6, 7.0, 7.4, 8.1])
     assert (

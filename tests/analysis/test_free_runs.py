@@ -37,6 +37,7 @@ def score(found: fx.FoundMachine) -> FreeRunScore:
     return found.free_run("pull", objective=fx.FreeRun(), draws=400)
 
 
+@pytest.mark.slow
 def test_sensitivities_are_those_of_a_mass_under_a_constant_force(
     found: fx.FoundMachine, score: FreeRunScore
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_motion_has_the_states_modes_and_friction_of_the_simulation() -> None:
     )
 
 
+@pytest.mark.slow
 def test_of_several_records_one_repeat_differs_more_than_the_mean_of_all_does() -> None:
     """A number that two records share is a mean over the repeats of both."""
     found = fx.fit(BLOCK, [pull(0, "a"), pull(1, "b")], free=[F])
@@ -151,6 +153,7 @@ class Sledge(fx.AbstractAxis):
         return self.begin(t, jnp.zeros(2))
 
 
+@pytest.mark.slow
 def test_a_driven_machine_of_the_users_own_moves_with_its_friction() -> None:
     t = np.linspace(0.0, 2.0, 201)
     u = 2.0 + 0.0 * t

@@ -90,6 +90,7 @@ def plain() -> fx.Posterior:
     return fitted().posterior(samples=30, **SETTINGS)
 
 
+@pytest.mark.slow
 def test_of_a_linear_model_it_is_students_t(plain: fx.Posterior) -> None:
     assert_alike(plain, students(plain.found, 30))
     assert np.all(plain.r_hat < 1.02)
@@ -97,6 +98,7 @@ def test_of_a_linear_model_it_is_students_t(plain: fx.Posterior) -> None:
     np.testing.assert_allclose(plain.correlation, plain.found.correlation, atol=0.12)
 
 
+@pytest.mark.slow
 def test_unless_given_residuals_count_as_what_they_are_worth() -> None:
     found = fitted(1)
     one = found.posterior(draws=100, warmup=100, chains=2)
@@ -114,6 +116,7 @@ def test_a_bound_cuts_it_off() -> None:
     assert 0 < drawn.intervals["friction.f_pos.F_Coulomb"][0]
 
 
+@pytest.mark.slow
 def test_a_prior_weighs_it() -> None:
     prior = fx.Normal("mass.m", 1.05, 0.02)
     found = fitted(0, priors=[prior])
@@ -123,6 +126,7 @@ def test_a_prior_weighs_it() -> None:
     assert_alike(drawn, expected, np.exp(-0.5 * ((m - 1.05) / 0.02) ** 2))
 
 
+@pytest.mark.slow
 def test_between_bounds_that_the_data_say_nothing_of_it_is_even() -> None:
     """A block that never rests tells nothing of its breakaway force."""
     found = fx.fit(
@@ -146,6 +150,7 @@ def students_of(found: fx.FoundMachine, drawn: fx.Posterior) -> np.ndarray:
     return stats.t(dof, found.x[0], scale).rvs(400_000, random_state=2)
 
 
+@pytest.mark.slow
 def test_intervals_of_90_per_cent_hold_the_truth_in_82_to_97_per_cent_of_40_records() -> None:
     true, hits = {"mass.m": 1.0, "friction.f_pos.F_Coulomb": 0.5, "friction.f_pos.F_prop": 0.4}, []
     for seed in range(40):
@@ -157,6 +162,7 @@ def test_intervals_of_90_per_cent_hold_the_truth_in_82_to_97_per_cent_of_40_reco
     assert 0.82 <= np.mean(hits) <= 0.97
 
 
+@pytest.mark.slow
 def test_through_stick_and_slip_it_is_skew_where_the_symmetric_interval_is_not() -> None:
     t = np.linspace(0.0, 4.0, 201)
     push = 3 * np.sin(5 * t) + 1.5 * np.sin(2.3 * t)
@@ -274,6 +280,7 @@ def test_more_numbers_than_the_residuals_are_worth_are_refused(
         fitted().posterior()
 
 
+@pytest.mark.slow
 def test_of_records_with_values_of_their_own_the_friction_is_that_of_one() -> None:
     records = {"one": pushed(0), "two": pushed(1, F_Coulomb=1.0)}
     level = "friction.f_pos.F_Coulomb"

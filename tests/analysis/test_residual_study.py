@@ -121,6 +121,7 @@ def test_a_slope_over_position_is_found_in_newtons_a_metre() -> None:
     assert "as from a spring" in position.sentence
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("rho", [0.0, 0.9, 0.99])
 def test_a_right_model_with_coloured_noise_raises_at_most_one_false_alarm_of_a_kind_in_20_records(
     rho: float,
@@ -183,6 +184,7 @@ def test_the_ripple_of_a_motor_is_told_in_newton_metres_and_how_often_it_comes_i
     assert "times a turn" in ripple.sentence
 
 
+@pytest.mark.slow
 def test_the_force_is_told_where_only_the_speed_is_measured() -> None:
     pull = 2.0 * A + 2.0 * np.sign(V) + 1.0 * V - 0.3 * np.sin(2 * np.pi * S / 0.2) + coloured(0)
     record = fx.Record(T, {"drive": pull}, {"mass.v": V}, name="run").decimate(4)
@@ -227,6 +229,7 @@ def test_a_machine_of_the_users_own_with_dry_friction_tells_its_force_too() -> N
     assert study["ripple"].numbers["forward"] == pytest.approx(0.3, rel=0.06)
 
 
+@pytest.mark.slow
 def test_where_no_force_can_be_told_residuals_of_the_objective_are_studied_and_the_study_says_so():
     t = 0.05 * np.arange(400)
     two = fx.Mechanism(

@@ -103,6 +103,7 @@ def plateaus(structures: Mapping[str, fx.Structure]) -> fx.StructureComparison:
     return compared(motion(truth, PLATEAUS), structures)
 
 
+@pytest.mark.slow
 def test_a_table_that_stores_the_speeds_of_the_record_fits_closest_and_is_not_chosen(
     plateaus: fx.StructureComparison,
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_symmetric_machine_asks_for_one_law(structures: Mapping[str, fx.Struct
     assert "by direction" in made.reason
 
 
+@pytest.mark.slow
 def test_a_slow_machine_with_a_stribeck_dip_asks_for_one(
     structures: Mapping[str, fx.Structure],
 ) -> None:
@@ -185,6 +187,7 @@ def two() -> fx.StructureComparison:
     return compared(records, {"line": line, "falling": falling}, objective=START, start=None)
 
 
+@pytest.mark.slow
 def test_a_record_left_out_is_predicted_by_a_fit_to_the_others(two: fx.StructureComparison) -> None:
     held = two["line"].held_out["records"]
     assert held.folds == ("first", "second")
@@ -318,6 +321,7 @@ def test_fits_without_a_part_that_were_stopped_are_told(plateaus: fx.StructureCo
     assert unfinished({by: dataclasses.replace(h, unfinished=0) for by, h in held.items()}) == ()
 
 
+@pytest.mark.slow
 def test_what_inverse_dynamics_leaves_of_what_was_left_out_is_a_force() -> None:
     t = np.linspace(0.0, 6.0, 301)
     s, v, a = np.sin(2.0 * t), 2.0 * np.cos(2.0 * t), -4.0 * np.sin(2.0 * t)

@@ -84,6 +84,7 @@ def test_jackknife_over_records_leaves_out_one_after_the_other() -> None:
     )
 
 
+@pytest.mark.slow
 def test_block_bootstrap_has_the_spread_of_means_of_blocks() -> None:
     u = resting([X]).uncertainty(fx.BlockBootstrap(length=0.3, draws=2000))
     blocks = X.reshape(40, 30).mean(axis=1)
@@ -156,6 +157,7 @@ def test_profile_where_the_misfit_is_a_parabola_is_the_linearised_interval() -> 
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("optimised_fits")
 def test_coloured_residuals_hac_holds_the_truth_in_88_to_99_per_cent_of_300_where_white_fails():
     machine, random = block(peak=1.0), np.random.default_rng(1)
@@ -173,6 +175,7 @@ def test_coloured_residuals_hac_holds_the_truth_in_88_to_99_per_cent_of_300_wher
     assert np.all((hac / 300 >= 0.88) & (hac / 300 <= 0.99)), hac / 300
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("optimised_fits")
 def test_coloured_residuals_block_bootstrap_holds_the_truth_as_well() -> None:
     machine, random = block(peak=1.0), np.random.default_rng(2)
@@ -191,6 +194,7 @@ def test_coloured_residuals_block_bootstrap_holds_the_truth_as_well() -> None:
     assert curve / 60 >= 0.85
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.usefixtures("optimised_fits")
 @pytest.mark.parametrize(
     ("path", "start", "free", "true"),
@@ -324,6 +328,7 @@ def test_windows_have_an_order_in_time_too() -> None:
     assert all(np.isfinite(list(jackknife.standard_errors.values())))
 
 
+@pytest.mark.slow
 def test_huber_errors_by_hac_are_near_its_own_for_white_noise() -> None:
     v = clean(STICKING, block())
     found = fx.fit(
@@ -365,6 +370,7 @@ def test_at_a_bound_coloured_residuals_widen_the_profile_too() -> None:
     assert found.profile(free[2], by=fx.HAC()).upper > 2.0 * found.profile(free[2]).upper
 
 
+@pytest.mark.slow
 def test_values_of_a_record_of_its_own_have_a_band_and_repeats_are_counted_in_each_record():
     records = []
     for k, level in enumerate((1.0, 1.3)):
@@ -434,6 +440,7 @@ def test_a_number_that_does_nothing_has_no_profile() -> None:
         found.profile("other.m")
 
 
+@pytest.mark.slow
 def test_a_profile_takes_errors_that_are_known_already_with_their_degrees_of_freedom() -> None:
     found = resting([X[:400], X[400:800], X[800:]])
     name = "outputs.mass.s.offset"

@@ -105,6 +105,7 @@ def test_a_run_shows_the_law_of_the_direction_of_motion_and_at_rest_that_of_the_
     assert np.all(f.lossPower >= 0)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("rate", [1.0, -1.0])
 def test_a_ramp_breaks_each_kind_of_contact_away_at_the_f0_max_of_its_direction(
     rate: float,
@@ -124,6 +125,7 @@ def test_a_ramp_breaks_each_kind_of_contact_away_at_the_f0_max_of_its_direction(
         assert times(machine, [0.0, 2.5])[0] == pytest.approx(f0_max, rel=1e-11)
 
 
+@pytest.mark.slow
 def test_the_same_law_twice_equals_one_law() -> None:
     for law in (STRIBECK, TABLE):
         once, twice = (fx.simulate(block(law, f_neg), TIMES, REFERENCE) for f_neg in (None, law))
@@ -174,6 +176,7 @@ DIFFERENT: dict[str, tuple[fx.Mechanism, list[str]]] = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_the_derivatives_by_the_parameters_of_both_laws_equal_central_differences(
     name: str,
@@ -190,6 +193,7 @@ def test_the_derivatives_by_the_parameters_of_both_laws_equal_central_difference
     assert np.all(np.max(np.abs(slopes), axis=0)[: len(paths)] > 0)  # each has its influence
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", ["two Stribeck laws", "between stops", "a brake"])
 def test_the_energy_balance_closes_with_two_laws(name: str) -> None:
     machine, _ = DIFFERENT[name]

@@ -56,6 +56,7 @@ def pressed_from_either_side(**changed: Any) -> fx.Mechanism:
     )
 
 
+@pytest.mark.slow
 def test_a_rail_that_gets_rougher_stops_where_the_work_of_friction_is_the_kinetic_energy() -> None:
     machine = fx.Mechanism(
         mass=fx.Mass(m=2.0, v=3.0),
@@ -73,6 +74,7 @@ def test_a_rail_that_gets_rougher_stops_where_the_work_of_friction_is_the_kineti
     assert float(run["rail"].fn[-1]) == pytest.approx(10.0 * np.sqrt(10.0), abs=1e-8)
 
 
+@pytest.mark.slow
 def test_a_guide_pressed_from_either_side_stops_a_spring_as_two_quadratic_forms_say() -> None:
     # Between turns the energy 10*s^2 falls by the work of friction, 0.3*8*s^2/2 each way.
     run = fx.simulate(pressed_from_either_side(), jnp.array([0.0, 0.01, 3.0]), TIGHT, energy=True)
@@ -92,6 +94,7 @@ def test_a_guide_pressed_from_either_side_stops_a_spring_as_two_quadratic_forms_
     assert jnp.max(jnp.abs(run.energy.balance)) < 1e-9
 
 
+@pytest.mark.slow
 def test_one_that_lifts_off_is_free_and_engages_again() -> None:
     machine = fx.Mechanism(
         wall=fx.Fixed(),
@@ -113,6 +116,7 @@ def test_one_that_lifts_off_is_free_and_engages_again() -> None:
     assert jnp.max(jnp.abs(run.energy.balance)) < 1e-9
 
 
+@pytest.mark.slow
 def test_a_clutch_is_pressed_by_its_relative_motion() -> None:
     machine = fx.Mechanism(
         a=fx.Inertia(J=1.0),
@@ -131,6 +135,7 @@ def test_a_clutch_is_pressed_by_its_relative_motion() -> None:
     assert float(run.events.time[0]) == pytest.approx(np.log(3.0), abs=1e-10)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", ["one side", "either side"])
 def test_derivatives_equal_central_differences(name: str) -> None:
     if name == "one side":
@@ -150,6 +155,7 @@ def test_derivatives_equal_central_differences(name: str) -> None:
     assert_derivatives_agree(f, flat(machine, paths), step=1e-4, reverse=name == "one side")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("build", [carriage, pressed_from_either_side])
 def test_a_walk_on_samples_is_the_adaptive_one(build: Any) -> None:
     ts = jnp.linspace(0.0, 3.0, 6001)

@@ -199,6 +199,7 @@ def test_friction_that_is_0_at_rest_holds_nothing() -> None:
     assert float(run["mass"].v[-1]) == pytest.approx(1e-3 * (1 - np.exp(-2)) / 2, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_support_is_where_s_is_measured_from() -> None:
     ts = jnp.array([0.0, 0.5])
     grounded, supported = (

@@ -40,6 +40,7 @@ PATHS = [
 ]
 
 
+@pytest.mark.slow
 def test_coupled_clutches_by_every_mu_peak_fn_max_inertia_stiffness_and_start() -> None:
     machine, ts = sprung_clutches(), jnp.array([0.0, 3.0])
     events = fx.simulate(machine, ts, TIGHT).events
@@ -63,6 +64,7 @@ def test_coupled_clutches_by_every_mu_peak_fn_max_inertia_stiffness_and_start() 
     assert np.all(np.max(np.abs(jacobian), axis=0) > 1e-3)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("build", "end", "events", "paths"),
     [
@@ -156,6 +158,7 @@ def test_by_the_parameters_of_belts_gears_and_freewheels(
     assert np.max(np.abs(forward - differences) / scale) <= 1e-6
 
 
+@pytest.mark.slow
 def test_blocks_that_break_away_at_one_moment_keep_their_own_event_times() -> None:
     """Two equal blocks on one drive; the friction of the first does not move the second."""
 

@@ -120,6 +120,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_of_states_and_event_times_equal_central_differences(name: str) -> None:
     build, end, paths = CASES[name]
@@ -141,6 +142,7 @@ def test_derivatives_of_states_and_event_times_equal_central_differences(name: s
     )
 
 
+@pytest.mark.slow
 def test_a_start_velocity_that_friction_stops_at_once_has_no_influence() -> None:
     start = lambda v: fx.parameters.replace(stick_slip(), {"mass.v": v})  # noqa: E731
     end = lambda v: fx.simulate(start(v), jnp.array([0.0, 0.5]), TIGHT).ys[-1]  # noqa: E731
@@ -149,6 +151,7 @@ def test_a_start_velocity_that_friction_stops_at_once_has_no_influence() -> None
     assert jnp.max(jnp.abs(end(1e-6) - end(0.0))) < 1e-11
 
 
+@pytest.mark.slow
 def test_the_derivative_by_the_sample_time_is_the_velocity() -> None:
     machine = stick_slip()
     positions = jax.jit(lambda ts: fx.simulate(machine, ts, TIGHT)["mass"].s)
@@ -161,6 +164,7 @@ def test_the_derivative_by_the_sample_time_is_the_velocity() -> None:
     assert jnp.allclose(slope, backward, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_second_derivative_is_refused_and_not_wrong() -> None:
     def f(F):
         return fx.simulate(stick_slip(F_Coulomb=F), jnp.array([0.0, 1.0]))["mass"].s[-1]
@@ -207,6 +211,7 @@ class _Falling(fx.AbstractHybridSystem):
         return jnp.stack([0.0 * y[0], -0.5 * y[1]]), mode + 1, jnp.array(0)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "engine", [fx.Adaptive(rtol=1e-10, atol=1e-12), fx.OnSamples()], ids=["adaptive", "on samples"]
 )

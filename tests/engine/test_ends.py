@@ -27,6 +27,7 @@ def test_a_free_mass_keeps_its_velocity_without_events() -> None:
     assert int(run.events.count) == 0
 
 
+@pytest.mark.slow
 def test_too_many_events_is_a_result_with_its_remedy() -> None:
     with pytest.raises(fx.SimulationError, match="max_events") as failure:
         fx.simulate(stick_slip(), jnp.array([0.0, 10.0]), fx.Adaptive(max_events=5))
@@ -52,6 +53,7 @@ class Spoilt(eqx.Module):
         return self.level + jnp.where(t > 0.7, self.bad, 0.0)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("engine", "ts"),
     [(fx.Adaptive(), [0.0, 2.0]), (fx.OnSamples(), np.linspace(0.0, 2.0, 101))],
@@ -143,6 +145,7 @@ def test_a_drive_that_is_nan_is_told_with_its_time_and_remedy() -> None:
         )
 
 
+@pytest.mark.slow
 def test_room_for_events_is_made_where_it_is_needed_also_in_an_eager_derivative() -> None:
     def v(amplitude: Any, engine: Any = fx.OnSamples()) -> Any:  # noqa: B008
         pulse = fx.Pulse(amplitude=amplitude, width=50, period=0.01)
@@ -165,6 +168,7 @@ def test_room_for_events_is_made_where_it_is_needed_also_in_an_eager_derivative(
         v(3.0, fx.OnSamples(max_events=50))
 
 
+@pytest.mark.slow
 def test_the_samples_reached_before_a_failure_are_kept() -> None:
     with pytest.raises(fx.SimulationError) as failure:
         fx.simulate(stick_slip(), jnp.linspace(0.0, 10.0, 101), fx.Adaptive(max_events=5))
@@ -207,6 +211,7 @@ class Ball(fx.AbstractHybridSystem):
         return jnp.stack([0.0 * y[0], -self.restitution * y[1]]), mode + 1, jnp.array(0)
 
 
+@pytest.mark.slow
 def test_a_bouncing_ball_of_ones_own_has_its_closed_form_and_derivatives() -> None:
     def bounces(e: jax.Array, g: jax.Array) -> jax.Array:
         return fx.walk(
@@ -224,6 +229,7 @@ def test_a_bouncing_ball_of_ones_own_has_its_closed_form_and_derivatives() -> No
         assert jnp.allclose(jnp.stack(jacobian(bounces, (0, 1))(*at)), slopes, atol=1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "engine",
     [
@@ -244,6 +250,7 @@ def test_any_diffrax_solver_and_controller_finds_the_same_events(engine: fx.Adap
     assert np.max(np.abs(times(stick_slip(), [0.0, 1.2], engine) - expected)) <= 1e-7
 
 
+@pytest.mark.slow
 def test_two_systems_give_the_same_in_32_bits_to_their_precision() -> None:
     with jax.enable_x64(False):
         run = fx.simulate(stick_slip(), jnp.linspace(0.0, 2.0, 21))

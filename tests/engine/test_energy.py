@@ -37,6 +37,7 @@ STRUCTURES: dict[str, tuple[Callable[[], fx.Mechanism], float]] = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_the_energy_balance_closes_to_1e_8_for_200_draws(name: str) -> None:
     build, end = STRUCTURES[name]
@@ -83,6 +84,7 @@ def test_the_energy_balance_closes_to_1e_8_for_200_draws(name: str) -> None:
         assert jnp.max(impact) > 0
 
 
+@pytest.mark.slow
 def test_energy_is_kept_only_when_asked_for() -> None:
     run = fx.simulate(stick_slip(), jnp.array([0.0, 0.5]))
     with pytest.raises(ValueError, match="energy=True"):

@@ -3,11 +3,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import frictax as fx
 from machines import TIGHT, stop2
 
 
+@pytest.mark.slow
 def test_a_run_beside_others_is_the_run_alone_also_where_its_steps_run_out_at_a_rejected_one():
     # With samples a phase is cut after 64 steps; these have some 180, and with 60 lanes some are
     # cut while another meets its event.

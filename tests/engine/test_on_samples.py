@@ -45,6 +45,7 @@ def runs(machine: fx.Mechanism, engine: Any) -> list[np.ndarray]:
 CASES = [(name, False) for name in STRUCTURES] + [("block", True)]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("name", "hold"), CASES)
 def test_states_events_and_modes_are_those_of_the_error_controlled_walk(
     name: str, hold: bool
@@ -62,6 +63,7 @@ def test_states_events_and_modes_are_those_of_the_error_controlled_walk(
     assert np.mean(modes1 != modes) <= 1e-4
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("solver", "order"), [(diffrax.Heun(), 2), (diffrax.Bosh3(), 3)], ids=["Heun", "Bosh3"]
 )
@@ -75,6 +77,7 @@ def test_the_error_falls_with_the_solvers_order_as_substeps_grow(solver: Any, or
     assert np.log(errors[0] / errors[1]) / np.log(4) == pytest.approx(order, abs=0.25)
 
 
+@pytest.mark.slow
 def test_at_a_sample_at_which_a_held_drive_jumps_its_new_value_is_reported() -> None:
     ts = jnp.linspace(0.0, 1.0, 101)
     pull = jnp.where(ts >= 1.0, -3.0, jnp.where(ts >= 0.3, 3.0, 0.0))
@@ -90,12 +93,14 @@ def test_at_a_sample_at_which_a_held_drive_jumps_its_new_value_is_reported() -> 
     assert int(run.steps) == 100
 
 
+@pytest.mark.slow
 def test_substeps_keep_the_samples_and_a_run_has_as_many_steps() -> None:
     run = fx.simulate(block(), TS, fx.OnSamples(substeps=3))
     assert run.ys.shape == (201, 2)
     assert int(run.steps) == 600
 
 
+@pytest.mark.slow
 def test_a_record_of_one_or_two_samples_and_one_without_events() -> None:
     one = fx.simulate(block(), TS[:1], fx.OnSamples())
     assert jnp.allclose(one.ys, jnp.array([[0.1, 0.3]]))

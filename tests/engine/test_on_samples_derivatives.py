@@ -49,6 +49,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_at_all_samples_and_of_event_times_equal_central_differences(name: str) -> None:
     build, paths = CASES[name]
@@ -69,6 +70,7 @@ def test_derivatives_at_all_samples_and_of_event_times_equal_central_differences
     assert np.max(np.abs(jax.jit(jax.jacfwd(lambda v: outputs(v, alone)))(x) - forward)) <= 1e-12
 
 
+@pytest.mark.slow
 def test_derivatives_by_the_values_of_the_drive_equal_central_differences() -> None:
     machine = block()
 
@@ -85,6 +87,7 @@ def test_derivatives_by_the_values_of_the_drive_equal_central_differences() -> N
     assert np.max(np.abs(forward - np.asarray(jax.jit(jax.jacrev(states))(values)))) <= 1e-9 * scale
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("start", [0.5, 0.503])
 def test_the_derivative_by_a_switching_time_is_right_on_a_sample_and_between_two(
     start: float,
@@ -114,12 +117,14 @@ def _held_and_rising(F: jax.Array) -> jax.Array:
     return fx.simulate(machine, jnp.linspace(0.0, 1.0, 101), HOW).ys[-1]
 
 
+@pytest.mark.slow
 def test_a_breakaway_by_a_jump_of_a_held_drive_does_not_move_with_the_friction() -> None:
     # dv/dF = -0.5 and ds/dF = -0.5^2/2, for the 0.5 s since the jump.
     assert np.allclose(jax.jacfwd(_held_and_rising)(2.0), [-0.125, -0.5], atol=1e-12)
     assert np.allclose(jax.jacrev(_held_and_rising)(2.0), [-0.125, -0.5], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_derivative_by_the_times_of_a_held_drive_is_refused_and_those_by_all_else_are_not():
     last = lambda machine: fx.simulate(machine, FEW, HOW).ys[-1, 0]  # noqa: E731
     with pytest.raises(RuntimeError, match="hold=True.*Adaptive"):
@@ -132,6 +137,7 @@ def test_a_derivative_by_the_times_of_a_held_drive_is_refused_and_those_by_all_e
     assert jnp.max(jnp.abs(whole["drive"].f.times)) > 0
 
 
+@pytest.mark.slow
 def test_the_derivative_by_the_sample_times_is_the_velocity() -> None:
     run = fx.simulate(block(), FEW, HOW)
     slope = jax.jacfwd(lambda ts: fx.simulate(block(), ts, HOW)["mass"].s)(FEW)

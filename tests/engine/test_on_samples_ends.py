@@ -21,6 +21,7 @@ def pulled(values: Any, engine: fx.OnSamples = HOW) -> fx.Trajectory:
     return fx.simulate(fx.parameters.replace(block(), {"drive.f.values": values}), TS, engine)
 
 
+@pytest.mark.slow
 def test_too_many_events_is_a_result_with_its_remedy_and_the_samples_before_are_kept() -> None:
     with pytest.raises(fx.SimulationError, match="max_events") as failure:
         fx.simulate(block(), TS, fx.OnSamples(max_events=2))
@@ -32,6 +33,7 @@ def test_too_many_events_is_a_result_with_its_remedy_and_the_samples_before_are_
     assert not np.any(np.diff(reached.astype(int)) > 0)
 
 
+@pytest.mark.slow
 def test_a_lane_that_fails_leaves_the_others_as_they_are() -> None:
     values = jnp.stack([PULL, PULL.at[60].set(jnp.nan), 1.2 * PULL])
     run = jax.jit(
@@ -73,6 +75,7 @@ def _vector(x: jax.Array) -> fx.Mechanism:
     return fx.parameters.replace(block(), dict(zip(paths, x, strict=True)))
 
 
+@pytest.mark.slow
 def test_vmap_equals_a_loop_in_states_jacobians_and_gradients() -> None:
     lanes = jnp.array([[1.0, 1.0, 1.1, 0.3], [0.7, 2.5, 1.3, -0.5], [1.3, 0.4, 1.0, 0.0]])
     states = lambda x: fx.simulate(_vector(x), TS, HOW).ys  # noqa: E731
@@ -87,6 +90,7 @@ def test_vmap_equals_a_loop_in_states_jacobians_and_gradients() -> None:
             assert jnp.max(jnp.abs(all_lanes - jnp.stack(each))) <= 1e-11
 
 
+@pytest.mark.slow
 def test_in_32_bits_it_gives_the_same_to_their_precision() -> None:
     with jax.enable_x64(False):
         ts, pull = (np.asarray(a, np.float32) for a in (TS, PULL))

@@ -37,6 +37,7 @@ def driven_by(signal: Any) -> fx.Mechanism:
     )
 
 
+@pytest.mark.slow
 def test_several_mode_changes_within_one_sample_are_all_found() -> None:
     # Samples 0.3 s apart, in which the block stops, stays and goes back.
     ts = jnp.linspace(0.0, 2.4, 9)
@@ -66,6 +67,7 @@ def test_a_dip_of_the_velocity_below_0_inside_one_sample_is_a_stop(depth: float)
     assert abs(float(run.events.time[1]) - 0.5) <= 1e-9
 
 
+@pytest.mark.slow
 def test_over_a_gap_steps_are_no_longer_than_elsewhere_and_derivatives_are_those_of_all_of_them():
     every = np.linspace(0.0, 2.0, 401)
     ts = every[(every < 0.4) | (every > 0.705)]
@@ -96,6 +98,7 @@ GRIDS = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("hold", [False, True])
 @pytest.mark.parametrize("name", GRIDS)
 def test_the_grid_of_the_record_need_not_be_that_of_the_drive(name: str, hold: bool) -> None:
@@ -109,6 +112,7 @@ def test_a_grid_a_rounding_beside_the_drive_takes_nothing_of_the_event_budget() 
     assert int(fx.simulate(block(), ts, fx.OnSamples(max_events=count)).events.count) == count
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "signal",
     [
@@ -125,6 +129,7 @@ def test_drives_that_switch_between_samples_switch_where_they_do(signal: Any) ->
     agree(driven_by(signal), TS)
 
 
+@pytest.mark.slow
 def test_a_record_of_a_brake_that_is_off_half_of_the_time_takes_two_events_a_cycle() -> None:
     press = jnp.where(jnp.sin(2 * jnp.pi * TS) > 0, 1.0, 0.0)
     brake = fx.Brake(

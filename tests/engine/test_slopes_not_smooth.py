@@ -31,6 +31,7 @@ def sliding(peak: Any, fexp: Any, p: Any, force: Any, v: Any = 0.0) -> fx.Mechan
     )
 
 
+@pytest.mark.slow
 def test_after_a_breakaway_derivatives_are_right_to_1e_6_for_exponents_between_1_and_2() -> None:
     def end(x: jax.Array) -> jax.Array:
         machine = sliding(x[0], x[1], x[2], fx.Ramp(height=4.0, duration=2.0))
@@ -76,6 +77,7 @@ def test_coming_to_rest_derivatives_are_those_of_the_closed_form() -> None:
         assert np.max(np.abs(slope - np.asarray(reverse(x)))) <= 1e-12
 
 
+@pytest.mark.slow
 def test_after_a_contact_of_spheres_derivatives_are_those_of_the_time_of_hertz() -> None:
     """The time of contact goes with c^-0.4, so that s after it changes by v*0.4*T/c; s is right to
     2e-6.
@@ -106,6 +108,7 @@ class _Clock(fx.AbstractHybridSystem):
         return y, mode + 1, jnp.array(0)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("jacobian", [jax.jacfwd, jax.jacrev])
 def test_the_derivative_of_an_events_time_does_not_depend_on_how_near_it_was_found(
     jacobian: Callable,

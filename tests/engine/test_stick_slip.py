@@ -42,6 +42,7 @@ def test_forward_and_reverse_mode_give_the_known_derivatives(parameters: jax.Arr
     assert jnp.max(jnp.abs(forward - reverse)) <= 1e-10
 
 
+@pytest.mark.slow
 def test_vmap_equals_a_loop(parameters: jax.Array) -> None:
     many = parameters * (1 + 0.1 * jnp.sin(jnp.arange(20.0).reshape(5, 4)))
     together = jax.jit(jax.vmap(_end))(many)
@@ -52,6 +53,7 @@ def test_vmap_equals_a_loop(parameters: jax.Array) -> None:
     assert jnp.max(jnp.abs(slopes - jnp.stack([slope(p) for p in many[:2]]))) <= 1e-10
 
 
+@pytest.mark.slow
 def test_samples_do_not_change_the_run_and_sit_on_it() -> None:
     few = fx.simulate(stick_slip(), jnp.array([0.0, 0.5, 10.0]), ENGINE)
     many = fx.simulate(stick_slip(), jnp.linspace(0.0, 10.0, 20001), ENGINE)
@@ -62,6 +64,7 @@ def test_samples_do_not_change_the_run_and_sit_on_it() -> None:
     assert jnp.all(many["mass"].v[many["friction"].mode == int(fx.Mode.STUCK)] == 0.0)
 
 
+@pytest.mark.slow
 def test_no_host_callback_is_in_the_compiled_loop(parameters: jax.Array) -> None:
     lowered = jax.jit(
         jax.jacfwd(lambda p: fx.simulate(stick_slip(*p), jnp.linspace(0.0, 1.0, 11), ENGINE).ys)

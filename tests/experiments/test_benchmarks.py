@@ -23,6 +23,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch):
     return importlib.import_module
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("who", ["c_floor", "frictax", "scipy"])
 def test_every_contestant_solves_p1_at_tolerance_1e_7(benchmark, who: str) -> None:
     contestants = benchmark("contestants")
@@ -32,6 +33,7 @@ def test_every_contestant_solves_p1_at_tolerance_1e_7(benchmark, who: str) -> No
         np.testing.assert_allclose(contestant.answer(), truth[contestant.task], rtol=tolerance)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("options", [(), ("-DLIBRARY_EXP",)])
 def test_c_solves_p2_to_1e_9_of_a_run_at_tolerance_1e_13(
     benchmark, options: tuple[str, ...]
@@ -67,6 +69,7 @@ def test_every_contestant_solves_p2(benchmark, who: str, tolerances: dict[str, f
             assert p2.error(contestant) < tolerances[contestant.task]
 
 
+@pytest.mark.slow
 def test_the_floor_and_frictax_find_the_optimum_of_p4(benchmark) -> None:
     p4 = benchmark("p4")
     for contestant in [*p4.c_floor("C"), *p4.c_floor("C", "-DLIBRARY_EXP"), *p4.frictax()]:
@@ -80,6 +83,7 @@ def test_scipy_with_default_differences_does_not_leave_the_start_of_p4(benchmark
     np.testing.assert_allclose(answer["scipy on C with step 1e-3"](), p4.optimum(), rtol=1e-3)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("script", "solvers", "tasks"),
     [
@@ -164,6 +168,7 @@ def test_the_table_of_questions_quotes_the_tables_of_the_benchmarks() -> None:
     assert f"{one:.1f} ms with checks" in says["p4"]
 
 
+@pytest.mark.slow
 def test_the_process_benchmark_prints_times_without_and_with_a_cache(benchmark) -> None:
     command = [sys.executable, str(BENCHMARKS / "p4_process.py"), "--rounds", "1"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()

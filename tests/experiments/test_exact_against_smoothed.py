@@ -30,6 +30,7 @@ def found(
     return *experiment.main(["--figure", str(figure), "--widths", "0.03", "0.01"]), figure
 
 
+@pytest.mark.slow
 def test_the_held_block_stands_still_exactly_and_creeps_when_smoothed(
     experiment: Any, found: Any
 ) -> None:

@@ -61,6 +61,7 @@ def answer(cells: list[dict[str, Any]]) -> str:
     return last
 
 
+@pytest.mark.slow
 def test_speed_has_no_derivative_while_stuck_and_position_keeps_its_own(
     found: dict[str, Any],
 ) -> None:

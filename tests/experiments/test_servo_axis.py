@@ -31,6 +31,7 @@ def found(experiment: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[li
     return experiment.main(["--figure", str(figure), "--peaks", "1", "1.2", "1.5"]), figure
 
 
+@pytest.mark.slow
 def test_without_integral_action_it_stops_once_inside_the_band_wherever_peak_is(
     experiment: Any, found: Any
 ) -> None:

@@ -138,6 +138,7 @@ def compiled(text: str) -> Any:
     return rumoca.Session().loads(text, model="Machine")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("build", "stop_time", "kinds"), [(sliding, 1.5, 6), (turning, 1.2, 2)])
 def test_a_compiler_runs_the_self_contained_text_and_it_moves_as_simulated(
     build: Any, stop_time: float, kinds: int

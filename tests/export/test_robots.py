@@ -52,6 +52,7 @@ def test_a_falling_curve_gets_no_negative_damping() -> None:
     assert one.damping == 0.0
 
 
+@pytest.mark.slow
 def test_directions_breakaway_and_an_offset_are_said_to_be_lost() -> None:
     law, back = fx.Coulomb(F_Coulomb=3.0, F_prop=0.5), fx.Coulomb(F_Coulomb=3.4, F_prop=0.5)
     two = joint_friction(found(law, backward=back, f_neg=back))

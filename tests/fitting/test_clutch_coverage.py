@@ -66,6 +66,7 @@ def many(run: fx.Trajectory) -> fx.Replicates:
     )
 
 
+@pytest.mark.slow
 def test_each_clutch_breaks_away_and_slides_for_a_second(run: fx.Trajectory) -> None:
     events = run.events
     for name in CLUTCHES:
@@ -75,6 +76,7 @@ def test_each_clutch_breaks_away_and_slides_for_a_second(run: fx.Trajectory) -> 
         assert np.mean(np.abs(np.asarray(run[name].mode)) == 1) * T[-1] > 1.0, name
 
 
+@pytest.mark.slow
 def test_95_per_cent_intervals_of_mu_and_peak_of_three_clutches_hold_the_truth_in_87_to_100_of_100(
     many: fx.Replicates,
 ) -> None:

@@ -54,6 +54,7 @@ def test_with_ten_breakaway_rows_peak_and_curve_are_covered_in_91_to_98_5_per_ce
     assert np.all((held >= 0.91) & (held <= 0.985)), held
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("loss", [Squares(), Huber()], ids=["squares", "huber"])
 def test_huber_costs_little_on_clean_noise_and_covers_too(truth, loss) -> None:
     v = np.linspace(0.2, 20.0, 40)

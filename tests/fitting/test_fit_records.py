@@ -303,6 +303,7 @@ def test_a_direction_that_damping_holds_back_is_gone_on_with(weak: float) -> Non
     assert float(jnp.linalg.norm(matrix @ end.z)) < 1.1e-3
 
 
+@pytest.mark.slow
 def test_standard_errors_after_a_last_step_without_a_look_are_those_of_a_search_that_looks():
     noisy = np.asarray(record(block()).outputs["mass.v"]) + 0.3 * np.random.default_rng(
         5
@@ -323,6 +324,7 @@ def test_standard_errors_after_a_last_step_without_a_look_are_those_of_a_search_
     assert np.max(np.abs(quick.values - slow.values) / slow.standard_errors) < 2e-3
 
 
+@pytest.mark.slow
 def test_a_search_goes_around_starts_whose_runs_exceed_the_events(run, found) -> None:
     events = 12
     engine = fx.OnSamples(max_events=events)
@@ -340,6 +342,7 @@ def test_half_the_step_moves_no_estimate_by_a_tenth_of_its_error(run, found) -> 
         assert abs(fine.values[path] - found.values[path]) < 0.1 * error
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("turns", [False, True], ids=["slides", "turns"])
 def test_units_are_those_of_a_brakes_body_and_of_its_coefficient(turns: bool) -> None:
     t = np.linspace(0.0, 1.0, 101)

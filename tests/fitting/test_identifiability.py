@@ -31,6 +31,7 @@ def test_the_stribeck_terms_of_drive_1_are_identifiable(
     assert set(found.identifiability.knowledge.values()) == {Knowledge.KNOWN}
 
 
+@pytest.mark.slow
 def test_19_of_20_sweeps_of_coulomb_friction_have_no_identifiable_stribeck_terms() -> None:
     v, rng, called = np.linspace(0.5, 20, 16), np.random.default_rng(0), 0
     for _ in range(100):

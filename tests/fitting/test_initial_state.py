@@ -14,6 +14,7 @@ from frictax.parameters import Positive, Real, Scalar, parameter
 from rigs import AWAY_LAW, FINE, LAW, NOISE, T, assert_recovered, block, record
 
 
+@pytest.mark.slow
 def test_a_run_that_begins_elsewhere_than_its_record_is_told_to_start_from_the_measurement():
     seen = record(block(s=0.1, v=0.5), {"mass.s": 1e-4, "mass.v": NOISE})
     free = ["friction.f_pos.F_Coulomb"]
@@ -32,6 +33,7 @@ def test_a_run_that_begins_elsewhere_than_its_record_is_told_to_start_from_the_m
     assert near.values["friction.f_pos.F_Coulomb"] == pytest.approx(1.0, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_run_that_begins_at_another_speed_than_its_position_shows_is_told() -> None:
     seen = record(block(v=0.8), {"mass.s": 1e-4})
     free = ["friction.f_pos.F_Coulomb"]
@@ -46,6 +48,7 @@ def test_a_run_that_begins_at_another_speed_than_its_position_shows_is_told() ->
         assert not any("at about" in w for w in near.warnings)
 
 
+@pytest.mark.slow
 def test_a_start_that_is_fitted_begins_where_the_record_does_unless_the_machine_says_otherwise():
     """From rest the run would begin stuck, where a little speed does nothing."""
     seen = record(block(s=0.3, v=0.8), {"mass.s": 1e-4})
@@ -61,6 +64,7 @@ def test_a_start_that_is_fitted_begins_where_the_record_does_unless_the_machine_
     assert float(said.problem.x0[list(said.names).index("mass.v")]) == 0.6
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "objective",
     [fx.Windows(0.5, cutoff=15.0), fx.FreeRun(measured_start=True, cutoff=15.0)],
@@ -89,6 +93,7 @@ def test_runs_that_start_from_the_measurement_are_not_biased_where_the_motion_be
     assert abs(float(np.ravel(plan.start["mass.v"])[0])) < 0.01
 
 
+@pytest.mark.slow
 def test_a_first_fit_moves_what_each_record_has_of_its_own_and_sensors_too() -> None:
     two = [
         record(block(m=m), {"mass.s": 1e-5}, seed=i, name=f"load {i}")

@@ -78,6 +78,7 @@ FROM_MEASURED = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("objective", FROM_MEASURED)
 @pytest.mark.parametrize("sensor", IMPERFECT)
 def test_what_starts_from_a_measurement_takes_off_what_the_sensor_adds(
@@ -123,6 +124,7 @@ def test_what_starts_from_a_measurement_takes_off_what_the_sensor_adds(
         assert found.values[path] == pytest.approx(value, rel=judge[1]), (path, found)
 
 
+@pytest.mark.slow
 def test_a_gap_in_a_record_is_gone_over_in_steps_of_the_usual_length() -> None:
     """One cycle of an oscillator is missing at 200 Hz, which one step a sample would miss by a
     third of its amplitude.
@@ -220,6 +222,7 @@ def test_under_held_inputs_a_breakaway_is_said_to_act_in_jumps() -> None:
     assert not any("has no effect" in w for w in found.warnings)
 
 
+@pytest.mark.slow
 def test_residuals_far_beyond_the_deviations_given_are_told() -> None:
     seen = record(block(), {"mass.v": 1e-3})
     poor = fx.fit(block(m=1.5), seen, free=["friction.f_pos.F_Coulomb"])
@@ -260,6 +263,7 @@ def _and_derivatives(
     return np.asarray(value), np.asarray(slope)
 
 
+@pytest.mark.slow
 def test_windows_that_go_on_are_the_free_run_to_rounding_with_its_derivatives(
     seen, monkeypatch
 ) -> None:
@@ -348,6 +352,7 @@ def test_inverse_dynamics_leaves_samples_at_hard_stops_out() -> None:
         fx.fit(rest, run, free=["mass.m"], objective=fx.InverseDynamics(30.0))
 
 
+@pytest.mark.slow
 def test_windows_say_how_much_of_a_record_with_gaps_they_leave_out() -> None:
     keep = np.ones(T.size, bool)
     keep[[100, 101, 300, 301, 450, 451]] = False
@@ -484,6 +489,7 @@ def test_a_compiled_search_calls_back_to_no_host(seen) -> None:
     assert "callback" not in lowered.as_text()
 
 
+@pytest.mark.slow
 def test_a_start_whose_windows_fail_is_refused_with_the_reason_though_a_free_run_would_not_fail():
     """From the model's own start the spring is relaxed and nothing moves; from the measured starts
     it swings.

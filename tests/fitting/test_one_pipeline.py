@@ -51,6 +51,7 @@ def test_a_fit_through_diffrax_own_solve_is_that_on_samples_to_a_hundredth_of_a_
     assert np.all(apart(found, adaptive) < 0.01), apart(found, adaptive)
 
 
+@pytest.mark.slow
 def test_optax_ends_where_levenberg_marquardt_does_on_a_record(
     run: fx.Record, found: fx.FitResult
 ) -> None:
@@ -89,6 +90,7 @@ def test_the_pure_function_has_the_fits_jacobian_and_takes_vmap(
     np.testing.assert_allclose(many[0], residuals(m), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_sweep_has_profile_uncertainty_prior_bounds_and_starts_as_a_record_has(
     sweep: fx.Sweep,
 ) -> None:

@@ -38,6 +38,7 @@ def sliding() -> fx.Replicates:
     return draws(SLIDING, 1.0, 400, ["friction.f_pos"], 1.0)[0]
 
 
+@pytest.mark.slow
 def test_95_per_cent_intervals_of_four_law_parameters_hold_the_truth_in_91_to_98_5_per_cent(
     sliding,
 ) -> None:
@@ -56,6 +57,7 @@ def test_estimates_are_unbiased_to_a_fifth_of_their_scatter(sliding) -> None:
     assert np.all(np.abs(bias) < 0.2 * np.std(sliding.values, axis=0))
 
 
+@pytest.mark.slow
 def test_where_it_sticks_peak_and_law_are_covered_in_89_to_99_per_cent_of_200_records() -> None:
     many, stuck = draws(STICKING, 1.2, 200, ["friction"], 1.1)
     assert stuck > 0.1
@@ -67,6 +69,7 @@ def test_where_it_sticks_peak_and_law_are_covered_in_89_to_99_per_cent_of_200_re
     np.testing.assert_allclose(rms, np.std(many.values, axis=0), rtol=0.12)
 
 
+@pytest.mark.slow
 def test_many_fits_at_once_are_the_single_fits() -> None:
     t = T[:801:2]
     u, away = STICKING[:801:2], block(peak=1.1, **AWAY_LAW)

@@ -34,6 +34,7 @@ def record_of(machine: Any, substeps: int = 64, sd: float = 1e-4) -> fx.Record:
 FREE = ["damper.d", "spring.c", "friction.f_pos.F_Coulomb"]
 
 
+@pytest.mark.slow
 def test_what_half_the_steps_would_move_is_what_the_steps_have_moved() -> None:
     machine = swing(18.0)  # 0.18 rad a step
     record = record_of(machine)

@@ -132,6 +132,7 @@ def assert_consistent(p: Problems, chosen: Chosen) -> None:
     assert np.max(chosen.looks) <= 8 * k
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 6])
 def test_every_tree_of_contacts_ends_in_consistent_modes(k: int) -> None:
     p = drawn(k, bodies=k, scale=1.0)

@@ -19,6 +19,7 @@ ETA, BEARING = 0.8, 0.1
 SLOPE, OFFSET = np.array([1 - ETA, 1 - 1 / ETA]), np.array([BEARING, BEARING])
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("motor", "mode"), [(0.71, -1), (0.73, 0), (1.37, 0), (1.38, 1)])
 def test_a_gear_holds_1_newton_metre_until_the_motor_lifts_it_or_lets_it_sink(
     motor: float, mode: int
@@ -168,6 +169,7 @@ def forces(p: Problems, i: int, modes: np.ndarray, line: int) -> np.ndarray:
     return f
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("k", "bodies"), [(2, 2), (3, 3), (5, 5), (2, 1), (4, 2), (6, 3)])
 def test_problems_end_in_consistent_modes(k: int, bodies: int) -> None:
     """All do of a tree; where friction before the gear's losses and behind them holds one motion,

@@ -23,6 +23,7 @@ from machines import (
 
 # Without peak the load at which all let go is also that under which they go on: a tie, but for
 # rounding.
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("strong", "weak"), [(1.2, 1.2), (1.0, 1.0), (1.0, 1.3), (1.5, 1.0)])
 def test_two_brakes_on_one_mass_share_its_load_in_proportion_to_what_they_hold_and_let_go_together(
     strong: float, weak: float
@@ -45,6 +46,7 @@ def test_two_brakes_on_one_mass_share_its_load_in_proportion_to_what_they_hold_a
     )
 
 
+@pytest.mark.slow
 def test_one_release_changes_what_another_bears() -> None:
     """Two masses in line, each on its own guide, with a clutch of springless friction between them:
     all at rest until a guide lets go.
@@ -115,6 +117,7 @@ def test_a_mass_on_a_belt_that_stops_at_once_slides_on() -> None:
     assert float(jnp.max(jnp.abs(run.energy.balance))) <= 1e-8
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("build", "end"),
     [
@@ -131,6 +134,7 @@ def test_the_energy_balance_closes(build: Callable[[], fx.Mechanism], end: float
     assert float(jnp.max(jnp.abs(jnp.diff(run.energy.friction)))) > 0
 
 
+@pytest.mark.slow
 def test_a_planetary_gear_turns_its_bodies_by_its_ratio_while_a_brake_holds_the_ring() -> None:
     run = fx.simulate(planetary_gearbox(), jnp.linspace(0.0, 3.0, 31), REFERENCE)
     sun, ring, carrier = run["sun"].w, run["ring"].w, run["carrier"].w
@@ -139,6 +143,7 @@ def test_a_planetary_gear_turns_its_bodies_by_its_ratio_while_a_brake_holds_the_
     assert abs(float(ring[-1])) <= 1e-12
 
 
+@pytest.mark.slow
 def test_a_stop_hit_by_a_mass_that_a_contact_couples_to_another_leaves_the_other_moving() -> None:
     """The impulse of the stop is more than friction bears: the two slide on each other from then
     on.
@@ -215,6 +220,7 @@ def test_a_ratio_of_0_and_a_loss_table_of_another_shape_are_named() -> None:
         fx.LossyGear("a", "b", ratio=1.0, lossTable=[[0, 0, 1, 0, 0]])
 
 
+@pytest.mark.slow
 def test_many_machines_at_once_are_those_one_by_one() -> None:
     peaks = jnp.array([1.05, 1.3, 2.0])
     ts = jnp.linspace(0.0, 2.5, 11)
@@ -230,6 +236,7 @@ def test_many_machines_at_once_are_those_one_by_one() -> None:
         assert np.max(np.abs(np.asarray(row - single(peak)))) <= 1e-9
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("build", "end"), [(coupled_clutches, 1.5), (two_brakes_on_one_mass, 2.5)])
 def test_a_walk_on_samples_is_the_adaptive_one(
     build: Callable[[], fx.Mechanism], end: float

@@ -65,6 +65,7 @@ def test_it_equals_the_same_machine_of_elements(hold: bool) -> None:
     assert jnp.array_equal(path.modes[:, 0], run["friction"].mode)
 
 
+@pytest.mark.slow
 def test_a_sampled_ramp_breaks_it_away_at_the_closed_form_with_its_derivatives() -> None:
     ts = jnp.linspace(0.0, 2.0, 41)
 
@@ -95,6 +96,7 @@ class Kicked(fx.AbstractHybridSystem):
         return y.at[1].add(1.0), mode, jnp.array(0)
 
 
+@pytest.mark.slow
 def test_at_a_sample_at_which_a_switch_changes_the_state_the_state_after_it_is_reported() -> None:
     ts = jnp.linspace(0.0, 1.0, 5)
 

@@ -49,6 +49,7 @@ DRIVES = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", DRIVES)
 def test_every_breakaway_by_0_1_percent_is_found_over_200_s(name: str) -> None:
     drive, within = DRIVES[name]
@@ -76,6 +77,7 @@ def test_a_block_that_just_does_not_break_away_has_no_event() -> None:
 SUM = np.linspace(0.0, 5.0, 500001)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("phase", "rate"),
     # a hump between two extrema of the sine; a hump and a hollow between them
@@ -114,6 +116,7 @@ def twins(n: int) -> fx.Mechanism:
     return fx.Mechanism(**parts)
 
 
+@pytest.mark.slow
 def test_three_equal_machines_do_the_same_at_the_same_times() -> None:
     run = fx.simulate(twins(3), jnp.linspace(0.0, 3.0, 7), REFERENCE)
     # 2 m/s2 for 0.25 s, then -6 m/s2: at rest after another 1/12 s.
@@ -126,6 +129,7 @@ def test_three_equal_machines_do_the_same_at_the_same_times() -> None:
 TRAVEL = np.arange(7) / 12
 
 
+@pytest.mark.slow
 def test_drives_that_switch_at_one_time_all_switch() -> None:
     signals = [
         fx.Step(height=3.0, startTime=1.0),

@@ -86,6 +86,7 @@ def test_two_spheres_part_after_the_time_of_hertz() -> None:
     assert float(run["ball"].s[2]) == pytest.approx(v * 0.1, abs=1e-8)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "engine",
     [TIGHT, fx.OnSamples(solver=diffrax.Tsit5(), substeps=4)],
@@ -125,6 +126,7 @@ def test_an_undamped_ball_bounces_on_and_on_with_the_period_and_the_height_of_it
     )
 
 
+@pytest.mark.slow
 def test_without_a_gap_to_cross_backlash_of_0_is_a_spring() -> None:
     def twisted(shaft: Any) -> fx.Mechanism:
         return fx.Mechanism(a=fx.Inertia(J=0.2, w=3.0), b=fx.Inertia(J=0.5), shaft=shaft)
@@ -150,6 +152,7 @@ def test_the_shaft_gives_no_torque_inside_the_backlash_and_the_balance_of_energy
     assert int(run.events.count) >= 6  # the bearing's
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", ["ball", "backlash"])
 def test_derivatives_equal_central_differences(name: str) -> None:
     if name == "ball":
@@ -184,6 +187,7 @@ def test_derivatives_equal_central_differences(name: str) -> None:
     assert_derivatives_agree(f, flat(machine, paths), step=6e-4, reverse=name == "ball")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("build", "end"), [(ball, 1.5), (rattle, 2.0)])
 def test_a_walk_on_samples_is_the_adaptive_one(build: Any, end: float) -> None:
     ts = jnp.linspace(0.0, end, 8001)

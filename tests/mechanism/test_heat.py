@@ -116,6 +116,7 @@ def test_balances_of_energy_and_heat_close_also_where_friction_fades() -> None:
     assert float(run.energy.cooled[-1]) > 20.0
 
 
+@pytest.mark.slow
 def test_derivatives_by_heat_and_friction_equal_central_differences() -> None:
     machine = fading_brake(G=0.8)
     paths = [
@@ -136,6 +137,7 @@ def test_derivatives_by_heat_and_friction_equal_central_differences() -> None:
     assert_derivatives_agree(outcome, flat(machine, paths), step=1e-4, optimised=True)
 
 
+@pytest.mark.slow
 def test_a_walk_on_samples_is_the_adaptive_one() -> None:
     machine, ts = hot_clutches(), jnp.linspace(0.0, 1.5, 3001)
     fine = fx.simulate(machine, ts[jnp.array([0, -1])], TIGHT)

@@ -110,6 +110,7 @@ def pendulum(F: float) -> Any:
     return Single(joint(F), Arm((joint(F), joint(1e6))))
 
 
+@pytest.mark.slow
 def test_an_arm_whose_elbow_is_locked_is_a_pendulum() -> None:
     single, ts = pendulum(2.0), jnp.linspace(0.0, 4.0, 41)
     arm = single.arm
@@ -128,6 +129,7 @@ def test_velocity_terms_are_those_of_the_text_book() -> None:
     assert jnp.allclose(arm.velocity_terms(q, u), expected, atol=1e-12)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("F", [(1.5, 0.5), (3.0, 0.6), (1.0, 2.5)])
 def test_what_friction_takes_the_arm_loses_and_it_comes_to_rest_where_friction_holds_it(
     F: tuple[float, float],
@@ -142,6 +144,7 @@ def test_what_friction_takes_the_arm_loses_and_it_comes_to_rest_where_friction_h
     assert jnp.all(jnp.abs(pull) <= 1.2 * 1.3 * jnp.asarray(F))
 
 
+@pytest.mark.slow
 def test_the_first_joint_that_breaks_away_is_that_of_the_statics_and_the_other_follows():
     # Held by 1.3*1.2 times F where gravity pulls with 14.5 and 3.9 N.m: the elbow alone lets go.
     arm = Arm((joint(50.0), joint(1.0)), phi1=jnp.pi / 2, phi2=0.0)
@@ -153,6 +156,7 @@ def test_the_first_joint_that_breaks_away_is_that_of_the_statics_and_the_other_f
     assert jnp.allclose(short.ys[-1, 3] / t, -(9.81 * 0.4 - 1.3) / 0.16, rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_derivatives_by_masses_lengths_laws_and_start_equal_central_differences() -> None:
     arm = Arm((joint(1.0), joint(0.5)))
     paths = [
@@ -177,6 +181,7 @@ def test_derivatives_by_masses_lengths_laws_and_start_equal_central_differences(
     assert_derivatives_agree(outcome, x, step=1e-4, optimised=True)
 
 
+@pytest.mark.slow
 def test_on_samples_and_adaptive_agree() -> None:
     arm, ts = Arm((joint(1.0), joint(0.5))), jnp.linspace(0.0, 3.0, 6001)
     fine = walked(arm, arm.start(0.0), ts)
@@ -191,6 +196,7 @@ def test_on_samples_and_adaptive_agree() -> None:
     assert jnp.max(jnp.abs(coarse.ys - fine.ys)) < 1e-7
 
 
+@pytest.mark.slow
 def test_contacts_that_hold_the_same_motion_share_it_and_what_slides_together_loses_together():
     class Sledges(fx.AbstractLinkage):
         frictions: tuple[fx.SupportFriction, ...]

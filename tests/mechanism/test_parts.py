@@ -28,6 +28,7 @@ def swinging() -> fx.Trajectory:
     return fx.simulate(coupled(), TIMES, REFERENCE)
 
 
+@pytest.mark.slow
 def test_two_masses_on_a_spring_swing_with_their_reduced_mass(swinging: fx.Trajectory) -> None:
     reduced = 2.0 * 0.5 / 2.5
     omega = np.sqrt(30.0 / reduced)
@@ -68,6 +69,7 @@ def anchored(*parts: Any, s: float = 0.5) -> fx.Trajectory:
     return fx.simulate(machine, TIMES, REFERENCE)
 
 
+@pytest.mark.slow
 def test_a_spring_damper_equals_a_spring_and_a_damper() -> None:
     both = anchored(fx.SpringDamper("wall", "mass", c=20.0, d=1.5, s_rel0=0.2))
     apart = anchored(
@@ -85,17 +87,20 @@ def test_a_spring_damper_equals_a_spring_and_a_damper() -> None:
     assert np.allclose(both["mass"].s, 0.3 + x, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_damper_alone_slows_a_mass_exponentially() -> None:
     run = anchored(fx.Damper("mass", "wall", d=3.0))
     assert np.allclose(run["mass"].v, np.exp(-1.5 * np.asarray(TIMES)), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_forces_on_one_body_add_up() -> None:
     run = anchored(fx.Force("mass", 3.0), fx.Force("mass.flange_a", lambda t: -t))
     t = np.asarray(TIMES)
     assert np.allclose(run["mass"].v, 1.0 + (3 * t - t**2 / 2) / 2, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_force_on_the_housing_moves_nothing() -> None:
     run = anchored(fx.Force("wall", 3.0))
     assert np.allclose(run["mass"].v, 1.0)
@@ -109,6 +114,7 @@ def test_parts_keep_the_order_and_the_names_that_were_written() -> None:
     assert [p.path for p in fx.parameters.parameters(machine)][:2] == ["first.m", "first.s"]
 
 
+@pytest.mark.slow
 def test_machines_that_do_not_touch_move_as_if_alone() -> None:
     def friction(body):
         return fx.SupportFriction(body, f_pos=fx.Coulomb(F_Coulomb=1.0), peak=1.3)

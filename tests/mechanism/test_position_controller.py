@@ -119,6 +119,7 @@ REFERENCES = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", REFERENCES)
 def test_a_breakaway_by_0_1_percent_is_found_whatever_gives_the_reference(name: str) -> None:
     s_ref, within = REFERENCES[name]
@@ -199,6 +200,7 @@ def test_its_work_is_the_drives_and_the_balance_closes() -> None:
     assert float(run.energy.drive[-1]) == pytest.approx(np.trapezoid(power, ts), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_the_derivatives_by_gains_and_reference_equal_central_differences() -> None:
     machine = oscillating()
     own = [f"drive.{p}" for p in ("kp", "kv", "k", "s_ref.amplitude", "s_ref.f", "s_ref.offset")]
@@ -217,6 +219,7 @@ def test_the_derivatives_by_gains_and_reference_equal_central_differences() -> N
     assert_derivatives_agree(f, flat(machine, paths), step=1e-4)
 
 
+@pytest.mark.slow
 def test_the_derivative_by_the_time_of_a_step_of_the_reference_is_that_of_the_motion_after_it():
     machine = axis(fx.Step(height=0.3, startTime=0.4), F=0.5)
     paths = ["drive.s_ref.startTime", "drive.s_ref.height"]

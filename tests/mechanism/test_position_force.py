@@ -137,6 +137,7 @@ def test_its_energy_is_stored_and_the_balance_closes(slope: float) -> None:
     assert events >= 9
 
 
+@pytest.mark.slow
 def test_the_derivatives_by_force_slope_and_origin_equal_central_differences() -> None:
     machine = guided(f_nominal=-0.6, s0=-0.3, s=0.1)
     paths = [
@@ -156,6 +157,7 @@ def test_the_derivatives_by_force_slope_and_origin_equal_central_differences() -
     assert_derivatives_agree(f, flat(machine, paths), step=1e-4)
 
 
+@pytest.mark.slow
 def test_many_machines_at_once_equal_each_alone() -> None:
     def run(slope):
         return fx.simulate(

@@ -199,6 +199,7 @@ def frictax(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, **more)
 
 
+@pytest.mark.slow
 def test_the_command_checks_a_problem_and_says_what_is_wrong_without_a_traceback(
     problem: Write,
 ) -> None:

@@ -72,6 +72,7 @@ def test_coupled_clutches_have_the_full_files_torques_sa_and_locked(reference_fo
             assert np.all((got == table[f"{part}.{variable}"][rows])[away]), f"{part}.{variable}"
 
 
+@pytest.mark.slow
 def test_coupled_clutches_lose_what_the_drive_gives_and_the_wheels_lack() -> None:
     run = fx.simulate(coupled_clutches(), jnp.linspace(0.0, 1.5, 301), REFERENCE, energy=True)
     assert float(jnp.max(jnp.abs(run.energy.balance))) <= 1e-7

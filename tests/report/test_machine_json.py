@@ -120,6 +120,7 @@ def test_the_text_is_the_same_each_time(found: fx.FoundMachine) -> None:
     assert found.to_json() == found.to_json()
 
 
+@pytest.mark.slow
 def test_a_fit_to_records_writes_its_report_over_its_own_and_over_nothing_else(
     found: fx.FoundMachine, tmp_path: Path
 ) -> None:

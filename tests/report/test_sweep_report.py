@@ -74,6 +74,7 @@ def page(
     return Page(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_the_report_has_all_its_sections(page: Page) -> None:
     sections = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     assert sections == [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from frictax.annotations import ArrayLike, DataFrame
+from frictax.annotations import ArrayLike, DataFrame, Real
 from frictax.arguments import whole
 from frictax.handover import Verb
 
@@ -67,7 +67,7 @@ class Record:
     t: Float[np.ndarray, " n"]
     inputs: dict[str, np.ndarray]
     outputs: dict[str, np.ndarray]
-    sd: dict[str, float | np.ndarray]
+    sd: dict[str, Real | np.ndarray]
     units: dict[str, units_.Unit]
     declared: frozenset[str]
     hold: bool

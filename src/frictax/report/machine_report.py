@@ -147,7 +147,7 @@ def machine_report_text(
         "correlation": len(found.correlation) > 1,
         "modelica": modelica,
     }
-
+    level = f"{100 * found.level:g} %"
     return page(
         found,
         [name for name in _SECTIONS if has.get(name, True)],
@@ -162,11 +162,11 @@ def machine_report_text(
             f"Errors: {uncertainty.says}. Intervals with Student's t, {uncertainty.freedom}."
             f" {_quality(found)} “× white”: these errors over those of white residuals."
         ),
+        to_mind=(),
         warnings=[*_warnings(found, seen.study), *map(str, seen.notices), *_ended(seen.motions)],
-        friction=curve is not None,
-        friction_caption=(
-            f"Band: {100 * found.level:g} % at each speed, of these errors. Points: what the"
-            " smoothed motion asks for."
+        friction=(
+            f"Band: {level} at each speed, of these errors. Points: what the smoothed motion asks"
+            " for."
         ),
         motions=moved,
         validation=[_validation(score) for score in scores],

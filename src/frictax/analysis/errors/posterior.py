@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.annotations import ArrayLike
+from frictax.annotations import ArrayLike, Integer, Real
 from frictax.arguments import whole
 from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.fit_data import speaker
@@ -98,11 +98,11 @@ class Posterior(Estimated):
 def posterior(
     found: FitResult,
     *,
-    draws: int = 1000,
-    warmup: int = 1000,
-    chains: int = 4,
-    samples: float | None = None,
-    level: float | None = None,
+    draws: Integer = 1000,
+    warmup: Integer = 1000,
+    chains: Integer = 4,
+    samples: Real | None = None,
+    level: Real | None = None,
     seed: int = 0,
     progress: Any = False,
 ) -> Posterior:

@@ -140,7 +140,7 @@ def direction(x: Series, c: Columns) -> Finding:
         return nothing_told("direction", x, "the record does not tell which way it moves", label)
     others = _joined(c.drift, c.slope, c.waves)
     others = others - others.mean(axis=0)
-    found = regressed(x.e, c.level, others)
+    found = regressed(x.e, c.level, others, x.in_time)
     if found is None:
         return nothing_told("direction", x, "there are too few samples to tell a mean", label)
     even, odd = found.values[0], found.values[1] if len(c.ways) == 2 else 0.0
@@ -249,7 +249,7 @@ def speed(x: Series, c: Columns) -> Finding:
     label = ("velocity", f"{x.place}/s")
     if x.v is None:
         return nothing_told("speed", x, "the record does not tell the speed", label)
-    found = regressed(x.e, c.speed, _joined(c.level, c.drift, c.slope, c.waves))
+    found = regressed(x.e, c.speed, _joined(c.level, c.drift, c.slope, c.waves), x.in_time)
     if found is None:
         return nothing_told("speed", x, "the speed varies too little to tell", label)
     strong, curves, spans = is_strong(found.share, found.p), [], {}
@@ -268,7 +268,8 @@ def speed(x: Series, c: Columns) -> Finding:
         )
     most = max(spans, key=lambda w: spans[w][0])
     size, slow, fast = spans[most]
-    error = float(np.median(np.concatenate([q.error for q in curves if q.error is not None])))
+    spread = np.concatenate([q.error for q in curves if q.error is not None])
+    error = float(np.median(spread)) if spread.size else np.nan
     names = (" forward" if most > 0 else " backward") if len(c.ways) == 2 else ""
     sentence = (
         f"{capital(subject(x))} follows the speed over a range of {said(size, x.unit)}{names}"

@@ -35,7 +35,10 @@ class Regressed:
 
 
 def regressed(
-    e: Float[np.ndarray, " n"], columns: Float[np.ndarray, "n k"], others: Float[np.ndarray, "n j"]
+    e: Float[np.ndarray, " n"],
+    columns: Float[np.ndarray, "n k"],
+    others: Float[np.ndarray, "n j"],
+    in_time: bool = True,
 ) -> Regressed | None:
     """Least squares of `e` by `columns` beside `others`, and a Wald test of the columns; None where
     they say nothing of their own.
@@ -43,7 +46,8 @@ def regressed(
     What the others explain is taken out of both (Frisch and Waugh); the covariance of the rest is
     that of sums whose terms depend on their neighbours (`long_run_covariance`). W/k is held against
     Fisher's F with k and m - k degrees of freedom, with m the number of independent samples, which
-    that covariance tells too: without, few periods of a slow error would seem to prove much.
+    that covariance tells too: without, few periods of a slow error would seem to prove much. Rows
+    of a sweep are not `in_time`: they are taken for independent, and the test is the usual one.
 
     **Source:** D. W. K. Andrews, J. C. Monahan, Econometrica 60 (1992).
     """
@@ -64,9 +68,13 @@ def regressed(
     scores = basis * rest[:, None] * np.sqrt(n)
     if not np.any(scores):
         return None
-    long_run, _ = long_run_covariance(scores)
-    ratio = np.mean(scores**2, axis=0) / np.maximum(np.diag(long_run), 1e-300)
-    independent = float(n * min(np.min(ratio), 1.0))
+    if in_time:
+        long_run, _ = long_run_covariance(scores)
+        ratio = np.mean(scores**2, axis=0) / np.maximum(np.diag(long_run), 1e-300)
+        independent = float(n * min(np.min(ratio), 1.0))
+    else:
+        long_run = np.eye(k) * (rest @ rest) / (n - k - known.shape[1])
+        independent = float(n)
     wald = float(along @ np.linalg.pinv(long_run, hermitian=True) @ along) / k
     p = float(fisher.sf(wald, k, max(independent - k - known.shape[1], 1.0)))
     back = np.linalg.pinv(own * told) @ basis

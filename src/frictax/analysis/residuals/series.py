@@ -47,6 +47,7 @@ class Series:
     v: Float[np.ndarray, " n"] | None
     place: str
     cutoff: float
+    in_time: bool = True
 
     @property
     def step(self) -> float:
@@ -136,6 +137,19 @@ def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
             )
         )
     return out
+
+
+def sweep_series(found: FitResult, label: str) -> Series:
+    """What the law leaves of a sweep's rows, in their order: measured - predicted over the speed.
+
+    `t` counts the rows.
+    """
+    sweep = found.records[label]
+    e = found.residuals[Samples(found.problem).record == found.number(label)]
+    force, place = ("N.m", "rad") if sweep.rotational else ("N", "m")
+    of = "the torque" if sweep.rotational else "the force"
+    t = np.arange(sweep.n, dtype=float)
+    return Series(label, of, force, False, t, e, None, sweep.velocity, place, np.inf, False)
 
 
 def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray]]:

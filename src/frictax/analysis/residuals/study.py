@@ -7,7 +7,7 @@ import dataclasses
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.setup import channel_unit
 from frictax.handover import Verb
-from frictax.measurements import Record
+from frictax.measurements import Sweep
 from frictax.notice import Notice
 from frictax.parameters import UnknownName
 
@@ -15,7 +15,7 @@ from ..errors.clusters import has_windows
 from .effects import Columns, direction, position, speed, time
 from .finding import Finding
 from .ripple import ripple
-from .series import Series, channel_series, force_series, left
+from .series import Series, channel_series, force_series, left, sweep_series
 from .whiteness import whiteness
 
 NAMES = ("whiteness", "speed", "position", "direction", "time", "ripple")
@@ -114,17 +114,14 @@ def residual_study(
     """What the fit leaves, and what it looks like: memory, speed, position, direction, time,
     ripple. See `ResidualStudy`.
 
-    `label` of one record, else all; `cutoff` [Hz] of the filter that the missing force is told
-    with, that of `InverseDynamics` or 50.
+    Rows of a sweep tell speed and, where it has both, direction. `label` of one record, else all;
+    `cutoff` [Hz] of the filter that the missing force is told with, that of `InverseDynamics` or
+    50.
     """
-    motions = [name for name, record in found.records.items() if isinstance(record, Record)]
+    names = list(found.records)
     if label is not None:
-        found.model_for(label)  # raises for a label that there is not
-        if label not in motions:
-            raise UnknownName(
-                f"{label!r} is a sweep, and a residual study is of records: {', '.join(motions)}."
-            )
-        motions = [label]
+        found.number(label)  # raises for a label that there is not
+        names = [label]
     objective = found.problem.objective
     if cutoff is None:
         cutoff = objective.cutoff if isinstance(objective, InverseDynamics) else 50.0
@@ -133,8 +130,16 @@ def residual_study(
             f"`residual_study` cutoff must be > 0 Hz, got {cutoff!r}. Leave it out for 50 Hz."
         )
     findings, studied, notices = [], [], []
-    for name in motions:
+    for name in names:
         record = found.records[name]
+        if isinstance(record, Sweep):
+            x = sweep_series(found, name)
+            columns = Columns.of(x)
+            findings.append(speed(x, columns))
+            if record.both_directions:
+                findings.append(direction(x, columns))
+            studied.append(x)
+            continue
         for channel, at, e in left(found, name):
             unit = channel_unit(found.model, record, channel)
             findings.append(

@@ -16,7 +16,7 @@ def starting_law(
     sweep: Sweep,
     *,
     exponent: float = 1.0,
-    nodes: int | ArrayLike | None = None,
+    nodes: ArrayLike | None = None,
 ) -> Law:
     """A law of that kind near the sweep, each value inside its domain, from which a fit can start.
 

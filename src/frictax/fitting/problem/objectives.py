@@ -3,7 +3,7 @@
 import abc
 import functools
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -73,6 +73,9 @@ class Plan:
         return np.broadcast_to(rows[..., None], np.shape(self.weight))
 
 
+Model = TypeVar("Model", bound=eqx.Module)
+
+
 class AbstractObjective(abc.ABC):
     """How the parameters of a machine are judged by a record."""
 
@@ -98,7 +101,7 @@ class AbstractObjective(abc.ABC):
         del bench, plan, engine, delayed
         return Result.successful
 
-    def machine(self, model: Machine) -> Machine:
+    def machine(self, model: Model) -> Model:
         """The machine that is simulated in place of `model`."""
         return model
 
@@ -236,7 +239,7 @@ class ClosedLoop(AbstractObjective):
     def drives(self) -> tuple[str, ...]:
         return tuple(self.controllers)
 
-    def machine(self, model: Machine) -> Machine:
+    def machine(self, model: Model) -> Model | Mechanism:
         if not isinstance(model, Mechanism):
             raise ValueError(
                 "`ClosedLoop` needs a `Mechanism`. Write the controller into a machine of your own,"
