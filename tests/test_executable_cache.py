@@ -16,7 +16,7 @@ import pytest
 
 import frictax as fx
 import frictax.executable_cache as kept_programs
-from frictax.executable_cache import kept, said
+from frictax.executable_cache import kept, key_text
 from frictax.parameters import AtLeast, parameter
 
 T = np.linspace(0.0, 2.0, 101)
@@ -247,17 +247,17 @@ class _Mine(fx.AbstractLaw):
 @pytest.mark.slow
 def test_a_users_own_parts_and_functions_are_left_to_jax(folder: Path) -> None:
     with pytest.raises(kept_programs._Unknown):
-        said(_Mine(1.0))
+        key_text(_Mine(1.0))
     with pytest.raises(kept_programs._Unknown):
-        said(lambda t: t)
+        key_text(lambda t: t)
     with pytest.raises(kept_programs._Unknown):
-        said(np.linspace)  # of numpy's, wrapped
+        key_text(np.linspace)  # of numpy's, wrapped
 
     def other() -> None: ...
 
     other.__module__, other.__qualname__ = "frictax.fitting.search.levenberg_marquardt", "begin"
     with pytest.raises(kept_programs._Unknown):
-        said(other)
+        key_text(other)
     _fit(_block(_Mine(0.8)))
     assert _programs(folder) == []
 
@@ -265,27 +265,29 @@ def test_a_users_own_parts_and_functions_are_left_to_jax(folder: Path) -> None:
 def test_all_that_a_program_depends_on_is_said() -> None:
     rows = np.array([1.0, 2.0])
     told = [
-        said(fx.Windows(0.5)),
-        said(fx.Windows(0.6)),
-        said(fx.FreeRun()),
-        said(rows),
-        said(rows[:1]),
-        said(rows.astype(np.float32)),
-        said(1.0),
-        said(1),
-        said(True),
-        said("1"),
-        said(None),
-        said((1,)),
-        said([1]),
-        said({"a": 1, "b": 2}),
-        said({"b": 2, "a": 1}),
-        said(fx.OnSamples()),
-        said(fx.OnSamples(substeps=2)),
-        said(jnp.asarray(1.0)),
-        said(jnp.ones(())),
+        key_text(fx.Windows(0.5)),
+        key_text(fx.Windows(0.6)),
+        key_text(fx.FreeRun()),
+        key_text(rows),
+        key_text(rows[:1]),
+        key_text(rows.astype(np.float32)),
+        key_text(1.0),
+        key_text(1),
+        key_text(True),
+        key_text("1"),
+        key_text(None),
+        key_text((1,)),
+        key_text([1]),
+        key_text({"a": 1, "b": 2}),
+        key_text({"b": 2, "a": 1}),
+        key_text(fx.OnSamples()),
+        key_text(fx.OnSamples(substeps=2)),
+        key_text(jnp.asarray(1.0)),
+        key_text(jnp.ones(())),
     ]
     assert len(set(told)) == len(told)
-    assert said(rows) == said(2.0 * rows)  # the values go in when it runs
-    assert said(rows, fixed=True) != said(2.0 * rows, fixed=True)  # unless they are fixed in it
-    assert said(frozenset("abc")) == said(frozenset("cba"))
+    assert key_text(rows) == key_text(2.0 * rows)  # the values go in when it runs
+    assert key_text(rows, fixed=True) != key_text(
+        2.0 * rows, fixed=True
+    )  # unless they are fixed in it
+    assert key_text(frozenset("abc")) == key_text(frozenset("cba"))

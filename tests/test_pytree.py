@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.pytree import parcel, static
+from frictax.pytree import pytree_dataclass, static
 
 
-@parcel
+@pytree_dataclass
 class Load:
     mass: Any
     name: str = static()
@@ -36,7 +36,7 @@ def test_arrays_go_in_and_names_stay_in_the_structure() -> None:
     assert float(eqx.tree_at(lambda load: load.mass, heavier, 1.5).mass) == 1.5
 
 
-def test_a_parcel_is_frozen() -> None:
+def test_it_is_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         Load(1.0, "block").mass = 2.0  # pyright: ignore[reportAttributeAccessIssue]
 

@@ -2,7 +2,7 @@
 answer what does not fit, in a sentence.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 if TYPE_CHECKING:
     import diffrax
@@ -14,15 +14,18 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike as ArrayLike
     from pandas import DataFrame as DataFrame
 
+    _T = TypeVar("_T")
+    Checked = Annotated[_T, "in a sentence"]
     GradientTransformation = optax.GradientTransformation
-    Integer = int
     Part = eqx.Module
-    Real = float
     Solver = diffrax.AbstractSolver
     StepSizeController = diffrax.AbstractStepSizeController
     Adjoint = diffrax.AbstractAdjoint
     ScalarLike = float | np.ndarray | Array
 else:
     ArrayLike = DTypeLike = DataFrame = Any
-    Adjoint = GradientTransformation = Integer = Part = Real = ScalarLike = Solver = Any
-    StepSizeController = Any
+    Adjoint = GradientTransformation = Part = ScalarLike = Solver = StepSizeController = Any
+
+    class Checked:
+        def __class_getitem__(cls, _: Any) -> Any:
+            return Any

@@ -138,7 +138,7 @@ def _found(
                 _surroundings(),
                 *_settings(),
                 f"{function.__module__}.{function.__qualname__}",
-                said(args),
+                key_text(args),
             )
         )
     except _Unknown:
@@ -272,7 +272,7 @@ def _surroundings() -> str:
     return "\n".join((*parts, os.environ.get("XLA_FLAGS", "")))
 
 
-def said(thing: Any, fixed: bool = False) -> str:
+def key_text(thing: Any, fixed: bool = False) -> str:
     """`thing` as text that tells all that a program may depend on: of arrays shape and type alone,
     unless they are `fixed` in it.
 
@@ -288,7 +288,7 @@ def said(thing: Any, fixed: bool = False) -> str:
             f"{type(thing).__name__ if fixed else 'array'} {thing.dtype} {np.shape(thing)}"
             f" {content}"
         )
-    inside = functools.partial(said, fixed=fixed)
+    inside = functools.partial(key_text, fixed=fixed)
     kind = type(thing)
     if thing is None or kind in (bool, int, float, complex, str, bytes):
         return repr(thing)
@@ -307,7 +307,7 @@ def said(thing: Any, fixed: bool = False) -> str:
     if dataclasses.is_dataclass(kind):
         fields = dataclasses.fields(kind)
         texts = (
-            f"{f.name}={said(getattr(thing, f.name), fixed or f.metadata.get('static', False))}"
+            f"{f.name}={key_text(getattr(thing, f.name), fixed or f.metadata.get('static', False))}"
             for f in fields
             if hasattr(thing, f.name)
         )

@@ -15,13 +15,14 @@ def static(*, default: Any = dataclasses.MISSING) -> Any:
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(static,))
-def parcel(cls: type[T]) -> type[T]:
+def pytree_dataclass(cls: type[T]) -> type[T]:
     """A frozen dataclass whose fields, but for those that are `static()`, are a pytree; one without
     others equals its likes.
 
     For what a fit hands on from one function to the next. An `equinox.Module` looks at every field
     and makes a module of every method that is asked for, which was a third of the time of a small
-    fit.
+    fit; `jax.tree_util.register_dataclass` makes things by ``__init__``, which checks arguments,
+    while JAX puts placeholders in.
     """
     # as `static()` makes them
     comparable = all(

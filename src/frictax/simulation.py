@@ -14,7 +14,7 @@ from frictax.engine import Adaptive, OnSamples, Result, walk
 from frictax.engine.options import EVENTS
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.parameters import check, is_traced
-from frictax.parameters.held import hold
+from frictax.parameters.constant import constant
 from frictax.signals import Sampled
 from frictax.trajectory import Trajectory
 
@@ -168,7 +168,7 @@ def _reached(run: Trajectory) -> tuple[float, float, float]:
     """The times [s] of the last event or sample of a run that was cut short, of its start, of its
     end.
     """
-    times, ts, ys = (np.asarray(hold(a)) for a in (run.path.times, run.ts, run.ys))
+    times, ts, ys = (np.asarray(constant(a)) for a in (run.path.times, run.ts, run.ys))
     known = ts[np.all(np.isfinite(ys), axis=1)]
     reached = max([ts[0], *known[-1:], *times[np.isfinite(times)][-1:]])
     return float(reached), float(ts[0]), float(ts[-1])

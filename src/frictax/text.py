@@ -9,7 +9,7 @@ import numpy as np
 WAYS = {1: "forward", -1: "backward"}
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+def aligned(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     """Columns of text, the first left, the others right aligned as far as they hold numbers."""
     cells = [head, *rows]
     widths = [max(len(row[j]) for row in cells) for j in range(len(head))]
@@ -63,7 +63,7 @@ def amount(value: float, unit: str) -> str:
     return f"{value / size:.3g} {name}"
 
 
-def shown(value: Any, most: int = 60) -> str:
+def brief(value: Any, most: int = 60) -> str:
     """A value in a sentence, cut where it is long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= most else text[: most - 3] + "..."

@@ -159,7 +159,9 @@ class Trajectory(eqx.Module):
 
 @eqx.filter_jit
 def _variables(system: MechanicalSystem, part: int, ts: Array, ys: Array, modes: Array) -> Any:
-    return jax.vmap(lambda t, y, mode: variables_at(system.moment(t, y, mode), part))(ts, ys, modes)
+    return jax.vmap(lambda t, y, mode: variables_at(system.snapshot(t, y, mode), part))(
+        ts, ys, modes
+    )
 
 
 @eqx.filter_jit
@@ -171,7 +173,7 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> Events:
     changed = (before != after) & (jnp.arange(size) < path.count)[:, None]
     if n:
         first = jnp.where(path.count > 0, path.before[0], path.modes[0])
-        start = system.moment(ts[0], path.ys[0], first)
+        start = system.snapshot(ts[0], path.ys[0], first)
         rests = jnp.stack([jnp.abs(start.v_rel[c]) <= rounding(start, c) for c in range(n)])
         slides = slides_in(first[:n]) & rests
         stuck = jnp.where(slides, STUCK, first[:n])
@@ -202,7 +204,9 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> Events:
 
 @eqx.filter_jit
 def _energy(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> Energy:
-    kinetic, elastic = jax.vmap(lambda t, y, mode: stored(system.moment(t, y, mode)))(ts, ys, modes)
+    kinetic, elastic = jax.vmap(lambda t, y, mode: stored(system.snapshot(t, y, mode)))(
+        ts, ys, modes
+    )
     drive, friction, damper, impact = ys[:, -4:].T
     nodes, nothing = system.layout.nodes, jnp.zeros_like(drive)
     heated, cooled = ys[:, -6:-4].T if nodes else (nothing, nothing)

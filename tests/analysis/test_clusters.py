@@ -199,7 +199,7 @@ def test_a_window_that_goes_on_belongs_to_the_one_before_and_few_windows_are_tol
 ) -> None:
     def joined(every: int) -> fx.FoundMachine:
         problem = eqx.tree_at(
-            lambda p: p.plans[0].goes_on, found.problem, np.arange(20) % every > 0
+            lambda p: p.prepared[0].goes_on, found.problem, np.arange(20) % every > 0
         )
         return dataclasses.replace(found, problem=problem)
 

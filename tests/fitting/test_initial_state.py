@@ -89,8 +89,8 @@ def test_runs_that_start_from_the_measurement_are_not_biased_where_the_motion_be
     found = fx.fit(truth, run, free=["damper.d", "mass.m"], objective=objective)
     for name, value in (("damper.d", 0.4), ("mass.m", 1.0)):
         assert found.values[name] == pytest.approx(value, rel=3e-3), found
-    plan: Any = found.problem.plans[0]
-    assert abs(float(np.ravel(plan.start["mass.v"])[0])) < 0.01
+    prepared: Any = found.problem.prepared[0]
+    assert abs(float(np.ravel(prepared.start["mass.v"])[0])) < 0.01
 
 
 @pytest.mark.slow

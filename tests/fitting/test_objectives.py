@@ -237,13 +237,13 @@ def test_residuals_far_beyond_the_deviations_given_are_told() -> None:
 def _left(found: Any, objective: Any, goes_on: bool = False) -> Any:
     """What is left of a record, a row a sample without the first, as a function of the values."""
     problem = found.problem
-    plan = objective.plan(problem.bench.machine, found.records["run"])
-    size = None if plan.rows is None else plan.rows.shape[1]
+    prepared = objective.prepare(problem.setup.machine, found.records["run"])
+    size = None if prepared.rows is None else prepared.rows.shape[1]
     if goes_on:
-        plan = dataclasses.replace(plan, goes_on=np.arange(plan.measured.shape[0]) > 0)
-    plan = jax.tree_util.tree_map(jnp.asarray, plan)  # as where it is compiled
+        prepared = dataclasses.replace(prepared, goes_on=np.arange(prepared.measured.shape[0]) > 0)
+    prepared = jax.tree_util.tree_map(jnp.asarray, prepared)  # as where it is compiled
     problem = dataclasses.replace(
-        problem, plans=(plan,), objective=objective, engine=fx.OnSamples()
+        problem, prepared=(prepared,), objective=objective, engine=fx.OnSamples()
     )
 
     def left(x: jax.Array) -> tuple[jax.Array, jax.Array]:

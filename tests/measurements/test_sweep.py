@@ -155,7 +155,7 @@ def test_a_breakaway_row_may_leave_its_velocity_empty_and_goes_where_its_force_p
 
 
 def test_comments_a_byte_order_mark_semicolons_and_decimal_commas_are_read(tmp_path: Path) -> None:
-    text = "\ufeff# bench 3\nomega;torque\n1,5;2,5\n\n2,5;3,5\n"
+    text = "\ufeff# setup 3\nomega;torque\n1,5;2,5\n\n2,5;3,5\n"
     sweep = read(tmp_path, text, delimiter=";", decimal=",")
     assert sweep.velocity.tolist() == [1.5, 2.5]
     assert sweep.force.tolist() == [2.5, 3.5]

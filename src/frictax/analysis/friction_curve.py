@@ -80,7 +80,7 @@ def friction_at(
     has values of its own and none is named.
     """
     if problem.is_steady:
-        return lambda x: as_steady(problem.bench_at(x, None).machine).predict(jnp.asarray(velocity))
+        return lambda x: as_steady(problem.setup_at(x, None).machine).predict(jnp.asarray(velocity))
     if contact is None:
         raise ValueError(
             "A machine's friction is that of a contact: name it, contact='friction', say."
@@ -98,7 +98,7 @@ def friction_at(
     ways, sizes = jnp.where(jnp.asarray(velocity) < 0, -1, 1), jnp.abs(jnp.asarray(velocity))
 
     def at(x: Any) -> Any:
-        part: Any = problem.bench_at(x, record).machine
+        part: Any = problem.setup_at(x, record).machine
         for name in contact.split("."):
             part = part[name] if hasattr(part, "named_parts") else getattr(part, name, None)
         if not isinstance(part, AbstractContact):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from . import data_commands
-from .identify_command import identify, table
+from .identify_command import estimates_table, identify
 from .options import (
     DATA,
     FIT,
@@ -80,7 +80,7 @@ app.command(
 It ends with 0 when all is well, 1 when the problem, the data or the fit fail, 2 when the
 command line is wrong, 130 when interrupted."""
 )(identify)
-app.command(epilog="`frictax table identification --write`")(table)
+app.command(epilog="`frictax table identification --write`")(estimates_table)
 
 
 def main() -> None:

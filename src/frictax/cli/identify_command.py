@@ -86,7 +86,7 @@ def identify(
         )
 
 
-def table(
+def estimates_table(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="The folder above those of the machines.")
     ] = Path("identification"),

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from frictax.parameters.held import hold
+from frictax.parameters.constant import constant
 
 from .margins import Slope, first_to_fall, slope_of
 from .options import Adaptive
@@ -217,13 +217,13 @@ def _with_speed(system: Reused, start: Start) -> tuple[Any, Any]:
     """
 
     def flow(t: Any, y: Any, system: Reused) -> Any:
-        still, t_, y_ = hold((system, t, y[0]))
+        still, t_, y_ = constant((system, t, y[0]))
         speed = still.flow(t_, y_, start.mode)
         along = (jnp.ones_like(t_), speed)
         change = jax.jvp(lambda t, y: still.flow(t, y, start.mode), (t_, y_), along)[1]
-        return system.flow(t, y[0], start.mode), hold(change)
+        return system.flow(t, y[0], start.mode), constant(change)
 
-    return flow, (start.y, hold(system.flow(start.t, start.y, start.mode)))
+    return flow, (start.y, constant(system.flow(start.t, start.y, start.mode)))
 
 
 def _solve(
@@ -360,14 +360,14 @@ def cross(
     # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is
     # nearest to falling then is another, far off.
     lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > (t - start.t) + start.dt)
-    step = step + hold(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
+    step = step + constant(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
     step = jnp.where((fired >= 0) & falling, step, 0.0)
     # Deadline and end are known times: written as differences, so that their derivatives come
     # along.
     known = jnp.where(fired == DEADLINE, system.deadline(start.mode).astype(t.dtype), t1)
     at_known = (fired == DEADLINE) | (fired == END)
     time = jnp.where(at_known, known, t + step)
-    state = y + slope.speed * jnp.where(at_known, known - hold(known), step)
+    state = y + slope.speed * jnp.where(at_known, known - constant(known), step)
     after, mode, status = system.jump(time, state, start.mode, fired)
     jumped = fired >= DEADLINE
     return (
@@ -394,8 +394,8 @@ def transport(
     Times enter the integration as constants; a late start is a state that has moved less.
     Returns time and state after the event, and the samples on the way.
     """
-    t = hold(start.t)
-    y = start.y + hold(system.flow(t, start.y, start.mode)) * (t - start.t)
+    t = constant(start.t)
+    y = start.y + constant(system.flow(t, start.y, start.mode)) * (t - start.t)
     begin = Start(t, y, start.mode, start.dt, start.sample)
     smooth = system.is_smooth()
     solution = _solve(
@@ -414,7 +414,7 @@ def transport(
     )
     finished = solution.result == diffrax.RESULTS.successful
     y = jnp.where(finished, _state(solution.ys)[-1], jnp.nan)
-    held = slope_of(hold(system), t := stop.t, hold(y), start.mode)
+    held = slope_of(constant(system), t := stop.t, constant(y), start.mode)
     slope = Slope(held.speed, system.guard(t, y, start.mode), held.rate)
     time, state, _, _ = cross(system, begin, stop, y, slope, t1)
     return time, state, _read(solution, begin, ts, solution.ts[-1])

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from frictax.parameters.held import hold
+from frictax.parameters.constant import constant
 
 from .bracket import Bracket
 from .margins import Slope, first_to_fall
@@ -74,7 +74,7 @@ def march(
     lines of one tight loop; the first lane with an event takes all of them through `_eventful`.
     """
     system = Reused(model)
-    still = hold(system)
+    still = constant(system)
     grid, slacks = fine_grid(t0, ts, options)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
@@ -97,7 +97,7 @@ def march(
         mode1 = system.tick(t + slack, mode)
         rate = system.flow(t, y, mode1)
         y1 = advance(options.solver, lambda t, y: system.flow(t, y, mode1), t, end, y, rate)
-        guard = lambda *at: still.guard(*hold(at), mode1)  # noqa: E731
+        guard = lambda *at: still.guard(*constant(at), mode1)  # noqa: E731
         g, g1 = guard(t, y), guard(end, y1)
         # Of a margin that is convex over the step, the tangent at its start lies below. Half a step
         # of Euler's tells the tangent and, as the second stage of most solvers, costs next to
@@ -184,7 +184,7 @@ def _eventful(
         piece, (y_now, mode_now), active, idle, log, count, result = carry
         t, y = piece.t, piece.y
         mode = system.tick(t + slack, piece.mode)
-        mode_now = jnp.where(active & (hold(t) <= begin + slack), mode, mode_now)
+        mode_now = jnp.where(active & (constant(t) <= begin + slack), mode, mode_now)
         now = Piece(t, y, mode)
         found, cause = _search(system, options, now, end, slack, active)
         t1, y1, after, fired, status = cross_inside(
@@ -192,7 +192,7 @@ def _eventful(
         )
         done = fired == END
         following = Piece(t1, y1, jnp.where(done, mode, after))
-        idle = jnp.where(hold(t1 - t) <= slack, idle + 1, 0)
+        idle = jnp.where(constant(t1 - t) <= slack, idle + 1, 0)
         for failed, how in (
             ((status == NONFINITE) | ~jnp.all(jnp.isfinite(y1)), Result.nonfinite),
             (~done & (count >= size), Result.too_many_events),
@@ -209,7 +209,7 @@ def _eventful(
             lambda rows, new: _written(rows, row, new.astype(rows.dtype)), log, entry
         )
         count = jnp.where(told, count + 1, count)
-        at_sample = active & ~done & (hold(t1) <= begin + slack) & (result == Result.successful)
+        at_sample = active & ~done & (constant(t1) <= begin + slack) & (result == Result.successful)
         y_now = jnp.where(at_sample, as_of(system, t1, y1, system.tick(t1 + slack, after)), y_now)
         piece = jax.tree_util.tree_map(lambda a, b: jnp.where(active, a, b), following, piece)
         return (
@@ -240,7 +240,7 @@ def as_of(system: Reused, t: Any, y: Any, mode: Any) -> Any:
     """The state at the time that `t` is, whichever way derivatives move the event at `t` that led
     to `y` and `mode`.
     """
-    return y + hold(system).flow(*hold((t, y)), mode) * (hold(t) - t)
+    return y + constant(system).flow(*constant((t, y)), mode) * (constant(t) - t)
 
 
 class _Look(eqx.Module):
@@ -265,8 +265,8 @@ def _search(
     three is least: a margin may fall and rise again inside a piece. A margin that is NaN has
     fallen. Nothing here is differentiated.
     """
-    now, end = hold((now, end))
-    system, t = hold(system), now.t
+    now, end = constant((now, end))
+    system, t = constant(system), now.t
     deadline = system.deadline(now.mode).astype(t.dtype)
     stop = jnp.where(deadline < end - slack, jnp.maximum(deadline, t), end)
     passed = deadline <= t + slack
@@ -358,7 +358,7 @@ def cross_inside(
     or None where the margin that `fired` is known. Returns time, state, mode, what fired, and 0, 1
     for no consistent mode or `NONFINITE`.
     """
-    t, found = now.t, hold(found)
+    t, found = now.t, constant(found)
     margins = jax.eval_shape(system.guard, t, now.y, now.mode)
     none = jnp.zeros(margins.shape, margins.dtype)
     slope, y = _only(
@@ -367,7 +367,9 @@ def cross_inside(
     if fired is None:
         # A piece shorter than an event is located to may end where it began, with all its margins
         # still up.
-        first = first_to_fall(hold(slope), (found <= hold(t)) & some(hold(slope.g) <= 0))
+        first = first_to_fall(
+            constant(slope), (found <= constant(t)) & some(constant(slope.g) <= 0)
+        )
         fired = jnp.where(cause > 0, first, cause)
 
     def moved() -> Any:
@@ -381,20 +383,20 @@ def cross_inside(
         most = 1e3 * _LOCATED * (end - t)
         # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is
         # nearest to falling is another, far off.
-        lost = falling & (found > t) & (jnp.abs(hold(step)) > 10 * (end - t))
+        lost = falling & (found > t) & (jnp.abs(constant(step)) > 10 * (end - t))
         # A margin that was down before the piece began, by a switch or another event, ends it where
         # it began.
-        within = falling & (hold(step) >= jnp.where(found <= t, -most, -jnp.inf))
-        step = step + hold(
+        within = falling & (constant(step) >= jnp.where(found <= t, -most, -jnp.inf))
+        step = step + constant(
             jnp.clip(step, jnp.maximum(-most, t - found), jnp.minimum(most, end - found)) - step
         )
         deadline = system.deadline(now.mode).astype(t.dtype)
-        known = jnp.where(fired == DEADLINE, found + deadline - hold(deadline), end)
+        known = jnp.where(fired == DEADLINE, found + deadline - constant(deadline), end)
         # Late in a run a time is too coarse for where the state moves to: that goes by the step
         # itself.
         step = jnp.where(
             fired >= 0,
-            jnp.where(within, step, jnp.where(found <= t, t - hold(t), 0.0)),
+            jnp.where(within, step, jnp.where(found <= t, t - constant(t), 0.0)),
             known - found,
         )
         broken = jnp.any(jnp.isnan(slope.g)) | jnp.isnan(deadline)
@@ -418,7 +420,7 @@ def _ends(system: Reused, options: OnSamples, now: Piece, s: Any) -> tuple[Slope
         y = _state(system, options, now, s)
         return system.guard(s, y, now.mode), y
 
-    still, piece = hold((system, now))
+    still, piece = constant((system, now))
     _, (rate, speed) = jax.jvp(lambda s: end(still, piece, s), (s,), (jnp.ones_like(s),))
     g, y = end(system, now, s)
     return Slope(speed, g, rate), y
@@ -516,9 +518,10 @@ def fine_grid(t0: Any, ts: Any, options: OnSamples) -> tuple[Array, Array]:
         times = jnp.concatenate(
             [(times[:-1, None] + jnp.diff(times)[:, None] * share).reshape(-1), times[-1:]]
         )
-    lengths = hold(jnp.diff(times))
+    lengths = constant(jnp.diff(times))
     slacks = jnp.minimum(
-        1e-9 * lengths + 4 * jnp.finfo(times.dtype).eps * jnp.abs(hold(times[1:])), 0.1 * lengths
+        1e-9 * lengths + 4 * jnp.finfo(times.dtype).eps * jnp.abs(constant(times[1:])),
+        0.1 * lengths,
     )
     last = slacks[-1:] if ts.shape[0] > 1 else jnp.zeros_like(times)
     return jnp.concatenate([times, times[-1:]]), jnp.concatenate([slacks, last])

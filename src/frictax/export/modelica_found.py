@@ -8,8 +8,8 @@ import jax.numpy as jnp
 
 import frictax
 from frictax.fitting import FitResult
-from frictax.fitting.problem.objectives import acting, seen_in, undone
-from frictax.fitting.problem.problem import SteadyPlan
+from frictax.fitting.problem.objectives import acting, invert_sensor, seen_in
+from frictax.fitting.problem.problem import PreparedSweep
 from frictax.fitting.problem.setup import driven, moved_to, state_names
 from frictax.mechanism import Mechanism
 
@@ -65,30 +65,32 @@ def _identified(
 ) -> tuple[Any, dict[str, Any]]:
     motions = [
         name
-        for name, plan in zip(found.records, found.problem.plans, strict=True)
-        if not isinstance(plan, SteadyPlan)
+        for name, prepared in zip(found.records, found.problem.prepared, strict=True)
+        if not isinstance(prepared, PreparedSweep)
     ]
     label = label if label is not None else motions[0] if motions else next(iter(found.records))
     machine = found.problem.objective.machine(found.model_for(label))
     settings: dict[str, Any] = {"comment": _comment(found, label)}
     if label in motions:
         index = found.number(label)
-        bench, plan = (
-            found.problem.bench_at(jnp.asarray(found.x), index),
-            jax.tree.map(jnp.asarray, found.problem.plans[index]),
+        setup, prepared = (
+            found.problem.setup_at(jnp.asarray(found.x), index),
+            jax.tree.map(jnp.asarray, found.problem.prepared[index]),
         )
-        assert not isinstance(plan, SteadyPlan)
-        system = driven(machine, plan.t, acting(bench, plan, found.problem.delayed), plan.hold)
+        assert not isinstance(prepared, PreparedSweep)
+        system = driven(
+            machine, prepared.t, acting(setup, prepared, found.problem.delayed), prepared.hold
+        )
         machine = getattr(system, "mechanism", machine)
         if isinstance(machine, Mechanism):
             channels, delayed = found.records[label].outputs, found.problem.delayed
-            states = [name for name in state_names(machine) if name in plan.known]
+            states = [name for name in state_names(machine) if name in prepared.known]
             start = {
-                name: undone(bench, plan, name, *seen_in(name, channels), 0, delayed)
+                name: invert_sensor(setup, prepared, name, *seen_in(name, channels), 0, delayed)
                 for name in states
             }
             machine = getattr(moved_to(system, start), "mechanism", machine)
-        settings |= {"start_time": float(plan.t[0]), "stop_time": float(plan.t[-1])}
+        settings |= {"start_time": float(prepared.t[0]), "stop_time": float(prepared.t[-1])}
     return machine, settings | options
 
 

@@ -34,7 +34,7 @@ from .posing import (
 )
 from .problem.initial_state import begun_at, named_paths, own_parameters
 from .problem.losses import AbstractLoss, Squares
-from .problem.objectives import AbstractObjective, FreeRun, Plan
+from .problem.objectives import AbstractObjective, FreeRun, PreparedRecord
 from .problem.priors import AbstractPrior
 from .problem.problem import Problem
 from .problem.sensors import Instrument
@@ -253,7 +253,7 @@ def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, A
     if np.isfinite(costs).any():
         return
     for i, label in enumerate(records):
-        if isinstance(problem.plans[i], Plan):
+        if isinstance(problem.prepared[i], PreparedRecord):
             result = _ending(problem, i)
             if not bool(result == Result.successful):
                 raise ValueError(
@@ -268,11 +268,11 @@ def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, A
 
 @eqx.filter_jit
 def _ending(problem: Problem, i: int) -> Any:
-    """How the run of plan i ends at the start values."""
-    plan = problem.plans[i]
-    assert isinstance(plan, Plan)
+    """How the run of prepared i ends at the start values."""
+    prepared = problem.prepared[i]
+    assert isinstance(prepared, PreparedRecord)
     return problem.objective.result(
-        problem.bench_at(problem.x0, i), plan, problem.engine, problem.delayed
+        problem.setup_at(problem.x0, i), prepared, problem.engine, problem.delayed
     )
 
 

@@ -68,7 +68,7 @@ def fit_many(
     if isinstance(data, Record):
         usual = LevenbergMarquardt(tolerance=1e-3, max_steps=200)
         method = usual if method is None else method
-        problem, plans = _of_record(model, data, measured, free, objective, engine, method, loss)
+        problem, prepared = _of_record(model, data, measured, free, objective, engine, method, loss)
     elif isinstance(data, Sweep):
         refuse({"objective": objective, "engine": engine}, "a record", "a sweep")
         method = LevenbergMarquardt() if method is None else method
@@ -80,15 +80,15 @@ def fit_many(
                 f"`measured` must have shape (k, {data.n}), one column for each row of the sweep,"
                 f" got {np.shape(np.asarray(measured))}."
             )
-        (plan,) = problem.plans
-        plans = [dataclasses.replace(plan, measured=f[:, None]) for f in forces]
+        (prepared,) = problem.prepared
+        prepared = [dataclasses.replace(prepared, measured=f[:, None]) for f in forces]
     else:
         raise ValueError(f"`fit_many` needs a `Sweep` or a `Record`, got {type(data).__name__}.")
     names = tuple(name for u in problem.unknowns for name in u.names)
     if isinstance(method, LevenbergMarquardt) and loss.rounds == 1:
-        x, sd, dof, ok = _together(problem, plans, method)
+        x, sd, dof, ok = _together(problem, prepared, method)
     else:
-        x, sd, dof, ok = _one_by_one(problem, plans, method, level)
+        x, sd, dof, ok = _one_by_one(problem, prepared, method, level)
     half = np.reshape(quantile(level, np.maximum(dof, 1), problem.noise_known), (-1, 1)) * sd
     low = np.maximum(x - half, np.where(np.isnan(half), np.nan, bounds(problem.unknowns)))
     return Replicates(names, x, sd, low, x + half, ok, level)
@@ -115,19 +115,20 @@ def _of_record(
         )
     machine = objective.machine(model)
     return problem, [
-        objective.plan(machine, _with_outputs(record, values)) for values in _each(record, outputs)
+        objective.prepare(machine, _with_outputs(record, values))
+        for values in _each(record, outputs)
     ]
 
 
 def _one_by_one(
-    problem: Problem, plans: list[Any], method: AbstractMethod, level: float
+    problem: Problem, prepared: list[Any], method: AbstractMethod, level: float
 ) -> tuple[np.ndarray, ...]:
     """Values, standard errors, degrees of freedom and whether the tolerance was met, of each."""
     out = []
-    for plan in plans:
-        mine = dataclasses.replace(problem, plans=(plan,))
+    for one in prepared:
+        mine = dataclasses.replace(problem, prepared=(one,))
         state, costs, noise, _ = search(mine, method, 1, 0.0, 0, None)
-        machine = problem.bench.machine
+        machine = problem.setup.machine
         found = answer(machine, mine, {}, state, costs, noise, method, level, [], 0.0)
         errors = np.sqrt(np.where(found.active, np.diag(found.full_covariance), np.nan))
         out.append((found.x, errors, found.dof, found.converged))
@@ -135,14 +136,14 @@ def _one_by_one(
 
 
 def _together(
-    problem: Problem, plans: list[Any], method: LevenbergMarquardt
+    problem: Problem, prepared: list[Any], method: LevenbergMarquardt
 ) -> tuple[np.ndarray, ...]:
     """The same, in one compiled call."""
-    _, static = eqx.partition(plans[0], eqx.is_array)
-    arrays = (eqx.filter(p, eqx.is_array) for p in plans)
+    _, static = eqx.partition(prepared[0], eqx.is_array)
+    arrays = (eqx.filter(p, eqx.is_array) for p in prepared)
     stacked = jax.tree_util.tree_map(lambda *x: np.stack(x), *arrays)
     lower = bounds(problem.unknowns)
-    weights, measured = np.asarray(plans[0].weight), np.asarray(plans[0].measured)
+    weights, measured = np.asarray(prepared[0].weight), np.asarray(prepared[0].measured)
     rows = int(np.sum(weights > 0))
     floor = np.float64(1e-20 * np.sum((weights * measured) ** 2) + 1e-300)
 
@@ -152,7 +153,7 @@ def _together(
             for a in _all(problem, stacked, static, lower, method, rows, floor, starts)
         ]
 
-    x, sd, dof, ok, z, cost = fitted(np.zeros((len(plans), lower.size)))
+    x, sd, dof, ok, z, cost = fitted(np.zeros((len(prepared), lower.size)))
     away = strayed(problem, x) & np.isfinite(cost)[:, None]
     # as in one fit: next to its bound a value acts so little that no search leads back
     if away.any():
@@ -168,7 +169,7 @@ def _together(
 @eqx.filter_jit
 def _all(
     problem: Problem,
-    plans: Any,
+    prepared: Any,
     static: Any,
     lower: Any,
     method: LevenbergMarquardt,
@@ -183,8 +184,8 @@ def _all(
     expected = max(rows - lower.size, 1)
 
     def one(at: Any) -> tuple[Array, ...]:
-        plan, start = at
-        mine = eqx.tree_at(lambda p: p.plans, problem, (eqx.combine(plan, static),))
+        prepared, start = at
+        mine = eqx.tree_at(lambda p: p.prepared, problem, (eqx.combine(prepared, static),))
         if problem.is_steady:
             end = in_turned_coordinates(mine, start, 1.0, method, expected, floor)
         else:
@@ -203,7 +204,7 @@ def _all(
         rest = (dof, jnp.asarray(end.settled), jnp.asarray(end.z), jnp.asarray(end.cost))
         return x, sd, *rest
 
-    return jax.lax.map(one, (plans, jnp.asarray(starts)))
+    return jax.lax.map(one, (prepared, jnp.asarray(starts)))
 
 
 def _numbers(values: Any, n: int) -> Float[np.ndarray, "k n"] | None:

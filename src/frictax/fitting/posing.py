@@ -28,11 +28,11 @@ from frictax.parameters import (
     replace,
     select,
 )
-from frictax.text import shown
+from frictax.text import brief
 
 from .problem.initial_state import named_paths, own_start, shared_start
 from .problem.losses import AbstractLoss
-from .problem.objectives import AbstractObjective, Plan, Steady, measured_starts
+from .problem.objectives import AbstractObjective, PreparedRecord, Steady, measured_starts
 from .problem.priors import AbstractPrior
 from .problem.problem import (
     Problem,
@@ -43,7 +43,7 @@ from .problem.problem import (
     upper_bounds,
 )
 from .problem.sensors import Instrument, perfect
-from .problem.setup import Bench, Named, check_channels, state_names
+from .problem.setup import Named, Setup, check_channels, state_names
 from .result.notices import far_starts, uncounted, undriven, unfiltered
 from .search.methods import LevenbergMarquardt
 from .steady_model import check_determined, movable
@@ -117,14 +117,14 @@ def labelled(data: Any) -> dict[str, Any]:
         return dict(data)
     if isinstance(data, str) or not isinstance(data, Iterable):
         raise ValueError(
-            f"`fit` takes a record, a list or a dict of records and sweeps, got {shown(data)}. Read"
+            f"`fit` takes a record, a list or a dict of records and sweeps, got {brief(data)}. Read"
             " one with Record.from_csv(...)."
         )
     out: dict[str, Any] = {}
     for item in data:
         if not isinstance(item, Record | Sweep):
             raise ValueError(
-                f"`fit` takes records and sweeps, got {shown(item)} among the data. Read one with"
+                f"`fit` takes records and sweeps, got {brief(item)} among the data. Read one with"
                 " Record.from_csv(...)."
             )
         label = item.name if getattr(item, "name", "") else "record"
@@ -166,11 +166,11 @@ def pose(
         raise ValueError(
             f"`instruments` names {unknown[0]!r}, which no record has. Channels are: {channels}."
         )
-    bench = Bench(
+    setup = Setup(
         machine, sensors("inputs", inputs, instruments), sensors("outputs", outputs, instruments)
     )
     states = state_names(machine)
-    shared, each, notes = _chosen(bench, free, own)
+    shared, each, notes = _chosen(setup, free, own)
     for path, values in own.items() if isinstance(own, Mapping) else ():
         if values is not None and not isinstance(values, Sequence | np.ndarray | jax.Array):
             raise ValueError(
@@ -190,8 +190,8 @@ def pose(
         _check_delays(instruments, r)
     if objective.in_units_of_outputs():
         _check_deviations(records)
-    plans = tuple(
-        objective.plan(machine, r) if isinstance(r, Record) else steady_plan(machine, label, r)
+    prepared = tuple(
+        objective.prepare(machine, r) if isinstance(r, Record) else steady_plan(machine, label, r)
         for label, r in records.items()
     )
     narrowed = _narrowed([*shared, *each], {} if limits is None else limits)
@@ -199,19 +199,19 @@ def pose(
     for i, label in [(None, ""), *enumerate(records)]:
         for p in shared if i is None else each:
             value = (
-                shared_start(bench, p, objective, records)
+                shared_start(setup, p, objective, records)
                 if i is None
-                else own_start(bench, p, own, i, list(records.values())[i])
+                else own_start(setup, p, own, i, list(records.values())[i])
             )
             declaration = narrowed.get(p.path, p.declaration)
             _check_start(p, type(machine).__name__, value, declaration)
             unknowns.append(Unknown(p.path, i, label, declaration, np.shape(p.value), first))
             values.append(np.ravel(value))
             first += values[-1].size
-    for i, (label, plan) in enumerate(zip(records, plans, strict=True)):
+    for i, (label, one) in enumerate(zip(records, prepared, strict=True)):
         for name, value in (
-            measured_starts(bench, plan, delayed).items()
-            if objective.fits_starts() and isinstance(plan, Plan)
+            measured_starts(setup, one, delayed).items()
+            if objective.fits_starts() and isinstance(one, PreparedRecord)
             else ()
         ):
             unknowns.append(
@@ -232,8 +232,8 @@ def pose(
     size = np.where(scaled, x0 - origin, 1.0)
     base = np.asarray(mapped(unknowns, origin + (x0 - origin) / size, "to_unconstrained"))
     problem = Problem(
-        bench,
-        plans,
+        setup,
+        prepared,
         tuple(priors),
         objective,
         engine,
@@ -247,7 +247,7 @@ def pose(
     )
     notes += undriven(problem, records) + far_starts(problem, records, states)
     return problem, notes + unfiltered(objective, motions) + uncounted(
-        objective, plans, list(records)
+        objective, prepared, list(records)
     )
 
 
@@ -275,7 +275,7 @@ def _perfect_sensors(channels: tuple[str, ...]) -> Named:
 
 
 def _chosen(
-    bench: Bench, free: Any, own: Any
+    setup: Setup, free: Any, own: Any
 ) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
     free_paths, own_paths = named_paths(free), named_paths(own)
     for what, paths in (("free", free_paths), ("own", own_paths)):
@@ -285,7 +285,7 @@ def _chosen(
                 f"`{what}` must name parameters by their paths, got {wrong[0]!r}. Write"
                 f" {what}=['mass.m', 'friction.f_pos']."
             )
-    each = select(bench, own_paths) if own_paths else []
+    each = select(setup, own_paths) if own_paths else []
     both = [path for path in own_paths if path in free_paths]
     if both:
         raise ValueError(
@@ -293,7 +293,7 @@ def _chosen(
             " its own. Name it in one."
         )
     mine = {p.path for p in each}
-    shared, notes = [p for p in select(bench, free) if p.path not in mine], []
+    shared, notes = [p for p in select(setup, free) if p.path not in mine], []
     if free is None:
         edge = [p for p in shared if p.declaration.domain.on_edge(np.asarray(p.value))]
         shared = [p for p in shared if p not in edge]
@@ -341,7 +341,7 @@ def _narrowed(chosen: Sequence[Parameter], limits: Any) -> dict[str, Declaration
 
 
 def _check_start(p: Parameter, owner: str, value: np.ndarray, declaration: Declaration) -> None:
-    name = f"{owner if p.owner == Bench.__name__ else p.owner}.{p.path.rsplit('.', 1)[-1]}"
+    name = f"{owner if p.owner == Setup.__name__ else p.owner}.{p.path.rsplit('.', 1)[-1]}"
     check_value(name, value, declaration)
     check_not_on_edge(name, value, declaration.domain)
 

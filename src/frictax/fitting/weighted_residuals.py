@@ -17,7 +17,7 @@ from .posing import sensors
 from .problem.objectives import AbstractObjective, FreeRun, Steady
 from .problem.problem import steady_plan
 from .problem.sensors import Instrument
-from .problem.setup import Bench, check_channels
+from .problem.setup import Setup, check_channels
 from .problem.steady import SteadyFriction
 
 
@@ -48,12 +48,13 @@ def weighted_residuals(
     Coulomb(F_Coulomb=f64[], F_prop=f64[])
     """
     if isinstance(data, Sweep):
-        plan, bench = (
+        prepared, setup = (
             steady_plan(model, data.name, data),
-            Bench(model, *(sensors(k, (), {}) for k in ("inputs", "outputs"))),
+            Setup(model, *(sensors(k, (), {}) for k in ("inputs", "outputs"))),
         )
         return jnp.ravel(
-            plan.weight * (plan.predicted(bench, Steady(), None, frozenset()) - plan.measured)
+            prepared.weight
+            * (prepared.predicted(setup, Steady(), None, frozenset()) - prepared.measured)
         )
     given = {} if instruments is None else dict(instruments)
     objective = FreeRun() if objective is None else objective
@@ -65,8 +66,10 @@ def weighted_residuals(
     machine = objective.machine(model)
     check_channels(machine, data)
     channels = ("inputs", tuple(data.inputs)), ("outputs", tuple(data.outputs))
-    bench = Bench(machine, *(sensors(kind, names, given) for kind, names in channels))
+    setup = Setup(machine, *(sensors(kind, names, given) for kind, names in channels))
     delayed = frozenset(name for name, instrument in given.items() if float(instrument.delay) != 0)
-    plan = jax.tree.map(jnp.asarray, objective.plan(machine, data))
-    predicted = plan.predicted(bench, objective, OnSamples() if engine is None else engine, delayed)
-    return jnp.ravel(plan.weight * (predicted - plan.measured))
+    prepared = jax.tree.map(jnp.asarray, objective.prepare(machine, data))
+    predicted = prepared.predicted(
+        setup, objective, OnSamples() if engine is None else engine, delayed
+    )
+    return jnp.ravel(prepared.weight * (predicted - prepared.measured))

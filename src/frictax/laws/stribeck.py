@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.annotations import Real
+from frictax.annotations import Checked
 from frictax.parameters import AtLeast, Scalar, as_array, check, is_traced, parameter
 
 from .law import AbstractLaw
@@ -42,7 +42,7 @@ class Stribeck(AbstractLaw):
     F_Stribeck: Scalar = parameter(AtLeast(0.0), "N")
     fexp: Scalar = parameter(AtLeast(0.0), "s/m")
     # A Python number stays one: filter_jit then knows it, and exponents 1 and 2 cost no logarithm.
-    exponent: Real | Scalar = eqx.field(
+    exponent: Checked[float] | Scalar = eqx.field(
         converter=lambda e: float(e) if isinstance(e, int | float | np.number) else as_array(e),
         default=1.0,
     )
@@ -78,7 +78,7 @@ class Stribeck(AbstractLaw):
         return self.F_Coulomb + self.F_Stribeck
 
 
-def _power(x: Float[Array, "..."], exponent: Real | Scalar) -> Float[Array, "..."]:
+def _power(x: Float[Array, "..."], exponent: Checked[float] | Scalar) -> Float[Array, "..."]:
     """x**exponent for x >= 0, with finite derivatives at 0 and a smooth continuation for exponents
     1 and 2.
     """

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from frictax.text import nearest, shown, suggestion
+from frictax.text import brief, nearest, suggestion
 
 from . import units
 
@@ -59,11 +59,11 @@ def checked(
     for what, value, example in (("name", name, "emps"), ("citation", citation, "Janot 2019")):
         if not isinstance(value, str):
             raise ValueError(
-                f"`Record` {what} must be a text, got {shown(value)}. Write {what}={example!r}."
+                f"`Record` {what} must be a text, got {brief(value)}. Write {what}={example!r}."
             )
     if not isinstance(hold, bool | np.bool_):
         raise ValueError(
-            f"`Record` hold must be True or False, got {shown(hold)}. Inputs of a digital"
+            f"`Record` hold must be True or False, got {brief(hold)}. Inputs of a digital"
             " controller are held: hold=True."
         )
     at_least_one(outputs)
@@ -158,7 +158,7 @@ def named(what: str, given: Any) -> dict[str, Any]:
     }[what]
     if not isinstance(given, Mapping):
         raise ValueError(
-            f"`Record` {what} must be a dict, got {shown(given)}. Write {what}={example}."
+            f"`Record` {what} must be a dict, got {brief(given)}. Write {what}={example}."
         )
     for name in given:
         if not isinstance(name, str) or not name.strip():
@@ -276,7 +276,7 @@ def numbers(label: str, values: Any) -> np.ndarray:
     except (TypeError, ValueError):
         remedy = "Convert dates with `pandas.to_datetime`, other things with numpy first"
         raise ValueError(
-            f"{label} must be one row of numbers, got {shown(values)}. {remedy}."
+            f"{label} must be one row of numbers, got {brief(values)}. {remedy}."
         ) from None
     if array.dtype.kind == "c":
         raise ValueError(
@@ -285,12 +285,12 @@ def numbers(label: str, values: Any) -> np.ndarray:
         )
     if array.dtype.kind not in "bifu":
         raise ValueError(
-            f"{label} must be one row of numbers, got {shown(values)}. Convert text to numbers"
+            f"{label} must be one row of numbers, got {brief(values)}. Convert text to numbers"
             " first, dates with `pandas.to_datetime`."
         )
     if array.ndim == 0:
         raise ValueError(
-            f"{label} must be one row of numbers, got {shown(values)}. Give one value for each"
+            f"{label} must be one row of numbers, got {brief(values)}. Give one value for each"
             " time."
         )
     if array.ndim != 1:
@@ -383,7 +383,7 @@ def deviation(name: str, given: Any, n: int, unit: units.Unit) -> Any:
         sd = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{label} must be a number > 0, got {shown(given)}. Leave it out if it is not known."
+            f"{label} must be a number > 0, got {brief(given)}. Leave it out if it is not known."
         ) from None
     if sd.shape not in ((), (n,)):
         raise ValueError(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from frictax.text import shown
+from frictax.text import brief
 
 from .checks import no_dates, no_unit_of_dates, numbers
 from .columns import existing_file, missing_column, read_columns
@@ -279,7 +279,7 @@ def columns_of(what: str, given: Any) -> dict[str, Column]:
     example = 'inputs={"drive": "F"}' if what == "inputs" else 'outputs={"mass.s": "q"}'
     if not isinstance(given, Mapping):
         raise ValueError(
-            f"`{what}` must map names to columns, got {shown(given)}. Write {example}."
+            f"`{what}` must map names to columns, got {brief(given)}. Write {example}."
         )
     return {name: column_of(f"`{what}[{name!r}]`", column) for name, column in given.items()}
 
@@ -289,7 +289,7 @@ def column_of(what: str, given: Any) -> Column:
         return given
     if not isinstance(given, str):
         raise ValueError(
-            f"{what} must be the name of a column or a `Column`, got {shown(given)}. Arrays go to"
+            f"{what} must be the name of a column or a `Column`, got {brief(given)}. Arrays go to"
             " `Record(t, ...)`."
         )
     return Column(given)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from frictax.annotations import ArrayLike, DataFrame, Real
+from frictax.annotations import ArrayLike, Checked, DataFrame
 from frictax.arguments import whole
 from frictax.handover import Verb
 
@@ -67,7 +67,7 @@ class Record:
     t: Float[np.ndarray, " n"]
     inputs: dict[str, np.ndarray]
     outputs: dict[str, np.ndarray]
-    sd: dict[str, Real | np.ndarray]
+    sd: dict[str, Checked[float] | np.ndarray]
     units: dict[str, units_.Unit]
     declared: frozenset[str]
     hold: bool
@@ -288,7 +288,7 @@ class Record:
 
     plot = Verb("frictax.report.record_figure:draw_record")
 
-    _text = Verb("frictax.measurements.summary:table")
+    _text = Verb("frictax.measurements.summary:channel_table")
 
     def __str__(self) -> str:
         return self._text()

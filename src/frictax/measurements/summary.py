@@ -22,7 +22,7 @@ def one_line(record: Record) -> str:
     return f"Record({headline(record)}{inputs}; outputs {', '.join(record.outputs)})"
 
 
-def table(record: Record) -> str:
+def channel_table(record: Record) -> str:
     """The headline, a line for each channel in its declared unit, and the warnings."""
     between = "held between samples" if record.hold else "joined by straight lines"
     rows = [("input", name, u, between) for name, u in record.inputs.items()]
@@ -46,7 +46,7 @@ def span(values: np.ndarray, unit: Unit) -> str:
     >>> span(np.array([1.0, -20.0]), force_unit("kN"))
     '-0.02 to 0.001 kN'
     """
-    return f"{shown(values.min(), unit)} to {shown(values.max(), unit)} {unit.name}"
+    return f"{number_text(values.min(), unit)} to {number_text(values.max(), unit)} {unit.name}"
 
 
 def deviation(sd: Any, unit: Unit) -> str:
@@ -60,9 +60,9 @@ def deviation(sd: Any, unit: Unit) -> str:
         return "sd not known"
     if np.ndim(sd):
         return f"sd {span(sd, unit)}"
-    return f"sd {shown(sd, unit)} {unit.name}"
+    return f"sd {number_text(sd, unit)} {unit.name}"
 
 
-def shown(value: Any, unit: Unit) -> str:
+def number_text(value: Any, unit: Unit) -> str:
     """An SI value in `unit`, to four figures."""
     return f"{float(value) / unit.si:.4g}"

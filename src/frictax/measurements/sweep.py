@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from frictax.annotations import ArrayLike, Real
+from frictax.annotations import ArrayLike, Checked
 
 from . import units
 from .columns import read_columns
@@ -104,7 +104,7 @@ class Sweep:
         sigma: str | None = None,
         *,
         breakaway: str | None = None,
-        where: Mapping[str, str | Real] | None = None,
+        where: Mapping[str, str | Checked[float]] | None = None,
         direction: str = "both",
         sign: int = 1,
         velocity_unit: str = "rad/s",

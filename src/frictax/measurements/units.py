@@ -243,7 +243,7 @@ def shown_force(unit: Unit, size: float) -> Unit:
     return unit
 
 
-def shown(si_unit: str, force: Unit) -> tuple[str, float]:
+def displayed(si_unit: str, force: Unit) -> tuple[str, float]:
     """A parameter's unit as printed and its size in SI: forces take the prefix of the table, the
     rest stays SI.
 

@@ -10,7 +10,7 @@ from frictax.contacts import Mode
 from frictax.contacts.contact import ends
 
 from .layout import Contact
-from .moment import Moment
+from .snapshot import Snapshot
 
 BACKWARD, STUCK, FORWARD, FREE = (
     int(m) for m in (Mode.BACKWARD, Mode.STUCK, Mode.FORWARD, Mode.FREE)
@@ -29,7 +29,7 @@ def margin_names(contact: Contact, part: Any) -> list[str]:
     )
 
 
-def margins(now: Moment, c: int) -> dict[str, Array]:
+def margins(now: Snapshot, c: int) -> dict[str, Array]:
     """The margins of contact `c`, by name.
 
     All start a rounding above 0, so that none of a new mode is found at 0.
@@ -74,7 +74,7 @@ def margins(now: Moment, c: int) -> dict[str, Array]:
     return margins
 
 
-def rounding(now: Moment, c: int) -> Array:
+def rounding(now: Snapshot, c: int) -> Array:
     """A velocity that is 0 but for rounding."""
     eps, contact = 500 * jnp.finfo(now.t.dtype).eps, now.contact(c)
     least = jnp.asarray(min(eps, 1e-9))  # in 32 bits `eps` is no small velocity
@@ -90,7 +90,7 @@ def rounding(now: Moment, c: int) -> Array:
     )
 
 
-def _reserves(now: Moment, c: int) -> tuple[Array, Array]:
+def _reserves(now: Snapshot, c: int) -> tuple[Array, Array]:
     """How much more load a stuck contact holds, forward and backward."""
     holds, most_f, most_b = now.held_force(c), now.f0_max(c, 1), now.f0_max(c, -1)
     size = now.share(c) + sum(jnp.abs(now.held_force(d)) for d in now.contact(c).group)

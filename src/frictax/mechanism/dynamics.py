@@ -14,13 +14,13 @@ from frictax.laws import AbstractLaw
 
 from .elimination import product
 from .layout import Flange, Form, Layout, forms, row_of, signal_of
-from .moment import Moment
+from .snapshot import Snapshot
 
 FREE = int(Mode.FREE)
 
 
 @dataclasses.dataclass(frozen=True)
-class MachineMoment(Moment):
+class MachineSnapshot(Snapshot):
     """A mechanism at time `t` in state `y` and the mode `numbers`.
 
     Each of its variables is computed when it is first asked for.
@@ -126,7 +126,7 @@ class MachineMoment(Moment):
         return found
 
     @cached_property
-    def rows(self) -> list[Form]:
+    def contact_jacobian(self) -> list[Form]:
         return [row_of(contact, self.forms) for contact in self.layout.contacts]
 
     @cached_property
@@ -221,14 +221,14 @@ def _placed(bodies: list[Form], values: list[Array], given: list[Any], t: Array)
     ]
 
 
-def stretch(now: Moment, k: int) -> tuple[Array, Array]:
+def stretch(now: Snapshot, k: int) -> tuple[Array, Array]:
     """Extension [m] of compliant number k and its rate [m/s]."""
     _, a, b = now.layout.compliants[k]
     s_rel = position(now.mechanism, b, now.s) - position(now.mechanism, a, now.s)
     return s_rel, velocity(b, now.v, now.t) - velocity(a, now.v, now.t)
 
 
-def rounding(now: Moment, k: int) -> Array:
+def rounding(now: Snapshot, k: int) -> Array:
     """An extension of compliant number k that is 0 but for rounding [m]."""
     _, a, b = now.layout.compliants[k]
     size = sum(
@@ -238,7 +238,7 @@ def rounding(now: Moment, k: int) -> Array:
     return float(jnp.finfo(now.t.dtype).eps) * (500 + 8 * jax.lax.stop_gradient(size))
 
 
-def forces(now: Moment, k: int) -> tuple[Array, Array]:
+def forces(now: Snapshot, k: int) -> tuple[Array, Array]:
     """The force of compliant number k: the part that stores energy, and that which takes it out
     [N].
     """

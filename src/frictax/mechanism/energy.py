@@ -7,22 +7,22 @@ from frictax.contacts import Mode
 
 from .dynamics import forces, position, stretch, velocity
 from .elimination import product
-from .moment import Moment
+from .snapshot import Snapshot
 
 STUCK = int(Mode.STUCK)
 
 
-def loss(now: Moment, c: int) -> Array:
+def loss(now: Snapshot, c: int) -> Array:
     """Power [W] that friction takes at contact c."""
     return jnp.where(now.mode[c] == STUCK, 0.0, now.friction[c] * now.v_rel[c])
 
 
-def damper_loss(now: Moment, k: int) -> Array:
+def damper_loss(now: Snapshot, k: int) -> Array:
     """Power [W] that the damper of compliant number k takes."""
     return forces(now, k)[1] * stretch(now, k)[1]
 
 
-def powers(now: Moment) -> list[Array]:
+def powers(now: Snapshot) -> list[Array]:
     """Power [W] of the drives, lost by friction, lost in dampers, and lost at stops (which lose it
     at once: 0 here).
     """
@@ -34,14 +34,14 @@ def powers(now: Moment) -> list[Array]:
         ),
         zero,
     )
-    losses = sum((loss(now, c) for c in range(len(now.rows))), zero)
+    losses = sum((loss(now, c) for c in range(len(now.contact_jacobian))), zero)
     dampers = zero
     for k in range(len(now.layout.compliants)):
         dampers = dampers + damper_loss(now, k)
     return [drives + _of_motions(now), losses, dampers, zero]
 
 
-def _of_motions(now: Moment) -> Array:
+def _of_motions(now: Snapshot) -> Array:
     """Power [W] that it takes to give bodies their motions: what all forces lack for that, along
     the velocity that is given.
     """
@@ -61,7 +61,7 @@ def _of_motions(now: Moment) -> Array:
     return total
 
 
-def stored(now: Moment) -> tuple[Array, Array]:
+def stored(now: Snapshot) -> tuple[Array, Array]:
     """Kinetic energy, and that of springs and of forces given by position [J]."""
     zero = jnp.zeros_like(now.t)
     kinetic = sum((0.5 * m * v**2 for m, v in zip(now.inertias, now.v, strict=True)), zero)

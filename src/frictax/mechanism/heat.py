@@ -4,10 +4,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .energy import damper_loss, loss
-from .moment import Moment
+from .snapshot import Snapshot
 
 
-def heat_flows(now: Moment) -> tuple[list[Array], Array, Array]:
+def heat_flows(now: Snapshot) -> tuple[list[Array], Array, Array]:
     """The heat [W] that flows into each node, that which friction and dampers make of it, and that
     which leaves to the surroundings.
     """
@@ -28,7 +28,7 @@ def heat_flows(now: Moment) -> tuple[list[Array], Array, Array]:
     return into, sum(made, zero), left
 
 
-def conducted(now: Moment, part: int, a: int, b: int | None) -> Array:
+def conducted(now: Snapshot, part: int, a: int, b: int | None) -> Array:
     """The heat [W] that conductor number `part` carries from node `a` to node `b`, or to the
     surroundings.
     """

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.contacts import Mode
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
-from frictax.parameters.held import hold
+from frictax.parameters.constant import constant
 from frictax.signals import Constant, Function
 from frictax.signals.function import longest_step
 
@@ -21,8 +21,8 @@ from .energy import powers, stored
 from .heat import heat_flows
 from .layout import Layout, layout, signal_of
 from .mechanism import Mechanism
-from .moment import Moment
-from .settling import at_rest, fallen, is_off, settled
+from .mode_transition import at_rest, fallen, is_off, settled
+from .snapshot import Snapshot
 
 STUCK, FREE = int(Mode.STUCK), int(Mode.FREE)
 
@@ -56,7 +56,7 @@ class MechanicalSystem(AbstractHybridSystem):
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " n"]:
         del args
-        now = self.moment(t, y, mode)
+        now = self.snapshot(t, y, mode)
         rates = [*now.u, *now.coordinate_acceleration]
         if self.layout.nodes:
             into, made, left = heat_flows(now)
@@ -71,7 +71,7 @@ class MechanicalSystem(AbstractHybridSystem):
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " g"]:
         del args
-        now = self.moment(t, y, mode)
+        now = self.snapshot(t, y, mode)
         found = []
         for c, contact in enumerate(now.layout.contacts):
             named = margins(now, c)
@@ -88,7 +88,7 @@ class MechanicalSystem(AbstractHybridSystem):
             now.drive if self.layout.motions else []
         )
         if hidden:
-            found[0] = found[0] + 0.0 * hold(sum(hidden))
+            found[0] = found[0] + 0.0 * constant(sum(hidden))
         return jnp.stack(found)
 
     def deadline(self, mode: Int[Array, " m"], args: PyTree) -> Float[Array, ""]:
@@ -170,7 +170,7 @@ class MechanicalSystem(AbstractHybridSystem):
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
         del args
         # What is chosen has no derivative; the state has.
-        still, t_, y_ = hold((self, t, y))
+        still, t_, y_ = constant((self, t, y))
         new, events = (
             still._switched(t_, mode, fired),
             fallen(self.layout, self.mechanism.parts, fired),
@@ -180,7 +180,7 @@ class MechanicalSystem(AbstractHybridSystem):
                 new[contact.face] = jnp.where(
                     event["normal"], -mode[contact.face], mode[contact.face]
                 )
-        before = still.moment(t_, y_, mode)
+        before = still.snapshot(t_, y_, mode)
         fell = [
             fired == sum(len(event) for event in events) + i
             for i in range(2 * len(self.layout.gaps))
@@ -195,10 +195,10 @@ class MechanicalSystem(AbstractHybridSystem):
         # a motion with a corner gives its body energy at once
         if self.energy and self.layout.motions:
             y = y.at[-4].add(
-                sum(stored(self.moment(t, y, begun))) - sum(stored(self.moment(t, y, mode)))
+                sum(stored(self.snapshot(t, y, begun))) - sum(stored(self.snapshot(t, y, mode)))
             )
         y = self._held_forward(t, y, begun, self.energy)
-        rests, ok = settled(before, still.moment(t_, hold(y), begun), events, fired, new)
+        rests, ok = settled(before, still.snapshot(t_, constant(y), begun), events, fired, new)
         return self._at_rest(t, y, begun, rests), _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
 
     def start(self, t: Float[Array, ""]) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
@@ -221,8 +221,8 @@ class MechanicalSystem(AbstractHybridSystem):
             for place in (contact.side, contact.face):
                 if place is not None:
                     mode[place] = jnp.asarray(1)
-        still, t_, y_ = hold((self, t, y))
-        now = still.moment(t_, y_, _whole(mode))
+        still, t_, y_ = constant((self, t, y))
+        now = still.snapshot(t_, y_, _whole(mode))
         for c, contact in enumerate(lay.contacts):
             if contact.wall is not None:
                 (low, high), s, v = now.part(c).stops(), now.position_of(c), now.v_rel[c]
@@ -235,7 +235,7 @@ class MechanicalSystem(AbstractHybridSystem):
             mode[lay.first_gap + i] = still._gap(k).piece_at(*dynamics.stretch(now, k))
         begun = _whole(mode)
         y = self._held_forward(t, y, begun, False)
-        now = still.moment(t_, hold(y), begun)
+        now = still.snapshot(t_, constant(y), begun)
         rests, _ = settled(
             now, now, fallen(lay, parts, jnp.asarray(DEADLINE)), jnp.asarray(DEADLINE), mode
         )
@@ -276,22 +276,26 @@ class MechanicalSystem(AbstractHybridSystem):
         hits = {c: event["low"] | event["high"] for c, event in enumerate(events) if "low" in event}
         if not hits:
             return y
-        n, before = len(self.layout.coordinates), self.moment(t, y, mode)
+        n, before = len(self.layout.coordinates), self.snapshot(t, y, mode)
         q = list(before.q)
         for c in hits:
-            (i,), (low, high), wall = before.rows[c], before.part(c).stops(), before.contact(c).wall
+            (i,), (low, high), wall = (
+                before.contact_jacobian[c],
+                before.part(c).stops(),
+                before.contact(c).wall,
+            )
             q[i] = jnp.where(events[c]["low"], low, jnp.where(events[c]["high"], high, q[i]))
             assert wall is not None
             new[wall] = jnp.where(events[c]["low"], -1, jnp.where(events[c]["high"], 1, mode[wall]))
         u = before.stopped(hits)
         y = jnp.concatenate([jnp.stack(q + u), y[2 * n :]])
         if self.energy:
-            y = y.at[-1].add(stored(before)[0] - stored(self.moment(t, y, mode))[0])
+            y = y.at[-1].add(stored(before)[0] - stored(self.snapshot(t, y, mode))[0])
         return y
 
     def _at_rest(self, t: Array, y: Array, mode: Array, rests: dict[int, Array]) -> Array:
         """The state after the contacts that `rests` names were brought to rest at once."""
-        return at_rest(self.moment(t, y, mode), y, rests) if rests else y
+        return at_rest(self.snapshot(t, y, mode), y, rests) if rests else y
 
     def _held_forward(self, t: Array, y: Array, mode: Array, counted: bool) -> Array:
         """The state after freewheels that turn backward, as a start or a given motion may have it,
@@ -301,13 +305,13 @@ class MechanicalSystem(AbstractHybridSystem):
         freewheels = [c for c, part in enumerate(parts) if part.blocks_backward]
         if not freewheels:
             return y
-        now = self.moment(t, y, mode)
+        now = self.snapshot(t, y, mode)
         n, held = len(now.q), {c: jnp.array(False) for c in freewheels}
         for _ in freewheels:  # stopping one may make the next turn backward
             held = {c: before | (now.v_rel[c] < -rounding(now, c)) for c, before in held.items()}
             u = now.stopped(held)
             y = jnp.concatenate([y[:n], jnp.stack(u), y[2 * n :]])
-            after = self.moment(t, y, mode)
+            after = self.snapshot(t, y, mode)
             if counted:
                 change = {i: b - a for i, (a, b) in enumerate(zip(now.u, u, strict=True))}
                 lost = 0.5 * sum(x * product(now.mass_matrix[i], change) for i, x in change.items())
@@ -364,9 +368,9 @@ class MechanicalSystem(AbstractHybridSystem):
             if flange.body == contact.flange.body and j is not None
         ] + pressing
 
-    def moment(self, t: Array, y: Array, mode: Array) -> Moment:
+    def snapshot(self, t: Array, y: Array, mode: Array) -> Snapshot:
         """All that is known of the mechanism at time `t`, in state `y` and `mode`."""
-        return dynamics.MachineMoment(self.mechanism, self.layout, t, y, mode)
+        return dynamics.MachineSnapshot(self.mechanism, self.layout, t, y, mode)
 
 
 def state_names(mechanism: Mechanism) -> tuple[str, ...]:

@@ -14,13 +14,13 @@ from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import SupportFriction
 from frictax.contacts.contact import has_breaks, piece_at
 from frictax.engine.system import AbstractHybridSystem
-from frictax.parameters.held import hold
+from frictax.parameters.constant import constant
 
 from .contact_margins import FREE, margin_names, margins
 from .elimination import Sparse
 from .layout import Contact, Flange, Layout
-from .moment import Moment
-from .settling import at_rest, fallen, settled
+from .mode_transition import at_rest, fallen, settled
+from .snapshot import Snapshot
 
 
 class AbstractLinkage(AbstractHybridSystem):
@@ -147,7 +147,7 @@ class AbstractLinkage(AbstractHybridSystem):
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " k"]:
         """What friction opposes to forward motion at each contact [N or N.m]; stuck, what holds."""
-        return jnp.stack(self._moment(t, y, mode, args).friction)
+        return jnp.stack(self._snapshot(t, y, mode, args).friction)
 
     def variables(
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
@@ -161,7 +161,7 @@ class AbstractLinkage(AbstractHybridSystem):
     def flow(
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " n"]:
-        now = self._moment(t, y, mode, args)
+        now = self._snapshot(t, y, mode, args)
         return jnp.concatenate(
             [jnp.stack([*now.u, *now.coordinate_acceleration]), self.others(t, y, args)]
         )
@@ -169,7 +169,7 @@ class AbstractLinkage(AbstractHybridSystem):
     def guard(
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " g"]:
-        now, found = self._moment(t, y, mode, args), []
+        now, found = self._snapshot(t, y, mode, args), []
         for c, contact in enumerate(now.layout.contacts):
             named = margins(now, c)
             found += [named[name] for name in margin_names(contact, now.part(c))]
@@ -183,16 +183,16 @@ class AbstractLinkage(AbstractHybridSystem):
         fired: Int[Array, ""],
         args: PyTree,
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
-        new, (still, *at) = list(mode), hold((self, t, y, mode, args))
-        now = still._moment(*at)
+        new, (still, *at) = list(mode), constant((self, t, y, mode, args))
+        now = still._snapshot(*at)
         rests, ok = settled(now, now, fallen(now.layout, still.frictions, fired), fired, new)
-        y = at_rest(self._moment(t, y, mode, args), y, rests) if rests else y
+        y = at_rest(self._snapshot(t, y, mode, args), y, rests) if rests else y
         return y, _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
 
     # -- what these are made of
     # ------------------------------------------------------------------------------------
 
-    def _moment(self, t: Array, y: Array, mode: Array, args: PyTree) -> "_LinkageMoment":
+    def _snapshot(self, t: Array, y: Array, mode: Array, args: PyTree) -> "_LinkageSnapshot":
         n, k = self.degrees_of_freedom, len(self.frictions)
         q, u = y[:n], y[n : 2 * n]
         jacobian, turning = jax.jvp(self.jacobian, (q,), (u,))
@@ -201,7 +201,7 @@ class AbstractLinkage(AbstractHybridSystem):
         v_rel = [speeds[c] for c in range(k)]
         direction = [jnp.where(mode[c] == FREE, 0, mode[c]) for c in range(k)]
         pieces = [None if c.piece is None else mode[c.piece] for c in laid.contacts]
-        rows: list[Sparse] = [
+        contact_jacobian: list[Sparse] = [
             {c: 1.0} if self._is_by_joint else {i: jacobian[c, i] for i in range(n)}
             for c in range(k)
         ]
@@ -209,14 +209,14 @@ class AbstractLinkage(AbstractHybridSystem):
             [mode[i] for i in range(mode.shape[0])],
             (self.mass_matrix(q), self.force(t, q, u, args), turning @ u),
         )
-        return _LinkageMoment(
+        return _LinkageSnapshot(
             _Parts(self.frictions),
             laid,
             t,
             modes,
             list(q),
             list(u),
-            rows,
+            contact_jacobian,
             v_rel,
             direction,
             pieces,
@@ -234,10 +234,10 @@ class _Parts:
 
 
 @dataclasses.dataclass(frozen=True)
-class _LinkageMoment(Moment):
+class _LinkageSnapshot(Snapshot):
     """A linkage at one time: `dense_mass` is M [kg or kg.m2], n x n; `force` has n entries [N or
     N.m]; `turning` is dJ/dt u [m/s2 or rad/s2], one for each contact. The others are those of
-    `Moment`.
+    `Snapshot`.
     """
 
     mechanism: Any
@@ -246,7 +246,7 @@ class _LinkageMoment(Moment):
     mode: list[Array]
     q: list[Array]
     u: list[Array]
-    rows: list[Sparse]
+    contact_jacobian: list[Sparse]
     v_rel: list[Array]
     direction: list[Array]
     piece: list[Any]
@@ -260,15 +260,15 @@ class _LinkageMoment(Moment):
 
     @cached_property
     def normal(self) -> list[Any]:
-        return [None] * len(self.rows)
+        return [None] * len(self.contact_jacobian)
 
     @cached_property
     def side(self) -> list[Any]:
-        return [None] * len(self.rows)
+        return [None] * len(self.contact_jacobian)
 
     @cached_property
     def scale(self) -> list[Any]:
-        return [1.0] * len(self.rows)
+        return [1.0] * len(self.contact_jacobian)
 
     @property
     def v(self) -> list[Array]:

@@ -16,7 +16,7 @@ from .forces import AbstractMotion, AbstractSource, PositionController, Torque
 from .gears import AbstractGear, IdealGear
 from .heat import conducted
 from .lossy_gear import LossyGear
-from .moment import Moment
+from .snapshot import Snapshot
 from .thermal import HeatCapacitor, ThermalConductor
 
 # Over whatever a run is asked at: scalars at one moment, a row over time.
@@ -222,7 +222,7 @@ class ThermalConductorVariables(eqx.Module):
     Q_flow: Values
 
 
-def variables_at(now: Moment, part: int) -> Any:
+def variables_at(now: Snapshot, part: int) -> Any:
     """The variables of part number `part`, all scalars."""
     lay, element = now.layout, now.mechanism.parts[part]
     if isinstance(element, Fixed):
@@ -260,7 +260,7 @@ def variables_at(now: Moment, part: int) -> Any:
     return kind(s_rel, v_rel, elastic + viscous, viscous * v_rel)
 
 
-def _source_at(now: Moment, k: int) -> Any:
+def _source_at(now: Snapshot, k: int) -> Any:
     part, flange, signal = now.layout.forces[k]
     source, s = now.mechanism.parts[part], dynamics.position(now.mechanism, flange, now.s)
     f = now.driven[k] + source.elastic(s)
@@ -271,7 +271,7 @@ def _source_at(now: Moment, k: int) -> Any:
     return ControllerVariables(s, f, now.drive[signal])
 
 
-def _friction_at(now: Moment, c: int) -> Any:
+def _friction_at(now: Snapshot, c: int) -> Any:
     contact, mode = now.layout.contacts[c], now.mode[c]
     part, v, a, f = now.part(c), now.v_rel[c], now.a_rel[c], now.friction[c]
     locked, free = mode == int(Mode.STUCK), mode == int(Mode.FREE)

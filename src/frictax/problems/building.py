@@ -7,7 +7,7 @@ from typing import Any
 
 import frictax as fx
 from frictax.mechanism import Mechanism
-from frictax.text import shown, suggestion
+from frictax.text import brief, suggestion
 
 PARTS = (
     "Mass",
@@ -74,7 +74,7 @@ def quoted(key: str) -> str:
     )
 
 
-def made(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
+def build(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
     """The object that a table names by its `kind`, all other keys being its arguments.
 
     **Arguments:** `kinds` that may stand here; `known`: arguments that are not the file's to say.
@@ -84,7 +84,7 @@ def made(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
         table = {"kind": table}
     if not isinstance(table, Mapping) or "kind" not in table:
         raise place.error(
-            f'must be a table with a `kind`, got {shown(table, 80)}. Write {{ kind = "{kinds[0]}",'
+            f'must be a table with a `kind`, got {brief(table, 80)}. Write {{ kind = "{kinds[0]}",'
             " ... }."
         )
     kind = table["kind"]
@@ -117,14 +117,14 @@ def inner(value: Any, place: Place) -> Any:
     """A value inside a table: a law, signal or controller where it names a kind."""
     if isinstance(value, Mapping):
         if "kind" in value:
-            return made(value, _INSIDE, place)
+            return build(value, _INSIDE, place)
         return {key: inner(v, place.below(key)) for key, v in value.items()}
     return value
 
 
 def machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
     """The mechanism that a table of parts describes, in the order written."""
-    built = {name: made(table, PARTS, place.below(name)) for name, table in parts.items()}
+    built = {name: build(table, PARTS, place.below(name)) for name, table in parts.items()}
     return checked(lambda: Mechanism(**built), place)
 
 

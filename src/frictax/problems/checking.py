@@ -15,7 +15,7 @@ from frictax.fitting.problem.setup import check_channels
 from frictax.laws import as_law
 from frictax.text import suggestion
 
-from .building import LAWS, Place, checked, made
+from .building import LAWS, Place, build, checked
 from .reading import Problem
 
 
@@ -58,7 +58,7 @@ def check_laws(problem: Problem) -> None:
         if isinstance(entry, str):
             kind_of_law(entry, place.below(way))
         else:
-            as_law(made(entry, LAWS, place.below(way)))
+            as_law(build(entry, LAWS, place.below(way)))
 
 
 def laws_asked(problem: Problem) -> dict[str, Any]:
@@ -166,4 +166,4 @@ def _fitted_numbers(problem: Problem, place: Place, structure: fx.Structure) -> 
 def _plan(machine: Any, record: fx.Record, objective: Any) -> None:
     model = objective.machine(machine)
     check_channels(model, record)
-    objective.plan(model, record)
+    objective.prepare(model, record)

@@ -16,7 +16,7 @@ from frictax.fitting.problem.setup import channel_unit
 from frictax.laws import as_law
 from frictax.notice import Notice
 
-from .building import LAWS, checked, made
+from .building import LAWS, build, checked
 from .checking import check, kind_of_law, laws_asked, shared_settings
 from .reading import Problem, read
 
@@ -189,7 +189,7 @@ def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
     return (
         fx.starting_law(kind_of_law(entry, place), data)
         if isinstance(entry, str)
-        else as_law(made(entry, LAWS, place))
+        else as_law(build(entry, LAWS, place))
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pydantic
 
-from frictax.text import shown, suggestion
+from frictax.text import brief, suggestion
 
 from .building import Place, ProblemError
 from .schema import ColumnEntry, ProblemFile
@@ -73,9 +73,9 @@ def sentence(file: Path, table: Mapping[str, Any], error: pydantic.ValidationErr
     if first["type"] == "string_pattern_mismatch":
         return place.error(
             'must be "module:function", the module a file beside the problem, got'
-            f" {shown(first['input'], 80)}.{more}"
+            f" {brief(first['input'], 80)}.{more}"
         )
-    return place.error(f"{_must(says)}, got {shown(first['input'], 80)}.{more}")
+    return place.error(f"{_must(says)}, got {brief(first['input'], 80)}.{more}")
 
 
 def _must(says: str) -> str:

@@ -16,7 +16,7 @@ import pydantic
 
 import frictax as fx
 from frictax.parameters import parameters
-from frictax.text import shown, suggestion
+from frictax.text import brief, suggestion
 
 from .building import (
     ERRORS,
@@ -25,9 +25,9 @@ from .building import (
     PRIORS,
     Place,
     ProblemError,
+    build,
     checked,
     machine,
-    made,
 )
 from .mistakes import sentence
 from .schema import AnyColumn, ProblemFile, RecordEntry, StructureEntry
@@ -73,14 +73,14 @@ class Problem:
         fit, place = self.content.fit, self.place.below("fit")
         out: dict[str, Any] = {"free": fit.free, "own": fit.own, "bounds": fit.bounds}
         out |= {"starts": fit.starts, "spread": fit.spread, "seed": fit.seed, "level": fit.level}
-        out["objective"] = made(fit.objective, OBJECTIVES, place.below("objective"))
+        out["objective"] = build(fit.objective, OBJECTIVES, place.below("objective"))
         out["start"] = (
-            None if fit.start is None else made(fit.start, OBJECTIVES, place.below("start"))
+            None if fit.start is None else build(fit.start, OBJECTIVES, place.below("start"))
         )
         out["priors"] = [
-            made(p, PRIORS, place.below("priors", str(i))) for i, p in enumerate(fit.priors)
+            build(p, PRIORS, place.below("priors", str(i))) for i, p in enumerate(fit.priors)
         ]
-        out["loss"] = made(fit.loss, LOSSES, place.below("loss"))
+        out["loss"] = build(fit.loss, LOSSES, place.below("loss"))
         out["instruments"] = instruments_of(fit.instruments, place.below("instruments"))
         return out
 
@@ -104,14 +104,14 @@ class Problem:
         return (
             None
             if asked is None
-            else made(asked, ERRORS, self.place.below("uncertainty", "errors"))
+            else build(asked, ERRORS, self.place.below("uncertainty", "errors"))
         )
 
     def scores(self) -> list[Any]:
         """The objectives by which validation records are judged."""
         place = self.place.below("validation", "scores")
         return [
-            made(s, OBJECTIVES, place.below(str(i)))
+            build(s, OBJECTIVES, place.below(str(i)))
             for i, s in enumerate(self.content.validation.scores)
         ]
 
@@ -119,7 +119,7 @@ class Problem:
 def instruments_of(entries: Mapping[str, Any], place: Place) -> dict[str, Any]:
     """The sensors and drives that a file describes, by channel."""
     return {
-        c: made({"kind": "Instrument", **values}, ["Instrument"], place.below(c))
+        c: build({"kind": "Instrument", **values}, ["Instrument"], place.below(c))
         for c, values in entries.items()
     }
 
@@ -249,7 +249,7 @@ class _Reader:
             fit.own if entry.own is None else entry.own,
         )
         priors = [
-            made(p, PRIORS, place.below("priors", str(i))) for i, p in enumerate(entry.priors)
+            build(p, PRIORS, place.below("priors", str(i))) for i, p in enumerate(entry.priors)
         ]
         # Its sensors are those of the machine as given, and so are limits of what it fits.
         given = self.content.fit
@@ -346,7 +346,7 @@ class _Reader:
         ):
             raise place.error(
                 'must be "module:function", the module a file beside the problem, got'
-                f" {shown(name, 80)}."
+                f" {brief(name, 80)}."
             )
         if not self.allow_code:
             raise place.error(
@@ -361,7 +361,7 @@ class _Reader:
             )
         if not isinstance(arguments, Mapping):
             raise place.error(
-                f"has `arguments` that are no table, got {shown(arguments, 80)}."
+                f"has `arguments` that are no table, got {brief(arguments, 80)}."
                 " Write arguments = { name = value }."
             )
         try:

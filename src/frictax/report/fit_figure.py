@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from frictax.fitting import FitResult
-from frictax.fitting.problem.problem import SteadyPlan
+from frictax.fitting.problem.problem import PreparedSweep
 from frictax.fitting.problem.setup import channel_unit
 from frictax.measurements import Record
 from frictax.measurements.units import quantity
@@ -49,19 +49,19 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
         else label
     )
     found.model_for(label)  # raises for a label that there is not
-    plan = found.problem.plans[found.number(label)]
-    if isinstance(plan, SteadyPlan):
+    prepared = found.problem.prepared[found.number(label)]
+    if isinstance(prepared, PreparedSweep):
         raise ValueError(
             f"`draw_fit` draws records, and {label!r} is a sweep. Fit it alone, and use the report"
             " of that fit."
         )
     record, predicted = found.records[label], found.predicted(label)
-    rows = np.arange(record.n) if plan.rows is None else np.asarray(plan.rows)
-    measured, counted = np.asarray(plan.measured), np.asarray(plan.weight) > 0
+    rows = np.arange(record.n) if prepared.rows is None else np.asarray(prepared.rows)
+    measured, counted = np.asarray(prepared.measured), np.asarray(prepared.weight) > 0
     with style():
-        count = 2 * len(plan.names)
+        count = 2 * len(prepared.names)
         figure, panels = stacked(width, _PANEL * count + _HEAD, count)
-        for c, name in enumerate(plan.names):
+        for c, name in enumerate(prepared.names):
             unit = channel_unit(found.model, record, name)
             what = (
                 quantity(record.units[name])

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from frictax.fitting import FitResult
-from frictax.fitting.problem.problem import Problem, SteadyPlan
+from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.identifiability import listed
 from frictax.fitting.result.spread import Spread
 from frictax.notice import Notice
@@ -66,7 +66,7 @@ class Clustered(AbstractErrors):
 
 def has_windows(problem: Problem) -> bool:
     """Whether records are cut in pieces, each a run of its own."""
-    return any(not isinstance(p, SteadyPlan) and p.rows is not None for p in problem.plans)
+    return any(not isinstance(p, PreparedSweep) and p.rows is not None for p in problem.prepared)
 
 
 def bias_reduced(
@@ -137,10 +137,10 @@ def bias_reduced(
 def _clusters(problem: Problem) -> tuple[Int[np.ndarray, " n"], int, int]:
     """The number of each residual's cluster; how many are windows, and how many rows of a sweep."""
     out, count, first = [], [0, 0], 0
-    for plan in problem.plans:
-        weight = np.asarray(plan.weight)
-        single = isinstance(plan, SteadyPlan)
-        begins = np.ones(len(weight), bool) if single else ~np.asarray(plan.goes_on)
+    for prepared in problem.prepared:
+        weight = np.asarray(prepared.weight)
+        single = isinstance(prepared, PreparedSweep)
+        begins = np.ones(len(weight), bool) if single else ~np.asarray(prepared.goes_on)
         mine = np.cumsum(begins)
         counted = np.reshape(weight > 0, (len(weight), -1)).any(axis=1)
         count[single] += np.unique(mine[counted]).size
@@ -161,10 +161,10 @@ def _without_starts(
     shown, first = found.shown, 0
     follow = np.diag(found.active.astype(float))[:, shown]
     jacobian = found.full_jacobian[:, shown] * found.active[shown]
-    for i, plan in enumerate(problem.plans):
+    for i, prepared in enumerate(problem.prepared):
         starts = [u for u in problem.unknowns if u.hidden and u.record == i]
-        each = plan.weight.size // len(plan.weight)
-        for k in range(len(plan.weight) if starts else 0):
+        each = prepared.weight.size // len(prepared.weight)
+        for k in range(len(prepared.weight) if starts else 0):
             rows = slice(first + k * each, first + (k + 1) * each)
             columns = [u.first + k for u in starts if found.active[u.first + k]]
             own = found.full_jacobian[rows][:, columns]
@@ -176,7 +176,7 @@ def _without_starts(
             follow[columns] = (
                 -(right[: left.shape[1]].T / size[: left.shape[1]]) @ told / norms[:, None]
             )
-        first += plan.weight.size
+        first += prepared.weight.size
     return jacobian, follow
 
 

@@ -21,9 +21,9 @@ def effective_samples(found: FitResult) -> float:
     "Practical Markov chain Monte Carlo", Statistical Science 7 (1992).
     """
     samples, out = Samples(found.problem), 0.0
-    for i, plan in enumerate(found.problem.plans):
+    for i, prepared in enumerate(found.problem.prepared):
         mine = (samples.record == i) & samples.counted
-        channels = np.asarray(plan.weight).shape[-1]
+        channels = np.asarray(prepared.weight).shape[-1]
         column = np.arange(samples.record.size)[mine] - int(np.argmax(samples.record == i))
         for c in range(channels):
             r = found.full_residuals[mine][column % channels == c]

@@ -268,7 +268,7 @@ def _density(
     """The logarithm of the posterior density of the coordinates w, but for a constant, and its
     gradient, from the residuals and their Jacobian by the coordinates of the problem.
     """
-    data = sum(int(np.prod(np.shape(p.weight))) for p in problem.plans)
+    data = sum(int(np.prod(np.shape(p.weight))) for p in problem.prepared)
     size = jnp.maximum(r[:data] @ r[:data], jnp.finfo(r.dtype).tiny)
     volume = lambda w: jnp.sum(jnp.log(frame.slopes(w)))  # noqa: E731
     value = -0.5 * samples * jnp.log(size) - 0.5 * r[data:] @ r[data:] + volume(w)

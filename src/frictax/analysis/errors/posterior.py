@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.annotations import ArrayLike, Integer, Real
+from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import whole
 from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.fit_data import speaker
@@ -17,7 +17,7 @@ from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
 from frictax.notice import Notice
-from frictax.text import table
+from frictax.text import aligned
 
 from ..friction_curve import friction_at
 from .effective_samples import effective_samples
@@ -90,7 +90,7 @@ class Posterior(Estimated):
             f"Posterior: {chains} chains of {n} draws by NUTS; the residuals count as"
             f" {self.samples:.3g} independent ones"
         )
-        return "\n".join([first, *table(head, rows), *self.warnings])
+        return "\n".join([first, *aligned(head, rows), *self.warnings])
 
     __repr__ = __str__
 
@@ -98,11 +98,11 @@ class Posterior(Estimated):
 def posterior(
     found: FitResult,
     *,
-    draws: Integer = 1000,
-    warmup: Integer = 1000,
-    chains: Integer = 4,
-    samples: Real | None = None,
-    level: Real | None = None,
+    draws: Checked[int] = 1000,
+    warmup: Checked[int] = 1000,
+    chains: Checked[int] = 4,
+    samples: Checked[float] | None = None,
+    level: Checked[float] | None = None,
     seed: int = 0,
     progress: Any = False,
 ) -> Posterior:

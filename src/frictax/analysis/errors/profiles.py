@@ -15,7 +15,7 @@ from frictax.fitting.result.estimates import quantile
 from frictax.parameters import UnknownName
 
 from .accounts import AbstractErrors, White
-from .refits import held
+from .refits import least_cost_with
 from .uncertainty import Uncertainty, usual
 
 _NEAR = 1e-3  # of the threshold's root: where the search for an end of the interval stops
@@ -243,7 +243,7 @@ class _Held:
         self.which[places] = True
         self.seen: list[tuple[float, float, np.ndarray]] = []
         self.least = float(
-            held(
+            least_cost_with(
                 found.problem,
                 self.z,
                 np.zeros_like(self.which),
@@ -257,7 +257,9 @@ class _Held:
         x = np.array(self.found.x)
         x[self.places] = values
         ends = [
-            held(self.found.problem, z, self.which, x, self.noise, np.float64(self.found.dof))
+            least_cost_with(
+                self.found.problem, z, self.which, x, self.noise, np.float64(self.found.dof)
+            )
             for z in (self.z, self.found.z)
         ]
         z, cost, everything = min(

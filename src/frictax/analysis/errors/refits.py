@@ -29,8 +29,8 @@ class Samples:
 
     def __init__(self, problem: Problem) -> None:
         records, samples, counted, sizes = [], [], [], []
-        for i, plan in enumerate(problem.plans):
-            weight, at = np.asarray(plan.weight), plan.samples()
+        for i, prepared in enumerate(problem.prepared):
+            weight, at = np.asarray(prepared.weight), prepared.samples()
             records.append(np.full(weight.size, i))
             samples.append(np.ravel(at))
             counted.append(np.ravel(weight) > 0)
@@ -68,15 +68,15 @@ def refitted(
     problem = found.problem
     noise = float(found.noise_scale) if problem.loss.rounds > 1 or problem.priors else 1.0
     method = method_of(found)
-    shapes = [np.shape(p.weight) for p in problem.plans]
+    shapes = [np.shape(p.weight) for p in problem.prepared]
     ends = np.cumsum([int(np.prod(s)) for s in shapes])[:-1]
 
     def one(count: np.ndarray) -> tuple[np.ndarray, bool]:
         roots = [
             np.reshape(x, s) for x, s in zip(np.split(np.sqrt(count), ends), shapes, strict=True)
         ]
-        new = [np.asarray(p.weight) * root for p, root in zip(problem.plans, roots, strict=True)]
-        mine = eqx.tree_at(lambda p: [plan.weight for plan in p.plans], problem, new)
+        new = [np.asarray(p.weight) * root for p, root in zip(problem.prepared, roots, strict=True)]
+        mine = eqx.tree_at(lambda p: [prepared.weight for prepared in p.prepared], problem, new)
         end = advanced(
             mine,
             method,
@@ -94,7 +94,7 @@ def refitted(
 
 
 @kept
-def held(
+def least_cost_with(
     problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any
 ) -> tuple[Array, Array, Array]:
     """The least cost with the numbers `which` (bool, one for each coordinate) held at `values`:

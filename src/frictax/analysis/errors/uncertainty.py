@@ -6,14 +6,14 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from frictax.annotations import ArrayLike
+from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import whole
 from frictax.fitting import Band, Estimate, FitResult, Knowledge
-from frictax.fitting.problem.problem import Problem, SteadyPlan, bounds, upper_bounds
+from frictax.fitting.problem.problem import PreparedSweep, Problem, bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.spread import Spread, alike
 from frictax.notice import Notice
-from frictax.text import table
+from frictax.text import aligned
 
 from ..friction_curve import friction_band
 from .accounts import AbstractErrors, White, gradients
@@ -53,7 +53,7 @@ class HAC(AbstractErrors):
         samples, meat, widths = Samples(problem), np.zeros((turn.shape[1], turn.shape[1])), []
         for i, (label, data) in enumerate(found.records.items()):
             mine = samples.record == i
-            if isinstance(problem.plans[i], SteadyPlan):  # rows of a sweep are in no order
+            if isinstance(problem.prepared[i], PreparedSweep):  # rows of a sweep are in no order
                 terms = pulls[mine] @ turn
                 meat += terms.T @ terms
                 continue
@@ -167,7 +167,7 @@ class Jackknife(AbstractErrors):
 
     def check(self, problem: Problem) -> None:
         _refuse(problem, "Jackknife")
-        if self.repeats is None and len(problem.plans) < 2:
+        if self.repeats is None and len(problem.prepared) < 2:
             raise ValueError(
                 "`Jackknife()` leaves out whole records, and there is one. Say how often its motion"
                 " repeats: Jackknife(4)."
@@ -182,10 +182,16 @@ class Jackknife(AbstractErrors):
         self.check(found.problem)
         samples, own = Samples(found.problem), _has_own(found.problem)
         counts, owners = [], []
-        for i, (size, plan) in enumerate(zip(samples.sizes, found.problem.plans, strict=True)):
+        for i, (size, prepared) in enumerate(
+            zip(samples.sizes, found.problem.prepared, strict=True)
+        ):
             # A sweep is no motion that repeats itself: it is left out whole, or stays.
             parts = (
-                1 if self.repeats is None else 0 if isinstance(plan, SteadyPlan) else self.repeats
+                1
+                if self.repeats is None
+                else 0
+                if isinstance(prepared, PreparedSweep)
+                else self.repeats
             )
             for k in range(parts):
                 kept = [np.ones(n) for n in samples.sizes]
@@ -301,7 +307,7 @@ class Uncertainty(Estimated):
         where a sample has no weight.
         """
         i = self.found.number(label)
-        weight = np.asarray(self.found.problem.plans[i].weight)
+        weight = np.asarray(self.found.problem.prepared[i].weight)
         here = Samples(self.found.problem).record == i
         g = self.found.full_jacobian[: len(here)][here]
         half = self.spread.half_width(self.level, g)
@@ -322,7 +328,7 @@ class Uncertainty(Estimated):
         freedom = f" ({self.freedom})" if self.dof < 100 else ""
         first = f"{type(self.by).__name__}: {self.says}{freedom}"
         return "\n".join(
-            [first, *table(*self.rows()), *(f"! {sentence}" for sentence in self.warnings)]
+            [first, *aligned(*self.rows()), *(f"! {sentence}" for sentence in self.warnings)]
         )
 
     __repr__ = __str__
@@ -357,7 +363,7 @@ def usual_spread(found: FitResult) -> Spread:
     return usual(found.problem).spread(found)
 
 
-def uncertainty(found: FitResult, by: AbstractErrors | None = None) -> Uncertainty:
+def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> Uncertainty:
     """Errors and intervals by an account of the residuals: `White()`, `Clustered()`, `HAC()`,
     `BlockBootstrap()`, `Jackknife(4)`.
 
@@ -440,7 +446,7 @@ def _at_kinks(settled: np.ndarray) -> str:
 def _blocks(found: FitResult, i: int, samples: Samples, length: float | None) -> np.ndarray:
     """The number of the block of each sample of record i."""
     data, size = list(found.records.values())[i], samples.sizes[i]
-    if isinstance(found.problem.plans[i], SteadyPlan):
+    if isinstance(found.problem.prepared[i], PreparedSweep):
         return np.arange(size)
     step = data.duration / max(data.n - 1, 1)
     each = max(int(round((data.duration / 20 if length is None else length) / step)), 1)

@@ -191,7 +191,7 @@ def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Cure
 
     def errors(v: Array, breakaway: Array, way: Array) -> np.ndarray:
         def forces(x: Array) -> Array:
-            return as_steady(problem.bench_at(x, None).machine).predict(v, breakaway, way)
+            return as_steady(problem.setup_at(x, None).machine).predict(v, breakaway, way)
 
         jacobian = np.asarray(jax.jacfwd(forces)(x))
         norms = np.linalg.norm(jacobian, axis=0)

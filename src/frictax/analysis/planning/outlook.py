@@ -39,7 +39,7 @@ from frictax.fitting.search.multistart import advanced, search
 from frictax.measurements import Sweep
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.notice import Notice
-from frictax.text import table
+from frictax.text import aligned
 
 from ..errors.refits import Samples
 from ..errors.uncertainty import HAC, AbstractErrors, usual
@@ -96,7 +96,7 @@ class Outlook:
         ]
 
     def __str__(self) -> str:
-        lines = [self.title, *table(*self.rows())]
+        lines = [self.title, *aligned(*self.rows())]
         lines.append(f"condition {self.identifiability.condition:.3g}")
         return "\n".join([*lines, *(f"! {sentence}" for sentence in self.sentences)])
 
@@ -253,12 +253,12 @@ def outlook_of(found: FitResult, by: AbstractErrors | None = None) -> Outlook:
     """`outlook` of the records of a fit, at the values that it started from, with the residuals
     that it left.
     """
-    bench, shared = (
-        found.problem.bench,
+    setup, shared = (
+        found.problem.setup,
         [u.path for u in found.problem.unknowns if u.record is None],
     )
     instruments = {
-        f"inputs.{name}": bench.inputs.at(name)
+        f"inputs.{name}": setup.inputs.at(name)
         for r in found.records.values()
         for name in getattr(r, "inputs", ())
     }

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from frictax.executable_cache import kept
 from frictax.fitting import AbstractObjective, ClosedLoop, FitResult, FreeRun
-from frictax.fitting.problem.objectives import Plan
+from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.measurements import Record
 from frictax.parameters import parameters, replace
@@ -126,8 +126,8 @@ def free_run(
     if not isinstance(data, Record):
         raise ValueError(f"`free_run` runs beside records, and {label!r} is a sweep.")
     x = np.asarray(found.x)
-    machine = objective.machine(found.problem.bench_at(jnp.asarray(x), i).machine)
-    plan = objective.plan(machine, data)
+    machine = objective.machine(found.problem.setup_at(jnp.asarray(x), i).machine)
+    prepared = objective.prepare(machine, data)
     changes = _changes(found, data, machine)
     times = _repeats(found, errors)
     covariance = errors.full * np.sqrt(np.outer(times, times))
@@ -145,7 +145,7 @@ def free_run(
     kept = np.unique(np.linspace(0, data.n - 1, min(data.n, _KEPT)).round().astype(int))
     rms, runs = (
         np.asarray(a)
-        for a in _runs(found.problem, objective, plan, i, _inputs(data), xs, more, scale, kept)
+        for a in _runs(found.problem, objective, prepared, i, _inputs(data), xs, more, scale, kept)
     )
     base, moved, spread = rms[0], runs[1 : 1 + len(changes)] - runs[0], rms[1 + len(changes) :]
     ok = np.all(np.isfinite(spread), axis=1)
@@ -161,15 +161,15 @@ def free_run(
     )
     return FreeRunScore(
         label or data.name,
-        dict(zip(plan.names, base.tolist(), strict=True)),
-        {n: data.units[n].si_name for n in plan.names},
+        dict(zip(prepared.names, base.tolist(), strict=True)),
+        {n: data.units[n].si_name for n in prepared.names},
         {
-            c[0]: dict(zip(plan.names, np.sqrt(np.mean(m**2, axis=0)).tolist(), strict=True))
+            c[0]: dict(zip(prepared.names, np.sqrt(np.mean(m**2, axis=0)).tolist(), strict=True))
             for c, m in zip(changes, moved, strict=True)
         },
         {
             n: (float(ends[0, c]), float(ends[1, c]), float(ends[2, c]))
-            for c, n in enumerate(plan.names)
+            for c, n in enumerate(prepared.names)
         },
         repeats or f"parameters drawn with their errors ({type(errors.by).__name__})",
         spread,
@@ -232,7 +232,7 @@ def _of_friction(machine: Any) -> list[Any]:
 def _runs(
     problem: Problem,
     objective: Any,
-    plan: Plan,
+    prepared: PreparedRecord,
     record: Any,
     driven: tuple[str, ...],
     xs: Any,
@@ -242,20 +242,20 @@ def _runs(
 ) -> tuple[Any, Any]:
     """Of each machine the rms of each output, and its run at the samples `kept`."""
     delayed = problem.delayed
-    weight = jnp.asarray(plan.weight) > 0
+    weight = jnp.asarray(prepared.weight) > 0
 
     def one(at: tuple[Any, Any, Any]) -> tuple[Any, Any]:
         x, force, times = at
-        bench = problem.bench_at(x, record)
-        machine = objective.machine(bench.machine)
+        setup = problem.setup_at(x, record)
+        machine = objective.machine(setup.machine)
         machine = replace(machine, {p.path: p.value * times for p in _of_friction(machine)})
-        here = bench.for_channels(plan.inputs, plan.names, machine)
-        pushed = [n for n in plan.inputs if n in driven]
+        here = setup.for_channels(prepared.inputs, prepared.names, machine)
+        pushed = [n for n in prepared.inputs if n in driven]
         here = eqx.tree_at(
             lambda b: [b.inputs.at(n).offset for n in pushed], here, replace_fn=lambda x: x + force
         )
-        run = objective.predict(here, plan, problem.engine, delayed)
-        left = jnp.where(weight, run - plan.measured, 0.0)
+        run = objective.predict(here, prepared, problem.engine, delayed)
+        left = jnp.where(weight, run - prepared.measured, 0.0)
         return jnp.sqrt(jnp.sum(left**2, axis=0) / jnp.sum(weight, axis=0)), run[kept]
 
     return jax.lax.map(one, (jnp.asarray(xs), jnp.asarray(more), jnp.asarray(scale)))

@@ -12,8 +12,8 @@ from jaxtyping import Array, Float, Int
 from frictax.engine import Result, walk
 from frictax.executable_cache import kept
 from frictax.fitting import FitResult, FreeRun
-from frictax.fitting.problem.objectives import Plan, acting, dividing, measured_starts
-from frictax.fitting.problem.setup import Bench, contact_forces, driven, moved_to, state_names
+from frictax.fitting.problem.objectives import PreparedRecord, acting, dividing, measured_starts
+from frictax.fitting.problem.setup import Setup, contact_forces, driven, moved_to, state_names
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem
 
@@ -53,15 +53,15 @@ def motion(found: FitResult, record: str | Record, objective: FreeRun | None = N
     i = found.number(record) if isinstance(record, str) else None
     data = found.records[record] if isinstance(record, str) else record
     objective = FreeRun(measured_start=True) if objective is None else objective
-    bench = found.problem.bench_at(jnp.asarray(found.x), i)
-    plan = objective.plan(bench.machine, data)
-    here = bench.for_channels(plan.inputs, plan.names)
-    ys, modes, forces, ended = _run(here, plan, found.problem.engine, found.problem.delayed)
+    setup = found.problem.setup_at(jnp.asarray(found.x), i)
+    prepared = objective.prepare(setup.machine, data)
+    here = setup.for_channels(prepared.inputs, prepared.names)
+    ys, modes, forces, ended = _run(here, prepared, found.problem.engine, found.problem.delayed)
     result = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(Result.successful), [ended])
-    names = contact_names(bench.machine)
+    names = contact_names(setup.machine)
     return Motion(
         data.t,
-        dict(zip(state_names(bench.machine), np.asarray(ys).T, strict=False)),
+        dict(zip(state_names(setup.machine), np.asarray(ys).T, strict=False)),
         dict(zip(names, np.asarray(modes).T, strict=False)),
         dict(zip(names, np.asarray(forces).T, strict=False)),
         result,
@@ -79,11 +79,13 @@ def contact_names(machine: Any) -> list[str]:
 
 @kept
 def _run(
-    bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+    setup: Setup, prepared: PreparedRecord, engine: Any, delayed: frozenset[str]
 ) -> tuple[Array, Array, Array, Array]:
-    t = jnp.asarray(plan.t)
-    start = measured_starts(bench, plan, delayed)
-    system: Any = moved_to(driven(bench.machine, t, acting(bench, plan, delayed), plan.hold), start)
+    t = jnp.asarray(prepared.t)
+    start = measured_starts(setup, prepared, delayed)
+    system: Any = moved_to(
+        driven(setup.machine, t, acting(setup, prepared, delayed), prepared.hold), start
+    )
     y0, mode0 = system.start(t[0])
     if start and not isinstance(system, MechanicalSystem):
         y0, mode0 = system.begin(
@@ -92,6 +94,6 @@ def _run(
                 [start[name] if name in start else y0[i] for i, name in enumerate(system.states())]
             ),
         )
-    path = walk(system, y0, mode0, t, options=dividing(engine, plan))
+    path = walk(system, y0, mode0, t, options=dividing(engine, prepared))
     forces = jax.vmap(lambda t, y, mode: contact_forces(system, t, y, mode))(t, path.ys, path.modes)
     return path.ys, path.modes, forces, *jax.tree_util.tree_leaves(path.result)

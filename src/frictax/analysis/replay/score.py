@@ -8,7 +8,7 @@ import numpy as np
 
 from frictax.executable_cache import kept
 from frictax.fitting import AbstractObjective, FitResult
-from frictax.fitting.problem.setup import Bench
+from frictax.fitting.problem.setup import Setup
 from frictax.measurements import Record
 
 
@@ -37,18 +37,18 @@ def score(
             f"`score` takes a `Record` or the label of one that was fitted, got {record!r}."
         )
     machine = objective.machine(found.model if label is None else found.model_for(label))
-    bench = found.problem.bench_at(
+    setup = found.problem.setup_at(
         jnp.asarray(found.x), None if label is None else found.number(label)
     )
-    here = bench.for_channels(data.inputs, data.outputs, machine)
-    plan = objective.plan(machine, data)
-    predicted = np.asarray(_predict(objective, here, plan, found.problem.engine))
-    counted = np.asarray(plan.weight) > 0
-    left = np.where(counted, np.asarray(plan.measured) - predicted, 0.0)
+    here = setup.for_channels(data.inputs, data.outputs, machine)
+    prepared = objective.prepare(machine, data)
+    predicted = np.asarray(_predict(objective, here, prepared, found.problem.engine))
+    counted = np.asarray(prepared.weight) > 0
+    left = np.where(counted, np.asarray(prepared.measured) - predicted, 0.0)
     axes = tuple(range(left.ndim - 1))
     return dict(
         zip(
-            plan.names,
+            prepared.names,
             np.sqrt(np.sum(left**2, axis=axes) / np.sum(counted, axis=axes)).tolist(),
             strict=True,
         )
@@ -56,6 +56,8 @@ def score(
 
 
 @kept
-def _predict(objective: AbstractObjective, bench: Bench, plan: Any, engine: Any) -> Any:
-    delayed = frozenset([f"inputs.{n}" for n in plan.inputs] + [f"outputs.{n}" for n in plan.names])
-    return objective.predict(bench, plan, engine, delayed)
+def _predict(objective: AbstractObjective, setup: Setup, prepared: Any, engine: Any) -> Any:
+    delayed = frozenset(
+        [f"inputs.{n}" for n in prepared.inputs] + [f"outputs.{n}" for n in prepared.names]
+    )
+    return objective.predict(setup, prepared, engine, delayed)

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from frictax.text import WAYS
 
-from .finding import CHANCE, Curve, Finding, is_strong, percent, said, said_with_error
+from .finding import CHANCE, Curve, Finding, amount, is_strong, percent, with_error
 from .regression import Regressed, binned, corners_of, hats, regressed
 from .series import Series
 
@@ -154,7 +154,7 @@ def direction(x: Series, c: Columns) -> Finding:
         )
         error = np.nan if own is None else own.errors[0]
         curves.append(Curve(np.array([float(w)]), np.array([means[w]]), np.array([error]), w))
-    told = " and ".join(f"{said(m, x.unit)} {WAYS[w]}" for w, m in means.items())
+    told = " and ".join(f"{amount(m, x.unit)} {WAYS[w]}" for w, m in means.items())
     if len(c.ways) == 1:
         hint, effect, error = (
             "which one direction alone cannot tell from friction",
@@ -233,8 +233,9 @@ def time(x: Series, c: Columns) -> Finding:
         )
     strong = is_strong(found.share, found.p)
     sentence = (
-        f"{capital(subject(x))} drifts by {said_with_error(effect, error, x.unit)} over {span:.3g}"
-        f" s, {said(effect / span, x.unit + '/s')}{', ' + hint if strong else ''}: {ending(found)}."
+        f"{capital(subject(x))} drifts by {with_error(effect, error, x.unit)} over"
+        f" {span:.3g} s, {amount(effect / span, x.unit + '/s')}{', ' + hint if strong else ''}:"
+        f" {ending(found)}."
     )
     numbers = {
         "alike": even / span,
@@ -272,10 +273,10 @@ def speed(x: Series, c: Columns) -> Finding:
     error = float(np.median(spread)) if spread.size else np.nan
     names = (" forward" if most > 0 else " backward") if len(c.ways) == 2 else ""
     sentence = (
-        f"{capital(subject(x))} follows the speed over a range of {said(size, x.unit)}{names}"
+        f"{capital(subject(x))} follows the speed over a range of {amount(size, x.unit)}{names}"
         + (
-            f", from its least at {said(slow, label[1])} to its greatest at {said(fast, label[1])},"
-            " as from a friction law of another shape"
+            f", from its least at {amount(slow, label[1])} to its greatest at"
+            f" {amount(fast, label[1])}, as from a friction law of another shape"
             if strong
             else ""
         )
@@ -320,9 +321,9 @@ def position(x: Series, c: Columns) -> Finding:
     )
     unit = f"{x.unit}/{x.place}"
     sentence = (
-        f"{capital(subject(x))} varies by {said(size, x.unit)} over {said(travel, x.place)} of"
+        f"{capital(subject(x))} varies by {amount(size, x.unit)} over {amount(travel, x.place)} of"
         f" {label[0]}, {'by' if line else 'beside'} a slope of"
-        f" {said_with_error(slope, error, unit)}{', as from ' + what if strong else ''}:"
+        f" {with_error(slope, error, unit)}{', as from ' + what if strong else ''}:"
         f" {ending(best)}."
     )
     numbers = {"slope": slope, "slope error": error, "independent samples": found.independent}

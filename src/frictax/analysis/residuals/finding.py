@@ -68,10 +68,10 @@ def is_strong(share: float, p: float) -> bool:
     return bool(share > SHARE and p < CHANCE)
 
 
-def said(value: float, unit: str, figures: int = 3) -> str:
+def amount(value: float, unit: str, figures: int = 3) -> str:
     """A value with a prefix that makes it handy.
 
-    >>> said(0.0025, "m", 4), said(-0.87, "N"), said(12000.0, "N.m")
+    >>> amount(0.0025, "m", 4), amount(-0.87, "N"), amount(12000.0, "N.m")
     ('2.500 mm', '-0.870 N', '12.0 kN.m')
     """
     if not math.isfinite(value):
@@ -80,14 +80,14 @@ def said(value: float, unit: str, figures: int = 3) -> str:
     return f"{_figures(value / size, figures)} {name}"
 
 
-def said_with_error(value: float, error: float, unit: str) -> str:
+def with_error(value: float, error: float, unit: str) -> str:
     """A value to the second figure of its standard error, both with one prefix.
 
-    >>> said_with_error(0.00250012, 0.0000031, "m")
+    >>> with_error(0.00250012, 0.0000031, "m")
     '2.5001 mm (std. error 0.0031 mm)'
     """
     if not (math.isfinite(value) and math.isfinite(error) and error > 0):
-        return said(value, unit)
+        return amount(value, unit)
     name, size = _handy(value, unit)
     digits = min(max(1 - math.floor(math.log10(error / size)), 0), 9)
     return f"{value / size:.{digits}f} {name} (std. error {_figures(error / size, 2)} {name})"

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from frictax.text import WAYS
 
 from .effects import Columns, capital, ending, finding_of, nothing_told, subject
-from .finding import Curve, Finding, is_strong, said, said_with_error
+from .finding import Curve, Finding, amount, is_strong, with_error
 from .regression import orthonormal, regressed
 from .series import Series
 
@@ -104,17 +104,17 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     )
     period_error = np.nan if moved is None else float(moved.errors[0]) / f**2
     strong = is_strong(found.share, p)
-    parts = ", ".join(f"{said(a, x.unit)} {WAYS[w]}" for w, a in amplitudes.items())
+    parts = ", ".join(f"{amount(a, x.unit)} {WAYS[w]}" for w, a in amplitudes.items())
     turn = f", {2 * np.pi * f:.4g} times a turn," if x.place == "rad" else ""
     sentence = (
         f"{capital(subject(x))} repeats itself every"
-        f" {said_with_error(1 / f, period_error, x.place)}{turn} with an amplitude of"
-        f" {parts if len(ways) > 1 else said(size, x.unit)}, a ripple such as a screw's, a gear's"
+        f" {with_error(1 / f, period_error, x.place)}{turn} with an amplitude of"
+        f" {parts if len(ways) > 1 else amount(size, x.unit)}, a ripple such as a screw's, a gear's"
         f" or a motor's: {ending(found)}."
         if strong
         else (
             f"{capital(subject(x))} shows no ripple over position: the largest,"
-            f" {said(size, x.unit)} every {said(1 / f, x.place)}, is {ending(found)}."
+            f" {amount(size, x.unit)} every {amount(1 / f, x.place)}, is {ending(found)}."
         )
     )
     numbers = {

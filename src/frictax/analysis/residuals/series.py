@@ -12,9 +12,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.fitting import FitResult, InverseDynamics
-from frictax.fitting.problem.objectives import LARGEST_CUTOFF, Plan, acting, integral, plan_of
+from frictax.fitting.problem.objectives import (
+    LARGEST_CUTOFF,
+    PreparedRecord,
+    acting,
+    integral,
+    prepared_record,
+)
 from frictax.fitting.problem.sensors import perfect
-from frictax.fitting.problem.setup import Bench, Named, channel_unit, driven, state_names
+from frictax.fitting.problem.setup import Named, Setup, channel_unit, driven, state_names
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.mechanism import AbstractAxis, MechanicalSystem, Mechanism
@@ -64,26 +70,29 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     forces.
     """
     record, number = found.records[label], found.number(label)
-    bench = found.problem.bench_at(jnp.asarray(found.x), number)
+    setup = found.problem.setup_at(jnp.asarray(found.x), number)
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
-    if isinstance(bench.machine, AbstractAxis):
-        return [_axis_series(bench, record, label, cutoff)]
-    seen = _with_positions(bench, record)
+    if isinstance(setup.machine, AbstractAxis):
+        return [_axis_series(setup, record, label, cutoff)]
+    seen = _with_positions(setup, record)
     objective = InverseDynamics(cutoff, v_min=0.0)
-    plan = objective.plan(bench.machine, seen)
+    prepared = objective.prepare(setup.machine, seen)
     at_rest = {
-        name: np.zeros_like(x) if name.endswith(".a") else x for name, x in plan.known.items()
+        name: np.zeros_like(x) if name.endswith(".a") else x for name, x in prepared.known.items()
     }
     # what they add is taken off already
-    perfectly = dataclasses.replace(bench, outputs=Named.of(dict.fromkeys(seen.outputs, perfect())))
-    lacking = -_predicted(objective, perfectly, plan)
-    force = _predicted(objective, perfectly, dataclasses.replace(plan, known=at_rest))
+    perfectly = dataclasses.replace(setup, outputs=Named.of(dict.fromkeys(seen.outputs, perfect())))
+    lacking = -_predicted(objective, perfectly, prepared)
+    force = _predicted(objective, perfectly, dataclasses.replace(prepared, known=at_rest))
     out = []
-    for c, name in enumerate(plan.names):
+    for c, name in enumerate(prepared.names):
         body = name.removeprefix("force on ")
-        s, v = ("phi", "w") if f"{body}.phi" in plan.known else ("s", "v")
+        s, v = ("phi", "w") if f"{body}.phi" in prepared.known else ("s", "v")
         place = "rad" if s == "phi" else "m"
-        x, speed = np.asarray(plan.known[f"{body}.{s}"]), np.asarray(plan.known[f"{body}.{v}"])
+        x, speed = (
+            np.asarray(prepared.known[f"{body}.{s}"]),
+            np.asarray(prepared.known[f"{body}.{v}"]),
+        )
         e = lacking[:, c] + force[:, c] - _smoothed(record.t, force[:, c], cutoff)
         out.append(
             _moving(
@@ -157,14 +166,14 @@ def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray
     - predicted there.
     """
     i = found.number(label)
-    plan, samples = found.problem.plans[i], Samples(found.problem)
-    assert isinstance(plan, Plan)
-    shape = np.shape(plan.weight)
+    prepared, samples = found.problem.prepared[i], Samples(found.problem)
+    assert isinstance(prepared, PreparedRecord)
+    shape = np.shape(prepared.weight)
     at = samples.sample[samples.record == i].reshape(shape)
     apart = found.residuals[samples.record == i].reshape(shape)
     out = []
-    for c, name in enumerate(plan.names):
-        counted = np.asarray(plan.weight)[..., c] > 0
+    for c, name in enumerate(prepared.names):
+        counted = np.asarray(prepared.weight)[..., c] > 0
         out.append((name, at[..., c][counted], apart[..., c][counted]))
     return out
 
@@ -220,32 +229,32 @@ def _smoothed(t: np.ndarray, x: np.ndarray, cutoff: float) -> np.ndarray:
     return x if np.ptp(x) <= 1e-12 * np.max(np.abs(x), initial=1e-300) else smooth(t, x, cutoff).x
 
 
-def _with_positions(bench: Bench, record: Record) -> Record:
+def _with_positions(setup: Setup, record: Record) -> Record:
     """The record with the position of each body, corrected for what the fit knows of the sensors;
     an integral where only the speed is measured.
     """
-    if not isinstance(bench.machine, Mechanism):
-        raise ValueError(f"a `{type(bench.machine).__name__}` does not say which force moves it")
-    outputs = {name: _true(bench, record, name) for name in record.outputs}
-    lay = MechanicalSystem(bench.machine).layout
+    if not isinstance(setup.machine, Mechanism):
+        raise ValueError(f"a `{type(setup.machine).__name__}` does not say which force moves it")
+    outputs = {name: _true(setup, record, name) for name in record.outputs}
+    lay = MechanicalSystem(setup.machine).layout
     for i in lay.bodies:
         body, (s, v) = (
-            bench.machine.names[i],
-            ("phi", "w") if bench.machine.parts[i].rotational else ("s", "v"),
+            setup.machine.names[i],
+            ("phi", "w") if setup.machine.parts[i].rotational else ("s", "v"),
         )
         if f"{body}.{s}" in outputs:
             continue
         if f"{body}.{v}" not in outputs:
             raise ValueError(f"the record measures neither {body}.{s} nor {body}.{v}")
-        outputs[f"{body}.{s}"] = float(getattr(bench.machine.parts[i], s)) + integral(
+        outputs[f"{body}.{s}"] = float(getattr(setup.machine.parts[i], s)) + integral(
             record.t, outputs[f"{body}.{v}"]
         )
     return Record(record.t, record.inputs, outputs, hold=record.hold, name=record.name)
 
 
-def _true(bench: Bench, record: Record, name: str) -> np.ndarray:
+def _true(setup: Setup, record: Record, name: str) -> np.ndarray:
     """What the sensor of channel `name` would have recorded were it perfect."""
-    sensor, t = bench.outputs.at(name), record.t
+    sensor, t = setup.outputs.at(name), record.t
     x = (record.outputs[name] - float(sensor.offset) - float(sensor.drift) * (t - t[0])) / float(
         sensor.gain
     )
@@ -253,21 +262,23 @@ def _true(bench: Bench, record: Record, name: str) -> np.ndarray:
 
 
 @eqx.filter_jit
-def _compiled(objective: InverseDynamics, bench: Bench, plan: Plan) -> Array:
-    return objective.predict(bench, plan, None, frozenset(f"inputs.{n}" for n in plan.inputs))
+def _compiled(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord) -> Array:
+    return objective.predict(
+        setup, prepared, None, frozenset(f"inputs.{n}" for n in prepared.inputs)
+    )
 
 
-def _predicted(objective: InverseDynamics, bench: Bench, plan: Plan) -> np.ndarray:
-    return np.asarray(_compiled(objective, bench, plan))
+def _predicted(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord) -> np.ndarray:
+    return np.asarray(_compiled(objective, setup, prepared))
 
 
-def _axis_series(bench: Bench, record: Record, label: str, cutoff: float) -> Series:
+def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Series:
     """The same of a machine of the user's own with one degree of freedom: inertia*a - load +
     friction.
     """
-    machine, names = bench.machine, state_names(bench.machine)
+    machine, names = setup.machine, state_names(setup.machine)
     s, v, more = names[0], names[1], names[2:]
-    given = {name: _true(bench, record, name) for name in record.outputs}
+    given = {name: _true(setup, record, name) for name in record.outputs}
     missing = [name for name in more if name not in given]
     if s not in given and v not in given or missing:
         raise ValueError(f"the record does not measure {(missing or [s])[0]}")
@@ -280,8 +291,8 @@ def _axis_series(bench: Bench, record: Record, label: str, cutoff: float) -> Ser
     y = np.stack(
         [motion.x, motion.v, *(_smoothed(record.t, given[n], cutoff) for n in more)], axis=1
     )
-    plan = plan_of(record, np.zeros((record.n, 1)), np.ones((record.n, 1)), {})
-    inertia, net = (np.asarray(a) for a in _axis_forces(bench, plan, y))
+    prepared = prepared_record(record, np.zeros((record.n, 1)), np.ones((record.n, 1)), {})
+    inertia, net = (np.asarray(a) for a in _axis_forces(setup, prepared, y))
     e = inertia * motion.a - _smoothed(record.t, net, cutoff)
     turns = s.rpartition(".")[2] == "phi"
     unit, place = ("N.m", "rad") if turns else ("N", "m")
@@ -300,16 +311,18 @@ def _axis_series(bench: Bench, record: Record, label: str, cutoff: float) -> Ser
 
 
 @eqx.filter_jit
-def _axis_forces(bench: Bench, plan: Plan, y: Float[Numbers, "n k"]) -> tuple[Array, Array]:
+def _axis_forces(
+    setup: Setup, prepared: PreparedRecord, y: Float[Numbers, "n k"]
+) -> tuple[Array, Array]:
     """Inertia, and the force that acts by the model, at each sample; the machine slides the way its
     velocity says.
     """
-    machine = bench.machine
+    machine = setup.machine
     system: Any = driven(
         machine,
-        jnp.asarray(plan.t),
-        acting(bench, plan, frozenset(f"inputs.{n}" for n in plan.inputs)),
-        plan.hold,
+        jnp.asarray(prepared.t),
+        acting(setup, prepared, frozenset(f"inputs.{n}" for n in prepared.inputs)),
+        prepared.hold,
     )
 
     def one(t: Array, y: Array) -> tuple[Array, Array]:
@@ -322,4 +335,4 @@ def _axis_forces(bench: Bench, plan: Plan, y: Float[Numbers, "n k"]) -> tuple[Ar
         inertia = jnp.asarray(machine.inertia(t, y, args), dtype=float)
         return inertia, machine.load(t, y, args) - machine.friction_force(t, y, mode, args)
 
-    return jax.vmap(one)(jnp.asarray(plan.t), jnp.asarray(y))
+    return jax.vmap(one)(jnp.asarray(prepared.t), jnp.asarray(y))

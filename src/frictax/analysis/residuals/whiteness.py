@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
-from .finding import Curve, Finding, is_strong, said
+from .finding import Curve, Finding, amount, is_strong
 
 _LAGS = 20  # of the test; more only lose power
 
@@ -79,7 +79,7 @@ def whiteness(
         )
     elif independent < 0.9 * n:
         sentence = (
-            f"Residuals of {of} remember {said(lasts, 's', 2)} (first autocorrelation"
+            f"Residuals of {of} remember {amount(lasts, 's', 2)} (first autocorrelation"
             f" {rho[1]:.2f}), so that {n} samples count as {independent:.0f} independent ones and"
             f" errors of white noise are too small, about {np.sqrt(n / independent):.2g} times:"
             f" {'those of windows are printed' if windows else 'take found.uncertainty(fx.HAC())'}."

@@ -20,7 +20,7 @@ from frictax.fitting import (
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
 from frictax.parameters import UnknownName
-from frictax.text import table
+from frictax.text import aligned
 
 from ..errors.refits import refitted
 from .structure import Structure, StructureComparison
@@ -87,7 +87,7 @@ class Comparison:
         ]
 
     def __str__(self) -> str:
-        return "\n".join([*table(*self.as_table()), self.reason])
+        return "\n".join([*aligned(*self.as_table()), self.reason])
 
     __repr__ = __str__
 

@@ -15,7 +15,7 @@ from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.fitting.search.levenberg_marquardt import begin
 from frictax.fitting.search.multistart import advanced
 
-from .folds import Fold, Stretches
+from .folds import Fold, Folds
 
 _STEPS = 30
 _LEFT_OUT = {"repeats": "a repeat", "speeds": "a band of speeds", "records": "a record"}
@@ -29,7 +29,7 @@ class HeldOut:
       residuals there, in the outputs' unit; `force` (k,): that of inverse dynamics [N or N.m]; nan
       where there is none.
     - `unfinished`: how many of these fits were stopped before they came to an end.
-    - `trajectory_squares`, `force_squares` (u,): what each stretch of the records, left out once,
+    - `trajectory_squares`, `force_squares` (u,): what each piece of the records, left out once,
       adds to the mean square: their mean is that of all samples.
     """
 
@@ -79,17 +79,17 @@ class Refits:
         found: FitResult,
         before: FitResult | None,
         force: Problem | None,
-        stretches: Stretches,
+        folds: Folds,
     ) -> None:
         self.found, self.before, self.force, self.count = (
             found,
             before,
             force,
-            stretches.record.size,
+            folds.record.size,
         )
-        self.of = stretches.of(found.problem)
-        self.of_before = None if before is None else stretches.of(before.problem)
-        self.of_force = None if force is None else stretches.of(force)
+        self.of = folds.of(found.problem)
+        self.of_before = None if before is None else folds.of(before.problem)
+        self.of_force = None if force is None else folds.of(force)
 
     def left_out(self, fold: Fold) -> HeldOut:
         """What each fold says of what it did not see."""
@@ -107,7 +107,7 @@ class Refits:
     def _errors(
         self, problem: Any, of: Any, number: np.ndarray, ends: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The root mean square of each fold, and what each stretch adds to the mean
+        """The root mean square of each fold, and what each piece adds to the mean
         square of all.
         """
         each, total = np.full(len(ends), np.nan), np.full(self.count, np.nan)
@@ -125,7 +125,7 @@ class Refits:
         return each, total * np.sum(size > 0) / size.sum()
 
     def without(self, gone: np.ndarray) -> tuple[np.ndarray, bool]:
-        """All fitted numbers of the fit without the stretches `gone`, nan where it failed; whether
+        """All fitted numbers of the fit without the samples `gone`, nan where it failed; whether
         the search was done.
         """
         found, x, done = self.found, np.array(self.found.problem.x0), True
@@ -169,7 +169,7 @@ class Refits:
 
 def weights(problem: Problem) -> np.ndarray:
     """Those of all residuals, without those of priors."""
-    return np.concatenate([np.ravel(np.asarray(p.weight)) for p in problem.plans])
+    return np.concatenate([np.ravel(np.asarray(p.weight)) for p in problem.prepared])
 
 
 def coordinates(problem: Problem, x: Any) -> np.ndarray:
@@ -199,11 +199,11 @@ def root_mean(squares: np.ndarray) -> float:
 def _weighed(problem: Problem, kept: np.ndarray) -> Problem:
     """The problem with weight 0 for residuals that are not kept."""
     parts, first = [], 0
-    for plan in problem.plans:
-        w = np.asarray(plan.weight)
+    for prepared in problem.prepared:
+        w = np.asarray(prepared.weight)
         parts.append(w * kept[first : first + w.size].reshape(w.shape))
         first += w.size
-    return eqx.tree_at(lambda p: [plan.weight for plan in p.plans], problem, parts)
+    return eqx.tree_at(lambda p: [prepared.weight for prepared in p.prepared], problem, parts)
 
 
 def _fitted(found: FitResult, problem: Problem, z: np.ndarray) -> Any:

@@ -1,4 +1,4 @@
-"""Records cut in stretches, and what a cross-validation leaves out of them together."""
+"""Records cut into pieces, and the folds in which a cross-validation leaves them out."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -18,20 +18,20 @@ _LENGTH = 0.5  # s, where the objective has no windows
 Fold = tuple[Int[np.ndarray, " u"], tuple[str, ...]]
 
 
-class Stretches:
+class Folds:
     """Pieces of records that are left out of a fit as a whole: the windows of its objective, or
     half a second each.
 
     `record`, `place`, `speed` (u,): the number of the record of each, where it lies in it (0 to 1),
-    and its typical (median) speed, in `unit`; `of_samples`: the number of the stretch of each
+    and its typical (median) speed, in `unit`; `of_samples`: the number of the piece of each
     sample, a record each.
     """
 
     def __init__(self, problem: Problem, records: Mapping[str, Record], cutoff: float) -> None:
         each, self.unit = speeds(list(records.values()), cutoff)
         record, place, speed, self.of_samples = [], [], [], []
-        for i, (r, plan) in enumerate(zip(records.values(), problem.plans, strict=True)):
-            rows = getattr(plan, "rows", None)
+        for i, (r, prepared) in enumerate(zip(records.values(), problem.prepared, strict=True)):
+            rows = getattr(prepared, "rows", None)
             size = rows.shape[1] - 1 if rows is not None else max(round(_LENGTH * r.rate), 2)
             count = max((r.n - 1) // size, 1)
             # The first sample of a window is where it starts, and is not counted.
@@ -47,11 +47,11 @@ class Stretches:
         )
 
     def of(self, problem: Problem) -> Int[np.ndarray, " m"]:
-        """The stretch of each residual of a problem of the same records."""
+        """The piece of each residual of a problem of the same records."""
         return Samples(problem).of([x.astype(float) for x in self.of_samples]).astype(int)
 
     def repeats(self, parts: int) -> Fold:
-        """The fold of each stretch, and the names of the folds, where each of `parts` equal parts
+        """The fold of each piece, and the names of the folds, where each of `parts` equal parts
         of each record is left out.
         """
         return _numbered(
@@ -64,7 +64,7 @@ class Stretches:
         return _numbered(self.record, lambda f: labels[f])
 
     def bands(self, count: int) -> Fold:
-        """The same where bands of speed are left out, cut where few stretches lie."""
+        """The same where bands of speed are left out, cut where few pieces lie."""
         band = natural_classes(self.speed, count)
 
         def name(b: int) -> str:

@@ -22,7 +22,7 @@ def chosen(rows: Sequence[ComparedStructure]) -> tuple[ComparedStructure, str]:
 
     1. Implausible ones are set aside (all stay where all are).
     2. Each held-out error, of trajectory and of force, is divided by the least of them; one within
-       5 % of it, or within one standard error of the difference over the stretches of the records,
+       5 % of it, or within one standard error of the difference over the pieces of the records,
        counts as 1. The largest of these ratios is the structure's.
     3. Of those whose ratio is within 5 % of the least ratio, the one with the fewest numbers is
        taken, of several such the one whose ratio is less, then the first.

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
+from frictax.annotations import Checked
 from frictax.fitting import AbstractPrior, Bounds, FitResult, Instrument, Own
 from frictax.handover import Verb
 from frictax.measurements import Record
@@ -19,7 +20,7 @@ class Structure:
     All but `model` are as in `fit`.
     """
 
-    model: Machine
+    model: Checked[Machine]
     free: str | Iterable[str] | None = None
     own: Own = ()
     priors: Sequence[AbstractPrior] = ()

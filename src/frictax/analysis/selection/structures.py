@@ -31,7 +31,7 @@ from frictax.mechanism import MechanicalSystem, Mechanism
 
 from ..errors.effective_samples import effective_samples
 from .cross_validation import HeldOut, Refits, root_mean, unfinished, weights
-from .folds import Stretches
+from .folds import Folds
 from .plausibility import doubts, implausible
 from .selection_rule import chosen
 from .structure import ComparedStructure, Structure, StructureComparison
@@ -199,11 +199,11 @@ def _judged(
         priors=structure.priors,
         **common,
     )
-    stretches = Stretches(found.problem, records, cutoff)
-    refits = Refits(found, before, _force_problem(found, records, cutoff), stretches)
-    folds = {"repeats": stretches.repeats(repeats), "speeds": stretches.bands(bands)}
+    cuts = Folds(found.problem, records, cutoff)
+    refits = Refits(found, before, _force_problem(found, records, cutoff), cuts)
+    folds = {"repeats": cuts.repeats(repeats), "speeds": cuts.bands(bands)}
     if by_record:
-        folds["records"] = stretches.records(list(records))
+        folds["records"] = cuts.records(list(records))
     held_out = {by: refits.left_out(fold) for by, fold in folds.items()}
     force = (
         float("nan")
@@ -220,7 +220,7 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
     found = refits.found
     problem, objective = found.problem, found.problem.objective
     # of a machine of the user's own that does not say what it begins with
-    if not set(state_names(problem.bench.machine)):
+    if not set(state_names(problem.setup.machine)):
         return float("nan")
     # what a sensor shows at first comes from before its window
     late = any(name.startswith("outputs.") for name in problem.delayed)
@@ -228,17 +228,19 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
         isinstance(objective, Windows)
         and in_turn()
         and not late
-        and not _is_thermal(problem.bench.machine)
+        and not _is_thermal(problem.setup.machine)
     ):
-        later = [np.arange(p.weight.shape[0]) > 0 for p in problem.plans]
-        joined = eqx.tree_at(lambda p: [plan.goes_on for plan in p.plans], problem, later)
+        later = [np.arange(p.weight.shape[0]) > 0 for p in problem.prepared]
+        joined = eqx.tree_at(
+            lambda p: [prepared.goes_on for prepared in p.prepared], problem, later
+        )
         counts, ends = (
-            [p.weight.shape[-1] for p in problem.plans],
-            np.cumsum([p.weight.size for p in problem.plans]),
+            [p.weight.shape[-1] for p in problem.prepared],
+            np.cumsum([p.weight.size for p in problem.prepared]),
         )
         squares, parts = [], np.split(refits.residuals(joined, found.x), ends[:-1])
-        for r, plan, count in zip(parts, problem.plans, counts, strict=True):
-            counted = np.asarray(plan.weight).reshape(-1, count) > 0
+        for r, prepared, count in zip(parts, problem.prepared, counts, strict=True):
+            counted = np.asarray(prepared.weight).reshape(-1, count) > 0
             squares += [
                 float(np.mean(x[on] ** 2))
                 for x, on in zip(r.reshape(-1, count).T, counted.T, strict=True)
@@ -274,10 +276,10 @@ def _force_problem(
     if isinstance(problem.objective, ClosedLoop):  # the record holds a reference, and no force
         return None
     try:
-        plans = tuple(judge.plan(problem.bench.machine, r) for r in records.values())
+        prepared = tuple(judge.prepare(problem.setup.machine, r) for r in records.values())
     except ValueError:
         return None
-    return dataclasses.replace(problem, plans=plans, priors=(), objective=judge)
+    return dataclasses.replace(problem, prepared=prepared, priors=(), objective=judge)
 
 
 def _rms(problem: Problem, r: np.ndarray) -> float:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from frictax.text import table
+from frictax.text import aligned
 
 from .structure import StructureComparison
 
@@ -47,7 +47,7 @@ def structures_text(made: StructureComparison) -> str:
             f" {type(made.best.found.problem.objective).__name__};"
             f" {', '.join(made.rows[0].held_out)}: error in what was left out"
         ),
-        *table(*structures_rows(made)),
+        *aligned(*structures_rows(made)),
         *(
             f"! {row.name}: {remark}"
             for row in made.rows

@@ -15,7 +15,7 @@ from frictax.parameters import Parameter, get, replace
 
 from .objectives import LARGEST_CUTOFF, AbstractObjective, FreeRun, seen_in
 from .problem import Problem
-from .setup import Bench, state_names
+from .setup import Setup, state_names
 
 
 def starting_state(machine: Any, record: Record, name: str, cutoff: float = 50.0) -> float | None:
@@ -68,7 +68,7 @@ def begun_at(model: Any, before: Any, problem: Problem) -> Any:
 
 
 def shared_start(
-    bench: Bench, p: Parameter, objective: AbstractObjective, records: Mapping[str, Any]
+    setup: Setup, p: Parameter, objective: AbstractObjective, records: Mapping[str, Any]
 ) -> np.ndarray:
     """Where the model has it; a state that is 0 there, as it is unless given, where the record
     begins, if that may be elsewhere.
@@ -87,7 +87,7 @@ def shared_start(
         or objective.measured_start
     ):
         return value
-    measured = starting_state(bench.machine, record, p.path)
+    measured = starting_state(setup.machine, record, p.path)
     if measured is None:
         return value
     seen, order = seen_in(p.path, record.outputs)
@@ -125,13 +125,13 @@ def beginning(
     )
 
 
-def own_start(bench: Bench, p: Parameter, own: Any, i: int, record: Any) -> np.ndarray:
+def own_start(setup: Setup, p: Parameter, own: Any, i: int, record: Any) -> np.ndarray:
     if isinstance(own, Mapping):
         values = list(own[p.path]) if p.path in own and own[p.path] is not None else None
         if values is not None:
             return np.asarray(values[i], dtype=float)
-    if isinstance(record, Record) and p.path in state_names(bench.machine):
-        measured = starting_state(bench.machine, record, p.path)
+    if isinstance(record, Record) and p.path in state_names(setup.machine):
+        measured = starting_state(setup.machine, record, p.path)
         if measured is not None:
             return np.asarray(measured)
     return np.asarray(p.value, dtype=float)

@@ -15,23 +15,23 @@ from frictax.measurements.filters import smooth
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers
-from frictax.parameters.held import hold
-from frictax.pytree import parcel, static
+from frictax.parameters.constant import constant
+from frictax.pytree import pytree_dataclass, static
 
 from .objectives import (
     LARGEST_CUTOFF,
     AbstractObjective,
-    Plan,
+    PreparedRecord,
     acting,
     check_positive,
     integral,
-    plan_of,
-    undone,
+    invert_sensor,
+    prepared_record,
 )
-from .setup import Bench, driven, moved_to
+from .setup import Setup, driven, moved_to
 
 
-@parcel
+@pytree_dataclass
 class InverseDynamics(AbstractObjective):
     """Newton's law at every sample: the force that the smoothed motion asks for against the force
     that acts, m*a - sum of forces [N].
@@ -61,7 +61,7 @@ class InverseDynamics(AbstractObjective):
                 f" {self.v_min!r}."
             )
 
-    def plan(self, machine: Machine, record: Record) -> Plan:
+    def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         if not isinstance(machine, Mechanism):
             raise ValueError(
                 "`InverseDynamics` needs a `Mechanism`, whose masses it knows. Take `Windows` or"
@@ -104,7 +104,7 @@ class InverseDynamics(AbstractObjective):
                 " ends or at a stop. Take `FreeRun()` or `Windows()`."
             )
         nothing = np.zeros((record.n, len(bodies)))
-        return plan_of(
+        return prepared_record(
             record,
             nothing,
             np.where(keep[:, None], 1.0, nothing),
@@ -117,26 +117,28 @@ class InverseDynamics(AbstractObjective):
         return False
 
     def predict(
-        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
+        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> Float[Array, "*w k c"]:
-        system = driven(bench.machine, plan.t, acting(bench, plan, delayed), plan.hold)
+        system = driven(setup.machine, prepared.t, acting(setup, prepared, delayed), prepared.hold)
         assert isinstance(system, MechanicalSystem)
-        bodies = [bench.machine.names[i] for i in system.layout.bodies]
+        bodies = [setup.machine.names[i] for i in system.layout.bodies]
 
         def one(t: Array, now: Mapping[str, Numbers]) -> Array:
             here = moved_to(system, {name: x for name, x in now.items() if not name.endswith(".a")})
-            moment = system.moment(t, *here.start(t))
+            moment = system.snapshot(t, *here.start(t))
             a, m = moment.accelerations, moment.inertias
             return jnp.stack([m[i] * (a[i] - now[f"{b}.a"]) for i, b in enumerate(bodies)])
 
-        moves = motion(bench, plan, delayed)
-        lacking = jax.vmap(one)(jnp.asarray(plan.t), moves)
+        moves = motion(setup, prepared, delayed)
+        lacking = jax.vmap(one)(jnp.asarray(prepared.t), moves)
         if not any(name.startswith("outputs.") for name in delayed):
             return lacking
         # Which samples are slow was told from what a delayed sensor showed, at other times than the
         # machine was.
         speeds = [
-            jnp.abs(hold(v)) for name, v in moves.items() if name.rpartition(".")[2] in ("v", "w")
+            jnp.abs(constant(v))
+            for name, v in moves.items()
+            if name.rpartition(".")[2] in ("v", "w")
         ]
         fast = [v >= self.v_min * jnp.max(v) for v in speeds]
         return jnp.where(jnp.stack(fast).all(axis=0)[:, None], lacking, 0.0)
@@ -152,19 +154,19 @@ def _at_stops(part: Any, s: np.ndarray, wide: int) -> np.ndarray:
     return np.convolve(at, np.ones(2 * wide + 1))[wide : wide + s.size] > 0.5
 
 
-def motion(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
+def motion(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> dict[str, Array]:
     """Positions, velocities and accelerations of the bodies at each sample, without what sensors
     add to them.
     """
     found = {}
-    for name in plan.known:
+    for name in prepared.known:
         body, _, variable = name.rpartition(".")
         seen = [
             (f"{body}.{x}", i // 2)
             for i, x in enumerate(("s", "phi", "v", "w"))
-            if bench.outputs.has(f"{body}.{x}")
+            if setup.outputs.has(f"{body}.{x}")
         ]
         of, rate = seen[0] if seen else (name, 0)  # nobody's sensor
         order = {"s": 0, "phi": 0, "v": 1, "w": 1, "a": 2}[variable] - rate
-        found[name] = undone(bench, plan, name, of, order, slice(None), delayed)
+        found[name] = invert_sensor(setup, prepared, name, of, order, slice(None), delayed)
     return found

@@ -19,18 +19,18 @@ from frictax.measurements.units import POSITION_OF, VELOCITY_OF
 from frictax.mechanism import Mechanism, PositionController
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers, get
-from frictax.parameters.held import hold
-from frictax.pytree import parcel, static
+from frictax.parameters.constant import constant
+from frictax.pytree import pytree_dataclass, static
 
 from .sensors import perfect
-from .setup import Bench, driven, simulated, state_names
+from .setup import Setup, driven, simulated, state_names
 
 # of a record's rate: a filter that still passes something, and takes something away
 LARGEST_CUTOFF = 0.45
 
 
-@parcel
-class Plan:
+@pytree_dataclass
+class PreparedRecord:
     """A record as arrays, ready for its objective.
 
     - `t` (n,), `inputs`; `rows`: numbers of the samples of each window (w, k), or None for the
@@ -59,13 +59,13 @@ class Plan:
 
     def predicted(
         self,
-        bench: Bench,
+        setup: Setup,
         objective: "AbstractObjective",
         engine: Engine | None,
         delayed: frozenset[str],
     ) -> Float[Array, "*w k c"]:
         """What stands against `measured`."""
-        return objective.predict(bench, self, engine, delayed)
+        return objective.predict(setup, self, engine, delayed)
 
     def samples(self) -> Int[np.ndarray, "*w k c"]:
         """The number of the record's sample that each value belongs to."""
@@ -80,25 +80,25 @@ class AbstractObjective(abc.ABC):
     """How the parameters of a machine are judged by a record."""
 
     @abc.abstractmethod
-    def plan(self, machine: Machine, record: Record) -> Plan:
+    def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         """What can be made ready before the search; raises `ValueError` where the record does not
         hold what is needed.
         """
 
     @abc.abstractmethod
     def predict(
-        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
+        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> Float[Array, "*w k c"]:
-        """What stands against `plan.measured`; not finite where a run failed.
+        """What stands against `prepared.measured`; not finite where a run failed.
 
         To be compiled and differentiated.
         """
 
     def result(
-        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
+        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> PyTree:
         """How the run of `predict` ends; of several, the first that fails."""
-        del bench, plan, engine, delayed
+        del setup, prepared, engine, delayed
         return Result.successful
 
     def machine(self, model: Model) -> Model:
@@ -106,7 +106,7 @@ class AbstractObjective(abc.ABC):
         return model
 
     def fits_starts(self) -> bool:
-        """Whether the search moves what `Plan.start` holds, an entry for each window."""
+        """Whether the search moves what `PreparedRecord.start` holds, an entry for each window."""
         return False
 
     def drives(self) -> tuple[str, ...]:
@@ -122,21 +122,21 @@ class AbstractObjective(abc.ABC):
         return True
 
 
-@parcel
+@pytree_dataclass
 class Steady(AbstractObjective):
     """Forces at steady speeds, read off a friction law: how a sweep judges it.
 
     Nothing is simulated.
     """
 
-    def plan(self, machine: Machine, record: Record) -> Plan:
+    def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         raise ValueError(
             f"`Steady` is for sweeps, and {record.name!r} is a record of a motion. Take `FreeRun()`"
             " or `Windows()`."
         )
 
     def predict(
-        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
+        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> Float[Array, "*w k c"]:
         raise NotImplementedError
 
@@ -144,7 +144,7 @@ class Steady(AbstractObjective):
         return False
 
 
-@parcel
+@pytree_dataclass
 class FreeRun(AbstractObjective):
     """The whole record in one run under its inputs: nothing measured is fed back.
 
@@ -164,41 +164,43 @@ class FreeRun(AbstractObjective):
         check_positive(self, "cutoff", "Hz")
         check_bool(self, "measured_start")
 
-    def plan(self, machine: Machine, record: Record) -> Plan:
+    def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         measured, weight = _channels(record)
         known = _states(machine, record, self.cutoff) if self.measured_start else {}
-        return plan_of(
+        return prepared_record(
             record, measured, weight, {name: x[0] for name, x in known.items()}, known=known
         )
 
     def predict(
-        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
+        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> Float[Array, "*w k c"]:
-        return self._run(bench, plan, engine, delayed)[0]
+        return self._run(setup, prepared, engine, delayed)[0]
 
     def result(
-        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
+        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> PyTree:
-        return self._run(bench, plan, engine, delayed)[1]
+        return self._run(setup, prepared, engine, delayed)[1]
 
     def _run(
-        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+        self, setup: Setup, prepared: PreparedRecord, engine: Any, delayed: frozenset[str]
     ) -> tuple[Array, Any]:
-        system = driven(bench.machine, plan.t, acting(bench, plan, delayed), plan.hold)
+        system = driven(setup.machine, prepared.t, acting(setup, prepared, delayed), prepared.hold)
         values, result, _ = simulated(
             system,
-            plan.t,
-            plan.names,
-            dividing(engine, plan),
-            measured_starts(bench, plan, delayed),
+            prepared.t,
+            prepared.names,
+            dividing(engine, prepared),
+            measured_starts(setup, prepared, delayed),
         )
         return (
-            _recorded(bench, plan.names, plan.t, values, plan.t[0], delayed, plan.measured),
+            _recorded(
+                setup, prepared.names, prepared.t, values, prepared.t[0], delayed, prepared.measured
+            ),
             result,
         )
 
 
-@parcel
+@pytree_dataclass
 class ClosedLoop(AbstractObjective):
     """A free run with known controllers in the place of drives: the record's input under a drive's
     name is then its reference.
@@ -249,27 +251,27 @@ class ClosedLoop(AbstractObjective):
             model[name]  # raises for a name that no part has
         return Mechanism(**{**dict(model.named_parts()), **self.controllers})
 
-    def plan(self, machine: Machine, record: Record) -> Plan:
+    def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         if record.hold:
             raise ValueError(
                 f"Record {record.name!r} holds its inputs between samples, and a reference that"
                 " moves in steps makes a controller without delay jerk. Read it with hold=False"
                 " for `ClosedLoop`."
             )
-        return FreeRun(self.measured_start, self.cutoff).plan(machine, record)
+        return FreeRun(self.measured_start, self.cutoff).prepare(machine, record)
 
     def predict(
-        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
+        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> Float[Array, "*w k c"]:
-        return FreeRun(self.measured_start, self.cutoff).predict(bench, plan, engine, delayed)
+        return FreeRun(self.measured_start, self.cutoff).predict(setup, prepared, engine, delayed)
 
     def result(
-        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
+        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> PyTree:
-        return FreeRun(self.measured_start, self.cutoff).result(bench, plan, engine, delayed)
+        return FreeRun(self.measured_start, self.cutoff).result(setup, prepared, engine, delayed)
 
 
-@parcel
+@pytree_dataclass
 class Windows(AbstractObjective):
     """The record cut in windows, each a run of its own from the smoothed measurement; all are
     simulated in one program (multiple shooting).
@@ -296,7 +298,7 @@ class Windows(AbstractObjective):
         check_positive(self, "cutoff", "Hz")
         check_bool(self, "free_starts")
 
-    def plan(self, machine: Machine, record: Record) -> Plan:
+    def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         size = int(round(self.length * record.rate)) + 1
         count = (record.n - 1) // max(size - 1, 1)
         if size < 3 or count < 1:
@@ -315,7 +317,7 @@ class Windows(AbstractObjective):
             after |= (rows > i) & (rows[:, :1] <= i)
         weight[after] = 0.0
         known = _states(machine, record, self.cutoff)
-        return plan_of(
+        return prepared_record(
             record,
             measured,
             weight,
@@ -325,46 +327,46 @@ class Windows(AbstractObjective):
         )
 
     def predict(
-        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
+        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> Float[Array, "*w k c"]:
-        return self._runs(bench, plan, engine, delayed)[0]
+        return self._runs(setup, prepared, engine, delayed)[0]
 
     def result(
-        self, bench: Bench, plan: Plan, engine: Engine | None, delayed: frozenset[str]
+        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> PyTree:
-        results = self._runs(bench, plan, engine, delayed)[1]
+        results = self._runs(setup, prepared, engine, delayed)[1]
         first = jnp.argmax(results != Result.successful)
         return jax.tree_util.tree_map(lambda a: a[first], results)
 
     def _runs(
-        self, bench: Bench, plan: Plan, engine: Any, delayed: frozenset[str]
+        self, setup: Setup, prepared: PreparedRecord, engine: Any, delayed: frozenset[str]
     ) -> tuple[Array, Any]:
-        given, times = acting(bench, plan, delayed), jnp.asarray(plan.t)
+        given, times = acting(setup, prepared, delayed), jnp.asarray(prepared.t)
 
         def window(
             rows: Numbers, start: Mapping[str, Numbers], measured: Numbers
         ) -> tuple[Array, tuple[Array, Any]]:
             t = times[rows]
             system = driven(
-                bench.machine, t, {name: x[rows] for name, x in given.items()}, plan.hold
+                setup.machine, t, {name: x[rows] for name, x in given.items()}, prepared.hold
             )
-            values, result, end = simulated(system, t, plan.names, engine, start)
+            values, result, end = simulated(system, t, prepared.names, engine, start)
             return end, (
-                _recorded(bench, plan.names, t, values, times[0], delayed, measured),
+                _recorded(setup, prepared.names, t, values, times[0], delayed, measured),
                 result,
             )
 
-        assert plan.rows is not None
-        assert plan.goes_on is not None
-        names, measured = state_names(bench.machine), jnp.asarray(plan.measured)
+        assert prepared.rows is not None
+        assert prepared.goes_on is not None
+        names, measured = state_names(setup.machine), jnp.asarray(prepared.measured)
         begins = {
             name: jnp.asarray(x)
             for name, x in (
-                plan.start if self.free_starts else measured_starts(bench, plan, delayed)
+                prepared.start if self.free_starts else measured_starts(setup, prepared, delayed)
             ).items()
         }
         if not in_turn():
-            return jax.vmap(window)(plan.rows, begins, measured)[1]
+            return jax.vmap(window)(prepared.rows, begins, measured)[1]
 
         def after(
             end: Array, at: tuple[Numbers, Any, Mapping[str, Numbers], Numbers]
@@ -378,11 +380,11 @@ class Windows(AbstractObjective):
             return end[: len(names)], out
 
         # What is handed on has derivatives, and JAX is spared tracing all twice to find that out.
-        floats = jax.tree_util.tree_leaves(eqx.filter(bench, eqx.is_inexact_array))
+        floats = jax.tree_util.tree_leaves(eqx.filter(setup, eqx.is_inexact_array))
         nought = 0.0 * sum(
             (jnp.sum(jnp.where(jnp.isfinite(x), x, 0.0)) for x in floats), start=jnp.zeros(())
         )
-        each = jnp.asarray(plan.rows), jnp.asarray(plan.goes_on), begins, measured
+        each = jnp.asarray(prepared.rows), jnp.asarray(prepared.goes_on), begins, measured
         return jax.lax.scan(after, jnp.zeros(len(names)) + nought, each)[1]
 
     def fits_starts(self) -> bool:
@@ -396,23 +398,25 @@ def in_turn() -> bool:
     return jax.default_backend() == "cpu"
 
 
-def dividing(engine: Engine | None, plan: Plan) -> Any:
+def dividing(engine: Engine | None, prepared: PreparedRecord) -> Any:
     """`engine` with steps no longer than usual where the record has a gap."""
-    if not plan.finer or not isinstance(engine, OnSamples):
+    if not prepared.finer or not isinstance(engine, OnSamples):
         return engine
-    return OnSamples(engine.solver, engine.substeps, engine.max_events, engine.adjoint, plan.finer)
+    return OnSamples(
+        engine.solver, engine.substeps, engine.max_events, engine.adjoint, prepared.finer
+    )
 
 
-def acting(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
+def acting(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> dict[str, Array]:
     """The inputs as they act on the machine."""
     return {
-        name: bench.inputs.at(name)(plan.t, x, plan.t[0], f"inputs.{name}" in delayed)
-        for name, x in plan.inputs.items()
+        name: setup.inputs.at(name)(prepared.t, x, prepared.t[0], f"inputs.{name}" in delayed)
+        for name, x in prepared.inputs.items()
     }
 
 
 def _recorded(
-    bench: Bench,
+    setup: Setup,
     names: tuple[str, ...],
     t: Numbers,
     values: Array,
@@ -427,42 +431,51 @@ def _recorded(
     """
     columns = []
     for i, name in enumerate(names):
-        sensor, late = bench.outputs.at(name), f"outputs.{name}" in delayed
+        sensor, late = setup.outputs.at(name), f"outputs.{name}" in delayed
         shown = sensor(t, values[:, i], t0, late)
         if late:
-            of = t - hold(sensor.delay)
+            of = t - constant(sensor.delay)
             unknown = ((of < t[0]) | (of > t[-1])) & (
-                jnp.abs(hold(sensor.delay)) <= 0.25 * (t[-1] - t[0])
+                jnp.abs(constant(sensor.delay)) <= 0.25 * (t[-1] - t[0])
             )
             shown = jnp.where(unknown & jnp.isfinite(shown), jnp.asarray(measured)[:, i], shown)
         columns.append(shown)
     return jnp.stack(columns, axis=1)
 
 
-def measured_starts(bench: Bench, plan: Plan, delayed: frozenset[str]) -> dict[str, Array]:
+def measured_starts(
+    setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
+) -> dict[str, Array]:
     """The states in which the run or each window begins, without what sensors add to them."""
-    rows = 0 if plan.rows is None else plan.rows[:, 0]
+    rows = 0 if prepared.rows is None else prepared.rows[:, 0]
     return {
-        name: undone(bench, plan, name, *seen_in(name, plan.names), rows, delayed)
-        for name in plan.start
+        name: invert_sensor(setup, prepared, name, *seen_in(name, prepared.names), rows, delayed)
+        for name in prepared.start
     }
 
 
-def undone(
-    bench: Bench, plan: Plan, name: str, of: str, order: int, rows: Any, delayed: frozenset[str]
+def invert_sensor(
+    setup: Setup,
+    prepared: PreparedRecord,
+    name: str,
+    of: str,
+    order: int,
+    rows: Any,
+    delayed: frozenset[str],
 ) -> Array:
-    """`plan.known[name]` at the samples `rows`, read from channel `of` or its derivative of that
-    `order`, without what its sensor adds; of order -1 its integral, from where the machine starts.
+    """`prepared.known[name]` at the samples `rows`, read from channel `of` or its derivative of
+    that `order`, without what its sensor adds; of order -1 its integral, from where the machine
+    starts.
     """
-    t, read = jnp.asarray(plan.t), jnp.asarray(plan.known[name])
-    sensor, at = bench.outputs.at(of) if bench.outputs.has(of) else perfect(), t[rows]
+    t, read = jnp.asarray(prepared.t), jnp.asarray(prepared.known[name])
+    sensor, at = setup.outputs.at(of) if setup.outputs.has(of) else perfect(), t[rows]
     if f"outputs.{of}" in delayed:
         at = at + sensor.delay
         read = jnp.interp(at, t, read)
     else:
         read = read[rows]
-    return jnp.asarray(sensor.undone(at, read, t[0], order)) + (
-        get(bench.machine, name) if order < 0 else 0.0
+    return jnp.asarray(sensor.invert(at, read, t[0], order)) + (
+        get(setup.machine, name) if order < 0 else 0.0
     )
 
 
@@ -491,7 +504,7 @@ def integral(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Float[np
     return np.concatenate([[0.0], np.cumsum(0.5 * (x[1:] + x[:-1]) * np.diff(t))])
 
 
-def plan_of(
+def prepared_record(
     record: Record,
     measured: Any,
     weight: Any,
@@ -499,7 +512,7 @@ def plan_of(
     rows: Any = None,
     known: Any = None,
     names: Any = None,
-) -> Plan:
+) -> PreparedRecord:
     array = lambda x: np.asarray(x, dtype=float)  # noqa: E731
     inputs: dict[str, Numbers] = {name: array(x) for name, x in record.inputs.items()}
     known = {name: array(x) for name, x in (known or {}).items()}
@@ -507,7 +520,7 @@ def plan_of(
     goes_on = None if rows is None else np.zeros(len(rows), bool)
     names = tuple(names or record.outputs)
     finer = _usual().over_gaps(record.t).finer if rows is None else ()
-    return Plan(
+    return PreparedRecord(
         array(record.t),
         inputs,
         array(measured),

@@ -16,12 +16,12 @@ from frictax.laws import AbstractLaw
 from frictax.measurements import Sweep
 from frictax.mechanism import Mechanism
 from frictax.parameters import Declaration, Numbers, Real, replace
-from frictax.pytree import parcel, static
+from frictax.pytree import pytree_dataclass, static
 
 from .losses import AbstractLoss
-from .objectives import AbstractObjective, Plan, Steady
+from .objectives import AbstractObjective, PreparedRecord, Steady
 from .priors import AbstractPrior
-from .setup import Bench
+from .setup import Setup
 from .steady import SteadyFriction, as_steady
 
 
@@ -93,8 +93,8 @@ def mapped(unknowns: Sequence[Unknown], x: Float[Numbers, " p"], way: str) -> Fl
     return parts[0] if len(parts) == 1 else xp.concat(parts)
 
 
-@parcel
-class SteadyPlan:
+@pytree_dataclass
+class PreparedSweep:
     """A sweep as arrays, and the contact whose friction it is; without one, the model is that
     friction itself.
     """
@@ -108,21 +108,21 @@ class SteadyPlan:
     names: tuple[str, ...] = static(default=("f",))
 
     def predicted(
-        self, bench: Bench, objective: AbstractObjective, engine: Any, delayed: frozenset[str]
+        self, setup: Setup, objective: AbstractObjective, engine: Any, delayed: frozenset[str]
     ) -> Float[Array, "n 1"]:
         """The forces at these speeds."""
         del objective, engine, delayed
         v, breakaway, way = (
             jnp.asarray(a) for a in (self.velocity, self.breakaway, self.direction)
         )
-        return steady_friction(bench.machine, self.contact).predict(v, breakaway, way)[:, None]
+        return steady_friction(setup.machine, self.contact).predict(v, breakaway, way)[:, None]
 
     def samples(self) -> Int[np.ndarray, "n 1"]:
         """The number of each row."""
         return np.arange(len(self.weight))[:, None]
 
 
-@parcel
+@pytree_dataclass
 class Problem:
     """What is minimised.
 
@@ -132,8 +132,8 @@ class Problem:
     and not only how the data compare.
     """
 
-    bench: Bench
-    plans: tuple[Plan | SteadyPlan, ...]
+    setup: Setup
+    prepared: tuple[PreparedRecord | PreparedSweep, ...]
     priors: tuple[AbstractPrior, ...]
     objective: AbstractObjective
     engine: Any
@@ -154,7 +154,7 @@ class Problem:
     def rows(self) -> int:
         """How many residuals there are."""
         values = {u.path: np.zeros(u.shape) for u in self.unknowns}
-        return sum(int(np.prod(np.shape(p.weight))) for p in self.plans) + sum(
+        return sum(int(np.prod(np.shape(p.weight))) for p in self.prepared) + sum(
             p.residuals(values).shape[0] for p in self.priors
         )
 
@@ -193,36 +193,36 @@ class Problem:
         """Values, and their derivatives by the coordinates."""
         return jax.jvp(self.physical, (z,), (jnp.ones_like(z),))
 
-    def bench_at(self, x: Float[Numbers, " p"], record: int | None) -> Bench:
-        """The bench of one record with the values `x`."""
+    def setup_at(self, x: Float[Numbers, " p"], record: int | None) -> Setup:
+        """The setup of one record with the values `x`."""
         mine = [u for u in self.unknowns if u.record in (None, record) and not u.hidden]
         return replace(
-            self.bench, {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in mine}
+            self.setup, {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in mine}
         )
 
     def predicted(self, x: Float[Array, " p"], i: int) -> Array:
-        """What stands against the measurement of plan i."""
-        bench, plan = self.bench_at(x, i), self.plans[i]
+        """What stands against the measurement of prepared i."""
+        setup, prepared = self.setup_at(x, i), self.prepared[i]
         starts = {
             u.path.removeprefix("windows."): x[u.first : u.first + u.size] for u in self._starts(i)
         }
-        if starts and isinstance(plan, Plan):
-            plan = eqx.tree_at(lambda p: p.start, plan, {**plan.start, **starts})
-        return plan.predicted(bench, self.objective, self.engine, self.delayed)
+        if starts and isinstance(prepared, PreparedRecord):
+            prepared = eqx.tree_at(lambda p: p.start, prepared, {**prepared.start, **starts})
+        return prepared.predicted(setup, self.objective, self.engine, self.delayed)
 
     def _starts(self, i: int) -> list[Unknown]:
         return [u for u in self.unknowns if u.hidden and u.record == i]
 
     def residuals_of(self, x: Float[Array, " p"], i: int) -> Float[Array, " r"]:
-        """Weighted residuals of plan i, 0 where the weight is 0."""
-        plan = self.plans[i]
+        """Weighted residuals of prepared i, 0 where the weight is 0."""
+        prepared = self.prepared[i]
         # A weight of 0 leaves a sample out; a failed run is still to be seen.
-        return jnp.ravel(plan.weight * (self.predicted(x, i) - plan.measured))
+        return jnp.ravel(prepared.weight * (self.predicted(x, i) - prepared.measured))
 
     def residuals(self, x: Float[Array, " p"]) -> Float[Array, " n"]:
         """All of them, those of the priors last."""
         return jnp.concatenate(
-            [*(self.residuals_of(x, i) for i in range(len(self.plans))), self._prior(x)]
+            [*(self.residuals_of(x, i) for i in range(len(self.prepared))), self._prior(x)]
         )
 
     def evaluate(
@@ -237,7 +237,7 @@ class Problem:
         if held is not None:
             x, slope = jnp.where(held[0], held[1], x), jnp.where(held[0], 0.0, slope)
         parts, p = [], z.shape[0]
-        for i in range(len(self.plans)):
+        for i in range(len(self.prepared)):
             # Only what this record depends on is differentiated; the starts of all windows at once,
             # for each acts on its own rows.
             mine, starts = (
@@ -281,7 +281,7 @@ class Problem:
     def misfit(self, z: Float[Array, " p"], noise: Any) -> Float[Array, " n"]:
         """The residuals of `evaluate`, without their Jacobian."""
         x = self.physical(z)
-        r = jnp.concatenate([self.residuals_of(x, i) for i in range(len(self.plans))])
+        r = jnp.concatenate([self.residuals_of(x, i) for i in range(len(self.prepared))])
         r = noise * self.loss.root(r / noise) if self.loss.rounds > 1 else r
         return jnp.concatenate([r, noise * self._prior(x)])
 
@@ -314,7 +314,7 @@ def predictions(problem: Problem, x: Array, i: int) -> Array:
     return problem.predicted(x, i)
 
 
-def steady_plan(machine: Any, label: str, sweep: Sweep) -> SteadyPlan:
+def steady_plan(machine: Any, label: str, sweep: Sweep) -> PreparedSweep:
     """A sweep as arrays, with the contact that `label` names, or the only one."""
     contact = None
     if not isinstance(machine, SteadyFriction | AbstractLaw):
@@ -331,7 +331,7 @@ def steady_plan(machine: Any, label: str, sweep: Sweep) -> SteadyPlan:
             )
         contact = label if label in contacts else contacts[0]
     weight = np.ones(sweep.n) if sweep.sigma is None else 1 / sweep.sigma
-    return SteadyPlan(
+    return PreparedSweep(
         sweep.velocity,
         sweep.force[:, None],
         weight[:, None],

@@ -54,7 +54,7 @@ class Instrument(eqx.Module):
         late = jnp.interp(t - self.delay, t, x) if delayed else x
         return self.gain * late + self.offset + self.drift * (t - t0)
 
-    def undone(
+    def invert(
         self, t: Float[Numbers, "*n"], y: Float[Numbers, "*n"], t0: ScalarLike, order: int = 0
     ) -> Float[Numbers, "*n"]:
         """The x that came out as `y` at the time `t`, a delay later; of derivatives by time if

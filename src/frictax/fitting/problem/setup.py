@@ -1,4 +1,4 @@
-"""The machine on its test bench: what a fit moves the parameters of."""
+"""The machine on its test setup: what a fit moves the parameters of."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ from frictax.mechanism import (
 from frictax.mechanism.attachments import is_rotational
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import Numbers, children
-from frictax.pytree import parcel
+from frictax.pytree import pytree_dataclass
 from frictax.signals import AbstractSignal, Sampled
 from frictax.text import suggestion
 
@@ -70,8 +70,8 @@ class Named(eqx.Module):
         return Named.has(thing, rest) if isinstance(thing, Named) and rest else not rest
 
 
-@parcel
-class Bench:
+@pytree_dataclass
+class Setup:
     """A machine with an `Instrument` for each input and each output.
 
     Paths into the machine are those of the machine itself.
@@ -89,14 +89,14 @@ class Bench:
 
     def for_channels(
         self, inputs: Iterable[str], outputs: Iterable[str], machine: Any = None
-    ) -> "Bench":
-        """The bench of another record: what is not known of a channel's instrument is perfect."""
+    ) -> "Setup":
+        """The setup of another record: what is not known of a channel's instrument is perfect."""
 
         def pick(known: Named, names: Iterable[str]) -> Named:
             return Named.of({n: known.at(n) if known.has(n) else perfect() for n in names})
 
         machine = self.machine if machine is None else machine
-        return Bench(machine, pick(self.inputs, inputs), pick(self.outputs, outputs))
+        return Setup(machine, pick(self.inputs, inputs), pick(self.outputs, outputs))
 
 
 def driven(
@@ -252,7 +252,7 @@ def _read(system: AbstractHybridSystem, name: str, ts: Numbers, path: Any) -> Ar
 
 
 def _variables(system: MechanicalSystem, name: str, t: Array, y: Array, mode: Array) -> Any:
-    return variables_at(system.moment(t, y, mode), system.mechanism.names.index(name))
+    return variables_at(system.snapshot(t, y, mode), system.mechanism.names.index(name))
 
 
 def contact_forces(system: Any, t: Array, y: Array, mode: Array) -> Float[Array, " k"]:
@@ -260,7 +260,7 @@ def contact_forces(system: Any, t: Array, y: Array, mode: Array) -> Float[Array,
     says one.
     """
     if isinstance(system, MechanicalSystem):
-        return jnp.stack(system.moment(t, y, mode).friction or [jnp.zeros(())])
+        return jnp.stack(system.snapshot(t, y, mode).friction or [jnp.zeros(())])
     args = None
     if isinstance(system, Driven):  # what a machine is given inside a run
         system, mode, args = system.system, system._own(mode), system._values(t, mode)

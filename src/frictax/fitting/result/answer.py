@@ -39,7 +39,7 @@ def answer(
         jacobian = np.asarray(state.jacobian) / np.where(slope == 0, 1.0, slope)
     else:
         r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, x))
-    counted = np.concatenate([np.ravel(np.asarray(p.weight)) > 0 for p in problem.plans])
+    counted = np.concatenate([np.ravel(np.asarray(p.weight)) > 0 for p in problem.prepared])
     data, rows = counted.size, int(counted.sum())
     # Data in their unit, priors in units of the noise.
     jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])
@@ -67,7 +67,7 @@ def answer(
     at_bound = ~active & is_at_bound(norms, left, before, 1e-3 * scale * np.sqrt(rows))
     x = np.where(at_bound, ends, x)
     if problem.is_steady and records:
-        fitted = problem.bench_at(jnp.asarray(x), None).machine
+        fitted = problem.setup_at(jnp.asarray(x), None).machine
         sweep = next(iter(records.values()))
         notes = [*notes, *_steady_notes(fitted, sweep, [u.path for u in problem.unknowns])]
     return FitResult(
@@ -107,14 +107,14 @@ def _steady_notes(fitted: Any, sweep: Sweep, names: list[str]) -> list[Notice]:
 
 def _rms(problem: Problem, labels: list[str], r: np.ndarray) -> dict[str, dict[str, float]]:
     out, first = {}, 0
-    for label, plan in zip(labels, problem.plans, strict=bool(labels)):
-        w = np.asarray(plan.weight)
+    for label, prepared in zip(labels, problem.prepared, strict=bool(labels)):
+        w = np.asarray(prepared.weight)
         mine = r[first : first + w.size].reshape(w.shape)
         first += w.size
         plain = np.divide(mine, w, out=np.zeros_like(mine), where=w > 0)
         counts = [max(int(np.sum(w[..., c] > 0)), 1) for c in range(w.shape[-1])]
         out[label] = {
             n: float(np.sqrt(np.sum(plain[..., c] ** 2) / counts[c]))
-            for c, n in enumerate(plan.names)
+            for c, n in enumerate(prepared.names)
         }
     return out

@@ -163,7 +163,7 @@ class FitResult(Estimated, Generic[Model]):
     @functools.cached_property
     def unit_of(self) -> Callable[[Unknown | Parameter], str]:
         """The unit of an unknown, or of a parameter."""
-        return unit_of(self.records, self.problem.bench.machine)
+        return unit_of(self.records, self.problem.setup.machine)
 
     @property
     def of_sweep(self) -> bool:
@@ -214,7 +214,7 @@ class FitResult(Estimated, Generic[Model]):
     @property
     def residuals(self) -> Float[np.ndarray, " n"]:
         """Measured minus predicted [SI], record by record, sample by sample, output by output."""
-        weight = np.concatenate([np.ravel(np.asarray(p.weight)) for p in self.problem.plans])
+        weight = np.concatenate([np.ravel(np.asarray(p.weight)) for p in self.problem.prepared])
         return np.divide(-self.full_residuals, weight, out=np.zeros_like(weight), where=weight > 0)
 
     @property
@@ -284,7 +284,7 @@ class FitResult(Estimated, Generic[Model]):
 
     def model_for(self, label: str) -> Model:
         """The machine with all values that belong to the record called `label`."""
-        return self.problem.bench_at(jnp.asarray(self.x), self.number(label)).machine
+        return self.problem.setup_at(jnp.asarray(self.x), self.number(label)).machine
 
     def predicted(self, label: str) -> Float[np.ndarray, "*w n c"]:
         """What the objective sets against the measurement of record `label`."""

@@ -60,7 +60,7 @@ def standing_still(problem: Problem, norms: np.ndarray) -> list[Notice]:
     """A notice where nothing of the machine changes what was measured, by the `norms` of the
     Jacobian's columns; where it begins may.
     """
-    states = state_names(problem.bench.machine)
+    states = state_names(problem.setup.machine)
     unknowns = [
         u
         for u in problem.unknowns
@@ -90,7 +90,7 @@ def undriven(problem: Problem, records: Mapping[str, Any]) -> list[Notice]:
     """Notices of drives that do nothing: 0 in the machine, not fitted, and without an input in
     any record.
     """
-    machine = problem.bench.machine
+    machine = problem.setup.machine
     if not isinstance(machine, Mechanism):
         return []
     given = {
@@ -123,16 +123,16 @@ def unfiltered(objective: AbstractObjective, records: Sequence[Record]) -> list[
 
 
 def uncounted(
-    objective: AbstractObjective, plans: Sequence[Any], labels: Sequence[str]
+    objective: AbstractObjective, prepared: Sequence[Any], labels: Sequence[str]
 ) -> list[Notice]:
     """Notices of records many of whose samples come after gaps in their windows."""
     if not isinstance(objective, Windows):
         return []
     out = []
-    for label, plan in zip(labels, plans, strict=True):
-        if getattr(plan, "rows", None) is None:
+    for label, one in zip(labels, prepared, strict=True):
+        if getattr(one, "rows", None) is None:
             continue
-        weight = np.asarray(plan.weight)[:, 0 if objective.free_starts else 1 :]
+        weight = np.asarray(one.weight)[:, 0 if objective.free_starts else 1 :]
         lost = float(np.mean(weight == 0))
         if lost > 0.05:
             out.append(Notice("samples-uncounted", label, {"percent": 100 * lost}))
@@ -147,7 +147,7 @@ def far_starts(
     problem: Problem, records: Mapping[str, Any], states: tuple[str, ...]
 ) -> list[Notice]:
     """Notices of runs that begin elsewhere than their records do."""
-    objective, machine, out = problem.objective, problem.bench.machine, []
+    objective, machine, out = problem.objective, problem.setup.machine, []
     for i, (label, r) in enumerate(records.items()):
         if (
             not isinstance(r, Record)
@@ -167,13 +167,13 @@ def far_starts(
         if isinstance(machine, Mechanism):
             start = {n: float(get(machine, n)) for n in (*names, *rates)}
         else:
-            y0 = np.asarray(problem.bench_at(problem.x0, i).machine.start(jnp.asarray(r.t[0]))[0])
+            y0 = np.asarray(problem.setup_at(problem.x0, i).machine.start(jnp.asarray(r.t[0]))[0])
             start = dict(zip(states, y0, strict=False))
         where = {"record": label, "objective": type(objective).__name__}
         for n in names:
             # numpy's numbers, a tenth of the time of JAX's
-            sensor = jax.tree.map(np.asarray, problem.bench.outputs.at(n))
-            first = float(sensor.undone(r.t[:1], r.outputs[n][:1], r.t[0])[0])
+            sensor = jax.tree.map(np.asarray, problem.setup.outputs.at(n))
+            first = float(sensor.invert(r.t[:1], r.outputs[n][:1], r.t[0])[0])
             beyond = abs(first - start[n]) - 5 * np.mean(r.sd.get(n) or 0)
             if beyond > 0 and beyond > 0.1 * np.std(r.outputs[n]):
                 numbers = {"start": start[n], "measured": first}
@@ -182,8 +182,8 @@ def far_starts(
             of, order = seen_in(n, r.outputs)
             if order != 1:
                 continue
-            sensor = jax.tree.map(np.asarray, problem.bench.outputs.at(of))
-            _, (first, error), usual = beginning(r.t, sensor.undone(r.t, r.outputs[of], r.t[0]))
+            sensor = jax.tree.map(np.asarray, problem.setup.outputs.at(of))
+            _, (first, error), usual = beginning(r.t, sensor.invert(r.t, r.outputs[of], r.t[0]))
             if abs(first - start[n]) - error > 0.2 * usual:
                 numbers = {"start": start[n], "measured": first, "channel": of}
                 out.append(Notice("starts-at-another-speed", n, numbers | where))

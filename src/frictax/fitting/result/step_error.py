@@ -9,7 +9,7 @@ import numpy as np
 from frictax.engine import OnSamples
 from frictax.notice import Notice
 
-from ..problem.problem import Problem, SteadyPlan, predictions
+from ..problem.problem import PreparedSweep, Problem, predictions
 from .covariance import inverse_gram
 from .fit_result import FitResult
 
@@ -57,8 +57,8 @@ def step_error(found: FitResult) -> dict[str, float]:
     )
     halved = dataclasses.replace(problem, engine=finer)
     left = []
-    for i, plan in enumerate(problem.plans):
-        weight, measured = (np.asarray(x) for x in (plan.weight, plan.measured))
+    for i, prepared in enumerate(problem.prepared):
+        weight, measured = (np.asarray(x) for x in (prepared.weight, prepared.measured))
         after = np.asarray(predictions(halved, jnp.asarray(found.x), i))
         left.append(np.ravel(weight * np.where(weight > 0, after - measured, 0.0)))
     r, jacobian = np.concatenate(left) - found.full_residuals, found.full_jacobian
@@ -100,13 +100,15 @@ def _doubtful(problem: Problem, residuals: np.ndarray, noise: float) -> bool:
     tell w**4, and those of their differences that of a vibration on the way.
     """
     first = 0
-    for plan in problem.plans:
-        weight = np.asarray(plan.weight)
+    for prepared in problem.prepared:
+        weight = np.asarray(prepared.weight)
         r = residuals[first : first + weight.size].reshape(weight.shape)
         first += weight.size
-        if isinstance(plan, SteadyPlan) or weight.shape[-2] < 6:
+        if isinstance(prepared, PreparedSweep) or weight.shape[-2] < 6:
             continue
-        x = np.asarray(plan.measured) + np.divide(r, weight, out=np.zeros_like(r), where=weight > 0)
+        x = np.asarray(prepared.measured) + np.divide(
+            r, weight, out=np.zeros_like(r), where=weight > 0
+        )
         for rows in (x - x.mean(axis=-2, keepdims=True), np.diff(x, axis=-2)):
             size, bend = _exceeded_by_a_tenth(rows), _exceeded_by_a_tenth(np.diff(rows, 2, axis=-2))
             fourth = np.divide(bend, size, out=np.zeros_like(bend), where=size > 0) ** 2

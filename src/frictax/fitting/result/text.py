@@ -7,7 +7,7 @@ import numpy as np
 
 from frictax.measurements import units
 from frictax.measurements.record import Record
-from frictax.text import rounded, table
+from frictax.text import aligned, rounded
 
 from .estimates import Estimate
 from .fit_result import FitResult
@@ -17,7 +17,7 @@ from .identifiability import Knowledge
 def fit_text(found: FitResult) -> str:
     """The table that is printed, what is left, and what belongs next to the numbers."""
     head = ("parameter", "value", "unit", "std. error", f"{100 * found.level:g} % interval")
-    lines = [_headline(found), *table(head, found_rows(found)), *_quality(found)]
+    lines = [_headline(found), *aligned(head, found_rows(found)), *_quality(found)]
     strong = _correlations(found)
     if strong:
         lines.append("correlation " + ", ".join(strong))
@@ -32,7 +32,7 @@ def found_rows(found: FitResult) -> list[tuple[str, str, str, str, str]]:
     """
     rows = []
     for e in (*found.estimates, *(found.fixed if found.of_sweep else ())):
-        unit, size = units.shown(e.unit, found.shown_force) if found.of_sweep else (e.unit, 1.0)
+        unit, size = units.displayed(e.unit, found.shown_force) if found.of_sweep else (e.unit, 1.0)
         error, value = e.standard_error / size, e.value / size
         shown, interval = rounded(value, error), e.knowledge.value
         if e.knowledge in (Knowledge.FIXED, Knowledge.AT_BOUND):

@@ -42,10 +42,10 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
             return rotational_unit(declared) if measured else declared
         part = machine[name]
         turns = is_rotational(part)
-        contact = isinstance(part, AbstractContact)
-        body = part.between()[0] if contact else getattr(part, "body", "")
-        if turns is None and body:  # which says
-            turns = is_rotational(machine[body.partition(".")[0]])
+        if turns is None:  # its body says
+            contact = isinstance(part, AbstractContact)
+            if body := part.between()[0] if contact else getattr(part, "body", ""):
+                turns = is_rotational(machine[body.partition(".")[0]])
         if "." not in field:
             return "m" if turns and isinstance(part, Brake) and field == "cgeo" else declared
         drive = field.partition(".")[0]

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from frictax.parameters import Numbers
-from frictax.pytree import parcel
+from frictax.pytree import pytree_dataclass
 
 _NEAR = 0.02  # standard errors that a last step moves at most without being looked at
 # standard errors, for each root of a degree of freedom, that change the cost by less than its
@@ -23,7 +23,7 @@ _FAST = 0.05
 Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array, "n p"]]]
 
 
-@parcel
+@pytree_dataclass
 class Descent:
     """Where the search stands.
 

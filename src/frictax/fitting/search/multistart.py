@@ -49,8 +49,8 @@ def search(
         draws[1:] = np.random.default_rng(seed).standard_normal((starts, x0.size))[
             1:
         ] * problem.spans(x0)
-    weights = [np.asarray(p.weight) for p in problem.plans]
-    measured = [np.asarray(p.measured) for p in problem.plans]
+    weights = [np.asarray(p.weight) for p in problem.prepared]
+    measured = [np.asarray(p.measured) for p in problem.prepared]
     dof = max(sum(int(np.sum(w > 0)) for w in weights) - x0.size, 1)
     floor = (
         1e-20 * sum(float(np.sum((w * m) ** 2)) for w, m in zip(weights, measured, strict=True))
@@ -319,7 +319,7 @@ def _noise(problem: Problem, state: Descent, dof: int, first: bool) -> float:
     median.
     """
     r = np.asarray(residuals_and_jacobian(problem, state.x)[0])
-    counted = np.concatenate([np.ravel(np.asarray(p.weight)) > 0 for p in problem.plans])
+    counted = np.concatenate([np.ravel(np.asarray(p.weight)) > 0 for p in problem.prepared])
     r = r[: counted.size][counted]
     if problem.loss.rounds == 1:
         return float(np.sqrt(r @ r / dof))

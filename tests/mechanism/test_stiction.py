@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from frictax.mechanism.at_rest import Chosen, modes_at_rest
+from frictax.mechanism.stiction import Chosen, modes_at_rest
 
 MANY = 4_000
 # The most rounds that a batch of 20000 problems needed when these tests were written, by the number

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from .at_rest import AT_LIMIT, eliminated
+from .stiction import AT_LIMIT, eliminated
 
 # eps**0.75 = 2e-12 of a pivot: what makes the equations of redundant contacts regular
 _SLACK = 0.75

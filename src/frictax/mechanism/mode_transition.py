@@ -9,8 +9,6 @@ from jaxtyping import Array
 from frictax.contacts.contact import piece_at
 from frictax.engine.system import DEADLINE
 
-from .at_rest import AT_LIMIT, modes_at_rest
-from .at_rest_by_torque import Lines, modes_by_torque
 from .contact_margins import (
     BACKWARD,
     FORWARD,
@@ -22,7 +20,9 @@ from .contact_margins import (
 )
 from .elimination import product
 from .layout import Layout, signal_of
-from .moment import Moment
+from .snapshot import Snapshot
+from .stiction import AT_LIMIT, modes_at_rest
+from .stiction_by_torque import Lines, modes_by_torque
 
 
 def fallen(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
@@ -36,7 +36,7 @@ def fallen(layout: Layout, parts: Any, fired: Array) -> list[dict[str, Array]]:
 
 
 def settled(
-    before: Moment, now: Moment, events: list[dict[str, Array]], fired: Array, new: list[Array]
+    before: Snapshot, now: Snapshot, events: list[dict[str, Array]], fired: Array, new: list[Array]
 ) -> tuple[dict[int, Array], Array]:
     """The modes of all contacts in the state and with the loads of `now`, written to `new`; which
     of them come to rest; whether the modes are consistent. None of it has a derivative.
@@ -71,7 +71,7 @@ def settled(
                 i: after - before for i, (before, after) in enumerate(zip(now.u, u, strict=True))
             }
             for c in group:
-                v = now.v_rel[c] + product(now.rows[c], change)
+                v = now.v_rel[c] + product(now.contact_jacobian[c], change)
                 against = held & slides_in(new[c]) & (new[c] * v < -rounding(now, c))
                 new[c] = jnp.where(touched & against, -new[c], new[c])
                 _write_law_piece(before, now, c, events[c], new)
@@ -84,15 +84,15 @@ def settled(
     return rests, ok
 
 
-def at_rest(now: Moment, y: Array, rests: dict[int, Array]) -> Array:
+def at_rest(now: Snapshot, y: Array, rests: dict[int, Array]) -> Array:
     """The state `y` of `now` after the contacts that `rests` names were brought to rest at once."""
     n = len(now.q)
     return jnp.concatenate([y[:n], jnp.stack(now.stopped(rests)), y[2 * n :]])
 
 
 def _settled_one(
-    before: Moment,
-    now: Moment,
+    before: Snapshot,
+    now: Snapshot,
     c: int,
     event: dict[str, Array],
     found: tuple[Array, ...],
@@ -126,8 +126,8 @@ def _settled_one(
 
 
 def _chosen(
-    before: Moment,
-    now: Moment,
+    before: Snapshot,
+    now: Snapshot,
     group: tuple[int, ...],
     at_rest: list[Array],
     events: list[dict[str, Array]],
@@ -141,7 +141,7 @@ def _chosen(
     hold, slide = _limits(before, now, group, events)
     if len(group) == 1:
         (c,) = group
-        load = now.relative_acceleration(c, now.free_acceleration) / now.compliance[c][c]
+        load = now.relative_acceleration(c, now.free_acceleration) / now.delassus[c][c]
         away = jnp.where(
             load > hold[1][0], FORWARD, jnp.where(load < -hold[-1][0], BACKWARD, STUCK)
         )
@@ -176,8 +176,8 @@ def _chosen(
 
 
 def _chosen_by_torque(
-    before: Moment,
-    now: Moment,
+    before: Snapshot,
+    now: Snapshot,
     group: tuple[int, ...],
     at_rest: list[Array],
     events: list[dict[str, Array]],
@@ -237,7 +237,7 @@ def _chosen_by_torque(
 
 
 def _limits(
-    before: Moment, now: Moment, group: tuple[int, ...], events: list[dict[str, Array]]
+    before: Snapshot, now: Snapshot, group: tuple[int, ...], events: list[dict[str, Array]]
 ) -> tuple[Any, Any]:
     """What each contact holds and what it slides with, by direction; 0 for friction by torque."""
     hold, slide = {}, {}
@@ -260,7 +260,7 @@ def _limits(
     return hold, slide
 
 
-def _factor(before: Moment, c: int, event: dict[str, Array], m: int) -> Array:
+def _factor(before: Snapshot, c: int, event: dict[str, Array], m: int) -> Array:
     """A little less than 1 for a contact that slides in direction m but for a rounding, else 1.
 
     A contact that was stuck leaves it by its own margin, located in time, unless a switch of a
@@ -275,11 +275,11 @@ def _factor(before: Moment, c: int, event: dict[str, Array], m: int) -> Array:
     return jnp.where(leaves | goes_on, 1 - 4 * jnp.finfo(before.t.dtype).eps ** AT_LIMIT, 1.0)
 
 
-def _equations(now: Moment, group: tuple[int, ...]) -> tuple[list[list[Array]], list[Array]]:
+def _equations(now: Snapshot, group: tuple[int, ...]) -> tuple[list[list[Array]], list[Array]]:
     """The relative accelerations of the contacts of a group by unit forces at each, and without any
     force.
     """
-    matrix = [[now.compliance[c].get(d, jnp.zeros_like(now.t)) for d in group] for c in group]
+    matrix = [[now.delassus[c].get(d, jnp.zeros_like(now.t)) for d in group] for c in group]
     return matrix, [now.relative_acceleration(c, now.free_acceleration) for c in group]
 
 
@@ -288,7 +288,7 @@ def _row(values: Any) -> Array:
     return jnp.stack([jnp.asarray(x) for x in values])
 
 
-def _released(before: Moment, c: int, event: dict[str, Array], chosen: Array) -> Array:
+def _released(before: Snapshot, c: int, event: dict[str, Array], chosen: Array) -> Array:
     """One that was stuck and whose margin fell leaves in that direction, for the value of the
     margin is a rounding then.
     """
@@ -298,7 +298,7 @@ def _released(before: Moment, c: int, event: dict[str, Array], chosen: Array) ->
     )
 
 
-def _is_at_rest(before: Moment, now: Moment, c: int, event: dict[str, Array]) -> Array:
+def _is_at_rest(before: Snapshot, now: Snapshot, c: int, event: dict[str, Array]) -> Array:
     """Whether contact c, if it is pressed on, has no velocity."""
     old, least = before.mode[c], rounding(now, c)
     # The margin of another that slides along with it falls at a rounding below 0. What is stuck has
@@ -314,7 +314,7 @@ def _is_at_rest(before: Moment, now: Moment, c: int, event: dict[str, Array]) ->
 
 
 def _write_law_piece(
-    before: Moment, now: Moment, c: int, event: dict[str, Array], new: list[Array]
+    before: Snapshot, now: Snapshot, c: int, event: dict[str, Array], new: list[Array]
 ) -> None:
     """The piece of its law that contact c is on in its new mode, where the law has corners."""
     if (piece := now.contact(c).piece) is None:
@@ -326,7 +326,7 @@ def _write_law_piece(
     new[piece] = jnp.where(slides_in(old) & (mode == old), before.mode[piece] + step, begun)
 
 
-def _is_free(now: Moment, c: int, old: Array, event: dict[str, Array], fired: Array) -> Array:
+def _is_free(now: Snapshot, c: int, old: Array, event: dict[str, Array], fired: Array) -> Array:
     """Whether nothing presses contact c on."""
     contact, part = now.contact(c), now.part(c)
     if contact.is_pressed and contact.face is None:
@@ -340,7 +340,7 @@ def _is_free(now: Moment, c: int, old: Array, event: dict[str, Array], fired: Ar
     return jnp.array(False)
 
 
-def _is_off_now(now: Moment, c: int) -> Array:
+def _is_off_now(now: Snapshot, c: int) -> Array:
     signal = now.contact(c).signal
     if signal is None:
         return now.normal[c] <= 0

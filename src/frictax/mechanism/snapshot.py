@@ -17,7 +17,7 @@ STUCK = int(Mode.STUCK)
 _LEAST_SHARE = 1e-4  # of the greatest in its group
 
 
-class Moment:
+class Snapshot:
     """A mechanism at one time: lists over its coordinates, bodies, signals, sources and contacts,
     all scalars.
 
@@ -27,11 +27,11 @@ class Moment:
     - `drive`: values of the signals; `driven`: the part of a source's force whose work a drive
       does.
     - `load`: the sum of the forces on a body but for friction [N].
-    - `rows`: the motions of the contacts as linear forms; `v_rel`: their velocities; `direction`:
-      1, -1, or 0 for one that does not slide; `piece` of the law; `normal`: normal force [N] or
-      None; `scale`: the factor on the law; `side`: which of two lines the friction is on that
-      depends on a torque, 1 or -1, None elsewhere; `elements`: the friction elements, their laws at
-      their temperatures.
+    - `contact_jacobian`: the motions of the contacts as linear forms; `v_rel`: their velocities;
+      `direction`: 1, -1, or 0 for one that does not slide; `piece` of the law; `normal`: normal
+      force [N] or None; `scale`: the factor on the law; `side`: which of two lines the friction is
+      on that depends on a torque, 1 or -1, None elsewhere; `elements`: the friction elements, their
+      laws at their temperatures.
     - `temperature`: of the thermal nodes [K].
     """
 
@@ -48,7 +48,7 @@ class Moment:
     drive: list[Array]
     driven: list[Array]
     load: list[Array]
-    rows: list[Form]
+    contact_jacobian: list[Form]
     v_rel: list[Array]
     direction: list[Array]
     piece: list[Any]
@@ -149,7 +149,7 @@ class Moment:
         body = contact.flange.body
         assert body is not None
         m = self.inertias[body]
-        by = {d: m * g for d, g in self.compliance[c].items()}
+        by = {d: m * g for d, g in self.delassus[c].items()}
         for d, other in enumerate(self.layout.contacts):
             for flange, sign in ((other.flange, 1.0), (other.support, -1.0)):
                 if d != c and flange is not None and flange.body == body:
@@ -233,20 +233,22 @@ class Moment:
         """The relative acceleration of contact c where the coordinates have the
         accelerations `a`.
         """
-        along, drift = product(self.rows[c], a), self.given_acceleration(c)
+        along, drift = product(self.contact_jacobian[c], a), self.given_acceleration(c)
         along = jnp.zeros_like(self.t) if along is None else along
         return along if drift is None else along + drift
 
     @cached_property
-    def compliance(self) -> dict[int, Sparse]:
+    def delassus(self) -> dict[int, Sparse]:
         """Relative accelerations of the contacts by forces at the contacts, as far as one reaches
         the other.
         """
         rows: dict[int, Sparse] = {}
-        for c, row in enumerate(self.rows):
+        for c, row in enumerate(self.contact_jacobian):
             by = self.accelerations_by(row)
             rows[c] = {
-                d: g for d in self.contact(c).group if (g := product(self.rows[d], by)) is not None
+                d: g
+                for d in self.contact(c).group
+                if (g := product(self.contact_jacobian[d], by)) is not None
             }
         return rows
 
@@ -274,9 +276,7 @@ class Moment:
                     d: (1.0 if c == d else 0.0) - lines[c] * b
                     for d, b in self.transmitted(c)[1].items()
                 }
-            rows[c] = {
-                d: jnp.where(hold, g, own.get(d, 0.0)) for d, g in self.compliance[c].items()
-            }
+            rows[c] = {d: jnp.where(hold, g, own.get(d, 0.0)) for d, g in self.delassus[c].items()}
         right = {
             c: jnp.where(hold, aim, other)
             for c, hold, aim, other in zip(group, which, aims, others, strict=True)
@@ -284,7 +284,7 @@ class Moment:
         if not self.contact(group[0]).redundant:
             return list(solved(rows, [right])[0].values())
         # Of all solutions the one of least sum(force^2/share) of those that hold: their forces = W
-        # G z, W = diag(share), G their compliance. What of z the singular G leaves open, G takes to
+        # G z, W = diag(share), G their delassus. What of z the singular G leaves open, G takes to
         # 0.
         weighed, held = (
             dict(zip(group, self.shares(group), strict=True)),
@@ -296,7 +296,7 @@ class Moment:
                 d: jnp.where(
                     held[c], jnp.where(held[d], g * weighed[d], 0.0), 1.0 if c == d else 0.0
                 )
-                for d, g in self.compliance[c].items()
+                for d, g in self.delassus[c].items()
             }
         matrix = {
             c: {d: p for d in group if (p := product(rows[c], slanted[d])) is not None}
@@ -322,7 +322,7 @@ class Moment:
         """Force [N] of each contact, positive against positive velocity; while stuck,
         what holds.
         """
-        found: list[Any] = [None] * len(self.rows)
+        found: list[Any] = [None] * len(self.contact_jacobian)
         for group in self.layout.groups:
             stuck, sliding, lines = [self.mode[c] == STUCK for c in group], [], {}
             for c in group:
@@ -347,7 +347,7 @@ class Moment:
         """
         if not self.contact(c).alone:
             return self.friction[c]
-        (i,), drift = self.rows[c], self.given_acceleration(c)
+        (i,), drift = self.contact_jacobian[c], self.given_acceleration(c)
         return (
             self.coordinate_force[i]
             if drift is None
@@ -360,13 +360,13 @@ class Moment:
         that asks for.
         """
         total: Sparse = dict(enumerate(self.coordinate_force))
-        for row, f in zip(self.rows, self.friction, strict=True):
+        for row, f in zip(self.contact_jacobian, self.friction, strict=True):
             for i, x in row.items():
                 total[i] = total[i] - scaled(x, f)
         a = self.accelerations_by(total)
         for c, contact in enumerate(self.layout.contacts):
             if contact.alone:
-                (i,), drift = self.rows[c], self.given_acceleration(c)
+                (i,), drift = self.contact_jacobian[c], self.given_acceleration(c)
                 a[i] = jnp.where(self.mode[c] == STUCK, 0.0 if drift is None else -drift, a[i])
         return [a[i] for i in range(len(self.q))]
 
@@ -380,7 +380,7 @@ class Moment:
             if not any(c in which for c in group):
                 continue
             if self.contact(group[0]).alone:
-                (i,) = self.rows[group[0]]
+                (i,) = self.contact_jacobian[group[0]]
                 u[i] = jnp.where(
                     here[0],
                     self.u[i] - self.v_rel[group[0]]
@@ -393,7 +393,7 @@ class Moment:
             impulses = self.contact_forces(group, here, [self.v_rel[c] for c in group], zeros)
             along: Sparse = {}
             for c, p in zip(group, impulses, strict=True):
-                for i, x in self.rows[c].items():
+                for i, x in self.contact_jacobian[c].items():
                     along[i] = along[i] - scaled(x, p) if i in along else -scaled(x, p)
             for i, change in self.accelerations_by(along).items():
                 u[i] = u[i] + change
@@ -413,4 +413,4 @@ class Moment:
     def a_rel(self) -> list[Array]:
         """The relative accelerations of the contacts."""
         a = dict(enumerate(self.coordinate_acceleration))
-        return [self.relative_acceleration(c, a) for c in range(len(self.rows))]
+        return [self.relative_acceleration(c, a) for c in range(len(self.contact_jacobian))]

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 
 
-def hold(tree: Any) -> Any:
+def constant(tree: Any) -> Any:
     """`tree` with its arrays as constants to differentiation."""
     return jax.tree_util.tree_map(
         lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree
