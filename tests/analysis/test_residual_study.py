@@ -307,3 +307,43 @@ def test_no_ripple_has_a_period_beyond_half_of_the_travel() -> None:
         assert ripple(x, Columns.of(x), 0.005)[0].numbers["period"] <= 0.5001 * np.ptp(S[keep]), (
             seed
         )
+
+
+# -- sweeps
+# -------------------------------------------------------------------------------------------------
+
+
+def rows_of(dip: float, seed: int, directions: int = 2) -> fx.Sweep:
+    """Rows in the order of their speeds, with 1 % noise."""
+    v = np.repeat(np.geomspace(0.05, 4.0, 20), 2 if directions == 2 else 1)
+    v = np.where(np.arange(v.size) % 2, -v, v) if directions == 2 else v
+    law = fx.Stribeck(F_prop=1.0, F_Coulomb=4.0, F_Stribeck=dip, fexp=4.0)
+    force = np.sign(v) * np.asarray(law(jnp.abs(v)))
+    noise = 0.05 * np.random.default_rng(seed).standard_normal(v.size)
+    return fx.Sweep(v, force + noise, velocity_unit="m/s", force_unit="N")
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+def test_what_a_law_of_a_sweep_lacks_is_seen_over_the_speed(directions: int) -> None:
+    found = fx.fit(fx.Coulomb(3.0, 1.0), rows_of(1.0, 0, directions))
+    study = found.residual_study()
+    assert study["speed"].strong
+    assert study["speed"].p < 1e-4
+    assert "law of another shape" in str(study)
+    assert [f.name for f in study.findings] == ["speed", "direction"][:directions]
+    study.plot()
+
+
+def test_of_thirty_sweeps_of_the_right_law_at_most_one_seems_to_lack_something() -> None:
+    studies = [
+        fx.fit(fx.Coulomb(3.0, 1.0), rows_of(0.0, seed)).residual_study() for seed in range(30)
+    ]
+    assert sum(any(f.strong for f in study.findings) for study in studies) <= 1
+
+
+def test_a_force_that_is_added_to_both_directions_is_told_as_such() -> None:
+    sweep = rows_of(0.0, 3)
+    shifted = fx.Sweep(sweep.velocity, sweep.force + 0.4, velocity_unit="m/s", force_unit="N")
+    finding = fx.fit(fx.Coulomb(3.0, 1.0), shifted).residual_study()["direction"]
+    assert finding.strong
+    assert finding.numbers["alike"] == pytest.approx(0.4, abs=0.05)

@@ -61,6 +61,7 @@ def test_peak_stays_and_is_explained_where_no_row_is_breakaway(drive) -> None:
         free=["f_pos", "peak"],
     )
     assert "peak" not in found.values
+    assert isinstance(found.model, SteadyFriction)
     assert float(found.model.peak) == 1.2
     assert any(
         "peak cannot be known from sliding rows alone and stays at 1.2" in sentence

@@ -175,6 +175,7 @@ def test_a_force_at_which_motion_began_is_drawn_at_rest_with_what_was_fitted() -
         [1, 2, 3, 4, 0, 0], force, breakaway=[0, 0, 0, 0, 1, 1], velocity_unit="m/s", force_unit="N"
     )
     found = fit(fx.Coulomb, sweep)
+    assert isinstance(found.model, fx.SteadyFriction)
     axes = draw_sweep(found).axes[0]
     assert line(axes, "fitted peak·f0") == pytest.approx([float(found.model.peak * found.law.f0)])
     assert "motion began" in legend(axes.figure)  # pyright: ignore[reportArgumentType]

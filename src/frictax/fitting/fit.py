@@ -43,7 +43,7 @@ def fit(
     spread: float = 0.5,
     seed: int = 0,
     progress: bool | Progress = False,
-) -> FitResult: ...
+) -> FitResult[AbstractLaw | SteadyFriction]: ...
 
 
 @overload

@@ -247,7 +247,7 @@ def displayed(si_unit: str, force: Unit) -> tuple[str, float]:
     """A parameter's unit as printed and its size in SI: forces take the prefix of the table, the
     rest stays SI.
 
-    >>> shown("N.m.s/rad", force_unit("mN.m"))
+    >>> displayed("N.m.s/rad", force_unit("mN.m"))
     ('mN.m.s/rad', 0.001)
     """
     if si_unit.startswith(force.si_name):

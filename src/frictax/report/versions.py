@@ -14,7 +14,6 @@ _PACKAGES = (
     "equinox",
     "optax",
     "optimistix",
-    "lineax",
     "numpy",
     "scipy",
 )
