@@ -73,6 +73,7 @@ def test_speed_has_no_derivative_while_stuck_and_position_keeps_its_own(
     assert np.mean(stuck) > 0.5
 
 
+@pytest.mark.slow
 def test_the_derivative_of_speed_jumps_by_the_saltation_at_every_event(
     found: dict[str, Any],
 ) -> None:
@@ -87,6 +88,7 @@ def test_the_derivative_of_speed_jumps_by_the_saltation_at_every_event(
     assert np.all(np.abs(found["jump"]["peak"]) > 1.5)
 
 
+@pytest.mark.slow
 def test_reverse_mode_gives_what_forward_mode_gives(found: dict[str, Any], answer: str) -> None:
     for name in found["p"]:
         assert float(found["reverse"][name]) == pytest.approx(
@@ -95,6 +97,7 @@ def test_reverse_mode_gives_what_forward_mode_gives(found: dict[str, Any], answe
     assert "agree to ten digits" in answer
 
 
+@pytest.mark.slow
 def test_the_breakaway_time_of_the_ramp_and_its_derivative_are_those_by_hand(
     found: dict[str, Any], answer: str
 ) -> None:
@@ -108,6 +111,7 @@ def test_the_breakaway_time_of_the_ramp_and_its_derivative_are_those_by_hand(
     assert f"grows to {breakaways[3]:.3f} s at the fourth" in answer
 
 
+@pytest.mark.slow
 def test_the_tangents_lie_on_the_curves_of_the_event_times(found: dict[str, Any]) -> None:
     for name, (x, _) in found["SWEPT"].items():
         times, slopes = map(np.asarray, found["curves"][name])
@@ -119,6 +123,7 @@ def test_the_tangents_lie_on_the_curves_of_the_event_times(found: dict[str, Any]
         assert slopes[2:-1, :6][inner] == pytest.approx(differences[1:][inner], rel=0.03)
 
 
+@pytest.mark.slow
 def test_differences_find_the_derivative_where_events_are_located_and_nothing_where_they_are_not(
     found: dict[str, Any], answer: str
 ) -> None:
@@ -133,6 +138,7 @@ def test_differences_find_the_derivative_where_events_are_located_and_nothing_wh
         assert found["errors"][name].min() > 1e-4
 
 
+@pytest.mark.slow
 def test_the_fit_by_hand_comes_down_to_the_noise_and_to_the_truth(
     found: dict[str, Any], answer: str
 ) -> None:
@@ -148,6 +154,7 @@ def test_the_fit_by_hand_comes_down_to_the_noise_and_to_the_truth(
     assert f"`peak` {found['found']['peak']:.3f} ± {found['deviations']['peak']:.3f}" in answer
 
 
+@pytest.mark.slow
 def test_least_squares_over_fixed_steps_claims_success_where_it_began_in_peak(
     found: dict[str, Any], answer: str
 ) -> None:
@@ -162,6 +169,7 @@ def test_least_squares_over_fixed_steps_claims_success_where_it_began_in_peak(
     assert exact.nfev + exact.njev < 0.4 * (differences.nfev + 5 * differences.njev)
 
 
+@pytest.mark.slow
 def test_the_stored_outputs_are_what_the_cells_print(
     cells: list[dict[str, Any]], executed: tuple[dict[str, Any], list[str]]
 ) -> None:

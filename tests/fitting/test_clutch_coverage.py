@@ -85,6 +85,7 @@ def test_95_per_cent_intervals_of_mu_and_peak_of_three_clutches_hold_the_truth_i
     assert np.all((hits >= 87) & (hits <= SEEDS)), hits
 
 
+@pytest.mark.slow
 def test_the_mean_of_100_estimates_lies_within_four_of_its_standard_errors_of_the_truth(
     many: fx.Replicates,
 ) -> None:
