@@ -66,7 +66,7 @@ def kept(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
-        leaves, structure = jax.tree_util.tree_flatten(args)
+        leaves, structure = jax.tree.flatten(args)
         arrays = [x for x in leaves if isinstance(x, _ARRAYS)]
         if any(isinstance(x, Tracer) for x in arrays):
             return plain(*args)
@@ -115,9 +115,7 @@ def _flat(function: Callable, structure: Any, fixed: tuple[Any, ...]) -> Callabl
     def flat(*arrays: Any) -> Any:
         rest = iter(arrays)
         return function(
-            *jax.tree_util.tree_unflatten(
-                structure, [next(rest) if x is None else x for x in fixed]
-            )
+            *jax.tree.unflatten(structure, [next(rest) if x is None else x for x in fixed])
         )
 
     flat.__name__ = function.__name__

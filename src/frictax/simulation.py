@@ -87,7 +87,7 @@ def simulate(
     if isinstance(engine, Adaptive):
         engine.tolerances(ts.dtype)
     run, room = _simulate(mechanism, ts, engine, energy), EVENTS
-    if any(is_traced(leaf) for leaf in jax.tree_util.tree_leaves(run.result)):
+    if any(is_traced(leaf) for leaf in jax.tree.leaves(run.result)):
         return run  # in a derivative that is not compiled, how the run ended is known
     growing = engine.max_events is None
     while growing and room < _MOST_EVENTS and bool(run.result == Result.too_many_events):

@@ -39,12 +39,10 @@ class AbstractContact(eqx.Module):
         """Normal force [N] when the contact's signal has the value `f_normalized`; None when it is
         always pressed on.
         """
-        del f_normalized
         return None
 
     def scale(self, normal: Float[Array, ""] | None) -> Float[Array, ""] | float:
         """The factor on the law, of the normal force."""
-        del normal
         return 1.0
 
     def holds(self, direction: int, scale: ScalarLike) -> Float[Array, ""]:

@@ -14,10 +14,10 @@ def linear(push: Any, pull: Any, inputs: Any, nothing: Any) -> Any:
     """
 
     def solve(_: Any, b: Any) -> Any:
-        return b[0], jax.tree_util.tree_map(jnp.add, b[1], push(b[0]))
+        return b[0], jax.tree.map(jnp.add, b[1], push(b[0]))
 
     def transpose(_: Any, c: Any) -> Any:
-        return jax.tree_util.tree_map(jnp.add, c[0], pull(c[1])), c[1]
+        return jax.tree.map(jnp.add, c[0], pull(c[1])), c[1]
 
     # The operator itself would be needed for second derivatives only, which are refused.
     return jax.lax.custom_linear_solve(lambda x: x, (inputs, nothing), solve, transpose)[1]

@@ -195,7 +195,7 @@ class _FixedStep(diffrax.AbstractStepSizeController):
 
 def select(here: Any, this: Any, that: Any) -> Any:
     """The tree `this` where `here` is true, else `that`."""
-    return jax.tree_util.tree_map(lambda a, b: jnp.where(here, a, b), this, that)
+    return jax.tree.map(lambda a, b: jnp.where(here, a, b), this, that)
 
 
 def _begin_with(

@@ -38,7 +38,7 @@ def run_phases(
 def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
     model, t0, t1, y0, mode0, ts, options = primals
     d_model, d_t0, d_t1, d_y0, _, d_ts, d_options = tangents
-    if jax.tree_util.tree_leaves(d_options):
+    if jax.tree.leaves(d_options):
         raise ValueError(
             "A run cannot be differentiated by its tolerances. Pass `Adaptive` by closure, not as a"
             " differentiated argument."
@@ -50,24 +50,24 @@ def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
 
     model_, t1_, ts_, record_ = fixed
     # A Python number that is differentiated eagerly comes as one.
-    moved = jax.tree_util.tree_map(
+    moved = jax.tree.map(
         lambda x, d: None if d is None else jnp.asarray(x),
         model_,
         d_model,
         is_leaf=lambda x: x is None,
     )
     moved, _ = eqx.partition(moved, eqx.is_inexact_array)
-    rest = jax.tree_util.tree_map(
+    rest = jax.tree.map(
         lambda x, m: x if m is None else None, model_, moved, is_leaf=lambda x: x is None
     )
     d_moved = eqx.filter(
-        d_model, jax.tree_util.tree_map(lambda m: m is not None, moved, is_leaf=lambda x: x is None)
+        d_model, jax.tree.map(lambda m: m is not None, moved, is_leaf=lambda x: x is None)
     )
     # Transposition asks that every entry depend linearly on some tangent, also the zeros.
-    nought = 0.0 * jnp.sum(jax.tree_util.tree_leaves((d_model, d_t0, d_t1, d_y0, d_ts))[0])
+    nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_t1, d_y0, d_ts))[0])
     zero = lambda like, d=None: jnp.zeros_like(like) + nought if d is None else d  # noqa: E731
     inputs = (d_moved, zero(t0, d_t0), zero(t1, d_t1), zero(y0, d_y0))
-    nothing = jax.tree_util.tree_map(zero, floats)
+    nothing = jax.tree.map(zero, floats)
 
     def phase(adjoint: Any) -> Any:
         def run(moved: Any, t: Any, t1: Any, y: Any, start: Start, stop: Stop) -> Any:
@@ -87,7 +87,7 @@ def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
         d_ys, d_times = linear(push, pull, inputs, nothing)
     # The ends are times of the run itself.
     d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, -1))
-    return (floats, whole), ((d_ys, d_times), jax.tree_util.tree_map(lambda _: None, whole))
+    return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
 
 
 def _padded(ts: Any) -> Any:
@@ -106,7 +106,7 @@ def _push(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
 
     def push(inputs: Any) -> Any:
         d_moved, d_t0, d_t1, d_y0 = inputs
-        d_ys, d_times = jax.tree_util.tree_map(jnp.zeros_like, like)
+        d_ys, d_times = jax.tree.map(jnp.zeros_like, like)
         d_ys = (
             jnp.concatenate([d_ys, jnp.zeros((WINDOW, d_ys.shape[1]), d_ys.dtype)])
             if d_ys.shape[0] > 2
@@ -115,7 +115,7 @@ def _push(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
 
         def body(k: Any, carry: Any) -> Any:
             d_t, d_y, d_ys, d_times = carry
-            start, stop = jax.tree_util.tree_map(lambda a: a[k], (record.start, record.stop))
+            start, stop = jax.tree.map(lambda a: a[k], (record.start, record.stop))
             primals = (moved, start.t, t1, start.y)
             _, (d_t, d_y, d_window) = jax.jvp(
                 lambda *p: phase(*p, start, stop), primals, (d_moved, d_t, d_t1, d_y)
@@ -147,12 +147,12 @@ def _pull(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
         size = like[0].shape[0]
         c_end = c_ys[-1] if size > 1 else jnp.zeros_like(c_ys[0])
         inside = jnp.concatenate([c_ys[:-1], jnp.zeros((WINDOW + 1, c_ys.shape[1]), c_ys.dtype)])
-        zero = jax.tree_util.tree_map(jnp.zeros_like, (moved, t1))
+        zero = jax.tree.map(jnp.zeros_like, (moved, t1))
 
         def body(i: Any, carry: Any) -> Any:
             c_t, c_y, c_moved, c_t1 = carry
             k = record.count - 1 - i
-            start, stop = jax.tree_util.tree_map(lambda a: a[k], (record.start, record.stop))
+            start, stop = jax.tree.map(lambda a: a[k], (record.start, record.stop))
             following = jnp.where(
                 k + 1 < record.count,
                 record.start.sample[jnp.minimum(k + 1, record.start.sample.shape[0] - 1)],
@@ -172,7 +172,7 @@ def _pull(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
                     0.0,
                 )
             d_moved, c_t, d_t1, c_y = back((c_t + c_times[k], c_y, c_window))
-            add = jax.tree_util.tree_map(jnp.add, (c_moved, c_t1), (d_moved, d_t1))
+            add = jax.tree.map(jnp.add, (c_moved, c_t1), (d_moved, d_t1))
             return c_t, c_y, *add
 
         c_t, c_y, c_moved, c_t1 = jax.lax.fori_loop(
@@ -190,7 +190,7 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
     derivative both ask for it.
     """
     numbers, rest = eqx.partition(options, eqx.is_array)
-    leaves, structure = jax.tree_util.tree_flatten(rest)
+    leaves, structure = jax.tree.flatten(rest)
     return _walked(Reused(model), t0, t1, y0, mode0, ts, numbers, (tuple(leaves), structure))
 
 
@@ -198,7 +198,7 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
 def _walked(
     system: Reused, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, numbers: Any, rest: Any
 ) -> Any:
-    options = eqx.combine(numbers, jax.tree_util.tree_unflatten(rest[1], rest[0]))
+    options = eqx.combine(numbers, jax.tree.unflatten(rest[1], rest[0]))
     dtype, n, m = y0.dtype, y0.shape[0], mode0.shape[0]
     options.tolerances(dtype)
     samples = _padded(ts)
@@ -264,7 +264,7 @@ def _walked(
         # With the exact end: the derivative of an event's time is that of the guard's slope where
         # it is taken.
         at = Stop(t, stop.fired)
-        starts, stops = jax.tree_util.tree_map(
+        starts, stops = jax.tree.map(
             lambda a, v: a.at[k].set(v.astype(a.dtype)), (starts, stops), (again, at)
         )
         sample = start.sample
@@ -299,7 +299,7 @@ def _walked(
         # again in one piece allows.
         held = held + accepted.astype(jnp.int32)
         goes_on = (stop.fired == CUT) & (held < STEPS) & (samples is None)
-        origin = jax.tree_util.tree_map(lambda a, b: jnp.where(goes_on, a, b), origin, following)
+        origin = jax.tree.map(lambda a, b: jnp.where(goes_on, a, b), origin, following)
         counters = (jnp.where(goes_on, k, k + 1), events, steps, jnp.where(goes_on, held, 0), idle)
         return following, origin, (starts, stops), ends, ys, owner, counters, running, result
 

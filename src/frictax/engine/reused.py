@@ -32,7 +32,7 @@ class Reused(eqx.Module):
         self.arrays, rest = eqx.partition(
             model, lambda x: eqx.is_array(x) or isinstance(x, np.ndarray | np.generic)
         )
-        leaves, structure = jax.tree_util.tree_flatten(rest)
+        leaves, structure = jax.tree.flatten(rest)
         self.static = (tuple(leaves), structure)
 
     def flow(self, t: Any, y: Any, mode: Any) -> Any:
@@ -52,7 +52,7 @@ class Reused(eqx.Module):
 
     def is_smooth(self) -> bool:
         leaves, structure = self.static
-        system, args, _ = eqx.combine(self.arrays, jax.tree_util.tree_unflatten(structure, leaves))
+        system, args, _ = eqx.combine(self.arrays, jax.tree.unflatten(structure, leaves))
         return system.is_smooth(args)
 
     def longest_step(self, mode: Any, span: Any) -> Any:
@@ -62,5 +62,5 @@ class Reused(eqx.Module):
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _called(name: str, static: Any, arrays: Any, *at: Any) -> Any:
     leaves, structure = static
-    system, args, _ = eqx.combine(arrays, jax.tree_util.tree_unflatten(structure, leaves))
+    system, args, _ = eqx.combine(arrays, jax.tree.unflatten(structure, leaves))
     return getattr(system, name)(*at, args)

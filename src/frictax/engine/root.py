@@ -56,4 +56,4 @@ class Bracketed(optx.AbstractRootFinder):
 def _value(fn: Any, x: Any, args: PyTree) -> Any:
     """The condition that was met; diffrax returns all conditions, the others as 0."""
     conditions, aux = fn(x, args)
-    return sum(jax.tree_util.tree_leaves(conditions)), aux
+    return sum(jax.tree.leaves(conditions)), aux

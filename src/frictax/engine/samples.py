@@ -82,7 +82,7 @@ def march(
     # less than reading what stands there.
     ys = jnp.concatenate([y0[None], jnp.zeros((steps + 1, n), y0.dtype) + nought])
     modes = jnp.concatenate([mode0[None], jnp.zeros((steps + 1, m), jnp.int32)])
-    log = jax.tree_util.tree_map(
+    log = jax.tree.map(
         lambda a: a + nought if jnp.issubdtype(a.dtype, jnp.floating) else a,
         _empty(options, y0, mode0),
     )
@@ -156,7 +156,7 @@ def march(
         lambda c: c[0] < steps, body, carry
     )
     kept = at_samples(options, ts.shape[0])
-    log = jax.tree_util.tree_map(lambda rows: rows[:-1], log)
+    log = jax.tree.map(lambda rows: rows[:-1], log)
     whole = (modes[kept], log.fired, log.before, log.after, count, result, 0 * count + (steps - 1))
     return (ys[kept], log.t1), whole, (ys, modes, log, count)
 
@@ -205,13 +205,13 @@ def _eventful(
         )
         told = active & ~done & (result == Result.successful)
         row = jnp.where(told, count, size)
-        log = jax.tree_util.tree_map(
+        log = jax.tree.map(
             lambda rows, new: _written(rows, row, new.astype(rows.dtype)), log, entry
         )
         count = jnp.where(told, count + 1, count)
         at_sample = active & ~done & (constant(t1) <= begin + slack) & (result == Result.successful)
         y_now = jnp.where(at_sample, as_of(system, t1, y1, system.tick(t1 + slack, after)), y_now)
-        piece = jax.tree_util.tree_map(lambda a, b: jnp.where(active, a, b), following, piece)
+        piece = jax.tree.map(lambda a, b: jnp.where(active, a, b), following, piece)
         return (
             piece,
             (y_now, mode_now),
@@ -304,7 +304,7 @@ def _search(
         down = ~s.fell & ~(f > 0)
         begun = Bracket.start(t + before * width, x, s.values[before], f)
         choose = lambda a, b, c: jnp.where(s.fell, a, jnp.where(down, b, c))  # noqa: E731
-        bracket = jax.tree_util.tree_map(choose, s.bracket.narrowed(x, f), begun, s.bracket)
+        bracket = jax.tree.map(choose, s.bracket.narrowed(x, f), begun, s.bracket)
         row = jnp.where(s.place == 0, _LOOKS, s.place)
         values = _written(s.values, row, jnp.where(s.fell, _read(s.values, row), f))
         fell = s.fell | down
@@ -323,7 +323,7 @@ def _search(
     )
 
     def keep(s):
-        return jax.tree_util.tree_map(lambda a, b: jnp.where(s.done, a, b), s, look(s))
+        return jax.tree.map(lambda a, b: jnp.where(s.done, a, b), s, look(s))
 
     end_ = jax.lax.while_loop(lambda s: eqxi.unvmap_any(~s.done), keep, first)
 
@@ -441,7 +441,7 @@ def _only(needed: Any, compute: Callable[[], Any], like: Any) -> Any:
     return jax.lax.cond(
         needed,
         compute,
-        lambda: jax.tree_util.tree_map(lambda x: jnp.zeros(jnp.shape(x), x.dtype), like),
+        lambda: jax.tree.map(lambda x: jnp.zeros(jnp.shape(x), x.dtype), like),
     )
 
 

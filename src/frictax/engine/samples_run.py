@@ -31,23 +31,23 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     # silently wrong.
     model_, t0_, y0_, ts_ = eqxi.nondifferentiable((model, t0, y0, ts), msg=SECOND)
     # A Python number that is differentiated eagerly comes as one.
-    moved = jax.tree_util.tree_map(
+    moved = jax.tree.map(
         lambda x, d: None if d is None else jnp.asarray(x),
         model_,
         d_model,
         is_leaf=lambda x: x is None,
     )
     moved, _ = eqx.partition(moved, eqx.is_inexact_array)
-    rest = jax.tree_util.tree_map(
+    rest = jax.tree.map(
         lambda x, m: x if m is None else None, model_, moved, is_leaf=lambda x: x is None
     )
     d_moved = eqx.filter(
-        d_model, jax.tree_util.tree_map(lambda m: m is not None, moved, is_leaf=lambda x: x is None)
+        d_model, jax.tree.map(lambda m: m is not None, moved, is_leaf=lambda x: x is None)
     )
     d_y0 = jnp.zeros_like(y0) if d_y0 is None else d_y0
 
     def run(moved: Any, y0: Any, t0: Any = t0_) -> Any:
-        first = jax.tree_util.tree_leaves((moved, y0))[0]
+        first = jax.tree.leaves((moved, y0))[0]
         nought = 0.0 * jnp.ravel(first)[0].astype(y0.dtype)
         floats, whole, log = march(eqx.combine(moved, rest), t0, y0, mode0, ts_, options, nought)
         return floats, (whole, log)
@@ -62,19 +62,19 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     if options.adjoint is not None:
         floats, d_floats, (whole, _) = jax.jvp(run, at, along, has_aux=True)
         d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_floats[0], slice(1, None))
-        return (floats, whole), ((d_ys, d_floats[1]), jax.tree_util.tree_map(lambda _: None, whole))
+        return (floats, whole), ((d_ys, d_floats[1]), jax.tree.map(lambda _: None, whole))
     floats, (whole, log) = run(*at)
     # Transposition asks that every entry depend linearly on some tangent, also the zeros.
-    nought = 0.0 * jnp.sum(jax.tree_util.tree_leaves((d_model, d_t0, d_y0, d_ts))[0])
+    nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_y0, d_ts))[0])
     along = (d_moved, *[d + nought for d in along[1:]])
-    nothing = jax.tree_util.tree_map(lambda x: jnp.zeros_like(x) + nought, floats)
+    nothing = jax.tree.map(lambda x: jnp.zeros_like(x) + nought, floats)
     # Forward mode goes the whole way once more instead of along the log: where the values are not
     # asked for, this is all that is done.
     push = lambda along: jax.jvp(run, at, along, has_aux=True)[1]  # noqa: E731
     pull = _pull(moved, rest, *fine_grid(t0_, ts_, options), log, options, d_t0 is None)
     d_ys, d_times = linear(push, pull, along, nothing)
     d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
-    return (floats, whole), ((d_ys, d_times), jax.tree_util.tree_map(lambda _: None, whole))
+    return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
 
 
 def _pull(
@@ -110,8 +110,8 @@ def _pull(
     def pull(cotangents: Any) -> Any:
         c_ys, c_times = cotangents
         c_all = jnp.zeros_like(ys).at[at_samples(options, c_ys.shape[0])].set(c_ys)
-        nothing = jax.tree_util.tree_map(jnp.zeros_like, moved)
-        add = lambda a, b: jax.tree_util.tree_map(jnp.add, a, b)  # noqa: E731
+        nothing = jax.tree.map(jnp.zeros_like, moved)
+        add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731
 
         def body(i: Any, carry: Any) -> Any:
             _, c_y, c_moved, e = carry
@@ -136,7 +136,7 @@ def _pull(
                 )
                 c_after = jnp.where(at_sample, 0.0, c_now)
                 new, old = (d_t, d_y, add(c_moved, d_moved), c_after), (c_t, c_y, c_moved, c_now)
-                kept = jax.tree_util.tree_map(lambda a, b: jnp.where(here, a, b), new, old)
+                kept = jax.tree.map(lambda a, b: jnp.where(here, a, b), new, old)
                 e = jnp.where(here, e - 1, e)
                 return *kept, e, (e >= 0) & (trace.step[jnp.maximum(e, 0)] == j)
 

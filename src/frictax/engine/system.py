@@ -55,7 +55,6 @@ class AbstractHybridSystem(eqx.Module):
         """The time [s] at which `mode` ends whatever the state does, such as a switch of a drive;
         inf for never.
         """
-        del mode, args
         return jnp.asarray(jnp.inf)
 
     def is_smooth(self, args: PyTree) -> bool:
@@ -63,7 +62,6 @@ class AbstractHybridSystem(eqx.Module):
 
         If so, the derivatives of a run need no shorter steps than the motion.
         """
-        del args
         return False
 
     def longest_step(
@@ -72,7 +70,6 @@ class AbstractHybridSystem(eqx.Module):
         """The longest step [s] allowed in `mode` of a run of length `span` [s]; None for no bound
         at all.
         """
-        del mode, span, args
         return None
 
     def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: PyTree) -> Int[Array, " m"]:
@@ -82,7 +79,6 @@ class AbstractHybridSystem(eqx.Module):
         Only what `jump` after a `DEADLINE` would do where nothing but a drive's formula changes;
         the default leaves all to `jump`.
         """
-        del t, args
         return mode
 
     # What a fit asks for beside the motion.

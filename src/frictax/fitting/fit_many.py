@@ -141,7 +141,7 @@ def _together(
     """The same, in one compiled call."""
     _, static = eqx.partition(prepared[0], eqx.is_array)
     arrays = (eqx.filter(p, eqx.is_array) for p in prepared)
-    stacked = jax.tree_util.tree_map(lambda *x: np.stack(x), *arrays)
+    stacked = jax.tree.map(lambda *x: np.stack(x), *arrays)
     lower = bounds(problem.unknowns)
     weights, measured = np.asarray(prepared[0].weight), np.asarray(prepared[0].measured)
     rows = int(np.sum(weights > 0))

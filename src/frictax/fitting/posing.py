@@ -456,6 +456,6 @@ def _usual_engine(alone: bool) -> OnSamples:
 def _wide(model: Any) -> Any:
     """`model` in 64 bits."""
     narrow = lambda a: eqx.is_inexact_array(a) and a.dtype != np.float64  # noqa: E731
-    if not any(map(narrow, jax.tree_util.tree_leaves(model))):
+    if not any(map(narrow, jax.tree.leaves(model))):
         return model
     return jax.tree.map(lambda a: a.astype(np.float64) if narrow(a) else a, model)

@@ -48,14 +48,12 @@ class AbstractLaw(eqx.Module):
         """The piece between two breaks, continued smoothly beyond them; a law without breaks has
         one.
         """
-        del piece
         return self(v)
 
     def at_temperature(self, T: Float[Array, ""]) -> "AbstractLaw":
         """The law at the temperature `T` [K] of its element, with the same number of breaks; itself
         where it does not depend on that.
         """
-        del T
         return self
 
 

@@ -83,7 +83,6 @@ class AbstractAxis(AbstractHybridSystem):
         """A force or torque, signed and smooth, whose size adds to the friction, as a load does in
         gears; none by default.
         """
-        del t, y, args
         return 0.0
 
     def others(
@@ -92,7 +91,6 @@ class AbstractAxis(AbstractHybridSystem):
         """The rates of the states after position and velocity, such as the integral of a
         controller's error; none by default.
         """
-        del t, y, args
         return jnp.zeros(0)
 
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
@@ -100,7 +98,6 @@ class AbstractAxis(AbstractHybridSystem):
 
         A load that is too great for that breaks it away at once.
         """
-        del t
         y = jnp.asarray(y, dtype=float)
         direction = jnp.sign(y[1]).astype(jnp.int32)
         mode = [direction] + [jnp.ones_like(direction)] * self._is_pressed
@@ -123,11 +120,9 @@ class AbstractAxis(AbstractHybridSystem):
     def variables(
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> dict[str, Float[Array, ""]]:
-        del t, mode, args
         return dict(zip(self.states(), y, strict=True))
 
     # -- the contract with the engine
-    # ------------------------------------------------------------------------------
 
     def flow(
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
@@ -192,7 +187,6 @@ class AbstractAxis(AbstractHybridSystem):
         return y, _whole(new), jnp.zeros((), jnp.int32)
 
     # -- what these are made of
-    # ------------------------------------------------------------------------------------
 
     @property
     def _is_pressed(self) -> bool:

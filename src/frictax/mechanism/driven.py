@@ -99,7 +99,6 @@ class Driven(AbstractHybridSystem):
         return least
 
     def is_smooth(self, args: PyTree) -> bool:
-        del args
         return self.system.is_smooth(None)
 
     def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: PyTree) -> Int[Array, " m"]:

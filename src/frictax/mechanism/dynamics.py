@@ -37,7 +37,6 @@ class MachineSnapshot(Snapshot):
         return [self.numbers[i] for i in range(self.numbers.shape[0])]
 
     # -- bodies
-    # ----------------------------------------------------------------------------------------------
 
     @cached_property
     def q(self) -> list[Array]:
@@ -69,7 +68,6 @@ class MachineSnapshot(Snapshot):
         return _given(self.mechanism, self.layout, self.t, self._signals)
 
     # -- forces but for friction
-    # -----------------------------------------------------------------------------------
 
     @cached_property
     def _signals(self) -> list[tuple[Any, Array]]:
@@ -110,7 +108,6 @@ class MachineSnapshot(Snapshot):
         return load
 
     # -- contacts
-    # ----------------------------------------------------------------------------------------------
 
     @cached_property
     def temperature(self) -> list[Array]:

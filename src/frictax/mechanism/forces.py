@@ -39,7 +39,6 @@ class AbstractCompliant(eqx.Module):
         self, s_rel: Float[Array, ""], v_rel: Float[Array, ""], piece: Int[Array, ""]
     ) -> tuple[Array, Array]:
         """Both parts, on a piece of those that have several."""
-        del piece
         return self.elastic(s_rel), self.viscous(v_rel)
 
 
@@ -173,7 +172,6 @@ class AbstractSource(eqx.Module):
         self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]
     ) -> Float[Array, ""]:
         """The part of f whose work is done by a drive; `value` is the signal's."""
-        del value, v
         return jnp.zeros_like(s)
 
     def elastic(self, s: Float[Array, ""]) -> Float[Array, ""]:
@@ -207,7 +205,6 @@ class Force(AbstractSource):
     def driven(
         self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]
     ) -> Float[Array, ""]:
-        del s, v
         return jnp.asarray(value)
 
 
@@ -233,7 +230,6 @@ class Torque(AbstractSource):
     def driven(
         self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]
     ) -> Float[Array, ""]:
-        del s, v
         return jnp.asarray(value)
 
 

@@ -50,12 +50,10 @@ class MechanicalSystem(AbstractHybridSystem):
         self.layout = layout(mechanism)
 
     # -- the contract with the engine
-    # ------------------------------------------------------------------------------
 
     def flow(
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " n"]:
-        del args
         now = self.snapshot(t, y, mode)
         rates = [*now.u, *now.coordinate_acceleration]
         if self.layout.nodes:
@@ -70,7 +68,6 @@ class MechanicalSystem(AbstractHybridSystem):
     def guard(
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> Float[Array, " g"]:
-        del args
         now = self.snapshot(t, y, mode)
         found = []
         for c, contact in enumerate(now.layout.contacts):
@@ -92,7 +89,6 @@ class MechanicalSystem(AbstractHybridSystem):
         return jnp.stack(found)
 
     def deadline(self, mode: Int[Array, " m"], args: PyTree) -> Float[Array, ""]:
-        del args
         least, *others = self._ends(mode)
         for end in others:
             # Not the minimum: of two ends at one time, it would take half of each derivative.
@@ -114,7 +110,6 @@ class MechanicalSystem(AbstractHybridSystem):
         return ends
 
     def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: PyTree) -> Int[Array, " m"]:
-        del args
         new = list(mode)
         for j, place in enumerate(self.layout.signals):
             signal, k = signal_of(self.mechanism, place), mode[self.layout.first_signal + j]
@@ -133,7 +128,6 @@ class MechanicalSystem(AbstractHybridSystem):
         return _whole(new)
 
     def is_smooth(self, args: PyTree) -> bool:
-        del args
         lay, parts = self.layout, self.mechanism.parts
         laws = [
             parts[contact.part].law(direction) for contact in lay.contacts for direction in (1, -1)
@@ -141,7 +135,6 @@ class MechanicalSystem(AbstractHybridSystem):
         return all(law.is_smooth for law in laws) and all(self._gap(k).is_smooth for k in lay.gaps)
 
     def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: PyTree) -> Any:
-        del args
         lay = self.layout
         summed = {
             j
@@ -168,7 +161,6 @@ class MechanicalSystem(AbstractHybridSystem):
         fired: Int[Array, ""],
         args: PyTree,
     ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
-        del args
         # What is chosen has no derivative; the state has.
         still, t_, y_ = constant((self, t, y))
         new, events = (
@@ -252,7 +244,6 @@ class MechanicalSystem(AbstractHybridSystem):
         return (6 if self.layout.nodes else 4) if self.energy else 0
 
     # -- what happens at an event, in its order
-    # --------------------------------------------------------------------
 
     def _switched(self, t: Array, mode: Array, fired: Array) -> list[Array]:
         """The mode with the signals' pieces of time `t`."""
@@ -328,7 +319,6 @@ class MechanicalSystem(AbstractHybridSystem):
         return y
 
     # -- one contact
-    # ----------------------------------------------------------------------------------------------
 
     def _gap(self, k: int) -> Any:
         """The gap that compliant number k is."""

@@ -149,7 +149,6 @@ def _remembered(structure: Any) -> list[Layout]:
     """A place for the layout of all mechanisms of one structure, which their values have no part
     in.
     """
-    del structure
     return []
 
 

@@ -118,7 +118,6 @@ class AbstractLinkage(AbstractHybridSystem):
         """The rates of the states after q and u, such as the integral of a controller's error; none
         by default.
         """
-        del t, y, args
         return jnp.zeros(0)
 
     def velocity_terms(self, q: Float[Array, " n"], u: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -152,11 +151,9 @@ class AbstractLinkage(AbstractHybridSystem):
     def variables(
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
     ) -> dict[str, Float[Array, ""]]:
-        del t, mode, args
         return dict(zip(self.states(), y, strict=True))
 
     # -- the contract with the engine
-    # ------------------------------------------------------------------------------
 
     def flow(
         self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
@@ -190,7 +187,6 @@ class AbstractLinkage(AbstractHybridSystem):
         return y, _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
 
     # -- what these are made of
-    # ------------------------------------------------------------------------------------
 
     def _snapshot(self, t: Array, y: Array, mode: Array, args: PyTree) -> "_LinkageSnapshot":
         n, k = self.degrees_of_freedom, len(self.frictions)

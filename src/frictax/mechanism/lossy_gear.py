@@ -131,7 +131,6 @@ class LossyGear(AbstractContact, AbstractGear):
         return self.a, None
 
     def law(self, direction: int) -> AbstractLaw:
-        del direction
         return _Corners(self.w)
 
     def breakaway(self) -> Float[Array, ""]:

@@ -59,7 +59,6 @@ class Snapshot:
     temperature: list[Array]
 
     # -- bodies
-    # ----------------------------------------------------------------------------------------------
 
     @cached_property
     def inertias(self) -> list[Array]:
@@ -101,7 +100,6 @@ class Snapshot:
         return self.accelerations_by(dict(enumerate(self.coordinate_force)))
 
     # -- contacts
-    # ----------------------------------------------------------------------------------------------
 
     def contact(self, c: int) -> Contact:
         """Where contact c stands."""

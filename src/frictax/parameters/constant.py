@@ -8,6 +8,4 @@ import jax
 
 def constant(tree: Any) -> Any:
     """`tree` with its arrays as constants to differentiation."""
-    return jax.tree_util.tree_map(
-        lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree
-    )
+    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)

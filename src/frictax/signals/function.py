@@ -55,7 +55,6 @@ class Function(AbstractSignal):
             )
 
     def on_piece(self, t: Number, k: Piece) -> Number:
-        del k
         return jnp.asarray(self.f(t), dtype=t.dtype)
 
     def piece(self, t: Number) -> Piece:

@@ -98,7 +98,6 @@ class AbstractObjective(abc.ABC):
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
     ) -> PyTree:
         """How the run of `predict` ends; of several, the first that fails."""
-        del setup, prepared, engine, delayed
         return Result.successful
 
     def machine(self, model: Model) -> Model:
@@ -336,7 +335,7 @@ class Windows(AbstractObjective):
     ) -> PyTree:
         results = self._runs(setup, prepared, engine, delayed)[1]
         first = jnp.argmax(results != Result.successful)
-        return jax.tree_util.tree_map(lambda a: a[first], results)
+        return jax.tree.map(lambda a: a[first], results)
 
     def _runs(
         self, setup: Setup, prepared: PreparedRecord, engine: Any, delayed: frozenset[str]
@@ -380,7 +379,7 @@ class Windows(AbstractObjective):
             return end[: len(names)], out
 
         # What is handed on has derivatives, and JAX is spared tracing all twice to find that out.
-        floats = jax.tree_util.tree_leaves(eqx.filter(setup, eqx.is_inexact_array))
+        floats = jax.tree.leaves(eqx.filter(setup, eqx.is_inexact_array))
         nought = 0.0 * sum(
             (jnp.sum(jnp.where(jnp.isfinite(x), x, 0.0)) for x in floats), start=jnp.zeros(())
         )

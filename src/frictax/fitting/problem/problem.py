@@ -111,7 +111,6 @@ class PreparedSweep:
         self, setup: Setup, objective: AbstractObjective, engine: Any, delayed: frozenset[str]
     ) -> Float[Array, "n 1"]:
         """The forces at these speeds."""
-        del objective, engine, delayed
         v, breakaway, way = (
             jnp.asarray(a) for a in (self.velocity, self.breakaway, self.direction)
         )

@@ -203,7 +203,7 @@ class _Run:
         scale = np.float64(noise)
         if self.problem.is_steady or not isinstance(self.method, LevenbergMarquardt):
             end = _turned_jit(self.problem, state.z, scale, self.method, self.dof, self.floor)
-            return jax.tree_util.tree_map(np.asarray, end)
+            return jax.tree.map(np.asarray, end)
         end = _by_newton(
             self.problem,
             state,
@@ -214,9 +214,7 @@ class _Run:
             self.floor,
         )
         # As numpy's, whose numbers cost less to look at.
-        return jax.tree_util.tree_unflatten(
-            jax.tree_util.tree_structure(state), [np.asarray(x) for x in end]
-        )
+        return jax.tree.unflatten(jax.tree.structure(state), [np.asarray(x) for x in end])
 
     def _tell(self, state: Descent, last: float, seconds: float) -> float:
         """One line of progress; the time left is what the distance's fall so far promises."""
@@ -241,7 +239,7 @@ def _by_newton(
 ) -> tuple[Array, ...]:
     """The entries of the `Descent` that `state` leads to."""
     end = descend(lambda z: problem.evaluate(z, noise), state, until, tolerance, dof, floor)
-    return tuple(jax.tree_util.tree_leaves(_with_values(problem, end)))
+    return tuple(jax.tree.leaves(_with_values(problem, end)))
 
 
 def in_turned_coordinates(
