@@ -5,12 +5,13 @@ from collections.abc import Iterable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
 from frictax.engine import AbstractHybridSystem
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.layout import signal_of
+from frictax.parameters import Integer, Number
 from frictax.signals import AbstractSignal
 
 
@@ -99,15 +100,15 @@ class _Raised(AbstractSignal):
     """A signal plus a number."""
 
     signal: AbstractSignal
-    by: Float[Array, ""]
+    by: Number
 
-    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+    def on_piece(self, t: Number, k: Integer) -> Number:
         return self.signal.on_piece(t, k) + self.by
 
-    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+    def piece(self, t: Number) -> Integer:
         return self.signal.piece(t)
 
-    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+    def end(self, k: Integer) -> Number:
         return self.signal.end(k)
 
 

@@ -15,6 +15,7 @@ from frictax.mechanism import MechanicalSystem
 from frictax.mechanism.contact_margins import STUCK, rounding, slides_in
 from frictax.mechanism.energy import stored
 from frictax.mechanism.variables import variables_at
+from frictax.parameters import Integer
 
 
 class Events(eqx.Module):
@@ -32,7 +33,7 @@ class Events(eqx.Module):
     part: Int[Array, " E"]
     mode_before: Int[Array, " E"]
     mode_after: Int[Array, " E"]
-    count: Int[Array, ""]
+    count: Integer
     names: tuple[str, ...] = eqx.field(static=True)
 
 
@@ -97,7 +98,7 @@ class Trajectory(eqx.Module):
         return self.path.result
 
     @property
-    def steps(self) -> Int[Array, ""]:
+    def steps(self) -> Integer:
         return self.path.steps
 
     @property

@@ -3,10 +3,9 @@
 from typing import ClassVar
 
 import equinox as eqx
-from jaxtyping import Array, Float
 
 from frictax.laws import AbstractLaw, Characteristic, Table, as_law
-from frictax.parameters import AtLeast, Scalar, check, parameter
+from frictax.parameters import AtLeast, Number, Scalar, check, parameter
 
 from .contact import AbstractContact, check_laws
 
@@ -57,7 +56,7 @@ class BearingFriction(AbstractContact):
     def law(self, direction: int) -> AbstractLaw:
         return self.tau_pos if direction > 0 or self.tau_neg is None else self.tau_neg
 
-    def breakaway(self) -> Float[Array, ""]:
+    def breakaway(self) -> Number:
         return self.peak
 
     def between(self) -> tuple[str, str | None]:

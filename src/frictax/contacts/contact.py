@@ -5,12 +5,12 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from frictax.annotations import ScalarLike
 from frictax.laws import AbstractLaw
 from frictax.laws.law import entry
-from frictax.parameters import check
+from frictax.parameters import Integer, Number, check
 from frictax.signals import check_signal
 
 
@@ -32,20 +32,20 @@ class AbstractContact(eqx.Module):
         """The sliding characteristic of motion forward (+1) or backward (-1)."""
 
     @abc.abstractmethod
-    def breakaway(self) -> Float[Array, ""]:
+    def breakaway(self) -> Number:
         """Breakaway over sliding friction at rest, f0_max/f0 >= 1."""
 
-    def normal(self, f_normalized: Float[Array, ""]) -> Float[Array, ""] | None:
+    def normal(self, f_normalized: Number) -> Number | None:
         """Normal force [N] when the contact's signal has the value `f_normalized`; None when it is
         always pressed on.
         """
         return None
 
-    def scale(self, normal: Float[Array, ""] | None) -> Float[Array, ""] | float:
+    def scale(self, normal: Number | None) -> Number | float:
         """The factor on the law, of the normal force."""
         return 1.0
 
-    def holds(self, direction: int, scale: ScalarLike) -> Float[Array, ""]:
+    def holds(self, direction: int, scale: ScalarLike) -> Number:
         """The force that breaks the contact away in `direction`, >= 0 [N]; inf where it
         never does.
         """
@@ -63,7 +63,7 @@ class AbstractContact(eqx.Module):
         """
         return False
 
-    def stops(self) -> tuple[Float[Array, ""], Float[Array, ""]] | None:
+    def stops(self) -> tuple[Number, Number] | None:
         """The lowest and highest position [m] of the body's centre, where hard stops stand; None
         without stops.
         """
@@ -86,10 +86,10 @@ def check_laws(contact: AbstractContact, name: str) -> None:
 
 def law_value(
     contact: AbstractContact,
-    direction: Int[Array, ""],
-    v: Float[Array, ""],
-    piece: Int[Array, ""] | None,
-) -> Float[Array, ""]:
+    direction: Integer,
+    v: Number,
+    piece: Integer | None,
+) -> Number:
     """The law of `direction` (1, -1, or 0 for neither) at speed v >= 0, on its piece `piece`."""
     forward, backward = contact.law(1), contact.law(-1)
     value = _evaluate(forward, v, piece)
@@ -122,22 +122,22 @@ class AbstractPressed(AbstractContact):
     def law(self: Any, direction: int) -> AbstractLaw:
         return self.mu_pos if direction > 0 or self.mu_neg is None else self.mu_neg
 
-    def breakaway(self: Any) -> Float[Array, ""]:
+    def breakaway(self: Any) -> Number:
         return self.peak
 
-    def normal(self: Any, f_normalized: Float[Array, ""]) -> Float[Array, ""]:
+    def normal(self: Any, f_normalized: Number) -> Number:
         return self.fn_max * f_normalized
 
-    def scale(self: Any, normal: ScalarLike) -> Float[Array, ""]:
+    def scale(self: Any, normal: ScalarLike) -> Number:
         return self.cgeo * normal
 
 
-def f0(contact: AbstractContact, direction: int, scale: ScalarLike) -> Float[Array, ""]:
+def f0(contact: AbstractContact, direction: int, scale: ScalarLike) -> Number:
     """Sliding friction at rest in `direction`, >= 0 [N]."""
     return contact.law(direction).f0 * scale
 
 
-def f0_max(contact: AbstractContact, direction: int, scale: ScalarLike) -> Float[Array, ""]:
+def f0_max(contact: AbstractContact, direction: int, scale: ScalarLike) -> Number:
     """The force that breaks the contact away in `direction`, >= 0 [N]; inf where it never does."""
     return contact.holds(direction, scale)
 
@@ -147,14 +147,12 @@ def has_breaks(contact: AbstractContact) -> bool:
     return any(contact.law(m).breaks.shape[0] > 0 for m in (1, -1))
 
 
-def piece_at(contact: AbstractContact, direction: Int[Array, ""], speed: Any) -> Int[Array, ""]:
+def piece_at(contact: AbstractContact, direction: Integer, speed: Any) -> Integer:
     """The piece of the law of `direction` that begins at or below `speed`."""
     return jnp.sum(_edges(contact, direction)[1:-1] <= speed, dtype=jnp.int32)
 
 
-def ends(
-    contact: AbstractContact, direction: Int[Array, ""], piece: Int[Array, ""]
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
+def ends(contact: AbstractContact, direction: Integer, piece: Integer) -> tuple[Number, Number]:
     """The speeds at which a piece of the law of `direction` begins and ends, which may
     be infinite.
     """
@@ -162,7 +160,7 @@ def ends(
     return entry(speeds, piece), entry(speeds, piece + 1)
 
 
-def _edges(contact: AbstractContact, direction: Int[Array, ""]) -> Float[Array, " n"]:
+def _edges(contact: AbstractContact, direction: Integer) -> Float[Array, " n"]:
     """-inf, the breaks of the law of `direction`, inf (more inf where the other law has more)."""
     laws = [contact.law(1), contact.law(-1)]
     most = max(law.breaks.shape[0] for law in laws)

@@ -4,10 +4,9 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from frictax.laws import AbstractLaw, Characteristic, Stribeck, as_law
-from frictax.parameters import AtLeast, Positive, Real, Scalar, check, is_traced, parameter
+from frictax.parameters import AtLeast, Number, Positive, Real, Scalar, check, is_traced, parameter
 
 from .contact import AbstractContact, check_laws
 
@@ -106,10 +105,10 @@ class MassWithStopAndFriction(AbstractContact):
     def law(self, direction: int) -> AbstractLaw:
         return _stribeck(self) if direction > 0 or self.f_neg is None else self.f_neg
 
-    def breakaway(self) -> Float[Array, ""]:
+    def breakaway(self) -> Number:
         return jnp.asarray(_F0_MAX, dtype=self.F_Coulomb.dtype)
 
-    def stops(self) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    def stops(self) -> tuple[Number, Number]:
         return self.smin + self.L / 2, self.smax - self.L / 2
 
 

@@ -4,11 +4,10 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from frictax.annotations import ScalarLike
 from frictax.laws import Characteristic, Table, as_law
-from frictax.parameters import AtLeast, Scalar, parameter
+from frictax.parameters import AtLeast, Number, Scalar, parameter
 from frictax.signals import Drive, as_signal
 
 from .contact import AbstractPressed, f0
@@ -64,10 +63,10 @@ class OneWayClutch(AbstractPressed):
     def between(self) -> tuple[str, str | None]:
         return self.b, self.a
 
-    def scale(self, normal: ScalarLike) -> Float[Array, ""]:
+    def scale(self, normal: ScalarLike) -> Number:
         return self.cgeo * jnp.maximum(normal, 0.0)
 
-    def holds(self, direction: int, scale: ScalarLike) -> Float[Array, ""]:
+    def holds(self, direction: int, scale: ScalarLike) -> Number:
         if direction < 0:
             return jnp.full_like(self.peak, jnp.inf)
         return jnp.maximum(

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 
 from frictax.annotations import ScalarLike
+from frictax.parameters import Integer, Number
 from frictax.signals import AbstractSignal
 
 
@@ -63,21 +64,19 @@ class MotionDependent(AbstractSignal):
                 " number of jax.numpy."
             )
 
-    def in_motion(
-        self, t: Float[Array, ""], s: Float[Array, ""], v: Float[Array, ""]
-    ) -> Float[Array, ""]:
+    def in_motion(self, t: Number, s: Number, v: Number) -> Number:
         """f(t, s, v), of either sign."""
         return jnp.asarray(self.f(t, s, v), dtype=t.dtype)
 
     # As a signal it is one piece without an end; what it is depends on more than the time.
 
-    def on_piece(self, t: Float[Array, ""], k: Int[Array, ""]) -> Float[Array, ""]:
+    def on_piece(self, t: Number, k: Integer) -> Number:
         raise ValueError(
             "A `MotionDependent` has no value over time alone. It presses a brake or a clutch on."
         )
 
-    def piece(self, t: Float[Array, ""]) -> Int[Array, ""]:
+    def piece(self, t: Number) -> Integer:
         return jnp.zeros(jnp.shape(t), jnp.int32)
 
-    def end(self, k: Int[Array, ""]) -> Float[Array, ""]:
+    def end(self, k: Integer) -> Number:
         return jnp.full(jnp.shape(k), jnp.inf)

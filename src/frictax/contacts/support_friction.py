@@ -3,10 +3,9 @@
 from typing import ClassVar
 
 import equinox as eqx
-from jaxtyping import Array, Float
 
 from frictax.laws import AbstractLaw, Characteristic, Table, as_law
-from frictax.parameters import AtLeast, Scalar, check, parameter
+from frictax.parameters import AtLeast, Number, Scalar, check, parameter
 
 from .contact import AbstractContact, check_laws
 
@@ -53,7 +52,7 @@ class SupportFriction(AbstractContact):
     def law(self, direction: int) -> AbstractLaw:
         return self.f_pos if direction > 0 or self.f_neg is None else self.f_neg
 
-    def breakaway(self) -> Float[Array, ""]:
+    def breakaway(self) -> Number:
         return self.peak
 
     def between(self) -> tuple[str, str | None]:

@@ -4,7 +4,9 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool
+
+from frictax.parameters import Integer, Number
 
 
 class Bracket(eqx.Module):
@@ -16,13 +18,13 @@ class Bracket(eqx.Module):
     Fundamental Theorem of Algebra, 1969.
     """
 
-    low: Float[Array, ""]
-    high: Float[Array, ""]
-    f_low: Float[Array, ""]
-    f_high: Float[Array, ""]
-    kept: Int[Array, ""]  # which end was kept at the last move
+    low: Number
+    high: Number
+    f_low: Number
+    f_high: Number
+    kept: Integer  # which end was kept at the last move
     before: tuple[Array, Array, Array]  # the lengths before the last three moves
-    length: Float[Array, ""]  # at the start
+    length: Number  # at the start
 
     @classmethod
     def start(cls, low: Any, high: Any, f_low: Any, f_high: Any) -> "Bracket":
@@ -32,7 +34,7 @@ class Bracket(eqx.Module):
     def is_shorter_than(self, rtol: float) -> Bool[Array, ""]:
         return self.high - self.low <= rtol * self.length
 
-    def guess(self, rtol: float) -> Float[Array, ""]:
+    def guess(self, rtol: float) -> Number:
         """Where to look next."""
         secant = (self.low * self.f_high - self.high * self.f_low) / (self.f_high - self.f_low)
         # Kept off the ends, the secant closes the bracket also when it comes from one side only.
@@ -55,7 +57,7 @@ class Bracket(eqx.Module):
             self.length,
         )
 
-    def end(self) -> Float[Array, ""]:
+    def end(self) -> Number:
         """The event: of a margin that falls, the end that the secant closed in on; of a quantity
         that rises, the end after the crossing.
 

@@ -5,7 +5,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
+
+from frictax.parameters import Integer, State
 
 from .reused import Reused
 
@@ -13,7 +15,7 @@ from .reused import Reused
 class Slope(eqx.Module):
     """Along the motion at one moment: dy/dt, the margins g and their rates dg/dt."""
 
-    speed: Float[Array, " n"]
+    speed: State
     g: Float[Array, " g"]
     rate: Float[Array, " g"]
 
@@ -24,7 +26,7 @@ def slope_of(system: Reused, t: Any, y: Any, mode: Any) -> Slope:
     return Slope(speed, g, rate)
 
 
-def first_to_fall(slope: Slope, expired: Bool[Array, ""]) -> Int[Array, ""]:
+def first_to_fall(slope: Slope, expired: Bool[Array, ""]) -> Integer:
     """The falling guard that is nearest to 0 in time; of guards that had expired at the start, the
     lowest.
     """

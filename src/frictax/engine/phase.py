@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from frictax.parameters import Values
 from frictax.parameters.constant import constant
 
 from .margins import Slope, first_to_fall, slope_of
@@ -29,10 +30,10 @@ class Start(eqx.Module):
     sample at or after `t`.
     """
 
-    t: Float[Array, "..."]
+    t: Values
     y: Float[Array, "... n"]
     mode: Int[Array, "... m"]
-    dt: Float[Array, "..."]
+    dt: Values
     sample: Int[Array, "..."]
 
 
@@ -41,7 +42,7 @@ class Stop(eqx.Module):
     (`fired`).
     """
 
-    t: Float[Array, "..."]
+    t: Values
     fired: Int[Array, "..."]
 
 

@@ -8,7 +8,8 @@ import equinox as eqx
 import equinox.internal as eqxi  # nondifferentiable: there is no public way to refuse a derivative
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+
+from frictax.parameters import Integer
 
 from .linear import linear, read_later
 from .options import Adaptive, room
@@ -23,7 +24,7 @@ class _Record(eqx.Module):
 
     start: Start
     stop: Stop
-    count: Int[Array, ""]
+    count: Integer
 
 
 @eqx.filter_custom_jvp

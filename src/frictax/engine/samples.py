@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from frictax.parameters import Integer, Modes, Number, State, Values
 from frictax.parameters.constant import constant
 
 from .bracket import Bracket
@@ -32,9 +33,9 @@ class Retrace(eqx.Module):
     was found, and the state after it.
     """
 
-    t0: Float[Array, "..."]
+    t0: Values
     y0: Float[Array, "... n"]
-    found: Float[Array, "..."]
+    found: Values
     y1: Float[Array, "... n"]
     step: Int[Array, "..."]
 
@@ -44,7 +45,7 @@ class Log(eqx.Module):
     forward mode is asked for.
     """
 
-    t1: Float[Array, "..."]
+    t1: Values
     fired: Int[Array, "..."]
     before: Int[Array, "... m"]
     after: Int[Array, "... m"]
@@ -56,9 +57,9 @@ class Piece(eqx.Module):
     deadline before.
     """
 
-    t: Float[Array, ""]
-    y: Float[Array, " n"]
-    mode: Int[Array, " m"]
+    t: Number
+    y: State
+    mode: Modes
 
 
 def march(
@@ -248,7 +249,7 @@ class _Look(eqx.Module):
     the end), and the bracket of a fall.
     """
 
-    place: Int[Array, ""]
+    place: Integer
     values: Float[Array, " k"]
     bracket: Bracket
     fell: Bool[Array, ""]

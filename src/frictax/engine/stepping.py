@@ -8,6 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from frictax.parameters import Number
+
 _FEW = 32  # entries: more stay in an array
 # P. Bogacki, L. F. Shampine, Applied Mathematics Letters 2(4), 1989: times of the later stages,
 # their weights, those of the step.
@@ -17,8 +19,8 @@ _BOSH3 = (1 / 2, 3 / 4), ((1 / 2,), (0.0, 3 / 4)), (2 / 9, 1 / 3, 4 / 9)
 def advance(
     solver: Any,
     flow: Callable,
-    t0: Float[Array, ""],
-    t1: Float[Array, ""],
+    t0: Number,
+    t1: Number,
     y0: Float[Array, " n"],
     rate: Float[Array, " n"] | None = None,
 ) -> Float[Array, " n"]:

@@ -4,9 +4,10 @@ import abc
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
+from frictax.parameters import Integer, Modes, Number, State
 
 # How a phase ended, where no guard fired (a guard is named by its index, >= 0).
 DEADLINE = -1  # at the time that `deadline` names
@@ -22,36 +23,32 @@ class AbstractHybridSystem(eqx.Module):
     """
 
     @abc.abstractmethod
-    def flow(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> Float[Array, " n"]:
+    def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
         """dy/dt, smooth as long as `mode` lasts.
 
         No test of time or state in here: derivatives after it are wrong.
         """
 
     @abc.abstractmethod
-    def guard(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> Float[Array, " g"]:
+    def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         """Margins, positive while `mode` lasts; the first to fall to 0 ends it."""
 
     @abc.abstractmethod
     def jump(
         self,
-        t: Float[Array, ""],
-        y: Float[Array, " n"],
-        mode: Int[Array, " m"],
-        fired: Int[Array, ""],
+        t: Number,
+        y: State,
+        mode: Modes,
+        fired: Integer,
         args: PyTree,
-    ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
+    ) -> tuple[State, Modes, Integer]:
         """State and mode after margin `fired` fell (`DEADLINE`: the deadline came), and 0, or 1 for
         no consistent mode.
 
         The margins of the new mode must be positive, or start at 0 and rise.
         """
 
-    def deadline(self, mode: Int[Array, " m"], args: PyTree) -> Float[Array, ""]:
+    def deadline(self, mode: Modes, args: PyTree) -> Number:
         """The time [s] at which `mode` ends whatever the state does, such as a switch of a drive;
         inf for never.
         """
@@ -64,15 +61,13 @@ class AbstractHybridSystem(eqx.Module):
         """
         return False
 
-    def longest_step(
-        self, mode: Int[Array, " m"], span: Float[Array, ""], args: PyTree
-    ) -> Float[Array, ""] | None:
+    def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
         """The longest step [s] allowed in `mode` of a run of length `span` [s]; None for no bound
         at all.
         """
         return None
 
-    def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: PyTree) -> Int[Array, " m"]:
+    def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
         """`mode` with the clocks of its drives set to time `t` [s], for `OnSamples`, which does so
         at every sample.
 
@@ -83,22 +78,20 @@ class AbstractHybridSystem(eqx.Module):
 
     # What a fit asks for beside the motion.
 
-    def start(self, t: Float[Array, ""]) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+    def start(self, t: Number) -> tuple[State, Modes]:
         """State and mode at the time `t` [s] at which a run begins; needed by a fit to records."""
         raise NotImplementedError(
             f"`{type(self).__name__}` must say how it starts before it can be fitted: write"
             " `start(self, t)`."
         )
 
-    def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+    def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
         """State and mode of a run from the state `y` at time `t` [s]; the mode that `start` says,
         unless written anew.
         """
         return jnp.asarray(y), self.start(jnp.asarray(t))[1]
 
-    def variables(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> dict[str, Float[Array, ""]]:
+    def variables(self, t: Number, y: State, mode: Modes, args: PyTree) -> dict[str, Number]:
         """What a sensor may measure, by name, such as ``{"phi": y[0], "w": y[1]}``; needed by a fit
         to records.
         """

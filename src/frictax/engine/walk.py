@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.annotations import ArrayLike
+from frictax.parameters import Integer
 
 from .options import Adaptive, OnSamples
 from .reused import model_of
@@ -28,9 +29,9 @@ class Path(eqx.Module):
     fired: Int[Array, " K"]
     before: Int[Array, "K m"]
     after: Int[Array, "K m"]
-    count: Int[Array, ""]
+    count: Integer
     result: PyTree
-    steps: Int[Array, ""]
+    steps: Integer
 
 
 def walk(

@@ -1,8 +1,6 @@
 """Dry friction with a viscous part."""
 
-from jaxtyping import Array, Float
-
-from frictax.parameters import AtLeast, Scalar, check, parameter
+from frictax.parameters import AtLeast, Scalar, Values, check, parameter
 
 from .law import AbstractLaw
 
@@ -30,7 +28,7 @@ class Coulomb(AbstractLaw):
     def __check_init__(self) -> None:
         check(self)
 
-    def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
+    def __call__(self, v: Values | float) -> Values:
         return self.F_Coulomb + self.F_prop * v
 
     @property

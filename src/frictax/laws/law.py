@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from frictax.parameters import Numbers
+from frictax.parameters import Integer, Number, Numbers, Values
 
 
 class AbstractLaw(eqx.Module):
@@ -20,11 +20,11 @@ class AbstractLaw(eqx.Module):
     """
 
     @abc.abstractmethod
-    def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
+    def __call__(self, v: Values | float) -> Values:
         """The sliding friction force at speed `v`, of `v`'s shape."""
 
     @property
-    def f0(self) -> Float[Array, ""]:
+    def f0(self) -> Number:
         """Sliding friction at v = 0+; a law may say it in a cheaper way."""
         return self(jnp.zeros(()))
 
@@ -44,13 +44,13 @@ class AbstractLaw(eqx.Module):
         """
         return False
 
-    def on_piece(self, v: Float[Array, ""], piece: Int[Array, ""]) -> Float[Array, ""]:
+    def on_piece(self, v: Number, piece: Integer) -> Number:
         """The piece between two breaks, continued smoothly beyond them; a law without breaks has
         one.
         """
         return self(v)
 
-    def at_temperature(self, T: Float[Array, ""]) -> "AbstractLaw":
+    def at_temperature(self, T: Number) -> "AbstractLaw":
         """The law at the temperature `T` [K] of its element, with the same number of breaks; itself
         where it does not depend on that.
         """

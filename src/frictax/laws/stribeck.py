@@ -4,10 +4,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from frictax.annotations import Checked
-from frictax.parameters import AtLeast, Scalar, as_array, check, is_traced, parameter
+from frictax.parameters import (
+    AtLeast,
+    Number,
+    Scalar,
+    Values,
+    as_array,
+    check,
+    is_traced,
+    parameter,
+)
 
 from .law import AbstractLaw
 
@@ -61,7 +69,7 @@ class Stribeck(AbstractLaw):
                 " (Gaussian)."
             )
 
-    def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
+    def __call__(self, v: Values | float) -> Values:
         return (
             self.F_Coulomb
             + self.F_prop * v
@@ -73,12 +81,12 @@ class Stribeck(AbstractLaw):
         return isinstance(self.exponent, float) and self.exponent.is_integer()
 
     @property
-    def f0(self) -> Float[Array, ""]:
+    def f0(self) -> Number:
         # Not self(0): margins ask for it at every step, and an exponential is half the cost of one.
         return self.F_Coulomb + self.F_Stribeck
 
 
-def _power(x: Float[Array, "..."], exponent: Checked[float] | Scalar) -> Float[Array, "..."]:
+def _power(x: Values, exponent: Checked[float] | Scalar) -> Values:
     """x**exponent for x >= 0, with finite derivatives at 0 and a smooth continuation for exponents
     1 and 2.
     """

@@ -8,7 +8,17 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from frictax.annotations import ArrayLike
-from frictax.parameters import AtLeast, Increasing, Vector, as_array, check, is_traced, parameter
+from frictax.parameters import (
+    AtLeast,
+    Increasing,
+    Number,
+    Values,
+    Vector,
+    as_array,
+    check,
+    is_traced,
+    parameter,
+)
 
 from .law import AbstractLaw, entry
 
@@ -71,7 +81,7 @@ class Table(AbstractLaw):
                 " Add a row for speed 0."
             )
 
-    def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
+    def __call__(self, v: Values | float) -> Values:
         v = jnp.asarray(v)
         piece = (
             jnp.searchsorted(self.breaks, v, side="right")
@@ -81,7 +91,7 @@ class Table(AbstractLaw):
         return self.on_piece(v, piece)
 
     @property
-    def f0(self) -> Float[Array, ""]:
+    def f0(self) -> Number:
         # its speeds are >= 0, so that this lies on the first piece or before it
         return self.on_piece(jnp.zeros(()), 0)
 
@@ -93,9 +103,7 @@ class Table(AbstractLaw):
     def breaks(self) -> Float[Array, " n"]:
         return self.v[1:-1]
 
-    def on_piece(
-        self, v: Float[Array, "..."], piece: Int[Array, "..."] | int
-    ) -> Float[Array, "..."]:
+    def on_piece(self, v: Values, piece: Int[Array, "..."] | int) -> Values:
         if self.v.shape[0] == 1:
             return self.f[0] + 0.0 * v
         v0, f0, v1, f1 = (entry(x, k) for k in (piece, piece + 1) for x in (self.v, self.f))

@@ -2,9 +2,19 @@
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float
 
-from frictax.parameters import Numbers, Positive, Real, Scalar, check, parameter
+from frictax.parameters import (
+    Integer,
+    Number,
+    Numbers,
+    Positive,
+    Real,
+    Scalar,
+    Values,
+    check,
+    parameter,
+)
 
 from .as_law import as_law
 from .law import AbstractLaw, Characteristic
@@ -43,11 +53,11 @@ class TemperatureDependent(AbstractLaw):
                 " Write Coulomb(F_Coulomb=5.0)."
             )
 
-    def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
+    def __call__(self, v: Values | float) -> Values:
         return self.law(v)
 
     @property
-    def f0(self) -> Float[Array, ""]:
+    def f0(self) -> Number:
         return self.law.f0
 
     @property
@@ -58,22 +68,22 @@ class TemperatureDependent(AbstractLaw):
     def is_smooth(self) -> bool:
         return self.law.is_smooth
 
-    def on_piece(self, v: Float[Array, ""], piece: Int[Array, ""]) -> Float[Array, ""]:
+    def on_piece(self, v: Number, piece: Integer) -> Number:
         return self.law.on_piece(v, piece)
 
-    def at_temperature(self, T: Float[Array, ""] | float) -> AbstractLaw:
+    def at_temperature(self, T: Number | float) -> AbstractLaw:
         return _Multiplied(self.law, jnp.exp(-self.beta * (T - self.T_ref)))
 
 
 class _Multiplied(AbstractLaw):
     law: AbstractLaw
-    factor: Float[Array, ""]
+    factor: Number
 
-    def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
+    def __call__(self, v: Values | float) -> Values:
         return self.factor * self.law(v)
 
     @property
-    def f0(self) -> Float[Array, ""]:
+    def f0(self) -> Number:
         return self.factor * self.law.f0
 
     @property
@@ -84,5 +94,5 @@ class _Multiplied(AbstractLaw):
     def is_smooth(self) -> bool:
         return self.law.is_smooth
 
-    def on_piece(self, v: Float[Array, ""], piece: Int[Array, ""]) -> Float[Array, ""]:
+    def on_piece(self, v: Number, piece: Integer) -> Number:
         return self.factor * self.law.on_piece(v, piece)

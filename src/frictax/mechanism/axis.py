@@ -6,12 +6,13 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import Mode, SupportFriction
 from frictax.contacts.contact import ends, f0_max, has_breaks, law_value, piece_at
 from frictax.engine.system import AbstractHybridSystem
+from frictax.parameters import Integer, Modes, Number, State
 
 BACKWARD, STUCK, FORWARD = (int(m) for m in (Mode.BACKWARD, Mode.STUCK, Mode.FORWARD))
 
@@ -64,11 +65,11 @@ class AbstractAxis(AbstractHybridSystem):
             )
 
     @abc.abstractmethod
-    def inertia(self, t: Float[Array, ""], y: Float[Array, " n"], args: PyTree) -> ScalarLike:
+    def inertia(self, t: Number, y: State, args: PyTree) -> ScalarLike:
         """The mass [kg] or moment of inertia [kg.m2] that moves, > 0."""
 
     @abc.abstractmethod
-    def load(self, t: Float[Array, ""], y: Float[Array, " n"], args: PyTree) -> Float[Array, ""]:
+    def load(self, t: Number, y: State, args: PyTree) -> Number:
         """The sum of all forces [N] or torques [N.m] but friction, smooth in t and y: gravity,
         springs, a motor, a controller.
         """
@@ -79,21 +80,19 @@ class AbstractAxis(AbstractHybridSystem):
         then those of `others`.
         """
 
-    def pressing(self, t: Float[Array, ""], y: Float[Array, " n"], args: PyTree) -> ScalarLike:
+    def pressing(self, t: Number, y: State, args: PyTree) -> ScalarLike:
         """A force or torque, signed and smooth, whose size adds to the friction, as a load does in
         gears; none by default.
         """
         return 0.0
 
-    def others(
-        self, t: Float[Array, ""], y: Float[Array, " n"], args: PyTree
-    ) -> Float[Array, " k"]:
+    def others(self, t: Number, y: State, args: PyTree) -> Float[Array, " k"]:
         """The rates of the states after position and velocity, such as the integral of a
         controller's error; none by default.
         """
         return jnp.zeros(0)
 
-    def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+    def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
         """State and mode of a run from state `y`: sliding where the velocity says so, else stuck.
 
         A load that is too great for that breaks it away at once.
@@ -105,9 +104,7 @@ class AbstractAxis(AbstractHybridSystem):
             mode.append(piece_at(self.friction, direction, jnp.abs(y[1])))
         return y, _whole(mode)
 
-    def friction_force(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> Float[Array, ""]:
+    def friction_force(self, t: Number, y: State, mode: Modes, args: PyTree) -> Number:
         """What friction opposes to forward motion [N or N.m]; stuck, what holds."""
         m = mode[0]
         sliding = law_value(
@@ -117,23 +114,17 @@ class AbstractAxis(AbstractHybridSystem):
             m == STUCK, self.load(t, y, args), m * (sliding + self._added(t, y, mode, args))
         )
 
-    def variables(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> dict[str, Float[Array, ""]]:
+    def variables(self, t: Number, y: State, mode: Modes, args: PyTree) -> dict[str, Number]:
         return dict(zip(self.states(), y, strict=True))
 
     # -- the contract with the engine
 
-    def flow(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> Float[Array, " n"]:
+    def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
         return jnp.concatenate(
             [jnp.stack([y[1], self._acceleration(t, y, mode, args)]), self.others(t, y, args)]
         )
 
-    def guard(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> Float[Array, " g"]:
+    def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         # All margins start a rounding above 0, so that none of a new mode is found at 0. In 32 bits
         # `eps` is no small velocity.
         m, eps, inf = mode[0], 500 * jnp.finfo(y.dtype).eps, jnp.full_like(y[1], jnp.inf)
@@ -155,12 +146,12 @@ class AbstractAxis(AbstractHybridSystem):
 
     def jump(
         self,
-        t: Float[Array, ""],
-        y: Float[Array, " n"],
-        mode: Int[Array, " m"],
-        fired: Int[Array, ""],
+        t: Number,
+        y: State,
+        mode: Modes,
+        fired: Integer,
         args: PyTree,
-    ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
+    ) -> tuple[State, Modes, Integer]:
         old, new = mode[0], list(mode)
         at_rest = (old == STUCK) | (fired == 0)
         y = y.at[1].set(jnp.where(at_rest, 0.0, y[1]))

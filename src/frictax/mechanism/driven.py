@@ -3,10 +3,11 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
+from frictax.parameters import Integer, Modes, Number, State
 from frictax.signals import AbstractSignal
 from frictax.signals.as_signal import as_signal
 
@@ -59,24 +60,20 @@ class Driven(AbstractHybridSystem):
             ]
         )
 
-    def flow(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> Float[Array, " n"]:
+    def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
         return self.system.flow(t, y, self._own(mode), self._values(t, mode))
 
-    def guard(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> Float[Array, " g"]:
+    def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         return self.system.guard(t, y, self._own(mode), self._values(t, mode))
 
     def jump(
         self,
-        t: Float[Array, ""],
-        y: Float[Array, " n"],
-        mode: Int[Array, " m"],
-        fired: Int[Array, ""],
+        t: Number,
+        y: State,
+        mode: Modes,
+        fired: Integer,
         args: PyTree,
-    ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
+    ) -> tuple[State, Modes, Integer]:
         pieces = list(mode[mode.shape[0] - len(self.signals) :])
         switch = jnp.argmin(
             jnp.stack([s.end(k) for s, k in zip(self.signals, pieces, strict=True)])
@@ -91,7 +88,7 @@ class Driven(AbstractHybridSystem):
         y, own, status = self.system.jump(t, y, self._own(mode), fired, self._values(t, after))
         return y, jnp.concatenate([jnp.asarray(own, jnp.int32), after[own.shape[0] :]]), status
 
-    def deadline(self, mode: Int[Array, " m"], args: PyTree) -> Float[Array, ""]:
+    def deadline(self, mode: Modes, args: PyTree) -> Number:
         least = jnp.asarray(jnp.inf)
         for signal, k in zip(self.signals, mode[mode.shape[0] - len(self.signals) :], strict=True):
             end = signal.end(k)
@@ -101,20 +98,18 @@ class Driven(AbstractHybridSystem):
     def is_smooth(self, args: PyTree) -> bool:
         return self.system.is_smooth(None)
 
-    def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: PyTree) -> Int[Array, " m"]:
+    def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
         pieces = mode[mode.shape[0] - len(self.signals) :]
         after = [s.passed(t, k) for s, k in zip(self.signals, pieces, strict=True)]
         return jnp.concatenate([self._own(mode), jnp.stack(after).astype(jnp.int32)])
 
-    def start(self, t: Float[Array, ""]) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+    def start(self, t: Number) -> tuple[State, Modes]:
         return self.with_pieces(*self.system.start(t), t)
 
-    def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+    def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
         return self.with_pieces(*self.system.begin(t, y), jnp.asarray(t))
 
-    def variables(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> dict[str, Float[Array, ""]]:
+    def variables(self, t: Number, y: State, mode: Modes, args: PyTree) -> dict[str, Number]:
         values = self._values(t, mode)
         return {
             **{name: values[name] for name in self.names},

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 
-from frictax.parameters import AtLeast, Real, Scalar, check, parameter
+from frictax.parameters import AtLeast, Integer, Number, Real, Scalar, check, parameter
 from frictax.signals import Drive, as_signal, check_signal
 
 
@@ -23,21 +23,19 @@ class AbstractCompliant(eqx.Module):
     a: eqx.AbstractVar[str]
     b: eqx.AbstractVar[str]
 
-    def elastic(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
+    def elastic(self, s_rel: Number) -> Number:
         """The part of f that stores energy."""
         return jnp.zeros_like(s_rel)
 
-    def energy(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
+    def energy(self, s_rel: Number) -> Number:
         """The energy stored [J]."""
         return jnp.zeros_like(s_rel)
 
-    def viscous(self, v_rel: Float[Array, ""]) -> Float[Array, ""]:
+    def viscous(self, v_rel: Number) -> Number:
         """The part of f that takes energy out."""
         return jnp.zeros_like(v_rel)
 
-    def forces(
-        self, s_rel: Float[Array, ""], v_rel: Float[Array, ""], piece: Int[Array, ""]
-    ) -> tuple[Array, Array]:
+    def forces(self, s_rel: Number, v_rel: Number, piece: Integer) -> tuple[Array, Array]:
         """Both parts, on a piece of those that have several."""
         return self.elastic(s_rel), self.viscous(v_rel)
 
@@ -55,10 +53,10 @@ class _Spring(AbstractCompliant):
     def unstretched(self) -> Scalar:
         """Extension without force."""
 
-    def elastic(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
+    def elastic(self, s_rel: Number) -> Number:
         return self.c * (s_rel - self.unstretched)
 
-    def energy(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
+    def energy(self, s_rel: Number) -> Number:
         return 0.5 * self.c * (s_rel - self.unstretched) ** 2
 
 
@@ -70,7 +68,7 @@ class _Damper(AbstractCompliant):
     def __check_init__(self) -> None:
         check(self)
 
-    def viscous(self, v_rel: Float[Array, ""]) -> Float[Array, ""]:
+    def viscous(self, v_rel: Number) -> Number:
         return self.d * v_rel
 
 
@@ -168,17 +166,15 @@ class AbstractSource(eqx.Module):
         """The field that holds the signal; None for a source without one."""
         return None
 
-    def driven(
-        self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]
-    ) -> Float[Array, ""]:
+    def driven(self, value: Number | None, s: Number, v: Number) -> Number:
         """The part of f whose work is done by a drive; `value` is the signal's."""
         return jnp.zeros_like(s)
 
-    def elastic(self, s: Float[Array, ""]) -> Float[Array, ""]:
+    def elastic(self, s: Number) -> Number:
         """The part of f that has a potential."""
         return jnp.zeros_like(s)
 
-    def energy(self, s: Float[Array, ""]) -> Float[Array, ""]:
+    def energy(self, s: Number) -> Number:
         """That potential [J]: elastic = -d(energy)/ds."""
         return jnp.zeros_like(s)
 
@@ -202,9 +198,7 @@ class Force(AbstractSource):
     def signal_name(self) -> str | None:
         return "f"
 
-    def driven(
-        self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]
-    ) -> Float[Array, ""]:
+    def driven(self, value: Number | None, s: Number, v: Number) -> Number:
         return jnp.asarray(value)
 
 
@@ -227,9 +221,7 @@ class Torque(AbstractSource):
     def signal_name(self) -> str | None:
         return "tau"
 
-    def driven(
-        self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]
-    ) -> Float[Array, ""]:
+    def driven(self, value: Number | None, s: Number, v: Number) -> Number:
         return jnp.asarray(value)
 
 
@@ -269,10 +261,10 @@ class LinearPositionDependentForce(AbstractSource):
     def __check_init__(self) -> None:
         check(self)
 
-    def elastic(self, s: Float[Array, ""]) -> Float[Array, ""]:
+    def elastic(self, s: Number) -> Number:
         return self.f_nominal + self.slope * (s - self.s0)
 
-    def energy(self, s: Float[Array, ""]) -> Float[Array, ""]:
+    def energy(self, s: Number) -> Number:
         return -(self.f_nominal + 0.5 * self.slope * (s - self.s0)) * (s - self.s0)
 
 
@@ -331,9 +323,7 @@ class PositionController(AbstractSource):
     def signal_name(self) -> str | None:
         return "s_ref"
 
-    def driven(
-        self, value: Float[Array, ""] | None, s: Float[Array, ""], v: Float[Array, ""]
-    ) -> Float[Array, ""]:
+    def driven(self, value: Number | None, s: Number, v: Number) -> Number:
         return self.k * self.kv * (self.kp * (jnp.asarray(value) - s) - v)
 
 

@@ -6,10 +6,10 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 
 from frictax.annotations import ScalarLike
-from frictax.parameters import AtLeast, Real, Scalar, check, parameter
+from frictax.parameters import AtLeast, Integer, Number, Real, Scalar, check, parameter
 
 from .forces import AbstractCompliant
 
@@ -35,23 +35,21 @@ class AbstractGap(AbstractCompliant):
         check(self)
 
     @abc.abstractmethod
-    def depth(self, s_rel: Float[Array, ""], side: ScalarLike) -> Float[Array, ""]:
+    def depth(self, s_rel: Number, side: ScalarLike) -> Number:
         """How deep it touches at a side; negative: how far it is from that."""
 
     @abc.abstractmethod
     def exponent(self) -> ScalarLike:
         """n."""
 
-    def energy(self, s_rel: Float[Array, ""]) -> Float[Array, ""]:
+    def energy(self, s_rel: Number) -> Number:
         deep = [self.depth(s_rel, side) for side in self.sides]
         return sum(
             (jnp.where(x > 0, self._spring(x) * x / (self.exponent() + 1), 0.0) for x in deep),
             jnp.zeros_like(s_rel),
         )
 
-    def forces(
-        self, s_rel: Float[Array, ""], v_rel: Float[Array, ""], piece: Int[Array, ""]
-    ) -> tuple[Array, Array]:
+    def forces(self, s_rel: Number, v_rel: Number, piece: Integer) -> tuple[Array, Array]:
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         spring, damper = self._spring(self.depth(s_rel, side)), self.d * side * v_rel
         damper = jnp.where(kind == TOUCHES, damper, jnp.where(kind == LIFTED, -spring, spring))
@@ -60,9 +58,9 @@ class AbstractGap(AbstractCompliant):
 
     def margins(
         self,
-        s_rel: Float[Array, ""],
-        v_rel: Float[Array, ""],
-        piece: Int[Array, ""],
+        s_rel: Number,
+        v_rel: Number,
+        piece: Integer,
         rounding: Array,
     ) -> tuple[Array, Array]:
         """Two margins that stay positive while it is on `piece`; they begin a `rounding` of s_rel
@@ -85,8 +83,8 @@ class AbstractGap(AbstractCompliant):
         return first, jnp.where(kind == OPEN, away[1], bound + slack)
 
     def following(
-        self, s_rel: Array, v_rel: Array, piece: Int[Array, ""], first: Array, second: Array
-    ) -> Int[Array, ""]:
+        self, s_rel: Array, v_rel: Array, piece: Integer, first: Array, second: Array
+    ) -> Integer:
         """The piece after the `first` or the `second` of the margins fell."""
         side, kind = jnp.where(piece < 0, -1, 1), jnp.abs(piece)
         touched = jnp.where(first, self.sides[0], self.sides[-1])
@@ -95,7 +93,7 @@ class AbstractGap(AbstractCompliant):
         moved = jnp.where(first, left, side * jnp.where(kind == TOUCHES, DOUBLED, TOUCHES))
         return jnp.where(first | second, jnp.where(kind == OPEN, begun, moved), piece)
 
-    def piece_at(self, s_rel: Float[Array, ""], v_rel: Float[Array, ""]) -> Int[Array, ""]:
+    def piece_at(self, s_rel: Number, v_rel: Number) -> Integer:
         """The piece at the start of a run."""
         piece = jnp.zeros(jnp.shape(s_rel), jnp.int32)
         for side in self.sides:
@@ -159,7 +157,7 @@ class ElastoGap(AbstractGap):
     s_rel0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
     n: Scalar = parameter(AtLeast(1.0), "1", fit=False, default=1.0)
 
-    def depth(self, s_rel: Float[Array, ""], side: ScalarLike) -> Float[Array, ""]:
+    def depth(self, s_rel: Number, side: ScalarLike) -> Number:
         return side * (s_rel - self.s_rel0)
 
     def exponent(self) -> ScalarLike:
@@ -198,5 +196,5 @@ class ElastoBacklash(AbstractGap):
     def exponent(self) -> ScalarLike:
         return 1.0
 
-    def depth(self, s_rel: Float[Array, ""], side: ScalarLike) -> Float[Array, ""]:
+    def depth(self, s_rel: Number, side: ScalarLike) -> Number:
         return side * (s_rel - self.phi_rel0) - 0.5 * self.backlash

@@ -6,10 +6,11 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from frictax.contacts import Mode
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
+from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.constant import constant
 from frictax.signals import Constant, Function
 from frictax.signals.function import longest_step
@@ -51,9 +52,7 @@ class MechanicalSystem(AbstractHybridSystem):
 
     # -- the contract with the engine
 
-    def flow(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> Float[Array, " n"]:
+    def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
         now = self.snapshot(t, y, mode)
         rates = [*now.u, *now.coordinate_acceleration]
         if self.layout.nodes:
@@ -65,9 +64,7 @@ class MechanicalSystem(AbstractHybridSystem):
             rates += [made, left] if self.energy else []
         return jnp.stack(rates + powers(now) if self.energy else rates)
 
-    def guard(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> Float[Array, " g"]:
+    def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         now = self.snapshot(t, y, mode)
         found = []
         for c, contact in enumerate(now.layout.contacts):
@@ -88,7 +85,7 @@ class MechanicalSystem(AbstractHybridSystem):
             found[0] = found[0] + 0.0 * constant(sum(hidden))
         return jnp.stack(found)
 
-    def deadline(self, mode: Int[Array, " m"], args: PyTree) -> Float[Array, ""]:
+    def deadline(self, mode: Modes, args: PyTree) -> Number:
         least, *others = self._ends(mode)
         for end in others:
             # Not the minimum: of two ends at one time, it would take half of each derivative.
@@ -109,7 +106,7 @@ class MechanicalSystem(AbstractHybridSystem):
             ends.append(jnp.where(signal.turns(k) & ~(stuck | presses), jnp.inf, signal.end(k)))
         return ends
 
-    def tick(self, t: Float[Array, ""], mode: Int[Array, " m"], args: PyTree) -> Int[Array, " m"]:
+    def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
         new = list(mode)
         for j, place in enumerate(self.layout.signals):
             signal, k = signal_of(self.mechanism, place), mode[self.layout.first_signal + j]
@@ -134,7 +131,7 @@ class MechanicalSystem(AbstractHybridSystem):
         ]
         return all(law.is_smooth for law in laws) and all(self._gap(k).is_smooth for k in lay.gaps)
 
-    def longest_step(self, mode: Int[Array, " m"], span: Float[Array, ""], args: PyTree) -> Any:
+    def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Any:
         lay = self.layout
         summed = {
             j
@@ -155,12 +152,12 @@ class MechanicalSystem(AbstractHybridSystem):
 
     def jump(
         self,
-        t: Float[Array, ""],
-        y: Float[Array, " n"],
-        mode: Int[Array, " m"],
-        fired: Int[Array, ""],
+        t: Number,
+        y: State,
+        mode: Modes,
+        fired: Integer,
         args: PyTree,
-    ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
+    ) -> tuple[State, Modes, Integer]:
         # What is chosen has no derivative; the state has.
         still, t_, y_ = constant((self, t, y))
         new, events = (
@@ -193,7 +190,7 @@ class MechanicalSystem(AbstractHybridSystem):
         rests, ok = settled(before, still.snapshot(t_, constant(y), begun), events, fired, new)
         return self._at_rest(t, y, begun, rests), _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
 
-    def start(self, t: Float[Array, ""]) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+    def start(self, t: Number) -> tuple[State, Modes]:
         """State and mode at the time `t` [s] at which the run begins."""
         lay, parts = self.layout, self.mechanism.parts
         at_start = [parts[lay.bodies[b]].at_start() for b in lay.coordinates]

@@ -8,12 +8,13 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import SupportFriction
 from frictax.contacts.contact import has_breaks, piece_at
 from frictax.engine.system import AbstractHybridSystem
+from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.constant import constant
 
 from .contact_margins import FREE, margin_names, margins
@@ -88,7 +89,7 @@ class AbstractLinkage(AbstractHybridSystem):
 
     @abc.abstractmethod
     def force(
-        self, t: Float[Array, ""], q: Float[Array, " n"], u: Float[Array, " n"], args: PyTree
+        self, t: Number, q: Float[Array, " n"], u: Float[Array, " n"], args: PyTree
     ) -> Float[Array, " n"]:
         """All forces [N] or torques [N.m] along the coordinates but friction, smooth: motors,
         gravity, and -C(q, u)u of the motion itself.
@@ -112,9 +113,7 @@ class AbstractLinkage(AbstractHybridSystem):
         """The number of coordinates; half of the states by default."""
         return len(self.states()) // 2
 
-    def others(
-        self, t: Float[Array, ""], y: Float[Array, " m"], args: PyTree
-    ) -> Float[Array, " k"]:
+    def others(self, t: Number, y: Float[Array, " m"], args: PyTree) -> Float[Array, " k"]:
         """The rates of the states after q and u, such as the integral of a controller's error; none
         by default.
         """
@@ -127,7 +126,7 @@ class AbstractLinkage(AbstractHybridSystem):
         _, turning = jax.jvp(self.mass_matrix, (q,), (u,))
         return turning @ u - 0.5 * jax.grad(lambda q: u @ self.mass_matrix(q) @ u)(q)
 
-    def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[Float[Array, " n"], Int[Array, " m"]]:
+    def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
         """State and mode of a run from state `y`: contacts that move slide, the others hold what
         they can. A load that is too great for that breaks them away at once.
         """
@@ -142,30 +141,22 @@ class AbstractLinkage(AbstractHybridSystem):
         ]
         return y, _whole(mode)
 
-    def friction_forces(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> Float[Array, " k"]:
+    def friction_forces(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " k"]:
         """What friction opposes to forward motion at each contact [N or N.m]; stuck, what holds."""
         return jnp.stack(self._snapshot(t, y, mode, args).friction)
 
-    def variables(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> dict[str, Float[Array, ""]]:
+    def variables(self, t: Number, y: State, mode: Modes, args: PyTree) -> dict[str, Number]:
         return dict(zip(self.states(), y, strict=True))
 
     # -- the contract with the engine
 
-    def flow(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> Float[Array, " n"]:
+    def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " n"]:
         now = self._snapshot(t, y, mode, args)
         return jnp.concatenate(
             [jnp.stack([*now.u, *now.coordinate_acceleration]), self.others(t, y, args)]
         )
 
-    def guard(
-        self, t: Float[Array, ""], y: Float[Array, " n"], mode: Int[Array, " m"], args: PyTree
-    ) -> Float[Array, " g"]:
+    def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         now, found = self._snapshot(t, y, mode, args), []
         for c, contact in enumerate(now.layout.contacts):
             named = margins(now, c)
@@ -174,12 +165,12 @@ class AbstractLinkage(AbstractHybridSystem):
 
     def jump(
         self,
-        t: Float[Array, ""],
-        y: Float[Array, " n"],
-        mode: Int[Array, " m"],
-        fired: Int[Array, ""],
+        t: Number,
+        y: State,
+        mode: Modes,
+        fired: Integer,
         args: PyTree,
-    ) -> tuple[Float[Array, " n"], Int[Array, " m"], Int[Array, ""]]:
+    ) -> tuple[State, Modes, Integer]:
         new, (still, *at) = list(mode), constant((self, t, y, mode, args))
         now = still._snapshot(*at)
         rests, ok = settled(now, now, fallen(now.layout, still.frictions, fired), fired, new)

@@ -5,7 +5,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import AbstractContact
@@ -13,9 +13,12 @@ from frictax.laws import AbstractLaw
 from frictax.parameters import (
     AtLeast,
     Increasing,
+    Integer,
+    Number,
     Positive,
     Real,
     Scalar,
+    Values,
     Vector,
     as_array,
     check,
@@ -31,7 +34,7 @@ class _Corners(AbstractLaw):
 
     speeds: Float[Array, " n"]
 
-    def __call__(self, v: Float[Array, "..."] | float) -> Float[Array, "..."]:
+    def __call__(self, v: Values | float) -> Values:
         return jnp.zeros_like(jnp.asarray(v, dtype=float))
 
     @property
@@ -133,7 +136,7 @@ class LossyGear(AbstractContact, AbstractGear):
     def law(self, direction: int) -> AbstractLaw:
         return _Corners(self.w)
 
-    def breakaway(self) -> Float[Array, ""]:
+    def breakaway(self) -> Number:
         return jnp.ones_like(self.ratio)
 
     @property
@@ -141,7 +144,7 @@ class LossyGear(AbstractContact, AbstractGear):
         return True
 
     def lines(
-        self, v: Float[Array, ""], piece: Int[Array, ""] | None
+        self, v: Number, piece: Integer | None
     ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """Forward, tauLoss is the greater of two straight lines k*tau_a + d at the speed `v` >= 0:
         (k, d) of each.

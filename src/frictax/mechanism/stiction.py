@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from frictax.parameters import Integer
+
 # In units in which every contact has G_ii = 1. Values are for 64 bits; nothing is tested in 32.
 # eps**0.7 = 1e-11: a pivot below it is 0. True ones are above the ratio of the least to the sum of
 # all masses.
@@ -35,8 +37,8 @@ class Chosen(eqx.Module):
 
     modes: Int[Array, " k"]
     ok: Bool[Array, ""]
-    rounds: Int[Array, ""]
-    looks: Int[Array, ""]
+    rounds: Integer
+    looks: Integer
 
 
 def modes_at_rest(

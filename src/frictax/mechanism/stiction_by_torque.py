@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from frictax.parameters import Integer
+
 from .stiction import AT_LIMIT, eliminated
 
 # eps**0.75 = 2e-12 of a pivot: what makes the equations of redundant contacts regular
@@ -56,7 +58,7 @@ class ChosenByTorque(eqx.Module):
     modes: Int[Array, " k"]
     lines: Int[Array, " k"]
     ok: Bool[Array, ""]
-    looks: Int[Array, ""]
+    looks: Integer
 
 
 def modes_by_torque(

@@ -33,6 +33,13 @@ from .paths import (
     replace as replace,
     select as select,
 )
+from .shapes import (
+    Integer as Integer,
+    Modes as Modes,
+    Number as Number,
+    State as State,
+    Values as Values,
+)
 from .unconstrained import (
     check_not_on_edge as check_not_on_edge,
     from_unconstrained as from_unconstrained,

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from frictax.annotations import ScalarLike
-from frictax.parameters import Positive, Scalar, check, parameter
+from frictax.parameters import Number, Positive, Scalar, check, parameter
 
-from .signal import AbstractSignal, Number, Piece
+from .signal import AbstractSignal, Piece
 from .sine import Sine
 
 

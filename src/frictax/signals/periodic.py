@@ -3,9 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from frictax.parameters import AtLeast, Positive, Real, Scalar, check, is_traced, parameter
+from frictax.parameters import AtLeast, Number, Positive, Real, Scalar, check, is_traced, parameter
 
-from .signal import AbstractSignal, Number, Piece
+from .signal import AbstractSignal, Piece
 
 
 class Trapezoid(AbstractSignal):

@@ -7,9 +7,9 @@ import numpy as np
 from equinox.internal import nondifferentiable  # there is no public way to refuse a derivative
 from jaxtyping import Array
 
-from frictax.parameters import Increasing, Real, Vector, check, parameter
+from frictax.parameters import Increasing, Number, Real, Vector, check, parameter
 
-from .signal import AbstractSignal, Number, Piece
+from .signal import AbstractSignal, Piece
 
 _HELD = (
     "A run on samples (`OnSamples`) has no derivative by the `times` of a `Sampled` drive with"

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool
 
-# A time [s] or a value, and the number of a piece.
-Number = Float[Array, ""]
-Piece = Int[Array, ""]
+from frictax.parameters import Integer, Number, Values
+
+Piece = Integer  # the number of one
 
 
 class AbstractSignal(eqx.Module):
@@ -50,7 +50,7 @@ class AbstractSignal(eqx.Module):
         """
         return jnp.where(self.turns(k) & (self.end(k) <= t), jnp.maximum(k + 1, self.piece(t)), k)
 
-    def __call__(self, t: Float[Array, "..."] | float) -> Float[Array, "..."]:
+    def __call__(self, t: Values | float) -> Values:
         """The signal at time `t` [s]."""
         t = jnp.asarray(t, dtype=float)
         return jnp.vectorize(lambda ti: self.on_piece(ti, self.piece(ti)))(t)

@@ -3,9 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from frictax.parameters import AtLeast, Real, Scalar, check, parameter
+from frictax.parameters import AtLeast, Number, Real, Scalar, check, parameter
 
-from .signal import AbstractSignal, Number, Piece
+from .signal import AbstractSignal, Piece
 
 
 class Sine(AbstractSignal):

@@ -2,9 +2,9 @@
 
 import jax.numpy as jnp
 
-from frictax.parameters import AtLeast, Real, Scalar, check, parameter
+from frictax.parameters import AtLeast, Number, Real, Scalar, check, parameter
 
-from .signal import AbstractSignal, Number, Piece
+from .signal import AbstractSignal, Piece
 
 
 class Constant(AbstractSignal):

@@ -4,10 +4,10 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from frictax.laws import AbstractLaw, as_law
-from frictax.parameters import AtLeast, Real, Scalar, check, parameter
+from frictax.parameters import AtLeast, Real, Scalar, Values, check, parameter
 
 
 class SteadyFriction(eqx.Module):
@@ -41,10 +41,10 @@ class SteadyFriction(eqx.Module):
 
     def predict(
         self,
-        velocity: Float[Array, "..."],
+        velocity: Values,
         breakaway: Bool[Array, "..."] | None = None,
-        direction: Float[Array, "..."] | None = None,
-    ) -> Float[Array, "..."]:
+        direction: Values | None = None,
+    ) -> Values:
         """Force [N] at each velocity [m/s].
 
         A velocity of 0 is the limit of sliding from `direction` (1 unless given), or the breakaway

@@ -6,9 +6,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from frictax.annotations import GradientTransformation
+from frictax.parameters import Integer
 
 Residuals = Callable[[Float[Array, " p"]], Float[Array, " n"]]
 
@@ -17,7 +18,7 @@ class Minimum(eqx.Module):
     """Where a method stopped, after how many steps, and whether it met its tolerance."""
 
     at: Float[Array, " p"]
-    steps: Int[Array, ""]
+    steps: Integer
     converged: Bool[Array, ""]
 
 
