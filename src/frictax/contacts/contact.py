@@ -85,10 +85,7 @@ def check_laws(contact: AbstractContact, name: str) -> None:
 
 
 def law_value(
-    contact: AbstractContact,
-    direction: Integer,
-    v: Number,
-    piece: Integer | None,
+    contact: AbstractContact, direction: Integer, v: Number, piece: Integer | None
 ) -> Number:
     """The law of `direction` (1, -1, or 0 for neither) at speed v >= 0, on its piece `piece`."""
     forward, backward = contact.law(1), contact.law(-1)

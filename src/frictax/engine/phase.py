@@ -307,9 +307,7 @@ def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, sp
         return jnp.where(jnp.isnan(g), -jnp.inf, g)
 
     event = diffrax.Event(
-        least,
-        Bracketed(rtol=1e-6 if jnp.finfo(dtype).bits >= 64 else 1e-3),
-        direction=False,
+        least, Bracketed(rtol=1e-6 if jnp.finfo(dtype).bits >= 64 else 1e-3), direction=False
     )
 
     solution = _solve(

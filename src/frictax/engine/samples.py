@@ -440,9 +440,7 @@ def _only(needed: Any, compute: Callable[[], Any], like: Any) -> Any:
     so is the time in which LLVM compiles it.
     """
     return jax.lax.cond(
-        needed,
-        compute,
-        lambda: jax.tree.map(lambda x: jnp.zeros(jnp.shape(x), x.dtype), like),
+        needed, compute, lambda: jax.tree.map(lambda x: jnp.zeros(jnp.shape(x), x.dtype), like)
     )
 
 

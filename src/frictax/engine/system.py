@@ -35,12 +35,7 @@ class AbstractHybridSystem(eqx.Module):
 
     @abc.abstractmethod
     def jump(
-        self,
-        t: Number,
-        y: State,
-        mode: Modes,
-        fired: Integer,
-        args: PyTree,
+        self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
     ) -> tuple[State, Modes, Integer]:
         """State and mode after margin `fired` fell (`DEADLINE`: the deadline came), and 0, or 1 for
         no consistent mode.

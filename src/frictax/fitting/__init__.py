@@ -23,16 +23,9 @@ from .problem.objectives import (
 from .problem.priors import AbstractPrior as AbstractPrior, Normal as Normal, Smooth as Smooth
 from .problem.sensors import Instrument as Instrument
 from .problem.steady import SteadyFriction as SteadyFriction
-from .result.estimates import (
-    Band as Band,
-    Estimate as Estimate,
-    Replicates as Replicates,
-)
+from .result.estimates import Band as Band, Estimate as Estimate, Replicates as Replicates
 from .result.fit_result import FitResult as FitResult
-from .result.identifiability import (
-    Identifiability as Identifiability,
-    Knowledge as Knowledge,
-)
+from .result.identifiability import Identifiability as Identifiability, Knowledge as Knowledge
 from .search.methods import (
     AbstractMethod as AbstractMethod,
     LevenbergMarquardt as LevenbergMarquardt,

@@ -18,9 +18,7 @@ from frictax.measurements import Record, Sweep
 from frictax.mechanism import Mechanism
 from frictax.mechanism.forces import AbstractMotion
 from frictax.notice import Notice
-from frictax.parameters import (
-    get,
-)
+from frictax.parameters import get
 
 from .posing import (
     check_arguments,

@@ -34,14 +34,7 @@ from .problem.initial_state import named_paths, own_start, shared_start
 from .problem.losses import AbstractLoss
 from .problem.objectives import AbstractObjective, PreparedRecord, Steady, measured_starts
 from .problem.priors import AbstractPrior
-from .problem.problem import (
-    Problem,
-    Unknown,
-    bounds,
-    mapped,
-    steady_plan,
-    upper_bounds,
-)
+from .problem.problem import Problem, Unknown, bounds, mapped, steady_plan, upper_bounds
 from .problem.sensors import Instrument, perfect
 from .problem.setup import Named, Setup, check_channels, state_names
 from .result.notices import far_starts, uncounted, undriven, unfiltered

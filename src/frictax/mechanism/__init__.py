@@ -24,7 +24,4 @@ from .hybrid import MechanicalSystem as MechanicalSystem
 from .linkage import AbstractLinkage as AbstractLinkage
 from .lossy_gear import LossyGear as LossyGear
 from .mechanism import Machine as Machine, Mechanism as Mechanism
-from .thermal import (
-    HeatCapacitor as HeatCapacitor,
-    ThermalConductor as ThermalConductor,
-)
+from .thermal import HeatCapacitor as HeatCapacitor, ThermalConductor as ThermalConductor

@@ -145,12 +145,7 @@ class AbstractAxis(AbstractHybridSystem):
         return jnp.stack(margins)
 
     def jump(
-        self,
-        t: Number,
-        y: State,
-        mode: Modes,
-        fired: Integer,
-        args: PyTree,
+        self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
     ) -> tuple[State, Modes, Integer]:
         old, new = mode[0], list(mode)
         at_rest = (old == STUCK) | (fired == 0)

@@ -67,12 +67,7 @@ class Driven(AbstractHybridSystem):
         return self.system.guard(t, y, self._own(mode), self._values(t, mode))
 
     def jump(
-        self,
-        t: Number,
-        y: State,
-        mode: Modes,
-        fired: Integer,
-        args: PyTree,
+        self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
     ) -> tuple[State, Modes, Integer]:
         pieces = list(mode[mode.shape[0] - len(self.signals) :])
         switch = jnp.argmin(

@@ -57,11 +57,7 @@ class AbstractGap(AbstractCompliant):
         return jnp.where(touches, side * spring, 0.0), jnp.where(touches, side * damper, 0.0)
 
     def margins(
-        self,
-        s_rel: Number,
-        v_rel: Number,
-        piece: Integer,
-        rounding: Array,
+        self, s_rel: Number, v_rel: Number, piece: Integer, rounding: Array
     ) -> tuple[Array, Array]:
         """Two margins that stay positive while it is on `piece`; they begin a `rounding` of s_rel
         above 0.

@@ -151,12 +151,7 @@ class MechanicalSystem(AbstractHybridSystem):
         return jnp.where(stuck, jnp.min(jnp.stack(bounds)), jnp.inf)
 
     def jump(
-        self,
-        t: Number,
-        y: State,
-        mode: Modes,
-        fired: Integer,
-        args: PyTree,
+        self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
     ) -> tuple[State, Modes, Integer]:
         # What is chosen has no derivative; the state has.
         still, t_, y_ = constant((self, t, y))

@@ -164,12 +164,7 @@ class AbstractLinkage(AbstractHybridSystem):
         return jnp.stack(found)
 
     def jump(
-        self,
-        t: Number,
-        y: State,
-        mode: Modes,
-        fired: Integer,
-        args: PyTree,
+        self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
     ) -> tuple[State, Modes, Integer]:
         new, (still, *at) = list(mode), constant((self, t, y, mode, args))
         now = still._snapshot(*at)

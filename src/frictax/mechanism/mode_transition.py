@@ -9,15 +9,7 @@ from jaxtyping import Array
 from frictax.contacts.contact import piece_at
 from frictax.engine.system import DEADLINE
 
-from .contact_margins import (
-    BACKWARD,
-    FORWARD,
-    FREE,
-    STUCK,
-    margin_names,
-    rounding,
-    slides_in,
-)
+from .contact_margins import BACKWARD, FORWARD, FREE, STUCK, margin_names, rounding, slides_in
 from .elimination import product
 from .layout import Layout, signal_of
 from .snapshot import Snapshot

@@ -143,10 +143,7 @@ def _is_over(n: Piece, nperiod: Number) -> Array:
 
 
 def _check_fits(
-    signal: Trapezoid | Pulse,
-    what: str,
-    lengths: list[Number],
-    most: Number | float,
+    signal: Trapezoid | Pulse, what: str, lengths: list[Number], most: Number | float
 ) -> None:
     name, n = type(signal).__name__, signal.nperiod
     if not is_traced(n) and float(n) != round(float(n)):

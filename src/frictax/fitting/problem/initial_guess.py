@@ -12,11 +12,7 @@ Law = TypeVar("Law", bound=AbstractLaw)
 
 
 def starting_law(
-    kind: type[Law],
-    sweep: Sweep,
-    *,
-    exponent: float = 1.0,
-    nodes: ArrayLike | None = None,
+    kind: type[Law], sweep: Sweep, *, exponent: float = 1.0, nodes: ArrayLike | None = None
 ) -> Law:
     """A law of that kind near the sweep, each value inside its domain, from which a fit can start.
 
