@@ -1,16 +1,14 @@
 """Modelica.Mechanics.Rotational.Components.BearingFriction."""
 
-from typing import ClassVar
-
 import equinox as eqx
 
-from frictax.laws import AbstractLaw, Characteristic, Table, as_law
-from frictax.parameters import AtLeast, Number, Scalar, check, parameter
+from frictax.laws import Characteristic, Table, as_law
+from frictax.parameters import AtLeast, Scalar, parameter
 
-from .contact import AbstractContact, check_laws
+from .contact import AbstractByLaws
 
 
-class BearingFriction(AbstractContact):
+class BearingFriction(AbstractByLaws):
     """Friction between a turning body and its support, such as a shaft in its bearings.
 
     Sliding: tau = tau_pos(w) forward, tau = -tau_neg(-w) backward. Stuck: tau is what holds the
@@ -39,25 +37,13 @@ class BearingFriction(AbstractContact):
     (0.5, True)
     """
 
-    rotational: ClassVar[bool] = True
+    rotational = True
+    forward = "tau_pos"
     body: str = eqx.field(static=True)
     tau_pos: Characteristic = eqx.field(converter=as_law, default_factory=lambda: Table([[0, 1]]))
     peak: Scalar = parameter(AtLeast(1.0), "1", default=1.0)
     tau_neg: Characteristic | None = eqx.field(converter=as_law, default=None)
     support: str | None = eqx.field(static=True, default=None)
-
-    def __check_init__(self) -> None:
-        check(self)
-
-    def check_rules(self) -> None:
-        """Raise `ValueError` for laws that are none."""
-        check_laws(self, "tau_pos")
-
-    def law(self, direction: int) -> AbstractLaw:
-        return self.tau_pos if direction > 0 or self.tau_neg is None else self.tau_neg
-
-    def breakaway(self) -> Number:
-        return self.peak
 
     def between(self) -> tuple[str, str | None]:
         return self.body, self.support

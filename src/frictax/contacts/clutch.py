@@ -1,6 +1,6 @@
 """Modelica.Mechanics.Rotational.Components.Clutch."""
 
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import equinox as eqx
 import numpy as np
@@ -13,7 +13,23 @@ from frictax.signals import Drive, as_signal
 from .contact import AbstractPressed
 
 
-class Clutch(AbstractPressed):
+class AbstractClutch(AbstractPressed):
+    """A contact between two turning bodies."""
+
+    rotational = True
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    mu_pos: Characteristic = eqx.field(converter=as_law, default_factory=lambda: Table([[0, 0.5]]))
+    peak: Scalar = parameter(AtLeast(1.0), "1", default=1.0)
+    cgeo: Scalar = parameter(AtLeast(0.0), "m", default=1.0)
+    fn_max: Scalar = parameter(AtLeast(0.0), "N", default=1.0)
+    f_normalized: Drive = eqx.field(converter=as_signal, default=1.0)
+
+    def between(self) -> tuple[str, str | None]:
+        return self.b, self.a
+
+
+class Clutch(AbstractClutch):
     """Friction between two turning bodies, pressed together by a force over time.
 
     With w_rel = w_b - w_a and fn = fn_max*f_normalized(t); sliding: tau = cgeo*mu_pos(w_rel)*fn,
@@ -52,18 +68,7 @@ class Clutch(AbstractPressed):
     (0.5, 5.0, True)
     """
 
-    rotational: ClassVar[bool] = True
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
-    mu_pos: Characteristic = eqx.field(converter=as_law, default_factory=lambda: Table([[0, 0.5]]))
-    peak: Scalar = parameter(AtLeast(1.0), "1", default=1.0)
-    cgeo: Scalar = parameter(AtLeast(0.0), "m", default=1.0)
-    fn_max: Scalar = parameter(AtLeast(0.0), "N", default=1.0)
-    f_normalized: Drive = eqx.field(converter=as_signal, default=1.0)
     mu_neg: Characteristic | None = eqx.field(converter=as_law, default=None)
-
-    def between(self) -> tuple[str, str | None]:
-        return self.b, self.a
 
 
 Length = TypeVar("Length", float, np.ndarray, Array)

@@ -1,25 +1,26 @@
 """What every friction element offers to the mechanism."""
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from frictax.annotations import ScalarLike
 from frictax.laws import AbstractLaw
 from frictax.laws.law import entry
-from frictax.parameters import Integer, Number, check
+from frictax.parameters import CheckedModule, Integer, Number
 from frictax.signals import check_signal
 
 
-class AbstractContact(eqx.Module):
+class AbstractContact(CheckedModule):
     """Dry friction between two bodies, or a body and the housing.
 
     With s [m] and v [m/s] of the first relative to the second, sliding in direction m (+1 or -1) is
     opposed by f = m * law(m*v) * scale, and a stuck contact holds up to peak * law(0) * scale.
     """
+
+    rotational: ClassVar[bool]
 
     @abc.abstractmethod
     def between(self) -> tuple[str, str | None]:
@@ -101,26 +102,38 @@ def _evaluate(law: AbstractLaw, v: Any, piece: Any) -> Any:
     return law(v) if piece is None else law.on_piece(v, jnp.minimum(piece, law.breaks.shape[0]))
 
 
-class AbstractPressed(AbstractContact):
+class AbstractByLaws(AbstractContact):
+    """A contact with the fields `peak` and two laws: ``f_pos`` and ``f_neg``, say, which is None
+    where it is the same.
+    """
+
+    forward: ClassVar[str]  # the name of the first
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for laws that are none."""
+        check_laws(self, self.forward)
+
+    def law(self, direction: int) -> AbstractLaw:
+        backward = getattr(self, self.forward.replace("_pos", "_neg"))
+        return getattr(self, self.forward) if direction > 0 or backward is None else backward
+
+    def breakaway(self: Any) -> Number:
+        return self.peak
+
+
+class AbstractPressed(AbstractByLaws):
     """A contact that a normal force over time presses on: fn = fn_max*f_normalized(t), free while
     fn <= 0.
     """
 
     # Fields of the classes made of this one: mu_pos, peak, cgeo, fn_max, f_normalized, mu_neg.
 
-    def __check_init__(self) -> None:
-        check(self)
+    forward = "mu_pos"
 
     def check_rules(self) -> None:
         """Raise `ValueError` for laws and signals that are none."""
-        check_laws(self, "mu_pos")
+        super().check_rules()
         check_signal(self, "f_normalized")
-
-    def law(self: Any, direction: int) -> AbstractLaw:
-        return self.mu_pos if direction > 0 or self.mu_neg is None else self.mu_neg
-
-    def breakaway(self: Any) -> Number:
-        return self.peak
 
     def normal(self: Any, f_normalized: Number) -> Number:
         return self.fn_max * f_normalized

@@ -1,12 +1,10 @@
 """Modelica.Mechanics.Translational.Components.MassWithStopAndFriction."""
 
-from typing import ClassVar
-
 import equinox as eqx
 import jax.numpy as jnp
 
 from frictax.laws import AbstractLaw, Characteristic, Stribeck, as_law
-from frictax.parameters import AtLeast, Number, Positive, Real, Scalar, check, is_traced, parameter
+from frictax.parameters import AtLeast, Number, Positive, Real, Scalar, is_traced, parameter
 
 from .contact import AbstractContact, check_laws
 
@@ -44,7 +42,7 @@ class MassWithStopAndFriction(AbstractContact):
     15.0
     """
 
-    rotational: ClassVar[bool] = False
+    rotational = False
     m: Scalar = parameter(Positive(), "kg")
     smin: Scalar = parameter(Real(), "m", fit=False)
     smax: Scalar = parameter(Real(), "m", fit=False)
@@ -56,9 +54,6 @@ class MassWithStopAndFriction(AbstractContact):
     s: Scalar = parameter(Real(), "m", fit=False, default=0.0)
     v: Scalar = parameter(Real(), "m/s", fit=False, default=0.0)
     f_neg: Characteristic | None = eqx.field(converter=as_law, default=None)
-
-    def __check_init__(self) -> None:
-        check(self)
 
     def check_rules(self) -> None:
         """Raise `ValueError` for a law that is none, for a start beyond a stop or moving
@@ -103,16 +98,12 @@ class MassWithStopAndFriction(AbstractContact):
         return self.s, self.v
 
     def law(self, direction: int) -> AbstractLaw:
-        return _stribeck(self) if direction > 0 or self.f_neg is None else self.f_neg
+        if direction > 0 or self.f_neg is None:
+            return Stribeck(self.F_prop, self.F_Coulomb, self.F_Stribeck, self.fexp)
+        return self.f_neg
 
     def breakaway(self) -> Number:
         return jnp.asarray(_F0_MAX, dtype=self.F_Coulomb.dtype)
 
     def stops(self) -> tuple[Number, Number]:
         return self.smin + self.L / 2, self.smax - self.L / 2
-
-
-def _stribeck(mass: MassWithStopAndFriction) -> Stribeck:
-    return Stribeck(
-        F_prop=mass.F_prop, F_Coulomb=mass.F_Coulomb, F_Stribeck=mass.F_Stribeck, fexp=mass.fexp
-    )

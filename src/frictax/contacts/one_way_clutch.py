@@ -1,16 +1,12 @@
 """Modelica.Mechanics.Rotational.Components.OneWayClutch."""
 
-from typing import ClassVar
-
-import equinox as eqx
 import jax.numpy as jnp
 
 from frictax.annotations import ScalarLike
-from frictax.laws import Characteristic, Table, as_law
-from frictax.parameters import AtLeast, Number, Scalar, parameter
-from frictax.signals import Drive, as_signal
+from frictax.parameters import Number
 
-from .contact import AbstractPressed, f0
+from .clutch import AbstractClutch
+from .contact import f0
 
 # the least breakaway over sliding friction, and the least breakaway over that at fn_max, in the
 # Modelica element
@@ -18,7 +14,7 @@ _PEAK = 1 + 1e-4
 _LOW = 1e-4
 
 
-class OneWayClutch(AbstractPressed):
+class OneWayClutch(AbstractClutch):
     """A clutch with a freewheel in parallel: b turns faster than a, never slower.
 
     With w_rel = w_b - w_a and fn = fn_max*f_normalized(t): while w_rel > 0 the torque is tau =
@@ -47,21 +43,9 @@ class OneWayClutch(AbstractPressed):
     ([0.0, 1.0, -1.0], [0.0, 1.0, 1.0])
     """
 
-    rotational: ClassVar[bool] = True
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
-    mu_pos: Characteristic = eqx.field(converter=as_law, default_factory=lambda: Table([[0, 0.5]]))
-    peak: Scalar = parameter(AtLeast(1.0), "1", default=1.0)
-    cgeo: Scalar = parameter(AtLeast(0.0), "m", default=1.0)
-    fn_max: Scalar = parameter(AtLeast(0.0), "N", default=1.0)
-    f_normalized: Drive = eqx.field(converter=as_signal, default=1.0)
-
     @property
     def mu_neg(self) -> None:
         """None: it never slides backward."""
-
-    def between(self) -> tuple[str, str | None]:
-        return self.b, self.a
 
     def scale(self, normal: ScalarLike) -> Number:
         return self.cgeo * jnp.maximum(normal, 0.0)

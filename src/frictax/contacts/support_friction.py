@@ -1,16 +1,14 @@
 """Modelica.Mechanics.Translational.Components.SupportFriction."""
 
-from typing import ClassVar
-
 import equinox as eqx
 
-from frictax.laws import AbstractLaw, Characteristic, Table, as_law
-from frictax.parameters import AtLeast, Number, Scalar, check, parameter
+from frictax.laws import Characteristic, Table, as_law
+from frictax.parameters import AtLeast, Scalar, parameter
 
-from .contact import AbstractContact, check_laws
+from .contact import AbstractByLaws
 
 
-class SupportFriction(AbstractContact):
+class SupportFriction(AbstractByLaws):
     """Friction between a body and its support, such as a sledge on its guide.
 
     Sliding: f = f_pos(v) forward, f = -f_neg(-v) backward. Stuck: f is what holds the body, up to
@@ -35,25 +33,13 @@ class SupportFriction(AbstractContact):
     15.0
     """
 
-    rotational: ClassVar[bool] = False
+    rotational = False
+    forward = "f_pos"
     body: str = eqx.field(static=True)
     f_pos: Characteristic = eqx.field(converter=as_law, default_factory=lambda: Table([[0, 1]]))
     peak: Scalar = parameter(AtLeast(1.0), "1", default=1.0)
     f_neg: Characteristic | None = eqx.field(converter=as_law, default=None)
     support: str | None = eqx.field(static=True, default=None)
-
-    def __check_init__(self) -> None:
-        check(self)
-
-    def check_rules(self) -> None:
-        """Raise `ValueError` for laws that are none."""
-        check_laws(self, "f_pos")
-
-    def law(self, direction: int) -> AbstractLaw:
-        return self.f_pos if direction > 0 or self.f_neg is None else self.f_neg
-
-    def breakaway(self) -> Number:
-        return self.peak
 
     def between(self) -> tuple[str, str | None]:
         return self.body, self.support

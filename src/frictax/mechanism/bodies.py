@@ -3,12 +3,10 @@
 import abc
 from typing import ClassVar
 
-import equinox as eqx
-
-from frictax.parameters import AtLeast, Positive, Real, Scalar, check, parameter
+from frictax.parameters import AtLeast, CheckedModule, Positive, Real, Scalar, parameter
 
 
-class AbstractBody(eqx.Module):
+class AbstractBody(CheckedModule):
     """A rigid body with one degree of freedom: it slides or, where `rotational`, turns."""
 
     rotational: ClassVar[bool]
@@ -35,14 +33,11 @@ class Mass(AbstractBody):
     1.0
     """
 
-    rotational: ClassVar[bool] = False
+    rotational = False
     m: Scalar = parameter(Positive(), "kg")
     s: Scalar = parameter(Real(), "m", fit=False, default=0.0)
     v: Scalar = parameter(Real(), "m/s", fit=False, default=0.0)
     L: Scalar = parameter(AtLeast(0.0), "m", fit=False, default=0.0)
-
-    def __check_init__(self) -> None:
-        check(self)
 
     def inertia(self) -> Scalar:
         return self.m
@@ -66,13 +61,10 @@ class Inertia(AbstractBody):
     10.0
     """
 
-    rotational: ClassVar[bool] = True
+    rotational = True
     J: Scalar = parameter(Positive(), "kg.m2")
     phi: Scalar = parameter(Real(), "rad", fit=False, default=0.0)
     w: Scalar = parameter(Real(), "rad/s", fit=False, default=0.0)
-
-    def __check_init__(self) -> None:
-        check(self)
 
     def inertia(self) -> Scalar:
         return self.J
@@ -81,12 +73,9 @@ class Inertia(AbstractBody):
         return self.phi, self.w
 
 
-class Fixed(eqx.Module):
+class Fixed(CheckedModule):
     """A flange fixed in the housing at position `s0` [m], or at that angle [rad] where what it
     holds turns.
     """
 
     s0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
-
-    def __check_init__(self) -> None:
-        check(self)

@@ -1,17 +1,17 @@
 """What acts between two flanges, or from outside on one."""
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from frictax.parameters import AtLeast, Integer, Number, Real, Scalar, check, parameter
+from frictax.parameters import AtLeast, CheckedModule, Integer, Number, Real, Scalar, parameter
 from frictax.signals import Drive, as_signal, check_signal
 
 
-class AbstractCompliant(eqx.Module):
+class AbstractCompliant(CheckedModule):
     """A force f [N] between the flanges `a` and `b` of two bodies, positive when it pulls them
     together.
 
@@ -20,8 +20,8 @@ class AbstractCompliant(eqx.Module):
     """
 
     rotational: ClassVar[bool]
-    a: eqx.AbstractVar[str]
-    b: eqx.AbstractVar[str]
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
 
     def elastic(self, s_rel: Number) -> Number:
         """The part of f that stores energy."""
@@ -45,13 +45,10 @@ class _Spring(AbstractCompliant):
 
     c: eqx.AbstractVar[Scalar]
 
-    def __check_init__(self) -> None:
-        check(self)
-
     @property
-    @abc.abstractmethod
-    def unstretched(self) -> Scalar:
+    def unstretched(self: Any) -> Scalar:
         """Extension without force."""
+        return self.phi_rel0 if self.rotational else self.s_rel0
 
     def elastic(self, s_rel: Number) -> Number:
         return self.c * (s_rel - self.unstretched)
@@ -65,9 +62,6 @@ class _Damper(AbstractCompliant):
 
     d: eqx.AbstractVar[Scalar]
 
-    def __check_init__(self) -> None:
-        check(self)
-
     def viscous(self, v_rel: Number) -> Number:
         return self.d * v_rel
 
@@ -75,39 +69,25 @@ class _Damper(AbstractCompliant):
 class Spring(_Spring):
     """A linear spring, f = c*(s_rel - s_rel0): `c` >= 0 [N/m], unstretched length `s_rel0` [m]."""
 
-    rotational: ClassVar[bool] = False
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
+    rotational = False
     c: Scalar = parameter(AtLeast(0.0), "N/m")
     s_rel0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
-
-    @property
-    def unstretched(self) -> Scalar:
-        return self.s_rel0
 
 
 class Damper(_Damper):
     """A linear damper, f = d*v_rel: `d` >= 0 [N.s/m]."""
 
-    rotational: ClassVar[bool] = False
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
+    rotational = False
     d: Scalar = parameter(AtLeast(0.0), "N.s/m")
 
 
 class SpringDamper(_Spring, _Damper):
     """A linear spring and a linear damper in parallel, f = c*(s_rel - s_rel0) + d*v_rel."""
 
-    rotational: ClassVar[bool] = False
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
+    rotational = False
     c: Scalar = parameter(AtLeast(0.0), "N/m")
     d: Scalar = parameter(AtLeast(0.0), "N.s/m")
     s_rel0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
-
-    @property
-    def unstretched(self) -> Scalar:
-        return self.s_rel0
 
 
 class RotationalSpring(_Spring):
@@ -115,23 +95,15 @@ class RotationalSpring(_Spring):
     torque `phi_rel0` [rad].
     """
 
-    rotational: ClassVar[bool] = True
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
+    rotational = True
     c: Scalar = parameter(AtLeast(0.0), "N.m/rad")
     phi_rel0: Scalar = parameter(Real(), "rad", fit=False, default=0.0)
-
-    @property
-    def unstretched(self) -> Scalar:
-        return self.phi_rel0
 
 
 class RotationalDamper(_Damper):
     """A linear rotational damper, tau = d*w_rel: `d` >= 0 [N.m.s/rad]."""
 
-    rotational: ClassVar[bool] = True
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
+    rotational = True
     d: Scalar = parameter(AtLeast(0.0), "N.m.s/rad")
 
 
@@ -140,19 +112,13 @@ class RotationalSpringDamper(_Spring, _Damper):
     d*w_rel.
     """
 
-    rotational: ClassVar[bool] = True
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
+    rotational = True
     c: Scalar = parameter(AtLeast(0.0), "N.m/rad")
     d: Scalar = parameter(AtLeast(0.0), "N.m.s/rad")
     phi_rel0: Scalar = parameter(Real(), "rad", fit=False, default=0.0)
 
-    @property
-    def unstretched(self) -> Scalar:
-        return self.phi_rel0
 
-
-class AbstractSource(eqx.Module):
+class AbstractSource(CheckedModule):
     """A force f [N] from outside on the flange `body`, positive in the direction of s; f = driven +
     elastic.
 
@@ -160,7 +126,14 @@ class AbstractSource(eqx.Module):
     name alone is given.
     """
 
-    body: eqx.AbstractVar[str]
+    body: str = eqx.field(static=True)
+
+    rotational: ClassVar[bool]
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for a signal that is none."""
+        if (name := self.signal_name()) is not None:
+            check_signal(self, name)
 
     def signal_name(self) -> str | None:
         """The field that holds the signal; None for a source without one."""
@@ -179,50 +152,35 @@ class AbstractSource(eqx.Module):
         return jnp.zeros_like(s)
 
 
-class Force(AbstractSource):
+class _External(AbstractSource):
+    """f is its signal."""
+
+    def driven(self, value: Number | None, s: Number, v: Number) -> Number:
+        return jnp.asarray(value)
+
+
+class Force(_External):
     """An external force on a flange: `f` [N] is a signal, a function of time or a number, positive
     in the direction of s.
     """
 
-    rotational: ClassVar[bool] = False
-    body: str = eqx.field(static=True)
+    rotational = False
     f: Drive = eqx.field(converter=as_signal)
-
-    def __check_init__(self) -> None:
-        self.check_rules()
-
-    def check_rules(self) -> None:
-        """Raise `ValueError` for a signal that is none."""
-        check_signal(self, "f")
 
     def signal_name(self) -> str | None:
         return "f"
 
-    def driven(self, value: Number | None, s: Number, v: Number) -> Number:
-        return jnp.asarray(value)
 
-
-class Torque(AbstractSource):
+class Torque(_External):
     """An external torque on a body: `tau` [N.m] is a signal, a function of time or a number,
     positive in the direction of phi.
     """
 
-    rotational: ClassVar[bool] = True
-    body: str = eqx.field(static=True)
+    rotational = True
     tau: Drive = eqx.field(converter=as_signal)
-
-    def __check_init__(self) -> None:
-        self.check_rules()
-
-    def check_rules(self) -> None:
-        """Raise `ValueError` for a signal that is none."""
-        check_signal(self, "tau")
 
     def signal_name(self) -> str | None:
         return "tau"
-
-    def driven(self, value: Number | None, s: Number, v: Number) -> Number:
-        return jnp.asarray(value)
 
 
 class LinearPositionDependentForce(AbstractSource):
@@ -253,13 +211,9 @@ class LinearPositionDependentForce(AbstractSource):
     -1.0
     """
 
-    body: str = eqx.field(static=True)
     f_nominal: Scalar = parameter(Real(), "N", default=0.0)
     slope: Scalar = parameter(Real(), "N/m", default=0.0)
     s0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
-
-    def __check_init__(self) -> None:
-        check(self)
 
     def elastic(self, s: Number) -> Number:
         return self.f_nominal + self.slope * (s - self.s0)
@@ -307,18 +261,10 @@ class PositionController(AbstractSource):
     0.5
     """
 
-    body: str = eqx.field(static=True)
     s_ref: Drive = eqx.field(converter=as_signal)
     kp: Scalar = parameter(AtLeast(0.0), "1/s", fit=False)
     kv: Scalar = parameter(AtLeast(0.0), "N.s/m", fit=False)
     k: Scalar = parameter(AtLeast(0.0), "1", fit=False, default=1.0)
-
-    def __check_init__(self) -> None:
-        check(self)
-
-    def check_rules(self) -> None:
-        """Raise `ValueError` for a reference that is no signal."""
-        check_signal(self, "s_ref")
 
     def signal_name(self) -> str | None:
         return "s_ref"
@@ -327,10 +273,14 @@ class PositionController(AbstractSource):
         return self.k * self.kv * (self.kp * (jnp.asarray(value) - s) - v)
 
 
-class AbstractMotion(eqx.Module):
+class AbstractMotion(CheckedModule):
     """A body whose position over time is given, whatever force that takes."""
 
-    body: eqx.AbstractVar[str]
+    body: str = eqx.field(static=True)
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for a signal that is none."""
+        check_signal(self, self.signal_name())
 
     @abc.abstractmethod
     def signal_name(self) -> str:
@@ -364,15 +314,7 @@ class Position(AbstractMotion):
     (0.5, 0.75)
     """
 
-    body: str = eqx.field(static=True)
     s: Drive = eqx.field(converter=as_signal)
-
-    def __check_init__(self) -> None:
-        self.check_rules()
-
-    def check_rules(self) -> None:
-        """Raise `ValueError` for a signal that is none."""
-        check_signal(self, "s")
 
     def signal_name(self) -> str:
         return "s"

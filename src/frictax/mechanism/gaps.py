@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from frictax.annotations import ScalarLike
-from frictax.parameters import AtLeast, Integer, Number, Real, Scalar, check, parameter
+from frictax.parameters import AtLeast, Integer, Number, Real, Scalar, parameter
 
 from .forces import AbstractCompliant
 
@@ -30,9 +30,6 @@ class AbstractGap(AbstractCompliant):
     d: eqx.AbstractVar[Scalar]
     sides: ClassVar[tuple[int, ...]]
     is_smooth: ClassVar[bool]  # the slope of its force too, where it begins to touch
-
-    def __check_init__(self) -> None:
-        check(self)
 
     @abc.abstractmethod
     def depth(self, s_rel: Number, side: ScalarLike) -> Number:
@@ -143,11 +140,9 @@ class ElastoGap(AbstractGap):
     (0.2, 1.0)
     """
 
-    rotational: ClassVar[bool] = False
-    sides: ClassVar[tuple[int, ...]] = (-1,)
-    is_smooth: ClassVar[bool] = False  # as `n` may be
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
+    rotational = False
+    sides = (-1,)
+    is_smooth = False  # as `n` may be
     c: Scalar = parameter(AtLeast(0.0), "N/m")
     d: Scalar = parameter(AtLeast(0.0), "N.s/m")
     s_rel0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
@@ -179,11 +174,9 @@ class ElastoBacklash(AbstractGap):
     0.02
     """
 
-    rotational: ClassVar[bool] = True
-    sides: ClassVar[tuple[int, ...]] = (1, -1)
-    is_smooth: ClassVar[bool] = True
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
+    rotational = True
+    sides = (1, -1)
+    is_smooth = True
     c: Scalar = parameter(AtLeast(0.0), "N.m/rad")
     d: Scalar = parameter(AtLeast(0.0), "N.m.s/rad")
     backlash: Scalar = parameter(AtLeast(0.0), "rad")

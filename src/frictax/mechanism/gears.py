@@ -6,10 +6,10 @@ from typing import ClassVar
 import equinox as eqx
 
 from frictax.annotations import ScalarLike
-from frictax.parameters import Positive, Real, Scalar, check, is_traced, parameter
+from frictax.parameters import CheckedModule, Positive, Real, Scalar, is_traced, parameter
 
 
-class AbstractGear(eqx.Module):
+class AbstractGear(CheckedModule):
     """A relation sum(factor_k * phi_k) = 0 between the angles of bodies.
 
     The last body follows the others and has no state of its own.
@@ -26,7 +26,27 @@ class AbstractGear(eqx.Module):
         """The factor of each body's angle."""
 
 
-class IdealGear(AbstractGear):
+class AbstractPairGear(AbstractGear):
+    """phi_a = ratio*phi_b: body `b` follows `a`."""
+
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    ratio: Scalar = parameter(Real(), "1", fit=False)
+
+    def check_rules(self) -> None:
+        """Raise `ValueError` for a ratio of 0."""
+        if not is_traced(self.ratio) and float(self.ratio) == 0:
+            name = type(self).__name__
+            raise ValueError(f"`{name}.ratio` must not be 0. Give phi_a/phi_b, such as 2.0.")
+
+    def joined(self) -> tuple[str, ...]:
+        return self.a, self.b
+
+    def factors(self) -> tuple[ScalarLike, ...]:
+        return 1.0, -self.ratio
+
+
+class IdealGear(AbstractPairGear):
     """A gear between two bodies: phi_a = ratio*phi_b, and the torque on b is ratio times that from
     a.
 
@@ -52,24 +72,6 @@ class IdealGear(AbstractGear):
     >>> round(float(run["motor"].w[-1]), 9), round(float(run["load"].w[-1]), 9)
     (3.0, 1.5)
     """
-
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
-    ratio: Scalar = parameter(Real(), "1", fit=False)
-
-    def __check_init__(self) -> None:
-        check(self)
-
-    def check_rules(self) -> None:
-        """Raise `ValueError` for a ratio of 0."""
-        if not is_traced(self.ratio) and float(self.ratio) == 0:
-            raise ValueError("`IdealGear.ratio` must not be 0. Give phi_a/phi_b, such as 2.0.")
-
-    def joined(self) -> tuple[str, ...]:
-        return self.a, self.b
-
-    def factors(self) -> tuple[ScalarLike, ...]:
-        return 1.0, -self.ratio
 
 
 class IdealPlanetary(AbstractGear):
@@ -100,9 +102,6 @@ class IdealPlanetary(AbstractGear):
     carrier: str = eqx.field(static=True)
     ring: str = eqx.field(static=True)
     ratio: Scalar = parameter(Positive(), "1", fit=False)
-
-    def __check_init__(self) -> None:
-        check(self)
 
     def joined(self) -> tuple[str, ...]:
         return self.sun, self.ring, self.carrier

@@ -1,8 +1,5 @@
 """Modelica.Mechanics.Rotational.Components.LossyGear."""
 
-from typing import ClassVar
-
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -16,17 +13,13 @@ from frictax.parameters import (
     Integer,
     Number,
     Positive,
-    Real,
-    Scalar,
     Values,
     Vector,
     as_array,
-    check,
-    is_traced,
     parameter,
 )
 
-from .gears import AbstractGear
+from .gears import AbstractPairGear
 
 
 class _Corners(AbstractLaw):
@@ -46,7 +39,7 @@ class _Corners(AbstractLaw):
         return self.speeds[1:-1]
 
 
-class LossyGear(AbstractContact, AbstractGear):
+class LossyGear(AbstractContact, AbstractPairGear):
     """A gear with losses in its meshing and its bearings: phi_a = ratio*phi_b, and it may stick.
 
     With tau_a the torque that enters at a, the torque at b is ratio*(tau_a - tauLoss). Where a
@@ -91,10 +84,6 @@ class LossyGear(AbstractContact, AbstractGear):
     0.3
     """
 
-    rotational: ClassVar[bool] = True
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
-    ratio: Scalar = parameter(Real(), "1", fit=False)
     w: Vector = parameter(Increasing(), "rad/s", fit=False, ndim=1)
     eta_mf1: Vector = parameter(Positive(), "1", ndim=1)
     eta_mf2: Vector = parameter(Positive(), "1", ndim=1)
@@ -115,20 +104,6 @@ class LossyGear(AbstractContact, AbstractGear):
         self.w, self.eta_mf1, self.eta_mf2, self.tau_bf1, self.tau_bf2 = (
             rows[:, k] for k in range(5)
         )
-
-    def __check_init__(self) -> None:
-        check(self)
-
-    def check_rules(self) -> None:
-        """Raise `ValueError` for a ratio of 0."""
-        if not is_traced(self.ratio) and float(self.ratio) == 0:
-            raise ValueError("`LossyGear.ratio` must not be 0. Give phi_a/phi_b, such as 2.0.")
-
-    def joined(self) -> tuple[str, ...]:
-        return self.a, self.b
-
-    def factors(self) -> tuple[ScalarLike, ...]:
-        return 1.0, -self.ratio
 
     def between(self) -> tuple[str, str | None]:
         return self.a, None

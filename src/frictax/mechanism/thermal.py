@@ -4,14 +4,14 @@ from typing import Any
 
 import equinox as eqx
 
-from frictax.parameters import AtLeast, Positive, Scalar, check, parameter
+from frictax.parameters import AtLeast, CheckedModule, Positive, Scalar, parameter
 
 
 def _names(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-class HeatCapacitor(eqx.Module):
+class HeatCapacitor(CheckedModule):
     """A body of one temperature that friction and dampers heat: C*dT/dt = sum of the loss powers
     and of the heat that is conducted here.
 
@@ -43,11 +43,8 @@ class HeatCapacitor(eqx.Module):
     C: Scalar = parameter(Positive(), "J/K")
     T: Scalar = parameter(Positive(), "K", fit=False, default=293.15)
 
-    def __check_init__(self) -> None:
-        check(self)
 
-
-class ThermalConductor(eqx.Module):
+class ThermalConductor(CheckedModule):
     """Heat flows from a to b with the power G*(T_a - T_b).
 
     **Arguments:** `a`, `b`: names of two `HeatCapacitor`; without `b`, heat flows to surroundings
@@ -67,6 +64,3 @@ class ThermalConductor(eqx.Module):
     b: str | None = eqx.field(static=True, default=None)
     G: Scalar = parameter(AtLeast(0.0), "W/K", default=1.0)
     T_ambient: Scalar = parameter(Positive(), "K", fit=False, default=293.15)
-
-    def __check_init__(self) -> None:
-        check(self)

@@ -5,7 +5,7 @@ Physical values live in the model; only a fit leaves them for unconstrained spac
 ``"friction.peak"``.
 """
 
-from .checks import check as check, check_value as check_value
+from .checks import CheckedModule as CheckedModule, check as check, check_value as check_value
 from .declaration import (
     Declaration as Declaration,
     Scalar as Scalar,

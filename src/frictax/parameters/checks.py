@@ -28,6 +28,13 @@ def check(model: Any) -> None:
         rules(model)
 
 
+class CheckedModule(eqx.Module):
+    """A module that is checked when it is made."""
+
+    def __check_init__(self) -> None:
+        check(self)
+
+
 def check_value(name: str, value: Any, declaration: Declaration) -> None:
     """Raise `ValueError` where `value` is not a number (or a vector of them) or breaks the rule of
     its domain.
