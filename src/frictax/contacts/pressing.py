@@ -3,16 +3,15 @@
 from collections.abc import Callable
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from frictax.annotations import ScalarLike
 from frictax.parameters import Integer, Number
-from frictax.signals import AbstractSignal
+from frictax.signals.signal import OnePiece, check_function
 
 
-class MotionDependent(AbstractSignal):
+class MotionDependent(OnePiece):
     """What presses a brake or a clutch on, over time, position and velocity of the contact:
     f_normalized = f(t, s, v).
 
@@ -50,33 +49,13 @@ class MotionDependent(AbstractSignal):
     either_side: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self) -> None:
-        try:
-            value = jax.eval_shape(self.f, *[jnp.zeros(())] * 3)
-        except TypeError as error:
-            first = str(error).split("\n", 1)[0]
-            raise ValueError(
-                "`MotionDependent.f` must be a function f(t, s, v) written with jax.numpy; it"
-                f" failed with: {first}"
-            ) from error
-        if not isinstance(value, jax.ShapeDtypeStruct) or value.shape != ():
-            raise ValueError(
-                f"`MotionDependent.f` must give one number at a time, got {value!r}. Return a"
-                " number of jax.numpy."
-            )
+        check_function(self, "f(t, s, v)", 3)
 
     def in_motion(self, t: Number, s: Number, v: Number) -> Number:
         """f(t, s, v), of either sign."""
         return jnp.asarray(self.f(t, s, v), dtype=t.dtype)
 
-    # As a signal it is one piece without an end; what it is depends on more than the time.
-
     def on_piece(self, t: Number, k: Integer) -> Number:
         raise ValueError(
             "A `MotionDependent` has no value over time alone. It presses a brake or a clutch on."
         )
-
-    def piece(self, t: Number) -> Integer:
-        return jnp.zeros(jnp.shape(t), jnp.int32)
-
-    def end(self, k: Integer) -> Number:
-        return jnp.full(jnp.shape(k), jnp.inf)

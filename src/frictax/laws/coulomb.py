@@ -1,11 +1,11 @@
 """Dry friction with a viscous part."""
 
-from frictax.parameters import AtLeast, Scalar, Values, check, parameter
+from frictax.parameters import AtLeast, CheckedModule, Scalar, Values, parameter
 
 from .law import AbstractLaw
 
 
-class Coulomb(AbstractLaw):
+class Coulomb(CheckedModule, AbstractLaw):
     """A constant dry friction force, with an optional part in proportion to speed.
 
     f(v) = F_Coulomb + F_prop*v
@@ -24,9 +24,6 @@ class Coulomb(AbstractLaw):
 
     F_Coulomb: Scalar = parameter(AtLeast(0.0), "N")
     F_prop: Scalar = parameter(AtLeast(0.0), "N.s/m", default=0.0)
-
-    def __check_init__(self) -> None:
-        check(self)
 
     def __call__(self, v: Values | float) -> Values:
         return self.F_Coulomb + self.F_prop * v

@@ -8,11 +8,11 @@ import numpy as np
 from frictax.annotations import Checked
 from frictax.parameters import (
     AtLeast,
+    CheckedModule,
     Number,
     Scalar,
     Values,
     as_array,
-    check,
     is_traced,
     parameter,
 )
@@ -20,7 +20,7 @@ from frictax.parameters import (
 from .law import AbstractLaw
 
 
-class Stribeck(AbstractLaw):
+class Stribeck(CheckedModule, AbstractLaw):
     """Dry friction with the Stribeck effect: at low speed, friction falls as speed rises.
 
     f(v) = F_Coulomb + F_prop*v + F_Stribeck*exp(-(fexp*v)**exponent)
@@ -54,9 +54,6 @@ class Stribeck(AbstractLaw):
         converter=lambda e: float(e) if isinstance(e, int | float | np.number) else as_array(e),
         default=1.0,
     )
-
-    def __check_init__(self) -> None:
-        check(self)
 
     def check_rules(self) -> None:
         """Raise `ValueError` for an exponent that is no number > 0."""

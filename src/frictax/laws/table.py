@@ -10,12 +10,12 @@ from jaxtyping import Array, Float, Int
 from frictax.annotations import ArrayLike
 from frictax.parameters import (
     AtLeast,
+    CheckedModule,
     Increasing,
     Number,
     Values,
     Vector,
     as_array,
-    check,
     is_traced,
     parameter,
 )
@@ -23,7 +23,7 @@ from frictax.parameters import (
 from .law import AbstractLaw, entry
 
 
-class Table(AbstractLaw):
+class Table(CheckedModule, AbstractLaw):
     """A characteristic through given points, straight between them, as Modelica's `f_pos`,
     `tau_pos` and `mu_pos`.
 
@@ -58,9 +58,6 @@ class Table(AbstractLaw):
                 " [[0, 5]]."
             )
         self.v, self.f = pairs[:, 0], pairs[:, 1]
-
-    def __check_init__(self) -> None:
-        check(self)
 
     def check_rules(self) -> None:
         """Raise `ValueError` for a speed below 0, and where the line through the first two rows

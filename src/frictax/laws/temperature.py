@@ -20,7 +20,21 @@ from .as_law import as_law
 from .law import AbstractLaw, Characteristic
 
 
-class TemperatureDependent(AbstractLaw):
+class _Around(AbstractLaw):
+    """A law with the corners of another, `law`."""
+
+    law: eqx.AbstractVar[AbstractLaw]
+
+    @property
+    def breaks(self) -> Float[Numbers, " n"]:
+        return self.law.breaks
+
+    @property
+    def is_smooth(self) -> bool:
+        return self.law.is_smooth
+
+
+class TemperatureDependent(_Around):
     """A law that is multiplied by exp(-beta*(T - T_ref)) at the temperature T of the element that
     it belongs to.
 
@@ -60,14 +74,6 @@ class TemperatureDependent(AbstractLaw):
     def f0(self) -> Number:
         return self.law.f0
 
-    @property
-    def breaks(self) -> Float[Numbers, " n"]:
-        return self.law.breaks
-
-    @property
-    def is_smooth(self) -> bool:
-        return self.law.is_smooth
-
     def on_piece(self, v: Number, piece: Integer) -> Number:
         return self.law.on_piece(v, piece)
 
@@ -75,7 +81,7 @@ class TemperatureDependent(AbstractLaw):
         return _Multiplied(self.law, jnp.exp(-self.beta * (T - self.T_ref)))
 
 
-class _Multiplied(AbstractLaw):
+class _Multiplied(_Around):
     law: AbstractLaw
     factor: Number
 
@@ -85,14 +91,6 @@ class _Multiplied(AbstractLaw):
     @property
     def f0(self) -> Number:
         return self.factor * self.law.f0
-
-    @property
-    def breaks(self) -> Float[Numbers, " n"]:
-        return self.law.breaks
-
-    @property
-    def is_smooth(self) -> bool:
-        return self.law.is_smooth
 
     def on_piece(self, v: Number, piece: Integer) -> Number:
         return self.factor * self.law.on_piece(v, piece)

@@ -19,17 +19,17 @@ class AbstractDomain(abc.ABC):
     """
 
     # whether the map takes each entry by itself, whatever the shape
-    entry_by_entry: ClassVar[bool] = False
+    entry_by_entry: ClassVar[bool] = True
 
     @abc.abstractmethod
     def rule(self) -> str:
         """The rule in words, as in ``">= 1"``; an error says "must be" before it."""
 
-    @abc.abstractmethod
     def remedy(self) -> str:
         """What to write instead of a value that breaks the rule, as a sentence; empty where the
         rule says all.
         """
+        return ""
 
     @abc.abstractmethod
     def contains(self, value: np.ndarray) -> bool:
@@ -41,9 +41,9 @@ class AbstractDomain(abc.ABC):
         it.
         """
 
-    @abc.abstractmethod
     def bound(self) -> float:
         """What no entry lies below; -inf where there is no such number."""
+        return -np.inf
 
     def upper(self) -> float:
         """What no entry lies above; inf where there is no such number."""
@@ -65,22 +65,14 @@ class AbstractDomain(abc.ABC):
 class Real(AbstractDomain):
     """Any finite number."""
 
-    entry_by_entry = True
-
     def rule(self) -> str:
         return "finite"
-
-    def remedy(self) -> str:
-        return ""
 
     def contains(self, value: np.ndarray) -> bool:
         return bool(np.all(np.isfinite(value)))
 
     def on_edge(self, value: np.ndarray) -> bool:
         return False
-
-    def bound(self) -> float:
-        return -np.inf
 
     def suggestion(self) -> str:
         return "any finite number"
@@ -95,8 +87,6 @@ class Real(AbstractDomain):
 @dataclasses.dataclass(frozen=True)
 class Positive(AbstractDomain):
     """A number > 0, moved on a logarithmic scale."""
-
-    entry_by_entry = True
 
     def rule(self) -> str:
         return "> 0"
@@ -129,8 +119,6 @@ class AtLeast(AbstractDomain):
 
     The bound itself is a valid value (`peak = 1`, `F_Stribeck = 0`) but not a place to start a fit.
     """
-
-    entry_by_entry = True
 
     lower: float
 
@@ -169,8 +157,6 @@ class Between(AbstractDomain):
     machine.
     """
 
-    entry_by_entry = True
-
     lower: float
     most: float
 
@@ -206,6 +192,8 @@ class Between(AbstractDomain):
 class Increasing(AbstractDomain):
     """A vector whose entries strictly increase: the first, and the logarithms of the gaps."""
 
+    entry_by_entry = False
+
     def rule(self) -> str:
         return "finite and strictly increasing"
 
@@ -217,9 +205,6 @@ class Increasing(AbstractDomain):
 
     def on_edge(self, value: np.ndarray) -> bool:
         return bool(np.any(np.diff(value) <= 0))
-
-    def bound(self) -> float:
-        return -np.inf
 
     def suggestion(self) -> str:
         return "distinct values"

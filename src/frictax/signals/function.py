@@ -3,18 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from frictax.annotations import ScalarLike
 from frictax.parameters import Number, Positive, Scalar, check, parameter
 
-from .signal import AbstractSignal, Piece
+from .signal import AbstractSignal, OnePiece, Piece, check_function
 from .sine import Sine
 
 
-class Function(AbstractSignal):
+class Function(OnePiece):
     """Any smooth function of time, f(t) [s].
 
     **Arguments:** `f`, a function or an equinox module (whose arrays are then parameters); `dtmax`
@@ -40,28 +39,10 @@ class Function(AbstractSignal):
                 " number that stays."
             )
         check(self)
-        try:
-            value = jax.eval_shape(self.f, jnp.zeros(()))
-        except TypeError as error:
-            first = str(error).split("\n", 1)[0]
-            raise ValueError(
-                "`Function.f` must be a function of one time, written with jax.numpy; it failed"
-                f" with: {first}"
-            ) from error
-        if not isinstance(value, jax.ShapeDtypeStruct) or value.shape != ():
-            raise ValueError(
-                f"`Function.f` must give one number at a time, got {value!r}. Return a number of"
-                " jax.numpy."
-            )
+        check_function(self, "of one time,", 1)
 
     def on_piece(self, t: Number, k: Piece) -> Number:
         return jnp.asarray(self.f(t), dtype=t.dtype)
-
-    def piece(self, t: Number) -> Piece:
-        return jnp.zeros(jnp.shape(t), jnp.int32)
-
-    def end(self, k: Piece) -> Number:
-        return jnp.full(jnp.shape(k), jnp.inf)
 
 
 def longest_step(signal: AbstractSignal, span: Number, summed: bool) -> Any:

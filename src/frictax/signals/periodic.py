@@ -3,12 +3,21 @@
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from frictax.parameters import AtLeast, Number, Positive, Real, Scalar, check, is_traced, parameter
+from frictax.parameters import (
+    AtLeast,
+    CheckedModule,
+    Number,
+    Positive,
+    Real,
+    Scalar,
+    is_traced,
+    parameter,
+)
 
 from .signal import AbstractSignal, Piece
 
 
-class Trapezoid(AbstractSignal):
+class Trapezoid(CheckedModule, AbstractSignal):
     """`offset`, and from `startTime` on in every period a trapezoid of height `amplitude` above it.
 
     **Arguments:** `rising`, `width`, `falling` >= 0 [s], the times of the rise, the plateau and the
@@ -32,9 +41,6 @@ class Trapezoid(AbstractSignal):
     nperiod: Scalar = parameter(Real(), "1", fit=False, default=-1.0)
     offset: Scalar = parameter(Real(), "1", default=0.0)
     startTime: Scalar = parameter(Real(), "s", default=0.0)
-
-    def __check_init__(self) -> None:
-        check(self)
 
     def check_rules(self) -> None:
         """Raise `ValueError` for parts longer than the period."""
@@ -75,7 +81,7 @@ class Trapezoid(AbstractSignal):
         return _end(self, k, n, jnp.where(phase == 3, self.period, length))
 
 
-class Pulse(AbstractSignal):
+class Pulse(CheckedModule, AbstractSignal):
     """`offset`, and from `startTime` on in every period offset + amplitude for its first `width`
     per cent.
 
@@ -96,9 +102,6 @@ class Pulse(AbstractSignal):
     nperiod: Scalar = parameter(Real(), "1", fit=False, default=-1.0)
     offset: Scalar = parameter(Real(), "1", default=0.0)
     startTime: Scalar = parameter(Real(), "s", default=0.0)
-
-    def __check_init__(self) -> None:
-        check(self)
 
     def check_rules(self) -> None:
         """Raise `ValueError` for more than 100 per cent."""

@@ -7,7 +7,7 @@ import numpy as np
 from equinox.internal import nondifferentiable  # there is no public way to refuse a derivative
 from jaxtyping import Array
 
-from frictax.parameters import Increasing, Number, Real, Vector, check, parameter
+from frictax.parameters import CheckedModule, Increasing, Number, Real, Vector, parameter
 
 from .signal import AbstractSignal, Piece
 
@@ -18,7 +18,7 @@ _HELD = (
 )
 
 
-class Sampled(AbstractSignal):
+class Sampled(CheckedModule, AbstractSignal):
     """Values at given times, joined by straight lines or, with ``hold=True``, each held until the
     next.
 
@@ -40,9 +40,6 @@ class Sampled(AbstractSignal):
     times: Vector = parameter(Increasing(), "s", fit=False, ndim=1)
     values: Vector = parameter(Real(), "1", fit=False, ndim=1)
     hold: bool = eqx.field(static=True, default=False)
-
-    def __check_init__(self) -> None:
-        check(self)
 
     def check_rules(self) -> None:
         """Raise `ValueError` for times and values of different lengths, or none."""

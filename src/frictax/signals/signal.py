@@ -4,6 +4,7 @@ import abc
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
@@ -56,6 +57,16 @@ class AbstractSignal(eqx.Module):
         return jnp.vectorize(lambda ti: self.on_piece(ti, self.piece(ti)))(t)
 
 
+class OnePiece(AbstractSignal):
+    """A signal of one formula at all times."""
+
+    def piece(self, t: Number) -> Piece:
+        return jnp.zeros(jnp.shape(t), jnp.int32)
+
+    def end(self, k: Piece) -> Number:
+        return jnp.full(jnp.shape(k), jnp.inf)
+
+
 # What a field for a drive holds; `as_signal` makes it a signal.
 if TYPE_CHECKING:
     Drive = Any
@@ -70,4 +81,21 @@ def check_signal(part: Any, name: str) -> None:
         raise ValueError(
             f"`{type(part).__name__}.{name}` must be one of frictax's signals, got {value!r}. "
             "Replace a number inside the signal, such as `Constant.k`, or put a whole signal here."
+        )
+
+
+def check_function(signal: Any, form: str, arguments: int) -> None:
+    """Raise `ValueError` where its field `f` is no function of so many numbers that gives one."""
+    name = type(signal).__name__
+    try:
+        value = jax.eval_shape(signal.f, *[jnp.zeros(())] * arguments)
+    except TypeError as error:
+        first = str(error).split("\n", 1)[0]
+        raise ValueError(
+            f"`{name}.f` must be a function {form} written with jax.numpy; it failed with: {first}"
+        ) from error
+    if not isinstance(value, jax.ShapeDtypeStruct) or value.shape != ():
+        raise ValueError(
+            f"`{name}.f` must give one number at a time, got {value!r}. Return a number of"
+            " jax.numpy."
         )

@@ -3,12 +3,12 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from frictax.parameters import AtLeast, Number, Real, Scalar, check, parameter
+from frictax.parameters import AtLeast, CheckedModule, Number, Real, Scalar, parameter
 
 from .signal import AbstractSignal, Piece
 
 
-class Sine(AbstractSignal):
+class Sine(CheckedModule, AbstractSignal):
     """offset + amplitude*sin(2*pi*f*(t - startTime) + phase) from `startTime` on, `offset` before.
 
     **Arguments:** `amplitude` and `offset` in the unit of what is driven, `f` >= 0 [Hz], `phase`
@@ -24,9 +24,6 @@ class Sine(AbstractSignal):
     phase: Scalar = parameter(Real(), "rad", default=0.0)
     offset: Scalar = parameter(Real(), "1", default=0.0)
     startTime: Scalar = parameter(Real(), "s", default=0.0)
-
-    def __check_init__(self) -> None:
-        check(self)
 
     # Piece 0 lies before the start; the pieces after it end at the extrema.
 

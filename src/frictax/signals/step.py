@@ -2,12 +2,12 @@
 
 import jax.numpy as jnp
 
-from frictax.parameters import AtLeast, Number, Real, Scalar, check, parameter
+from frictax.parameters import AtLeast, CheckedModule, Number, Real, Scalar, parameter
 
-from .signal import AbstractSignal, Piece
+from .signal import AbstractSignal, OnePiece, Piece
 
 
-class Constant(AbstractSignal):
+class Constant(CheckedModule, OnePiece):
     """The same value `k` at all times.
 
     >>> import frictax as fx
@@ -17,20 +17,11 @@ class Constant(AbstractSignal):
 
     k: Scalar = parameter(Real(), "1")
 
-    def __check_init__(self) -> None:
-        check(self)
-
     def on_piece(self, t: Number, k: Piece) -> Number:
         return self.k + 0.0 * t
 
-    def piece(self, t: Number) -> Piece:
-        return jnp.zeros(jnp.shape(t), jnp.int32)
 
-    def end(self, k: Piece) -> Number:
-        return jnp.full(jnp.shape(k), jnp.inf)
-
-
-class Step(AbstractSignal):
+class Step(CheckedModule, AbstractSignal):
     """`offset` before `startTime` [s], offset + height from then on.
 
     >>> import frictax as fx
@@ -42,9 +33,6 @@ class Step(AbstractSignal):
     offset: Scalar = parameter(Real(), "1", default=0.0)
     startTime: Scalar = parameter(Real(), "s", default=0.0)
 
-    def __check_init__(self) -> None:
-        check(self)
-
     def on_piece(self, t: Number, k: Piece) -> Scalar:
         return self.offset + jnp.where(k == 0, 0.0, self.height) + 0.0 * t
 
@@ -55,7 +43,7 @@ class Step(AbstractSignal):
         return jnp.where(k == 0, self.startTime, jnp.inf)
 
 
-class Ramp(AbstractSignal):
+class Ramp(CheckedModule, AbstractSignal):
     """From `offset` at `startTime` [s] in a straight line to offset + height, `duration` >= 0 [s]
     later.
 
@@ -68,9 +56,6 @@ class Ramp(AbstractSignal):
     duration: Scalar = parameter(AtLeast(0.0), "s", default=2.0)
     offset: Scalar = parameter(Real(), "1", default=0.0)
     startTime: Scalar = parameter(Real(), "s", default=0.0)
-
-    def __check_init__(self) -> None:
-        check(self)
 
     def on_piece(self, t: Number, k: Piece) -> Number:
         slope = self.height / jnp.where(self.duration > 0, self.duration, 1.0)

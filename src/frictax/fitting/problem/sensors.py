@@ -2,12 +2,11 @@
 
 import functools
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from frictax.annotations import ScalarLike
-from frictax.parameters import Numbers, Positive, Real, Scalar, check, parameter
+from frictax.parameters import CheckedModule, Numbers, Positive, Real, Scalar, parameter
 
 
 @functools.cache
@@ -16,7 +15,7 @@ def perfect() -> "Instrument":
     return Instrument()
 
 
-class Instrument(eqx.Module):
+class Instrument(CheckedModule):
     """A sensor or actuator: what it gives is gain*x(t - delay) + offset + drift*(t - t0), with t0
     the start of the record.
 
@@ -41,9 +40,6 @@ class Instrument(eqx.Module):
     offset: Scalar = parameter(Real(), "1", fit=False, default=0.0)
     drift: Scalar = parameter(Real(), "1/s", fit=False, default=0.0)
     delay: Scalar = parameter(Real(), "s", fit=False, default=0.0)
-
-    def __check_init__(self) -> None:
-        check(self)
 
     def __call__(
         self, t: Float[Array, " n"], x: Float[Array, " n"], t0: ScalarLike, delayed: bool = True

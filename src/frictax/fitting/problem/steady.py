@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from frictax.laws import AbstractLaw, as_law
-from frictax.parameters import AtLeast, Real, Scalar, Values, check, parameter
+from frictax.parameters import AtLeast, CheckedModule, Real, Scalar, Values, parameter
 
 
-class SteadyFriction(eqx.Module):
+class SteadyFriction(CheckedModule):
     """Friction at steady speed, with what a test rig adds to it.
 
     f = direction*law(|v|) + offset while sliding, f = direction*peak*law.f0 + offset where motion
@@ -35,9 +35,6 @@ class SteadyFriction(eqx.Module):
     f_neg: AbstractLaw | None = eqx.field(converter=as_law, default=None)
     peak: Scalar = parameter(AtLeast(1.0), "1", default=1.0)
     offset: Scalar | None = parameter(Real(), "N", default=None)
-
-    def __check_init__(self) -> None:
-        check(self)
 
     def predict(
         self,
