@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.annotations import DataFrame
-from frictax.contacts import Mode
+from frictax.contacts.mode import STUCK, UNKNOWN
 from frictax.engine import Path
 from frictax.handover import Verb
 from frictax.mechanism import MechanicalSystem
-from frictax.mechanism.contact_margins import STUCK, rounding, slides_in
+from frictax.mechanism.contact_margins import rounding, slides_in
 from frictax.mechanism.energy import stored
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import Integer
@@ -191,13 +191,12 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> Events:
         return jnp.append(values.reshape(-1), jnp.asarray(padding, values.dtype))[order]
 
     parts = jnp.broadcast_to(jnp.arange(n), before.shape)
-    unknown = int(Mode.UNKNOWN)
     times = jnp.broadcast_to(times[:, None], before.shape)
     return Events(
         rows(times, jnp.inf),
         rows(parts, -1),
-        rows(before, unknown),
-        rows(after, unknown),
+        rows(before, UNKNOWN),
+        rows(after, UNKNOWN),
         jnp.sum(changed),
         names,
     )

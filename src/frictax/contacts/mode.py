@@ -1,6 +1,11 @@
 """The modes of a friction element."""
 
 import enum
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
 
 
 class Mode(enum.IntEnum):
@@ -16,3 +21,12 @@ class Mode(enum.IntEnum):
     FORWARD = 1
     FREE = 2
     UNKNOWN = 3
+
+
+BACKWARD, STUCK, FORWARD, FREE, UNKNOWN = map(int, Mode)
+
+
+def mode_vector(numbers: Sequence[Any]) -> Array:
+    """The numbers as a vector of whole numbers."""
+    whole = [jnp.asarray(k, jnp.int32) for k in numbers]
+    return jnp.stack(whole) if whole else jnp.zeros(0, jnp.int32)

@@ -53,6 +53,12 @@ class Contact:
     is_pressed: bool = False
     face: int | None = None
 
+    @property
+    def ends(self) -> list[tuple[int, float]]:
+        """The bodies that it acts on, each with the sign of its motion in that of the contact."""
+        flanges = (self.flange, 1.0), (self.support, -1.0)
+        return [(f.body, sign) for f, sign in flanges if f is not None and f.body is not None]
+
 
 @dataclasses.dataclass(frozen=True)
 class Gear:

@@ -9,12 +9,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
-from frictax.contacts import Mode, SupportFriction
+from frictax.contacts import SupportFriction
 from frictax.contacts.contact import ends, f0_max, has_breaks, law_value, piece_at
+from frictax.contacts.mode import BACKWARD, FORWARD, STUCK, mode_vector
 from frictax.engine.system import AbstractHybridSystem
 from frictax.parameters import Integer, Modes, Number, State
-
-BACKWARD, STUCK, FORWARD = (int(m) for m in (Mode.BACKWARD, Mode.STUCK, Mode.FORWARD))
 
 
 class AbstractAxis(AbstractHybridSystem):
@@ -102,7 +101,7 @@ class AbstractAxis(AbstractHybridSystem):
         mode = [direction] + [jnp.ones_like(direction)] * self._is_pressed
         if has_breaks(self.friction):
             mode.append(piece_at(self.friction, direction, jnp.abs(y[1])))
-        return y, _whole(mode)
+        return y, mode_vector(mode)
 
     def friction_force(self, t: Number, y: State, mode: Modes, args: PyTree) -> Number:
         """What friction opposes to forward motion [N or N.m]; stuck, what holds."""
@@ -155,7 +154,7 @@ class AbstractAxis(AbstractHybridSystem):
         if self._is_pressed:
             own = self._added(t, y, mode, args) > -2 * self._slack(t, y, mode, args)
             new[1] = jnp.where((fired == 2) | ~own, -mode[1], mode[1])
-        forward, backward = self._reserves(t, y, _whole(new), args)
+        forward, backward = self._reserves(t, y, mode_vector(new), args)
         # Stuck, it leaves by its own margin, located in time, unless a switch of a drive throws it
         # off.
         located = (old == STUCK) & own
@@ -170,7 +169,7 @@ class AbstractAxis(AbstractHybridSystem):
             step = jnp.where(fired == faster, 1, jnp.where(fired == faster + 1, -1, 0))
             first = piece_at(self.friction, new[0], 0.0)
             new[-1] = jnp.where(new[0] == old, mode[-1] + step, first)
-        return y, _whole(new), jnp.zeros((), jnp.int32)
+        return y, mode_vector(new), jnp.zeros((), jnp.int32)
 
     # -- what these are made of
 
@@ -202,7 +201,3 @@ class AbstractAxis(AbstractHybridSystem):
         forward, backward = self._reserves(t, y, mode, args)
         size = jnp.abs(forward) + jnp.abs(backward) + jnp.abs(self._added(t, y, mode, args))
         return 500 * jnp.finfo(y.dtype).eps * jax.lax.stop_gradient(size) + jnp.finfo(y.dtype).tiny
-
-
-def _whole(numbers: list[Any]) -> Array:
-    return jnp.stack([jnp.asarray(k, jnp.int32) for k in numbers])

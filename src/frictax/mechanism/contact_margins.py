@@ -6,15 +6,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from frictax.contacts import Mode
 from frictax.contacts.contact import ends
+from frictax.contacts.mode import BACKWARD, FORWARD, FREE, STUCK
 
 from .layout import Contact
 from .snapshot import Snapshot
-
-BACKWARD, STUCK, FORWARD, FREE = (
-    int(m) for m in (Mode.BACKWARD, Mode.STUCK, Mode.FORWARD, Mode.FREE)
-)
 
 
 def margin_names(contact: Contact, part: Any) -> list[str]:
@@ -27,6 +23,15 @@ def margin_names(contact: Contact, part: Any) -> list[str]:
         + ["side"] * part.depends_on_torque
         + ["normal"] * contact.is_pressed
     )
+
+
+def all_margins(now: Snapshot) -> list[Array]:
+    """Those of all contacts, one after the other."""
+    found = []
+    for c, contact in enumerate(now.layout.contacts):
+        named = margins(now, c)
+        found += [named[name] for name in margin_names(contact, now.part(c))]
+    return found
 
 
 def margins(now: Snapshot, c: int) -> dict[str, Array]:
@@ -78,16 +83,10 @@ def rounding(now: Snapshot, c: int) -> Array:
     """A velocity that is 0 but for rounding."""
     eps, contact = 500 * jnp.finfo(now.t.dtype).eps, now.contact(c)
     least = jnp.asarray(min(eps, 1e-9))  # in 32 bits `eps` is no small velocity
-    if contact.alone and (contact.support is None or contact.support.body is None):
+    if contact.alone and all(sign > 0 for _, sign in contact.ends):
         return least
-    ends = [
-        now.v[flange.body]
-        for flange in (contact.flange, contact.support)
-        if flange is not None and flange.body is not None
-    ]
-    return least + eps * jax.lax.stop_gradient(
-        sum((jnp.abs(v) for v in ends), jnp.zeros_like(now.t))
-    )
+    sizes = (jnp.abs(now.v[body]) for body, _ in contact.ends)
+    return least + eps * jax.lax.stop_gradient(sum(sizes, now.zero))
 
 
 def _reserves(now: Snapshot, c: int) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ from frictax.engine.system import DEADLINE, AbstractHybridSystem
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.signals import AbstractSignal
 from frictax.signals.as_signal import as_signal
+from frictax.signals.signal import first_end, moved_on
 
 
 class Driven(AbstractHybridSystem):
@@ -69,33 +70,23 @@ class Driven(AbstractHybridSystem):
     def jump(
         self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
     ) -> tuple[State, Modes, Integer]:
-        pieces = list(mode[mode.shape[0] - len(self.signals) :])
-        switch = jnp.argmin(
-            jnp.stack([s.end(k) for s, k in zip(self.signals, pieces, strict=True)])
-        )
-        for j, (signal, k) in enumerate(zip(self.signals, pieces, strict=True)):
-            pieces[j] = jnp.where(
-                (fired == DEADLINE) & (switch == j),
-                jnp.maximum(k + 1, _passed(signal, k, t)),
-                _passed(signal, k, t),
-            )
+        switch = jnp.argmin(jnp.stack([signal.end(k) for signal, k in self._pieces(mode)]))
+        pieces = [
+            moved_on(signal, k, t, (fired == DEADLINE) & (switch == j))
+            for j, (signal, k) in enumerate(self._pieces(mode))
+        ]
         after = jnp.concatenate([self._own(mode), jnp.stack(pieces).astype(jnp.int32)])
         y, own, status = self.system.jump(t, y, self._own(mode), fired, self._values(t, after))
         return y, jnp.concatenate([jnp.asarray(own, jnp.int32), after[own.shape[0] :]]), status
 
     def deadline(self, mode: Modes, args: PyTree) -> Number:
-        least = jnp.asarray(jnp.inf)
-        for signal, k in zip(self.signals, mode[mode.shape[0] - len(self.signals) :], strict=True):
-            end = signal.end(k)
-            least = jnp.where((end < least) | jnp.isnan(end), end, least)
-        return least
+        return first_end(signal.end(k) for signal, k in self._pieces(mode))
 
     def is_smooth(self, args: PyTree) -> bool:
         return self.system.is_smooth(None)
 
     def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
-        pieces = mode[mode.shape[0] - len(self.signals) :]
-        after = [s.passed(t, k) for s, k in zip(self.signals, pieces, strict=True)]
+        after = [signal.passed(t, k) for signal, k in self._pieces(mode)]
         return jnp.concatenate([self._own(mode), jnp.stack(after).astype(jnp.int32)])
 
     def start(self, t: Number) -> tuple[State, Modes]:
@@ -117,16 +108,14 @@ class Driven(AbstractHybridSystem):
     def _own(self, mode: Array) -> Array:
         return mode[: mode.shape[0] - len(self.signals)]
 
+    def _pieces(self, mode: Array) -> list[tuple[AbstractSignal, Array]]:
+        """The signals, each with the piece that it is on."""
+        return list(zip(self.signals, mode[mode.shape[0] - len(self.signals) :], strict=True))
+
     def _values(self, t: Array, mode: Array) -> dict[str, Array]:
-        pieces = mode[mode.shape[0] - len(self.signals) :]
         now: dict[str, Array] = {}
-        for name, signal, k in zip(self.names, self.signals, pieces, strict=True):
+        for name, (signal, k) in zip(self.names, self._pieces(mode), strict=True):
             now[name], now[f"der({name})"] = jax.jvp(
                 lambda t, s=signal, k=k: s.on_piece(t, k), (t,), (jnp.ones_like(t),)
             )
         return now
-
-
-def _passed(signal: AbstractSignal, k: Array, t: Array) -> Array:
-    """The piece of a smooth signal that has gone over extrema unnoticed."""
-    return jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)

@@ -9,14 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from frictax.contacts import Mode
+from frictax.contacts.mode import FREE
 from frictax.laws import AbstractLaw
 
 from .elimination import product
 from .layout import Flange, Form, Layout, forms, row_of, signal_of
 from .snapshot import Snapshot
-
-FREE = int(Mode.FREE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,7 +228,7 @@ def rounding(now: Snapshot, k: int) -> Array:
     _, a, b = now.layout.compliants[k]
     size = sum(
         (jnp.abs(position(now.mechanism, flange, now.s)) for flange in (a, b)),
-        jnp.zeros_like(now.t),
+        now.zero,
     )
     return float(jnp.finfo(now.t.dtype).eps) * (500 + 8 * jax.lax.stop_gradient(size))
 

@@ -3,13 +3,11 @@
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from frictax.contacts import Mode
+from frictax.contacts.mode import STUCK
 
 from .dynamics import forces, position, stretch, velocity
 from .elimination import product
 from .snapshot import Snapshot
-
-STUCK = int(Mode.STUCK)
 
 
 def loss(now: Snapshot, c: int) -> Array:
@@ -26,7 +24,7 @@ def powers(now: Snapshot) -> list[Array]:
     """Power [W] of the drives, lost by friction, lost in dampers, and lost at stops (which lose it
     at once: 0 here).
     """
-    zero = jnp.zeros_like(now.t)
+    zero = now.zero
     drives = sum(
         (
             f * velocity(flange, now.v, now.t)
@@ -45,7 +43,7 @@ def _of_motions(now: Snapshot) -> Array:
     """Power [W] that it takes to give bodies their motions: what all forces lack for that, along
     the velocity that is given.
     """
-    zero, speeds = jnp.zeros_like(now.t), dict(enumerate(now.u))
+    zero, speeds = now.zero, dict(enumerate(now.u))
     if not now.layout.motions:
         return zero
     own = [
@@ -55,15 +53,14 @@ def _of_motions(now: Snapshot) -> Array:
     inertial = zip(now.inertias, now.accelerations, now.load, own, strict=True)
     total = sum(((m * a - load) * v for m, a, load, v in inertial), zero)
     for contact, f in zip(now.layout.contacts, now.friction, strict=True):
-        for flange, sign in ((contact.flange, 1.0), (contact.support, -1.0)):
-            if flange is not None and flange.body is not None:
-                total = total + sign * f * own[flange.body]
+        for body, sign in contact.ends:
+            total = total + sign * f * own[body]
     return total
 
 
 def stored(now: Snapshot) -> tuple[Array, Array]:
     """Kinetic energy, and that of springs and of forces given by position [J]."""
-    zero = jnp.zeros_like(now.t)
+    zero = now.zero
     kinetic = sum((0.5 * m * v**2 for m, v in zip(now.inertias, now.v, strict=True)), zero)
     elastic = zero
     for k, (part, _, _) in enumerate(now.layout.compliants):

@@ -1,6 +1,5 @@
 """Where the heat of friction goes."""
 
-import jax.numpy as jnp
 from jaxtyping import Array
 
 from .energy import damper_loss, loss
@@ -11,7 +10,7 @@ def heat_flows(now: Snapshot) -> tuple[list[Array], Array, Array]:
     """The heat [W] that flows into each node, that which friction and dampers make of it, and that
     which leaves to the surroundings.
     """
-    lay, zero = now.layout, jnp.zeros_like(now.t)
+    lay, zero = now.layout, now.zero
     made = [
         sum((loss(now, c) for c in node.contacts), zero)
         + sum((damper_loss(now, k) for k in node.compliants), zero)

@@ -8,15 +8,16 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from frictax.contacts import Mode
+from frictax.contacts.mode import FREE, STUCK, mode_vector
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.constant import constant
 from frictax.signals import Constant, Function
 from frictax.signals.function import longest_step
+from frictax.signals.signal import first_end, moved_on
 
 from . import dynamics
-from .contact_margins import margin_names, margins, rounding
+from .contact_margins import all_margins, rounding
 from .elimination import product
 from .energy import powers, stored
 from .heat import heat_flows
@@ -24,8 +25,6 @@ from .layout import Layout, layout, signal_of
 from .mechanism import Mechanism
 from .mode_transition import at_rest, fallen, is_off, settled
 from .snapshot import Snapshot
-
-STUCK, FREE = int(Mode.STUCK), int(Mode.FREE)
 
 
 class MechanicalSystem(AbstractHybridSystem):
@@ -66,10 +65,7 @@ class MechanicalSystem(AbstractHybridSystem):
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         now = self.snapshot(t, y, mode)
-        found = []
-        for c, contact in enumerate(now.layout.contacts):
-            named = margins(now, c)
-            found += [named[name] for name in margin_names(contact, now.part(c))]
+        found = all_margins(now)
         for k in self.layout.gaps:
             found += self._gap(k).margins(
                 *dynamics.stretch(now, k), now.gap_piece(k), dynamics.rounding(now, k)
@@ -86,30 +82,28 @@ class MechanicalSystem(AbstractHybridSystem):
         return jnp.stack(found)
 
     def deadline(self, mode: Modes, args: PyTree) -> Number:
-        least, *others = self._ends(mode)
-        for end in others:
-            # Not the minimum: of two ends at one time, it would take half of each derivative.
-            least = jnp.where((end < least) | jnp.isnan(end), end, least)
-        return least
+        return first_end(self._ends(mode))
 
     def _ends(self, mode: Array) -> list[Array]:
         """The time at which each signal's piece ends; inf for a mere extremum that matters to no
         contact.
         """
-        lay, ends = self.layout, [jnp.asarray(jnp.inf)]
-        for j, place in enumerate(lay.signals):
-            signal, k = signal_of(self.mechanism, place), mode[self.layout.first_signal + j]
-            presses = any(c.signal == j for c in lay.contacts)
-            stuck = (
-                jnp.any(mode[: len(lay.contacts)] == STUCK) if lay.contacts else jnp.array(False)
-            )
+        contacts, ends = self.layout.contacts, []
+        stuck = jnp.any(mode[: len(contacts)] == STUCK) if contacts else jnp.array(False)
+        for j, (signal, k) in enumerate(self._signals(mode)):
+            presses = any(c.signal == j for c in contacts)
             ends.append(jnp.where(signal.turns(k) & ~(stuck | presses), jnp.inf, signal.end(k)))
         return ends
 
+    def _signals(self, mode: Array) -> list[tuple[Any, Array]]:
+        """The signals, each with the piece that it is on."""
+        lay = self.layout
+        signals = [signal_of(self.mechanism, place) for place in lay.signals]
+        return [(signal, mode[lay.first_signal + j]) for j, signal in enumerate(signals)]
+
     def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
         new = list(mode)
-        for j, place in enumerate(self.layout.signals):
-            signal, k = signal_of(self.mechanism, place), mode[self.layout.first_signal + j]
+        for j, (signal, k) in enumerate(self._signals(mode)):
             after = signal.passed(t, k)
             # where its velocity may jump, that is for `jump`
             if any(j == motion for _, _, motion in self.layout.motions):
@@ -122,7 +116,7 @@ class MechanicalSystem(AbstractHybridSystem):
                     if self.mechanism.parts[contact.part].blocks_backward:
                         goes_on = goes_on | (mode[c] == STUCK)
                     new[self.layout.first_signal + j] = jnp.where(goes_on, after, k)
-        return _whole(new)
+        return mode_vector(new)
 
     def is_smooth(self, args: PyTree) -> bool:
         lay, parts = self.layout, self.mechanism.parts
@@ -175,7 +169,7 @@ class MechanicalSystem(AbstractHybridSystem):
                 *at, fell[2 * i], fell[2 * i + 1]
             )
         y = self._after_hits(t, y, mode, events, new)
-        begun = _whole(new)
+        begun = mode_vector(new)
         # a motion with a corner gives its body energy at once
         if self.energy and self.layout.motions:
             y = y.at[-4].add(
@@ -183,7 +177,11 @@ class MechanicalSystem(AbstractHybridSystem):
             )
         y = self._held_forward(t, y, begun, self.energy)
         rests, ok = settled(before, still.snapshot(t_, constant(y), begun), events, fired, new)
-        return self._at_rest(t, y, begun, rests), _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
+        return (
+            self._at_rest(t, y, begun, rests),
+            mode_vector(new),
+            jnp.where(ok, 0, 1).astype(jnp.int32),
+        )
 
     def start(self, t: Number) -> tuple[State, Modes]:
         """State and mode at the time `t` [s] at which the run begins."""
@@ -206,7 +204,7 @@ class MechanicalSystem(AbstractHybridSystem):
                 if place is not None:
                     mode[place] = jnp.asarray(1)
         still, t_, y_ = constant((self, t, y))
-        now = still.snapshot(t_, y_, _whole(mode))
+        now = still.snapshot(t_, y_, mode_vector(mode))
         for c, contact in enumerate(lay.contacts):
             if contact.wall is not None:
                 (low, high), s, v = now.part(c).stops(), now.position_of(c), now.v_rel[c]
@@ -217,7 +215,7 @@ class MechanicalSystem(AbstractHybridSystem):
                 mode[contact.face] = jnp.where(now.normal[c] < 0, -1, 1)
         for i, k in enumerate(lay.gaps):
             mode[lay.first_gap + i] = still._gap(k).piece_at(*dynamics.stretch(now, k))
-        begun = _whole(mode)
+        begun = mode_vector(mode)
         y = self._held_forward(t, y, begun, False)
         now = still.snapshot(t_, constant(y), begun)
         rests, _ = settled(
@@ -225,7 +223,7 @@ class MechanicalSystem(AbstractHybridSystem):
         )
         # What is at rest has the value already; this makes it one that no start velocity moves: a
         # small one would come to rest at once.
-        return self._at_rest(t, y, begun, rests), _whole(mode)
+        return self._at_rest(t, y, begun, rests), mode_vector(mode)
 
     def states(self) -> tuple[str, ...]:
         return state_names(self.mechanism)
@@ -241,13 +239,10 @@ class MechanicalSystem(AbstractHybridSystem):
         """The mode with the signals' pieces of time `t`."""
         new = list(mode)
         # Of several switches at one time, each has a phase of no length and its own derivative.
-        switches = jnp.argmin(jnp.stack(self._ends(mode))) - 1
-        for j, place in enumerate(self.layout.signals):
-            signal, k = signal_of(self.mechanism, place), mode[self.layout.first_signal + j]
-            passed = jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)
-            new[self.layout.first_signal + j] = jnp.where(
-                (fired == DEADLINE) & (switches == j), jnp.maximum(k + 1, passed), passed
-            )
+        switches = jnp.argmin(jnp.stack([jnp.asarray(jnp.inf), *self._ends(mode)])) - 1
+        for j, (signal, k) in enumerate(self._signals(mode)):
+            ends = (fired == DEADLINE) & (switches == j)
+            new[self.layout.first_signal + j] = moved_on(signal, k, t, ends)
         return new
 
     def _after_hits(
@@ -364,11 +359,3 @@ def state_names(mechanism: Mechanism) -> tuple[str, ...]:
     positions = [f"{name}.{'phi' if turns else 's'}" for name, turns in bodies]
     velocities = [f"{name}.{'w' if turns else 'v'}" for name, turns in bodies]
     return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes))
-
-
-def _whole(numbers: list[Any]) -> Array:
-    return (
-        jnp.stack([jnp.asarray(k, jnp.int32) for k in numbers])
-        if numbers
-        else jnp.zeros(0, jnp.int32)
-    )

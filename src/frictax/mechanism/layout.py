@@ -126,10 +126,10 @@ def _is(x: Any, number: float) -> bool:
 
 def row_of(contact: Contact, bodies: list[Form]) -> Form:
     """The relative motion of a contact as a linear form in the coordinates."""
-    row = {} if contact.flange.body is None else bodies[contact.flange.body]
-    if contact.support is None or contact.support.body is None:
-        return row
-    return added(row, bodies[contact.support.body], -1.0)
+    row: Form = {}
+    for body, sign in contact.ends:
+        row = added(row, bodies[body], sign)
+    return row
 
 
 def layout(mechanism: Any) -> Layout:

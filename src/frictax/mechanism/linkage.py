@@ -13,11 +13,12 @@ from jaxtyping import Array, Float, PyTree
 from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import SupportFriction
 from frictax.contacts.contact import has_breaks, piece_at
+from frictax.contacts.mode import FREE, mode_vector
 from frictax.engine.system import AbstractHybridSystem
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.constant import constant
 
-from .contact_margins import FREE, margin_names, margins
+from .contact_margins import all_margins
 from .elimination import Sparse
 from .layout import Contact, Flange, Layout
 from .mode_transition import at_rest, fallen, settled
@@ -139,7 +140,7 @@ class AbstractLinkage(AbstractHybridSystem):
             for friction, v in zip(self.frictions, speeds, strict=True)
             if has_breaks(friction)
         ]
-        return y, _whole(mode)
+        return y, mode_vector(mode)
 
     def friction_forces(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " k"]:
         """What friction opposes to forward motion at each contact [N or N.m]; stuck, what holds."""
@@ -157,11 +158,7 @@ class AbstractLinkage(AbstractHybridSystem):
         )
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
-        now, found = self._snapshot(t, y, mode, args), []
-        for c, contact in enumerate(now.layout.contacts):
-            named = margins(now, c)
-            found += [named[name] for name in margin_names(contact, now.part(c))]
-        return jnp.stack(found)
+        return jnp.stack(all_margins(self._snapshot(t, y, mode, args)))
 
     def jump(
         self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
@@ -170,7 +167,7 @@ class AbstractLinkage(AbstractHybridSystem):
         now = still._snapshot(*at)
         rests, ok = settled(now, now, fallen(now.layout, still.frictions, fired), fired, new)
         y = at_rest(self._snapshot(t, y, mode, args), y, rests) if rests else y
-        return y, _whole(new), jnp.where(ok, 0, 1).astype(jnp.int32)
+        return y, mode_vector(new), jnp.where(ok, 0, 1).astype(jnp.int32)
 
     # -- what these are made of
 
@@ -240,13 +237,13 @@ class _LinkageSnapshot(Snapshot):
     def elements(self) -> list[Any]:
         return list(self.mechanism.parts)
 
-    @cached_property
+    @property
     def normal(self) -> list[Any]:
         return [None] * len(self.contact_jacobian)
 
-    @cached_property
+    @property
     def side(self) -> list[Any]:
-        return [None] * len(self.contact_jacobian)
+        return self.normal
 
     @cached_property
     def scale(self) -> list[Any]:
@@ -258,13 +255,11 @@ class _LinkageSnapshot(Snapshot):
 
     @cached_property
     def mass_matrix(self) -> dict[int, Sparse]:
-        """The inertia that each coordinate feels."""
         numbers = range(len(self.q))
         return {i: {j: self.dense_mass[i, j] for j in numbers} for i in numbers}
 
     @cached_property
     def coordinate_force(self) -> list[Array]:
-        """The force along each coordinate but for friction."""
         return [self.force[i] for i in range(len(self.q))]
 
     def given_acceleration(self, c: int) -> Any:
@@ -284,7 +279,3 @@ def _layout(frictions: tuple[SupportFriction, ...], n: int, redundant: bool) -> 
             )
         )
     return Layout((), tuple(range(n)), (), (), tuple(contacts), (), (), ())
-
-
-def _whole(numbers: list[Any]) -> Array:
-    return jnp.stack([jnp.asarray(k, jnp.int32) for k in numbers])

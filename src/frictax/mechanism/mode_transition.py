@@ -178,7 +178,6 @@ def _chosen_by_torque(
     hold, slide = _limits(before, now, group, events)
     matrix, free = _equations(now, group)
     modes, known, rests, rows = [], [], [], []
-    zero = jnp.zeros_like(now.t)
     for i, (c, rest) in enumerate(zip(group, at_rest, strict=True)):
         gone = _released(before, c, events[c], jnp.asarray(STUCK))
         old, v = before.mode[c], now.v_rel[c]
@@ -190,15 +189,15 @@ def _chosen_by_torque(
         if now.contact(c).side is None:
             at_limit = jnp.where(gone == FORWARD, slide[1][i], -slide[-1][i])
             known.append(jnp.where(rest, at_limit, now.sliding(c)))
-            rows.append((zero, [zero] * len(group), (zero, zero), (zero, zero)))
+            rows.append((now.zero, [now.zero] * len(group), *[(now.zero, now.zero)] * 2))
             continue
-        known.append(zero)
+        known.append(now.zero)
         torque, by = now.transmitted(c)
         (k1, d1), (k2, d2) = now.part(c).lines(
             jnp.where(rest, 0.0, modes[-1] * v),
             None if now.piece[c] is None else now.piece[c] * ~rest,
         )
-        rows.append((torque, [by.get(d, zero) for d in group], (k1, k2), (d1, d2)))
+        rows.append((torque, [by.get(d, now.zero) for d in group], (k1, k2), (d1, d2)))
     at, by, slopes, offsets = zip(*rows, strict=True)
     table = lambda rows: jnp.stack([_row(row) for row in rows])  # noqa: E731
     friction = Lines(
@@ -237,8 +236,8 @@ def _limits(
         hold[m], slide[m] = [], []
         for c in group:
             if now.contact(c).side is not None:
-                hold[m].append(jnp.zeros_like(now.t))
-                slide[m].append(jnp.zeros_like(now.t))
+                hold[m].append(now.zero)
+                slide[m].append(now.zero)
                 continue
             old, low, most = before.mode[c], now.f0(c, m), now.f0_max(c, m)
             most = jnp.where(old == STUCK, most * (1 + 1e-9), most)
@@ -271,7 +270,7 @@ def _equations(now: Snapshot, group: tuple[int, ...]) -> tuple[list[list[Array]]
     """The relative accelerations of the contacts of a group by unit forces at each, and without any
     force.
     """
-    matrix = [[now.delassus[c].get(d, jnp.zeros_like(now.t)) for d in group] for c in group]
+    matrix = [[now.delassus[c].get(d, now.zero) for d in group] for c in group]
     return matrix, [now.relative_acceleration(c, now.free_acceleration) for c in group]
 
 

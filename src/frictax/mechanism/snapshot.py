@@ -7,13 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from frictax.contacts import Mode
 from frictax.contacts.contact import f0, f0_max, law_value
+from frictax.contacts.mode import STUCK
 
 from .elimination import Sparse, product, scaled, solved
 from .layout import Contact, Form, Layout
 
-STUCK = int(Mode.STUCK)
 _LEAST_SHARE = 1e-4  # of the greatest in its group
 
 
@@ -57,6 +56,10 @@ class Snapshot:
     side: list[Any]
     elements: list[Any]
     temperature: list[Array]
+
+    @cached_property
+    def zero(self) -> Array:
+        return jnp.zeros_like(self.t)
 
     # -- bodies
 
@@ -135,7 +138,7 @@ class Snapshot:
         )
 
     def _greater_line(self, c: int, direction: int, torque: Array) -> Array:
-        lines = self.part(c).lines(jnp.zeros_like(self.t), None)
+        lines = self.part(c).lines(self.zero, None)
         first, second = (direction * k * torque + d for k, d in lines)
         return jnp.maximum(first, second)
 
@@ -149,18 +152,18 @@ class Snapshot:
         m = self.inertias[body]
         by = {d: m * g for d, g in self.delassus[c].items()}
         for d, other in enumerate(self.layout.contacts):
-            for flange, sign in ((other.flange, 1.0), (other.support, -1.0)):
-                if d != c and flange is not None and flange.body == body:
+            for end, sign in other.ends:
+                if d != c and end == body:
                     by[d] = by[d] - sign
         return self.load[body] - m * self.relative_acceleration(c, self.free_acceleration), by
 
     def transmitted_torque(self, c: int) -> Array:
         """That torque [N.m]."""
-        return sum(self._torques(c), jnp.zeros_like(self.t))
+        return sum(self._torques(c), self.zero)
 
     def transmitted_size(self, c: int) -> Array:
         """The sum of the sizes of what makes that torque [N.m]."""
-        return sum((jnp.abs(torque) for torque in self._torques(c)), jnp.zeros_like(self.t))
+        return sum((jnp.abs(torque) for torque in self._torques(c)), self.zero)
 
     def _torques(self, c: int) -> list[Any]:
         torque, by = self.transmitted(c)
@@ -214,16 +217,10 @@ class Snapshot:
 
     def given_acceleration(self, c: int) -> Any:
         """The relative acceleration that motions give contact c; None where there is none."""
-        contact = self.contact(c)
-        ends = [
-            (flange, sign)
-            for flange, sign in ((contact.flange, 1.0), (contact.support, -1.0))
-            if flange is not None
-        ]
         terms = [
-            scaled(sign, self.given[f.body])
-            for f, sign in ends
-            if f.body is not None and self.given[f.body] is not None
+            scaled(sign, self.given[body])
+            for body, sign in self.contact(c).ends
+            if self.given[body] is not None
         ]
         return sum(terms[1:], terms[0]) if terms else None
 
@@ -232,7 +229,7 @@ class Snapshot:
         accelerations `a`.
         """
         along, drift = product(self.contact_jacobian[c], a), self.given_acceleration(c)
-        along = jnp.zeros_like(self.t) if along is None else along
+        along = self.zero if along is None else along
         return along if drift is None else along + drift
 
     @cached_property
@@ -308,12 +305,13 @@ class Snapshot:
             c: {d: jax.lax.stop_gradient(x + slack * x if c == d else x) for d, x in row.items()}
             for c, row in matrix.items()
         }
-        z = {c: jnp.zeros_like(self.t) for c in group}
+        z = dict.fromkeys(group, self.zero)
         for _ in range(3):
             remains = {c: right[c] - sum(x * z[d] for d, x in matrix[c].items()) for c in group}
             z = {c: z[c] + step for c, step in solved(regular, [remains])[0].items()}
-        zero = jnp.zeros_like(self.t)
-        return [sum((slanted[d][c] * z[d] for d in group if c in slanted[d]), zero) for c in group]
+        return [
+            sum((slanted[d][c] * z[d] for d in group if c in slanted[d]), self.zero) for c in group
+        ]
 
     @cached_property
     def friction(self) -> list[Array]:
@@ -387,7 +385,7 @@ class Snapshot:
                     u[i],
                 )
                 continue
-            zeros = [jnp.zeros_like(self.t)] * len(group)
+            zeros = [self.zero] * len(group)
             impulses = self.contact_forces(group, here, [self.v_rel[c] for c in group], zeros)
             along: Sparse = {}
             for c, p in zip(group, impulses, strict=True):
@@ -400,10 +398,10 @@ class Snapshot:
     @cached_property
     def accelerations(self) -> list[Array]:
         """Those of the bodies."""
-        a, zero = dict(enumerate(self.coordinate_acceleration)), jnp.zeros_like(self.t)
+        a = dict(enumerate(self.coordinate_acceleration))
         by_coordinates = [product(form, a) for form in self.forms]
         return [
-            (zero if by is None else by) + (0.0 if given is None else given)
+            (self.zero if by is None else by) + (0.0 if given is None else given)
             for by, given in zip(by_coordinates, self.given, strict=True)
         ]
 

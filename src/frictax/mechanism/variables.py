@@ -6,8 +6,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from frictax.contacts import AbstractContact, Clutch, Mode, OneWayClutch
+from frictax.contacts import AbstractContact, Clutch, OneWayClutch
 from frictax.contacts.contact import f0, f0_max
+from frictax.contacts.mode import FREE, STUCK
 
 from . import dynamics
 from .bodies import AbstractBody, Fixed
@@ -274,7 +275,7 @@ def _source_at(now: Snapshot, k: int) -> Any:
 def _friction_at(now: Snapshot, c: int) -> Any:
     contact, mode = now.layout.contacts[c], now.mode[c]
     part, v, a, f = now.part(c), now.v_rel[c], now.a_rel[c], now.friction[c]
-    locked, free = mode == int(Mode.STUCK), mode == int(Mode.FREE)
+    locked, free = mode == STUCK, mode == FREE
     if isinstance(part, LossyGear):
         (bodies,) = (gear.bodies for gear in now.layout.gears if gear.part == contact.part)
         phi_a, phi_b = (now.s[b] for b in bodies)
@@ -301,11 +302,7 @@ def _friction_at(now: Snapshot, c: int) -> Any:
     shared = (s, v, a, f, mode, sa, locked, free, low, most, v, a, loss(now, c), now.normal[c])
     if isinstance(part, Clutch):
         return ClutchVariables(*shared)
-    ends = [
-        now.mechanism.parts[x.part]
-        for x in (contact.flange, contact.support)
-        if x is not None and x.body is not None
-    ]
-    if ends[0].rotational:
+    body, _ = contact.ends[0]
+    if now.mechanism.parts[now.layout.bodies[body]].rotational:
         return RotationalFrictionVariables(*shared)
     return FrictionVariables(*shared, None if contact.wall is None else now.mode[contact.wall])

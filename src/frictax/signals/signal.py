@@ -1,6 +1,7 @@
 """What every drive over time offers."""
 
 import abc
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -65,6 +66,23 @@ class OnePiece(AbstractSignal):
 
     def end(self, k: Piece) -> Number:
         return jnp.full(jnp.shape(k), jnp.inf)
+
+
+def moved_on(signal: AbstractSignal, k: Piece, t: Number, ends: Bool[Array, ""]) -> Piece:
+    """The piece at time `t` after piece `k`, where that `ends` there, or has gone over extrema
+    unnoticed.
+    """
+    passed = jnp.where(signal.turns(k), jnp.maximum(k, signal.piece(t)), k)
+    return jnp.where(ends, jnp.maximum(k + 1, passed), passed)
+
+
+def first_end(ends: Iterable[Number]) -> Number:
+    """The least of some times, inf without any; NaN where one is."""
+    least = jnp.asarray(jnp.inf)
+    for end in ends:
+        # Not the minimum: of two ends at one time, it would take half of each derivative.
+        least = jnp.where((end < least) | jnp.isnan(end), end, least)
+    return least
 
 
 # What a field for a drive holds; `as_signal` makes it a signal.
