@@ -14,6 +14,7 @@ from frictax.annotations import ArrayLike
 from frictax.engine import OnSamples
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
+from frictax.measurements.record import changed
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 
 from .fit import refuse
@@ -115,7 +116,7 @@ def _of_record(
         )
     machine = objective.machine(model)
     return problem, [
-        objective.prepare(machine, _with_outputs(record, values))
+        objective.prepare(machine, changed(record, outputs=values))
         for values in _each(record, outputs)
     ]
 
@@ -250,13 +251,3 @@ def _each(record: Record, outputs: Any) -> list[dict[str, np.ndarray]]:
                 f" {x.shape}."
             )
     return [{name: x[i] for name, x in arrays.items()} for i in range(len(arrays[names[0]]))]
-
-
-def _with_outputs(record: Record, outputs: dict[str, np.ndarray]) -> Record:
-    fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(Record)} | {
-        "outputs": outputs
-    }
-    new = object.__new__(Record)
-    for name, value in fields.items():
-        object.__setattr__(new, name, value)
-    return new

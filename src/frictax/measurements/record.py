@@ -299,6 +299,12 @@ class Record:
         return self._one_line()
 
 
+def changed(record: Record, **fields: Any) -> Record:
+    """The record with other `fields`, which are not checked."""
+    kept = {field.name: getattr(record, field.name) for field in dataclasses.fields(Record)}
+    return _set(object.__new__(Record), kept | fields)
+
+
 def _set(record: Record, fields: Mapping[str, Any]) -> Record:
     for field in dataclasses.fields(Record):
         object.__setattr__(record, field.name, fields[field.name])
@@ -329,11 +335,8 @@ def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.
             y,
             record.units[name],
         )
-    fields = {field.name: getattr(record, field.name) for field in dataclasses.fields(Record)}
-    t, inputs, outputs, sd = checks.locked((t, inputs, outputs, sd))
-    return _set(
-        object.__new__(Record), {**fields, "t": t, "inputs": inputs, "outputs": outputs, "sd": sd}
-    )
+    fields = {"t": t, "inputs": inputs, "outputs": outputs, "sd": sd}
+    return changed(record, **checks.locked(fields))
 
 
 def _bound(record: Record, what: str, value: Any) -> float | None:

@@ -121,6 +121,28 @@ class AbstractObjective(abc.ABC):
         return True
 
 
+class AbstractSimulation(AbstractObjective):
+    """An objective that simulates."""
+
+    @abc.abstractmethod
+    def runs(
+        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
+    ) -> tuple[Array, PyTree]:
+        """What `predict` gives, and how each run ended."""
+
+    def predict(
+        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
+    ) -> Float[Array, "*w k c"]:
+        return self.runs(setup, prepared, engine, delayed)[0]
+
+    def result(
+        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
+    ) -> PyTree:
+        results = self.runs(setup, prepared, engine, delayed)[1]
+        first = jnp.argmax(jnp.ravel(results != Result.successful))
+        return jax.tree.map(lambda a: jnp.ravel(a)[first], results)
+
+
 @pytree_dataclass
 class Steady(AbstractObjective):
     """Forces at steady speeds, read off a friction law: how a sweep judges it.
@@ -144,7 +166,7 @@ class Steady(AbstractObjective):
 
 
 @pytree_dataclass
-class FreeRun(AbstractObjective):
+class FreeRun(AbstractSimulation):
     """The whole record in one run under its inputs: nothing measured is fed back.
 
     The severest judge and, as a criterion to fit on, the worst conditioned: errors of force add up
@@ -170,19 +192,9 @@ class FreeRun(AbstractObjective):
             record, measured, weight, {name: x[0] for name, x in known.items()}, known=known
         )
 
-    def predict(
+    def runs(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> Float[Array, "*w k c"]:
-        return self._run(setup, prepared, engine, delayed)[0]
-
-    def result(
-        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> PyTree:
-        return self._run(setup, prepared, engine, delayed)[1]
-
-    def _run(
-        self, setup: Setup, prepared: PreparedRecord, engine: Any, delayed: frozenset[str]
-    ) -> tuple[Array, Any]:
+    ) -> tuple[Array, PyTree]:
         system = driven(setup.machine, prepared.t, acting(setup, prepared, delayed), prepared.hold)
         values, result, _ = simulated(
             system,
@@ -200,7 +212,7 @@ class FreeRun(AbstractObjective):
 
 
 @pytree_dataclass
-class ClosedLoop(AbstractObjective):
+class ClosedLoop(AbstractSimulation):
     """A free run with known controllers in the place of drives: the record's input under a drive's
     name is then its reference.
 
@@ -259,19 +271,14 @@ class ClosedLoop(AbstractObjective):
             )
         return FreeRun(self.measured_start, self.cutoff).prepare(machine, record)
 
-    def predict(
+    def runs(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> Float[Array, "*w k c"]:
-        return FreeRun(self.measured_start, self.cutoff).predict(setup, prepared, engine, delayed)
-
-    def result(
-        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> PyTree:
-        return FreeRun(self.measured_start, self.cutoff).result(setup, prepared, engine, delayed)
+    ) -> tuple[Array, PyTree]:
+        return FreeRun(self.measured_start, self.cutoff).runs(setup, prepared, engine, delayed)
 
 
 @pytree_dataclass
-class Windows(AbstractObjective):
+class Windows(AbstractSimulation):
     """The record cut in windows, each a run of its own from the smoothed measurement; all are
     simulated in one program (multiple shooting).
 
@@ -325,21 +332,9 @@ class Windows(AbstractObjective):
             known,
         )
 
-    def predict(
-        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> Float[Array, "*w k c"]:
-        return self._runs(setup, prepared, engine, delayed)[0]
-
-    def result(
-        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> PyTree:
-        results = self._runs(setup, prepared, engine, delayed)[1]
-        first = jnp.argmax(results != Result.successful)
-        return jax.tree.map(lambda a: a[first], results)
-
-    def _runs(
+    def runs(
         self, setup: Setup, prepared: PreparedRecord, engine: Any, delayed: frozenset[str]
-    ) -> tuple[Array, Any]:
+    ) -> tuple[Array, PyTree]:
         given, times = acting(setup, prepared, delayed), jnp.asarray(prepared.t)
 
         def window(

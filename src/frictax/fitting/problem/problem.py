@@ -43,6 +43,11 @@ class Unknown:
         return math.prod(self.shape)
 
     @property
+    def place(self) -> slice:
+        """Where its entries stand among all."""
+        return slice(self.first, self.first + self.size)
+
+    @property
     def hidden(self) -> bool:
         """Whether it is the starts of windows: needed by the search, and no parameter of the
         machine.
@@ -150,12 +155,14 @@ class Problem:
         """Whether a friction law is fitted to a sweep, and not a machine to records."""
         return isinstance(self.objective, Steady)
 
+    def weights(self) -> Float[np.ndarray, " n"]:
+        """Of all residuals but those of priors."""
+        return np.concatenate([np.ravel(np.asarray(p.weight)) for p in self.prepared])
+
     def rows(self) -> int:
         """How many residuals there are."""
         values = {u.path: np.zeros(u.shape) for u in self.unknowns}
-        return sum(int(np.prod(np.shape(p.weight))) for p in self.prepared) + sum(
-            p.residuals(values).shape[0] for p in self.priors
-        )
+        return self.weights().size + sum(p.residuals(values).shape[0] for p in self.priors)
 
     def one_sided(self) -> np.ndarray:
         """Which entries have a lower bound alone: those that count in distances of their start from
@@ -195,16 +202,12 @@ class Problem:
     def setup_at(self, x: Float[Numbers, " p"], record: int | None) -> Setup:
         """The setup of one record with the values `x`."""
         mine = [u for u in self.unknowns if u.record in (None, record) and not u.hidden]
-        return replace(
-            self.setup, {u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in mine}
-        )
+        return replace(self.setup, {u.path: jnp.reshape(x[u.place], u.shape) for u in mine})
 
     def predicted(self, x: Float[Array, " p"], i: int) -> Array:
         """What stands against the measurement of prepared i."""
         setup, prepared = self.setup_at(x, i), self.prepared[i]
-        starts = {
-            u.path.removeprefix("windows."): x[u.first : u.first + u.size] for u in self._starts(i)
-        }
+        starts = {u.path.removeprefix("windows."): x[u.place] for u in self._starts(i)}
         if starts and isinstance(prepared, PreparedRecord):
             prepared = eqx.tree_at(lambda p: p.start, prepared, {**prepared.start, **starts})
         return prepared.predicted(setup, self.objective, self.engine, self.delayed)
@@ -250,7 +253,7 @@ class Problem:
             ) -> tuple[Array, Array]:
                 at = values if own.size == p else x.at[own].set(values[: own.size])
                 for k, u in enumerate(starts):
-                    at = at.at[u.first : u.first + u.size].add(values[own.size + k])
+                    at = at.at[u.place].add(values[own.size + k])
                 r = self.residuals_of(at, i)
                 return r, r
 
@@ -285,9 +288,7 @@ class Problem:
         return jnp.concatenate([r, noise * self._prior(x)])
 
     def _prior(self, x: Array) -> Array:
-        values = {
-            u.path: jnp.reshape(x[u.first : u.first + u.size], u.shape) for u in self.unknowns
-        }
+        values = {u.path: jnp.reshape(x[u.place], u.shape) for u in self.unknowns}
         return (
             jnp.concatenate([p.residuals(values) for p in self.priors])
             if self.priors

@@ -39,7 +39,7 @@ def answer(
         jacobian = np.asarray(state.jacobian) / np.where(slope == 0, 1.0, slope)
     else:
         r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, x))
-    counted = np.concatenate([np.ravel(np.asarray(p.weight)) > 0 for p in problem.prepared])
+    counted = problem.weights() > 0
     data, rows = counted.size, int(counted.sum())
     # Data in their unit, priors in units of the noise.
     jacobian = np.concatenate([jacobian[:data], noise * jacobian[data:]])

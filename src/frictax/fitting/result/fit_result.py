@@ -214,7 +214,7 @@ class FitResult(Estimated, Generic[Model]):
     @property
     def residuals(self) -> Float[np.ndarray, " n"]:
         """Measured minus predicted [SI], record by record, sample by sample, output by output."""
-        weight = np.concatenate([np.ravel(np.asarray(p.weight)) for p in self.problem.prepared])
+        weight = self.problem.weights()
         return np.divide(-self.full_residuals, weight, out=np.zeros_like(weight), where=weight > 0)
 
     @property
@@ -279,7 +279,7 @@ class FitResult(Estimated, Generic[Model]):
         shared = [u for u in self.problem.unknowns if u.record is None and u.path in here]
         return replace(
             self.start,
-            {u.path: np.reshape(self.x[u.first : u.first + u.size], u.shape) for u in shared},
+            {u.path: np.reshape(self.x[u.place], u.shape) for u in shared},
         )
 
     def model_for(self, label: str) -> Model:

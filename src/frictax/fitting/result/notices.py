@@ -66,9 +66,7 @@ def standing_still(problem: Problem, norms: np.ndarray) -> list[Notice]:
         for u in problem.unknowns
         if not u.hidden and not u.path.startswith(("inputs.", "outputs.")) and u.path not in states
     ]
-    if norms.any() and (
-        not unknowns or any(norms[u.first : u.first + u.size].any() for u in unknowns)
-    ):
+    if norms.any() and (not unknowns or any(norms[u.place].any() for u in unknowns)):
         return []
     return [Notice("nothing-moves")]
 

@@ -51,7 +51,7 @@ def search(
         ] * problem.spans(x0)
     weights = [np.asarray(p.weight) for p in problem.prepared]
     measured = [np.asarray(p.measured) for p in problem.prepared]
-    dof = max(sum(int(np.sum(w > 0)) for w in weights) - x0.size, 1)
+    dof = max(int(np.sum(problem.weights() > 0)) - x0.size, 1)
     floor = (
         1e-20 * sum(float(np.sum((w * m) ** 2)) for w, m in zip(weights, measured, strict=True))
         + 1e-300
@@ -222,15 +222,12 @@ class _Run:
         left = ""
         if np.isfinite(last) and 0 < now < last:
             rate = seconds / max(steps, 1) / np.log(last / now)
-            left = f", about {rate * np.log(max(now / self._tolerance(), 1.0)):.1f} s left"
+            left = f", about {rate * np.log(max(now / self.method.tolerance, 1.0)):.1f} s left"
         self.say(
             f"step {steps}: cost {float(state.cost):.6g}, {now:.2g} standard errors to go,"
             f" {seconds:.1f} s{left}"
         )
         return now
-
-    def _tolerance(self) -> float:
-        return self.method.tolerance
 
 
 @kept
@@ -317,7 +314,7 @@ def _noise(problem: Problem, state: Descent, dof: int, first: bool) -> float:
     median.
     """
     r = np.asarray(residuals_and_jacobian(problem, state.x)[0])
-    counted = np.concatenate([np.ravel(np.asarray(p.weight)) > 0 for p in problem.prepared])
+    counted = problem.weights() > 0
     r = r[: counted.size][counted]
     if problem.loss.rounds == 1:
         return float(np.sqrt(r @ r / dof))
