@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
@@ -21,6 +22,25 @@ def linear(push: Any, pull: Any, inputs: Any, nothing: Any) -> Any:
 
     # The operator itself would be needed for second derivatives only, which are refused.
     return jax.lax.custom_linear_solve(lambda x: x, (inputs, nothing), solve, transpose)[1]
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def split(model: Any, d_model: Any) -> tuple[Any, Any, Any]:
+    """What of `model` its tangent `d_model` moves, all else, and that part of the tangent."""
+    # A Python number that is differentiated eagerly comes as one.
+    moved = jax.tree.map(
+        lambda x, d: None if d is None else jnp.asarray(x),
+        model,
+        d_model,
+        is_leaf=_is_none,
+    )
+    moved, _ = eqx.partition(moved, eqx.is_inexact_array)
+    rest = jax.tree.map(lambda x, m: x if m is None else None, model, moved, is_leaf=_is_none)
+    d_moved = eqx.filter(d_model, jax.tree.map(lambda m: m is not None, moved, is_leaf=_is_none))
+    return moved, rest, d_moved
 
 
 def read_later(model: Any, ts: Any, d_ts: Any, ys: Any, modes: Any, d_ys: Any, read: slice) -> Any:

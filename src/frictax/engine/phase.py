@@ -1,5 +1,6 @@
 """One phase: from an event to the next, in one mode."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import diffrax
@@ -15,6 +16,7 @@ from .margins import Slope, first_to_fall, slope_of
 from .options import Adaptive
 from .reused import Reused
 from .root import Bracketed
+from .stepping import select
 from .system import CUT, DEADLINE, END
 
 STEPS = 4096  # a phase: more, and the next goes on where it stopped
@@ -56,48 +58,42 @@ class _Walked(NamedTuple):
     watch: Any
 
 
-class _Steps(diffrax.AbstractAdaptiveStepSizeController):
-    """A controller that begins with `dt`, does not step over a dip of a margin (see `_dip`) and
-    remembers where it got to.
+class _Begun(diffrax.AbstractStepSizeController):
+    """A controller that begins with `dt`: passed as `dt0=`, a traced step would make diffrax add a
+    host callback.
+    """
+
+    controller: Any
+    dt: Any
+
+    def wrap(self, direction: Any) -> Any:
+        return dataclasses.replace(self, controller=self.controller.wrap(direction))
+
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, *rest: Any) -> Any:
+        return self.controller.init(terms, t0, t1, y0, self.dt, *rest)
+
+    def adapt_step_size(self, *args: Any) -> Any:
+        return self.controller.adapt_step_size(*args)
+
+
+class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
+    """A controller that does not step over a dip of a margin, besides (see `_dip`), and remembers
+    where it got to.
 
     `slope`: margins and their rates at a time and state; None where no dip is looked for. `first`:
-    those at the start. Passed as `dt0=`, a traced step would make diffrax add a host callback.
+    those at the start.
     """
 
     rtol: Any
     atol: Any
     norm: Any
-    controller: Any
-    dt: Any
     slope: Any
     first: Any
 
-    def wrap(self, direction: Any) -> "_Steps":
-        return _Steps(
-            self.rtol,
-            self.atol,
-            self.norm,
-            self.controller.wrap(direction),
-            self.dt,
-            self.slope,
-            self.first,
-        )
-
-    def init(
-        self,
-        terms: Any,
-        t0: Any,
-        t1: Any,
-        y0: Any,
-        dt0: Any,
-        args: PyTree,
-        func: Any,
-        error_order: Any,
-    ) -> Any:
-        t1, state = self.controller.init(terms, t0, t1, y0, self.dt, args, func, error_order)
-        return t1, _Walked(
-            state, (t0, y0), None if self.slope is None else (self.first, jnp.array(0))
-        )
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, *rest: Any) -> Any:
+        t1, state = super().init(terms, t0, t1, y0, dt0, *rest)
+        watch = None if self.slope is None else (self.first, jnp.array(0))
+        return t1, _Walked(state, (t0, y0), watch)
 
     def adapt_step_size(
         self, t0: Any, t1: Any, y0: Any, y1: Any, args: PyTree, error: Any, order: Any, state: Any
@@ -168,45 +164,13 @@ def _dip(before: Any, after: Any, dt: Any) -> tuple[Any, Any]:
     return jnp.min(jnp.where(dips, x, 1.0)), jnp.any(dips)
 
 
-class _FixedStep(diffrax.AbstractStepSizeController):
-    """A controller without error control that begins with `dt`."""
-
-    controller: Any
-    dt: Any
-
-    def wrap(self, direction: Any) -> "_FixedStep":
-        return _FixedStep(self.controller.wrap(direction), self.dt)
-
-    def init(
-        self,
-        terms: Any,
-        t0: Any,
-        t1: Any,
-        y0: Any,
-        dt0: Any,
-        args: PyTree,
-        func: Any,
-        error_order: Any,
-    ) -> Any:
-        return self.controller.init(terms, t0, t1, y0, self.dt, args, func, error_order)
-
-    def adapt_step_size(self, *args: Any) -> Any:
-        return self.controller.adapt_step_size(*args)
-
-
-def select(here: Any, this: Any, that: Any) -> Any:
-    """The tree `this` where `here` is true, else `that`."""
-    return jax.tree.map(lambda a, b: jnp.where(here, a, b), this, that)
-
-
 def _begin_with(
     controller: Any, dt: Any, slope: Any, first: Any
 ) -> diffrax.AbstractStepSizeController:
     if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
-        return _Steps(
-            controller.rtol, controller.atol, controller.norm, controller, dt, slope, first
-        )
-    return _FixedStep(controller, dt)
+        tolerances = controller.rtol, controller.atol, controller.norm
+        return _Steps(controller, dt, *tolerances, slope, first)
+    return _Begun(controller, dt)
 
 
 def _with_speed(system: Reused, start: Start) -> tuple[Any, Any]:

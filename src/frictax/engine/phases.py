@@ -11,11 +11,12 @@ import jax.numpy as jnp
 
 from frictax.parameters import Integer
 
-from .linear import linear, read_later
+from .linear import linear, read_later, split
 from .options import Adaptive, room
 from .phase import STEPS, STEPS_DENSE, WINDOW, Start, Stop, cross, locate, transport
 from .result import CHATTER, SECOND, Result
 from .reused import Reused
+from .stepping import select
 from .system import CUT, END
 
 
@@ -47,23 +48,8 @@ def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
     floats, whole, record = _forward(model, t0, t1, y0, mode0, ts, options)
     # What is held here is first-order exact only; a second derivative of it would be silently
     # wrong.
-    fixed = eqxi.nondifferentiable((model, t1, ts, record), msg=SECOND)
-
-    model_, t1_, ts_, record_ = fixed
-    # A Python number that is differentiated eagerly comes as one.
-    moved = jax.tree.map(
-        lambda x, d: None if d is None else jnp.asarray(x),
-        model_,
-        d_model,
-        is_leaf=lambda x: x is None,
-    )
-    moved, _ = eqx.partition(moved, eqx.is_inexact_array)
-    rest = jax.tree.map(
-        lambda x, m: x if m is None else None, model_, moved, is_leaf=lambda x: x is None
-    )
-    d_moved = eqx.filter(
-        d_model, jax.tree.map(lambda m: m is not None, moved, is_leaf=lambda x: x is None)
-    )
+    model_, t1_, ts_, record_ = eqxi.nondifferentiable((model, t1, ts, record), msg=SECOND)
+    moved, rest, d_moved = split(model_, d_model)
     # Transposition asks that every entry depend linearly on some tangent, also the zeros.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_t1, d_y0, d_ts))[0])
     zero = lambda like, d=None: jnp.zeros_like(like) + nought if d is None else d  # noqa: E731
@@ -300,7 +286,7 @@ def _walked(
         # again in one piece allows.
         held = held + accepted.astype(jnp.int32)
         goes_on = (stop.fired == CUT) & (held < STEPS) & (samples is None)
-        origin = jax.tree.map(lambda a, b: jnp.where(goes_on, a, b), origin, following)
+        origin = select(goes_on, origin, following)
         counters = (jnp.where(goes_on, k, k + 1), events, steps, jnp.where(goes_on, held, 0), idle)
         return following, origin, (starts, stops), ends, ys, owner, counters, running, result
 

@@ -1,6 +1,7 @@
 """A hybrid system whose methods are traced once."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -15,6 +16,21 @@ def model_of(system: Any, args: PyTree) -> Any:
     Beyond that nothing is reused: a method may read what has changed in between.
     """
     return system, args, object()
+
+
+def _put_together(static: Any, arrays: Any) -> Any:
+    leaves, structure = static
+    return eqx.combine(arrays, jax.tree.unflatten(structure, leaves))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _called(name: str, static: Any, arrays: Any, *at: Any) -> Any:
+    system, args, _ = _put_together(static, arrays)
+    return getattr(system, name)(*at, args)
+
+
+def _method(name: str) -> Callable[..., Any]:
+    return lambda self, *at: _called(name, self.static, self.arrays, *at)
 
 
 class Reused(eqx.Module):
@@ -35,32 +51,10 @@ class Reused(eqx.Module):
         leaves, structure = jax.tree.flatten(rest)
         self.static = (tuple(leaves), structure)
 
-    def flow(self, t: Any, y: Any, mode: Any) -> Any:
-        return _called("flow", self.static, self.arrays, t, y, mode)
-
-    def guard(self, t: Any, y: Any, mode: Any) -> Any:
-        return _called("guard", self.static, self.arrays, t, y, mode)
-
-    def jump(self, t: Any, y: Any, mode: Any, fired: Any) -> Any:
-        return _called("jump", self.static, self.arrays, t, y, mode, fired)
-
-    def deadline(self, mode: Any) -> Any:
-        return _called("deadline", self.static, self.arrays, mode)
-
-    def tick(self, t: Any, mode: Any) -> Any:
-        return _called("tick", self.static, self.arrays, t, mode)
-
     def is_smooth(self) -> bool:
-        leaves, structure = self.static
-        system, args, _ = eqx.combine(self.arrays, jax.tree.unflatten(structure, leaves))
+        system, args, _ = _put_together(self.static, self.arrays)
         return system.is_smooth(args)
 
-    def longest_step(self, mode: Any, span: Any) -> Any:
-        return _called("longest_step", self.static, self.arrays, mode, span)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _called(name: str, static: Any, arrays: Any, *at: Any) -> Any:
-    leaves, structure = static
-    system, args, _ = eqx.combine(arrays, jax.tree.unflatten(structure, leaves))
-    return getattr(system, name)(*at, args)
+    flow, guard, jump, deadline, tick, longest_step = map(
+        _method, ("flow", "guard", "jump", "deadline", "tick", "longest_step")
+    )

@@ -21,7 +21,7 @@ from .margins import Slope, first_to_fall
 from .options import OnSamples, room
 from .result import CHATTER, NONFINITE, Result
 from .reused import Reused
-from .stepping import advance, entries, every, some, together
+from .stepping import advance, entries, every, select, some, together
 from .system import DEADLINE, END
 
 _LOCATED = 1e-7  # of a step: how near an event is found before the Newton step
@@ -212,7 +212,7 @@ def _eventful(
         count = jnp.where(told, count + 1, count)
         at_sample = active & ~done & (constant(t1) <= begin + slack) & (result == Result.successful)
         y_now = jnp.where(at_sample, as_of(system, t1, y1, system.tick(t1 + slack, after)), y_now)
-        piece = jax.tree.map(lambda a, b: jnp.where(active, a, b), following, piece)
+        piece = select(active, following, piece)
         return (
             piece,
             (y_now, mode_now),
@@ -323,10 +323,9 @@ def _search(
         jnp.array(0), values, Bracket.start(t, stop, never, never), jnp.array(False), idle
     )
 
-    def keep(s):
-        return jax.tree.map(lambda a, b: jnp.where(s.done, a, b), s, look(s))
-
-    end_ = jax.lax.while_loop(lambda s: eqxi.unvmap_any(~s.done), keep, first)
+    end_ = jax.lax.while_loop(
+        lambda s: eqxi.unvmap_any(~s.done), lambda s: select(s.done, s, look(s)), first
+    )
 
     def ending() -> tuple[Any, Any]:
         # Whether the loop looked at all: a margin at 0, computed anew by another part of the

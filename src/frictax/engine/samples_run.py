@@ -7,12 +7,12 @@ import equinox.internal as eqxi  # nondifferentiable: there is no public way to 
 import jax
 import jax.numpy as jnp
 
-from .linear import linear, read_later
+from .linear import linear, read_later, split
 from .options import OnSamples
 from .result import SECOND
 from .reused import Reused
 from .samples import Piece, as_of, at_samples, cross_inside, fine_grid, march
-from .stepping import advance
+from .stepping import advance, select
 
 
 @eqx.filter_custom_jvp
@@ -30,20 +30,7 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     # What is held in an event is first-order exact only; a second derivative of it would be
     # silently wrong.
     model_, t0_, y0_, ts_ = eqxi.nondifferentiable((model, t0, y0, ts), msg=SECOND)
-    # A Python number that is differentiated eagerly comes as one.
-    moved = jax.tree.map(
-        lambda x, d: None if d is None else jnp.asarray(x),
-        model_,
-        d_model,
-        is_leaf=lambda x: x is None,
-    )
-    moved, _ = eqx.partition(moved, eqx.is_inexact_array)
-    rest = jax.tree.map(
-        lambda x, m: x if m is None else None, model_, moved, is_leaf=lambda x: x is None
-    )
-    d_moved = eqx.filter(
-        d_model, jax.tree.map(lambda m: m is not None, moved, is_leaf=lambda x: x is None)
-    )
+    moved, rest, d_moved = split(model_, d_model)
     d_y0 = jnp.zeros_like(y0) if d_y0 is None else d_y0
 
     def run(moved: Any, y0: Any, t0: Any = t0_) -> Any:
@@ -136,7 +123,7 @@ def _pull(
                 )
                 c_after = jnp.where(at_sample, 0.0, c_now)
                 new, old = (d_t, d_y, add(c_moved, d_moved), c_after), (c_t, c_y, c_moved, c_now)
-                kept = jax.tree.map(lambda a, b: jnp.where(here, a, b), new, old)
+                kept = select(here, new, old)
                 e = jnp.where(here, e - 1, e)
                 return *kept, e, (e >= 0) & (trace.step[jnp.maximum(e, 0)] == j)
 

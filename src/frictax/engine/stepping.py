@@ -5,6 +5,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -76,6 +77,11 @@ def every(x: Bool[Array, " n"]) -> Bool[Array, ""]:
 def some(x: Bool[Array, " n"]) -> Bool[Array, ""]:
     """`jnp.any` without a loop."""
     return reduce(or_, entries(x)) if 0 < x.shape[0] <= _FEW else jnp.any(x)
+
+
+def select(here: Any, this: Any, that: Any) -> Any:
+    """The tree `this` where `here` is true, else `that`."""
+    return jax.tree.map(lambda a, b: jnp.where(here, a, b), this, that)
 
 
 def _weighted(weights: Any, rates: list[Array]) -> Array:
