@@ -1,5 +1,6 @@
 """How to walk: typed options of the engine."""
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -219,11 +220,7 @@ class OnSamples(eqx.Module):
                 (int(i), math.ceil(steps[i] / usual - 1e-6))
                 for i in np.flatnonzero(steps > _GAP * usual)
             )
-        return (
-            OnSamples(self.solver, self.substeps, self.max_events, self.adjoint, finer)
-            if finer != self.finer
-            else self
-        )
+        return self if finer == self.finer else dataclasses.replace(self, finer=finer)
 
     def steps(self, samples: int) -> np.ndarray:
         """How many steps lie between each of `samples` samples and the next."""

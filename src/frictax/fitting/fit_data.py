@@ -240,11 +240,7 @@ def _with_room(engine: OnSamples, model: Any, records: Mapping[str, Any]) -> OnS
         (r.n for r in motions if any(name.partition(".")[0] in moved for name in r.inputs)),
         default=0,
     )
-    return (
-        OnSamples(engine.solver, engine.substeps, room(engine) + most, engine.adjoint)
-        if most
-        else engine
-    )
+    return dataclasses.replace(engine, max_events=room(engine) + most) if most else engine
 
 
 def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, Any]) -> None:

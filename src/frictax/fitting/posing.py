@@ -433,12 +433,7 @@ def fit_engine(engine: Any, method: Any) -> Any:
         return _usual_engine(alone)
     if isinstance(engine, Adaptive):
         return engine
-    return OnSamples(
-        engine.solver,
-        engine.substeps,
-        engine.max_events,
-        ForwardAlone() if alone else None,  # pyright: ignore
-    )
+    return dataclasses.replace(engine, adjoint=ForwardAlone() if alone else None, finer=())
 
 
 @functools.cache

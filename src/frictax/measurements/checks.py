@@ -48,14 +48,8 @@ def checked(
     **Arguments:** `declared`: channel, or ``"time"``, -> unit; `place` and `labels` say where a row
     and a channel come from; `notes`: what was doubtful there.
     """
-    inputs, outputs = (
-        named("inputs", {} if inputs is None else inputs),
-        named("outputs", {} if outputs is None else outputs),
-    )
-    sd, declared = (
-        named("sd", {} if sd is None else sd),
-        named("units", {} if declared is None else declared),
-    )
+    inputs, outputs = named("inputs", inputs), named("outputs", outputs)
+    sd, declared = named("sd", sd), named("units", declared)
     for what, value, example in (("name", name, "emps"), ("citation", citation, "Janot 2019")):
         if not isinstance(value, str):
             raise ValueError(
@@ -96,21 +90,10 @@ def checked(
         key: None if sd.get(key) is None else deviation(key, sd[key], seconds.size, unit_of[key])
         for key in outputs
     }
-    fields = {
-        "t": seconds,
-        "inputs": inputs,
-        "outputs": outputs,
-        "sd": deviations,
-        "units": unit_of,
-        "declared": frozenset(declared),
-    }
-    return {
-        **locked(fields),
-        "hold": bool(hold),
-        "name": name,
-        "citation": citation,
-        "notes": notes,
-    }
+    fields = {"t": seconds, "inputs": inputs, "outputs": outputs, "sd": deviations}
+    texts = {"name": name, "citation": citation, "notes": notes}
+    units_told = {"units": unit_of, "declared": frozenset(declared)}
+    return {**locked(fields), **units_told, "hold": bool(hold), **texts}
 
 
 def channel_units(
@@ -149,13 +132,15 @@ def channel_units(
 
 
 def named(what: str, given: Any) -> dict[str, Any]:
-    """The mapping as a dict whose keys are texts."""
+    """The mapping as a dict whose keys are texts; None as an empty one."""
     example = {
         "inputs": '{"drive": F}',
         "outputs": '{"mass.s": q}',
         "sd": '{"mass.s": 1e-5}',
         "units": '{"mass.s": "mm"}',
     }[what]
+    if given is None:
+        return {}
     if not isinstance(given, Mapping):
         raise ValueError(
             f"`Record` {what} must be a dict, got {brief(given)}. Write {what}={example}."

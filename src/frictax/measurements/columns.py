@@ -45,15 +45,8 @@ class Columns:
     def flags(self, name: str, role: str) -> np.ndarray:
         """The column as true or false: 1/0, true/false, yes/no; empty is false."""
         j = self.position(name, role)
-        words = {
-            "1": True,
-            "true": True,
-            "yes": True,
-            "0": False,
-            "false": False,
-            "no": False,
-            "": False,
-        }
+        words = dict.fromkeys(("1", "true", "yes"), True)
+        words |= dict.fromkeys(("0", "false", "no", ""), False)
         out = []
         for row, line in zip(self.rows, self.lines, strict=True):
             cell = row[j].strip().lower()
@@ -93,7 +86,7 @@ class Columns:
         )
 
     def _number(self, cell: str, line: int, name: str, empty: float | None) -> float:
-        text = cell.strip()
+        text, what = cell.strip(), f"{self.path.name}, line {line}: column {name!r}"
         if not text and empty is not None:
             return empty
         if (
@@ -101,13 +94,10 @@ class Columns:
             or text.lower() in {"nan", "na", "n/a", "null", "none"}
             or text.startswith(_ERRORS)
         ):
-            raise ValueError(
-                f"{self.path.name}, line {line}: column {name!r} has no number ({cell!r}). Delete"
-                " the row or fill it."
-            )
+            raise ValueError(f"{what} has no number ({cell!r}). Delete the row or fill it.")
         if self.decimal != "." and "." in text:
             raise ValueError(
-                f"{self.path.name}, line {line}: column {name!r} has a point in {cell!r}, but the"
+                f"{what} has a point in {cell!r}, but the"
                 f" decimal sign is {self.decimal!r}. Write numbers without a sign between"
                 " thousands, or correct `decimal`."
             )
@@ -132,14 +122,10 @@ class Columns:
                     " column."
                 )
             raise ValueError(
-                f"{self.path.name}, line {line}: column {name!r} must hold a number, got"
-                f" {cell!r}.{hint or ' Correct the cell.'}"
+                f"{what} must hold a number, got {cell!r}.{hint or ' Correct the cell.'}"
             ) from None
         if not math.isfinite(value):
-            raise ValueError(
-                f"{self.path.name}, line {line}: column {name!r} must be finite, got {cell!r}."
-                " Delete the row."
-            )
+            raise ValueError(f"{what} must be finite, got {cell!r}. Delete the row.")
         return value
 
 

@@ -298,19 +298,15 @@ def column_of(what: str, given: Any) -> Column:
 def _each_once(clock: Column, drives: Mapping[str, Column], measured: Mapping[str, Column]) -> None:
     """No column may stand for two things, but for one force that drives two parts."""
     used = {clock.name: "the time"}
-    for name, column in measured.items():
-        if column.name in used:
-            raise ValueError(
-                f"Column {column.name!r} is named for {used[column.name]} and for output {name!r}."
-                " Name the column of each."
-            )
-        used[column.name] = f"output {name!r}"
-    for name, column in drives.items():
-        if column.name in used:
-            raise ValueError(
-                f"Column {column.name!r} is named for {used[column.name]} and for input {name!r}."
-                " Name the column of each."
-            )
+    for kind, columns in (("output", measured), ("input", drives)):
+        for name, column in columns.items():
+            if column.name in used:
+                raise ValueError(
+                    f"Column {column.name!r} is named for {used[column.name]} and for {kind}"
+                    f" {name!r}. Name the column of each."
+                )
+            if kind == "output":
+                used[column.name] = f"output {name!r}"
 
 
 def _values(table: Table, column: Column, role: str) -> np.ndarray:

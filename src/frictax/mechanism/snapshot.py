@@ -169,10 +169,12 @@ class Snapshot:
         torque, by = self.transmitted(c)
         return [torque, *(b * self.friction[d] for d, b in by.items())]
 
+    def _lines(self, c: int) -> Any:
+        return self.part(c).lines(self.direction[c] * self.v_rel[c], self.piece[c])
+
     def line(self, c: int) -> tuple[Array, Array]:
         """The line (k, d) that the friction of a contact with a torque is on while it slides."""
-        m = self.direction[c]
-        (k1, d1), (k2, d2) = self.part(c).lines(m * self.v_rel[c], self.piece[c])
+        m, ((k1, d1), (k2, d2)) = self.direction[c], self._lines(c)
         # Backward the first line is that of the torque's other sign.
         first = m * self.side[c] > 0
         return jnp.where(first, k1, k2), m * jnp.where(first, d1, d2)
@@ -181,8 +183,7 @@ class Snapshot:
         """How much greater the friction is than it would be on its other line, negative on the
         wrong one [N.m].
         """
-        m = self.direction[c]
-        (k1, d1), (k2, d2) = self.part(c).lines(m * self.v_rel[c], self.piece[c])
+        m, ((k1, d1), (k2, d2)) = self.direction[c], self._lines(c)
         torque = m * self.transmitted_torque(c)
         # Two parallel lines change places where the torque changes its sign.
         ahead = jnp.where(k1 == k2, torque - 0.5 * d1, (k1 - k2) * torque + d1 - d2)

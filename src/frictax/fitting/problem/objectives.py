@@ -1,6 +1,7 @@
 """What a fit compares with a record, and from where."""
 
 import abc
+import dataclasses
 import functools
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
@@ -396,9 +397,7 @@ def dividing(engine: Engine | None, prepared: PreparedRecord) -> Any:
     """`engine` with steps no longer than usual where the record has a gap."""
     if not prepared.finer or not isinstance(engine, OnSamples):
         return engine
-    return OnSamples(
-        engine.solver, engine.substeps, engine.max_events, engine.adjoint, prepared.finer
-    )
+    return dataclasses.replace(engine, finer=prepared.finer)
 
 
 def acting(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> dict[str, Array]:

@@ -162,7 +162,9 @@ class Problem:
     def rows(self) -> int:
         """How many residuals there are."""
         values = {u.path: np.zeros(u.shape) for u in self.unknowns}
-        return self.weights().size + sum(p.residuals(values).shape[0] for p in self.priors)
+        return sum(int(np.prod(np.shape(p.weight))) for p in self.prepared) + sum(
+            p.residuals(values).shape[0] for p in self.priors
+        )
 
     def one_sided(self) -> np.ndarray:
         """Which entries have a lower bound alone: those that count in distances of their start from

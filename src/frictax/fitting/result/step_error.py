@@ -52,9 +52,7 @@ def step_error(found: FitResult) -> dict[str, float]:
             f"`step_error` halves steps on samples; this fit has none: {type(engine).__name__}"
             " controls its own error."
         )
-    finer = OnSamples(
-        engine.solver, 2 * engine.substeps, engine.max_events, engine.adjoint, engine.finer
-    )
+    finer = dataclasses.replace(engine, substeps=2 * engine.substeps)
     halved = dataclasses.replace(problem, engine=finer)
     left = []
     for i, prepared in enumerate(problem.prepared):

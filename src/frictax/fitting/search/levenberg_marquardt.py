@@ -119,8 +119,7 @@ def descend(
     runs at its end is taken from its start. So is one that changes the cost by less than its
     rounding: to look would tell nothing.
 
-    **Source:** K. Madsen, H. B. Nielsen, O. Tingleff, *Methods for Non-Linear Least Squares
-    Problems*, 2nd ed. (2004), algorithm 3.16, with the scaling of J. J. Moré, *Lecture Notes in
+    **Source:** that of `LevenbergMarquardt`, with the scaling of J. J. Moré, *Lecture Notes in
     Mathematics* 630, 1978.
     """
 
