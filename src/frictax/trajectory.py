@@ -17,6 +17,8 @@ from frictax.mechanism.energy import stored
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import Integer
 
+OverTime = Float[Array, " T"]
+
 
 class Events(eqx.Module):
     """The mode changes of a run, in the order of time, padded with inf, -1 and `Mode.UNKNOWN`.
@@ -51,23 +53,23 @@ class Energy(eqx.Module):
     - cooled.
     """
 
-    drive: Float[Array, " T"]
-    kinetic: Float[Array, " T"]
-    elastic: Float[Array, " T"]
-    friction: Float[Array, " T"]
-    damper: Float[Array, " T"]
-    impact: Float[Array, " T"]
-    heated: Float[Array, " T"]
-    heat: Float[Array, " T"]
-    cooled: Float[Array, " T"]
+    drive: OverTime
+    kinetic: OverTime
+    elastic: OverTime
+    friction: OverTime
+    damper: OverTime
+    impact: OverTime
+    heated: OverTime
+    heat: OverTime
+    cooled: OverTime
 
     @property
-    def balance(self) -> Float[Array, " T"]:
+    def balance(self) -> OverTime:
         stored = self.kinetic + self.elastic
         return self.drive - (stored - stored[0]) - self.friction - self.damper - self.impact
 
     @property
-    def heat_balance(self) -> Float[Array, " T"]:
+    def heat_balance(self) -> OverTime:
         return self.heated - self.heat - self.cooled
 
 
@@ -82,7 +84,7 @@ class Trajectory(eqx.Module):
     """
 
     system: MechanicalSystem
-    ts: Float[Array, " T"]
+    ts: OverTime
     path: Path
 
     @property

@@ -21,6 +21,11 @@ class AbstractContact(CheckedModule):
     """
 
     rotational: ClassVar[bool]
+    # whether it is a freewheel, which never slides backward
+    blocks_backward: ClassVar[bool] = False
+    # whether its friction is the greater of two straight lines in the torque that its first body
+    # hands on, as in a `LossyGear`
+    depends_on_torque: ClassVar[bool] = False
 
     @abc.abstractmethod
     def between(self) -> tuple[str, str | None]:
@@ -51,18 +56,6 @@ class AbstractContact(CheckedModule):
         never does.
         """
         return self.breakaway() * f0(self, direction, scale)
-
-    @property
-    def blocks_backward(self) -> bool:
-        """Whether it is a freewheel, which never slides backward."""
-        return False
-
-    @property
-    def depends_on_torque(self) -> bool:
-        """Whether its friction is the greater of two straight lines in the torque that its first
-        body hands on, as in a `LossyGear`.
-        """
-        return False
 
     def stops(self) -> tuple[Number, Number] | None:
         """The lowest and highest position [m] of the body's centre, where hard stops stand; None
@@ -110,7 +103,6 @@ class AbstractByLaws(AbstractContact):
     forward: ClassVar[str]  # the name of the first
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for laws that are none."""
         check_laws(self, self.forward)
 
     def law(self, direction: int) -> AbstractLaw:
@@ -131,7 +123,6 @@ class AbstractPressed(AbstractByLaws):
     forward = "mu_pos"
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for laws and signals that are none."""
         super().check_rules()
         check_signal(self, "f_normalized")
 

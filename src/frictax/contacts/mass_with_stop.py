@@ -56,9 +56,6 @@ class MassWithStopAndFriction(AbstractContact):
     f_neg: Characteristic | None = eqx.field(converter=as_law, default=None)
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for a law that is none, for a start beyond a stop or moving
-        into it.
-        """
         if self.f_neg is not None:
             check_laws(self, "f_pos")
         low, high = self.stops()

@@ -43,6 +43,8 @@ class OneWayClutch(AbstractClutch):
     ([0.0, 1.0, -1.0], [0.0, 1.0, 1.0])
     """
 
+    blocks_backward = True
+
     @property
     def mu_neg(self) -> None:
         """None: it never slides backward."""
@@ -57,7 +59,3 @@ class OneWayClutch(AbstractClutch):
             jnp.maximum(self.peak, _PEAK) * f0(self, 1, scale),
             _LOW * f0(self, 1, self.cgeo * self.fn_max),
         )
-
-    @property
-    def blocks_backward(self) -> bool:
-        return True

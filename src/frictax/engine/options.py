@@ -70,29 +70,19 @@ class Adaptive(eqx.Module):
     def __check_init__(self) -> None:
         import diffrax
 
+        usual = "Leave it out for the default."
         for name in ("rtol", "atol", "dt0", "dtmax", "max_events", "max_steps"):
-            value = getattr(self, name)
-            if value is not None and not (
-                isinstance(value, int | float) or np.ndim(value) == 0 and hasattr(value, "dtype")
-            ):
-                raise ValueError(
-                    f"`Adaptive.{name}` must be a number, got {value!r}. Leave it out for the"
-                    " default."
-                )
-            if (
-                value is not None
-                and isinstance(value, int | float)
-                and not (np.isfinite(value) and value > 0)
-            ):
-                raise ValueError(
-                    f"`Adaptive.{name}` must be > 0, got {value}. Leave it out for the default."
-                )
+            value: Any = getattr(self, name)
+            plain = value is None or isinstance(value, int | float)
+            if not plain and (np.ndim(value) != 0 or not hasattr(value, "dtype")):
+                raise ValueError(f"`Adaptive.{name}` must be a number, got {value!r}. {usual}")
+            if plain and value is not None and not (np.isfinite(value) and value > 0):
+                raise ValueError(f"`Adaptive.{name}` must be > 0, got {value}. {usual}")
         for name in ("max_events", "max_steps"):
             value = getattr(self, name)
-            if not (isinstance(value, int) or (name == "max_events" and value is None)):
+            if not isinstance(value, int) and (name == "max_steps" or value is not None):
                 raise ValueError(
-                    f"`Adaptive.{name}` must be a whole number, got {value!r}. Leave it out for the"
-                    " default."
+                    f"`Adaptive.{name}` must be a whole number, got {value!r}. {usual}"
                 )
         if not isinstance(self.solver, diffrax.AbstractSolver):
             raise ValueError(

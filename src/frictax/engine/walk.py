@@ -89,7 +89,6 @@ def walk(
     if isinstance(options, OnSamples):
         run = run_samples
     else:
-        # with diffrax, which takes longer to import than all of frictax
         from .phases import run_phases as run
     floats, whole = run(model_of(system, args), ts[0], ts[-1], y0, mode0, ts, options)
     (ys, times), (modes, fired, before, after, count, result, steps) = floats, whole

@@ -154,7 +154,7 @@ def fit_records(
     records, instruments = labelled(data), {} if instruments is None else instruments
     check_arguments(model, records, objective, start, priors, instruments, engine)
     objective = FreeRun() if objective is None else objective
-    method = _usual_method() if how.method is None else how.method
+    method = usual_method() if how.method is None else how.method
     loss = Squares() if how.loss is None else how.loss
     if start is not None and objective.drives() != start.drives():
         raise ValueError(
@@ -271,7 +271,7 @@ def _ending(problem: Problem, i: int) -> Any:
 
 
 @functools.cache
-def _usual_method() -> LevenbergMarquardt:
+def usual_method() -> LevenbergMarquardt:
     return LevenbergMarquardt(tolerance=1e-3, max_steps=200)
 
 

@@ -18,7 +18,7 @@ from frictax.measurements.record import changed
 from frictax.mechanism import AbstractHybridSystem, Mechanism
 
 from .fit import refuse
-from .fit_data import Search
+from .fit_data import Search, usual_method
 from .posing import check_arguments, fit_engine, pose, pose_sweep
 from .problem.losses import AbstractLoss, Squares
 from .problem.objectives import AbstractObjective, FreeRun
@@ -67,8 +67,7 @@ def fit_many(
     Search(method, loss, level, 1, 0.0, 0, False)  # raises for what they cannot be
     loss = Squares() if loss is None else loss
     if isinstance(data, Record):
-        usual = LevenbergMarquardt(tolerance=1e-3, max_steps=200)
-        method = usual if method is None else method
+        method = usual_method() if method is None else method
         problem, prepared = _of_record(model, data, measured, free, objective, engine, method, loss)
     elif isinstance(data, Sweep):
         refuse({"objective": objective, "engine": engine}, "a record", "a sweep")

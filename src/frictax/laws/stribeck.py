@@ -56,7 +56,6 @@ class Stribeck(CheckedModule, AbstractLaw):
     )
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for an exponent that is no number > 0."""
         e = self.exponent
         is_number = isinstance(e, float) or (isinstance(e, jax.Array) and e.ndim == 0)
         if not is_traced(e) and not (is_number and 0 < float(e) < np.inf):

@@ -60,9 +60,6 @@ class Table(CheckedModule, AbstractLaw):
         self.v, self.f = pairs[:, 0], pairs[:, 1]
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for a speed below 0, and where the line through the first two rows
-        leads below 0 at rest.
-        """
         if is_traced(self.v) or is_traced(self.f):
             return
         v, f = np.asarray(self.v), np.asarray(self.f)

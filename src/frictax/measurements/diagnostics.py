@@ -3,7 +3,7 @@ remedy.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,18 +23,11 @@ _SLIPS = {
 }
 
 
-def suspicions(
-    t: np.ndarray,
-    inputs: Mapping[str, np.ndarray],
-    outputs: Mapping[str, np.ndarray],
-    sd: Mapping[str, Any],
-    units: Mapping[str, Unit],
-    declared: Collection[str],
-    hold: bool,
-) -> tuple[str, ...]:
-    """All warnings of a record, time first; none asks for a unit that was `declared`."""
-    found = [*_time(t, hold, bool(inputs), "time" in declared)]
-    for name, u in inputs.items():
+def suspicions(record: Any) -> tuple[str, ...]:
+    """All warnings of a `Record`, time first; none asks for a unit that was `declared`."""
+    t, units, declared = record.t, record.units, record.declared
+    found = [*_time(t, record.hold, bool(record.inputs), "time" in declared)]
+    for name, u in record.inputs.items():
         label = f"Input {name!r}"
         if np.all(u == u[0]):
             found.append(
@@ -49,7 +42,7 @@ def suspicions(
                 units[name],
                 "if the amplifier was at its limit there, the true input differs",
             )
-    for name, y in outputs.items():
+    for name, y in record.outputs.items():
         label, unit = f"Output {name!r}", units[name]
         found += _saturated(
             label,
@@ -58,11 +51,11 @@ def suspicions(
             unit,
             "trim the record, if that is the end of the sensor's range and no stop",
         )
-        found += _resolution(label, y, sd.get(name), unit)
+        found += _resolution(label, y, record.sd.get(name), unit)
         found += [] if name in declared else _size(label, y, unit)
         found += _wrapped(label, t, y, unit)
         found += _lone(label, t, y, unit)
-    return (*found, *_rates(t, outputs))
+    return (*found, *_rates(t, record.outputs))
 
 
 def gaps(t: np.ndarray) -> np.ndarray:

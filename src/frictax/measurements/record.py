@@ -213,9 +213,7 @@ class Record:
         """What is possible but suspicious, one sentence each: gaps, saturation, coarse resolution,
         unit and sign slips.
         """
-        return self.notes + suspicions(
-            self.t, self.inputs, self.outputs, self.sd, self.units, self.declared, self.hold
-        )
+        return self.notes + suspicions(self)
 
     def trim(
         self, start: float | None = None, end: float | None = None, *, reset: bool = False

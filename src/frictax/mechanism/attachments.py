@@ -120,6 +120,11 @@ def body_parts(mechanism: Any) -> list[int]:
     return [i for i, p in enumerate(mechanism.parts) if isinstance(p, BODIES)]
 
 
+def coordinates_of(body: Any) -> tuple[str, str]:
+    """What position and velocity of a body are called."""
+    return ("phi", "w") if body.rotational else ("s", "v")
+
+
 def is_rotational(part: Any) -> bool | None:
     """Whether a part turns (True) or slides (False); None for one that does either."""
     return getattr(type(part), "rotational", None)

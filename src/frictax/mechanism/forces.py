@@ -131,7 +131,6 @@ class AbstractSource(CheckedModule):
     rotational: ClassVar[bool]
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for a signal that is none."""
         if (name := self.signal_name()) is not None:
             check_signal(self, name)
 
@@ -279,7 +278,6 @@ class AbstractMotion(CheckedModule):
     body: str = eqx.field(static=True)
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for a signal that is none."""
         check_signal(self, self.signal_name())
 
     @abc.abstractmethod

@@ -34,7 +34,6 @@ class AbstractPairGear(AbstractGear):
     ratio: Scalar = parameter(Real(), "1", fit=False)
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for a ratio of 0."""
         if not is_traced(self.ratio) and float(self.ratio) == 0:
             name = type(self).__name__
             raise ValueError(f"`{name}.ratio` must not be 0. Give phi_a/phi_b, such as 2.0.")

@@ -17,6 +17,7 @@ from frictax.signals.function import longest_step
 from frictax.signals.signal import first_end, moved_on
 
 from . import dynamics
+from .attachments import coordinates_of
 from .contact_margins import all_margins, rounding
 from .elimination import product
 from .energy import powers, stored
@@ -355,7 +356,8 @@ def state_names(mechanism: Mechanism) -> tuple[str, ...]:
     their velocities, temperatures.
     """
     lay, names, parts = layout(mechanism), mechanism.names, mechanism.parts
-    bodies = [(names[i], parts[i].rotational) for i in (lay.bodies[b] for b in lay.coordinates)]
-    positions = [f"{name}.{'phi' if turns else 's'}" for name, turns in bodies]
-    velocities = [f"{name}.{'w' if turns else 'v'}" for name, turns in bodies]
+    bodies = [
+        (names[i], coordinates_of(parts[i])) for i in (lay.bodies[b] for b in lay.coordinates)
+    ]
+    positions, velocities = ([f"{name}.{of[k]}" for name, of in bodies] for k in (0, 1))
     return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes))

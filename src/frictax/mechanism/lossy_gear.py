@@ -84,6 +84,7 @@ class LossyGear(AbstractContact, AbstractPairGear):
     0.3
     """
 
+    depends_on_torque = True
     w: Vector = parameter(Increasing(), "rad/s", fit=False, ndim=1)
     eta_mf1: Vector = parameter(Positive(), "1", ndim=1)
     eta_mf2: Vector = parameter(Positive(), "1", ndim=1)
@@ -113,10 +114,6 @@ class LossyGear(AbstractContact, AbstractPairGear):
 
     def breakaway(self) -> Number:
         return jnp.ones_like(self.ratio)
-
-    @property
-    def depends_on_torque(self) -> bool:
-        return True
 
     def lines(
         self, v: Number, piece: Integer | None

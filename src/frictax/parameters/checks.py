@@ -34,6 +34,9 @@ class CheckedModule(eqx.Module):
     def __check_init__(self) -> None:
         check(self)
 
+    def check_rules(self) -> None:
+        """Raise `ValueError` for values that do not go together."""
+
 
 def check_value(name: str, value: Any, declaration: Declaration) -> None:
     """Raise `ValueError` where `value` is not a number (or a vector of them) or breaks the rule of

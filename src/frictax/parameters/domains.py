@@ -31,15 +31,16 @@ class AbstractDomain(abc.ABC):
         """
         return ""
 
-    @abc.abstractmethod
     def contains(self, value: np.ndarray) -> bool:
         """Whether every entry of `value` satisfies the rule."""
+        inside = (value >= self.bound()) & (value <= self.upper())
+        return bool(np.all(inside & np.isfinite(value)))
 
-    @abc.abstractmethod
     def on_edge(self, value: np.ndarray) -> bool:
         """Whether an entry lies where `to_unconstrained` is infinite, so that a fit could not leave
         it.
         """
+        return bool(np.any((value <= self.bound()) | (value >= self.upper())))
 
     def bound(self) -> float:
         """What no entry lies below; -inf where there is no such number."""
@@ -68,12 +69,6 @@ class Real(AbstractDomain):
     def rule(self) -> str:
         return "finite"
 
-    def contains(self, value: np.ndarray) -> bool:
-        return bool(np.all(np.isfinite(value)))
-
-    def on_edge(self, value: np.ndarray) -> bool:
-        return False
-
     def suggestion(self) -> str:
         return "any finite number"
 
@@ -96,9 +91,6 @@ class Positive(AbstractDomain):
 
     def contains(self, value: np.ndarray) -> bool:
         return bool(np.all((value > 0) & (value < np.inf)))
-
-    def on_edge(self, value: np.ndarray) -> bool:
-        return bool(np.any(value <= 0))
 
     def bound(self) -> float:
         return 0.0
@@ -127,12 +119,6 @@ class AtLeast(AbstractDomain):
 
     def remedy(self) -> str:
         return f"Give {self.lower:g} or more." if self.lower else "Give its size, without a sign."
-
-    def contains(self, value: np.ndarray) -> bool:
-        return bool(np.all((value >= self.lower) & (value < np.inf)))
-
-    def on_edge(self, value: np.ndarray) -> bool:
-        return bool(np.any(value <= self.lower))
 
     def bound(self) -> float:
         return self.lower
@@ -165,12 +151,6 @@ class Between(AbstractDomain):
 
     def remedy(self) -> str:
         return "Give a number inside."
-
-    def contains(self, value: np.ndarray) -> bool:
-        return bool(np.all(value >= self.lower) and np.all(value <= self.most))
-
-    def on_edge(self, value: np.ndarray) -> bool:
-        return bool(np.any(value <= self.lower) or np.any(value >= self.most))
 
     def bound(self) -> float:
         return self.lower

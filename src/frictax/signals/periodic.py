@@ -43,7 +43,6 @@ class Trapezoid(CheckedModule, AbstractSignal):
     startTime: Scalar = parameter(Real(), "s", default=0.0)
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for parts longer than the period."""
         _check_fits(
             self, "rising + width + falling", [self.rising, self.width, self.falling], self.period
         )
@@ -104,7 +103,6 @@ class Pulse(CheckedModule, AbstractSignal):
     startTime: Scalar = parameter(Real(), "s", default=0.0)
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for more than 100 per cent."""
         _check_fits(self, "width", [self.width], 100.0)
 
     # Piece 0 lies before the start; each period then has two: high, low.

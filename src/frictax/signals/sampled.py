@@ -42,7 +42,6 @@ class Sampled(CheckedModule, AbstractSignal):
     hold: bool = eqx.field(static=True, default=False)
 
     def check_rules(self) -> None:
-        """Raise `ValueError` for times and values of different lengths, or none."""
         if np.shape(self.times) != np.shape(self.values) or np.size(self.times) < 1:
             raise ValueError(
                 "`Sampled.times` and `Sampled.values` must be two lists of one length >= 1, got"

@@ -13,6 +13,7 @@ from frictax.engine.options import Engine
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.mechanism import MechanicalSystem, Mechanism
+from frictax.mechanism.attachments import coordinates_of
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers
 from frictax.parameters.constant import constant
@@ -68,10 +69,7 @@ class InverseDynamics(AbstractObjective):
                 " `FreeRun` for a machine of your own."
             )
         lay = MechanicalSystem(machine).layout
-        bodies = {
-            machine.names[i]: ("phi", "w") if machine.parts[i].rotational else ("s", "v")
-            for i in lay.bodies
-        }
+        bodies = {machine.names[i]: coordinates_of(machine.parts[i]) for i in lay.bodies}
         missing = [
             f"{b}.{s}"
             for b, names in bodies.items()

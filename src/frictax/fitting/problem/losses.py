@@ -2,6 +2,7 @@
 
 import abc
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -33,16 +34,14 @@ class AbstractLoss(eqx.Module):
     def root(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
         """y with y**2/2 = rho(x) and x's sign: what Levenberg-Marquardt squares."""
 
-    @property
-    @abc.abstractmethod
-    def rounds(self) -> int:
-        """How often the noise scale is estimated anew; 1 where the minimiser does not
-        depend on it.
-        """
+    # how often the noise scale is estimated anew; 1 where the minimiser does not depend on it
+    rounds: eqx.AbstractClassVar[int]
 
 
 class Squares(AbstractLoss):
     """Least squares: right for noise without outliers."""
+
+    rounds: ClassVar[int] = 1
 
     def rho(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
         return 0.5 * x * x
@@ -59,10 +58,6 @@ class Squares(AbstractLoss):
     def root(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
         return x
 
-    @property
-    def rounds(self) -> int:
-        return 1
-
 
 class Huber(AbstractLoss):
     """Squares up to `delta` noise scales, straight beyond: an outlier pulls no harder than a
@@ -77,6 +72,7 @@ class Huber(AbstractLoss):
     to 7.8.
     """
 
+    rounds: ClassVar[int] = 100
     delta: float = eqx.field(static=True, default=1.345)
 
     def __check_init__(self) -> None:
@@ -111,7 +107,3 @@ class Huber(AbstractLoss):
         return jnp.where(
             outside, jnp.sign(x) * jnp.sqrt(2.0 * self.delta * size - self.delta**2), x
         )
-
-    @property
-    def rounds(self) -> int:
-        return 100
