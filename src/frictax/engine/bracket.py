@@ -1,7 +1,5 @@
 """Locating an event inside a step."""
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
@@ -27,7 +25,7 @@ class Bracket(eqx.Module):
     length: Number  # at the start
 
     @classmethod
-    def start(cls, low: Any, high: Any, f_low: Any, f_high: Any) -> "Bracket":
+    def start(cls, low, high, f_low, f_high) -> "Bracket":
         never = jnp.full_like(high - low, jnp.inf)
         return cls(low, high, f_low, f_high, jnp.array(0), (never, never, never), high - low)
 
@@ -43,7 +41,7 @@ class Bracket(eqx.Module):
         use = jnp.isfinite(secant) & (self.high - self.low <= 0.5 * self.before[0])
         return jnp.where(use, secant, 0.5 * (self.low + self.high))
 
-    def narrowed(self, x: Any, fx: Any) -> "Bracket":
+    def narrowed(self, x, fx) -> "Bracket":
         """The part that holds the change of sign, with f(x) = `fx` known."""
         first = (fx > 0) != (self.f_high > 0)
         return Bracket(

@@ -7,35 +7,32 @@ import jax
 import jax.numpy as jnp
 
 
-def linear(push: Any, pull: Any, inputs: Any, nothing: Any) -> Any:
+def linear(push, pull, inputs, nothing) -> Any:
     """push(inputs), a linear map whose transpose is `pull`; `nothing` is an output of zeros.
 
     JAX lets a user name the transpose of a linear *solve* only, so the map J is posed as one: [[1,
     0], [-J, 1]] (x, z) = (inputs, 0).
     """
 
-    def solve(_: Any, b: Any) -> Any:
+    def solve(_, b) -> Any:
         return b[0], jax.tree.map(jnp.add, b[1], push(b[0]))
 
-    def transpose(_: Any, c: Any) -> Any:
+    def transpose(_, c) -> Any:
         return jax.tree.map(jnp.add, c[0], pull(c[1])), c[1]
 
     # The operator itself would be needed for second derivatives only, which are refused.
     return jax.lax.custom_linear_solve(lambda x: x, (inputs, nothing), solve, transpose)[1]
 
 
-def _is_none(x: Any) -> bool:
+def _is_none(x) -> bool:
     return x is None
 
 
-def split(model: Any, d_model: Any) -> tuple[Any, Any, Any]:
+def split(model, d_model) -> tuple[Any, Any, Any]:
     """What of `model` its tangent `d_model` moves, all else, and that part of the tangent."""
     # A Python number that is differentiated eagerly comes as one.
     moved = jax.tree.map(
-        lambda x, d: None if d is None else jnp.asarray(x),
-        model,
-        d_model,
-        is_leaf=_is_none,
+        lambda x, d: None if d is None else jnp.asarray(x), model, d_model, is_leaf=_is_none
     )
     moved, _ = eqx.partition(moved, eqx.is_inexact_array)
     rest = jax.tree.map(lambda x, m: x if m is None else None, model, moved, is_leaf=_is_none)
@@ -43,7 +40,7 @@ def split(model: Any, d_model: Any) -> tuple[Any, Any, Any]:
     return moved, rest, d_moved
 
 
-def read_later(model: Any, ts: Any, d_ts: Any, ys: Any, modes: Any, d_ys: Any, read: slice) -> Any:
+def read_later(model, ts, d_ts, ys, modes, d_ys, read: slice) -> Any:
     """`d_ys` where the samples `read` are taken at times that move by `d_ts` (None: they do not): a
     sample read later has moved on.
     """

@@ -1,7 +1,5 @@
 """Which margin falls first, and how fast."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -20,7 +18,7 @@ class Slope(eqx.Module):
     rate: Float[Array, " g"]
 
 
-def slope_of(system: Reused, t: Any, y: Any, mode: Any) -> Slope:
+def slope_of(system: Reused, t, y, mode) -> Slope:
     speed = system.flow(t, y, mode)
     g, rate = jax.jvp(lambda ti, yi: system.guard(ti, yi, mode), (t, y), (jnp.ones_like(t), speed))
     return Slope(speed, g, rate)

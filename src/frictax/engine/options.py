@@ -72,9 +72,9 @@ class Adaptive(eqx.Module):
 
         usual = "Leave it out for the default."
         for name in ("rtol", "atol", "dt0", "dtmax", "max_events", "max_steps"):
-            value: Any = getattr(self, name)
+            value = getattr(self, name)
             plain = value is None or isinstance(value, int | float)
-            if not plain and (np.ndim(value) != 0 or not hasattr(value, "dtype")):
+            if not plain and getattr(value, "shape", None) != ():
                 raise ValueError(f"`Adaptive.{name}` must be a number, got {value!r}. {usual}")
             if plain and value is not None and not (np.isfinite(value) and value > 0):
                 raise ValueError(f"`Adaptive.{name}` must be > 0, got {value}. {usual}")

@@ -66,13 +66,13 @@ class _Begun(diffrax.AbstractStepSizeController):
     controller: Any
     dt: Any
 
-    def wrap(self, direction: Any) -> Any:
+    def wrap(self, direction) -> Any:
         return dataclasses.replace(self, controller=self.controller.wrap(direction))
 
-    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, *rest: Any) -> Any:
+    def init(self, terms, t0, t1, y0, dt0, *rest) -> Any:
         return self.controller.init(terms, t0, t1, y0, self.dt, *rest)
 
-    def adapt_step_size(self, *args: Any) -> Any:
+    def adapt_step_size(self, *args) -> Any:
         return self.controller.adapt_step_size(*args)
 
 
@@ -90,14 +90,12 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
     slope: Any
     first: Any
 
-    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, *rest: Any) -> Any:
+    def init(self, terms, t0, t1, y0, dt0, *rest) -> Any:
         t1, state = super().init(terms, t0, t1, y0, dt0, *rest)
         watch = None if self.slope is None else (self.first, jnp.array(0))
         return t1, _Walked(state, (t0, y0), watch)
 
-    def adapt_step_size(
-        self, t0: Any, t1: Any, y0: Any, y1: Any, args: PyTree, error: Any, order: Any, state: Any
-    ) -> Any:
+    def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
         inner, reached, watch = state
         if isinstance(error, tuple):  # of `_with_speed`; the shortest steps are not cut again
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
@@ -137,7 +135,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         )
 
 
-def _dip(before: Any, after: Any, dt: Any) -> tuple[Any, Any]:
+def _dip(before, after, dt) -> tuple[Any, Any]:
     """Where in a step the first margin may have fallen to 0 and risen again, as a share of the
     step, and whether one may.
 
@@ -164,9 +162,7 @@ def _dip(before: Any, after: Any, dt: Any) -> tuple[Any, Any]:
     return jnp.min(jnp.where(dips, x, 1.0)), jnp.any(dips)
 
 
-def _begin_with(
-    controller: Any, dt: Any, slope: Any, first: Any
-) -> diffrax.AbstractStepSizeController:
+def _begin_with(controller, dt, slope, first) -> diffrax.AbstractStepSizeController:
     if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
         tolerances = controller.rtol, controller.atol, controller.norm
         return _Steps(controller, dt, *tolerances, slope, first)
@@ -181,7 +177,7 @@ def _with_speed(system: Reused, start: Start) -> tuple[Any, Any]:
     the error of the speed tells. Nothing else is read from it, and it has no derivative.
     """
 
-    def flow(t: Any, y: Any, system: Reused) -> Any:
+    def flow(t, y, system: Reused) -> Any:
         still, t_, y_ = constant((system, t, y[0]))
         speed = still.flow(t_, y_, start.mode)
         along = (jnp.ones_like(t_), speed)
@@ -195,13 +191,13 @@ def _solve(
     system: Reused,
     options: Adaptive,
     start: Start,
-    t1: Any,
-    span: Any,
+    t1,
+    span,
     dense: bool,
-    margins: Any = None,
-    first: Any = None,
+    margins=None,
+    first=None,
     with_speed: bool = False,
-    **kwargs: Any,
+    **kwargs,
 ) -> Any:
     controller = options.controller(start.y.dtype, system.longest_step(start.mode, span))
     flow, y0 = (lambda t, y, system: system.flow(t, y, start.mode)), start.y
@@ -222,12 +218,12 @@ def _solve(
     )
 
 
-def _state(y: Any) -> Any:
+def _state(y) -> Any:
     """The state alone, also of `_with_speed`."""
     return y[0] if isinstance(y, tuple) else y
 
 
-def _read(solution: Any, start: Start, ts: Any, end: Any, speed: Any = None) -> Any:
+def _read(solution, start: Start, ts, end, speed=None) -> Any:
     """The states at the next `WINDOW` sample times; those after the phase's `end` are overwritten
     by the next phase.
 
@@ -245,7 +241,7 @@ def _read(solution: Any, start: Start, ts: Any, end: Any, speed: Any = None) -> 
     return states + late[:, None] * speed
 
 
-def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, span: Any) -> Any:
+def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span) -> Any:
     """Integrate until the first guard falls, the deadline comes, the run ends or the buffers are
     full.
 
@@ -256,7 +252,7 @@ def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, sp
     deadline = system.deadline(start.mode).astype(dtype)
     last = t1 if ts is None else jnp.minimum(t1, ts[start.sample + WINDOW])
 
-    def margins(t: Any, y: Any) -> tuple[Any, Any]:
+    def margins(t, y) -> tuple[Any, Any]:
         slope = slope_of(system, t, y, start.mode)
         return slope.g, slope.rate
 
@@ -266,7 +262,7 @@ def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, sp
     # A deadline that has passed ends the phase at once, as an expired guard does.
     until = jnp.where(expired, start.t, jnp.maximum(jnp.minimum(deadline, last), start.t))
 
-    def least(t: Any, y: Any, args: PyTree, **_: Any) -> Any:
+    def least(t, y, args: PyTree, **_) -> Any:
         g = jnp.min(args.guard(t, y, start.mode))
         return jnp.where(jnp.isnan(g), -jnp.inf, g)
 
@@ -306,7 +302,7 @@ def locate(system: Reused, options: Adaptive, start: Start, t1: Any, ts: Any, sp
 
 
 def cross(
-    system: Reused, start: Start, stop: Stop, y: Any, slope: Slope, t1: Any
+    system: Reused, start: Start, stop: Stop, y, slope: Slope, t1
 ) -> tuple[Any, Any, Any, Any]:
     """From the located end of a phase over its event: the exact time by one Newton step, then the
     jump.
@@ -342,14 +338,7 @@ def cross(
 
 
 def transport(
-    system: Reused,
-    options: Adaptive,
-    start: Start,
-    stop: Stop,
-    t1: Any,
-    ts: Any,
-    span: Any,
-    adjoint: Any,
+    system: Reused, options: Adaptive, start: Start, stop: Stop, t1, ts, span, adjoint
 ) -> Any:
     """The phase once more, to its known end and over its event: this is what derivatives are taken
     of.

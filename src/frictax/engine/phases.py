@@ -29,15 +29,13 @@ class _Record(eqx.Module):
 
 
 @eqx.filter_custom_jvp
-def run_phases(
-    model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options: Adaptive
-) -> Any:
+def run_phases(model, t0, t1, y0, mode0, ts, options: Adaptive) -> Any:
     floats, whole, _ = _forward(model, t0, t1, y0, mode0, ts, options)
     return floats, whole
 
 
 @run_phases.def_jvp
-def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
+def _run_phases_jvp(primals, tangents) -> Any:
     model, t0, t1, y0, mode0, ts, options = primals
     d_model, d_t0, d_t1, d_y0, _, d_ts, d_options = tangents
     if jax.tree.leaves(d_options):
@@ -56,8 +54,8 @@ def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
     inputs = (d_moved, zero(t0, d_t0), zero(t1, d_t1), zero(y0, d_y0))
     nothing = jax.tree.map(zero, floats)
 
-    def phase(adjoint: Any) -> Any:
-        def run(moved: Any, t: Any, t1: Any, y: Any, start: Start, stop: Stop) -> Any:
+    def phase(adjoint) -> Any:
+        def run(moved, t, t1, y, start: Start, stop: Stop) -> Any:
             system = Reused(eqx.combine(moved, rest))
             begin = Start(t, y, start.mode, start.dt, start.sample)
             return transport(
@@ -77,7 +75,7 @@ def _run_phases_jvp(primals: Any, tangents: Any) -> Any:
     return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
 
 
-def _padded(ts: Any) -> Any:
+def _padded(ts) -> Any:
     """The sample times with room for a window after the last; None when only the two ends are asked
     for.
     """
@@ -88,10 +86,10 @@ def _padded(ts: Any) -> Any:
     )
 
 
-def _push(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
+def _push(phase, moved, t1, record: _Record, like) -> Any:
     """Tangents of all outputs from tangents of the inputs: over the phases from first to last."""
 
-    def push(inputs: Any) -> Any:
+    def push(inputs) -> Any:
         d_moved, d_t0, d_t1, d_y0 = inputs
         d_ys, d_times = jax.tree.map(jnp.zeros_like, like)
         d_ys = (
@@ -100,7 +98,7 @@ def _push(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
             else d_ys
         )
 
-        def body(k: Any, carry: Any) -> Any:
+        def body(k, carry) -> Any:
             d_t, d_y, d_ys, d_times = carry
             start, stop = jax.tree.map(lambda a: a[k], (record.start, record.stop))
             primals = (moved, start.t, t1, start.y)
@@ -124,19 +122,19 @@ def _push(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
     return push
 
 
-def _pull(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
+def _pull(phase, moved, t1, record: _Record, like) -> Any:
     """Cotangents of the inputs from cotangents of all outputs: over the phases from last
     to first.
     """
 
-    def pull(cotangents: Any) -> Any:
+    def pull(cotangents) -> Any:
         c_ys, c_times = cotangents
         size = like[0].shape[0]
         c_end = c_ys[-1] if size > 1 else jnp.zeros_like(c_ys[0])
         inside = jnp.concatenate([c_ys[:-1], jnp.zeros((WINDOW + 1, c_ys.shape[1]), c_ys.dtype)])
         zero = jax.tree.map(jnp.zeros_like, (moved, t1))
 
-        def body(i: Any, carry: Any) -> Any:
+        def body(i, carry) -> Any:
             c_t, c_y, c_moved, c_t1 = carry
             k = record.count - 1 - i
             start, stop = jax.tree.map(lambda a: a[k], (record.start, record.stop))
@@ -172,7 +170,7 @@ def _pull(phase: Any, moved: Any, t1: Any, record: _Record, like: Any) -> Any:
     return pull
 
 
-def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options: Adaptive) -> Any:
+def _forward(model, t0, t1, y0, mode0, ts, options: Adaptive) -> Any:
     """The whole run without derivatives, with a record of its phases; traced once, for value and
     derivative both ask for it.
     """
@@ -182,9 +180,7 @@ def _forward(model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options
 
 
 @functools.partial(jax.jit, static_argnums=7)
-def _walked(
-    system: Reused, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, numbers: Any, rest: Any
-) -> Any:
+def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
     options = eqx.combine(numbers, jax.tree.unflatten(rest[1], rest[0]))
     dtype, n, m = y0.dtype, y0.shape[0], mode0.shape[0]
     options.tolerances(dtype)
@@ -222,7 +218,7 @@ def _walked(
         Result.successful,
     )
 
-    def body(carry: Any) -> Any:
+    def body(carry) -> Any:
         (
             start,
             origin,

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 
-def model_of(system: Any, args: PyTree) -> Any:
+def model_of(system, args: PyTree) -> Any:
     """A system and its `args` for one walk.
 
     Beyond that nothing is reused: a method may read what has changed in between.
@@ -18,13 +18,13 @@ def model_of(system: Any, args: PyTree) -> Any:
     return system, args, object()
 
 
-def _put_together(static: Any, arrays: Any) -> Any:
+def _put_together(static, arrays) -> Any:
     leaves, structure = static
     return eqx.combine(arrays, jax.tree.unflatten(structure, leaves))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _called(name: str, static: Any, arrays: Any, *at: Any) -> Any:
+def _called(name: str, static, arrays, *at) -> Any:
     system, args, _ = _put_together(static, arrays)
     return getattr(system, name)(*at, args)
 
@@ -44,7 +44,7 @@ class Reused(eqx.Module):
     arrays: Any
     static: Any = eqx.field(static=True)  # what is left of the model, as leaves and structure
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model) -> None:
         self.arrays, rest = eqx.partition(
             model, lambda x: eqx.is_array(x) or isinstance(x, np.ndarray | np.generic)
         )

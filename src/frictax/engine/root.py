@@ -23,37 +23,25 @@ class Bracketed(optx.AbstractRootFinder):
     atol: float = 0.0
     norm: Any = optx.max_norm
 
-    def init(
-        self, fn: Any, y: Any, args: PyTree, options: Any, f_struct: Any, aux_struct: Any, tags: Any
-    ) -> Any:
+    def init(self, fn, y, args: PyTree, options, f_struct, aux_struct, tags) -> Any:
         low, high = options["lower"], options["upper"]
         # a loop: compiled once
         at_low, at_high = jax.lax.map(lambda x: _value(fn, x, args)[0], jnp.stack([low, high]))
         return Bracket.start(low, high, at_low, at_high)
 
-    def step(self, fn: Any, y: Any, args: PyTree, options: Any, state: Any, tags: Any) -> Any:
+    def step(self, fn, y, args: PyTree, options, state, tags) -> Any:
         x = state.guess(self.rtol)
         fx, aux = _value(fn, x, args)
         return x, state.narrowed(x, fx), aux
 
-    def terminate(self, fn: Any, y: Any, args: PyTree, options: Any, state: Any, tags: Any) -> Any:
+    def terminate(self, fn, y, args: PyTree, options, state, tags) -> Any:
         return state.is_shorter_than(self.rtol), optx.RESULTS.successful
 
-    def postprocess(
-        self,
-        fn: Any,
-        y: Any,
-        aux: Any,
-        args: PyTree,
-        options: Any,
-        state: Any,
-        tags: Any,
-        result: Any,
-    ) -> Any:
+    def postprocess(self, fn, y, aux, args: PyTree, options, state, tags, result) -> Any:
         return state.end(), aux, {}
 
 
-def _value(fn: Any, x: Any, args: PyTree) -> Any:
+def _value(fn, x, args: PyTree) -> Any:
     """The condition that was met; diffrax returns all conditions, the others as 0."""
     conditions, aux = fn(x, args)
     return sum(jax.tree.leaves(conditions)), aux

@@ -62,9 +62,7 @@ class Piece(eqx.Module):
     mode: Modes
 
 
-def march(
-    model: Any, t0: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples, nought: Any = 0.0
-) -> Any:
+def march(model, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0) -> Any:
     """The whole run: floats that may be differentiated forward, whole numbers, and what reverse
     mode goes over again.
 
@@ -88,7 +86,7 @@ def march(
         _empty(options, y0, mode0),
     )
 
-    def quiet(carry: Any) -> Any:
+    def quiet(carry) -> Any:
         # Entry by entry: XLA sees through a stack that is taken apart again, and not through
         # arithmetic with it or a loop around it.
         j, y_entries, mode_entries, _, alive, ys, modes = carry
@@ -119,7 +117,7 @@ def march(
         y_entries, mode_entries = goes_on(y_entries, y1), goes_on(mode_entries, mode1)
         return jnp.where(stop, j, j + 1), y_entries, mode_entries, stop, alive, ys, modes
 
-    def body(carry: Any) -> Any:
+    def body(carry) -> Any:
         j, y, mode, alive, ys, modes, log, count, result = carry
         first = (j, entries(y), entries(mode), jnp.array(False), alive, ys, modes)
         j, y, mode, stop, _, ys, modes = jax.lax.while_loop(
@@ -127,7 +125,7 @@ def march(
         )
         y, mode = together(y, y0), together(mode, mode0)
 
-        def eventful(state: Any) -> Any:
+        def eventful(state) -> Any:
             return _eventful(
                 system, options, (grid[j], grid[j + 1], slacks[j], j), alive, nought, *state[2:]
             )
@@ -163,16 +161,7 @@ def march(
 
 
 def _eventful(
-    system: Reused,
-    options: OnSamples,
-    step: Any,
-    alive: Any,
-    nought: Any,
-    y: Any,
-    mode: Any,
-    log: Log,
-    count: Any,
-    result: Any,
+    system: Reused, options: OnSamples, step, alive, nought, y, mode, log: Log, count, result
 ) -> Any:
     """The step from a sample to the next, piece by piece between its events: state and mode after
     those at the sample, and at the end.
@@ -181,7 +170,7 @@ def _eventful(
     begin = t
     size, m = room(options), mode.shape[0]
 
-    def body(carry: Any) -> Any:
+    def body(carry) -> Any:
         piece, (y_now, mode_now), active, idle, log, count, result = carry
         t, y = piece.t, piece.y
         mode = system.tick(t + slack, piece.mode)
@@ -237,7 +226,7 @@ def _eventful(
     )
 
 
-def as_of(system: Reused, t: Any, y: Any, mode: Any) -> Any:
+def as_of(system: Reused, t, y, mode) -> Any:
     """The state at the time that `t` is, whichever way derivatives move the event at `t` that led
     to `y` and `mode`.
     """
@@ -256,9 +245,7 @@ class _Look(eqx.Module):
     done: Bool[Array, ""]
 
 
-def _search(
-    system: Reused, options: OnSamples, now: Piece, end: Any, slack: Any, active: Any
-) -> tuple[Any, Any]:
+def _search(system: Reused, options: OnSamples, now: Piece, end, slack, active) -> tuple[Any, Any]:
     """Where the piece ends, and whether at a margin (1), at a deadline (`DEADLINE`) or at the end
     of the step (`END`).
 
@@ -340,14 +327,7 @@ def _search(
 
 
 def cross_inside(
-    system: Reused,
-    options: OnSamples,
-    now: Piece,
-    found: Any,
-    cause: Any,
-    fired: Any,
-    end: Any,
-    needed: Any = True,
+    system: Reused, options: OnSamples, now: Piece, found, cause, fired, end, needed=True
 ) -> tuple[Any, ...]:
     """From the start of a piece over its end: the exact time by one Newton step, the state there,
     the jump. This is differentiated.
@@ -411,12 +391,12 @@ def cross_inside(
     return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, now.mode), fired, status
 
 
-def _ends(system: Reused, options: OnSamples, now: Piece, s: Any) -> tuple[Slope, Any]:
+def _ends(system: Reused, options: OnSamples, now: Piece, s) -> tuple[Slope, Any]:
     """Of the piece's end at time `s`: rates, which are not differentiated, margins and state, which
     are.
     """
 
-    def end(system: Reused, now: Piece, s: Any) -> tuple[Any, Any]:
+    def end(system: Reused, now: Piece, s) -> tuple[Any, Any]:
         y = _state(system, options, now, s)
         return system.guard(s, y, now.mode), y
 
@@ -426,12 +406,12 @@ def _ends(system: Reused, options: OnSamples, now: Piece, s: Any) -> tuple[Slope
     return Slope(speed, g, rate), y
 
 
-def _state(system: Reused, options: OnSamples, now: Piece, s: Any) -> Any:
+def _state(system: Reused, options: OnSamples, now: Piece, s) -> Any:
     """The state at time `s` of the piece."""
     return advance(options.solver, lambda t, y: system.flow(t, y, now.mode), now.t, s, now.y)
 
 
-def _only(needed: Any, compute: Callable[[], Any], like: Any) -> Any:
+def _only(needed, compute: Callable[[], Any], like) -> Any:
     """What `compute` returns where it is `needed`, else zeros of the shapes and types of `like`.
 
     Its reason is not the time saved: XLA does not write the inside of a branch out again for every
@@ -443,19 +423,19 @@ def _only(needed: Any, compute: Callable[[], Any], like: Any) -> Any:
     )
 
 
-def _read(rows: Array, j: Any) -> Array:
+def _read(rows: Array, j) -> Array:
     """rows[j] for a j that is known to lie inside."""
     return jax.lax.dynamic_index_in_dim(rows, j, keepdims=False, allow_negative_indices=False)
 
 
 @jax.custom_jvp
-def _written(rows: Array, j: Any, row: Array) -> Array:
+def _written(rows: Array, j, row: Array) -> Array:
     """`rows` with row j replaced, in place inside a loop."""
     return _writer(0)(rows, j, row)
 
 
 @_written.defjvp
-def _written_jvp(at: Any, along: Any) -> Any:
+def _written_jvp(at, along) -> Any:
     (rows, j, row), (d_rows, _, d_row) = at, along
     return _written(rows, j, row), d_rows if d_rows.dtype == jax.dtypes.float0 else _writer(0)(
         d_rows, j, d_row
@@ -475,7 +455,7 @@ def _writer(axis: int) -> Callable:
     write = jax.custom_batching.custom_vmap(plain)
 
     @write.def_vmap
-    def of_lanes(size: int, many: Any, rows: Any, j: Any, row: Any) -> tuple[Array, bool]:
+    def of_lanes(size: int, many, rows, j, row) -> tuple[Array, bool]:
         if not any(many):
             return plain(rows, j, row), False
         if many[1]:
@@ -498,7 +478,7 @@ def at_samples(options: OnSamples, samples: int) -> Any:
     return slice(0, (samples - 1) * options.substeps + 1, options.substeps)
 
 
-def fine_grid(t0: Any, ts: Any, options: OnSamples) -> tuple[Array, Array]:
+def fine_grid(t0, ts, options: OnSamples) -> tuple[Array, Array]:
     """The times at which steps begin and end, and for each step the time [s] within which two times
     are one: drives may miss samples by a rounding. The steps are those between samples, and a last
     one of no length, for what happens at the run's end.
@@ -525,7 +505,7 @@ def fine_grid(t0: Any, ts: Any, options: OnSamples) -> tuple[Array, Array]:
     return jnp.concatenate([times, times[-1:]]), jnp.concatenate([slacks, last])
 
 
-def _empty(options: OnSamples, y: Any, mode: Any) -> Log:
+def _empty(options: OnSamples, y, mode) -> Log:
     size = room(options) + 1
     number, whole = jnp.zeros(size, y.dtype), jnp.zeros(size, jnp.int32)
     states, modes = jnp.zeros((size, *y.shape), y.dtype), jnp.zeros((size, *mode.shape), jnp.int32)

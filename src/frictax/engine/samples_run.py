@@ -16,15 +16,13 @@ from .stepping import advance, select
 
 
 @eqx.filter_custom_jvp
-def run_samples(
-    model: Any, t0: Any, t1: Any, y0: Any, mode0: Any, ts: Any, options: OnSamples
-) -> Any:
+def run_samples(model, t0, t1, y0, mode0, ts, options: OnSamples) -> Any:
     floats, whole, _ = march(model, t0, y0, mode0, ts, options)
     return floats, whole
 
 
 @run_samples.def_jvp
-def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
+def _run_samples_jvp(primals, tangents) -> Any:
     model, t0, _, y0, mode0, ts, options = primals
     d_model, d_t0, _, d_y0, _, d_ts, _ = tangents
     # What is held in an event is first-order exact only; a second derivative of it would be
@@ -33,7 +31,7 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     moved, rest, d_moved = split(model_, d_model)
     d_y0 = jnp.zeros_like(y0) if d_y0 is None else d_y0
 
-    def run(moved: Any, y0: Any, t0: Any = t0_) -> Any:
+    def run(moved, y0, t0=t0_) -> Any:
         first = jax.tree.leaves((moved, y0))[0]
         nought = 0.0 * jnp.ravel(first)[0].astype(y0.dtype)
         floats, whole, log = march(eqx.combine(moved, rest), t0, y0, mode0, ts_, options, nought)
@@ -64,15 +62,7 @@ def _run_samples_jvp(primals: Any, tangents: Any) -> Any:
     return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
 
 
-def _pull(
-    moved: Any,
-    rest: Any,
-    grid: Any,
-    slacks: Any,
-    record: Any,
-    options: OnSamples,
-    starts_fixed: bool,
-) -> Any:
+def _pull(moved, rest, grid, slacks, record, options: OnSamples, starts_fixed: bool) -> Any:
     """Cotangents of the inputs from cotangents of all outputs: over the steps from last to first.
 
     No time of the start's where it is fixed.
@@ -80,13 +70,13 @@ def _pull(
     ys, modes, log, count = record
     steps, trace = grid.shape[0] - 1, log.retrace
 
-    def complete(j: Any, mode: Any, moved: Any, t: Any, y: Any) -> Any:
+    def complete(j, mode, moved, t, y) -> Any:
         """The last piece of step j, which no event ends."""
         system = Reused(eqx.combine(moved, rest))
         mode = system.tick(t + slacks[j], mode)
         return advance(options.solver, lambda t, y: system.flow(t, y, mode), t, grid[j + 1], y)
 
-    def over(e: Any, j: Any, moved: Any, t: Any, y: Any) -> Any:
+    def over(e, j, moved, t, y) -> Any:
         """The piece that event e ends, and the state after it at the sample that it may lie at."""
         system, piece = Reused(eqx.combine(moved, rest)), Piece(t, y, log.before[e])
         time, state = cross_inside(
@@ -94,13 +84,13 @@ def _pull(
         )[:2]
         return time, state, as_of(system, time, state, system.tick(time + slacks[j], log.after[e]))
 
-    def pull(cotangents: Any) -> Any:
+    def pull(cotangents) -> Any:
         c_ys, c_times = cotangents
         c_all = jnp.zeros_like(ys).at[at_samples(options, c_ys.shape[0])].set(c_ys)
         nothing = jax.tree.map(jnp.zeros_like, moved)
         add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731
 
-        def body(i: Any, carry: Any) -> Any:
+        def body(i, carry) -> Any:
             _, c_y, c_moved, e = carry
             j = steps - 1 - i
             last = jnp.maximum(e, 0)
@@ -110,7 +100,7 @@ def _pull(
             _, back = jax.vjp(lambda *p: complete(j, mode, *p), moved, t, y)
             d_moved, c_t, c_y = back(c_y)
 
-            def event(carry: Any) -> Any:
+            def event(carry) -> Any:
                 c_t, c_y, c_moved, c_now, e, here = carry
                 last = jnp.maximum(e, 0)
                 _, back = jax.vjp(

@@ -18,7 +18,7 @@ _BOSH3 = (1 / 2, 3 / 4), ((1 / 2,), (0.0, 3 / 4)), (2 / 9, 1 / 3, 4 / 9)
 
 
 def advance(
-    solver: Any,
+    solver,
     flow: Callable,
     t0: Number,
     t1: Number,
@@ -44,9 +44,7 @@ def advance(
     return _stages(table.c, table.a_lower, table.b_sol, flow, t0, t1, y0, rate)
 
 
-def _stages(
-    c: Any, a_lower: Any, b_sol: Any, flow: Callable, t0: Any, t1: Any, y0: Any, rate: Any
-) -> Any:
+def _stages(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> Any:
     h = t1 - t0
     used = max(i for i, b in enumerate(b_sol) if b != 0) + 1  # the stages after are for the error
     rates = [flow(t0, y0) if rate is None else rate]
@@ -79,12 +77,12 @@ def some(x: Bool[Array, " n"]) -> Bool[Array, ""]:
     return reduce(or_, entries(x)) if 0 < x.shape[0] <= _FEW else jnp.any(x)
 
 
-def select(here: Any, this: Any, that: Any) -> Any:
+def select(here, this, that) -> Any:
     """The tree `this` where `here` is true, else `that`."""
     return jax.tree.map(lambda a, b: jnp.where(here, a, b), this, that)
 
 
-def _weighted(weights: Any, rates: list[Array]) -> Array:
+def _weighted(weights, rates: list[Array]) -> Array:
     return sum(
         (float(w) * rate for w, rate in zip(weights, rates, strict=True) if w != 0),
         start=jnp.zeros_like(rates[0]),

@@ -226,10 +226,7 @@ def stretch(now: Snapshot, k: int) -> tuple[Array, Array]:
 def rounding(now: Snapshot, k: int) -> Array:
     """An extension of compliant number k that is 0 but for rounding [m]."""
     _, a, b = now.layout.compliants[k]
-    size = sum(
-        (jnp.abs(position(now.mechanism, flange, now.s)) for flange in (a, b)),
-        now.zero,
-    )
+    size = sum((jnp.abs(position(now.mechanism, flange, now.s)) for flange in (a, b)), now.zero)
     return float(jnp.finfo(now.t.dtype).eps) * (500 + 8 * jax.lax.stop_gradient(size))
 
 

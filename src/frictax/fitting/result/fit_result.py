@@ -277,10 +277,7 @@ class FitResult(Estimated, Generic[Model]):
         """The machine or law with the fitted values that all records share."""
         here = {p.path for p in parameters(self.start)}
         shared = [u for u in self.problem.unknowns if u.record is None and u.path in here]
-        return replace(
-            self.start,
-            {u.path: np.reshape(self.x[u.place], u.shape) for u in shared},
-        )
+        return replace(self.start, {u.path: np.reshape(self.x[u.place], u.shape) for u in shared})
 
     def model_for(self, label: str) -> Model:
         """The machine with all values that belong to the record called `label`."""
