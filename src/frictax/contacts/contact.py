@@ -138,11 +138,6 @@ def f0(contact: AbstractContact, direction: int, scale: ScalarLike) -> Number:
     return contact.law(direction).f0 * scale
 
 
-def f0_max(contact: AbstractContact, direction: int, scale: ScalarLike) -> Number:
-    """The force that breaks the contact away in `direction`, >= 0 [N]; inf where it never does."""
-    return contact.holds(direction, scale)
-
-
 def has_breaks(contact: AbstractContact) -> bool:
     """Whether one of the contact's laws has corners."""
     return any(contact.law(m).breaks.shape[0] > 0 for m in (1, -1))

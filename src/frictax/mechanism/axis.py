@@ -10,13 +10,26 @@ from jaxtyping import Array, Float, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import SupportFriction
-from frictax.contacts.contact import ends, f0_max, has_breaks, law_value, piece_at
+from frictax.contacts.contact import ends, has_breaks, law_value, piece_at
 from frictax.contacts.mode import BACKWARD, FORWARD, STUCK, mode_vector
 from frictax.engine.system import AbstractHybridSystem
 from frictax.parameters import Integer, Modes, Number, State
 
 
-class AbstractAxis(AbstractHybridSystem):
+class AbstractOwnMotion(AbstractHybridSystem):
+    """A machine whose user writes how it moves, and the names of its states."""
+
+    def others(self, t: Number, y: State, args: PyTree) -> Float[Array, " k"]:
+        """The rates of the states after positions and velocities, such as the integral of a
+        controller's error; none by default.
+        """
+        return jnp.zeros(0)
+
+    def variables(self, t: Number, y: State, mode: Modes, args: PyTree) -> dict[str, Number]:
+        return dict(zip(self.states(), y, strict=True))
+
+
+class AbstractAxis(AbstractOwnMotion):
     """One degree of freedom with dry friction, which turns or slides: its user writes the inertia
     and the load.
 
@@ -85,12 +98,6 @@ class AbstractAxis(AbstractHybridSystem):
         """
         return 0.0
 
-    def others(self, t: Number, y: State, args: PyTree) -> Float[Array, " k"]:
-        """The rates of the states after position and velocity, such as the integral of a
-        controller's error; none by default.
-        """
-        return jnp.zeros(0)
-
     def begin(self, t: ScalarLike, y: ArrayLike) -> tuple[State, Modes]:
         """State and mode of a run from state `y`: sliding where the velocity says so, else stuck.
 
@@ -112,9 +119,6 @@ class AbstractAxis(AbstractHybridSystem):
         return jnp.where(
             m == STUCK, self.load(t, y, args), m * (sliding + self._added(t, y, mode, args))
         )
-
-    def variables(self, t: Number, y: State, mode: Modes, args: PyTree) -> dict[str, Number]:
-        return dict(zip(self.states(), y, strict=True))
 
     # -- the contract with the engine
 
@@ -192,8 +196,8 @@ class AbstractAxis(AbstractHybridSystem):
             self.friction.breakaway() * self._added(t, y, mode, args),
         )
         return (
-            f0_max(self.friction, 1, 1.0) + added - load,
-            f0_max(self.friction, -1, 1.0) + added + load,
+            self.friction.holds(1, 1.0) + added - load,
+            self.friction.holds(-1, 1.0) + added + load,
         )
 
     def _slack(self, t: Array, y: Array, mode: Array, args: PyTree) -> Array:

@@ -14,10 +14,10 @@ from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import SupportFriction
 from frictax.contacts.contact import has_breaks, piece_at
 from frictax.contacts.mode import FREE, mode_vector
-from frictax.engine.system import AbstractHybridSystem
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.constant import constant
 
+from .axis import AbstractOwnMotion
 from .contact_margins import all_margins
 from .elimination import Sparse
 from .layout import Contact, Flange, Layout
@@ -25,7 +25,7 @@ from .mode_transition import at_rest, fallen, settled
 from .snapshot import Snapshot
 
 
-class AbstractLinkage(AbstractHybridSystem):
+class AbstractLinkage(AbstractOwnMotion):
     """Several degrees of freedom with dry friction, such as an arm: its user writes the mass matrix
     and the force.
 
@@ -114,12 +114,6 @@ class AbstractLinkage(AbstractHybridSystem):
         """The number of coordinates; half of the states by default."""
         return len(self.states()) // 2
 
-    def others(self, t: Number, y: Float[Array, " m"], args: PyTree) -> Float[Array, " k"]:
-        """The rates of the states after q and u, such as the integral of a controller's error; none
-        by default.
-        """
-        return jnp.zeros(0)
-
     def velocity_terms(self, q: Float[Array, " n"], u: Float[Array, " n"]) -> Float[Array, " n"]:
         """What the motion itself asks for, C(q, u)u = dM/dt u - 1/2 d(u'M u)/dq, of the mass
         matrix's derivatives.
@@ -145,9 +139,6 @@ class AbstractLinkage(AbstractHybridSystem):
     def friction_forces(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " k"]:
         """What friction opposes to forward motion at each contact [N or N.m]; stuck, what holds."""
         return jnp.stack(self._snapshot(t, y, mode, args).friction)
-
-    def variables(self, t: Number, y: State, mode: Modes, args: PyTree) -> dict[str, Number]:
-        return dict(zip(self.states(), y, strict=True))
 
     # -- the contract with the engine
 

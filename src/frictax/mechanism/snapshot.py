@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from frictax.contacts.contact import f0, f0_max, law_value
+from frictax.contacts.contact import f0, law_value
 from frictax.contacts.mode import STUCK
 
 from .elimination import Sparse, product, scaled, solved
@@ -127,7 +127,7 @@ class Snapshot:
         """The force that breaks contact c away in `direction` [N]."""
         if self.part(c).depends_on_torque:
             return self._greater_line(c, direction, self.transmitted_torque(c))
-        return f0_max(self.part(c), direction, self.scale[c])
+        return self.part(c).holds(direction, self.scale[c])
 
     def f0(self, c: int, direction: int) -> Array:
         """The friction of contact c when it begins to slide in `direction`, as a size [N]."""

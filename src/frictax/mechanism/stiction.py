@@ -26,6 +26,9 @@ _ROUNDING = 512  # times eps, of the largest of the accelerations
 _LOOKS = 64
 
 
+PerContact = Float[Array, " k"]
+
+
 class Chosen(eqx.Module):
     """What each contact does after an event.
 
@@ -43,10 +46,10 @@ class Chosen(eqx.Module):
 
 def modes_at_rest(
     G: Float[Array, "k k"],
-    b: Float[Array, " k"],
-    hold: tuple[Float[Array, " k"], Float[Array, " k"]],
-    slide: tuple[Float[Array, " k"], Float[Array, " k"]],
-    share: Float[Array, " k"],
+    b: PerContact,
+    hold: tuple[PerContact, PerContact],
+    slide: tuple[PerContact, PerContact],
+    share: PerContact,
     in_rest: Bool[Array, " k"],
 ) -> Chosen:
     """Choose the modes of k contacts at rest so that forces and accelerations fit each other.

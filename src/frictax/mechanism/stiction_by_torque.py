@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from frictax.parameters import Integer
 
-from .stiction import AT_LIMIT, eliminated
+from .stiction import AT_LIMIT, PerContact, eliminated
 
 # eps**0.75 = 2e-12 of a pivot: what makes the equations of redundant contacts regular
 _SLACK = 0.75
@@ -40,7 +40,7 @@ class Lines(eqx.Module):
     """
 
     is_by_torque: Bool[Array, " k"]
-    at: Float[Array, " k"]
+    at: PerContact
     by: Float[Array, "k k"]
     slope: Float[Array, "2 k"]
     offset: Float[Array, "2 k"]
@@ -63,12 +63,12 @@ class ChosenByTorque(eqx.Module):
 
 def modes_by_torque(
     G: Float[Array, "k k"],
-    b: Float[Array, " k"],
-    hold: tuple[Float[Array, " k"], Float[Array, " k"]],
-    slide: tuple[Float[Array, " k"], Float[Array, " k"]],
-    share: Float[Array, " k"],
+    b: PerContact,
+    hold: tuple[PerContact, PerContact],
+    slide: tuple[PerContact, PerContact],
+    share: PerContact,
     in_rest: Bool[Array, " k"],
-    given: tuple[Int[Array, " k"], Float[Array, " k"]],
+    given: tuple[Int[Array, " k"], PerContact],
     friction: Lines,
     redundant: bool,
 ) -> ChosenByTorque:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from frictax.contacts import AbstractContact, Clutch, OneWayClutch
-from frictax.contacts.contact import f0, f0_max
+from frictax.contacts.contact import f0
 from frictax.contacts.mode import FREE, STUCK
 
 from . import dynamics
@@ -285,10 +285,9 @@ def _friction_at(now: Snapshot, c: int) -> Any:
         )
     # Of two laws, the one of the direction of motion, or of the direction about to slide.
     forward = jnp.where(locked, f >= 0, now.direction[c] >= 0) | part.blocks_backward
-    low, most = (
-        jnp.where(forward, g(part, 1, now.scale[c]), g(part, -1, now.scale[c]))
-        for g in (f0, f0_max)
-    )
+    scale = now.scale[c]
+    low = jnp.where(forward, f0(part, 1, scale), f0(part, -1, scale))
+    most = jnp.where(forward, part.holds(1, scale), part.holds(-1, scale))
     sa = jnp.where(locked, f, a + now.direction[c] * most)
     support = (
         0.0 if contact.support is None else dynamics.position(now.mechanism, contact.support, now.s)

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from frictax.contacts import AbstractContact, Mode
-from frictax.contacts.contact import f0_max
 from frictax.mechanism.forces import AbstractSource
 from frictax.text import prefixed
 from frictax.trajectory import Trajectory
@@ -210,11 +209,9 @@ def _limits(run: Trajectory, name: str, variables: Any) -> tuple[np.ndarray, np.
     def limit(way: int) -> np.ndarray:
         if variables.fn is None:
             return np.broadcast_to(
-                np.asarray(f0_max(contact, way, contact.scale(None))), run.ts.shape
+                np.asarray(contact.holds(way, contact.scale(None))), run.ts.shape
             )
-        return np.asarray(
-            jax.vmap(lambda fn: f0_max(contact, way, contact.scale(fn)))(variables.fn)
-        )
+        return np.asarray(jax.vmap(lambda fn: contact.holds(way, contact.scale(fn)))(variables.fn))
 
     up, down = limit(1), limit(-1)
     held = ~np.asarray(variables.free)

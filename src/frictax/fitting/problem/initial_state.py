@@ -9,25 +9,19 @@ import numpy as np
 
 from frictax.measurements import Record
 from frictax.measurements.diagnostics import quantum
-from frictax.measurements.filters import smooth
-from frictax.measurements.units import POSITION_OF
 from frictax.parameters import Parameter, get, replace
 
-from .objectives import LARGEST_CUTOFF, AbstractObjective, FreeRun, seen_in
+from .objectives import AbstractObjective, FreeRun, seen_in, smoothed_state
 from .problem import Problem
 from .setup import Setup, state_names
 
 
 def starting_state(machine: Any, record: Record, name: str, cutoff: float = 50.0) -> float | None:
     """The state `name` at the start of the record, where the record measures it or its position."""
-    variable = name.rpartition(".")[2]
-    of = name[: len(name) - len(variable)] + POSITION_OF.get(variable, variable)
-    if not {name, of} & set(record.outputs) or name not in state_names(machine):
+    if name not in state_names(machine):
         return None
-    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
-    if name in record.outputs:
-        return float(smooth(record.t, record.outputs[name], cutoff).x[0])
-    return float(smooth(record.t, record.outputs[of], cutoff).v[0])
+    found = smoothed_state(record, name, cutoff)
+    return None if found is None else float(found[0])
 
 
 def named_paths(given: Any) -> list[Any]:

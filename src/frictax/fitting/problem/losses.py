@@ -8,20 +8,22 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+Residuals = Float[Array, " n"]
+
 
 class AbstractLoss(eqx.Module):
     """Weight of residuals, each divided by the noise scale."""
 
     @abc.abstractmethod
-    def rho(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def rho(self, x: Residuals) -> Residuals:
         """The loss of each scaled residual, x**2/2 near 0."""
 
     @abc.abstractmethod
-    def score(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def score(self, x: Residuals) -> Residuals:
         """The derivative of `rho`."""
 
     @abc.abstractmethod
-    def score_slope(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def score_slope(self, x: Residuals) -> Residuals:
         """The second derivative of `rho`."""
 
     @abc.abstractmethod
@@ -31,7 +33,7 @@ class AbstractLoss(eqx.Module):
         """
 
     @abc.abstractmethod
-    def root(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def root(self, x: Residuals) -> Residuals:
         """y with y**2/2 = rho(x) and x's sign: what Levenberg-Marquardt squares."""
 
     # how often the noise scale is estimated anew; 1 where the minimiser does not depend on it
@@ -43,19 +45,19 @@ class Squares(AbstractLoss):
 
     rounds: ClassVar[int] = 1
 
-    def rho(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def rho(self, x: Residuals) -> Residuals:
         return 0.5 * x * x
 
-    def score(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def score(self, x: Residuals) -> Residuals:
         return x
 
-    def score_slope(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def score_slope(self, x: Residuals) -> Residuals:
         return jnp.ones_like(x)
 
     def consistency(self) -> float:
         return 1.0
 
-    def root(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def root(self, x: Residuals) -> Residuals:
         return x
 
 
@@ -82,14 +84,14 @@ class Huber(AbstractLoss):
                 " or use `Squares()`."
             )
 
-    def rho(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def rho(self, x: Residuals) -> Residuals:
         size = jnp.abs(x)
         return jnp.where(size <= self.delta, 0.5 * x * x, self.delta * (size - 0.5 * self.delta))
 
-    def score(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def score(self, x: Residuals) -> Residuals:
         return jnp.clip(x, -self.delta, self.delta)
 
-    def score_slope(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def score_slope(self, x: Residuals) -> Residuals:
         return jnp.where(jnp.abs(x) <= self.delta, 1.0, 0.0)
 
     def consistency(self) -> float:
@@ -100,7 +102,7 @@ class Huber(AbstractLoss):
         )
         return 2.0 * (0.5 - beyond - d * density + d * d * beyond)
 
-    def root(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def root(self, x: Residuals) -> Residuals:
         outside = jnp.abs(x) > self.delta
         # masked first: the root's slope is infinite at 0
         size = jnp.where(outside, jnp.abs(x), self.delta)

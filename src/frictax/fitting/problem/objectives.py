@@ -30,6 +30,9 @@ from .setup import Setup, driven, simulated, state_names
 LARGEST_CUTOFF = 0.45
 
 
+Predicted = Float[Array, "*w k c"]
+
+
 @pytree_dataclass
 class PreparedRecord:
     """A record as arrays, ready for its objective.
@@ -64,7 +67,7 @@ class PreparedRecord:
         objective: "AbstractObjective",
         engine: Engine | None,
         delayed: frozenset[str],
-    ) -> Float[Array, "*w k c"]:
+    ) -> Predicted:
         """What stands against `measured`."""
         return objective.predict(setup, self, engine, delayed)
 
@@ -89,7 +92,7 @@ class AbstractObjective(abc.ABC):
     @abc.abstractmethod
     def predict(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> Float[Array, "*w k c"]:
+    ) -> Predicted:
         """What stands against `prepared.measured`; not finite where a run failed.
 
         To be compiled and differentiated.
@@ -133,7 +136,7 @@ class AbstractSimulation(AbstractObjective):
 
     def predict(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> Float[Array, "*w k c"]:
+    ) -> Predicted:
         return self.runs(setup, prepared, engine, delayed)[0]
 
     def result(
@@ -159,7 +162,7 @@ class Steady(AbstractObjective):
 
     def predict(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> Float[Array, "*w k c"]:
+    ) -> Predicted:
         raise NotImplementedError
 
     def in_units_of_outputs(self) -> bool:
@@ -542,18 +545,25 @@ def _channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
+def smoothed_state(record: Record, name: str, cutoff: float) -> Any:
+    """The state `name` over the record, (n,), where that measures it or its position; else None."""
+    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
+    for of, order in ((name, "x"), (_sibling(name, POSITION_OF), "v")):
+        if of in record.outputs:
+            return getattr(smooth(record.t, record.outputs[of], cutoff), order)
+    return None
+
+
 def _states(machine: Machine, record: Record, cutoff: float) -> dict[str, np.ndarray]:
     """The states of the machine over the record, from the smoothed measurement."""
     names, out = state_names(machine), {}
-    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     for name in names:
         of, rate = _sibling(name, POSITION_OF), _sibling(name, VELOCITY_OF)
-        if name in record.outputs:
-            out[name] = smooth(record.t, record.outputs[name], cutoff).x
-        elif of in record.outputs:
-            out[name] = smooth(record.t, record.outputs[of], cutoff).v
+        found = smoothed_state(record, name, cutoff)
+        if found is not None:
+            out[name] = found
         elif rate in record.outputs and isinstance(machine, Mechanism):
-            out[name] = integral(record.t, smooth(record.t, record.outputs[rate], cutoff).x)
+            out[name] = integral(record.t, smoothed_state(record, rate, cutoff))
         else:
             other = f" or {of or rate!r}" if of or rate else ""
             raise ValueError(
