@@ -65,7 +65,7 @@ def kept(function: Callable) -> Callable:
     plain, programs, lock = eqx.filter_jit(function), {}, threading.Lock()
 
     @functools.wraps(function)
-    def call(*args: Any) -> Any:
+    def call(*args) -> Any:
         leaves, structure = jax.tree.flatten(args)
         arrays = [x for x in leaves if isinstance(x, _ARRAYS)]
         if any(isinstance(x, Tracer) for x in arrays):
@@ -112,7 +112,7 @@ class _Program:
 def _flat(function: Callable, structure: Any, fixed: tuple[Any, ...]) -> Callable:
     """`function` of the arrays alone."""
 
-    def flat(*arrays: Any) -> Any:
+    def flat(*arrays) -> Any:
         rest = iter(arrays)
         return function(
             *jax.tree.unflatten(structure, [next(rest) if x is None else x for x in fixed])
@@ -159,7 +159,7 @@ def _found(
     if program is None:
         return compiled()
 
-    def run(*arrays: Any) -> Any:
+    def run(*arrays) -> Any:
         nonlocal program
         try:
             return jax.block_until_ready(program(*arrays))

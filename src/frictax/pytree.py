@@ -35,15 +35,15 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
     fixed = tuple(f.name for f in fields if f.metadata.get("static", False))
     keys = tuple(jax.tree_util.GetAttrKey(name) for name in inside)
 
-    def taken_apart(thing: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def taken_apart(thing) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         has = vars(thing)
         return tuple(has[name] for name in inside), tuple(has[name] for name in fixed)
 
-    def with_keys(thing: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def with_keys(thing) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         children, rest = taken_apart(thing)
         return tuple(zip(keys, children, strict=True)), rest
 
-    def put_together(rest: tuple[Any, ...], children: Any) -> Any:
+    def put_together(rest: tuple[Any, ...], children) -> Any:
         thing = object.__new__(made)
         vars(thing).update(zip(inside, children, strict=True))
         vars(thing).update(zip(fixed, rest, strict=True))

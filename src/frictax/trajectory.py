@@ -188,7 +188,7 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> Events:
     changed = changed.reshape(-1)
     order = jnp.flatnonzero(changed, size=size, fill_value=changed.size)
 
-    def rows(values: Array, padding: Any) -> Array:
+    def rows(values: Array, padding) -> Array:
         # the last entry stands where no event is
         return jnp.append(values.reshape(-1), jnp.asarray(padding, values.dtype))[order]
 

@@ -183,7 +183,7 @@ def _all(
     """
     expected = max(rows - lower.size, 1)
 
-    def one(at: Any) -> tuple[Array, ...]:
+    def one(at) -> tuple[Array, ...]:
         prepared, start = at
         mine = eqx.tree_at(lambda p: p.prepared, problem, (eqx.combine(prepared, static),))
         if problem.is_steady:

@@ -337,26 +337,27 @@ def _in_brackets(name: str) -> str:
 def _contradiction(column: Column, source: str) -> Iterator[str]:
     """A sentence where the column's name says another unit than the user does."""
     said, inside = named_in(column.name), _in_brackets(column.name)
-    if column.gain is not None and column.to is None and column.unit is None and said is not None:
+    this, untold = f"Column {column.name!r} of {source}", column.unit is None and column.to is None
+    if column.gain is not None and untold and said is not None:
         yield (
-            f"Column {column.name!r} of {source} has a gain, and what it leads to is taken as"
+            f"{this} has a gain, and what it leads to is taken as"
             f" {said}, as its name says. Give the unit after the gain, to={said!r} if that is"
             " right."
         )
-    if said is None and inside and column.unit is None and column.to is None:
+    if said is None and inside and untold:
         yield (
-            f"Column {column.name!r} of {source} says {inside!r}, which is no unit known here, so"
+            f"{this} says {inside!r}, which is no unit known here, so"
             " that it counts as SI. Give `unit`, or a gain and `to`."
         )
     ending = column.name.rpartition("_")[2]
-    if said is None and column.unit is None and column.to is None and ending in _ENDINGS:
+    if said is None and untold and ending in _ENDINGS:
         yield (
-            f"Column {column.name!r} of {source} ends in {ending}, which is not read as a unit: it"
+            f"{this} ends in {ending}, which is not read as a unit: it"
             f" counts as SI. Give unit={ending!r}."
         )
     if said is not None and column.unit is not None and said != spelled(column.unit):
         yield (
-            f"Column {column.name!r} of {source} says {said} in its name, `unit` says"
+            f"{this} says {said} in its name, `unit` says"
             f" {column.unit}, which counts: correct it if the name is right."
         )
 

@@ -133,7 +133,7 @@ def modes_at_rest(
     # more than any contact holds
     beyond = 1e10 * (jnp.max(jnp.abs(b)) + jnp.max(jnp.where(jnp.isfinite(most), most, 0.0)))
 
-    def look(state: Any) -> Any:
+    def look(state) -> Any:
         modes, limits, rounds, looks, _, _ = state
         sliding = modes != 0
         limit = jnp.where(modes > 0, limits[1], limits[0])
@@ -222,7 +222,7 @@ def eliminated(table: Array, among: Array, least: Any) -> tuple[Array, Array]:
     """
     rows = jnp.arange(table.shape[0])
 
-    def step(_: Any, state: Any) -> Any:
+    def step(_, state) -> Any:
         table, done = state
         diagonal = jnp.where(among & ~done, jnp.abs(jnp.diagonal(table)), 0.0)
         p = jnp.argmax(diagonal)

@@ -127,7 +127,7 @@ def modes_by_torque(
         f = spread @ z
         return f, lines.at + lines.by @ f, share * (elastic @ z)
 
-    def look(state: Any) -> Any:
+    def look(state) -> Any:
         modes, line, limits, looks, _ = state
         f, torque, borne = forces(modes, line, limits)
         along = lines.slope * torque

@@ -134,15 +134,11 @@ class AbstractSimulation(AbstractObjective):
     ) -> tuple[Array, PyTree]:
         """What `predict` gives, and how each run ended."""
 
-    def predict(
-        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> Predicted:
-        return self.runs(setup, prepared, engine, delayed)[0]
+    def predict(self, *asked: Any) -> Predicted:
+        return self.runs(*asked)[0]
 
-    def result(
-        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> PyTree:
-        results = self.runs(setup, prepared, engine, delayed)[1]
+    def result(self, *asked: Any) -> PyTree:
+        results = self.runs(*asked)[1]
         first = jnp.argmax(jnp.ravel(results != Result.successful))
         return jax.tree.map(lambda a: jnp.ravel(a)[first], results)
 
@@ -160,9 +156,7 @@ class Steady(AbstractObjective):
             " or `Windows()`."
         )
 
-    def predict(
-        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> Predicted:
+    def predict(self, *asked: Any) -> Predicted:
         raise NotImplementedError
 
     def in_units_of_outputs(self) -> bool:
@@ -275,10 +269,8 @@ class ClosedLoop(AbstractSimulation):
             )
         return FreeRun(self.measured_start, self.cutoff).prepare(machine, record)
 
-    def runs(
-        self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> tuple[Array, PyTree]:
-        return FreeRun(self.measured_start, self.cutoff).runs(setup, prepared, engine, delayed)
+    def runs(self, *asked: Any) -> tuple[Array, PyTree]:
+        return FreeRun(self.measured_start, self.cutoff).runs(*asked)
 
 
 @pytree_dataclass

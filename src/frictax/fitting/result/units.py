@@ -33,7 +33,7 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
     measured = any(r.units[name].rotational for r in motions for name in r.outputs)
     measured |= any(isinstance(r, Sweep) and r.rotational for r in records.values())
 
-    def unit(u: Any) -> str:
+    def unit(u) -> str:
         channel, _, last = u.path.rpartition(".")
         if channel in channels and last in ("offset", "drift"):
             return channels[channel].si_name + ("/s" if last == "drift" else "")

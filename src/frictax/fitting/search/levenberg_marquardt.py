@@ -210,7 +210,7 @@ def _solved(a: Float[Array, "k p p"], b: Float[Array, " p"]) -> Float[Array, "k 
     """
     at = functools.partial(jax.lax.dynamic_index_in_dim, allow_negative_indices=False)
 
-    def eliminate(i: Any, m: Any) -> Any:
+    def eliminate(i, m) -> Any:
         row, column = at(m, i, 1), at(m, i, 2)
         row = row / at(row, i, 2)
         return jax.lax.dynamic_update_slice_in_dim(m - column * row, row, i, 1)

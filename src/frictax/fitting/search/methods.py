@@ -84,11 +84,11 @@ class Optax(AbstractMethod):
         def objective(u: Array) -> Array:
             return 0.5 * jnp.sum(residuals(u) ** 2)
 
-        def going(carry: Any) -> Array:
+        def going(carry) -> Array:
             _, _, gradient, step = carry
             return (step < self.steps) & (jnp.linalg.norm(gradient) > self.tolerance)
 
-        def advance(carry: Any) -> Any:
+        def advance(carry) -> Any:
             u, state, gradient, step = carry
             updates, state = rule.update(
                 gradient, state, u, value=objective(u), grad=gradient, value_fn=objective

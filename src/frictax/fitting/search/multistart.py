@@ -249,7 +249,7 @@ def in_turned_coordinates(
     length are not enough.
     """
 
-    def around(carry: Any) -> Any:
+    def around(carry) -> Any:
         z, _, rounds, steps = carry
         r, jacobian = problem.evaluate(z, noise)
         level = jnp.sqrt(jnp.maximum(jnp.sum(r * r), floor) / dof)
@@ -283,7 +283,7 @@ def in_turned_coordinates(
             at, converged, count = jnp.asarray(end.z), near, end.steps
         return z + turn @ at, jnp.asarray(converged), rounds + 1, steps + count
 
-    def going(carry: Any) -> Any:
+    def going(carry) -> Any:
         _, converged, rounds, _ = carry
         return (rounds < 2) | (~converged & (rounds < _TURNS))
 
