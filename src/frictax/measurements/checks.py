@@ -244,6 +244,7 @@ def _holds_dates(values: Any) -> bool:
 
 def numbers(label: str, values: Any) -> np.ndarray:
     """One row of real numbers; dates become seconds since the first."""
+    what = f"{label} must be one row of numbers, got"
     if np.ma.is_masked(values):
         hidden = int(np.sum(np.ma.getmaskarray(values)))
         raise ValueError(
@@ -260,9 +261,7 @@ def numbers(label: str, values: Any) -> np.ndarray:
             array = array.astype(float)
     except (TypeError, ValueError):
         remedy = "Convert dates with `pandas.to_datetime`, other things with numpy first"
-        raise ValueError(
-            f"{label} must be one row of numbers, got {brief(values)}. {remedy}."
-        ) from None
+        raise ValueError(f"{what} {brief(values)}. {remedy}.") from None
     if array.dtype.kind == "c":
         raise ValueError(
             f"{label} must be real, got complex numbers such as {array.flat[0]}. Take their real"
@@ -270,18 +269,14 @@ def numbers(label: str, values: Any) -> np.ndarray:
         )
     if array.dtype.kind not in "bifu":
         raise ValueError(
-            f"{label} must be one row of numbers, got {brief(values)}. Convert text to numbers"
+            f"{what} {brief(values)}. Convert text to numbers"
             " first, dates with `pandas.to_datetime`."
         )
     if array.ndim == 0:
-        raise ValueError(
-            f"{label} must be one row of numbers, got {brief(values)}. Give one value for each"
-            " time."
-        )
+        raise ValueError(f"{what} {brief(values)}. Give one value for each time.")
     if array.ndim != 1:
         raise ValueError(
-            f"{label} must be one row of numbers, got shape {array.shape}. Choose one column, or"
-            " flatten it with .ravel()."
+            f"{what} shape {array.shape}. Choose one column, or flatten it with .ravel()."
         )
     return np.array(array, dtype=np.float64)
 

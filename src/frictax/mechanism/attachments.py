@@ -68,6 +68,11 @@ class Gear:
     bodies: tuple[int, ...]
 
 
+def misfit(sentence: str) -> ValueError:
+    """The error for parts that do not fit together."""
+    return ValueError(f"`Mechanism`: {sentence}")
+
+
 def contact_of(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], int]) -> Contact:
     """Where the friction of part i acts; `signal` numbers the signals of parts by their fields."""
     plus, minus = part.between()
@@ -77,16 +82,16 @@ def contact_of(mechanism: Any, i: int, part: Any, signal: Callable[[int, str], i
     )
     name = mechanism.names[i]
     if flange.body is None and (support is None or support.body is None):
-        raise ValueError(
-            f"`Mechanism`: the friction {name!r} must act on a body that moves, got {plus!r}, which"
+        raise misfit(
+            f"the friction {name!r} must act on a body that moves, got {plus!r}, which"
             " is fixed. Name the mass instead."
         )
     if support is not None and support.body == flange.body and flange.body is not None:
-        raise ValueError(
-            f"`Mechanism`: the friction {name!r} must act between two bodies, got {plus!r} and"
+        raise misfit(
+            f"the friction {name!r} must act between two bodies, got {plus!r} and"
             f" {minus!r}. Leave out one."
         )
-    is_pressed = any(f.name == "f_normalized" for f in dataclasses.fields(part))
+    is_pressed = hasattr(part, "f_normalized")
     by_signal = is_pressed and not isinstance(part.f_normalized, MotionDependent)
     return Contact(
         i, flange, support, signal(i, "f_normalized") if by_signal else None, is_pressed=is_pressed
@@ -97,8 +102,8 @@ def gear_of(mechanism: Any, i: int, part: AbstractGear) -> Gear:
     """The bodies that gear i ties together."""
     numbers = tuple(moving_body(mechanism, i, name) for name in part.joined())
     if len(set(numbers)) < len(numbers):
-        raise ValueError(
-            f"`Mechanism`: the gear {mechanism.names[i]!r} must join different bodies, got"
+        raise misfit(
+            f"the gear {mechanism.names[i]!r} must join different bodies, got"
             f" {', '.join(part.joined())}. Add the other one."
         )
     return Gear(i, numbers)
@@ -108,8 +113,8 @@ def moving_body(mechanism: Any, i: int, name: str) -> int:
     """The number of the body that part i calls `name`, which must not be fixed."""
     body = flange_of(mechanism, i, name, 0).body
     if body is None:
-        raise ValueError(
-            f"`Mechanism`: {mechanism.names[i]!r} must name bodies that move, got {name!r}, which"
+        raise misfit(
+            f"{mechanism.names[i]!r} must name bodies that move, got {name!r}, which"
             " is fixed. Hold a body by a `Brake` or a `Position`."
         )
     return body
@@ -134,20 +139,19 @@ def flange_of(mechanism: Any, part: int, name: Any, side: int) -> Flange:
     """The flange that a part calls `name`, on that side of its body where the name says none."""
     owner = mechanism.names[part]
     if not isinstance(name, str):
-        raise ValueError(
-            f"`Mechanism`: {owner!r} must name the body it is attached to as text, got {name!r}."
-            " Write 'mass'."
+        raise misfit(
+            f"{owner!r} must name the body it is attached to as text, got {name!r}. Write 'mass'."
         )
     body, _, end = name.partition(".")
     attachable = [n for n, p in mechanism.named_parts() if isinstance(p, (*BODIES, Fixed))]
     if body not in attachable:
-        raise ValueError(
-            f"`Mechanism`: {owner!r} is attached to {name!r}, which is no"
+        raise misfit(
+            f"{owner!r} is attached to {name!r}, which is no"
             f" body.{suggestion(body, attachable)} Bodies are: {', '.join(attachable)}."
         )
     if end not in ("", "flange_a", "flange_b", "flange"):
-        raise ValueError(
-            f"`Mechanism`: {owner!r} is attached to {name!r}; write {body!r}, '{body}.flange_a' or"
+        raise misfit(
+            f"{owner!r} is attached to {name!r}; write {body!r}, '{body}.flange_a' or"
             f" '{body}.flange_b'."
         )
     index = mechanism.names.index(body)
@@ -168,8 +172,8 @@ def _check_kind(mechanism: Any, part: int, index: int) -> None:
         return
     kind, body = type(mechanism.parts[part]).__name__, type(mechanism.parts[index]).__name__
     does = ("slides", "turns")
-    raise ValueError(
-        f"`Mechanism`: {mechanism.names[part]!r}, a {kind}, acts on what {does[bool(here)]}, got"
+    raise misfit(
+        f"{mechanism.names[part]!r}, a {kind}, acts on what {does[bool(here)]}, got"
         f" {mechanism.names[index]!r}, which is of kind {body} and {does[bool(there)]}. Take the"
         f" {'translational' if here else 'rotational'} part."
     )

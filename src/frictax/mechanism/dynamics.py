@@ -13,7 +13,7 @@ from frictax.contacts.mode import FREE
 from frictax.laws import AbstractLaw
 
 from .elimination import product
-from .layout import Flange, Form, Layout, forms, row_of, signal_of
+from .layout import Contact, Flange, Form, Layout, forms, row_of, signal_of
 from .snapshot import Snapshot
 
 
@@ -160,13 +160,9 @@ class MachineSnapshot(Snapshot):
         if contact.signal is not None:
             press = self.drive[contact.signal]
         else:  # what the motion makes of the normal force, over fn_max
-            at = position(self.mechanism, contact.flange, self.s)
-            at = (
-                at
-                if contact.support is None
-                else at - position(self.mechanism, contact.support, self.s)
+            press = part.f_normalized.in_motion(
+                self.t, contact_position(self, contact), self.v_rel[c]
             )
-            press = part.f_normalized.in_motion(self.t, at, self.v_rel[c])
         return part.normal(press if contact.face is None else self.mode[contact.face] * press)
 
     @cached_property
@@ -248,6 +244,12 @@ def position(mechanism: Any, flange: Flange, s: list[Array]) -> Array:
         if flange.side
         else s[flange.body]
     )
+
+
+def contact_position(now: Snapshot, contact: Contact) -> Array:
+    """Position of a contact relative to its support [m]."""
+    at = position(now.mechanism, contact.flange, now.s)
+    return at if contact.support is None else at - position(now.mechanism, contact.support, now.s)
 
 
 def velocity(flange: Flange | None, v: list[Array], t: Array) -> Array:

@@ -22,6 +22,7 @@ from .attachments import (
     flange_of,
     gear_of,
     is_rotational as is_rotational,
+    misfit,
     moving_body,
 )
 from .bodies import Fixed
@@ -161,8 +162,8 @@ def _layout(mechanism: Any) -> Layout:
 
     def signal(part: int, field: str) -> int:
         if isinstance(getattr(parts[part], field), MotionDependent):
-            raise ValueError(
-                f"`Mechanism`: `{field}` of {mechanism.names[part]!r} must be a signal over time,"
+            raise misfit(
+                f"`{field}` of {mechanism.names[part]!r} must be a signal over time,"
                 " got a `MotionDependent`, which presses brakes and clutches on. Write a spring, a"
                 " damper or an axis of your own for a force that depends on the motion."
             )
@@ -174,8 +175,8 @@ def _layout(mechanism: Any) -> Layout:
         if isinstance(part, AbstractCompliant):
             a, b = flange_of(mechanism, i, part.a, 1), flange_of(mechanism, i, part.b, -1)
             if a.body is not None and a.body == b.body:
-                raise ValueError(
-                    f"`Mechanism`: {mechanism.names[i]!r} must join two bodies, got {part.a!r} and"
+                raise misfit(
+                    f"{mechanism.names[i]!r} must join two bodies, got {part.a!r} and"
                     f" {part.b!r}. Hold one end with `wall=Fixed()`."
                 )
             compliants.append((i, a, b))
@@ -205,8 +206,8 @@ def _layout(mechanism: Any) -> Layout:
         ]
         if others:
             name = mechanism.names[gear.part]
-            raise ValueError(
-                f"`Mechanism`: body {parts[gear.part].a!r} must hand its torque on to {name!r}"
+            raise misfit(
+                f"body {parts[gear.part].a!r} must hand its torque on to {name!r}"
                 f" alone, got {others[0]!r} as well."
             )
     coordinates = tuple(b for b in range(len(bodies)) if b not in followers)
@@ -246,13 +247,13 @@ def _thermal(
             continue
         for source in part.sources:
             if source not in contacts and source not in compliants:
-                raise ValueError(
-                    f"`Mechanism`: {names[i]!r} must be heated by friction elements or dampers, got"
+                raise misfit(
+                    f"{names[i]!r} must be heated by friction elements or dampers, got"
                     f" {source!r}. Here are: {', '.join([*contacts, *compliants]) or 'none'}."
                 )
             if source in heats:
-                raise ValueError(
-                    f"`Mechanism`: {source!r} must heat one node, got {heats[source]!r} and"
+                raise misfit(
+                    f"{source!r} must heat one node, got {heats[source]!r} and"
                     f" {names[i]!r}. Drop one of them."
                 )
             heats[source] = names[i]
@@ -265,8 +266,8 @@ def _thermal(
             for end in (part.a, part.b):
                 if end is not None and end not in numbers:
                     known = ", ".join(numbers) or "none"
-                    raise ValueError(
-                        f"`Mechanism`: {names[i]!r} must conduct between heat capacitors, got"
+                    raise misfit(
+                        f"{names[i]!r} must conduct between heat capacitors, got"
                         f" {end!r}. Here are: {known}."
                     )
             conductors.append((i, numbers[part.a], None if part.b is None else numbers[part.b]))
@@ -285,8 +286,8 @@ def _followers(
     ]:
         name = mechanism.names[body_parts(mechanism)[body]]
         if body in followers:
-            raise ValueError(
-                f"`Mechanism`: the motion of {name!r} must be given once, got it from"
+            raise misfit(
+                f"the motion of {name!r} must be given once, got it from"
                 f" {followers[body]!r} and {mechanism.names[part]!r}. Drop one of them, or name the"
                 " gear's other bodies last."
             )
@@ -296,8 +297,8 @@ def _followers(
         unknown = [b for b in gear.bodies[:-1] if b not in known]
         if unknown:
             late = mechanism.names[body_parts(mechanism)[unknown[0]]]
-            raise ValueError(
-                f"`Mechanism`: the gear {mechanism.names[gear.part]!r} must follow bodies that are"
+            raise misfit(
+                f"the gear {mechanism.names[gear.part]!r} must follow bodies that are"
                 f" known before it, got {late!r}, which follows a gear written later. Write that"
                 " gear first."
             )
@@ -335,8 +336,8 @@ def _grouped(mechanism: Any, lay: Layout) -> tuple[Contact, ...]:
     rows = [row_of(c, at) for c in lay.contacts]
     for c, row in zip(lay.contacts, rows, strict=True):
         if not row:
-            raise ValueError(
-                f"`Mechanism`: the friction {mechanism.names[c.part]!r} must act on a motion that"
+            raise misfit(
+                f"the friction {mechanism.names[c.part]!r} must act on a motion that"
                 f" is not given, got {_ends(mechanism, c)}. Name a body that moves freely."
             )
     tied = [set(form) for form in at if form] + [set(row) for row in rows]

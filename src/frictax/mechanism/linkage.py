@@ -180,7 +180,7 @@ class AbstractLinkage(AbstractOwnMotion):
             (self.mass_matrix(q), self.force(t, q, u, args), turning @ u),
         )
         return _LinkageSnapshot(
-            _Parts(self.frictions),
+            self.frictions,
             laid,
             t,
             modes,
@@ -199,15 +199,10 @@ class AbstractLinkage(AbstractOwnMotion):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Parts:
-    parts: tuple[SupportFriction, ...]
-
-
-@dataclasses.dataclass(frozen=True)
 class _LinkageSnapshot(Snapshot):
     """A linkage at one time: `dense_mass` is M [kg or kg.m2], n x n; `force` has n entries [N or
-    N.m]; `turning` is dJ/dt u [m/s2 or rad/s2], one for each contact. The others are those of
-    `Snapshot`.
+    N.m]; `turning` is dJ/dt u [m/s2 or rad/s2], one for each contact; `mechanism`: the frictions.
+    The others are those of `Snapshot`.
     """
 
     mechanism: Any
@@ -224,9 +219,9 @@ class _LinkageSnapshot(Snapshot):
     force: Array
     turning: Array
 
-    @cached_property
+    @property
     def elements(self) -> list[Any]:
-        return list(self.mechanism.parts)
+        return self.mechanism
 
     @property
     def normal(self) -> list[Any]:

@@ -11,6 +11,7 @@ from frictax.handover import Verb
 from frictax.parameters import UnknownName
 from frictax.text import suggestion
 
+from .attachments import misfit
 from .layout import PARTS, layout
 
 
@@ -39,8 +40,8 @@ class Mechanism(eqx.Module):
 
     def __init__(self, *unnamed: Part, **parts: Part) -> None:
         if unnamed:
-            raise ValueError(
-                f"`Mechanism`: every part needs a name, got {unnamed[0]!r} without one. Write"
+            raise misfit(
+                f"every part needs a name, got {unnamed[0]!r} without one. Write"
                 " `mass=Mass(m=1.0)`."
             )
         self.parts = tuple(parts.values())
@@ -49,13 +50,13 @@ class Mechanism(eqx.Module):
     def __check_init__(self) -> None:
         for name, part in zip(self.names, self.parts, strict=True):
             if not name.isidentifier():
-                raise ValueError(
-                    f"`Mechanism`: a part's name must be a Python name, got {name!r}. Paths join"
+                raise misfit(
+                    f"a part's name must be a Python name, got {name!r}. Paths join"
                     " names by dots: 'mass.m'."
                 )
             if not isinstance(part, PARTS):
-                raise ValueError(
-                    f"`Mechanism`: {name!r} must be a part such as `Mass`, `Spring`, `Force` or"
+                raise misfit(
+                    f"{name!r} must be a part such as `Mass`, `Spring`, `Force` or"
                     f" `SupportFriction`, got {part!r}. Signals and laws go inside a part."
                 )
         layout(self)

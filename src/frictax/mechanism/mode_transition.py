@@ -147,8 +147,8 @@ def _chosen(
     found = modes_at_rest(
         jnp.stack([_row(row) for row in matrix]),
         _row(b),
-        (_row(hold[-1]), _row(hold[1])),
-        (_row(slide[-1]), _row(slide[1])),
+        _both_ways(hold),
+        _both_ways(slide),
         _row(now.shares(group)),
         jnp.stack(at_rest),
     )
@@ -208,12 +208,12 @@ def _chosen_by_torque(
         offset=table(offsets).T,
         factor=table([_factor(before, c, events[c], m) for c in group] for m in (-1, 1)),
     )
-    limits = (_row(hold[-1]), _row(hold[1])), (_row(slide[-1]), _row(slide[1]))
     given, redundant = (jnp.stack(modes), _row(known)), now.contact(group[0]).redundant
     found = modes_by_torque(
         table(matrix),
         _row(free),
-        *limits,
+        _both_ways(hold),
+        _both_ways(slide),
         _row(now.shares(group)),
         jnp.stack(rests),
         given,
@@ -275,8 +275,11 @@ def _equations(now: Snapshot, group: tuple[int, ...]) -> tuple[list[list[Array]]
 
 
 def _row(values: Any) -> Array:
-    """The values in one array."""
     return jnp.stack([jnp.asarray(x) for x in values])
+
+
+def _both_ways(limits: dict[int, list[Array]]) -> tuple[Array, Array]:
+    return _row(limits[-1]), _row(limits[1])
 
 
 def _released(before: Snapshot, c: int, event: dict[str, Array], chosen: Array) -> Array:

@@ -289,10 +289,7 @@ def _friction_at(now: Snapshot, c: int) -> Any:
     low = jnp.where(forward, f0(part, 1, scale), f0(part, -1, scale))
     most = jnp.where(forward, part.holds(1, scale), part.holds(-1, scale))
     sa = jnp.where(locked, f, a + now.direction[c] * most)
-    support = (
-        0.0 if contact.support is None else dynamics.position(now.mechanism, contact.support, now.s)
-    )
-    s = dynamics.position(now.mechanism, contact.flange, now.s) - support
+    s = dynamics.contact_position(now, contact)
     if isinstance(part, OneWayClutch):
         sa = jnp.where(locked, f, a + low)
         return OneWayClutchVariables(

@@ -72,9 +72,8 @@ class InverseDynamics(AbstractObjective):
         bodies = {machine.names[i]: coordinates_of(machine.parts[i]) for i in lay.bodies}
         missing = [
             f"{b}.{s}"
-            for b, names in bodies.items()
-            for s in names[:1]
-            if not {f"{b}.{n}" for n in names} & set(record.outputs)
+            for b, (s, v) in bodies.items()
+            if not {f"{b}.{s}", f"{b}.{v}"} & set(record.outputs)
         ]
         if missing:
             raise ValueError(
