@@ -259,9 +259,8 @@ def velocity(flange: Flange | None, v: list[Array], t: Array) -> Array:
 
 def _at_temperature(part: Any, T: Array) -> Any:
     """A friction element with its laws at the temperature `T` [K]."""
-    laws = [
-        name for name in part.__dataclass_fields__ if isinstance(getattr(part, name), AbstractLaw)
-    ]
+    names = [field.name for field in dataclasses.fields(part)]
+    laws = [name for name in names if isinstance(getattr(part, name), AbstractLaw)]
     if not laws:
         return part
     new = [getattr(part, name).at_temperature(T) for name in laws]
