@@ -221,7 +221,7 @@ class _LinkageSnapshot(Snapshot):
 
     @property
     def elements(self) -> list[Any]:
-        return self.mechanism
+        return list(self.mechanism)
 
     @property
     def normal(self) -> list[Any]:
