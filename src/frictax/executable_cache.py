@@ -24,7 +24,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import equinox as eqx
@@ -81,7 +81,7 @@ def kept(function: Callable) -> Callable:
             )
         try:
             with lock:
-                program = programs.setdefault(key, _Program())
+                program = programs.setdefault(key, SimpleNamespace(lock=threading.Lock(), run=None))
         except TypeError:  # something in it cannot be hashed
             return plain(*args)
         with program.lock:
@@ -103,15 +103,7 @@ def kept(function: Callable) -> Callable:
 _ARRAYS = (jax.Array, np.ndarray, np.generic)
 
 
-class _Program:
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.run: Callable | None = None
-
-
 def _flat(function: Callable, structure: Any, fixed: tuple[Any, ...]) -> Callable:
-    """`function` of the arrays alone."""
-
     def flat(*arrays) -> Any:
         rest = iter(arrays)
         return function(

@@ -19,11 +19,10 @@ class Verb:
     **Argument:** `target`, module and function, such as
     ``"frictax.report.record_figure:draw_record"``. Docstring and signature are the function's.
 
-    >>> class Reading:
-    ...     value = 3.0
-    ...     relative_to = Verb("frictax.handover:_ratio")
-    >>> Reading().relative_to(2.0)
-    1.5
+    >>> class Length(float):
+    ...     in_words = Verb("frictax.text:amount")
+    >>> Length(0.004).in_words("m")
+    '4 mm'
     """
 
     def __init__(self, target: str) -> None:
@@ -63,8 +62,3 @@ def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], 
         return package[name]
 
     return find, lambda: sorted({*package, *homes()})
-
-
-def _ratio(thing: Any, other: float) -> float:
-    """For the example above."""
-    return thing.value / other

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from frictax.parameters import Integer, Modes, Number, State, Values
 from frictax.parameters.constant import constant
+from frictax.parameters.shapes import row_at
 
 from .bracket import Bracket
 from .margins import Slope, first_to_fall
@@ -91,8 +92,8 @@ def march(model, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0) -> An
         # arithmetic with it or a loop around it.
         j, y_entries, mode_entries, _, alive, ys, modes = carry
         y, mode = together(y_entries, y0), together(mode_entries, mode0)
-        t, end = _read(grid, j), _read(grid, j + 1)
-        h, slack = end - t, _read(slacks, j)
+        t, end = row_at(grid, j), row_at(grid, j + 1)
+        h, slack = end - t, row_at(slacks, j)
         mode1 = system.tick(t + slack, mode)
         rate = system.flow(t, y, mode1)
         y1 = advance(options.solver, lambda t, y: system.flow(t, y, mode1), t, end, y, rate)
@@ -294,7 +295,7 @@ def _search(system: Reused, options: OnSamples, now: Piece, end, slack, active) 
         choose = lambda a, b, c: jnp.where(s.fell, a, jnp.where(down, b, c))  # noqa: E731
         bracket = jax.tree.map(choose, s.bracket.narrowed(x, f), begun, s.bracket)
         row = jnp.where(s.place == 0, _LOOKS, s.place)
-        values = _written(s.values, row, jnp.where(s.fell, _read(s.values, row), f))
+        values = _written(s.values, row, jnp.where(s.fell, row_at(s.values, row), f))
         fell = s.fell | down
         done = jnp.where(
             fell,
@@ -421,11 +422,6 @@ def _only(needed, compute: Callable[[], Any], like) -> Any:
     return jax.lax.cond(
         needed, compute, lambda: jax.tree.map(lambda x: jnp.zeros(jnp.shape(x), x.dtype), like)
     )
-
-
-def _read(rows: Array, j) -> Array:
-    """rows[j] for a j that is known to lie inside."""
-    return jax.lax.dynamic_index_in_dim(rows, j, keepdims=False, allow_negative_indices=False)
 
 
 @jax.custom_jvp

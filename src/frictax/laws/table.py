@@ -50,7 +50,7 @@ class Table(CheckedModule, AbstractLaw):
 
     def __init__(self, rows: ArrayLike) -> None:
         pairs: Any = as_array(rows)
-        shape = np.shape(pairs) if _is_array(pairs) else None
+        shape = np.shape(pairs) if isinstance(pairs, jax.Array | np.ndarray) else None
         if shape is None or len(shape) != 2 or shape[0] < 1 or shape[1] != 2:
             raise ValueError(
                 "`Table` must have rows of two numbers, [speed, force], got"
@@ -102,7 +102,3 @@ class Table(CheckedModule, AbstractLaw):
             return self.f[0] + 0.0 * v
         v0, f0, v1, f1 = (entry(x, k) for k in (piece, piece + 1) for x in (self.v, self.f))
         return f0 + (f1 - f0) / (v1 - v0) * (v - v0)
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, jax.Array | np.ndarray)

@@ -69,7 +69,6 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def _signals(self) -> list[tuple[Any, Array]]:
-        """Each signal and the piece it is on."""
         first = self.layout.first_signal
         return [
             (signal_of(self.mechanism, place), self.mode[first + j])

@@ -273,7 +273,6 @@ class MechanicalSystem(AbstractHybridSystem):
         return y
 
     def _at_rest(self, t: Array, y: Array, mode: Array, rests: dict[int, Array]) -> Array:
-        """The state after the contacts that `rests` names were brought to rest at once."""
         return at_rest(self.snapshot(t, y, mode), y, rests) if rests else y
 
     def _held_forward(self, t: Array, y: Array, mode: Array, counted: bool) -> Array:

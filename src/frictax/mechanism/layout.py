@@ -327,7 +327,6 @@ def _placed(parts: Any, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
 
 
 def _grouped(mechanism: Any, lay: Layout) -> tuple[Contact, ...]:
-    """The contacts of `lay` with their groups."""
     # Any numbers will do for the ratios: they only must not cancel by accident.
     draw = np.random.default_rng(0)
     at = forms(

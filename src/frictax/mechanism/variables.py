@@ -85,11 +85,9 @@ class ForceVariables(eqx.Module):
     f: Values
 
 
-class ControllerVariables(eqx.Module):
+class ControllerVariables(ForceVariables):
     """Position of the flange `s` [m], force `f` [N], position asked for `s_ref` [m]."""
 
-    s: Values
-    f: Values
     s_ref: Values
 
 
@@ -288,14 +286,12 @@ def _friction_at(now: Snapshot, c: int) -> Any:
     scale = now.scale[c]
     low = jnp.where(forward, f0(part, 1, scale), f0(part, -1, scale))
     most = jnp.where(forward, part.holds(1, scale), part.holds(-1, scale))
-    sa = jnp.where(locked, f, a + now.direction[c] * most)
+    one_way = isinstance(part, OneWayClutch)
+    sa = jnp.where(locked, f, a + (low if one_way else now.direction[c] * most))
     s = dynamics.contact_position(now, contact)
-    if isinstance(part, OneWayClutch):
-        sa = jnp.where(locked, f, a + low)
-        return OneWayClutchVariables(
-            s, v, a, f, mode, sa, locked, free, low, most, v, a, loss(now, c), now.normal[c], locked
-        )
     shared = (s, v, a, f, mode, sa, locked, free, low, most, v, a, loss(now, c), now.normal[c])
+    if one_way:
+        return OneWayClutchVariables(*shared, locked)
     if isinstance(part, Clutch):
         return ClutchVariables(*shared)
     body, _ = contact.ends[0]

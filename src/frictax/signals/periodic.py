@@ -1,5 +1,7 @@
 """Modelica.Blocks.Sources.Pulse and Trapezoid."""
 
+from itertools import accumulate
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -65,9 +67,8 @@ class Trapezoid(CheckedModule, AbstractSignal):
 
     def piece(self, t: Number) -> Piece:
         n, since = _period(t, self.startTime, self.period)
-        inside = (since >= self.rising).astype(jnp.int32)
-        inside += (since >= self.rising + self.width).astype(jnp.int32)
-        inside += (since >= self.rising + self.width + self.falling).astype(jnp.int32)
+        ends = accumulate((self.rising, self.width, self.falling))
+        inside = sum((since >= end).astype(jnp.int32) for end in ends)
         return jnp.where(t < self.startTime, 0, 1 + 4 * n + inside)
 
     def end(self, k: Piece) -> Number:

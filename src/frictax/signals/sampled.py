@@ -1,13 +1,12 @@
 """A measured drive."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from equinox.internal import nondifferentiable  # there is no public way to refuse a derivative
-from jaxtyping import Array
 
 from frictax.parameters import CheckedModule, Increasing, Number, Real, Vector, parameter
+from frictax.parameters.shapes import row_at
 
 from .signal import AbstractSignal, Piece
 
@@ -56,12 +55,12 @@ class Sampled(CheckedModule, AbstractSignal):
         n = self.times.shape[0]
         left, right = jnp.maximum(k - 1, 0), jnp.minimum(k, n - 1)
         if self.hold:
-            return _at(self.values, left) + 0.0 * t
-        begin, first = _at(self.times, left), _at(self.values, left)
+            return row_at(self.values, left) + 0.0 * t
+        begin, first = row_at(self.times, left), row_at(self.values, left)
         inside = left < right  # before the first sample and after the last, both ends are one
-        length = jnp.where(inside, _at(self.times, right) - begin, 1.0)
+        length = jnp.where(inside, row_at(self.times, right) - begin, 1.0)
         return first + jnp.where(inside, t - begin, 0.0) / length * (
-            _at(self.values, right) - first
+            row_at(self.values, right) - first
         )
 
     def piece(self, t: Number) -> Piece:
@@ -75,9 +74,4 @@ class Sampled(CheckedModule, AbstractSignal):
 
     def end(self, k: Piece) -> Number:
         n = self.times.shape[0]
-        return jnp.where(k < n, _at(self.times, jnp.minimum(k, n - 1)), jnp.inf)
-
-
-def _at(values: Array, i: Piece) -> Number:
-    """values[i] for an index that is known to lie inside."""
-    return jax.lax.dynamic_index_in_dim(values, i, keepdims=False, allow_negative_indices=False)
+        return jnp.where(k < n, row_at(self.times, jnp.minimum(k, n - 1)), jnp.inf)

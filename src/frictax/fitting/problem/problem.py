@@ -312,7 +312,6 @@ def residuals_and_jacobian(problem: Problem, x: Float[Numbers, " p"]) -> tuple[A
 
 @eqx.filter_jit
 def predictions(problem: Problem, x: Array, i: int) -> Array:
-    """`Problem.predicted`, compiled."""
     return problem.predicted(x, i)
 
 

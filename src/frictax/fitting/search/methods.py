@@ -14,14 +14,6 @@ from frictax.parameters import Integer
 Residuals = Callable[[Float[Array, " p"]], Float[Array, " n"]]
 
 
-class Minimum(eqx.Module):
-    """Where a method stopped, after how many steps, and whether it met its tolerance."""
-
-    at: Float[Array, " p"]
-    steps: Integer
-    converged: Bool[Array, ""]
-
-
 class AbstractMethod(eqx.Module):
     """A way to the least sum of squares."""
 
@@ -74,7 +66,10 @@ class Optax(AbstractMethod):
             )
         _check_method(self, "steps", self.steps, self.tolerance)
 
-    def minimise(self, residuals: Residuals, start: Float[Array, " p"]) -> Minimum:
+    def minimise(
+        self, residuals: Residuals, start: Float[Array, " p"]
+    ) -> tuple[Float[Array, " p"], Integer, Bool[Array, ""]]:
+        """Where it stops, after how many steps, and whether it met its tolerance."""
         import optax
 
         rule = optax.with_extra_args_support(
@@ -98,7 +93,7 @@ class Optax(AbstractMethod):
 
         first = (start, rule.init(start), jax.grad(objective)(start), jnp.asarray(0))
         u, _, gradient, step = jax.lax.while_loop(going, advance, first)
-        return Minimum(u, step, jnp.linalg.norm(gradient) <= self.tolerance)
+        return u, step, jnp.linalg.norm(gradient) <= self.tolerance
 
 
 def _check_method(method: AbstractMethod, field: str, steps: int, tolerance: float) -> None:

@@ -97,8 +97,6 @@ def strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, 
 
 
 class _Run:
-    """Searches of one problem, compiled once."""
-
     def __init__(self, problem: Problem, method: Any, dof: Any, floor: float, say: Any) -> None:
         self.problem, self.method, self.say = problem, method, say
         self.dof, self.floor = np.float64(dof), np.float64(floor)
@@ -258,8 +256,9 @@ def in_turned_coordinates(
         turn = vt.T / jnp.maximum(s, 1e-4 * s[0] + jnp.finfo(s.dtype).tiny)
         start = jnp.zeros(turn.shape[1])
         if isinstance(method, Optax):
-            found = method.minimise(lambda u: problem.misfit(z + turn @ u, noise) / level, start)
-            at, converged, count = found.at, found.converged, found.steps
+            at, count, converged = method.minimise(
+                lambda u: problem.misfit(z + turn @ u, noise) / level, start
+            )
         else:
             assert isinstance(method, LevenbergMarquardt)
 
