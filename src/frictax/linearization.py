@@ -8,8 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
-from frictax.engine import AbstractHybridSystem
-from frictax.mechanism import MechanicalSystem, Mechanism
+from frictax.mechanism import Machine, MechanicalSystem, Mechanism
 from frictax.mechanism.layout import signal_of
 from frictax.parameters import Integer, Number
 from frictax.signals import AbstractSignal
@@ -31,7 +30,7 @@ class Linearization(eqx.Module):
 
 
 def linearize(
-    machine: Mechanism | AbstractHybridSystem,
+    machine: Machine,
     t: ScalarLike | None,
     y: ArrayLike | None,
     mode: ArrayLike | None,

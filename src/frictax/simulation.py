@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.annotations import ArrayLike
-from frictax.engine import Adaptive, OnSamples, Result, walk
+from frictax.engine import Adaptive, Engine, OnSamples, Result, walk
 from frictax.engine.options import EVENTS
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.parameters import check, is_traced
@@ -35,7 +35,7 @@ class SimulationError(RuntimeError):
 def simulate(
     mechanism: Mechanism,
     ts: ArrayLike,
-    engine: Adaptive | OnSamples | None = None,
+    engine: Engine | None = None,
     *,
     energy: bool = False,
 ) -> Trajectory:
@@ -79,7 +79,7 @@ def simulate(
     check(mechanism)
     ts = _times(ts)
     engine = _default(mechanism, ts) if engine is None else engine
-    if not isinstance(engine, Adaptive | OnSamples):
+    if not isinstance(engine, Engine):
         raise ValueError(
             f"`simulate`: `engine` must be an `Adaptive` or an `OnSamples`, got {engine!r}. Write"
             " `Adaptive(rtol=1e-8)`."
@@ -107,14 +107,14 @@ def simulate(
 
 @eqx.filter_jit
 def _simulate(
-    mechanism: Mechanism, ts: Float[Array, " T"], engine: Adaptive | OnSamples, energy: bool
+    mechanism: Mechanism, ts: Float[Array, " T"], engine: Engine, energy: bool
 ) -> Trajectory:
     system = MechanicalSystem(mechanism, energy)
     y0, mode0 = system.start(ts[0])
     return Trajectory(system, ts, walk(system, y0, mode0, ts, options=engine))
 
 
-def _default(mechanism: Mechanism, ts: Float[Array, " T"]) -> Adaptive | OnSamples:
+def _default(mechanism: Mechanism, ts: Float[Array, " T"]) -> Engine:
     """`OnSamples` for a record on its own grid.
 
     Only the count is looked at, so that the choice is the same under `jit`.

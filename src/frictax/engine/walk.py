@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.annotations import ArrayLike
 from frictax.parameters import Integer
 
-from .options import Adaptive, OnSamples
+from .options import Adaptive, Engine, OnSamples
 from .reused import model_of
 from .samples_run import run_samples
 from .system import AbstractHybridSystem
@@ -40,7 +40,7 @@ def walk(
     mode0: ArrayLike,
     ts: ArrayLike,
     args: PyTree = None,
-    options: Adaptive | OnSamples | None = None,
+    options: Engine | None = None,
 ) -> Path:
     """Walk a hybrid system of one's own from mode to mode; `simulate` does it for a `Mechanism`.
 
@@ -77,7 +77,7 @@ def walk(
     >>> round(float(path.times[0]), 6), int(path.modes[-1, 0])
     (0.451524, 1)
     """
-    if isinstance(args, Adaptive | OnSamples):
+    if isinstance(args, Engine):
         raise ValueError(
             f"`walk` must be given its options by name, got `{type(args).__name__}` in the place of"
             " `args`. Write options=..."

@@ -6,8 +6,7 @@ from typing import Any, TypeVar, overload
 from frictax.engine.options import Engine
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
-from frictax.mechanism import AbstractHybridSystem, Mechanism
-from frictax.mechanism.mechanism import Machine
+from frictax.mechanism import Machine
 
 from .fit_data import Progress, Search, fit_records, fit_sweep
 from .problem.losses import AbstractLoss
@@ -174,7 +173,7 @@ def fit(
         "instruments": instruments,
         "engine": engine,
     }
-    if isinstance(data, Sweep) and not isinstance(model, Mechanism | AbstractHybridSystem):
+    if isinstance(data, Sweep) and not isinstance(model, Machine):
         refuse(moving, "the records of a machine", "a law's sweep")
         return fit_sweep(model, data, how, **steady, **shared)
     refuse(steady, "a law's sweep", "a machine, which holds its own")

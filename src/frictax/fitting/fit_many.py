@@ -15,7 +15,7 @@ from frictax.engine import OnSamples
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
 from frictax.measurements.record import changed
-from frictax.mechanism import AbstractHybridSystem, Mechanism
+from frictax.mechanism import Machine
 
 from .fit import refuse
 from .fit_data import Search, usual_method
@@ -34,7 +34,7 @@ from .steady_model import assembled
 
 
 def fit_many(
-    model: AbstractLaw | type[AbstractLaw] | SteadyFriction | Mechanism | AbstractHybridSystem,
+    model: AbstractLaw | type[AbstractLaw] | SteadyFriction | Machine,
     data: Sweep | Record,
     measured: ArrayLike | Mapping[str, ArrayLike],
     *,

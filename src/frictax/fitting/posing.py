@@ -9,10 +9,10 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from frictax.engine import Adaptive, OnSamples
+from frictax.engine import Adaptive, Engine, OnSamples
 from frictax.engine.options import ForwardAlone
 from frictax.measurements import Record, Sweep
-from frictax.mechanism import AbstractHybridSystem, Mechanism
+from frictax.mechanism import Machine
 from frictax.notice import Notice
 from frictax.parameters import (
     Between,
@@ -377,7 +377,7 @@ def check_arguments(
     instruments: Any = None,
     engine: Any = None,
 ) -> None:
-    if not isinstance(model, Mechanism | AbstractHybridSystem):
+    if not isinstance(model, Machine):
         raise ValueError(
             f"A record is fitted by a `Mechanism` or a hybrid system of your own, got {model!r}. A"
             " law alone is fitted to a `Sweep`."
@@ -410,7 +410,7 @@ def check_arguments(
             f"`instruments` must be a dict of channel -> Instrument(...), got {instruments!r}. Its"
             " keys are like 'inputs.drive'."
         )
-    if engine is not None and not isinstance(engine, OnSamples | Adaptive):
+    if engine is not None and not isinstance(engine, Engine):
         raise ValueError(
             f"`engine` of a fit must be `OnSamples(...)` or `Adaptive(...)`, got {engine!r}."
         )

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from frictax.engine import Adaptive, OnSamples
+from frictax.engine import Engine, OnSamples
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
-from frictax.mechanism import AbstractHybridSystem, Mechanism
+from frictax.mechanism import Machine
 
 from .posing import sensors
 from .problem.objectives import AbstractObjective, FreeRun, Steady
@@ -22,11 +22,11 @@ from .problem.steady import SteadyFriction
 
 
 def weighted_residuals(
-    model: AbstractLaw | SteadyFriction | Mechanism | AbstractHybridSystem,
+    model: AbstractLaw | SteadyFriction | Machine,
     data: Sweep | Record,
     objective: AbstractObjective | None = None,
     *,
-    engine: OnSamples | Adaptive | None = None,
+    engine: Engine | None = None,
     instruments: Mapping[str, Instrument] | None = None,
 ) -> Float[Array, " n"]:
     """(predicted - measured) / sd of all that an objective compares, 0 where a sample has no
@@ -58,7 +58,7 @@ def weighted_residuals(
         )
     given = {} if instruments is None else dict(instruments)
     objective = FreeRun() if objective is None else objective
-    if not isinstance(model, Mechanism | AbstractHybridSystem):
+    if not isinstance(model, Machine):
         raise ValueError(
             "`weighted_residuals` of a record needs a `Mechanism` or a hybrid system of your own,"
             f" got {model!r}. A law's data are a `Sweep`."

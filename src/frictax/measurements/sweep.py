@@ -162,13 +162,7 @@ class Sweep:
             raise ValueError(
                 f"`direction` must be 'both', 'positive' or 'negative', got {direction!r}."
             )
-        return (
-            self
-            if direction == "both"
-            else self.positive()
-            if direction == "positive"
-            else self.negative()
-        )
+        return self if direction == "both" else getattr(self, direction)()
 
     def positive(self) -> "Sweep":
         """The rows moving, or breaking away, forward."""

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from frictax.engine import Adaptive, OnSamples, walk
+from frictax.engine import Engine, walk
 from frictax.measurements import Record
 from frictax.mechanism import (
     AbstractHybridSystem,
@@ -152,7 +152,7 @@ def simulated(
     system: AbstractHybridSystem,
     ts: Float[Numbers, " n"],
     names: tuple[str, ...],
-    engine: OnSamples | Adaptive,
+    engine: Engine,
     start: Mapping[str, Numbers],
 ) -> tuple[Float[Array, "n c"], Any, Array]:
     """The variables `names` at times `ts`, from the machine's start or, where named, from `start`;
