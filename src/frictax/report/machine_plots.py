@@ -1,8 +1,9 @@
 """The interactive pictures of a report on a machine, as plotly's own JSON."""
 
 import html
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from frictax.analysis.friction_curve import law_values
 from frictax.analysis.replay.motion import Motion
 from frictax.contacts import AbstractContact, Mode
 from frictax.contacts.contact import AbstractPressed
-from frictax.fitting import Band, FitResult
+from frictax.fitting import FitResult
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import VELOCITY_OF
@@ -21,6 +22,7 @@ from .style import BACKWARD, CYCLE, FAINT, FORWARD, INK, MODES
 
 _BINS = 1200  # of a long record: lowest and highest sample of each are drawn
 _POINTS = 1500
+_COLOURS: dict[int, str] = {mode: colour for mode, (_, colour, _) in MODES.items()} | {Mode.FREE: "#dddddd"}
 _FONT = {
     "family": "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif",
     "size": 13,
@@ -51,61 +53,32 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
         return None
     contacts, top = kinds[si], _top_speed(found, study)
     v = np.linspace(1e-3 * top, top, 160)
-    label = (
-        next(iter(found.records))
-        if any(u.record is not None for u in found.problem.unknowns)
-        else None
-    )
-    bands = {}
+    own = any(u.record is not None for u in found.problem.unknowns)
+    label = next(iter(found.records)) if own else None
+    curves = {}
     for name in contacts:
-        both = uncertainty.friction(name, np.concatenate([v, -v]), label=label)
+        band = uncertainty.friction(name, np.concatenate([v, -v]), label=label)
         for way, half in ((1, slice(v.size)), (-1, slice(v.size, None))):
-            bands[name, way] = Band(
-                way * v, both.force[half], both.lower[half], both.upper[half], both.level
-            )
-    unit, size = (
-        prefixed(si, *(band.force for band in bands.values())) if si else ("coefficient", 1.0)
-    )
-    traces = []
-    for k, ((name, way), band) in enumerate(bands.items()):
+            curves[name, way] = [a[half] for a in (band.force, band.lower, band.upper)]
+    unit, size = prefixed(si, *(f for f, _, _ in curves.values())) if si else ("coefficient", 1.0)
+    traces, yaxis = [], _axis(f"friction [{unit}]")
+    for k, ((name, way), curve) in enumerate(curves.items()):
         colour = CYCLE[(k // 2) % 6] if len(contacts) > 1 else FORWARD if way > 0 else BACKWARD
-        x, f, low, high = (
-            _short(a / s)
-            for a, s in ((way * v, 1.0), (band.force, size), (band.lower, size), (band.upper, size))
-        )
-        says = f"{_text(name)}, {WAYS[way]}"
-        traces.append(
-            _line(
-                [*x, *x[::-1]],
-                [*low, *high[::-1]],
-                None,
-                "",
-                fill="toself",
-                fillcolor=_faded(colour),
-                hoverinfo="skip",
-            )
-        )
-        traces.append(_line(x, f, colour, says, width=2.5))
-    layout = _layout(420)
-    layout |= {
-        "xaxis": _axis("velocity [rad/s]" if _turns(study, si) else "velocity [m/s]"),
-        "yaxis": _axis(f"friction [{unit}]"),
-    }
+        x, (f, low, high) = way * v, (a / size for a in curve)
+        around, ends = np.concatenate([x, x[::-1]]), np.concatenate([low, high[::-1]])
+        fill = {"fill": "toself", "fillcolor": _faded(colour), "hoverinfo": "skip"}
+        traces.append(_line(around, ends, "rgba(0,0,0,0)", "") | fill)
+        traces.append(_line(x, f, colour, f"{_text(name)}, {WAYS[way]}", width=2.5))
     data = _measured(study, contacts) if si else None
     if data is not None:
         v, f = (a[:: max(a.size // _POINTS, 1)] for a in data)
-        points = {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "what the data ask for",
-            "x": _short(v),
-            "y": _short(f / size),
-        }
-        traces.insert(0, {**points, "marker": {"size": 4, "color": FAINT, "opacity": 0.6}})
+        points = _trace(v, f / size, "markers", "what the data ask for")
+        traces.insert(0, points | {"marker": {"size": 4, "color": FAINT, "opacity": 0.6}})
         # single samples beyond this would make the curve flat
         most = 1.6 * float(np.quantile(np.abs(data[1] / size), 0.98))
-        layout["yaxis"] |= {"range": [-most, most]}
-    return {"data": traces, "layout": layout}
+        yaxis |= {"range": [-most, most]}
+    speed = "rad/s" if _turns(study, si) else "m/s"
+    return _figure(traces, 420, xaxis=_axis(f"velocity [{speed}]"), yaxis=yaxis)
 
 
 def motion_plots(found: FitResult, label: str, motion: Motion) -> list[tuple[str, dict[str, Any]]]:
@@ -113,16 +86,11 @@ def motion_plots(found: FitResult, label: str, motion: Motion) -> list[tuple[str
     every sample; each with a caption.
     """
     record = found.records[label]
-    whole = _motion(record, motion, np.arange(record.n), thin=True)
-    out = [
-        (
-            (
-                f"{label}: the whole record, and the free run of the fitted machine. Drag to look"
-                " closer, double click to return."
-            ),
-            whole,
-        )
-    ]
+    caption = (
+        f"{label}: the whole record, and the free run of the fitted machine. Drag to look closer,"
+        " double click to return."
+    )
+    out = [(caption, _motion(record, motion, np.arange(record.n), thin=True))]
     near = _standstill(motion)
     if near is not None:
         rows, says = near
@@ -137,68 +105,46 @@ def waterfall_plot(costs: np.ndarray) -> dict[str, Any] | None:
     finite = np.sort(costs[np.isfinite(costs)])
     if costs.size < 2 or finite.size == 0:
         return None
-    trace = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": list(range(1, finite.size + 1)),
-        "y": _short(finite / finite[0]),
-        "name": "starts",
-    }
-    return {
-        "data": [
-            {**trace, "marker": {"color": FORWARD, "size": 7}, "line": {"color": FAINT, "width": 1}}
-        ],
-        "layout": (
-            _layout(300)
-            | {
-                "xaxis": _axis("start, the best first"),
-                "yaxis": _axis("cost over the least") | {"type": "log"},
-                "showlegend": False,
-            }
-        ),
-    }
+    trace = _trace(np.arange(1, finite.size + 1), finite / finite[0], "lines+markers", "starts")
+    looks = {"marker": {"color": FORWARD, "size": 7}, "line": {"color": FAINT, "width": 1}}
+    return _figure(
+        [trace | looks],
+        300,
+        xaxis=_axis("start, the best first"),
+        yaxis=_axis("cost over the least") | {"type": "log"},
+        showlegend=False,
+    )
 
 
 def profile_plot(profile: Any) -> dict[str, Any]:
     """A profile likelihood with its threshold and interval."""
     unit, size = (
-        prefixed(profile.unit, profile.values[np.isfinite(profile.values)])
+        prefixed(profile.unit, profile.values)
         if profile.unit.startswith("N")
         else (profile.unit, 1.0)
     )
-    x = profile.values / size
-    ends = [e / size for e in (profile.lower, profile.upper) if np.isfinite(e)]
-    dashed = {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "y0": profile.threshold,
-        "y1": profile.threshold,
-        "line": {"color": BACKWARD, "dash": "dash", "width": 1.2},
-    }
-    stand = [
-        {
-            "type": "line",
-            "yref": "paper",
-            "y0": 0,
-            "y1": 1,
-            "x0": e,
-            "x1": e,
-            "line": {"color": FAINT, "dash": "dot", "width": 1.2},
-        }
-        for e in ends
-    ]
+    ends = [end / size for end in (profile.lower, profile.upper) if np.isfinite(end)]
     kept = profile.ratio <= 4 * profile.threshold
-    trace = _line(
-        _short(x[kept]), _short(profile.ratio[kept]), FORWARD, "likelihood ratio", width=2.0
-    ) | {"mode": "lines+markers"}
-    layout = _layout(300) | {
-        "xaxis": _axis(f"{_text(profile.name)} [{unit}]"),
-        "yaxis": _axis("likelihood ratio"),
-        "shapes": [dashed, *stand],
-    }
-    return {"data": [trace], "layout": layout | {"showlegend": False}}
+    x, name = profile.values[kept] / size, "likelihood ratio"
+    trace = _line(x, profile.ratio[kept], FORWARD, name, width=2.0) | {"mode": "lines+markers"}
+    return _figure(
+        [trace],
+        300,
+        xaxis=_axis(f"{_text(profile.name)} [{unit}]"),
+        yaxis=_axis(name),
+        shapes=[
+            _rule("x", "y", profile.threshold, BACKWARD, "dash"),
+            *(_rule("y", "x", end, FAINT, "dot") for end in ends),
+        ],
+        showlegend=False,
+    )
+
+
+def _rule(along: str, across: str, at: float, colour: str, dash: str) -> dict[str, Any]:
+    """A straight line through the whole panel."""
+    ends = {f"{along}ref": "paper", f"{along}0": 0, f"{along}1": 1}
+    place = {f"{across}0": at, f"{across}1": at}
+    return {"type": "line", **ends, **place, "line": {"color": colour, "dash": dash, "width": 1.2}}
 
 
 def as_json(figure: Mapping[str, Any]) -> str:
@@ -214,29 +160,27 @@ def as_json(figure: Mapping[str, Any]) -> str:
 
 
 def _motion(record: Record, motion: Motion, rows: np.ndarray, thin: bool) -> dict[str, Any]:
-    t, traces, panels = record.t, [], []
-    draw = (lambda x, y: _extremes(x, y)) if thin else (lambda x, y: (x, y))
-    inside = (t >= t[rows[0]]) & (t <= t[rows[-1]])
+    t, traces, panels = record.t[rows], [], []
+
+    def panel(title: str, unit: str, of: Iterable[np.ndarray]) -> tuple[str, float]:
+        """One more panel: its axis, and the size of its unit, one that suits the values `of`."""
+        unit, size = prefixed(unit, *(values[rows] for values in of))
+        panels.append(f"{title} [{unit}]")
+        return _nth("y", len(panels)), size
+
+    def draw(values: np.ndarray, size: float, *looks: str, width: float, **more: Any) -> None:
+        x, y = t, values[rows] / size
+        traces.append(_line(*(_extremes(x, y) if thin else (x, y)), *looks, width=width) | more)
+
     for name, measured in _channels(record).items():
-        simulated = motion.states.get(name)
-        unit = _unit(record, name)
-        unit, size = prefixed(unit, measured[inside])
-        panels.append(f"{_text(name)} [{unit}]")
-        axis = _nth("y", len(panels))
+        axis, size = panel(_text(name), _unit(record, name), [measured])
         for values, colour, says, width in (
             (measured, FAINT, "measured", 3.0),
-            (simulated, FORWARD, "simulated", 1.4),
+            (motion.states.get(name), FORWARD, "simulated", 1.4),
         ):
             if values is not None:
-                x, y = draw(t[inside], values[inside] / size)
-                traces.append(
-                    _line(_short(x), _short(y), colour, says, width=width)
-                    | {
-                        "yaxis": axis,
-                        "legendgroup": says,
-                        "showlegend": len(panels) == 1,
-                    }
-                )
+                first = {"legendgroup": says, "showlegend": len(panels) == 1}
+                draw(values, size, colour, says, width=width, yaxis=axis, **first)
     turned = "N.m" if any(record.units[n].rotational for n in record.outputs) else "N"
     kinds: dict[str, dict[str, np.ndarray]] = {}
     for name, values in record.inputs.items():
@@ -245,96 +189,61 @@ def _motion(record: Record, motion: Motion, rows: np.ndarray, thin: bool) -> dic
         kinds.setdefault(turned, {})[name] = values
     colours = iter(CYCLE[1:] * 4)
     for unit, group in kinds.items():
-        unit, size = prefixed(unit, *(x[inside][np.isfinite(x[inside])] for x in group.values()))
-        panels.append(
-            f"{', '.join(map(_text, group))} [{unit}]" if len(group) == 1 else f"force [{unit}]"
-        )
+        title = _text(next(iter(group))) if len(group) == 1 else "force"
+        axis, size = panel(title, unit, group.values())
         for name, values in group.items():
-            x, y = draw(t[inside], values[inside] / size)
-            traces.append(
-                _line(_short(x), _short(y), next(colours), _text(name), width=1.2)
-                | {"yaxis": _nth("y", len(panels))}
-            )
-    strips = _strips(motion, inside)
+            draw(values, size, next(colours), _text(name), width=1.2, yaxis=axis)
     heights = [*([1.0] * len(panels)), 0.16 * max(len(motion.modes), 1)]
-    layout, bottom = _layout(150 * len(panels) + 130), 1.0
+    layout, bottom = {}, 1.0
     total = sum(heights) + 0.12 * len(panels)
-    for i, height in enumerate(heights):
+    for i, (title, height) in enumerate(zip([*panels, "mode"], heights, strict=True), 1):
         top, bottom = bottom, bottom - height / total
-        key = "yaxis" if i == 0 else f"yaxis{i + 1}"
-        last = i == len(heights) - 1
-        title = {"text": "mode" if last else panels[i], "font": {"size": 12}}
-        layout[key] = {
-            **_AXIS,
+        layout[_nth("yaxis", i)] = _axis(title) | {
             "domain": [max(bottom, 0.0), top],
-            "title": title,
-            "automargin": True,
+            "title": {"text": title, "font": {"size": 12}},
         }
-        if last:
-            layout[key] |= {
-                "showticklabels": False,
-                "showgrid": False,
-                "zeroline": False,
-                "ticks": "",
-                "range": [0, len(motion.modes)],
-                "fixedrange": True,
-            }
         bottom -= 0.12 / total
+    axis = _nth("y", len(heights))
+    layout[_nth("yaxis", len(heights))] |= {
+        "showticklabels": False,
+        "showgrid": False,
+        "zeroline": False,
+        "ticks": "",
+        "range": [0, len(motion.modes)],
+        "fixedrange": True,
+    }
     layout["xaxis"] = _axis("time [s]") | {
-        "anchor": _nth("y", len(heights)),
-        "range": [float(t[inside][0]), float(t[inside][-1])],
+        "anchor": axis,
+        "range": [float(t[0]), float(t[-1])],
         "zeroline": False,
     }
-    axis = _nth("y", len(heights))
-    layout["shapes"] = [{**shape, "yref": axis} for shape in strips]
+    layout["shapes"] = [shape | {"yref": axis} for shape in _strips(motion, rows)]
+    seen = {int(m) for modes in motion.modes.values() for m in np.unique(modes)}
     keys = [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": [None],
-            "y": [None],
-            "name": MODES[m][0],
-            "marker": {
-                "color": MODES[m][1] if m is not Mode.FREE else "#ddd",
-                "symbol": "square",
-                "size": 10,
-            },
-            "yaxis": axis,
-        }
-        for m in _seen(motion)
+        _trace([None], [None], "markers", name)
+        | {"marker": {"color": _COLOURS[mode], "symbol": "square", "size": 10}, "yaxis": axis}
+        for mode, (name, _, _) in MODES.items()
+        if mode in seen
     ]
-    layout["legend"] |= {"y": 1.02}
-    return {"data": [*traces, *keys], "layout": layout}
+    figure = _figure([*traces, *keys], 150 * len(panels) + 130, **layout)
+    figure["layout"]["legend"] |= {"y": 1.02}
+    return figure
 
 
-def _strips(motion: Motion, inside: np.ndarray) -> list[dict[str, Any]]:
+def _strips(motion: Motion, rows: np.ndarray) -> list[dict[str, Any]]:
     """Coloured stretches of each contact's modes; those too short to be seen are drawn all the
     same.
     """
-    t, shapes = motion.t[inside], []
+    t, shapes = motion.t[rows], []
     for row, modes in enumerate(motion.modes.values()):
-        m = modes[inside]
+        m = modes[rows]
         starts = np.concatenate([[0], np.flatnonzero(np.diff(m)) + 1, [m.size - 1]])
-        for a, b in zip(starts[:-1], starts[1:], strict=True):
-            mode = Mode(int(m[a])) if int(m[a]) in [x.value for x in Mode] else Mode.FREE
-            colour = MODES[mode][1] if mode is not Mode.FREE else "#dddddd"
+        for a, b in itertools.pairwise(starts):
+            colour = _COLOURS.get(int(m[a]), _COLOURS[Mode.FREE])
             place = {"x0": float(t[a]), "x1": float(t[b]), "y0": row + 0.08, "y1": row + 0.92}
-            shapes.append(
-                {
-                    "type": "rect",
-                    "xref": "x",
-                    **place,
-                    "fillcolor": colour,
-                    "line": {"width": 0.4, "color": colour},
-                    "layer": "below",
-                }
-            )
+            looks = {"fillcolor": colour, "line": {"width": 0.4, "color": colour}, "layer": "below"}
+            shapes.append({"type": "rect", "xref": "x", **place, **looks})
     return shapes[:3000]
-
-
-def _seen(motion: Motion) -> list[Mode]:
-    seen = {int(m) for modes in motion.modes.values() for m in np.unique(modes)}
-    return [m for m in MODES if m.value in seen]
 
 
 def _standstill(motion: Motion) -> tuple[np.ndarray, str] | None:
@@ -343,22 +252,15 @@ def _standstill(motion: Motion) -> tuple[np.ndarray, str] | None:
     """
     best: tuple[int, int, str] | None = None
     for name, modes in motion.modes.items():
-        stuck = np.concatenate([[0], (modes == 0).astype(int), [0]])
-        for a, b in zip(
-            np.flatnonzero(np.diff(stuck) > 0), np.flatnonzero(np.diff(stuck) < 0), strict=True
-        ):
+        edges = np.diff(np.concatenate([[0], modes == 0, [0]]).astype(int))
+        for a, b in zip(np.flatnonzero(edges > 0), np.flatnonzero(edges < 0), strict=True):
             if b < modes.size and a > 0 and (best is None or b - a > best[1] - best[0]):
                 best = (int(a), int(b), f"around the longest time that {_text(name)} sticks")
-    if best is None:
-        for name, modes in motion.modes.items():
-            turns = np.flatnonzero(np.diff(np.sign(modes)) != 0)
-            if turns.size:
-                best = (
-                    int(turns[0]),
-                    int(turns[0]) + 1,
-                    f"around the first change of mode of {_text(name)}",
-                )
-                break
+    for name, modes in motion.modes.items():
+        turns = np.flatnonzero(np.diff(np.sign(modes)) != 0)
+        if best is None and turns.size:
+            first = int(turns[0])
+            best = (first, first + 1, f"around the first change of mode of {_text(name)}")
     if best is None:
         return None
     a, b, says = best
@@ -386,12 +288,14 @@ def _unit(record: Record, name: str) -> str:
 
 def _contacts(found: FitResult) -> dict[str, Any]:
     """The contacts that have a friction of their own over speed."""
-    machine = found.model
+    parts = _parts(found.model).items()
+    return {name: part for name, part in parts if isinstance(part, AbstractContact)}
+
+
+def _parts(machine: Any) -> dict[str, Any]:
     if hasattr(machine, "named_parts"):
-        parts = dict(machine.named_parts())
-    else:
-        parts = {name: getattr(machine, name, None) for name in vars(machine)}
-    return {name: part for name, part in parts.items() if isinstance(part, AbstractContact)}
+        return dict(machine.named_parts())
+    return {name: getattr(machine, name, None) for name in vars(machine)}
 
 
 def _unit_of(found: FitResult, part: Any, study: Any) -> str:
@@ -401,12 +305,8 @@ def _unit_of(found: FitResult, part: Any, study: Any) -> str:
     turns = getattr(type(part), "rotational", None)
     if turns is None:
         body = str(getattr(part, "body", "")).partition(".")[0]
-        there = (
-            found.model[body]
-            if hasattr(found.model, "named_parts") and body in dict(found.model.named_parts())
-            else None
-        )
-        turns = getattr(type(there), "rotational", None) if there is not None else _turns(study, "")
+        there = _parts(found.model).get(body) if hasattr(found.model, "named_parts") else None
+        turns = _turns(study, "") if there is None else getattr(type(there), "rotational", None)
     return "N.m" if turns else "N"
 
 
@@ -465,19 +365,13 @@ def _extremes(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x[picked], y[picked]
 
 
-def _line(
-    x: Any, y: Any, colour: str | None, name: str, width: float = 1.5, **more: Any
-) -> dict[str, Any]:
-    shown = {"name": name, "showlegend": bool(name)}
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": list(x),
-        "y": list(y),
-        "line": {"color": colour or "rgba(0,0,0,0)", "width": width},
-        **shown,
-        **more,
-    }
+def _trace(x: Any, y: Any, mode: str, name: str) -> dict[str, Any]:
+    return {"type": "scatter", "mode": mode, "name": name, "x": _short(x), "y": _short(y)}
+
+
+def _line(x: Any, y: Any, colour: str, name: str, width: float = 1.5) -> dict[str, Any]:
+    looks = {"line": {"color": colour, "width": width}, "showlegend": bool(name)}
+    return _trace(x, y, "lines", name) | looks
 
 
 def _short(values: Any) -> list[float | None]:
@@ -494,8 +388,8 @@ def _axis(title: str) -> dict[str, Any]:
     return {**_AXIS, "title": {"text": title}, "automargin": True}
 
 
-def _layout(height: int) -> dict[str, Any]:
-    return {
+def _figure(traces: list[dict[str, Any]], height: int, **layout: Any) -> dict[str, Any]:
+    common = {
         "height": height,
         "font": _FONT,
         "margin": {"l": 62, "r": 14, "t": 58, "b": 46},
@@ -505,10 +399,11 @@ def _layout(height: int) -> dict[str, Any]:
         "legend": {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom"},
         "dragmode": "zoom",
     }
+    return {"data": traces, "layout": common | layout}
 
 
-def _nth(letter: str, n: int) -> str:
-    return letter if n == 1 else f"{letter}{n}"
+def _nth(axis: str, n: int) -> str:
+    return axis if n == 1 else f"{axis}{n}"
 
 
 def _text(name: str) -> str:
