@@ -22,7 +22,8 @@ from .style import BACKWARD, CYCLE, FAINT, FORWARD, INK, MODES
 
 _BINS = 1200  # of a long record: lowest and highest sample of each are drawn
 _POINTS = 1500
-_COLOURS: dict[int, str] = {mode: colour for mode, (_, colour, _) in MODES.items()} | {Mode.FREE: "#dddddd"}
+_COLOURS = {int(mode): colour for mode, (_, colour, _) in MODES.items()}
+_COLOURS[Mode.FREE] = "#dddddd"  # white would not show
 _FONT = {
     "family": "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif",
     "size": 13,

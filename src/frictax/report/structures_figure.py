@@ -54,11 +54,8 @@ def draw_held_out(made: StructureComparison, *, width: float = 4.2) -> Figure:
 
 
 def _held_out(trajectory: Axes, force: Axes, made: StructureComparison) -> None:
-    for axes, kind, unit in (
-        (trajectory, "trajectory", made.unit),
-        (force, "force", made.force_unit),
-    ):
-        _errors(axes, made, kind, unit)
+    _errors(trajectory, made, "trajectory", made.unit)
+    _errors(force, made, "force", made.force_unit)
     trajectory.set_yticks(range(len(made.rows)), [plain(row.name) for row in made.rows])
     force.set_yticks(range(len(made.rows)), [""] * len(made.rows))
     for label, row in zip(trajectory.get_yticklabels(), made.rows, strict=True):
@@ -70,20 +67,10 @@ def _held_out(trajectory: Axes, force: Axes, made: StructureComparison) -> None:
 def _laws(axes: Axes, made: StructureComparison) -> None:
     zero_line(axes)
     for i, row in enumerate(made.rows):
-        first = True
-        for _, way, v, f, _ in visited_laws(row.found, made.cutoff):
-            looks: dict[str, Any] = {
-                "color": CYCLE[i % len(CYCLE)],
-                "lw": 2.4 if row is made.best else 1.0,
-            }
-            axes.plot(
-                way * v,
-                way * f,
-                label=plain(row.name) if first else None,
-                zorder=3 if row is made.best else 2,
-                **looks,
-            )
-            first = False
+        width, over = (2.4, 3) if row is made.best else (1.0, 2)
+        looks: dict[str, Any] = {"color": CYCLE[i % len(CYCLE)], "lw": width, "zorder": over}
+        for k, (_, way, v, f, _) in enumerate(visited_laws(row.found, made.cutoff)):
+            axes.plot(way * v, way * f, label=None if k else plain(row.name), **looks)
     units = next(
         (units for *_, units in visited_laws(made.best.found, made.cutoff)), ("N", "N.s/m", "m/s")
     )
@@ -103,15 +90,9 @@ def _errors(axes: Axes, made: StructureComparison, kind: str, unit: str) -> None
     for by, x in values.items():
         known = np.isfinite(x)
         marker, colour = shapes[by]
-        axes.plot(
-            x[known] / size,
-            np.flatnonzero(known),
-            marker,
-            color=colour,
-            ms=6,
-            ls="",
-            label=f"{by} left out",
-        )
+        looks: dict[str, Any] = {"color": colour, "ms": 6, "ls": ""}
+        at = np.flatnonzero(known)
+        axes.plot(x[known] / size, at, marker, label=f"{by} left out", **looks)
     if any(np.any(np.isfinite(x) & (x > 0)) for x in values.values()):
         axes.set_xscale("log")
         low, high = axes.get_xlim()

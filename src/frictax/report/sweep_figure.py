@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 
 from frictax.analysis import Comparison
 from frictax.fitting import FitResult
-from frictax.measurements.units import Unit
 
 from .style import BACKWARD, FORWARD, INK, plain, style, zero_line
 
@@ -57,10 +56,11 @@ def draw_sweep(
         )
         for column, side in enumerate(sides):
             upper, lower = grid[0][column], grid[1][column]
-            _curve(upper, found, side)
-            _others(upper, found, side, comparison)
-            _points(upper, found, side)
-            _residuals(lower, found, side)
+            _curve(upper, side)
+            _others(upper, side, comparison)
+            _points(upper, side)
+            zero_line(lower)
+            _bars(lower, side, side.rows, found.residuals, side.marker, None)
             if len(sides) > 1:
                 upper.set_title(
                     "backward, v < 0" if side.way < 0 else "forward, v > 0",
@@ -97,16 +97,33 @@ def bars_in_words(found: FitResult) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Side:
-    """One direction: its rows, the velocities of its curve (SI), and how it is drawn."""
+    """One direction: the velocities of its curve (SI), its forces and those at the band's lower
+    and upper end.
+    """
 
+    found: FitResult
     way: int
-    rows: np.ndarray
     grid: np.ndarray
-    colour: str
-    marker: str
-    force: Unit
-    velocity: Unit
-    band: Any
+    curves: list[np.ndarray]
+
+    @property
+    def rows(self) -> np.ndarray:
+        return self.found.sweep.direction == self.way
+
+    @property
+    def colour(self) -> str:
+        return FORWARD if self.way > 0 else BACKWARD
+
+    @property
+    def marker(self) -> str:
+        return "o" if self.way > 0 else "s"
+
+    def x(self, velocity: Any) -> Any:
+        return velocity / self.found.sweep.velocity_unit.si
+
+    def y(self, force: Any) -> Any:
+        """As it is drawn: against the motion."""
+        return self.way * force / self.found.shown_force.si
 
 
 def _sides(found: FitResult) -> list[_Side]:
@@ -115,85 +132,42 @@ def _sides(found: FitResult) -> list[_Side]:
     ways = [way for way in (-1, 1) if np.any(sweep.direction == way)]
     # Not 0 itself, where the direction of motion has no sign; closer together where Stribeck curves
     # bend.
-    speeds = fastest * np.linspace(1e-5, 1.0, _POINTS) ** 1.5
-    band = found.band(np.concatenate([way * speeds for way in ways]))
-    sides = []
-    for i, way in enumerate(ways):
-        part = slice(i * _POINTS, (i + 1) * _POINTS)
-        cut = dataclasses.replace(
-            band,
-            velocity=band.velocity[part],
-            force=band.force[part],
-            lower=band.lower[part],
-            upper=band.upper[part],
-        )
-        colour, marker = (FORWARD, "o") if way > 0 else (BACKWARD, "s")
-        sides.append(
-            _Side(
-                way,
-                sweep.direction == way,
-                way * speeds,
-                colour,
-                marker,
-                found.shown_force,
-                sweep.velocity_unit,
-                cut,
-            )
-        )
-    return sides
+    grid = np.outer(ways, fastest * np.linspace(1e-5, 1.0, _POINTS) ** 1.5)
+    band = found.band(grid.ravel())
+    curves = [a.reshape(grid.shape) for a in (band.force, band.lower, band.upper)]
+    return [_Side(found, way, v, rows) for way, v, *rows in zip(ways, grid, *curves, strict=True)]
 
 
-def _curve(axes: Axes, found: FitResult, side: _Side) -> None:
-    v, band = side.grid / side.velocity.si, side.band
-    ends = [side.way * y / side.force.si for y in (band.lower, band.upper)]
-    axes.fill_between(
-        v,
-        *ends,
-        color=side.colour,
-        alpha=0.2,
-        lw=0,
-        label=f"{100 * band.level:g} % confidence band",
-    )
-    axes.plot(
-        v,
-        side.way * band.force / side.force.si,
-        color=side.colour,
-        lw=1.8,
-        label=f"fitted {type(found.law).__name__} law",
-    )
+def _curve(axes: Axes, side: _Side) -> None:
+    v, (force, *ends) = side.x(side.grid), map(side.y, side.curves)
+    band = f"{100 * side.found.level:g} % confidence band"
+    axes.fill_between(v, *ends, color=side.colour, alpha=0.2, lw=0, label=band)
+    name = type(side.found.law).__name__
+    axes.plot(v, force, color=side.colour, lw=1.8, label=f"fitted {name} law")
 
 
-def _points(axes: Axes, found: FitResult, side: _Side) -> None:
-    sweep, noise = found.sweep, noise_of_rows(found)
-    sliding, began = side.rows & ~sweep.breakaway, side.rows & sweep.breakaway
-    for rows, marker, label in ((sliding, side.marker, "measured"), (began, "D", "motion began")):
+def _points(axes: Axes, side: _Side) -> None:
+    sweep = side.found.sweep
+    began = side.rows & sweep.breakaway
+    for rows, marker, label in (
+        (side.rows & ~sweep.breakaway, side.marker, "measured"),
+        (began, "D", "motion began"),
+    ):
         if rows.any():
-            v, f = (
-                sweep.velocity[rows] / side.velocity.si,
-                side.way * sweep.force[rows] / side.force.si,
-            )
-            _bars(axes, v, f, noise[rows] / side.force.si, marker, label)
+            _bars(axes, side, rows, sweep.force, marker, label)
     if began.any():
-        fitted = float((side.way * (sweep.force - found.residuals))[began].mean()) / side.force.si
-        axes.plot(
-            [0.0],
-            [fitted],
-            marker="_",
-            ms=16,
-            mew=1.8,
-            color=side.colour,
-            ls="",
-            label="fitted peak·f0",
-        )
+        fitted = side.y(float((sweep.force - side.found.residuals)[began].mean()))
+        looks: dict[str, Any] = {"marker": "_", "ms": 16, "mew": 1.8, "ls": ""}
+        axes.plot([0.0], [fitted], color=side.colour, label="fitted peak·f0", **looks)
 
 
 def _bars(
-    axes: Axes, x: np.ndarray, y: np.ndarray, error: np.ndarray, marker: str, label: str | None
+    axes: Axes, side: _Side, rows: np.ndarray, force: np.ndarray, marker: str, label: str | None
 ) -> None:
     axes.errorbar(
-        x,
-        y,
-        yerr=error,
+        side.x(side.found.sweep.velocity[rows]),
+        side.y(force[rows]),
+        yerr=noise_of_rows(side.found)[rows] / side.found.shown_force.si,
         fmt=marker,
         ms=4,
         mfc="white",
@@ -207,58 +181,36 @@ def _bars(
     )
 
 
-def _others(axes: Axes, found: FitResult, side: _Side, comparison: Any) -> None:
+def _others(axes: Axes, side: _Side, comparison: Any) -> None:
     names = dict.fromkeys(row.name for made in comparisons(comparison) for row in made.rows)
     dashes = dict(zip(names, _DASHES * len(names), strict=False))
+    mine = side.found.predict(side.grid)
     for made in comparisons(comparison):
         if not np.any(made.sweep.direction == side.way):
             continue
         for row in made.rows:
-            if row is made.best and _same_curve(row.found, found, side):
-                continue
-            f = side.way * row.found.predict(side.grid) / side.force.si
-            axes.plot(
-                side.grid / side.velocity.si,
-                f,
-                color="#4D4D4D",
-                lw=0.9,
-                ls=dashes[row.name],
-                label=plain(row.name),
-            )
-
-
-def _same_curve(one: FitResult, other: FitResult, side: _Side) -> bool:
-    a, b = one.predict(side.grid), other.predict(side.grid)
-    return bool(np.max(np.abs(a - b)) <= 0.01 * np.max(np.abs(b)))
-
-
-def _residuals(axes: Axes, found: FitResult, side: _Side) -> None:
-    zero_line(axes)
-    rows = side.rows
-    v, r = (
-        found.sweep.velocity[rows] / side.velocity.si,
-        side.way * found.residuals[rows] / side.force.si,
-    )
-    _bars(axes, v, r, noise_of_rows(found)[rows] / side.force.si, side.marker, None)
+            f = row.found.predict(side.grid)
+            if row is made.best and np.max(np.abs(f - mine)) <= 0.01 * np.max(np.abs(mine)):
+                continue  # the same curve
+            looks: dict[str, Any] = {"color": "#4D4D4D", "lw": 0.9, "ls": dashes[row.name]}
+            axes.plot(side.x(side.grid), side.y(f), label=plain(row.name), **looks)
 
 
 def _limits(grid: Any, found: FitResult, sides: list[_Side]) -> None:
     """The points, their bars and the curve set the scale; a band that grows without end
     does not.
     """
-    noise, unit = noise_of_rows(found), sides[0].force.si
+    noise, unit = noise_of_rows(found), found.shown_force.si
     f = found.sweep.force * found.sweep.direction
-    curves = [side.way * side.band.force for side in sides]
-    low, high = (
-        min((f - noise).min(), *(c.min() for c in curves)),
-        max((f + noise).max(), *(c.max() for c in curves)),
-    )
+    curves = [side.way * side.curves[0] for side in sides]
+    low = min(a.min() for a in (f - noise, *curves))
+    high = max(a.max() for a in (f + noise, *curves))
     room = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
     grid[0][0].set_ylim((low - room) / unit, (high + room) / unit)
     reach = 1.1 * float(np.max(np.abs(found.residuals) + noise)) / unit
     grid[1][0].set_ylim(-reach or -1.0, reach or 1.0)
     for column, side in enumerate(sides):
-        far = side.grid[-1] / side.velocity.si
+        far = side.x(side.grid[-1])
         grid[1][column].set_xlim(*sorted((-0.025 * far, far)))
     for axes in grid[:, 1:].ravel():
         axes.spines["left"].set_color("#D5D8DC")
@@ -273,13 +225,7 @@ def noise_of_rows(found: FitResult) -> np.ndarray:
 
 def comparisons(comparison: Any) -> list[Comparison]:
     """One comparison, several or none, as a list."""
-    return (
-        []
-        if comparison is None
-        else [comparison]
-        if isinstance(comparison, Comparison)
-        else list(comparison)
-    )
+    return [comparison] if isinstance(comparison, Comparison) else list(comparison or ())
 
 
 def _legend(figure: Figure, found: FitResult, panels: list[Axes], width: float) -> None:

@@ -1,7 +1,7 @@
 """The picture of a run."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -132,7 +132,7 @@ def _motion(
     values = {name: np.asarray(getattr(v, variable)) for name, v in moving.items()}
     unit, size = prefixed(unit, *values.values(), *asked.values())
     zero_line(axes)
-    for (name, y), colour in zip(values.items(), _colours(), strict=False):
+    for (name, y), colour in zip(values.items(), itertools.cycle(CYCLE), strict=False):
         axes.plot(t, y / size, color=colour, lw=1.5, label=plain(name))
         element = run.system.mechanism[name]
         stops = (
@@ -162,7 +162,7 @@ def _forces(
         *(y for pair in limits.values() for y in pair),
     )
     zero_line(axes)
-    colours, dashes = _colours(), itertools.cycle(("-", "--", ":", "-."))
+    colours, dashes = itertools.cycle(CYCLE), itertools.cycle(("-", "--", ":", "-."))
     for name, v in forces.items():
         f = np.asarray(v.f) / size
         if isinstance(run.system.mechanism[name], AbstractSource):
@@ -171,21 +171,15 @@ def _forces(
         colour = next(colours)
         axes.plot(t, f, color=colour, lw=1.6, label=plain(name))
         for limit in limits.get(name, ()):
-            axes.plot(
-                t,
-                limit / size,
-                color=colour,
-                lw=0.9,
-                ls=(0, (4, 3)),
-                label="±tau0_max" if rotational else "±f0_max",
-            )
+            name = "±tau0_max" if rotational else "±f0_max"
+            axes.plot(t, limit / size, color=colour, lw=0.9, ls=(0, (4, 3)), label=name)
     axes.set_ylabel(f"{'torque' if rotational else 'force'} [{unit}]")
     legend_above(axes, 6, columnspacing=1.2)
 
 
 def _common(variables: Any) -> Any:
     """The variables of a part that turns under the names of one that slides."""
-    names: dict[str, str] = {
+    names = {
         "phi": "s",
         "phi_rel": "s",
         "phi_a": "s",
@@ -196,9 +190,7 @@ def _common(variables: Any) -> Any:
         "tauLoss": "f",
         "tau0_max": "f0_max",
     }
-    common: dict[str, Any] = {
-        names.get(name) or name: value for name, value in vars(variables).items()
-    }
+    common: dict[str, Any] = {names.get(n) or n: value for n, value in vars(variables).items()}
     return SimpleNamespace(**common)
 
 
@@ -224,17 +216,8 @@ def _event_lines(panels: list[Axes], run: Trajectory) -> None:
     # many events would paint the panel
     faint = float(np.clip(25.0 / max(times.size, 1), 0.15, 0.8))
     for axes in panels:
-        axes.vlines(
-            times,
-            0,
-            1,
-            transform=axes.get_xaxis_transform(),
-            color=FAINT,
-            lw=0.5,
-            alpha=faint,
-            zorder=0.4,
-            label="_events",
-        )
+        looks: dict[str, Any] = {"color": FAINT, "lw": 0.5, "alpha": faint, "zorder": 0.4}
+        axes.vlines(times, 0, 1, transform=axes.get_xaxis_transform(), label="_events", **looks)
 
 
 def _strip(axes: Axes, run: Trajectory, contacts: list[str], figure: Figure) -> None:
@@ -271,13 +254,14 @@ def mode_spans(run: Trajectory, name: str) -> list[tuple[Mode, float, float]]:
     """
     events = run.events
     mine = np.asarray(events.part)[: int(events.count)] == events.names.index(name)
-    times, after = (np.asarray(a)[: mine.size][mine] for a in (events.time, events.mode_after))
+    times, before, after = (
+        np.asarray(a)[: mine.size][mine]
+        for a in (events.time, events.mode_before, events.mode_after)
+    )
     modes = np.asarray(run.modes)[:, events.names.index(name)]
     reached = np.flatnonzero(np.all(np.isfinite(np.asarray(run.ys)), axis=1))
     begin, end = float(run.ts[0]), float(run.ts[reached[-1]] if reached.size else run.ts[0])
-    first = (
-        int(np.asarray(events.mode_before)[: mine.size][mine][0]) if times.size else int(modes[0])
-    )
+    first = int(before[0] if times.size else modes[0])
     ends = [*map(float, times), max(end, float(times[-1]) if times.size else end)]
     spans, start = [], begin
     for mode, stop in zip([first, *map(int, after)], ends, strict=True):
@@ -285,7 +269,3 @@ def mode_spans(run: Trajectory, name: str) -> list[tuple[Mode, float, float]]:
             spans.append((Mode(mode), start, stop))
         start = stop
     return spans
-
-
-def _colours() -> Iterator[str]:
-    return itertools.cycle(CYCLE)
