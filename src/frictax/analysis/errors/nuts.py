@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.fitting.problem.problem import Problem
-from frictax.fitting.search.levenberg_marquardt import begin
-from frictax.fitting.search.multistart import advanced
+
+from .refits import searched
 
 _BLOCK = 25  # draws of one call, between which a chain can be stopped and tells how far it is
 _ACCEPTED = 0.9  # of the proposals: the step size is adapted to that
@@ -96,7 +96,7 @@ def chains(
     """
     number, warmup, draws = counts
     stop = threading.Event()
-    many = _Chain(problem, method, samples, warmup, draws, stop, tell)
+    many = _Chain(problem, method, np.float64(samples), warmup, draws, stop, tell)
     keys = jax.random.split(jax.random.key(seed), number)
     kept: list[list[np.ndarray]] = [[] for _ in range(number)]
     diverged = [0] * number
@@ -118,27 +118,17 @@ def chains(
     return Chains(np.asarray(frame.values(w)), sum(diverged), stop.is_set())
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Chain:
     """What all chains have in common."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        method: Any,
-        samples: float,
-        warmup: int,
-        draws: int,
-        stop: threading.Event,
-        tell: Any,
-    ) -> None:
-        self.problem, self.method, self.samples, self.stop, self.tell = (
-            problem,
-            method,
-            np.float64(samples),
-            stop,
-            tell,
-        )
-        self.warmup, self.draws = warmup, draws
+    problem: Problem
+    method: Any
+    samples: np.float64
+    warmup: int
+    draws: int
+    stop: threading.Event
+    tell: Callable[[str], Any]
 
     def run(
         self, number: int, key: Any, frame: Frame, kept: list[np.ndarray], diverged: list[int]
@@ -184,7 +174,7 @@ class _Chain:
             u = random.standard_normal(frame.middle.size) * 0.5**nearer
             w = frame.middle + frame.root @ u
             z = np.asarray(self.problem.coordinates(frame.values(jnp.asarray(w))))
-            end = advanced(self.problem, self.method, begin(z, self.problem.rows()), 1, 1.0, 1.0)
+            end = searched(self.problem, self.method, z, 1)
             if not np.isfinite(float(end.cost)):
                 continue
             value, slope = eqx.filter_jit(_density)(

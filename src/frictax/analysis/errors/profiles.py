@@ -115,19 +115,10 @@ def profile(
     (1988), section 6.1; at a bound: S. G. Self, K.-Y. Liang, Journal of the American Statistical
     Association 82 (1987), case 5.
 
-    A mass of 1 kg under 2 N for two seconds, with an error that is no noise:
-
-    >>> import frictax as fx, jax.numpy as jnp, numpy as np
-    >>> t = np.linspace(0.0, 2.0, 401)
-    >>> block = fx.Mechanism(
-    ...     mass=fx.Mass(m=1.0),
-    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
-    ...     drive=fx.Force("mass", 2.0),
-    ... )
-    >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}, name="pull")
-    >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
-    >>> found.profile("friction.f_pos.F_Coulomb")
-    friction.f_pos.F_Coulomb: 1.25 N, 1.2494 to 1.2506 N (95 %, profile likelihood)
+    >>> import frictax as fx
+    >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
+    >>> fx.fit(fx.Coulomb, sweep).profile("F_Coulomb")
+    F_Coulomb: 6.1 N, ... to ... N (95 %, profile likelihood)
     """
     i, estimate = _place(found, path)
     level = _level(found, level)
@@ -140,10 +131,7 @@ def profile(
     step = np.sqrt(stretch * found.full_covariance[i, i])
     if not found.active[i] or not np.isfinite(step) or not step > 0:
         if not np.isfinite(bound) or np.linalg.norm(found.full_jacobian[:, i]) == 0:
-            raise ValueError(
-                f"`profile`: the data do not tell {path}, so that it has no interval. Leave it out"
-                " of `free`."
-            )
+            raise _untold(path)
         step = found.noise_scale * np.sqrt(stretch) / np.linalg.norm(found.full_jacobian[:, i])
     at([best])
     to_bound = at([bound]) if np.isfinite(bound) and best - bound < 30 * step else np.inf
@@ -201,10 +189,7 @@ def profile_pair(
     axes = []
     for k, estimate in ((i, a), (j, b)):
         if not np.isfinite(estimate.standard_error):
-            raise ValueError(
-                f"`profile`: the data do not tell {estimate.name}, so that it has no interval."
-                " Leave it out of `free`."
-            )
+            raise _untold(estimate.name)
         width = 3.5 * np.sqrt(stretch * found.full_covariance[k, k])
         least, most = (of(found.problem.unknowns)[k] for of in (bounds, upper_bounds))
         axes.append(
@@ -242,26 +227,12 @@ class _Held:
         self.which = np.zeros(len(self.z), bool)
         self.which[places] = True
         self.seen: list[tuple[float, float, np.ndarray]] = []
-        self.least = float(
-            least_cost_with(
-                found.problem,
-                self.z,
-                np.zeros_like(self.which),
-                found.x,
-                self.noise,
-                np.float64(found.dof),
-            )[1]
-        )
+        self.least = float(self._end(self.z, np.zeros_like(self.which), found.x)[1])
 
     def __call__(self, values: list[float]) -> float:
         x = np.array(self.found.x)
         x[self.places] = values
-        ends = [
-            least_cost_with(
-                self.found.problem, z, self.which, x, self.noise, np.float64(self.found.dof)
-            )
-            for z in (self.z, self.found.z)
-        ]
+        ends = [self._end(z, self.which, x) for z in (self.z, self.found.z)]
         z, cost, everything = min(
             ends, key=lambda end: float(end[1]) if np.isfinite(end[1]) else np.inf
         )
@@ -270,6 +241,10 @@ class _Held:
             self.least = min(self.least, float(cost))
         self.seen.append((float(values[0]), float(cost), np.asarray(everything)))
         return float(self.ratios(np.asarray([cost]))[0])
+
+    def _end(self, z: Any, which: np.ndarray, x: np.ndarray) -> Any:
+        dof = np.float64(self.found.dof)
+        return least_cost_with(self.found.problem, z, which, x, self.noise, dof)
 
     def ratios(self, costs: np.ndarray) -> np.ndarray:
         """Costs as likelihood ratios."""
@@ -312,6 +287,13 @@ def _end(
         if abs(outside[0] - inside[0]) <= 1e-3 * abs(step):
             return outside[0]
     return x if outside is not None else bound
+
+
+def _untold(name: str) -> ValueError:
+    return ValueError(
+        f"`profile`: the data do not tell {name}, so that it has no interval. Leave it out of"
+        " `free`."
+    )
 
 
 def _place(found: FitResult, path: str) -> tuple[int, Any]:

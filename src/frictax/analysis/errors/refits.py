@@ -49,6 +49,23 @@ class Samples:
         return out
 
 
+def reweighted(problem: Problem, times: np.ndarray) -> Problem:
+    """The problem with the weight of each residual so many times as large."""
+    parts, first = [], 0
+    for prepared in problem.prepared:
+        w = np.asarray(prepared.weight)
+        parts.append(w * times[first : first + w.size].reshape(w.shape))
+        first += w.size
+    return eqx.tree_at(lambda p: [prepared.weight for prepared in p.prepared], problem, parts)
+
+
+def searched(
+    problem: Problem, method: Any, z: Any, steps: int, noise: Any = 1.0, dof: Any = 1.0
+) -> Any:
+    """The end of a search of that many steps from the coordinates z; the first evaluates them."""
+    return advanced(problem, method, begin(z, problem.rows()), steps, noise, dof)
+
+
 def method_of(found: FitResult) -> LevenbergMarquardt:
     """The method of a fit where that solves least squares, else one that does."""
     if isinstance(found.method, LevenbergMarquardt):
@@ -68,23 +85,10 @@ def refitted(
     problem = found.problem
     noise = float(found.noise_scale) if problem.loss.rounds > 1 or problem.priors else 1.0
     method = method_of(found)
-    shapes = [np.shape(p.weight) for p in problem.prepared]
-    ends = np.cumsum([int(np.prod(s)) for s in shapes])[:-1]
 
     def one(count: np.ndarray) -> tuple[np.ndarray, bool]:
-        roots = [
-            np.reshape(x, s) for x, s in zip(np.split(np.sqrt(count), ends), shapes, strict=True)
-        ]
-        new = [np.asarray(p.weight) * root for p, root in zip(problem.prepared, roots, strict=True)]
-        mine = eqx.tree_at(lambda p: [prepared.weight for prepared in p.prepared], problem, new)
-        end = advanced(
-            mine,
-            method,
-            begin(found.z if z is None else z, problem.rows()),
-            _STEPS,
-            noise,
-            float(found.dof),
-        )
+        mine = reweighted(problem, np.sqrt(count))
+        end = searched(mine, method, found.z if z is None else z, _STEPS, noise, float(found.dof))
         return np.asarray(end.x), bool(end.settled)
 
     first = one(counts[0])  # by itself: it may compile

@@ -39,11 +39,7 @@ class HAC(AbstractErrors):
     bandwidth: float | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:
-        if self.bandwidth is not None and not self.bandwidth > 0:
-            raise ValueError(
-                f"`HAC.bandwidth` must be > 0 s, got {self.bandwidth}. Leave it out to have it"
-                " chosen."
-            )
+        _check_time("`HAC.bandwidth`", self.bandwidth, "to have it chosen.")
 
     def spread(self, found: FitResult) -> Spread:
         problem, (bread, pulls) = found.problem, gradients(found)
@@ -73,12 +69,8 @@ class HAC(AbstractErrors):
         rows = found.dof + turn.shape[1]
         width = f"kernel {max(widths):.2g} s wide" if widths else "sweeps only"
         covariance = turn @ meat @ turn.T * rows / found.dof
-        return Spread(
-            covariance,
-            alike(found.dof),
-            None,
-            f"residuals that depend on their neighbours: {width}",
-        )
+        says = f"residuals that depend on their neighbours: {width}"
+        return Spread(covariance, alike(found.dof), None, says)
 
 
 class BlockBootstrap(AbstractErrors):
@@ -100,11 +92,7 @@ class BlockBootstrap(AbstractErrors):
     seed: int = eqx.field(static=True, default=0)
 
     def __check_init__(self) -> None:
-        if self.length is not None and not self.length > 0:
-            raise ValueError(
-                f"`BlockBootstrap.length` must be > 0 s, got {self.length}. Leave it out for a"
-                " twentieth of the record."
-            )
+        _check_time("`BlockBootstrap.length`", self.length, "for a twentieth of the record.")
         whole("`BlockBootstrap.draws`", self.draws, 20, "200 give errors to 5 %.")
 
     def check(self, problem: Problem) -> None:
@@ -114,7 +102,8 @@ class BlockBootstrap(AbstractErrors):
         self.check(found.problem)
         samples, random = Samples(found.problem), np.random.default_rng(self.seed)
         blocks = [_blocks(found, i, samples, self.length) for i in range(len(samples.sizes))]
-        few = min(int(block[-1]) + 1 for block in blocks)
+        numbers = [int(block[-1]) + 1 for block in blocks]
+        few = min(numbers)
         if few < 4:
             raise ValueError(
                 f"`BlockBootstrap` needs at least 4 blocks in each record, got {few}. Give a"
@@ -122,25 +111,21 @@ class BlockBootstrap(AbstractErrors):
             )
         counts = []
         for _ in range(self.draws):
-            drawn = [
-                random.multinomial(b[-1] + 1, np.full(b[-1] + 1, 1.0 / (b[-1] + 1)))[b].astype(
-                    float
-                )
-                for b in blocks
-            ]
-            counts.append(samples.of(drawn))
+            drawn = [random.multinomial(k, np.full(k, 1.0 / k)) for k in numbers]
+            times = [n[block].astype(float) for n, block in zip(drawn, blocks, strict=True)]
+            counts.append(samples.of(times))
         x, ok = refitted(found, np.asarray(counts))
         finite = np.all(np.isfinite(x), axis=1)
-        if np.mean(finite) < 0.8:
+        x, done = x[finite], int(finite.sum())
+        if done < 0.8 * self.draws:
             raise ValueError(
-                f"`BlockBootstrap`: only {int(finite.sum())} of {self.draws} fits gave a number."
-                " Fit fewer parameters, or on `Windows`."
+                f"`BlockBootstrap`: only {done} of {self.draws} fits gave a number. Fit fewer"
+                " parameters, or on `Windows`."
             )
         says = (
-            f"{int(finite.sum())} fits to blocks drawn with replacement, {few} blocks to a"
+            f"{done} fits to blocks drawn with replacement, {few} blocks to a"
             f" record{_at_kinks(ok[finite])}"
         )
-        x = x[finite]
         return Spread(np.atleast_2d(np.cov(x, rowvar=False)), alike(few - 1), x, says)
 
 
@@ -186,13 +171,8 @@ class Jackknife(AbstractErrors):
             zip(samples.sizes, found.problem.prepared, strict=True)
         ):
             # A sweep is no motion that repeats itself: it is left out whole, or stays.
-            parts = (
-                1
-                if self.repeats is None
-                else 0
-                if isinstance(prepared, PreparedSweep)
-                else self.repeats
-            )
+            swept = isinstance(prepared, PreparedSweep)
+            parts = 1 if self.repeats is None else 0 if swept else self.repeats
             for k in range(parts):
                 kept = [np.ones(n) for n in samples.sizes]
                 kept[i][slice(k * size // parts, (k + 1) * size // parts)] = 0.0
@@ -369,7 +349,7 @@ def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> 
 
     Unless given, that of the fit's own errors, `Clustered()` on `Windows` and else `White()`.
 
-    >>> import frictax as fx, jax.numpy as jnp, numpy as np
+    >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
     >>> block = fx.Mechanism(
     ...     mass=fx.Mass(m=1.0),
@@ -418,6 +398,11 @@ def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> 
             )
         )
     return Uncertainty(found, usual(found.problem) if by is None else by, spread, tuple(estimates))
+
+
+def _check_time(what: str, value: float | None, remedy: str) -> None:
+    if value is not None and not value > 0:
+        raise ValueError(f"{what} must be > 0 s, got {value}. Leave it out {remedy}")
 
 
 def _has_own(problem: Problem) -> bool:

@@ -15,6 +15,7 @@ from frictax.fitting import (
     AbstractPrior,
     Bounds,
     Data,
+    Estimate,
     FitResult,
     FreeRun,
     Identifiability,
@@ -34,14 +35,13 @@ from frictax.fitting.result.answer import answer
 from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.identifiability import listed, null_directions, null_notice
 from frictax.fitting.result.notices import standing_still
-from frictax.fitting.search.levenberg_marquardt import begin
-from frictax.fitting.search.multistart import advanced, search
+from frictax.fitting.search.multistart import search
 from frictax.measurements import Sweep
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.notice import Notice
 from frictax.text import aligned
 
-from ..errors.refits import Samples
+from ..errors.refits import Samples, searched
 from ..errors.uncertainty import HAC, AbstractErrors, usual
 from .experiments import Cure, better_motions, better_speeds
 
@@ -273,9 +273,7 @@ def _expected(
     problem, records, method = first.problem, first.records, first.method
     method = method if isinstance(method, LevenbergMarquardt) else LevenbergMarquardt()
     # The first step of a search evaluates the start, by the program that is compiled for the fit.
-    begun = advanced(
-        problem, method, begin(np.zeros(problem.x0.size), problem.rows()), 1, 1.0, first.dof
-    )
+    begun = searched(problem, method, np.zeros(problem.x0.size), 1, dof=first.dof)
     slope = np.asarray(begun.slope)
     jacobian = np.asarray(begun.jacobian) / np.where(slope == 0, 1.0, slope)
     rows = first.n
@@ -286,7 +284,7 @@ def _expected(
             "`outlook` cannot look from here: with the start values a run fails. Give other start"
             " values."
         )
-    shown, names = first.shown, list(first.names)
+    shown = first.shown
     norms = np.linalg.norm(jacobian, axis=0)
     seen = _apart(jacobian)
     here = dataclasses.replace(
@@ -306,9 +304,6 @@ def _expected(
         @ np.linalg.lstsq(jacobian[:, ~shown], jacobian[:, shown], rcond=None)[0]
     )
 
-    def cures(weak: Sequence[str]) -> Mapping[str, tuple[Cure, ...]]:
-        return better_motions(first.start, records, names, weak, free, instruments)
-
     title = (
         f"What {', '.join(records)} can tell by {type(problem.objective).__name__}, expected at the"
         " start values"
@@ -316,14 +311,12 @@ def _expected(
     said = tuple(standing_still(problem, norms))
     return _judged(
         title,
-        names,
-        [e.unit for e in first.estimates],
+        first.estimates,
         x0,
         lower,
         told,
         covariance,
-        cures,
-        (),
+        lambda weak: better_motions(first.start, records, first.names, weak, free, instruments),
         said,
     )
 
@@ -332,7 +325,7 @@ def _of_sweep(
     model: Any, sweep: Sweep, free: Any, f_neg: Any, options: Mapping[str, Any]
 ) -> Outlook:
     found = fit(model, sweep, f_neg=f_neg, free=free, **options)
-    names, jacobian = list(found.names), found.jacobian
+    jacobian = found.jacobian
     norms = np.linalg.norm(jacobian, axis=0)
     covariance = found.noise_scale**2 * inverse_gram(jacobian, norms, _apart(jacobian))
     lower, values = bounds(found.problem.unknowns), np.asarray([e.value for e in found.estimates])
@@ -342,38 +335,34 @@ def _of_sweep(
         if k in (Knowledge.UNKNOWN, Knowledge.AT_BOUND)
     ]
 
-    def cures(weak: Sequence[str]) -> Mapping[str, tuple[Cure, ...]]:
-        return better_speeds(found, weak)
-
     title = f"What {sweep.name or 'the sweep'} can tell, expected at the best fit"
     # A value that is near its bound in a sweep is judged by its relative error below.
     said = tuple(n for n in found.identifiability.notices if n.code != "near-bound")
     return _judged(
         title,
-        names,
-        [e.unit for e in found.estimates],
+        found.estimates,
         values,
         lower,
         jacobian,
         covariance,
-        cures,
-        tuple(unknown),
+        lambda weak: better_speeds(found, weak),
         said,
+        unknown,
     )
 
 
 def _judged(
     title: str,
-    names: list[str],
-    units: list[str],
+    estimates: Sequence[Estimate],
     x: Float[np.ndarray, " p"],
     lower: Float[np.ndarray, " p"],
     jacobian: Float[np.ndarray, "n p"],
     covariance: Float[np.ndarray, "p p"],
     cures: Callable[[Sequence[str]], Mapping[str, tuple[Cure, ...]]],
-    unknown: tuple[str, ...],
-    said: tuple[Notice, ...] = (),
+    said: tuple[Notice, ...],
+    unknown: Sequence[str] = (),
 ) -> Outlook:
+    names, units = [e.name for e in estimates], [e.unit for e in estimates]
     norms = np.linalg.norm(jacobian, axis=0)
     seen = norms > 1e-12 * np.max(norms, initial=0.0)
     s, null = null_directions(jacobian, names, seen)

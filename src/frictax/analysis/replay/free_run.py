@@ -19,6 +19,7 @@ from frictax.parameters import parameters, replace
 from frictax.text import prefixed
 
 from ..errors.uncertainty import HAC, Jackknife, Uncertainty, uncertainty, usual
+from .motion import named
 
 _KEPT = 1500  # samples of each run that ranges and sensitivities are read from
 _FORCES = ("F_prop", "F_Coulomb", "F_Stribeck", "f")  # what makes friction larger, of all laws
@@ -121,10 +122,9 @@ def free_run(
             f"`free_run` takes FreeRun(...) or ClosedLoop(...) as objective, got {objective!r}."
             " `score` takes any."
         )
-    label, i = (record, found.number(record)) if isinstance(record, str) else ("", None)
-    data = found.records[label] if isinstance(record, str) else record
+    i, data = named(found, record)
     if not isinstance(data, Record):
-        raise ValueError(f"`free_run` runs beside records, and {label!r} is a sweep.")
+        raise ValueError(f"`free_run` runs beside records, and {record!r} is a sweep.")
     x = np.asarray(found.x)
     machine = objective.machine(found.problem.setup_at(jnp.asarray(x), i).machine)
     prepared = objective.prepare(machine, data)
@@ -154,13 +154,13 @@ def free_run(
         if ok.any()
         else np.full((3, base.size), np.nan)
     )
-    repeats = (
+    says = (
         "machines that differ as one repeat from the next"
         if isinstance(errors.by, Jackknife)
-        else ""
+        else f"parameters drawn with their errors ({type(errors.by).__name__})"
     )
     return FreeRunScore(
-        label or data.name,
+        record if isinstance(record, str) and record else data.name,
         dict(zip(prepared.names, base.tolist(), strict=True)),
         {n: data.units[n].si_name for n in prepared.names},
         {
@@ -168,10 +168,10 @@ def free_run(
             for c, m in zip(changes, moved, strict=True)
         },
         {
-            n: (float(ends[0, c]), float(ends[1, c]), float(ends[2, c]))
-            for c, n in enumerate(prepared.names)
+            name: (low, middle, high)
+            for name, (low, middle, high) in zip(prepared.names, ends.T.tolist(), strict=True)
         },
-        repeats or f"parameters drawn with their errors ({type(errors.by).__name__})",
+        says,
         spread,
         int(np.sum(~ok)),
     )
@@ -207,13 +207,8 @@ def _changes(found: FitResult, data: Record, machine: Any) -> list[tuple[str, fl
     if driven:
         largest = max(float(np.max(np.abs(data.inputs[n]))) for n in driven)
         small = float(f"{10.0 ** np.floor(np.log10(max(largest, 1e-300) * 1e-3)):.0e}")
-        out.append(
-            (
-                f"{small:g} {data.units[driven[0]].si_name} more from {' and '.join(driven)}",
-                small,
-                1.0,
-            )
-        )
+        unit = data.units[driven[0]].si_name
+        out.append((f"{small:g} {unit} more from {' and '.join(driven)}", small, 1.0))
     if _of_friction(machine):
         out.append(("1 % more friction", 0.0, 1.01))
     return out

@@ -50,8 +50,7 @@ def motion(found: FitResult, record: str | Record, objective: FreeRun | None = N
     """Run the fitted machine under the inputs of a record, a label of the fit or another `Record`,
     from its measured start unless `objective` says otherwise.
     """
-    i = found.number(record) if isinstance(record, str) else None
-    data = found.records[record] if isinstance(record, str) else record
+    i, data = named(found, record)
     objective = FreeRun(measured_start=True) if objective is None else objective
     setup = found.problem.setup_at(jnp.asarray(found.x), i)
     prepared = objective.prepare(setup.machine, data)
@@ -66,6 +65,15 @@ def motion(found: FitResult, record: str | Record, objective: FreeRun | None = N
         dict(zip(names, np.asarray(forces).T, strict=False)),
         result,
     )
+
+
+def named(found: FitResult, record: Any) -> tuple[int | None, Any]:
+    """The number of the record of the fit that a label names, None for a record itself; and the
+    record.
+    """
+    if isinstance(record, str):
+        return found.number(record), found.records[record]
+    return None, record
 
 
 def contact_names(machine: Any) -> list[str]:

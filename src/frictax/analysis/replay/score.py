@@ -11,6 +11,8 @@ from frictax.fitting import AbstractObjective, FitResult
 from frictax.fitting.problem.setup import Setup
 from frictax.measurements import Record
 
+from .motion import named
+
 
 def score(
     found: FitResult, record: Record | str, objective: AbstractObjective
@@ -27,32 +29,21 @@ def score(
             "`score` needs an objective such as FreeRun(measured_start=True) or Windows(), got"
             f" {objective!r}."
         )
-    label, data = (
-        (record, found.records[list(found.records)[found.number(record)]])
-        if isinstance(record, str)
-        else (None, record)
-    )
+    number, data = named(found, record)
     if not isinstance(data, Record):
         raise ValueError(
             f"`score` takes a `Record` or the label of one that was fitted, got {record!r}."
         )
-    machine = objective.machine(found.model if label is None else found.model_for(label))
-    setup = found.problem.setup_at(
-        jnp.asarray(found.x), None if label is None else found.number(label)
-    )
+    setup = found.problem.setup_at(jnp.asarray(found.x), number)
+    machine = objective.machine(setup.machine)
     here = setup.for_channels(data.inputs, data.outputs, machine)
     prepared = objective.prepare(machine, data)
     predicted = np.asarray(_predict(objective, here, prepared, found.problem.engine))
     counted = np.asarray(prepared.weight) > 0
     left = np.where(counted, np.asarray(prepared.measured) - predicted, 0.0)
     axes = tuple(range(left.ndim - 1))
-    return dict(
-        zip(
-            prepared.names,
-            np.sqrt(np.sum(left**2, axis=axes) / np.sum(counted, axis=axes)).tolist(),
-            strict=True,
-        )
-    )
+    rms = np.sqrt(np.sum(left**2, axis=axes) / np.sum(counted, axis=axes))
+    return dict(zip(prepared.names, rms.tolist(), strict=True))
 
 
 @kept

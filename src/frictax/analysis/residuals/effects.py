@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from frictax.text import WAYS
 
-from .finding import CHANCE, Curve, Finding, amount, is_strong, percent, with_error
+from .finding import CHANCE, Curve, Finding, amount, percent, with_error
 from .regression import Regressed, binned, corners_of, hats, regressed
 from .series import Series
 
@@ -32,34 +32,23 @@ class Columns:
 
     @classmethod
     def of(cls, x: Series) -> "Columns":
-        n, nothing = x.t.size, np.zeros((x.t.size, 0))
-        way = np.ones(n) if x.v is None else np.sign(x.v)
-        ways = tuple(int(w) for w in (1, -1) if np.sum(way == w) >= 20) or (1,)
-        one = np.ones((n, 1))
-        turned = np.stack([way], axis=1) if len(ways) == 2 else nothing
+        one, nothing, way = np.ones((x.t.size, 1)), np.zeros((x.t.size, 0)), x.way
+        ways = tuple(w for w in (1, -1) if np.sum(way == w) >= 20) or (1,)
+        turned = way[:, None] if len(ways) == 2 else nothing
         time = ((x.t - x.t.mean()) / (x.t[-1] - x.t[0]))[:, None]  # from -1/2 to 1/2
-        drift = np.concatenate([time, time * turned], axis=1)
+        drift = _joined(time, time * turned)
         speed = [nothing]
         if x.v is not None:
             for w in ways:
                 mine = way == w
                 columns = hats(np.abs(x.v), corners_of(np.abs(x.v[mine]), _CORNERS_SPEED))
                 speed.append(columns * mine[:, None])
-        slope = nothing if x.s is None else (x.s - x.s.mean())[:, None]
-        position = (
-            nothing
-            if x.s is None
-            else hats(x.s, np.linspace(x.s.min(), x.s.max(), _CORNERS_POSITION))
-        )
-        return cls(
-            ways,
-            np.concatenate([one, turned], axis=1),
-            drift,
-            np.concatenate(speed, axis=1),
-            slope,
-            position,
-            nothing,
-        )
+        slope, position = nothing, nothing
+        if x.s is not None:
+            slope = (x.s - x.s.mean())[:, None]
+            position = hats(x.s, np.linspace(x.s.min(), x.s.max(), _CORNERS_POSITION))
+        level, speeds = _joined(one, turned), _joined(*speed)
+        return cls(ways, level, drift, speeds, slope, position, nothing)
 
 
 def _joined(*columns: np.ndarray) -> np.ndarray:
@@ -67,23 +56,17 @@ def _joined(*columns: np.ndarray) -> np.ndarray:
 
 
 def subject(x: Series) -> str:
-    """What a sentence is about."""
-    return (
-        f"{'torque' if x.unit == 'N.m' else 'force'} that the model lacks on {x.of}"
-        if x.is_force
-        else f"residual of {x.of}"
-    )
-
-
-def capital(text: str) -> str:
-    return text[0].upper() + text[1:]
+    """What a sentence is about, at its beginning."""
+    if not x.is_force:
+        return f"Residual of {x.of}"
+    return f"{'Torque' if x.unit == 'N.m' else 'Force'} that the model lacks on {x.of}"
 
 
 def ending(found: Regressed) -> str:
     """What every sentence ends with: how much it explains, and whether chance would."""
     verdict = (
         ""
-        if is_strong(found.share, found.p)
+        if found.strong
         else ", no more than chance may do"
         if found.p >= CHANCE
         else ", too little to matter"
@@ -93,23 +76,10 @@ def ending(found: Regressed) -> str:
 
 def nothing_told(name: str, x: Series, why: str, x_label: tuple[str, str]) -> Finding:
     """A finding where the record does not tell."""
-    sentence = f"{capital(subject(x))}: {why}."
     return Finding(
-        name,
-        x.record,
-        x.of,
-        sentence,
-        False,
-        np.nan,
-        np.nan,
-        x.unit,
-        0.0,
-        1.0,
-        {},
-        (),
-        x_label,
-        ("residual", x.unit),
-    )
+        name, x.record, x.of, f"{subject(x)}: {why}.", False, np.nan, np.nan, x.unit,
+        0.0, 1.0, {}, (), x_label, ("residual", x.unit),
+    )  # fmt: skip
 
 
 def finding_of(
@@ -125,8 +95,9 @@ def finding_of(
 ) -> Finding:
     """A finding by a regression; `effect` with its standard error, over `x_label`."""
     size, error = (float(value) for value in effect)
+    numbers = {**numbers, "independent samples": found.independent}
     return Finding(
-        name, x.record, x.of, sentence, is_strong(found.share, found.p), size, error, x.unit,
+        name, x.record, x.of, sentence, found.strong, size, error, x.unit,
         found.share, found.p, numbers, tuple(curves), x_label, (y, x.unit),
     )  # fmt: skip
 
@@ -155,35 +126,21 @@ def direction(x: Series, c: Columns) -> Finding:
         error = np.nan if own is None else own.errors[0]
         curves.append(Curve(np.array([float(w)]), np.array([means[w]]), np.array([error]), w))
     told = " and ".join(f"{amount(m, x.unit)} {WAYS[w]}" for w, m in means.items())
+    effect, error = even, found.errors[0]
     if len(c.ways) == 1:
-        hint, effect, error = (
-            "which one direction alone cannot tell from friction",
-            even,
-            found.errors[0],
-        )
-    elif abs(even) / found.errors[0] >= abs(odd) / found.errors[1]:
-        hint, effect, error = (
-            "mostly alike both ways, as from an offset or from friction that differs by direction",
-            even,
-            found.errors[0],
+        hint = "which one direction alone cannot tell from friction"
+    elif abs(even) / error >= abs(odd) / found.errors[1]:
+        hint = (
+            "mostly alike both ways, as from an offset or from friction that differs by direction"
         )
     else:
+        effect, error = odd, found.errors[1]
         more = "more" if odd < 0 else "less"
-        hint, effect, error = (
-            f"mostly opposite, as from {more} friction than the model has",
-            odd,
-            found.errors[1],
-        )
-    strong = is_strong(found.share, found.p)
+        hint = f"mostly opposite, as from {more} friction than the model has"
     sentence = (
-        f"{capital(subject(x))} is {told} in the mean{', ' + hint if strong else ''}:"
-        f" {ending(found)}."
+        f"{subject(x)} is {told} in the mean{', ' + hint if found.strong else ''}: {ending(found)}."
     )
-    numbers = {
-        "alike": float(even),
-        "opposite": float(odd),
-        "independent samples": found.independent,
-    }
+    numbers = {"alike": float(even), "opposite": float(odd)}
     numbers |= {WAYS[w]: m for w, m in means.items()}
     return finding_of(
         "direction", x, sentence, (abs(effect), error), found, numbers, curves, label, "mean"
@@ -198,26 +155,17 @@ def time(x: Series, c: Columns) -> Finding:
     found = regressed(x.e, c.drift, _joined(c.level, c.speed, c.slope, c.waves))
     if found is None:
         return nothing_told("time", x, "there are too few samples to tell a drift", label)
-    even, odd = float(found.values[0]), float(found.values[1]) if len(c.ways) == 2 else 0.0
-    errors = (float(found.errors[0]), float(found.errors[1]) if len(c.ways) == 2 else np.nan)
-    span = float(x.t[-1] - x.t[0])
-    way = np.ones(x.t.size) if x.v is None else np.sign(x.v)
+    both = len(c.ways) == 2
+    even, odd = float(found.values[0]), float(found.values[1]) if both else 0.0
+    errors = (float(found.errors[0]), float(found.errors[1]) if both else np.nan)
+    span, ends = float(x.t[-1] - x.t[0]), x.t[[0, -1]]
     partial, middle = found.part + found.rest, float(x.t.mean())
     curves = []
     for w in c.ways:
-        mine = way == w
-        at, mean, error = binned(x.t[mine], partial[mine], np.linspace(x.t[0], x.t[-1], _BINS + 1))
-        curves.append(Curve(at, mean, error, w if len(c.ways) == 2 else 0))
-        ends = np.array([x.t[0], x.t[-1]])
-        curves.append(
-            Curve(
-                ends,
-                (even + w * odd) * (ends - middle) / span,
-                None,
-                w if len(c.ways) == 2 else 0,
-                "line",
-            )
-        )
+        mine, side = x.way == w, w if both else 0
+        means = binned(x.t[mine], partial[mine], np.linspace(x.t[0], x.t[-1], _BINS + 1))
+        line = (even + w * odd) * (ends - middle) / span
+        curves += [Curve(*means, side), Curve(ends, line, None, side, "line")]
     alike = not (np.isfinite(errors[1]) and abs(odd) / errors[1] > abs(even) / errors[0])
     effect, error = (even, errors[0]) if alike else (odd, errors[1])
     if len(c.ways) == 1:
@@ -231,17 +179,12 @@ def time(x: Series, c: Columns) -> Finding:
             "along the motion: friction"
             f" {'falls, as it does when it warms up or runs in' if odd > 0 else 'rises'}"
         )
-    strong = is_strong(found.share, found.p)
     sentence = (
-        f"{capital(subject(x))} drifts by {with_error(effect, error, x.unit)} over"
-        f" {span:.3g} s, {amount(effect / span, x.unit + '/s')}{', ' + hint if strong else ''}:"
-        f" {ending(found)}."
+        f"{subject(x)} drifts by {with_error(effect, error, x.unit)} over"
+        f" {span:.3g} s, {amount(effect / span, x.unit + '/s')}"
+        f"{', ' + hint if found.strong else ''}: {ending(found)}."
     )
-    numbers = {
-        "alike": even / span,
-        "with the motion": odd / span,
-        "independent samples": found.independent,
-    }
+    numbers = {"alike": even / span, "with the motion": odd / span}
     return finding_of("time", x, sentence, (abs(effect), error), found, numbers, curves, label)
 
 
@@ -253,7 +196,7 @@ def speed(x: Series, c: Columns) -> Finding:
     found = regressed(x.e, c.speed, _joined(c.level, c.drift, c.slope, c.waves), x.in_time)
     if found is None:
         return nothing_told("speed", x, "the speed varies too little to tell", label)
-    strong, curves, spans = is_strong(found.share, found.p), [], {}
+    curves, spans = [], {}
     for w in c.ways:
         mine = np.sign(x.v) == w
         part, v = found.part[mine] - found.part[mine].mean(), x.v[mine]
@@ -273,16 +216,16 @@ def speed(x: Series, c: Columns) -> Finding:
     error = float(np.median(spread)) if spread.size else np.nan
     names = (" forward" if most > 0 else " backward") if len(c.ways) == 2 else ""
     sentence = (
-        f"{capital(subject(x))} follows the speed over a range of {amount(size, x.unit)}{names}"
+        f"{subject(x)} follows the speed over a range of {amount(size, x.unit)}{names}"
         + (
             f", from its least at {amount(slow, label[1])} to its greatest at"
             f" {amount(fast, label[1])}, as from a friction law of another shape"
-            if strong
+            if found.strong
             else ""
         )
         + f": {ending(found)}."
     )
-    numbers = {WAYS[w]: s[0] for w, s in spans.items()} | {"independent samples": found.independent}
+    numbers = {WAYS[w]: s[0] for w, s in spans.items()}
     return finding_of("speed", x, sentence, (size, error), found, numbers, curves, label)
 
 
@@ -296,15 +239,11 @@ def position(x: Series, c: Columns) -> Finding:
     if found is None or straight is None:
         return nothing_told("position", x, "the position varies too little to tell", label)
     part = found.part - found.part.mean()
-    way = np.ones(x.t.size) if x.v is None else np.sign(x.v)
     edges = np.linspace(x.s.min(), x.s.max(), _BINS + 1)
-    curves = [
-        Curve(
-            *binned(x.s[way == w], (part + found.rest)[way == w], edges),
-            w if len(c.ways) == 2 else 0,
-        )
-        for w in c.ways
-    ]
+    curves = []
+    for w in c.ways:
+        means = binned(x.s[x.way == w], (part + found.rest)[x.way == w], edges)
+        curves.append(Curve(*means, w if len(c.ways) == 2 else 0))
     order = np.argsort(x.s)[np.linspace(0, x.s.size - 1, min(x.s.size, 400)).astype(int)]
     curves.append(Curve(x.s[order], part[order], None, 0, "line"))
     slope, error, travel = float(straight.values[0]), float(straight.errors[0]), float(np.ptp(x.s))
@@ -312,7 +251,6 @@ def position(x: Series, c: Columns) -> Finding:
     p = min(1.0, 2 * min(found.p, straight.p))
     line = straight.p < CHANCE and straight.share > 0.5 * found.share
     best = dataclasses.replace(straight if line else found, p=p)
-    strong = is_strong(best.share, p)
     size = abs(slope) * travel if line else float(np.subtract(*np.quantile(part, [0.98, 0.02])))
     what = (
         "a spring or an axis that is not level"
@@ -321,10 +259,10 @@ def position(x: Series, c: Columns) -> Finding:
     )
     unit = f"{x.unit}/{x.place}"
     sentence = (
-        f"{capital(subject(x))} varies by {amount(size, x.unit)} over {amount(travel, x.place)} of"
+        f"{subject(x)} varies by {amount(size, x.unit)} over {amount(travel, x.place)} of"
         f" {label[0]}, {'by' if line else 'beside'} a slope of"
-        f" {with_error(slope, error, unit)}{', as from ' + what if strong else ''}:"
+        f" {with_error(slope, error, unit)}{', as from ' + what if best.strong else ''}:"
         f" {ending(best)}."
     )
-    numbers = {"slope": slope, "slope error": error, "independent samples": found.independent}
+    numbers = {"slope": slope, "slope error": error}
     return finding_of("position", x, sentence, (size, error * travel), best, numbers, curves, label)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..errors.hac_covariance import long_run_covariance
+from .finding import is_strong
 
 _LEAST = 1e-6  # of a column: what others leave of it, below which it says nothing of its own
 
@@ -32,6 +33,10 @@ class Regressed:
     independent: float
     part: Float[np.ndarray, " n"]
     rest: Float[np.ndarray, " n"]
+
+    @property
+    def strong(self) -> bool:
+        return is_strong(self.share, self.p)
 
 
 def regressed(

@@ -8,8 +8,8 @@ from jaxtyping import Float
 
 from frictax.text import WAYS
 
-from .effects import Columns, capital, ending, finding_of, nothing_told, subject
-from .finding import Curve, Finding, amount, is_strong, with_error
+from .effects import Columns, ending, finding_of, nothing_told, subject
+from .finding import Curve, Finding, amount, with_error
 from .regression import orthonormal, regressed
 from .series import Series
 
@@ -86,8 +86,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     if found is None:
         return nothing_told("ripple", x, "there are too few samples to tell a period", label), c
     chance = float(-np.expm1(count * np.log1p(-min(gamma.sf(above[best], len(ways)), 1 - 1e-12))))
-    p = max(min(1.0, count * found.p), chance)
-    found = dataclasses.replace(found, p=p)
+    found = dataclasses.replace(found, p=max(min(1.0, count * found.p), chance))
     amplitudes = {w: float(np.hypot(*found.values[2 * i : 2 * i + 2])) for i, w in enumerate(ways)}
     size = float(np.sqrt(np.mean(np.square(list(amplitudes.values())))))
     error = float(np.sqrt(np.nanmean(found.errors**2)))
@@ -103,25 +102,20 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
         np.concatenate([others, columns], axis=1),
     )
     period_error = np.nan if moved is None else float(moved.errors[0]) / f**2
-    strong = is_strong(found.share, p)
     parts = ", ".join(f"{amount(a, x.unit)} {WAYS[w]}" for w, a in amplitudes.items())
     turn = f", {2 * np.pi * f:.4g} times a turn," if x.place == "rad" else ""
     sentence = (
-        f"{capital(subject(x))} repeats itself every"
+        f"{subject(x)} repeats itself every"
         f" {with_error(1 / f, period_error, x.place)}{turn} with an amplitude of"
         f" {parts if len(ways) > 1 else amount(size, x.unit)}, a ripple such as a screw's, a gear's"
         f" or a motor's: {ending(found)}."
-        if strong
+        if found.strong
         else (
-            f"{capital(subject(x))} shows no ripple over position: the largest,"
+            f"{subject(x)} shows no ripple over position: the largest,"
             f" {amount(size, x.unit)} every {amount(1 / f, x.place)}, is {ending(found)}."
         )
     )
-    numbers = {
-        "period": 1 / f,
-        "period error": period_error,
-        "independent samples": found.independent,
-    }
+    numbers = {"period": 1 / f, "period error": period_error}
     numbers |= {WAYS[w]: a for w, a in amplitudes.items()}
     if x.place == "rad":
         numbers["per turn"] = 2 * np.pi * f
@@ -133,7 +127,7 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     finding = finding_of(
         "ripple", x, sentence, (size, error), found, numbers, curves, label, "amplitude"
     )
-    return finding, dataclasses.replace(c, waves=columns) if strong else c
+    return finding, dataclasses.replace(c, waves=columns) if found.strong else c
 
 
 def _scan(

@@ -56,9 +56,9 @@ class Series:
     in_time: bool = True
 
     @property
-    def step(self) -> float:
-        """Median step [s]."""
-        return float(np.median(np.diff(self.t)))
+    def way(self) -> Float[np.ndarray, " n"]:
+        """The direction of motion, 1 or -1; 1 where the record does not tell."""
+        return np.ones(self.t.size) if self.v is None else np.sign(self.v)
 
 
 def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
@@ -89,25 +89,11 @@ def force_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
         body = name.removeprefix("force on ")
         s, v = ("phi", "w") if f"{body}.phi" in prepared.known else ("s", "v")
         place = "rad" if s == "phi" else "m"
-        x, speed = (
-            np.asarray(prepared.known[f"{body}.{s}"]),
-            np.asarray(prepared.known[f"{body}.{v}"]),
-        )
+        x, speed = (np.asarray(prepared.known[f"{body}.{name}"]) for name in (s, v))
         e = lacking[:, c] + force[:, c] - _smoothed(record.t, force[:, c], cutoff)
-        out.append(
-            _moving(
-                label,
-                body,
-                "N.m" if place == "rad" else "N",
-                record.t,
-                e,
-                x,
-                speed,
-                place,
-                cutoff,
-                1.0 / cutoff,
-            )
-        )
+        unit = "N.m" if place == "rad" else "N"
+        series = Series(label, body, unit, True, record.t, e, x, speed, place, cutoff)
+        out.append(_moving(series))
     return out
 
 
@@ -119,32 +105,19 @@ def channel_series(found: FitResult, label: str, cutoff: float) -> list[Series]:
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     for name, at, e in left(found, label):
         body, dot, _ = name.removeprefix("force on ").rpartition(".")
-        motion: dict[str, Any] = {"s": None, "v": None}
+        position = speed = None
         place = "m"
         for s, v, unit in (("s", "v", "m"), ("phi", "w", "rad")):
-            of, rate = record.outputs.get(f"{body}{dot}{s}"), record.outputs.get(f"{body}{dot}{v}")
-            if of is not None or rate is not None:
-                smoothed = None if of is None else smooth(record.t, of, cutoff)
-                speed = (
-                    smooth(record.t, rate, cutoff).x
-                    if rate is not None
-                    else smoothed.v
-                    if smoothed is not None
-                    else None
-                )
-                motion, place = (
-                    {
-                        "s": None if smoothed is None else smoothed.x[at],
-                        "v": None if speed is None else speed[at],
-                    },
-                    unit,
-                )
-        unit = channel_unit(found.model, record, name)
-        out.append(
-            _moving(
-                label, name, unit, record.t[at], e, motion["s"], motion["v"], place, np.inf, 0.0
+            of, rate = (
+                None if x is None else smooth(record.t, x, cutoff)
+                for x in (record.outputs.get(f"{body}{dot}{n}") for n in (s, v))
             )
-        )
+            if of is not None or rate is not None:
+                position, place = None if of is None else of.x[at], unit
+                speed = rate.x[at] if rate is not None else of.v[at] if of is not None else None
+        unit = channel_unit(found.model, record, name)
+        series = Series(label, name, unit, False, record.t[at], e, position, speed, place, np.inf)
+        out.append(_moving(series))
     return out
 
 
@@ -178,21 +151,11 @@ def left(found: FitResult, label: str) -> list[tuple[str, np.ndarray, np.ndarray
     return out
 
 
-def _moving(
-    record: str,
-    of: str,
-    unit: str,
-    t: Any,
-    e: Any,
-    s: Any,
-    v: Any,
-    place: str,
-    cutoff: float,
-    reach: float,
-) -> Series:
-    """The series without standstill, without the `reach` [s] around it and at both ends, and
-    without samples that tell nothing new.
+def _moving(whole: Series) -> Series:
+    """The series without standstill, without the reach of the filter around it and at both ends,
+    and without samples that tell nothing new.
     """
+    t, v, reach = whole.t, whole.v, 1.0 / whole.cutoff
     step = float(np.median(np.diff(t)))
     keep = np.ones(t.size, bool)
     edge = int(np.ceil(2 * reach / step)) if reach else 0
@@ -203,25 +166,16 @@ def _moving(
         keep = np.convolve(slow, np.ones(2 * near + 1), "same")[: t.size] < 0.5 if near else ~slow
     keep[:edge] = keep[t.size - edge :] = False
     # Three samples a period of the cutoff hold all that the filter leaves.
-    thin = max(int(1.0 / (3.0 * cutoff * step)), int(np.ceil(t.size / _MOST)), 1)
+    thin = max(int(reach / (3.0 * step)), int(np.ceil(t.size / _MOST)), 1)
     rows = np.flatnonzero(keep)[::thin]
     if rows.size < 40:
         raise ValueError(
-            f"Record {record!r} has only {rows.size} samples in which {of!r} moves: too few to"
-            " study. Record a longer motion."
+            f"Record {whole.record!r} has only {rows.size} samples in which {whole.of!r} moves: too"
+            " few to study. Record a longer motion."
         )
-    pick = lambda x: None if x is None else x[rows]  # noqa: E731
-    return Series(
-        record,
-        of,
-        unit,
-        bool(np.isfinite(cutoff)),
-        t[rows],
-        e[rows],
-        pick(s),
-        pick(v),
-        place,
-        cutoff,
+    samples = {name: getattr(whole, name) for name in ("t", "e", "s", "v")}
+    return dataclasses.replace(
+        whole, **{name: x if x is None else x[rows] for name, x in samples.items()}
     )
 
 
@@ -238,17 +192,14 @@ def _with_positions(setup: Setup, record: Record) -> Record:
     outputs = {name: _true(setup, record, name) for name in record.outputs}
     lay = MechanicalSystem(setup.machine).layout
     for i in lay.bodies:
-        body, (s, v) = (
-            setup.machine.names[i],
-            ("phi", "w") if setup.machine.parts[i].rotational else ("s", "v"),
-        )
-        if f"{body}.{s}" in outputs:
+        body, part = setup.machine.names[i], setup.machine.parts[i]
+        s, v = ("phi", "w") if part.rotational else ("s", "v")
+        position, speed = f"{body}.{s}", f"{body}.{v}"
+        if position in outputs:
             continue
-        if f"{body}.{v}" not in outputs:
-            raise ValueError(f"the record measures neither {body}.{s} nor {body}.{v}")
-        outputs[f"{body}.{s}"] = float(getattr(setup.machine.parts[i], s)) + integral(
-            record.t, outputs[f"{body}.{v}"]
-        )
+        if speed not in outputs:
+            raise ValueError(f"the record measures neither {position} nor {speed}")
+        outputs[position] = float(getattr(part, s)) + integral(record.t, outputs[speed])
     return Record(record.t, record.inputs, outputs, hold=record.hold, name=record.name)
 
 
@@ -294,20 +245,10 @@ def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Ser
     prepared = prepared_record(record, np.zeros((record.n, 1)), np.ones((record.n, 1)), {})
     inertia, net = (np.asarray(a) for a in _axis_forces(setup, prepared, y))
     e = inertia * motion.a - _smoothed(record.t, net, cutoff)
-    turns = s.rpartition(".")[2] == "phi"
-    unit, place = ("N.m", "rad") if turns else ("N", "m")
-    return _moving(
-        label,
-        s.rpartition(".")[0] or type(machine).__name__,
-        unit,
-        record.t,
-        e,
-        motion.x,
-        motion.v,
-        place,
-        cutoff,
-        1.0 / cutoff,
-    )
+    body, _, last = s.rpartition(".")
+    unit, place = ("N.m", "rad") if last == "phi" else ("N", "m")
+    of = body or type(machine).__name__
+    return _moving(Series(label, of, unit, True, record.t, e, motion.x, motion.v, place, cutoff))
 
 
 @eqx.filter_jit

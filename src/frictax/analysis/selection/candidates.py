@@ -16,7 +16,7 @@ from frictax.measurements import Record
 from frictax.mechanism import LinearPositionDependentForce, Mechanism
 from frictax.parameters import select
 
-from .folds import body_speeds
+from .folds import body_speeds, sliding_speed
 from .structure import Structure
 
 
@@ -114,11 +114,8 @@ def _contact(model: Any, contact: str) -> tuple[Any, str]:
         )
     part: Any = model[contact]
     laws = [f.name for f in dataclasses.fields(part) if f.name.endswith("_pos")]
-    if (
-        not isinstance(part, AbstractContact)
-        or not laws
-        or not hasattr(part, laws[0].replace("_pos", "_neg"))
-    ):
+    both = bool(laws) and hasattr(part, laws[0].replace("_pos", "_neg"))
+    if not isinstance(part, AbstractContact) or not both:
         raise ValueError(
             f"`default_structures`: {contact!r} must be a contact with a law for each direction,"
             f" got {part!r}."
@@ -132,11 +129,11 @@ def _highest(record: Any, part: Any, contact: str, cutoff: float) -> float:
         raise ValueError(
             f"`default_structures` takes the record whose speeds it reads, got {record!r}."
         )
-    speeds = body_speeds(record, cutoff)
-    first, second = (None if b is None else b.split(".")[0] for b in part.between())
-    if first not in speeds or (second is not None and second not in speeds):
+    ends = part.between()
+    v = sliding_speed(ends, body_speeds(record, cutoff))
+    if v is None:
         raise ValueError(
             "`default_structures`: the record must measure the speed or position of the bodies of"
-            f" {contact!r}, {first}."
+            f" {contact!r}, {ends[0].split('.')[0]}."
         )
-    return float(np.max(np.abs(speeds[first] - (speeds[second] if second is not None else 0.0))))
+    return float(np.max(np.abs(v)))

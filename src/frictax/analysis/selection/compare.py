@@ -19,11 +19,10 @@ from frictax.fitting import (
 )
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
-from frictax.parameters import UnknownName
 from frictax.text import aligned
 
 from ..errors.refits import refitted
-from .structure import Structure, StructureComparison
+from .structure import Structure, StructureComparison, row_named
 from .structures import compare_structures
 
 
@@ -56,12 +55,7 @@ class Comparison:
     reason: str
 
     def __getitem__(self, name: str) -> ComparedLaw:
-        known = {row.name: row for row in self.rows}
-        if name not in known:
-            raise UnknownName(
-                f"There is no law {name!r} in this comparison. It has: {', '.join(known)}."
-            )
-        return known[name]
+        return row_named(self.rows, name, "law")
 
     def as_table(
         self, unit: str = " {}", figures: int = 4, chosen: str = "<- chosen", unknown: str = "inf"
@@ -154,11 +148,8 @@ def _compared(
     rows = []
     for name, law in (default_laws(sweep) if laws is None else laws).items():
         found = fit(law, sweep, offset=offset, method=method, loss=loss)
-        remark = (
-            "not identifiable: " + ", ".join(found.identifiability.unknown)
-            if found.identifiability.unknown
-            else ""
-        )
+        unknown = ", ".join(found.identifiability.unknown)
+        remark = f"not identifiable: {unknown}" if unknown else ""
         rows.append(ComparedLaw(name, found, _left_out(found), remark))
     if not rows:
         raise ValueError(
@@ -206,16 +197,13 @@ def _left_out(found: FitResult) -> float:
     """
     if found.dof < 2:
         return float("inf")
-    x, _ = refitted(
-        found, 1.0 - np.eye(found.n), np.asarray(found.problem.coordinates(_inside(found)))
-    )
+    start = np.asarray(found.problem.coordinates(_inside(found)))
+    ends, _ = refitted(found, 1.0 - np.eye(found.n), start)
     label = next(iter(found.records))
-    predicted = np.array([_predicted(found, label, values)[i] for i, values in enumerate(x)])
-    return float(np.sqrt(np.mean((predicted - found.sweep.force) ** 2)))
-
-
-def _predicted(found: FitResult, label: str, x: np.ndarray) -> np.ndarray:
-    return np.ravel(dataclasses.replace(found, x=x).predicted(label))
+    predicted = [
+        np.ravel(dataclasses.replace(found, x=x).predicted(label))[i] for i, x in enumerate(ends)
+    ]
+    return float(np.sqrt(np.mean((np.array(predicted) - found.sweep.force) ** 2)))
 
 
 def _inside(found: FitResult) -> np.ndarray:
@@ -224,18 +212,15 @@ def _inside(found: FitResult) -> np.ndarray:
     """
     force = float(np.mean(np.abs(found.sweep.force)))
     speed = float(np.max(np.abs(found.sweep.velocity)))
-    step = {
-        "N": force,
-        "N.m": force,
-        "N.s/m": force / speed,
-        "N.m.s/rad": force / speed,
-        "s/m": 1 / speed,
-        "s/rad": 1 / speed,
-    }
-    moved = [
-        0.01 * step.get(e.unit, 1.0) if np.isnan(e.standard_error) else 0.0 for e in found.estimates
-    ]
-    return np.asarray([e.value for e in found.estimates]) + np.asarray(moved)
+    step: dict[str, float] = dict.fromkeys(("N", "N.m"), force)
+    step |= dict.fromkeys(("N.s/m", "N.m.s/rad"), force / speed)
+    step |= dict.fromkeys(("s/m", "s/rad"), 1 / speed)
+    return np.asarray(
+        [
+            e.value + (0.01 * step.get(e.unit, 1.0) if np.isnan(e.standard_error) else 0.0)
+            for e in found.estimates
+        ]
+    )
 
 
 def _reason(rows: list[ComparedLaw], best: ComparedLaw) -> str:

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
-from frictax.fitting.search.levenberg_marquardt import begin
-from frictax.fitting.search.multistart import advanced
 
+from ..errors.refits import reweighted, searched
 from .folds import Fold, Folds
 
 _STEPS = 30
@@ -81,12 +79,8 @@ class Refits:
         force: Problem | None,
         folds: Folds,
     ) -> None:
-        self.found, self.before, self.force, self.count = (
-            found,
-            before,
-            force,
-            folds.record.size,
-        )
+        self.found, self.before, self.force = found, before, force
+        self.count = folds.record.size
         self.of = folds.of(found.problem)
         self.of_before = None if before is None else folds.of(before.problem)
         self.of_force = None if force is None else folds.of(force)
@@ -98,11 +92,9 @@ class Refits:
             ends, ended = zip(
                 *pool.map(lambda k: self.without(number == k), range(len(names))), strict=True
             )
-        trajectory = self._errors(self.found.problem, self.of, number, ends)
-        force = self._errors(self.force, self.of_force, number, ends)
-        return HeldOut(
-            names, trajectory[0], force[0], trajectory[1], force[1], len(names) - sum(ended)
-        )
+        each, squares = self._errors(self.found.problem, self.of, number, ends)
+        forces, of_forces = self._errors(self.force, self.of_force, number, ends)
+        return HeldOut(names, each, forces, squares, of_forces, len(names) - sum(ended))
 
     def _errors(
         self, problem: Any, of: Any, number: np.ndarray, ends: Sequence[np.ndarray]
@@ -131,9 +123,8 @@ class Refits:
         found, x, done = self.found, np.array(self.found.problem.x0), True
         if self.before is not None and self.of_before is not None:
             first = self.before.problem
-            end = _fitted(
-                self.before, _weighed(first, ~gone[self.of_before]), np.zeros(first.x0.size)
-            )
+            part = reweighted(first, ~gone[self.of_before])
+            end = _fitted(self.before, part, np.zeros(first.x0.size))
             # its start on all data would know what is left out
             if not np.isfinite(float(end.cost)):
                 return np.full(x.size, np.nan), True
@@ -146,10 +137,10 @@ class Refits:
             for u in found.problem.unknowns:
                 if u.record is None:
                     x[u.first : u.first + u.size] = known[u.path]
-        end = _fitted(found, _weighed(found.problem, ~gone[self.of]), coordinates(found.problem, x))
-        return np.asarray(end.x) if np.isfinite(float(end.cost)) else np.full(
-            x.size, np.nan
-        ), done and bool(end.done)
+        part = reweighted(found.problem, ~gone[self.of])
+        end = _fitted(found, part, coordinates(found.problem, x))
+        known = np.isfinite(float(end.cost))
+        return np.asarray(end.x) if known else np.full(x.size, np.nan), done and bool(end.done)
 
     def residuals(self, problem: Problem, x: np.ndarray) -> np.ndarray:
         """All residuals of `problem` at the values x, without those of priors: what the first step
@@ -158,13 +149,9 @@ class Refits:
         rows = weights(problem).size
         if not np.all(np.isfinite(x)):
             return np.full(rows, np.inf)
-        z = coordinates(problem, x)
-        end = advanced(problem, self.found.method, begin(z, problem.rows()), 1, 1.0, self.found.dof)
-        return (
-            np.asarray(end.residuals)[:rows]
-            if np.isfinite(float(end.cost))
-            else np.full(rows, np.inf)
-        )
+        end = searched(problem, self.found.method, coordinates(problem, x), 1, dof=self.found.dof)
+        known = np.isfinite(float(end.cost))
+        return np.asarray(end.residuals)[:rows] if known else np.full(rows, np.inf)
 
 
 def weights(problem: Problem) -> np.ndarray:
@@ -176,16 +163,12 @@ def coordinates(problem: Problem, x: Any) -> np.ndarray:
     """Those of the values x; of values at a bound, those a thousandth of the start's distance
     inside.
     """
-    lower, upper = bounds(problem.unknowns), upper_bounds(problem.unknowns)
-    low = np.where(
-        np.isfinite(lower),
-        lower + 1e-3 * np.abs(problem.x0 - np.where(np.isfinite(lower), lower, 0.0)),
-        -np.inf,
-    )
-    high = np.where(
-        np.isfinite(upper),
-        upper - 1e-3 * np.abs(np.where(np.isfinite(upper), upper, 0.0) - problem.x0),
-        np.inf,
+    low, high = (
+        end + inward * np.abs(problem.x0 - np.where(np.isfinite(end), end, 0.0))
+        for end, inward in (
+            (bounds(problem.unknowns), 1e-3),
+            (upper_bounds(problem.unknowns), -1e-3),
+        )
     )
     return np.asarray(problem.coordinates(np.clip(x, low, high)))
 
@@ -196,16 +179,6 @@ def root_mean(squares: np.ndarray) -> float:
     return float(np.sqrt(np.mean(known))) if known.size else float("nan")
 
 
-def _weighed(problem: Problem, kept: np.ndarray) -> Problem:
-    """The problem with weight 0 for residuals that are not kept."""
-    parts, first = [], 0
-    for prepared in problem.prepared:
-        w = np.asarray(prepared.weight)
-        parts.append(w * kept[first : first + w.size].reshape(w.shape))
-        first += w.size
-    return eqx.tree_at(lambda p: [prepared.weight for prepared in p.prepared], problem, parts)
-
-
 def _fitted(found: FitResult, problem: Problem, z: np.ndarray) -> Any:
     noise = found.noise_scale if problem.priors else 1.0
-    return advanced(problem, found.method, begin(z, problem.rows()), _STEPS, noise, found.dof)
+    return searched(problem, found.method, z, _STEPS, noise, found.dof)

@@ -40,11 +40,7 @@ class Folds:
             record += [i] * count
             place += [(j + 0.5) / count for j in range(count)]
             speed += [float(np.median(each[i][at == j])) for j in range(count)]
-        self.record, self.place, self.speed = (
-            np.asarray(record),
-            np.asarray(place),
-            np.asarray(speed),
-        )
+        self.record, self.place, self.speed = map(np.asarray, (record, place, speed))
 
     def of(self, problem: Problem) -> Int[np.ndarray, " m"]:
         """The piece of each residual of a problem of the same records."""
@@ -103,6 +99,18 @@ def body_speeds(record: Record, cutoff: float) -> dict[str, Float[np.ndarray, " 
         smoothed = smooth(record.t, record.outputs[name], cutoff)
         out[body] = smoothed.x if variable in POSITION_OF else smoothed.v
     return out
+
+
+def sliding_speed(
+    ends: tuple[str, str | None], speeds: Mapping[str, np.ndarray]
+) -> Float[np.ndarray, " n"] | None:
+    """How fast the first of the ends of a contact moves beside the second, or beside what stands
+    still; None where that is not measured.
+    """
+    bodies = [end.split(".")[0] for end in ends if end is not None]
+    if not all(body in speeds for body in bodies):
+        return None
+    return speeds[bodies[0]] - (speeds[bodies[1]] if len(bodies) == 2 else 0.0)
 
 
 def natural_classes(values: Float[np.ndarray, " n"], count: int) -> Int[np.ndarray, " n"]:

@@ -15,7 +15,7 @@ from frictax.mechanism import Mechanism
 from frictax.text import WAYS
 
 from ..friction_curve import law_values
-from .folds import body_speeds
+from .folds import body_speeds, sliding_speed
 
 _GRID = 401
 STEEP = 5.0  # times as steep as the straight line through the law: too steep
@@ -84,13 +84,10 @@ def visited_laws(
                     seen[name, way] = (top, part)
     for (name, way), (top, part) in seen.items():
         v = np.linspace(0.01 * top, top, _GRID)
-        units = (
-            ("N.m", "N.m.s/rad", "rad/s")
-            if getattr(type(part), "rotational", False)
-            else ("N", "N.s/m", "m/s")
-        )
+        turns = getattr(type(part), "rotational", False)
+        units = ("N.m", "N.m.s/rad", "rad/s") if turns else ("N", "N.s/m", "m/s")
         if isinstance(part, AbstractPressed):  # whose law is a coefficient
-            units = ("", units[2].split("/")[-1] + "/" + units[2].split("/")[0], units[2])
+            units = ("", "s/rad" if turns else "s/m", units[2])
         yield name, way, v, law_values(part.law(way), v), units
 
 
@@ -102,10 +99,9 @@ def _slidings(
         return
     speeds = body_speeds(record, cutoff)
     for name, part in machine.named_parts():
-        if not isinstance(part, AbstractContact):
-            continue
-        # a body that is its own contact
-        ends = (name, None) if isinstance(part, MassWithStopAndFriction) else part.between()
-        first, second = (None if b is None else b.split(".")[0] for b in ends)
-        if first in speeds and (second is None or second in speeds):
-            yield name, part, speeds[first] - (speeds[second] if second is not None else 0.0)
+        if isinstance(part, AbstractContact):
+            # a body that is its own contact
+            own = isinstance(part, MassWithStopAndFriction)
+            v = sliding_speed((name, None) if own else part.between(), speeds)
+            if v is not None:
+                yield name, part, v

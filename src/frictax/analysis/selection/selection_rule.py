@@ -52,14 +52,11 @@ def worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
             # not known of one of them; a fit that failed is inf
             if np.any(np.isnan(size)) or not np.any(np.isfinite(size)):
                 continue
-            first = int(np.argmin(np.where(np.isfinite(size), size, np.inf)))
-            for i, s in enumerate(squares):
-                ratio = (
-                    np.sqrt(size[i] / max(size[first], 1e-300)) if np.isfinite(size[i]) else np.inf
-                )
-                out[i] = max(
-                    out[i], 1.0 if ratio <= EQUAL or _within_one_error(s, squares[first]) else ratio
-                )
+            first = int(np.argmin(size))
+            ratios = np.sqrt(size / max(size[first], 1e-300))
+            for i, (s, ratio) in enumerate(zip(squares, ratios, strict=True)):
+                if ratio > EQUAL and not _within_one_error(s, squares[first]):
+                    out[i] = max(out[i], ratio)
     return out.tolist()
 
 
@@ -103,16 +100,11 @@ def _reason(
             f" {ratio[best.name]:.3g} times as much as the best."
         ]
     for row in rows:
-        if row is best or row in equal or row.mean_square >= best.mean_square:
-            continue
-        if row.name not in ratio:
-            out.append(
-                f"{row.name} fits closer, but is set aside:"
-                f" {row.implausible[0]}.{_transfer(row, best, True)}"
-            )
-        else:
-            out.append(f"{row.name} fits closer, but {_transfer(row, best, False)}")
-    others = [row for row in rows if row.name in ratio and row is not best and row not in equal]
+        if row not in equal and row.mean_square < best.mean_square:
+            aside = row.name not in ratio
+            why = f"is set aside: {row.implausible[0]}." if aside else ""
+            out.append(f"{row.name} fits closer, but {why}{_transfer(row, best, aside)}")
+    others = [row for row in rows if row.name in ratio and row not in equal]
     if others and len(out) == 1:
         near = min(others, key=lambda row: ratio[row.name])
         out.append(f"{near.name} comes next: {_transfer(near, best, False)}")
@@ -121,24 +113,14 @@ def _reason(
 
 def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> str:
     """In which prediction it is worst beside the chosen one."""
-    worst = (0.0, "")
+    worst, says = 0.0, ""
     for by, held in row.held_out.items():
-        for what, mine, its in (
-            ("trajectory", held.trajectory_rms, best.held_out[by].trajectory_rms),
-            ("force", held.force_rms, best.held_out[by].force_rms),
-        ):
-            if its > 0 and mine / its > worst[0]:
-                worst = (
-                    mine / its,
-                    (
-                        f"its error of {what} {_WORDS[by]} is {mine / its:.3g} times that of"
-                        f" {best.name}"
-                    ),
-                )
-    if worst[0] <= EQUAL:
-        return (
-            ""
-            if also
-            else f"no prediction of it is better than that of {best.name} by more than chance."
-        )
-    return (" " + worst[1][0].upper() + worst[1][1:] if also else worst[1]) + "."
+        for what in ("trajectory", "force"):
+            mine, its = (getattr(h, f"{what}_rms") for h in (held, best.held_out[by]))
+            if its > 0 and mine / its > worst:
+                worst = mine / its
+                says = f"its error of {what} {_WORDS[by]} is {worst:.3g} times that of {best.name}."
+    if worst > EQUAL:
+        return f" {says[0].upper()}{says[1:]}" if also else says
+    chance = f"no prediction of it is better than that of {best.name} by more than chance."
+    return "" if also else chance

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from frictax.annotations import Checked
 from frictax.fitting import AbstractPrior, Bounds, FitResult, Instrument, Own
@@ -72,6 +73,16 @@ class ComparedStructure:
         return "; ".join((*self.implausible, *self.doubts))
 
 
+def row_named(rows: Iterable[Any], name: str, kind: str) -> Any:
+    """The row of a comparison that has this name."""
+    known = {row.name: row for row in rows}
+    if name not in known:
+        raise UnknownName(
+            f"There is no {kind} {name!r} in this comparison. It has: {', '.join(known)}."
+        )
+    return known[name]
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class StructureComparison:
     """Structures fitted to the same records, in the order given, with the one to take.
@@ -93,12 +104,7 @@ class StructureComparison:
     cutoff: float
 
     def __getitem__(self, name: str) -> ComparedStructure:
-        known = {row.name: row for row in self.rows}
-        if name not in known:
-            raise UnknownName(
-                f"There is no structure {name!r} in this comparison. It has: {', '.join(known)}."
-            )
-        return known[name]
+        return row_named(self.rows, name, "structure")
 
     plot = Verb("frictax.report.structures_figure:draw_structures")
 

@@ -180,23 +180,20 @@ def _judged(
     by_record: bool,
 ) -> _Judged:
     objective, start, engine = settings["objective"], settings["start"], settings["engine"]
-    common = {
-        "free": structure.free,
-        "instruments": structure.instruments,
-        "engine": engine,
-        "bounds": structure.bounds,
-    }
-    method = LevenbergMarquardt(tolerance=1e-3, max_steps=_STEPS)
-    first = {**common, "bounds": shared_limits(structure.bounds, structure.own)}
-    before = None if start is None else fit(structure.model, records, objective=start, **first)
-    model = structure.model if before is None else before.model
+    common = {"free": structure.free, "instruments": structure.instruments, "engine": engine}
+    limits = shared_limits(structure.bounds, structure.own)
+    model, before = structure.model, None
+    if start is not None:
+        before = fit(model, records, objective=start, bounds=limits, **common)
+        model = before.model
     found = fit(
         model,
         records,
         objective=objective,
-        method=method,
+        method=LevenbergMarquardt(tolerance=1e-3, max_steps=_STEPS),
         own=structure.own,
         priors=structure.priors,
+        bounds=structure.bounds,
         **common,
     )
     cuts = Folds(found.problem, records, cutoff)
@@ -205,11 +202,10 @@ def _judged(
     if by_record:
         folds["records"] = cuts.records(list(records))
     held_out = {by: refits.left_out(fold) for by, fold in folds.items()}
-    force = (
-        float("nan")
-        if refits.force is None
-        else _rms(refits.force, refits.residuals(refits.force, found.x))
-    )
+    force = np.nan
+    if refits.force is not None:
+        r = refits.residuals(refits.force, found.x)
+        force = root_mean(r[weights(refits.force) > 0] ** 2)
     counted = weights(found.problem) > 0
     mean_square = float(np.sum(found.full_residuals**2) / counted.sum())
     return _Judged(found, _trajectory(refits, records), force, max(mean_square, 1e-300), held_out)
@@ -219,36 +215,28 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
     """Of runs in one piece, each from its measured start."""
     found = refits.found
     problem, objective = found.problem, found.problem.objective
+    machine = problem.setup.machine
     # of a machine of the user's own that does not say what it begins with
-    if not set(state_names(problem.setup.machine)):
+    if not set(state_names(machine)):
         return float("nan")
     # what a sensor shows at first comes from before its window
     late = any(name.startswith("outputs.") for name in problem.delayed)
-    if (
-        isinstance(objective, Windows)
-        and in_turn()
-        and not late
-        and not _is_thermal(problem.setup.machine)
-    ):
+    # states that no record measures
+    thermal = isinstance(machine, Mechanism) and MechanicalSystem(machine).layout.nodes
+    if isinstance(objective, Windows) and in_turn() and not late and not thermal:
         later = [np.arange(p.weight.shape[0]) > 0 for p in problem.prepared]
         joined = eqx.tree_at(
             lambda p: [prepared.goes_on for prepared in p.prepared], problem, later
         )
-        counts, ends = (
-            [p.weight.shape[-1] for p in problem.prepared],
-            np.cumsum([p.weight.size for p in problem.prepared]),
-        )
+        ends = np.cumsum([p.weight.size for p in problem.prepared])
         squares, parts = [], np.split(refits.residuals(joined, found.x), ends[:-1])
-        for r, prepared, count in zip(parts, problem.prepared, counts, strict=True):
-            counted = np.asarray(prepared.weight).reshape(-1, count) > 0
-            squares += [
-                float(np.mean(x[on] ** 2))
-                for x, on in zip(r.reshape(-1, count).T, counted.T, strict=True)
-            ]
+        for r, prepared in zip(parts, problem.prepared, strict=True):
+            weight = np.asarray(prepared.weight)
+            channels = (np.reshape(a, (-1, weight.shape[-1])).T for a in (r, weight))
+            squares += [float(np.mean(x[w > 0] ** 2)) for x, w in zip(*channels, strict=True)]
         return root_mean(np.asarray(squares))
-    whole = (
-        objective if isinstance(objective, ClosedLoop | FreeRun) else FreeRun(measured_start=True)
-    )
+    from_start = isinstance(objective, ClosedLoop | FreeRun)
+    whole = objective if from_start else FreeRun(measured_start=True)
     squares = []
     for label, r in records.items():
         try:
@@ -259,11 +247,6 @@ def _trajectory(refits: Refits, records: Mapping[str, Record]) -> float:
             sd = r.sd.get(name)
             squares.append((value / (1.0 if sd is None else float(np.mean(sd)))) ** 2)
     return root_mean(np.asarray(squares))
-
-
-def _is_thermal(machine: Any) -> bool:
-    """Whether it has states that no record measures."""
-    return isinstance(machine, Mechanism) and bool(MechanicalSystem(machine).layout.nodes)
 
 
 def _force_problem(
@@ -280,10 +263,6 @@ def _force_problem(
     except ValueError:
         return None
     return dataclasses.replace(problem, prepared=prepared, priors=(), objective=judge)
-
-
-def _rms(problem: Problem, r: np.ndarray) -> float:
-    return root_mean(r[weights(problem) > 0] ** 2)
 
 
 def _records(data: Any) -> dict[str, Record]:
