@@ -40,7 +40,6 @@ from .options import (
 from .working import (
     DATA_FAILED,
     INTERRUPTED,
-    USAGE,
     check_files,
     check_usage,
     command_line,
@@ -218,17 +217,15 @@ def fit(
     if exponent is not None and law is not Law.STRIBECK:
         end(
             f"--exponent belongs to the Stribeck law, not to --law {law.value}. Leave it out, or"
-            " write --law stribeck.",
-            USAGE,
+            " write --law stribeck."
         )
     if neg_exponent is not None and neg_law is not Law.STRIBECK:
         end(
             f"--neg-exponent belongs to the Stribeck law, not to {neg_law.value}. Leave it out, or"
-            " write --neg-law stribeck.",
-            USAGE,
+            " write --neg-law stribeck."
         )
     if title is not None and report is None:
-        end("--title is the title of a report: give --report FILE too, or leave it out.", USAGE)
+        end("--title is the title of a report: give --report FILE too, or leave it out.")
     exponent = 1.0 if exponent is None else exponent
     with plain_errors(), progress() as doing:
         check_usage(given, each_direction=each_direction)
@@ -239,19 +236,15 @@ def fit(
         from frictax.report import found_json
 
         doing("Fitting")
-        arguments: dict[str, Any] = {
-            "level": level,
-            "loss": fitting.Huber() if robust else fitting.Squares(),
-        }
+        loss = fitting.Huber() if robust else fitting.Squares()
+        arguments: dict[str, Any] = {"level": level, "loss": loss}
         if each_direction:
-            arguments["f_neg"] = start(
-                neg_law, data.negative(), exponent if neg_exponent is None else neg_exponent
-            )
+            power = exponent if neg_exponent is None else neg_exponent
+            arguments["f_neg"] = start(neg_law, data.negative(), power)
         if offset:
             arguments["offset"] = 0.0
-        found = fitting.fit(
-            start(law, data.positive() if each_direction else data, exponent), data, **arguments
-        )
+        law_here = start(law, data.positive() if each_direction else data, exponent)
+        found = fitting.fit(law_here, data, **arguments)
         if compare:
             doing("Comparing")
         made = compare_laws(data, each_direction, robust, offset) if compare else []

@@ -117,13 +117,9 @@ def _outline(problem: Any) -> list[str]:
             f"{content.title}\n{problem.data.n} rows of a sweep,"
             f" {content.law.f_pos if content.law else 'laws compared'}"
         ]
-    lines = [
-        content.title,
-        *(
-            f"{'fit' if label in problem.fitted else 'not fitted'}  {r!r}"
-            for label, r in problem.data.items()
-        ),
-    ]
+    lines = [content.title]
+    for label, record in problem.data.items():
+        lines.append(f"{'fit' if label in problem.fitted else 'not fitted'}  {record!r}")
     lines += [f"! {warning}" for warning in record_warnings(problem.data)]
     lines.append(f"free: {', '.join(content.fit.free or ['all that can be'])}")
     if problem.structures:
@@ -139,11 +135,8 @@ def _outlook(problem: Any) -> str:
         from frictax.problems.identification import asked_law
 
         return str(fx.outlook(asked_law(problem), problem.data))
-    settings = {
-        k: v
-        for k, v in problem.settings().items()
-        if k in ("free", "own", "priors", "instruments", "objective")
-    }
+    asked, settings = ("free", "own", "priors", "instruments", "objective"), problem.settings()
+    settings = {key: settings[key] for key in asked}
     try:
         return str(fx.outlook(problem.machine, problem.fitted, **settings))
     except ValueError as why:
@@ -162,13 +155,7 @@ def _said(made: Any) -> list[Any]:
     out += [str(made.study)] if made.study is not None else []
     out += [f"! {notice}" for notice in made.notices]
     for score in made.scores:
-        text = str(score.run) if score.run is not None else _plain_score(score)
-        out.append(text)
+        left = (f"rms of {name} {x:.4g} {score.units[name]}" for name, x in score.rms.items())
+        plain = f"{score.label}: {score.by}, {', '.join(left)}"
+        out.append(plain if score.run is None else str(score.run))
     return out
-
-
-def _plain_score(score: Any) -> str:
-    numbers = ", ".join(
-        f"rms of {name} {value:.4g} {score.units[name]}" for name, value in score.rms.items()
-    )
-    return f"{score.label}: {score.by}, {numbers}"

@@ -24,7 +24,7 @@ command_line: ContextVar[str | None] = ContextVar("command_line", default=None)
 DATA_FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 
-def end(sentence: str, code: int) -> NoReturn:
+def end(sentence: str, code: int = USAGE) -> NoReturn:
     """Say why on the error stream, and leave with that exit code."""
     typer.echo(f"frictax: {sentence}", err=True)
     raise typer.Exit(code)
@@ -52,17 +52,8 @@ def _sentence(error: Exception) -> str:
 
 
 _OPTIONS = (
-    "velocity_unit",
-    "force_unit",
-    "breakaway",
-    "sign",
-    "delimiter",
-    "decimal",
-    "direction",
-    "sigma_known",
-    "sigma",
-    "offset",
-)
+    "velocity_unit force_unit breakaway sign delimiter decimal direction sigma_known sigma offset"
+).split()
 
 
 def as_option_names(sentence: str) -> str:
@@ -117,35 +108,29 @@ def check_usage(options: Mapping[str, Any], *, each_direction: bool) -> None:
     if each_direction and options["direction"] is not Direction.BOTH:
         way = options["direction"].value
         end(
-            f"A law for each direction needs both, got --direction {way}. Leave out one of the"
-            " two.",
-            USAGE,
+            f"A law for each direction needs both, got --direction {way}. Leave out one of the two."
         )
     if options["sigma_known"] and options["sigma"] is None:
         end(
             "--sigma-known says that --sigma is exact: name its column with --sigma COLUMN, or"
-            " leave it out.",
-            USAGE,
+            " leave it out."
         )
     if options["sign"] not in (1, -1):
         end(
             f"--sign must be 1 or -1, got {options['sign']}. It multiplies the force; units are"
-            " declared by name.",
-            USAGE,
+            " declared by name."
         )
     for name, known in (("delimiter", None), ("decimal", (".", ","))):
         text = options[name]
         if len(text.replace("\\t", "\t")) != 1 or (known and text not in known):
             end(
                 f"--{name} must be {'one character' if known is None else 'a point or a comma'},"
-                f" got {text!r}.",
-                USAGE,
+                f" got {text!r}."
             )
     if options["delimiter"] == options["decimal"]:
         end(
             f"--delimiter and --decimal are both {options['decimal']!r}. Name the sign between the"
-            " cells: --delimiter ';', say.",
-            USAGE,
+            " cells: --delimiter ';', say."
         )
 
 
@@ -163,11 +148,10 @@ def check_files(options: Mapping[str, Any]) -> None:
         if path.exists() and sweep.exists() and path.samefile(sweep):
             end(
                 f"--{name} {path} is the sweep itself, which is never overwritten. Name another"
-                " file.",
-                USAGE,
+                " file."
             )
     if len({path.resolve() for path in outputs.values()}) < len(outputs):
-        end(f"--report and --json both name {outputs['json']}. Give each a file of its own.", USAGE)
+        end(f"--report and --json both name {outputs['json']}. Give each a file of its own.")
     for name, path in outputs.items():
         if path.is_file() and not overwrite:
             raise FileExistsError(
@@ -192,15 +176,7 @@ def read(options: Mapping[str, Any]) -> "Sweep":
     rows = ", ".join(f"{column} = {value}" for column, value in where.items())
     name = f"{path.stem} ({rows})" if rows else path.stem
     same = (
-        "velocity",
-        "force",
-        "sigma",
-        "breakaway",
-        "sign",
-        "velocity_unit",
-        "force_unit",
-        "sigma_known",
-        "decimal",
+        "velocity force sigma breakaway sign velocity_unit force_unit sigma_known decimal".split()
     )
     return Sweep.from_csv(
         path,
@@ -218,12 +194,11 @@ def _conditions(texts: list[str]) -> dict[str, str]:
     for text in texts:
         column, equals, value = text.partition("=")
         if not equals or not column.strip():
-            end(f"--where must be COLUMN=VALUE, got {text!r}. Write --where drive=1, say.", USAGE)
+            end(f"--where must be COLUMN=VALUE, got {text!r}. Write --where drive=1, say.")
         if column.strip() in where:
             end(
                 f"--where names column {column.strip()!r} twice. A row has one value there: ask for"
-                " one.",
-                USAGE,
+                " one."
             )
         where[column.strip()] = value.strip()
     return where

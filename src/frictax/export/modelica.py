@@ -64,15 +64,11 @@ def sample(
     ([[0.0, 5.0], [2.0, 7.0]], 0.0)
     """
     if isinstance(law, Table):
-        rows = np.column_stack([np.asarray(law.v), np.asarray(law.f)])
-        return rows, 0.0
+        return np.column_stack([np.asarray(law.v), np.asarray(law.f)]), 0.0
     breaks = np.asarray(law.breaks)
     nodes = [0.0, *breaks[(breaks > 0) & (breaks < v_max)], v_max]
-    fine = np.unique(
-        np.concatenate(
-            [np.linspace(0, v_max, 8001), np.geomspace(1e-9 * v_max, v_max, 4500), nodes]
-        )
-    )
+    even, near_rest = np.linspace(0, v_max, 8001), np.geomspace(1e-9 * v_max, v_max, 4500)
+    fine = np.unique(np.concatenate([even, near_rest, nodes]))
     f = np.asarray(law(jnp.asarray(fine)), dtype=float)
     while True:
         at = np.searchsorted(fine, nodes)
@@ -93,9 +89,9 @@ def _element(
     before: str,
 ) -> list[str]:
     rows, error = sample(law, v_max, tolerance)
-    name, table, unit = (
-        ("BearingFriction", "tau_pos", "N.m") if rotational else ("SupportFriction", "f_pos", "N")
-    )
+    name, table, unit = "SupportFriction", "f_pos", "N"
+    if rotational:
+        name, table, unit = "BearingFriction", "tau_pos", "N.m"
     text = "; ".join(f"{_number(v)}, {_number(f)}" for v, f in rows)
     return [
         f"// table within {error:.2g} {unit} of the fitted {type(law).__name__} law",

@@ -23,11 +23,9 @@ def to_modelica(found: FitResult, record: str | None = None, **options: Any) -> 
 
     A record of more than 200 samples is read from a file, which `write_modelica` writes too.
     """
-    return (
-        sweep_modifier(found, **options)
-        if found.of_sweep
-        else identified_text(found, record, **options)
-    )
+    if found.of_sweep:
+        return sweep_modifier(found, **options)
+    return identified_text(found, record, **options)
 
 
 def identified_text(found: FitResult, record: str | None = None, **options: Any) -> str:
@@ -73,10 +71,8 @@ def _identified(
     settings: dict[str, Any] = {"comment": _comment(found, label)}
     if label in motions:
         index = found.number(label)
-        setup, prepared = (
-            found.problem.setup_at(jnp.asarray(found.x), index),
-            jax.tree.map(jnp.asarray, found.problem.prepared[index]),
-        )
+        setup = found.problem.setup_at(jnp.asarray(found.x), index)
+        prepared = jax.tree.map(jnp.asarray, found.problem.prepared[index])
         assert not isinstance(prepared, PreparedSweep)
         system = driven(
             machine, prepared.t, acting(setup, prepared, found.problem.delayed), prepared.hold
@@ -97,23 +93,19 @@ def _identified(
 def _comment(found: FitResult, label: str) -> list[str]:
     record = found.records[label]
     citation = " ".join(str(getattr(record, "citation", "")).split())
+    records, kind = ", ".join(found.records), type(found.problem.objective).__name__
     lines = [
-        (
-            f"Identified by frictax {frictax.__version__} from {', '.join(found.records)} by"
-            f" {type(found.problem.objective).__name__}."
-        ),
+        f"Identified by frictax {frictax.__version__} from {records} by {kind}.",
         f"Driven here as in {label}{': ' + citation if citation else ''}.",
-        (
-            f"Fitted, with the standard error and the {100 * found.level:g} % interval for white"
-            " residuals:"
-        ),
     ]
-    for e in found.estimates:
-        lines.append(
+    return [
+        *(" ".join(line.split()) for line in lines),
+        f"Fitted, with the standard error and the {100 * found.level:g} % interval for white"
+        " residuals:",
+        *(
             f"  {e.name} = {e.value:.10g} {e.unit}, {e.standard_error:.3g}, {e.lower:.6g} to"
             f" {e.upper:.6g} ({e.knowledge.value})"
-        )
-    return [
-        " ".join(line.split()) if k < 2 else line
-        for k, line in enumerate([*lines, *(f"! {w}" for w in found.warnings)])
+            for e in found.estimates
+        ),
+        *(f"! {w}" for w in found.warnings),
     ]

@@ -129,14 +129,8 @@ def write_machine(
     then.
     """
     text = machine_text(machine, name, **options)
-    how = {
-        key: options[key]
-        for key in ("self_contained", "tolerance", "v_max", "rows")
-        if key in options
-    }
-    sheet = _written(
-        machine, **{"self_contained": False, "tolerance": 1e-3, "v_max": None, "rows": 200, **how}
-    )
+    how = {"self_contained", "tolerance", "v_max", "rows"} & options.keys()
+    sheet = _written(machine, **{key: options[key] for key in how})
     folder, name = Path(folder), identifier(name, sheet.taken)
     texts = {folder / f"{name}.mo": text + "\n"}
     if sheet.tables:
@@ -156,8 +150,8 @@ def modifiers(
     machine: Mechanism, names: Iterable[str], tolerance: float = 1e-3, v_max: float | None = None
 ) -> str:
     """The components called `names` alone, one after another, to be pasted into a model."""
-    sheet, mine = _written(machine, False, tolerance, v_max, 200), {*names}
-    wanted = {sheet.names[n] for n in mine if n in sheet.names}
+    sheet = _written(machine, tolerance=tolerance, v_max=v_max)
+    wanted = {sheet.names[n] for n in {*names} if n in sheet.names}
     return "\n".join(text for text in sheet.declarations if _named(text) in wanted)
 
 
@@ -167,7 +161,11 @@ def _named(declaration: str) -> str:
 
 
 def _written(
-    machine: Any, self_contained: bool, tolerance: float, v_max: float | None, rows: int
+    machine: Any,
+    self_contained: bool = False,
+    tolerance: float = 1e-3,
+    v_max: float | None = None,
+    rows: int = 200,
 ) -> Sheet:
     if not isinstance(machine, Mechanism):
         kind = type(machine).__name__

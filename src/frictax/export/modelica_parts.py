@@ -112,12 +112,9 @@ def _source(sheet: Sheet, name: str, part: Any) -> None:
 
 
 def _position(sheet: Sheet, name: str, part: Any) -> None:
-    body = sheet.machine[part.body.partition(".")[0]]
-    turns, here, there = (
-        isinstance(body, Inertia),
-        sheet.names[name],
-        sheet.names[part.body.partition(".")[0]],
-    )
+    driven = part.body.partition(".")[0]
+    body, here, there = sheet.machine[driven], sheet.names[name], sheet.names[driven]
+    turns = isinstance(body, Inertia)
     exact = [] if sheet.self_contained else ["exact=true"]
     sheet.declare("RotationalPosition" if turns else "Position", here, exact)
     sheet.signal(name, "s", f"{here}.{'phi_ref' if turns else 's_ref'}")
@@ -125,34 +122,29 @@ def _position(sheet: Sheet, name: str, part: Any) -> None:
     if length == 0:
         sheet.connect(f"{here}.flange", f"{there}.flange_b")
         return
-    rod = sheet.extra(
-        "Rod",
-        f"{here}_half",
-        [f"L={number(length / 2)}"],
-        f"{name} gives the position of the centre",
-    )
+    said = f"{name} gives the position of the centre"
+    rod = sheet.extra("Rod", f"{here}_half", [f"L={number(length / 2)}"], said)
     sheet.connect(f"{here}.flange", f"{rod}.flange_a")
     sheet.connect(f"{rod}.flange_b", f"{there}.flange_b")
 
 
 def _on_support(sheet: Sheet, name: str, part: Any) -> None:
     contact = _contact_of(sheet, name)
-    here, turns = (
-        sheet.names[name],
-        sheet.turns(contact.flange)
-        or (contact.support is not None and sheet.turns(contact.support)),
-    )
-    table_name = {SupportFriction: "f_pos", BearingFriction: "tau_pos", Brake: "mu_pos"}[type(part)]
+    here, support = sheet.names[name], contact.support
+    turns = sheet.turns(contact.flange) or (support is not None and sheet.turns(support))
+    forward, unit = {
+        SupportFriction: ("f_pos", "N"),
+        BearingFriction: ("tau_pos", "N.m"),
+        Brake: ("mu_pos", "1"),
+    }[type(part)]
     element = "RotationalBrake" if type(part) is Brake and turns else type(part).__name__
-    own, modifiers, said = _laws(
-        sheet, name, part, table_name, {"f_pos": "N", "tau_pos": "N.m", "mu_pos": "1"}[table_name]
-    )
-    if not own and contact.support is not None:
+    own, modifiers, said = _laws(sheet, name, part, forward, unit)
+    if not own and support is not None:
         modifiers.append("useSupport=true")
     _declare_friction(sheet, element, here, modifiers, own, said, contact)
     sheet.connect(f"{here}.flange_b", sheet.flange(contact.flange, turns=turns))
-    if contact.support is not None:
-        sheet.connect(f"{here}.support", sheet.flange(contact.support, turns=turns))
+    if support is not None:
+        sheet.connect(f"{here}.support", sheet.flange(support, turns=turns))
     elif own:
         sheet.connect(f"{here}.support", sheet.housing(name, turns))
     if type(part) is Brake:
@@ -227,15 +219,10 @@ def _gear(sheet: Sheet, name: str, part: Any) -> None:
                 f"{name!r} is a `LossyGear`, which is written with the Modelica Standard Library"
                 " only: leave out `self_contained`."
             )
-        rows = np.column_stack(
-            [
-                np.asarray(x)
-                for x in (part.w, part.eta_mf1, part.eta_mf2, part.tau_bf1, part.tau_bf2)
-            ]
-        )
-        sheet.declare(
-            "LossyGear", here, [f"ratio={number(part.ratio)}", f"lossTable={matrix(rows)}"]
-        )
+        columns = (part.w, part.eta_mf1, part.eta_mf2, part.tau_bf1, part.tau_bf2)
+        table = matrix(np.column_stack(list(map(np.asarray, columns))))
+        ratio = f"ratio={number(part.ratio)}"
+        sheet.declare("LossyGear", here, [ratio, f"lossTable={table}"])
     else:
         sheet.declare(type(part).__name__, here, values(part))
     ends = ("sun", "carrier", "ring") if type(part) is IdealPlanetary else ("a", "b")

@@ -88,12 +88,9 @@ class Sheet:
         if (owner, turns) not in self.housings:
             other = (owner, not turns) in self.housings or fixed is None
             name = self._new(f"{self.names[owner]}_housing") if other else self.names[owner]
+            kind, place = ("RotationalFixed", "phi0") if turns else ("Fixed", "s0")
             s0 = 0.0 if fixed is None else fixed.s0
-            self.declare(
-                "RotationalFixed" if turns else "Fixed",
-                name,
-                [f"{'phi0' if turns else 's0'}={number(s0)}"],
-            )
+            self.declare(kind, name, [f"{place}={number(s0)}"])
             self.housings[owner, turns] = name
         return f"{self.housings[owner, turns]}.flange"
 
@@ -104,15 +101,11 @@ class Sheet:
 
     def heated_by(self, name: str) -> str | None:
         """The heat capacitor that the component `name` heats."""
-        parts = self.machine.named_parts()
-        return next(
-            (
-                n
-                for n, p in parts
-                if isinstance(p, HeatCapacitor) and name in [self.names.get(s) for s in p.sources]
-            ),
-            None,
-        )
+        for body, part in self.machine.named_parts():
+            sources = part.sources if isinstance(part, HeatCapacitor) else ()
+            if name in [self.names.get(source) for source in sources]:
+                return body
+        return None
 
     def signal(self, owner: str, field: str, to: str) -> None:
         """Write the source of a signal and connect it with the input `to`."""
@@ -150,9 +143,8 @@ class Sheet:
         more = [smoothness, "extrapolation=Modelica.Blocks.Types.Extrapolation.HoldLastPoint"]
         if len(rows) <= self.rows:
             return self.extra(kind, name, [f"table={matrix(rows)}", *more]), "y[1]"
-        name = self.extra(
-            kind, name, ["tableOnFile=true", f'tableName="{name}"', "fileName=tables", *more]
-        )
+        on_file = ["tableOnFile=true", f'tableName="{name}"', "fileName=tables"]
+        name = self.extra(kind, name, [*on_file, *more])
         self.tables[name] = rows
         return name, "y[1]"
 

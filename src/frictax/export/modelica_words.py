@@ -73,10 +73,8 @@ def law_table(
         return np.column_stack([np.asarray(law.v), np.asarray(law.f)]), f"{what}: the table itself"
     if isinstance(law, Coulomb):
         f, d = float(law.F_Coulomb), float(law.F_prop)
-        return (
-            np.array([[0.0, f], [1.0, f + d]]),
-            f"{what}: Coulomb, F_Coulomb={number(f)}, F_prop={number(d)}",
-        )
+        said = f"{what}: Coulomb, F_Coulomb={number(f)}, F_prop={number(d)}"
+        return np.array([[0.0, f], [1.0, f + d]]), said
     if isinstance(law, Stribeck):
         reach, f0 = _until_a_line(law), float(law.f0)
         # By the friction at rest: what is largest in the table may be the viscous part at a speed
@@ -96,13 +94,8 @@ def law_table(
             " up to a speed: give `v_max`, the highest of the motion [m/s or rad/s]."
         )
     rows, error = sample(law, v_max, tolerance)
-    return (
-        rows,
-        (
-            f"{what}: {type(law).__name__}; table within {error:.2g} {unit} up to a speed of"
-            f" {number(v_max)}"
-        ),
-    )
+    within = f"table within {error:.2g} {unit} up to a speed of {number(v_max)}"
+    return rows, f"{what}: {type(law).__name__}; {within}"
 
 
 def _until_a_line(law: Stribeck) -> float:

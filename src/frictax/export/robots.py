@@ -42,15 +42,9 @@ class JointFriction:
 
     def _comment(self) -> str:
         speed = "rad/s" if self.unit == "N.m" else "m/s"
-        said = " ".join(
-            (
-                (
-                    f"friction in {self.unit}, damping in {self.unit} per {speed}, found by frictax"
-                    f" up to {self.v_max:.4g} {speed}."
-                ),
-                *self.lost,
-            )
-        )
+        units = f"friction in {self.unit}, damping in {self.unit} per {speed}"
+        reach = f"found by frictax up to {self.v_max:.4g} {speed}."
+        said = " ".join((f"{units}, {reach}", *self.lost))
         return f"<!-- {said.replace('--', '- -')} -->"
 
 
@@ -87,10 +81,8 @@ def joint_friction(
         lost.append(
             f"Lost: the two directions differ by up to {apart:.3g} {unit}; these are between them."
         )
-    bent = (
-        max(float(np.max(np.abs(f - level - slope * v))) for f in curves) if len(ways) == 1 else 0.0
-    )
-    if bent > 1e-3 * float(np.max(np.abs(curves[0]))):
+    bent = float(np.max(np.abs(curves[0] - level - slope * v)))
+    if len(ways) == 1 and bent > 1e-3 * float(np.max(np.abs(curves[0]))):
         lost.append(
             f"Lost: the curve bends (Stribeck); this line is off by up to {bent:.3g} {unit}."
         )
@@ -138,18 +130,11 @@ def _steady(
     if found.of_sweep:
         friction, sweep = as_steady(found.model), found.sweep
         offset = 0.0 if friction.offset is None else float(friction.offset)
-        return (
-            friction,
-            sweep.rotational,
-            float(np.max(np.abs(sweep.velocity))) if v_max is None else float(v_max),
-            offset,
-        )
-    machine = found.model
-    parts = (
-        {n: p for n, p in machine.named_parts() if hasattr(p, "breakaway")}
-        if hasattr(machine, "named_parts")
-        else {}
-    )
+        top = np.max(np.abs(sweep.velocity)) if v_max is None else v_max
+        return friction, sweep.rotational, float(top), offset
+    machine: Any = found.model
+    named = machine.named_parts() if hasattr(machine, "named_parts") else ()
+    parts = {name: part for name, part in named if hasattr(part, "breakaway")}
     if contact is None and len(parts) == 1:
         (contact,) = parts
     if contact not in parts:

@@ -10,34 +10,12 @@ from frictax.mechanism import Mechanism
 from frictax.text import brief, suggestion
 
 PARTS = (
-    "Mass",
-    "Inertia",
-    "Fixed",
-    "MassWithStopAndFriction",
-    "SupportFriction",
-    "BearingFriction",
-    "Brake",
-    "Clutch",
-    "OneWayClutch",
-    "Spring",
-    "Damper",
-    "SpringDamper",
-    "RotationalSpring",
-    "RotationalDamper",
-    "RotationalSpringDamper",
-    "ElastoGap",
-    "ElastoBacklash",
-    "IdealGear",
-    "IdealPlanetary",
-    "LossyGear",
-    "Force",
-    "Torque",
-    "LinearPositionDependentForce",
-    "Position",
-    "PositionController",
-    "HeatCapacitor",
-    "ThermalConductor",
-)
+    "Mass Inertia Fixed MassWithStopAndFriction SupportFriction BearingFriction Brake Clutch "
+    "OneWayClutch Spring Damper SpringDamper RotationalSpring RotationalDamper "
+    "RotationalSpringDamper ElastoGap ElastoBacklash IdealGear IdealPlanetary LossyGear Force "
+    "Torque LinearPositionDependentForce Position PositionController HeatCapacitor "
+    "ThermalConductor"
+).split()
 LAWS = ("Coulomb", "Stribeck", "Table", "TemperatureDependent")
 SIGNALS = ("Constant", "Sine", "Step", "Ramp", "Pulse", "Trapezoid")
 OBJECTIVES = ("FreeRun", "Windows", "ClosedLoop", "InverseDynamics")
@@ -59,7 +37,7 @@ class Place:
         self.file, self.key = file, key
 
     def below(self, *keys: str) -> "Place":
-        return Place(self.file, ".".join([*([self.key] if self.key else []), *map(quoted, keys)]))
+        return Place(self.file, ".".join(filter(None, (self.key, *map(quoted, keys)))))
 
     def error(self, says: str) -> ProblemError:
         return ProblemError(f"{self.file}: {self.key}{' ' if self.key else ''}{says}")
@@ -72,6 +50,11 @@ def quoted(key: str) -> str:
         if key.replace("_", "").replace("-", "").isalnum()
         else json.dumps(key, ensure_ascii=not key.isprintable())
     )
+
+
+def each_built(tables: Iterable[Any], kinds: Iterable[str], place: Place) -> list[Any]:
+    """What the tables of a list name."""
+    return [build(table, kinds, place.below(str(i))) for i, table in enumerate(tables)]
 
 
 def build(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
@@ -126,6 +109,13 @@ def machine(parts: Mapping[str, Any], place: Place) -> Mechanism:
     """The mechanism that a table of parts describes, in the order written."""
     built = {name: build(table, PARTS, place.below(name)) for name, table in parts.items()}
     return checked(lambda: Mechanism(**built), place)
+
+
+def computed(build: Any, place: Place) -> Any:
+    """The same of what does not make something of the file's values as they stand, so that a wrong
+    type is no mistake in it.
+    """
+    return checked(build, place, values=False)
 
 
 def checked(build: Any, place: Place, *, values: bool = True) -> Any:

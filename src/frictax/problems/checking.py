@@ -2,6 +2,7 @@
 after it.
 """
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,8 +16,9 @@ from frictax.fitting.problem.setup import check_channels
 from frictax.laws import as_law
 from frictax.text import suggestion
 
-from .building import LAWS, Place, build, checked
+from .building import LAWS, Place, build, computed
 from .reading import Problem
+from .schema import LawEntry
 
 
 def check(problem: Problem) -> None:
@@ -40,13 +42,7 @@ def check(problem: Problem) -> None:
     for label in problem.content.validation.records:
         for i, objective in enumerate(problem.scores()):
             here = place.below("validation", "scores", str(i))
-            checked(
-                lambda objective=objective, label=label: _plan(
-                    problem.machine, data[label], objective
-                ),
-                here,
-                values=False,
-            )
+            computed(functools.partial(_plan, problem.machine, data[label], objective), here)
 
 
 def check_laws(problem: Problem) -> None:
@@ -63,12 +59,7 @@ def check_laws(problem: Problem) -> None:
 
 def laws_asked(problem: Problem) -> dict[str, Any]:
     """What the file says of the laws of a sweep."""
-    entry = problem.content.law
-    return (
-        {"f_pos": "compare", "f_neg": None, "peak": None, "offset": None}
-        if entry is None
-        else entry.model_dump()
-    )
+    return (problem.content.law or LawEntry()).model_dump()
 
 
 def kind_of_law(name: str, place: Place) -> Any:
@@ -95,10 +86,9 @@ def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
     if problem.structures:
         entry = problem.content.compare
         given_too = {entry.given: given, **problem.structures}
-        checked(
+        computed(
             lambda: check_structures(given_too, settings["objective"], entry.repeats, entry.bands),
             problem.place,
-            values=False,
         )
     out = {problem.content.compare.given: (problem.place.below("fit"), given)}
     for name, structure in problem.structures.items():
@@ -118,49 +108,32 @@ def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
 
 def _fitted_numbers(problem: Problem, place: Place, structure: fx.Structure) -> Iterable[str]:
     """The names of the numbers that a structure fits, once its fit is seen to be possible."""
-    settings, records = problem.settings(), problem.fitted
-    names: list[str] = []
-    for objective, own, priors in (
-        (settings["start"], (), ()),
-        (settings["objective"], structure.own, structure.priors),
-    ):
-        if objective is None:
-            continue
-        limits = (
-            structure.bounds
-            if objective is settings["objective"]
-            else shared_limits(structure.bounds, structure.own)
-        )
+    settings = problem.settings()
+    first = (settings["start"], (), (), shared_limits(structure.bounds, structure.own))
+    last = (settings["objective"], structure.own, structure.priors, structure.bounds)
+    posed: Any = None
+    for stage in (last,) if settings["start"] is None else (first, last):
+        ask = functools.partial(_posed, problem, structure, settings["loss"], *stage)
+        posed = computed(ask, place)
+    account = problem.errors() or usual(posed)
+    computed(lambda: account.check(posed), problem.place.below("uncertainty"))
+    return [name for u in posed.unknowns if not u.hidden for name in u.names]
 
-        def posed(
-            objective: Any = objective, own: Any = own, priors: Any = priors, limits: Any = limits
-        ) -> Any:
-            check_arguments(
-                structure.model, records, objective, None, priors, structure.instruments
-            )
-            engine = fit_engine(None, fx.LevenbergMarquardt())
-            arguments = (
-                structure.free,
-                own,
-                objective,
-                priors,
-                structure.instruments,
-                engine,
-                settings["loss"],
-                limits,
-            )
-            return pose(structure.model, records, *arguments)[0]
 
-        problem_posed = checked(posed, place, values=False)
-        if objective is settings["objective"]:
-            account = problem.errors() or usual(problem_posed)
-            checked(
-                lambda account=account, of=problem_posed: account.check(of),
-                problem.place.below("uncertainty"),
-                values=False,
-            )
-        names = [name for u in problem_posed.unknowns if not u.hidden for name in u.names]
-    return names
+def _posed(
+    problem: Problem,
+    structure: fx.Structure,
+    loss: Any,
+    objective: Any,
+    own: Any,
+    priors: Any,
+    limits: Any,
+) -> Any:
+    records, instruments = problem.fitted, structure.instruments
+    check_arguments(structure.model, records, objective, None, priors, instruments)
+    engine = fit_engine(None, fx.LevenbergMarquardt())
+    arguments = (own, objective, priors, instruments, engine, loss, limits)
+    return pose(structure.model, records, structure.free, *arguments)[0]
 
 
 def _plan(machine: Any, record: fx.Record, objective: Any) -> None:

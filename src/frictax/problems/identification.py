@@ -16,7 +16,7 @@ from frictax.fitting.problem.setup import channel_unit
 from frictax.laws import as_law
 from frictax.notice import Notice
 
-from .building import LAWS, build, checked
+from .building import LAWS, build, checked, computed
 from .checking import check, kind_of_law, laws_asked, shared_settings
 from .reading import Problem, read
 
@@ -97,35 +97,25 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
     if problem.structures:
         say("Comparing structures")
         structures = {content.compare.given: shared_settings(problem)[1], **problem.structures}
-        comparison = checked(
-            lambda: fx.compare(records, structures, **problem.criterion()),
-            problem.place,
-            values=False,
+        comparison = computed(
+            lambda: fx.compare(records, structures, **problem.criterion()), problem.place
         )
         found = comparison.best.found
     else:
         say("Fitting")
         comparison, found = (
             None,
-            checked(
-                lambda: fx.fit(problem.machine, records, **problem.settings()),
-                problem.place,
-                values=False,
-            ),
+            computed(lambda: fx.fit(problem.machine, records, **problem.settings()), problem.place),
         )
     say("Finding errors")
     by = problem.errors() or usual(found.problem, fx.HAC())
-    uncertainty = checked(
-        lambda: found.uncertainty(by), problem.place.below("uncertainty"), values=False
-    )
+    uncertainty = computed(lambda: found.uncertainty(by), problem.place.below("uncertainty"))
     profiles = {}
     here = problem.place.below("uncertainty", "profiles")
     for name in content.uncertainty.profiles:
         if name in found.names:  # the structure that was chosen may not have it
             say(f"Profile of {name}")
-            profiles[name] = checked(
-                lambda name=name: found.profile(name, by=uncertainty), here, values=False
-            )
+            profiles[name] = computed(lambda name=name: found.profile(name, by=uncertainty), here)
     say("Studying, validating, simulating")
     asked = [
         (label, objective) for label in content.validation.records for objective in problem.scores()
@@ -154,16 +144,11 @@ def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective
     record = problem.data[label]
     place = problem.place.below("validation")
     if isinstance(objective, fx.FreeRun):
-        entry = problem.content.uncertainty
-        given = {
-            "errors": uncertainty,
-            "objective": objective,
-            "draws": entry.draws,
-            "seed": entry.seed,
-        }
-        run = checked(lambda: free_run(found, record, **given), place, values=False)
+        drawn = problem.content.uncertainty.model_dump(include={"draws", "seed"})
+        given = {"errors": uncertainty, "objective": objective, **drawn}
+        run = computed(lambda: free_run(found, record, **given), place)
         return Score(label, objective, run.rms, run.units, run)
-    rms = checked(lambda: found.score(record, objective), place, values=False)
+    rms = computed(lambda: found.score(record, objective), place)
     units = {name: channel_unit(found.model, record, name) for name in rms}
     return Score(label, objective, rms, units, None)
 
@@ -173,12 +158,9 @@ def asked_law(problem: Problem) -> Any:
     richest of them.
     """
     assert isinstance(problem.data, fx.Sweep)
-    compared = laws_asked(problem)["f_pos"] == "compare"
-    return (
-        fx.starting_law(fx.Stribeck, problem.data)
-        if compared
-        else _law(problem, "f_pos", problem.data)
-    )
+    if laws_asked(problem)["f_pos"] == "compare":
+        return fx.starting_law(fx.Stribeck, problem.data)
+    return _law(problem, "f_pos", problem.data)
 
 
 def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
@@ -194,7 +176,7 @@ def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
 
 
 def _of_sweep(problem: Problem, say: Tell) -> Identification:
-    sweep, content, place = problem.data, problem.content, problem.place
+    sweep, place = problem.data, problem.place
     assert isinstance(sweep, fx.Sweep)
     settings, laws = problem.settings(), laws_asked(problem)
     each = laws["f_neg"] is not None
@@ -207,24 +189,19 @@ def _of_sweep(problem: Problem, say: Tell) -> Identification:
         if laws[way] == "compare":
             say("Comparing laws")
             comparisons.append(
-                checked(
+                computed(
                     lambda data=data: fx.compare(
                         data, offset=laws["offset"], loss=settings["loss"]
                     ),
                     place,
-                    values=False,
                 )
             )
             chosen[way] = comparisons[-1].best.found.law
         else:
             chosen[way] = _law(problem, way, data)
     say("Fitting")
-    options = {
-        "f_neg": chosen.get("f_neg"),
-        "peak": laws["peak"],
-        "offset": laws["offset"],
-        "free": content.fit.free,
-    }
-    options |= {"loss": settings["loss"], "level": content.fit.level}
-    found = checked(lambda: fx.fit(chosen["f_pos"], sweep, **options), place, values=False)
+    options: dict[str, Any] = {key: laws[key] for key in ("peak", "offset")}
+    options |= {key: settings[key] for key in ("free", "loss", "level")}
+    options["f_neg"] = chosen.get("f_neg")
+    found = computed(lambda: fx.fit(chosen["f_pos"], sweep, **options), place)
     return Identification(problem, found, comparisons, None, {}, None, (), {})

@@ -27,10 +27,11 @@ from .building import (
     ProblemError,
     build,
     checked,
+    each_built,
     machine,
 )
 from .mistakes import sentence
-from .schema import AnyColumn, ProblemFile, RecordEntry, StructureEntry
+from .schema import AnyColumn, ProblemFile, RecordEntry, StructureEntry, SweepEntry
 
 NAME = "problem.toml"
 _LARGEST = 1_000_000  # bytes of a file that a person wrote
@@ -77,9 +78,7 @@ class Problem:
         out["start"] = (
             None if fit.start is None else build(fit.start, OBJECTIVES, place.below("start"))
         )
-        out["priors"] = [
-            build(p, PRIORS, place.below("priors", str(i))) for i, p in enumerate(fit.priors)
-        ]
+        out["priors"] = each_built(fit.priors, PRIORS, place.below("priors"))
         out["loss"] = build(fit.loss, LOSSES, place.below("loss"))
         out["instruments"] = instruments_of(fit.instruments, place.below("instruments"))
         return out
@@ -87,12 +86,8 @@ class Problem:
     def criterion(self) -> dict[str, Any]:
         """The options of `compare` for structures."""
         entry, settings = self.content.compare, self.settings()
-        out = {
-            "objective": settings["objective"],
-            "start": settings["start"],
-            "repeats": entry.repeats,
-            "bands": entry.bands,
-        }
+        out = {key: settings[key] for key in ("objective", "start")}
+        out |= {"repeats": entry.repeats, "bands": entry.bands}
         cutoff = getattr(out["objective"], "cutoff", None)
         return out if cutoff is None else out | {"cutoff": cutoff}
 
@@ -100,20 +95,13 @@ class Problem:
         """The account of the residuals by which errors are stated; None where the file leaves it
         open.
         """
-        asked = self.content.uncertainty.errors
-        return (
-            None
-            if asked is None
-            else build(asked, ERRORS, self.place.below("uncertainty", "errors"))
-        )
+        asked, place = self.content.uncertainty.errors, self.place.below("uncertainty", "errors")
+        return None if asked is None else build(asked, ERRORS, place)
 
     def scores(self) -> list[Any]:
         """The objectives by which validation records are judged."""
         place = self.place.below("validation", "scores")
-        return [
-            build(s, OBJECTIVES, place.below(str(i)))
-            for i, s in enumerate(self.content.validation.scores)
-        ]
+        return each_built(self.content.validation.scores, OBJECTIVES, place)
 
 
 def instruments_of(entries: Mapping[str, Any], place: Place) -> dict[str, Any]:
@@ -155,18 +143,14 @@ def read(path: str | Path, *, allow_code: bool = False) -> Problem:
     raw = file.read_bytes()
     content = _content(file, raw)
     reader = _Reader(file, content, allow_code)
-    if content.sweep is not None:
-        data: Any = reader.sweep()
-        return Problem(
-            file, content, hashlib.sha256(raw).hexdigest(), None, {}, data, reader.sources
-        )
-    model = reader.machine(content.machine, Place(file.name, "machine"))
+    made = None if content.sweep else reader.machine(content.machine, reader.place.below("machine"))
     structures = {name: reader.structure(name, entry) for name, entry in content.structures.items()}
-    data = {label: reader.record(label, entry) for label, entry in content.records.items()}
-    problem = Problem(
-        file, content, hashlib.sha256(raw).hexdigest(), model, structures, data, reader.sources
-    )
-    _check_names(problem)
+    records = {label: reader.record(label, entry) for label, entry in content.records.items()}
+    data = reader.sweep(content.sweep) if content.sweep else records
+    sha256 = hashlib.sha256(raw).hexdigest()
+    problem = Problem(file, content, sha256, made, structures, data, reader.sources)
+    if not content.sweep:
+        _check_names(problem)
     return problem
 
 
@@ -205,7 +189,7 @@ class _Reader:
 
     def __init__(self, file: Path, content: ProblemFile, allow_code: bool) -> None:
         self.file, self.content, self.allow_code = file, content, allow_code
-        self.sources: dict[str, str] = {}
+        self.place, self.sources = Place(file.name), dict[str, str]()
 
     def machine(self, parts: Mapping[str, Any], place: Place) -> Any:
         if "python" not in parts:
@@ -224,7 +208,7 @@ class _Reader:
         return built
 
     def structure(self, name: str, entry: StructureEntry) -> fx.Structure:
-        place = Place(self.file.name).below("structures", name)
+        place = self.place.below("structures", name)
         own = "python" in entry.machine or "python" in self.content.machine
         parts = (
             dict(entry.machine)
@@ -234,41 +218,30 @@ class _Reader:
         gone = [k for k, v in parts.items() if v == {"kind": "none"}]
         for k in gone:
             if k not in self.content.machine:
-                raise (
-                    place.below("machine", k).error(
-                        "leaves out a part that [machine] does not"
-                        f" have.{suggestion(k, self.content.machine)}"
-                    )
+                raise place.below("machine", k).error(
+                    "leaves out a part that [machine] does not"
+                    f" have.{suggestion(k, self.content.machine)}"
                 )
         built = self.machine(
             {k: v for k, v in parts.items() if k not in gone}, place.below("machine")
         )
         fit = self.content.fit
-        free, each = (
-            fit.free if entry.free is None else entry.free,
-            fit.own if entry.own is None else entry.own,
-        )
-        priors = [
-            build(p, PRIORS, place.below("priors", str(i))) for i, p in enumerate(entry.priors)
-        ]
+        free = fit.free if entry.free is None else entry.free
+        each = fit.own if entry.own is None else entry.own
+        priors = each_built(entry.priors, PRIORS, place.below("priors"))
         # Its sensors are those of the machine as given, and so are limits of what it fits.
-        given = self.content.fit
-
-        def mine(path):
-            return free is None or any(
-                path == p or path.startswith(f"{p}.") for p in [*free, *each]
-            )
-
-        instruments = instruments_of(
-            given.instruments, Place(self.file.name).below("fit", "instruments")
-        )
-        limits = {path: pair for path, pair in given.bounds.items() if mine(path)}
+        instruments = instruments_of(fit.instruments, self.place.below("fit", "instruments"))
+        limits = {
+            path: pair
+            for path, pair in fit.bounds.items()
+            if free is None or any(_is_below(path, p) for p in [*free, *each])
+        }
         return fx.Structure(
             built, free=free, own=each, priors=priors, instruments=instruments, bounds=limits
         )
 
     def record(self, label: str, entry: RecordEntry) -> fx.Record:
-        place = Place(self.file.name).below("records", label)
+        place = self.place.below("records", label)
         if entry.python is not None:
             record = self._called(entry.python, entry.arguments, place)
             if not isinstance(record, fx.Record):
@@ -281,34 +254,26 @@ class _Reader:
             path = self._path(entry.public, entry.file, place)
             named: dict[str, Any] = {
                 "time": _column(entry.time, place.below("time")),
-                "inputs": {
-                    k: _column(c, place.below("inputs", k)) for k, c in entry.inputs.items()
-                },
-                "outputs": {
-                    k: _column(c, place.below("outputs", k)) for k, c in entry.outputs.items()
-                },
                 "hold": entry.hold,
                 "name": label,
                 "citation": self.content.citation,
             }
-            readers: dict[str, Any] = {
-                ".mat": fx.Record.from_mat,
-                ".parquet": fx.Record.from_parquet,
-            }
-            read = readers.get(path.suffix.lower())
-            text: dict[str, Any] = {"delimiter": entry.delimiter, "decimal": entry.decimal}
-            record = checked(
-                lambda: read(path, **named) if read else fx.Record.from_csv(path, **named, **text),
-                place,
-            )
+            for kind in ("inputs", "outputs"):
+                columns = getattr(entry, kind).items()
+                named[kind] = {k: _column(c, place.below(kind, k)) for k, c in columns}
+            binary = {".mat": fx.Record.from_mat, ".parquet": fx.Record.from_parquet}
+            suffix = path.suffix.lower()
+            if suffix not in binary:
+                named |= {"delimiter": entry.delimiter, "decimal": entry.decimal}
+            read: Any = binary.get(suffix, fx.Record.from_csv)
+            record = checked(lambda: read(path, **named), place)
         if entry.trim is not None:
             trim = entry.trim
             record = checked(lambda: record.trim(*trim), place.below("trim"))
         return checked(lambda: record.decimate(entry.decimate), place.below("decimate"))
 
-    def sweep(self) -> fx.Sweep:
-        entry, place = self.content.sweep, Place(self.file.name, "sweep")
-        assert entry is not None
+    def sweep(self, entry: SweepEntry) -> fx.Sweep:
+        place = self.place.below("sweep")
         path = self._path(entry.public, entry.file, place)
         given = entry.model_dump(exclude={"public", "file"})
         return checked(
@@ -441,10 +406,8 @@ def _check_names(problem: Problem) -> None:
                     f" record.{suggestion(label, content.records)} There are: {known}."
                 )
     if content.compare.given in content.structures:
-        raise (
-            place.below("compare", "given").error(
-                f"names {content.compare.given!r}, as a structure does. Give it another name."
-            )
+        raise place.below("compare", "given").error(
+            f"names {content.compare.given!r}, as a structure does. Give it another name."
         )
     both = [label for label in content.validation.records if label in problem.fitted]
     if both:
@@ -474,22 +437,24 @@ def _check_names(problem: Problem) -> None:
         ("bounds", list(content.fit.bounds)),
     ):
         for path in paths:
-            if not any(p == path or p.startswith(path + ".") for p in known):
-                raise (
-                    place.below("fit", key).error(
-                        f"names {path!r}, which the machine does not have.{suggestion(path, known)}"
-                    )
+            if not any(_is_below(p, path) for p in known):
+                raise place.below("fit", key).error(
+                    f"names {path!r}, which the machine does not have.{suggestion(path, known)}"
                 )
+
+
+def _is_below(path: str, other: str) -> bool:
+    return path == other or path.startswith(f"{other}.")
 
 
 def _paths(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
     """All that a fit may move: the machine's parameters, and those of its sensors and drives."""
-    channels = [f"inputs.{n}" for r in records.values() for n in r.inputs] + [
-        f"outputs.{n}" for r in records.values() for n in r.outputs
-    ]
-    instruments = [
-        f"{channel}.{p.path}"
-        for channel in dict.fromkeys(channels)
-        for p in parameters(fx.Instrument())
-    ]
+    channels = dict.fromkeys(
+        f"{kind}.{name}"
+        for kind in ("inputs", "outputs")
+        for r in records.values()
+        for name in getattr(r, kind)
+    )
+    own = parameters(fx.Instrument())
+    instruments = [f"{channel}.{p.path}" for channel in channels for p in own]
     return [p.path for p in parameters(model)] + instruments

@@ -14,7 +14,7 @@ import numpy as np
 
 import frictax as fx
 from frictax.report.files import check_target, write_together
-from frictax.report.json_text import plain
+from frictax.report.json_text import estimate, plain
 from frictax.report.versions import versions
 
 from .identification import Identification
@@ -98,7 +98,7 @@ def result_json(made: Identification) -> str:
     fit = json.loads(
         found_json(made.found, made.comparison) if of_sweep else found_machine_json(made.found)
     )
-    _drop(fit, ("seconds",))
+
     whole = {
         "format": 1,
         "kind": "identification",
@@ -117,23 +117,14 @@ def result_json(made: Identification) -> str:
         "structure": _structure(made),
         "errors": None if of_sweep else _errors(made),
         "profiles": {
-            name: {
-                "unit": p.unit,
-                "lower": p.lower,
-                "upper": p.upper,
-                "one_sided": p.one_sided,
-                "says": p.sentence,
-            }
+            name: {key: getattr(p, key) for key in ("unit", "lower", "upper", "one_sided")}
+            | {"says": p.sentence}
             for name, p in made.profiles.items()
         },
-        "residuals": (
-            []
-            if made.study is None
-            else [
-                {"name": f.name, "strong": f.strong, "says": f.sentence}
-                for f in made.study.findings
-            ]
-        ),
+        "residuals": [
+            {"name": f.name, "strong": f.strong, "says": f.sentence}
+            for f in (() if made.study is None else made.study.findings)
+        ],
         "validation": [_validation(score) for score in made.scores],
     }
     return json.dumps(plain(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
@@ -162,16 +153,9 @@ def _outlook(outlook: Any) -> dict[str, Any]:
         outlook.names, outlook.values, outlook.units, outlook.errors, outlook.relative, strict=True
     )
     known = outlook.identifiability.knowledge
+    keys = ("name", "start", "unit", "expected_error", "relative")
     rows = [
-        {
-            "name": n,
-            "start": v,
-            "unit": u,
-            "expected_error": e,
-            "relative": r,
-            "knowledge": known[n].value,
-        }
-        for n, v, u, e, r in columns
+        dict(zip(keys, row, strict=True)) | {"knowledge": known[row[0]].value} for row in columns
     ]
     return {
         "condition": outlook.identifiability.condition,
@@ -182,15 +166,8 @@ def _outlook(outlook: Any) -> dict[str, Any]:
 
 
 def _errors(made: Identification) -> dict[str, Any]:
-    u = made.uncertainty
-    rows = [
-        {
-            name: getattr(e, name)
-            for name in ("name", "value", "unit", "standard_error", "lower", "upper")
-        }
-        | {"degrees_of_freedom": e.dof}
-        for e in u.estimates
-    ]
+    u, left_out = made.uncertainty, ("path", "knowledge")
+    rows = [{k: v for k, v in estimate(e).items() if k not in left_out} for e in u.estimates]
     return {
         "by": type(u.by).__name__,
         "says": u.says,
@@ -202,33 +179,27 @@ def _errors(made: Identification) -> dict[str, Any]:
 
 def _validation(score: Any) -> dict[str, Any]:
     run = score.run
-    more = (
-        {}
-        if run is None
-        else {
-            "sensitivities": run.sensitivities,
-            "ranges_10_50_90": run.ranges,
-            "ranges_say": run.says,
-        }
-    )
-    return {
+    out = {
         "record": score.label,
         "objective": repr(score.objective),
         "rms": dict(score.rms),
         "units": dict(score.units),
-        **more,
     }
+    if run is not None:
+        out |= {"sensitivities": run.sensitivities, "ranges_10_50_90": run.ranges}
+        out |= {"ranges_say": run.says}
+    return out
 
 
 def parameters_toml(made: Identification) -> str:
     """The fitted values for the next program: a table for each, with unit, standard error and
     interval.
     """
-    estimates = made.found.estimates if made.uncertainty is None else made.uncertainty.estimates
-    by = "white residuals" if made.uncertainty is None else type(made.uncertainty.by).__name__
-    level = made.found.level
+    errors = made.uncertainty
+    estimates = (made.found if errors is None else errors).estimates
+    by = "white residuals" if errors is None else type(errors.by).__name__
     lines = [
-        f"# {_one_line(made.problem.content.title)}",
+        f"# {' '.join(made.problem.content.title.split())}",
         f"# Found by frictax {fx.__version__}; errors by {by}. SI units.",
     ]
     for e in estimates:
@@ -242,8 +213,8 @@ def parameters_toml(made: Identification) -> str:
             lines += [
                 f"standard_error = {_number(e.standard_error)}",
                 f"interval = [{_number(e.lower)}, {_number(e.upper)}]",
+                f"level = {_number(made.found.level)}",
             ]
-            lines += [f"level = {_number(level)}"]
         else:
             lines += ["# no error: at its bound, or not identifiable"]
     return "\n".join(lines) + "\n"
@@ -278,34 +249,10 @@ def report(made: Identification, command: str | None) -> str:
     )
 
 
-def _drop(node: Any, names: tuple[str, ...]) -> None:
-    """Leave out what differs from run to run."""
-    if isinstance(node, dict):
-        for name in names:
-            node.pop(name, None)
-        for value in node.values():
-            _drop(value, names)
-    elif isinstance(node, list):
-        for value in node:
-            _drop(value, names)
-
-
 def _number(x: float) -> str:
-    return (
-        "inf"
-        if x == np.inf
-        else "-inf"
-        if x == -np.inf
-        else "nan"
-        if np.isnan(x)
-        else repr(float(x))
-    )
+    return repr(float(x))
 
 
 def _quoted(text: str) -> str:
     """A text as TOML writes it."""
     return json.dumps(text, ensure_ascii=False)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

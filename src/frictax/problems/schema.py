@@ -23,6 +23,8 @@ def _printable(text: str) -> str:
 Text = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_printable)
 ]
+Letter = Annotated[str, StringConstraints(min_length=1, max_length=1)]
+Decimal = Literal[".", ","]
 Level = Annotated[float, Field(gt=0.0, lt=1.0)]
 Made = dict[str, Any] | Text  # a table with a `kind`, or the kind alone
 Function = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*:[A-Za-z_]\w*$")]
@@ -51,8 +53,8 @@ class FileEntry(Strict):
 
     public: Text | None = None
     file: Text
-    delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] = ","
-    decimal: Literal[".", ","] = "."
+    delimiter: Letter = ","
+    decimal: Decimal = "."
 
 
 class RecordEntry(Strict):
@@ -66,8 +68,8 @@ class RecordEntry(Strict):
     inputs: dict[Text, AnyColumn] = {}
     outputs: dict[Text, AnyColumn] = {}
     hold: bool = False
-    delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] = ","
-    decimal: Literal[".", ","] = "."
+    delimiter: Letter = ","
+    decimal: Decimal = "."
     trim: tuple[FiniteFloat, FiniteFloat] | None = None
     decimate: PositiveInt = 1
 
@@ -183,21 +185,13 @@ class ProblemFile(Strict):
                 "has a [sweep] beside records or a machine: a sweep is explained by a [law] alone,"
                 " in a problem of its own"
             )
-        given = [
-            name
-            for name in ("compare", "uncertainty", "validation")
-            if self.sweep is not None and name in self.model_fields_set
-        ]
-        if given:
-            raise ValueError(
-                f"has [{given[0]}] beside a [sweep], which has no such thing: leave it out"
-            )
-        of_records = (
-            sorted(self.fit.model_fields_set - {"free", "loss", "level"})
-            if self.sweep is not None
-            else []
-        )
-        if of_records:
+        for name in ("compare", "uncertainty", "validation"):
+            if self.sweep is not None and name in self.model_fields_set:
+                raise ValueError(
+                    f"has [{name}] beside a [sweep], which has no such thing: leave it out"
+                )
+        of_records = sorted(self.fit.model_fields_set - {"free", "loss", "level"})
+        if self.sweep is not None and of_records:
             raise ValueError(
                 f"has fit.{of_records[0]} beside a [sweep]: fit of a sweep takes free, loss and"
                 " level"

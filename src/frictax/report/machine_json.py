@@ -85,28 +85,26 @@ def _parameters(found: FitResult) -> list[dict[str, Any]]:
     ]
 
 
-def _record(found: FitResult, label: str) -> dict[str, Any]:
+def rms_units(found: FitResult, label: str) -> dict[str, Any]:
+    """The unit of what is left of each channel of a record."""
     record = found.records[label]
-    rms = found.rms[label]
     if not isinstance(record, Record):
-        rows = {
-            name: {"value": value, "unit": record.force_unit.si_name} for name, value in rms.items()
-        }
-        return {
-            "kind": "sweep",
-            "name": record.name,
-            "citation": record.citation,
-            "samples": record.n,
-            "rms": rows,
-        }
-    units = {name: channel_unit(found.model, record, name) for name in rms}
-    return {
-        "kind": "motion",
+        return dict.fromkeys(found.rms[label], record.force_unit.si_name)
+    return {name: channel_unit(found.model, record, name) for name in found.rms[label]}
+
+
+def _record(found: FitResult, label: str) -> dict[str, Any]:
+    record, units = found.records[label], rms_units(found, label)
+    motion = isinstance(record, Record)
+    out: dict[str, Any] = {
+        "kind": "motion" if motion else "sweep",
         "name": record.name,
         "citation": record.citation,
         "samples": record.n,
-        "duration": {"value": record.duration, "unit": "s"},
-        "inputs": {name: record.units[name].si_name for name in record.inputs},
-        "outputs": {name: record.units[name].si_name for name in record.outputs},
-        "rms": {name: {"value": value, "unit": units[name]} for name, value in rms.items()},
     }
+    if motion:
+        out["duration"] = {"value": record.duration, "unit": "s"}
+        for kind in ("inputs", "outputs"):
+            out[kind] = {name: record.units[name].si_name for name in getattr(record, kind)}
+    left = found.rms[label].items()
+    return out | {"rms": {name: {"value": value, "unit": units[name]} for name, value in left}}

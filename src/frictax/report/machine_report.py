@@ -14,11 +14,11 @@ from frictax.analysis.examination import examined, workers
 from frictax.analysis.replay.motion import Motion
 from frictax.analysis.selection.structures_text import structures_rows
 from frictax.fitting import FitResult, Knowledge
-from frictax.fitting.problem.setup import channel_unit
 from frictax.fitting.result.text import record_warnings
 from frictax.measurements import Record
 from frictax.text import amount
 
+from .machine_json import rms_units
 from .machine_plots import as_json, friction_plot, motion_plots, profile_plot, waterfall_plot
 from .page import page, pictures, write_page
 from .residual_figure import draw_finding, drawn, sentence
@@ -229,19 +229,13 @@ def _parameters(found: FitResult, uncertainty: Any) -> list[tuple[str, ...]]:
 def _quality(found: FitResult) -> str:
     parts = []
     for label, channels in found.rms.items():
-        for name, value in channels.items():
-            record = found.records[label]
-            unit = (
-                channel_unit(found.model, record, name)
-                if isinstance(record, Record)
-                else record.force_unit.si_name
-            )
-            parts.append(f"{label}: {amount(value, unit)} rms of {name}")
-    return (
-        "Left by the fit: "
-        + "; ".join(parts)
-        + f". Condition {found.identifiability.condition:.3g}."
-    )
+        units = rms_units(found, label)
+        parts += [
+            f"{label}: {amount(value, units[name])} rms of {name}"
+            for name, value in channels.items()
+        ]
+    condition = found.identifiability.condition
+    return f"Left by the fit: {'; '.join(parts)}. Condition {condition:.3g}."
 
 
 def _warnings(found: FitResult, study: Any) -> list[str]:
