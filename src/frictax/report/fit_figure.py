@@ -43,11 +43,8 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
 
     **Raises:** `KeyError` for a label that the fit does not have, `ValueError` for one of a sweep.
     """
-    label = (
-        next(name for name, r in found.records.items() if isinstance(r, Record))
-        if label is None
-        else label
-    )
+    if label is None:
+        label = next(name for name, r in found.records.items() if isinstance(r, Record))
     found.model_for(label)  # raises for a label that there is not
     prepared = found.problem.prepared[found.number(label)]
     if isinstance(prepared, PreparedSweep):
@@ -63,26 +60,14 @@ def draw_fit(found: FitResult, label: str | None = None, *, width: float = 7.5) 
         figure, panels = stacked(width, _PANEL * count + _HEAD, count)
         for c, name in enumerate(prepared.names):
             unit = channel_unit(found.model, record, name)
-            what = (
-                quantity(record.units[name])
-                if name in record.units
-                else "torque"
-                if unit == "N.m"
-                else "force"
-            )
+            what = "torque" if unit == "N.m" else "force"
+            what = quantity(record.units[name]) if name in record.units else what
             t, m, p = (_joined(a) for a in (record.t[rows], measured[..., c], predicted[..., c]))
             left = _joined(np.where(counted[..., c], measured[..., c] - predicted[..., c], np.nan))
             rms = float(np.sqrt(np.nanmean(left**2)))
             _curves(panels[2 * c], t, m, p, f"{what} [{{}}]", unit, name)
-            _curves(
-                panels[2 * c + 1],
-                t,
-                left,
-                None,
-                "left [{}]",
-                unit,
-                f"measured - predicted, rms {amount(rms, unit)}",
-            )
+            says = f"measured - predicted, rms {amount(rms, unit)}"
+            _curves(panels[2 * c + 1], t, left, None, "left [{}]", unit, says)
         over_time(figure, panels, record.t)
         kind = type(found.problem.objective).__name__
         headed(figure, f"{label}: {kind}, {len(found.estimates)} parameters")

@@ -11,7 +11,7 @@ from frictax.analysis import Posterior
 from frictax.parameters import UnknownName
 from frictax.text import prefixed
 
-from .style import BACKWARD, FORWARD, INK, plain, style
+from .style import BACKWARD, FORWARD, INK, canvas, plain, style
 
 _MOST = 8  # numbers that are drawn unless they are named
 _POINTS = 1500
@@ -47,7 +47,7 @@ def draw_posterior(
     p = len(which)
     width = max(3.2, 1.6 * p + 0.8) if width is None else width
     with style():
-        figure = Figure(figsize=(width, max(2.8, 0.9 * width)), layout="constrained")
+        figure = canvas(width, max(2.8, 0.9 * width))
         panels = figure.subplots(p, p, squeeze=False)
         sizes = [
             prefixed(e.unit, draws[:, i]) if e.unit not in ("1", "") else (e.unit, 1.0)
@@ -61,21 +61,11 @@ def draw_posterior(
                     axes.set_axis_off()
                     continue
                 if i == j:
-                    _density(
-                        axes,
-                        draws[:, i] / x_size,
-                        np.array([estimates[i].lower, estimates[i].upper, fitted[i]]) / x_size,
-                    )
+                    marks = np.array([estimates[i].lower, estimates[i].upper, fitted[i]])
+                    _density(axes, draws[:, i] / x_size, marks / x_size)
                 else:
-                    axes.plot(
-                        thin[:, j] / x_size,
-                        thin[:, i] / y_size,
-                        ".",
-                        ms=1.6,
-                        color=FORWARD,
-                        alpha=0.35,
-                        rasterized=True,
-                    )
+                    x, y = thin[:, j] / x_size, thin[:, i] / y_size
+                    axes.plot(x, y, ".", ms=1.6, color=FORWARD, alpha=0.35, rasterized=True)
                     axes.plot(fitted[j] / x_size, fitted[i] / y_size, "+", ms=8, color=BACKWARD)
                 axes.xaxis.set_major_locator(MaxNLocator(2))
                 if i == p - 1:
@@ -91,9 +81,7 @@ def draw_posterior(
 
 def _label(name: str, unit: str) -> str:
     part, dot, last = name.rpartition(".")
-    return plain(
-        f"{part}{dot}\n{last} [{unit}]" if unit not in ("1", "") else f"{part}{dot}\n{last}"
-    )
+    return plain(f"{part}{dot}\n{last}" + (f" [{unit}]" if unit not in ("1", "") else ""))
 
 
 def _density(axes: Axes, values: np.ndarray, marks: np.ndarray) -> None:

@@ -44,9 +44,8 @@ def draw_record(record: Record, *, width: float = 7.5) -> Figure:
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['force [N]', 'position [mm]']
     """
-    rows = [("input", name, u) for name, u in record.inputs.items()] + [
-        ("output", name, y) for name, y in record.outputs.items()
-    ]
+    channels = {"input": record.inputs, "output": record.outputs}
+    rows = [(kind, name, x) for kind in channels for name, x in channels[kind].items()]
     note = "\n".join(
         textwrap.fill(text, int(16 * width), subsequent_indent="   ")
         for text in (f"!  {w}" for w in record.warnings)
@@ -70,25 +69,18 @@ def _channel(axes: Axes, record: Record, kind: str, name: str, values: np.ndarra
     options: dict[str, Any] = {"drawstyle": "steps-post"} if held else {}
     # A short record is drawn with its samples.
     options |= {"marker": ".", "ms": 4} if record.n <= 60 else {}
-    axes.plot(
-        t, y, color=INPUT if kind == "input" else OUTPUT, lw=1.1, label=plain(name), **options
-    )
+    colour = INPUT if kind == "input" else OUTPUT
+    axes.plot(t, y, color=colour, lw=1.1, label=plain(name), **options)
     if np.min(values) <= 0 <= np.max(values):
         zero_line(axes)
     for i in gaps(record.t):
-        axes.axvspan(
-            float(record.t[i]), float(record.t[i + 1]), color=_GAP, lw=0, zorder=0.2, label="_gap"
-        )
+        axes.axvspan(*record.t[i : i + 2].tolist(), color=_GAP, lw=0, zorder=0.2, label="_gap")
     axes.set_ylabel(f"{quantity(record.units[name])} [{unit}]".replace("angular ", ""))
-    more = (
-        ("held between samples" if held else "")
-        if kind == "input"
-        else deviation(record.sd[name], record.units[name])
-    )
-    title = axes.set_title(
-        plain(f"{kind} {name}" + (f", {more}" if more else "")), loc="left", fontsize=9, pad=3
-    )
-    title.set_color(INPUT if kind == "input" else OUTPUT)
+    more = "held between samples" if held else ""
+    if kind == "output":
+        more = deviation(record.sd[name], record.units[name])
+    title = plain(f"{kind} {name}" + (f", {more}" if more else ""))
+    axes.set_title(title, loc="left", fontsize=9, pad=3, color=colour)
 
 
 def _display(unit: Unit, values: np.ndarray) -> tuple[str, float]:

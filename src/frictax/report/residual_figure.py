@@ -12,7 +12,7 @@ from frictax.analysis.residuals.finding import Curve
 from frictax.analysis.residuals.study import NAMES
 from frictax.text import prefixed
 
-from .style import BACKWARD, CYCLE, FAINT, FORWARD, INK, headed, plain, style, zero_line
+from .style import BACKWARD, CYCLE, FAINT, FORWARD, INK, canvas, headed, plain, style, zero_line
 
 # inch: of a panel without its words, of the head, of a line of a sentence
 _ROW, _HEAD, _LINE = 2.05, 0.45, 0.155
@@ -49,7 +49,7 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
     lines = [max(text.count("\n") + 1 for text in words[2 * i : 2 * i + 2]) for i in range(rows)]
     with style():
         heights = [_ROW + _LINE * n for n in lines]
-        figure = Figure(figsize=(width, sum(heights) + _HEAD), layout="constrained")
+        figure = canvas(width, sum(heights) + _HEAD)
         grid = figure.add_gridspec(
             2 * rows, 2, height_ratios=[h for n in lines for h in (_ROW, _LINE * n)]
         )
@@ -57,15 +57,8 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
             _panel(figure.add_subplot(grid[2 * (i // 2), i % 2]), finding)
             below = figure.add_subplot(grid[2 * (i // 2) + 1, i % 2])
             below.set_axis_off()
-            below.text(
-                0.0,
-                1.0,
-                plain(text),
-                ha="left",
-                va="top",
-                fontsize=8,
-                color=INK if finding.strong else FAINT,
-            )
+            colour = INK if finding.strong else FAINT
+            below.text(0.0, 1.0, plain(text), ha="left", va="top", fontsize=8, color=colour)
         headed(figure, _head(study))
     return figure
 
@@ -73,7 +66,7 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
 def draw_finding(finding: Finding, *, width: float = 4.2) -> Figure:
     """Draw one finding alone, without its sentence."""
     with style():
-        figure = Figure(figsize=(width, 0.55 * width), layout="constrained")
+        figure = canvas(width, 0.55 * width)
         _panel(figure.subplots(), finding)
     return figure
 
@@ -100,23 +93,11 @@ def sentence(study: ResidualStudy, finding: Finding) -> str:
 
 
 def _panel(axes: Axes, finding: Finding) -> None:
-    axes.set_title(
-        _TITLES[finding.name],
-        loc="left",
-        fontsize=9.5,
-        pad=4,
-        color=INK if finding.strong else FAINT,
-    )
+    colour = INK if finding.strong else FAINT
+    axes.set_title(_TITLES[finding.name], loc="left", fontsize=9.5, pad=4, color=colour)
     if not finding.curves:
-        axes.text(
-            0.5,
-            0.5,
-            "not told by this record",
-            ha="center",
-            va="center",
-            transform=axes.transAxes,
-            color=FAINT,
-        )
+        middle: dict[str, Any] = {"ha": "center", "va": "center", "transform": axes.transAxes}
+        axes.text(0.5, 0.5, "not told by this record", color=FAINT, **middle)
         axes.set_xticks([])
         axes.set_yticks([])
         return

@@ -11,7 +11,7 @@ from frictax.analysis import StructureComparison
 from frictax.analysis.selection.plausibility import visited_laws
 from frictax.text import prefixed
 
-from .style import BACKWARD, CYCLE, FORWARD, INK, plain, style, zero_line
+from .style import BACKWARD, CYCLE, FORWARD, INK, canvas, plain, style, zero_line
 
 
 def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure:
@@ -27,7 +27,7 @@ def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("structures.png")`.
     """
     with style():
-        figure = Figure(figsize=(width, max(3.2, 1.6 + 0.3 * len(made.rows))), layout="constrained")
+        figure = canvas(width, max(3.2, 1.6 + 0.3 * len(made.rows)))
         laws, trajectory, force = figure.subplots(1, 3, width_ratios=(2.0, 1.2, 1.2))
         _laws(laws, made)
         _held_out(trajectory, force, made)
@@ -37,7 +37,7 @@ def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure
 def draw_laws(made: StructureComparison, *, width: float = 4.2) -> Figure:
     """Draw the friction laws alone."""
     with style():
-        figure = Figure(figsize=(width, 0.8 * width), layout="constrained")
+        figure = canvas(width, 0.8 * width)
         _laws(figure.subplots(), made)
     return figure
 
@@ -45,9 +45,7 @@ def draw_laws(made: StructureComparison, *, width: float = 4.2) -> Figure:
 def draw_held_out(made: StructureComparison, *, width: float = 4.2) -> Figure:
     """Draw the held-out errors alone."""
     with style():
-        figure = Figure(
-            figsize=(width, max(0.8 * width, 1.6 + 0.3 * len(made.rows))), layout="constrained"
-        )
+        figure = canvas(width, max(0.8 * width, 1.6 + 0.3 * len(made.rows)))
         trajectory, force = figure.subplots(1, 2)
         _held_out(trajectory, force, made)
     return figure

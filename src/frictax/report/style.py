@@ -68,11 +68,16 @@ def plain(text: str) -> str:
     return "\u200a" + shown if shown.startswith("_") else shown
 
 
+def canvas(width: float, height: float) -> Figure:
+    """A figure [inch] whose panels leave room for their words."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def stacked(
     width: float, height: float, count: int, ratios: list[float] | None = None
 ) -> tuple[Figure, list[Axes]]:
     """A figure [inch] of panels below each other over one axis."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = canvas(width, height)
     panels = figure.subplots(count, 1, sharex=True, squeeze=False, height_ratios=ratios)
     return figure, list(np.ravel(panels))
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from frictax.analysis import Comparison
 from frictax.fitting import FitResult
 
-from .style import BACKWARD, FORWARD, INK, plain, style, zero_line
+from .style import BACKWARD, FORWARD, INK, canvas, plain, style, zero_line
 
 _DASHES = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 3)), (0, (8, 3)))
 _POINTS = 161  # of a curve
@@ -50,7 +50,7 @@ def draw_sweep(
     """
     sides = _sides(found)
     with style():
-        figure = Figure(figsize=(width, 5.0 if width > 5 else 5.8), layout="constrained")
+        figure = canvas(width, 5.0 if width > 5 else 5.8)
         grid = figure.subplots(
             2, len(sides), squeeze=False, sharex="col", sharey="row", height_ratios=[3, 1.4]
         )

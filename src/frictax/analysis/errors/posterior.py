@@ -57,8 +57,7 @@ class Posterior(Estimated):
 
     def friction(self, contact: str, velocity: ArrayLike, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of the
-        draws; for a contact under a normal force, the coefficient. `label`: the record, where the
-        contact has values of each record's own.
+        draws; else as `Uncertainty.friction`.
         """
         v = np.atleast_1d(np.asarray(velocity, dtype=float))
         at = friction_at(self.found.problem, contact, v, label, list(self.found.records))
@@ -77,15 +76,8 @@ class Posterior(Estimated):
             (*e.cells, f"{r:.3f}", f"{s:.0f}")
             for e, r, s in zip(self.estimates, self.r_hat, self.ess, strict=True)
         ]
-        head = (
-            "parameter",
-            "median",
-            "unit",
-            "std. dev.",
-            f"{100 * self.level:g} % interval",
-            "R-hat",
-            "ESS",
-        )
+        interval = f"{100 * self.level:g} % interval"
+        head = ("parameter", "median", "unit", "std. dev.", interval, "R-hat", "ESS")
         first = (
             f"Posterior: {chains} chains of {n} draws by NUTS; the residuals count as"
             f" {self.samples:.3g} independent ones"
@@ -153,6 +145,8 @@ def posterior(
     friction.f_pos.F_Coulomb  1.2...  N     0.000...   1.2... to 1.2... ...
     """
     _check(found, draws, warmup, chains, samples, level)
+    from blackjax.diagnostics import ess_bulk, rhat
+
     from . import nuts  # with blackjax
 
     level = found.level if level is None else level
@@ -163,14 +157,11 @@ def posterior(
             f" {len(found.x)} numbers that were fitted: the density has no end. Fit fewer, as"
             " without `free_starts`, or record for longer."
         )
-    say = speaker(progress) or (lambda line: None)
-    method = method_of(found)
-    drawn = nuts.chains(
-        found.problem, method, _frame(found, n), n, (chains, warmup, draws), seed, say
-    )
+    say, counts = speaker(progress) or (lambda line: None), (chains, warmup, draws)
+    drawn = nuts.chains(found.problem, method_of(found), _frame(found, n), n, counts, seed, say)
     x = drawn.x
     mine = x[..., found.shown]
-    r_hat, ess = _diagnosed(mine)
+    r_hat, ess = (np.atleast_1d(np.asarray(of(jnp.asarray(mine)))) for of in (rhat, ess_bulk))
     flat = mine.reshape(-1, mine.shape[-1])
     low, middle, high = np.quantile(flat, _ends(level), axis=0)
     sd = flat.std(axis=0, ddof=1)
@@ -239,14 +230,6 @@ def _frame(found: FitResult, n: float) -> Any:
     )
 
 
-def _diagnosed(draws: Float[np.ndarray, "c n p"]) -> tuple[np.ndarray, np.ndarray]:
-    from blackjax.diagnostics import ess_bulk, rhat
-
-    return np.atleast_1d(np.asarray(rhat(jnp.asarray(draws)))), np.atleast_1d(
-        np.asarray(ess_bulk(jnp.asarray(draws)))
-    )
-
-
 def _check(
     found: FitResult, draws: Any, warmup: Any, chains: Any, samples: Any, level: Any
 ) -> None:
@@ -257,12 +240,9 @@ def _check(
             "`posterior` draws by blackjax, which is not installed. Run: pip install"
             " 'frictax[bayes]'"
         ) from None
-    for name, value, least in (
-        ("draws", draws, 100),
-        ("warmup", warmup, 100),
-        ("chains", chains, 2),
-    ):
-        whole(f"`posterior`: `{name}`", value, least)
+    whole("`posterior`: `draws`", draws, 100)
+    whole("`posterior`: `warmup`", warmup, 100)
+    whole("`posterior`: `chains`", chains, 2)
     if samples is not None and not (
         isinstance(samples, int | float) and np.isfinite(samples) and samples > len(found.x)
     ):
@@ -279,13 +259,12 @@ def _check(
             f"`posterior` needs a likelihood, and {type(found.problem.loss).__name__} is none. Fit"
             " with `Squares()`, and leave out what is wrong."
         )
-    known = {p.path for p in found.problem.priors}
-    high = {u.path for u in found.problem.unknowns if np.isfinite(u.declaration.domain.upper())}
-    path = lambda e: e.path.partition("@")[0]  # noqa: E731
+    told = {p.path for p in found.problem.priors}
+    told |= {u.path for u in found.problem.unknowns if np.isfinite(u.declaration.domain.upper())}
     untold = [
         e.name
         for e in found.estimates
-        if e.knowledge is Knowledge.UNKNOWN and path(e) not in known and path(e) not in high
+        if e.knowledge is Knowledge.UNKNOWN and e.path.partition("@")[0] not in told
     ]
     if untold:
         raise ValueError(

@@ -32,6 +32,11 @@ class Cure:
     says: str
     gain: float
 
+    @classmethod
+    def of(cls, says: str, here: float, there: float) -> "Cure":
+        """By the errors in the record and in the experiment."""
+        return cls(says, float(here / there) if np.isfinite(here) else np.inf)
+
 
 def better_motions(
     machine: Any,
@@ -45,24 +50,18 @@ def better_motions(
 
     `peak` shows in no sliding motion: its cure is that it breaks away at all.
     """
+    hold = (
+        "let it come to rest and hold it there, then raise the force slowly until it breaks away,"
+        " several times"
+    )
     out: dict[str, tuple[Cure, ...]] = {
-        name: (
-            Cure(
-                "let it come to rest and hold it there, then raise the force slowly until it breaks"
-                " away, several times",
-                np.inf,
-            ),
-        )
-        for name in weak
-        if name.endswith(".peak")
+        name: (Cure(hold, np.inf),) for name in weak if name.endswith(".peak")
     }
     record = next((r for r in records.values() if isinstance(r, Record)), None)
-    motion = (
-        None
-        if record is None or not isinstance(machine, Mechanism)
-        else _positions(machine, record)
-    )
-    if motion is None or record is None:
+    if record is None or not isinstance(machine, Mechanism):
+        return out
+    motion = _positions(machine, record)
+    if motion is None:
         return out
     here = _errors(machine, record, motion, names, free, instruments)
     if here is None:
@@ -71,8 +70,7 @@ def better_motions(
         there = _errors(machine, record, tried, names, free, instruments)
         for i, name in enumerate(names):
             if there is not None and name in weak and not name.endswith(".peak") and there[i] > 0:
-                gain = float(here[i] / there[i]) if np.isfinite(here[i]) else np.inf
-                out[name] = (*out.get(name, ()), Cure(says, gain))
+                out[name] = (*out.get(name, ()), Cure.of(says, here[i], there[i]))
     return out
 
 
@@ -107,10 +105,8 @@ def _motions(
             s[0] + FAST * (s - s[0]),
         ),
         (
-            (
-                f"move it more slowly, at up to {top / SLOW:.2g} {unit} in place of {top:.2g}, with"
-                " slow ramps"
-            ),
+            f"move it more slowly, at up to {top / SLOW:.2g} {unit} in place of {top:.2g}, with"
+            " slow ramps",
             np.interp(t / SLOW, t, s),
         ),
     ]
@@ -159,18 +155,8 @@ def _errors(
         other = Record(record.t, record.inputs, dict(motion), hold=record.hold, name=record.name)
         objective = InverseDynamics(min(20.0, 0.2 * record.rate))
         given = {k: v for k, v in instruments.items() if k.startswith("inputs.")}
-        method = LevenbergMarquardt()
-        problem, _ = pose(
-            machine,
-            {record.name: other},
-            free,
-            (),
-            objective,
-            (),
-            given,
-            fit_engine(None, method),
-            Squares(),
-        )
+        how = (objective, (), given, fit_engine(None, LevenbergMarquardt()), Squares())
+        problem, _ = pose(machine, {record.name: other}, free, (), *how)
         _, jacobian = (np.asarray(a) for a in residuals_and_jacobian(problem, problem.x0))
     except (ValueError, KeyError):  # not all that may move is seen in forces: no advice then
         return None
@@ -207,28 +193,19 @@ def better_speeds(found: FitResult, weak: Sequence[str]) -> dict[str, tuple[Cure
             (jnp.where(half, FAST * v, v), breakaway, way),
         ),
         (
-            (
-                f"measure more slowly too, down to {slowest / SLOW:.2g} {unit} in place of"
-                f" {slowest:.2g}"
-            ),
+            f"measure more slowly too, down to {slowest / SLOW:.2g} {unit} in place of"
+            f" {slowest:.2g}",
             (jnp.where(half, v / SLOW, v), breakaway, way),
         ),
         ("measure the force at which motion begins too", (v, breakaway | half, way)),
     ]
     if not sweep.both_directions:
-        tried.append(
-            (
-                "measure the other direction too",
-                (jnp.where(half, -v, v), breakaway, jnp.where(half, -way, way)),
-            )
-        )
+        turned = (jnp.where(half, -v, v), breakaway, jnp.where(half, -way, way))
+        tried.append(("measure the other direction too", turned))
     out: dict[str, tuple[Cure, ...]] = {}
     for says, rows in tried:
         there = errors(*rows)
         for i, name in enumerate(found.names):
             if name in weak and there[i] > 0 and np.isfinite(there[i]):
-                out[name] = (
-                    *out.get(name, ()),
-                    Cure(says, float(here[i] / there[i]) if np.isfinite(here[i]) else np.inf),
-                )
+                out[name] = (*out.get(name, ()), Cure.of(says, here[i], there[i]))
     return out

@@ -220,43 +220,30 @@ def _of_records(
     by: AbstractErrors | None,
     options: Mapping[str, Any],
 ) -> Outlook:
-    known = {"own": (), "priors": (), "instruments": {}, "engine": None}
+    known: dict[str, Any] = {"own": (), "priors": (), "instruments": {}, "engine": None}
     unknown = [name for name in options if name not in known]
     if unknown:
         raise TypeError(
             f"`outlook` has no option {unknown[0]!r}. It has: free, objective, by, f_neg,"
             f" {', '.join(known)}."
         )
-    given = {**known, **options}
+    own, priors, instruments, engine = (known | {**options}).values()
     method = LevenbergMarquardt(tolerance=1e-2, max_steps=30)
-    check_arguments(
-        model, records, objective, None, given["priors"], given["instruments"], given["engine"]
-    )
-    problem, _ = pose(
-        model,
-        records,
-        free,
-        given["own"],
-        objective,
-        given["priors"],
-        given["instruments"],
-        fit_engine(given["engine"], method),
-        Squares(),
-    )
+    check_arguments(model, records, objective, None, priors, instruments, engine)
+    how = (objective, priors, instruments, fit_engine(engine, method), Squares())
+    problem, _ = pose(model, records, free, own, *how)
     state, costs, noise, _ = search(problem, method, 1, 0.0, 0, None)
     raise_if_failed(problem, costs, records)
     first = answer(model, problem, records, state, costs, noise, method, 0.95, [], 0.0)
-    return _expected(first, free, by, given["instruments"])
+    return _expected(first, free, by, instruments)
 
 
 def outlook_of(found: FitResult, by: AbstractErrors | None = None) -> Outlook:
     """`outlook` of the records of a fit, at the values that it started from, with the residuals
     that it left.
     """
-    setup, shared = (
-        found.problem.setup,
-        [u.path for u in found.problem.unknowns if u.record is None],
-    )
+    setup = found.problem.setup
+    shared = [u.path for u in found.problem.unknowns if u.record is None]
     instruments = {
         f"inputs.{name}": setup.inputs.at(name)
         for r in found.records.values()
@@ -298,11 +285,8 @@ def _expected(
     covariance = by.spread(here).covariance[np.ix_(shown, shown)]
     lower = bounds(problem.unknowns)[shown]
     x0 = np.asarray(problem.x0)[shown]
-    told = (
-        jacobian[:, shown]
-        - jacobian[:, ~shown]
-        @ np.linalg.lstsq(jacobian[:, ~shown], jacobian[:, shown], rcond=None)[0]
-    )
+    told, starts = jacobian[:, shown], jacobian[:, ~shown]
+    told = told - starts @ np.linalg.lstsq(starts, told, rcond=None)[0]
 
     title = (
         f"What {', '.join(records)} can tell by {type(problem.objective).__name__}, expected at the"
@@ -362,7 +346,7 @@ def _judged(
     said: tuple[Notice, ...],
     unknown: Sequence[str] = (),
 ) -> Outlook:
-    names, units = [e.name for e in estimates], [e.unit for e in estimates]
+    names = [e.name for e in estimates]
     norms = np.linalg.norm(jacobian, axis=0)
     seen = norms > 1e-12 * np.max(norms, initial=0.0)
     s, null = null_directions(jacobian, names, seen)
@@ -382,27 +366,21 @@ def _judged(
             notices.append(Notice("no-effect", name))
         elif name in nulls or name in unknown or not relative[i] < _HOPELESS:
             # Of a number that may be 0, such as an offset, the size says nothing.
-            knowledge[name] = (
-                Knowledge.UNKNOWN
-                if name in nulls or name in unknown or size[i] > 0
-                else Knowledge.KNOWN
-            )
+            untold = name in nulls or name in unknown or size[i] > 0
+            knowledge[name] = Knowledge.UNKNOWN if untold else Knowledge.KNOWN
         else:
             knowledge[name] = Knowledge.WEAK if relative[i] > _WEAK else Knowledge.KNOWN
     weak = [n for n in names if knowledge[n] is not Knowledge.KNOWN and n not in nulls]
     kept = [i for i, n in enumerate(names) if seen[i] and n not in nulls and size[i] > 0]
     if weak and kept and not unknown:
-        notices += _directions(
-            [names[i] for i in kept],
-            [units[i] for i in kept],
-            covariance[np.ix_(kept, kept)],
-            size[kept],
-        )
+        mine = [estimates[i] for i in kept]
+        notices += _directions(mine, covariance[np.ix_(kept, kept)], size[kept])
     found = cures(weak) if weak else {}
     notices += _advice(found, weak)
     condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
     known = Identifiability(knowledge, tuple(dict.fromkeys(notices)), s, condition, tuple(null))
-    return Outlook(tuple(names), tuple(units), x, errors, relative, known, found, title)
+    units = tuple(e.unit for e in estimates)
+    return Outlook(tuple(names), units, x, errors, relative, known, found, title)
 
 
 def _apart(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
@@ -419,7 +397,7 @@ def _apart(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
 
 
 def _directions(
-    names: list[str], units: list[str], covariance: np.ndarray, size: np.ndarray
+    estimates: Sequence[Estimate], covariance: np.ndarray, size: np.ndarray
 ) -> list[Notice]:
     """The combinations of which the error is above half of what they are made of, in words; two at
     most.
@@ -430,15 +408,16 @@ def _directions(
         if not np.sqrt(max(variance, 0.0)) > _WEAK:
             break
         change = w / np.max(np.abs(w)) * min(np.sqrt(variance) * np.max(np.abs(w)), 1.0)
-        parts = [i for i in np.argsort(-np.abs(w)) if abs(w[i]) > 0.1 * np.max(np.abs(w))]
+        parts = [i for i in range(len(w)) if abs(w[i]) > 0.1 * np.max(np.abs(w))]
+        names = [estimates[i].name for i in parts]
         told = ", ".join(
-            f"{names[i]} by {change[i] * size[i]:+.2g} {units[i]}" for i in sorted(parts)
+            f"{estimates[i].name} by {change[i] * size[i]:+.2g} {estimates[i].unit}" for i in parts
         )
         if len(parts) > 1:
-            mine = listed(names[i] for i in sorted(parts))
-            out.append(Notice("hard-to-tell-apart", "", {"names": mine, "changes": told}))
+            numbers = {"names": listed(names), "changes": told}
+            out.append(Notice("hard-to-tell-apart", "", numbers))
         else:
-            out.append(Notice("hard-to-tell", names[parts[0]], {"changes": told}))
+            out.append(Notice("hard-to-tell", names[0], {"changes": told}))
     return out
 
 

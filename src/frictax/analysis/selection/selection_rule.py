@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from frictax.fitting.result.identifiability import listed
 
+from .cross_validation import root_mean
 from .structure import ComparedStructure
 
 EQUAL = 1.05  # errors within 5 % of each other are as good
@@ -48,12 +49,12 @@ def worst_ratios(rows: Sequence[ComparedStructure]) -> list[float]:
     for by in rows[0].held_out:
         for kind in ("trajectory_squares", "force_squares"):
             squares = [getattr(row.held_out[by], kind) for row in rows]
-            size = np.asarray([_mean(s) for s in squares])
+            size = np.asarray([root_mean(s) for s in squares])
             # not known of one of them; a fit that failed is inf
             if np.any(np.isnan(size)) or not np.any(np.isfinite(size)):
                 continue
             first = int(np.argmin(size))
-            ratios = np.sqrt(size / max(size[first], 1e-300))
+            ratios = size / max(size[first], 1e-150)
             for i, (s, ratio) in enumerate(zip(squares, ratios, strict=True)):
                 if ratio > EQUAL and not _within_one_error(s, squares[first]):
                     out[i] = max(out[i], ratio)
@@ -66,11 +67,6 @@ def _within_one_error(squares: Float[np.ndarray, " u"], least: Float[np.ndarray,
     return bool(
         np.all(np.isfinite(d)) and d.size > 1 and d.mean() <= d.std(ddof=1) / np.sqrt(d.size)
     )
-
-
-def _mean(squares: np.ndarray) -> float:
-    known = squares[~np.isnan(squares)]
-    return float(known.mean()) if known.size else float("nan")
 
 
 def _reason(

@@ -83,15 +83,8 @@ def _slider(name: str, part: Any, drives: Parts, rubbing: Parts, joined: tuple[b
     before = [_pushed(key, drives[key], (0.0, near)) for key in left]
     after = [_pushed(key, drives[key], (near, 0.0)) for key in right]
 
-    inside = Label(
-        (
-            (name, NAME),
-            *(
-                (line, VALUE)
-                for line in ([said("m", part.m, "kg")] if stopped else values(part, False))
-            ),
-        )
-    )
+    lines = [said("m", part.m, "kg")] if stopped else values(part, False)
+    inside = Label(((name, NAME), *((line, VALUE) for line in lines)))
     cell = beside(
         [*before, *posts, _block(name, inside, pads, pushes), *posts, *after], len(before + posts)
     )

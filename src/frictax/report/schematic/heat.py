@@ -25,17 +25,9 @@ def capacitor_cell(name: str, part: Any) -> Cell:
     def draw(axes: Axes, x: Length, row: Row) -> None:
         pen = Pen(axes, name, x, row.y)
         corner = 6
-        pen.shape(
-            (-half, corner - height),
-            (corner - half, -height),
-            (half - corner, -height),
-            (half, corner - height),
-            (half, height - corner),
-            (half - corner, height),
-            (corner - half, height),
-            (-half, height - corner),
-            face=_WARM,
-        )
+        lower = [(x - half, y - height) for x, y in ((0, corner), (corner, 0))]
+        lower += [(-x, y) for x, y in reversed(lower)]
+        pen.shape(*lower, *((x, -y) for x, y in reversed(lower)), face=_WARM)
         pen.lines(text, text.height / 2)
 
     return Cell({Band.CORE: (half, half)}, draw, height, height)

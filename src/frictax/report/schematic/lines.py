@@ -183,8 +183,6 @@ def _draw_wall(pen: Pen, bar: Bar, own: Length, grid: Grid, hatched_left: bool) 
     """What a wall has above the symbol on its own row: as far up as the highest link
     that it holds.
     """
-    start, stop = (
-        (0, own),
-        (0, max(grid.y(point) + grid.rows[point.row].up for point in bar.points)),
-    )
+    top = max(grid.y(point) + grid.rows[point.row].up for point in bar.points)
+    start, stop = (0, own), (0, top)
     pen.ground(*((stop, start) if hatched_left else (start, stop)))

@@ -98,8 +98,5 @@ def _body(flange: str) -> str:
 
 
 def _node(name: str, ends: list[str], bodies: list[str]) -> Node:
-    return (
-        Node(name)
-        if name in bodies
-        else Node(name, next((end for end in ends if end in bodies), ends[0]))
-    )
+    held = next((end for end in ends if end in bodies), ends[0])
+    return Node(name, None if name in bodies else held)

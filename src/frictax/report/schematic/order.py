@@ -188,11 +188,9 @@ class _Side:
     returns: list[_Return] = dataclasses.field(default_factory=list)
 
     def block(self, returns: dict[Node, list[_Return]]) -> _Block:
-        block = (
-            _Block({}, self.column, self.column + 1)
-            if self.branch is None
-            else _block(self.branch, returns, self.returns)
-        )
+        block = _Block({}, self.column, self.column + 1)
+        if self.branch is not None:
+            block = _block(self.branch, returns, self.returns)
         rows = block.rows if self.link is None else {**block.rows, self.link: 0}
         return _Block(rows, min([self.column, *(one.start for one in self.returns)]), block.stop)
 
@@ -216,16 +214,12 @@ def _plan(tree: _Branch) -> Plan:
             wires.append(Wire(branch.node, link, True))
             wires += [Wire(child.node, link, False, -k) for k, child in enumerate(joint.ordered())]
             for k, node in enumerate(joint.known, 1):
-                if columns[node] < branch.column:
-                    returns[node].append(
-                        _Return(
-                            columns[node], branch.column + 1, branch.node, Wire(node, link, True, k)
-                        )
-                    )
+                there, here = columns[node], branch.column
+                wire = Wire(node, link, there < here, k)
+                if there < here:
+                    returns[node].append(_Return(there, here + 1, branch.node, wire))
                 else:
-                    returns[branch.node].append(
-                        _Return(branch.column, columns[node], node, Wire(node, link, False, k))
-                    )
+                    returns[branch.node].append(_Return(here, there, node, wire))
     rows = _block(tree, returns, []).rows
     wires += [
         dataclasses.replace(thing, via=row)
@@ -246,13 +240,12 @@ def _block(head: _Branch, returns: dict[Node, list[_Return]], over: list[_Return
     line, links, sides = _line(head)
     on_line = {branch.node for branch in line}
     back = list(over)
+    behind = [({b.node for b in side.branch.branches()}, side) for side in sides if side.branch]
     for one in (one for branch in line for one in returns[branch.node]):
         if one.far in on_line:
             back.append(one)
         else:
-            next(
-                s for s in sides if s.branch and one.far in {b.node for b in s.branch.branches()}
-            ).returns.append(one)
+            next(side for nodes, side in behind if one.far in nodes).returns.append(one)
     rows: dict[Any, int] = dict.fromkeys([*on_line, *links], 0)
     stop = head.column + len(links)
     above, below = _Levels(), _Levels()

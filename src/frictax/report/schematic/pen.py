@@ -1,6 +1,7 @@
 """The pen that a schematic is drawn with. Lengths are in points."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -33,31 +34,19 @@ class Pen:
     mirrored: bool = False
 
     def line(self, *points: Point, width: Length = ROD, colour: str = INK, z: Length = 3) -> None:
-        x, y = zip(*map(self.at, points), strict=True)
-        self.axes.add_line(
-            Line2D(
-                x,
-                y,
-                lw=width,
-                color=colour,
-                label=self.name,
-                zorder=z,
-                solid_capstyle="butt",
-                solid_joinstyle="miter",
-            )
-        )
+        ends = {"solid_capstyle": "butt", "solid_joinstyle": "miter"}
+        self._trace(points, lw=width, color=colour, label=self.name, zorder=z, **ends)
 
     def joint(self, *points: Point, width: Length) -> None:
         """A line behind all symbols, which leads from one to another and belongs to none."""
-        x, y = zip(*map(self.at, points), strict=True)
-        self.axes.add_line(
-            Line2D(x, y, lw=width, color=INK, label=JOINT, zorder=1, solid_capstyle="projecting")
-        )
+        self._trace(points, lw=width, label=JOINT, zorder=1, solid_capstyle="projecting")
 
-    def shape(
-        self, *points: Point, face: str = "white", edge: str | None = INK, width: Length = THIN
-    ) -> None:
-        self._add(Polygon([self.at(p) for p in points], closed=True), face, edge, width)
+    def _trace(self, points: Iterable[Point], color: str = INK, **looks: Any) -> None:
+        x, y = zip(*map(self.at, points), strict=True)
+        self.axes.add_line(Line2D(x, y, color=color, **looks))
+
+    def shape(self, *points: Point, face: str = "white", edge: str | None = INK) -> None:
+        self._add(Polygon([self.at(p) for p in points], closed=True), face, edge)
 
     def box(
         self,
@@ -67,36 +56,20 @@ class Pen:
         y1: Length,
         face: str = "white",
         edge: str | None = INK,
-        width: Length = THIN,
     ) -> None:
-        self.shape((x0, y0), (x1, y0), (x1, y1), (x0, y1), face=face, edge=edge, width=width)
+        self.shape((x0, y0), (x1, y0), (x1, y1), (x0, y1), face=face, edge=edge)
 
-    def circle(
-        self,
-        x: Length,
-        y: Length,
-        r: Length,
-        face: str = "white",
-        edge: str | None = INK,
-        width: Length = THIN,
-    ) -> None:
-        self._add(Circle(self.at((x, y)), r), face, edge, width)
+    def circle(self, x: Length, y: Length, r: Length, face: str = "white") -> None:
+        self._add(Circle(self.at((x, y)), r), face, INK)
 
-    def arrow(
-        self,
-        start: Point,
-        stop: Point,
-        head: Length = 7.0,
-        width: Length = 1.8,
-        colour: str = DRIVE,
-    ) -> None:
+    def arrow(self, start: Point, stop: Point, head: Length = 7.0, width: Length = 1.8) -> None:
         """From `start` to its tip at `stop`."""
         begin, tip = np.array(start), np.array(stop)
         ahead = (tip - begin) / np.hypot(*(tip - begin))
         across, neck = 0.42 * head * np.array([-ahead[1], ahead[0]]), tip - head * ahead
         if np.hypot(*(tip - begin)) > head:
-            self.line(start, tuple(neck + 0.5 * ahead), width=width, colour=colour)
-        self.shape(stop, tuple(neck + across), tuple(neck - across), face=colour, edge=None)
+            self.line(start, tuple(neck + 0.5 * ahead), width=width, colour=DRIVE)
+        self.shape(stop, tuple(neck + across), tuple(neck - across), face=DRIVE, edge=None)
 
     def ground(self, start: Point, stop: Point) -> None:
         """The housing: a line whose right side, going from `start` to `stop`, is hatched."""
@@ -131,11 +104,11 @@ class Pen:
     def at(self, point: Point) -> Point:
         return self.x + (-point[0] if self.mirrored else point[0]), self.y + point[1]
 
-    def _add(self, patch: Any, face: str, edge: str | None, width: Length) -> None:
+    def _add(self, patch: Any, face: str, edge: str | None) -> None:
         patch.set(
             facecolor=face,
             edgecolor=edge or "none",
-            linewidth=width if edge else 0.0,
+            linewidth=THIN if edge else 0.0,
             label=self.name,
             zorder=4,
         )

@@ -44,26 +44,21 @@ def sheet(mechanism: Any, net: Network, plan: Plan) -> Sheet:
         node: bool(getattr(mechanism[node.holds or node.name], "rotational", False))
         for node in plan.nodes
     }
-    symbols = {
-        link: _symbol(mechanism, plan, link, any(turns[end] for end in link.ends))
-        for link in plan.links
-    }
+    turning = {link: any(turns[end] for end in link.ends) for link in plan.links}
+    symbols = {link: _symbol(mechanism, plan, link, turning[link]) for link in plan.links}
     placed = [
         _Placed(_node_cell(mechanism, net, plan, n, turns[n]), Column(c, BODIES), row)
         for n, (c, row) in plan.nodes.items()
     ]
     for link, (column, row) in plan.links.items():
-        cell = _link_cell(
-            mechanism, plan, link, symbols[link], any(turns[end] for end in link.ends)
-        )
+        cell = _link_cell(mechanism, plan, link, symbols[link], turning[link])
         placed.append(_Placed(cell, Column(column, LINKS), row))
     lines = nets(plan)
     bars = [bar for one in lines for bar in one.bars]
     columns, (rows, height) = _columns(placed, bars), _rows(placed, bars)
-    first = min(columns[one.column] - left for one in placed for left, _ in one.cell.reach.values())
-    last = max(
-        columns[one.column] + right for one in placed for _, right in one.cell.reach.values()
-    )
+    reaches = [(columns[one.column], reach) for one in placed for reach in one.cell.reach.values()]
+    first = min(x - left for x, (left, _) in reaches)
+    last = max(x + right for x, (_, right) in reaches)
     halves = {link: symbol.half for link, symbol in symbols.items()}
 
     def draw(axes: Axes, left: Length, top: Length) -> None:
@@ -101,14 +96,8 @@ def _symbol(mechanism: Any, plan: Plan, link: Link, turns: bool) -> Symbol:
         for field in dataclasses.fields(part)
         if field.metadata.get("static")
     }
-    return of_gear(
-        part,
-        [
-            (not w.rightward, w.step, fields.get(w.node.name, ""))
-            for w in plan.wires
-            if w.link == link
-        ],
-    )
+    wires = [wire for wire in plan.wires if wire.link == link]
+    return of_gear(part, [(not w.rightward, w.step, fields.get(w.node.name, "")) for w in wires])
 
 
 def _link_cell(mechanism: Any, plan: Plan, link: Link, symbol: Symbol, turns: bool) -> Cell:
@@ -128,13 +117,8 @@ def _columns(placed: Iterable[_Placed], bars: Iterable[Bar]) -> dict[Column, Len
     for bar in bars:
         reaches.setdefault(bar.column, []).append(bar.reach())
     order = sorted(reaches)
-    return dict(
-        zip(
-            order,
-            packed([reaches[column] for column in order], lambda key: GAP[key[1]]),
-            strict=True,
-        )
-    )
+    places = packed([reaches[column] for column in order], lambda key: GAP[key[1]])
+    return dict(zip(order, places, strict=True))
 
 
 def _rows(placed: Iterable[_Placed], bars: Iterable[Bar]) -> tuple[dict[int, Row], Length]:

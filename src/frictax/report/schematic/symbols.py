@@ -42,8 +42,10 @@ class Symbol:
 def of_link(part: Any, turns: bool) -> Symbol:
     """What joins two bodies, with its ends at the left and right."""
     kind = type(part)
+    if kind in (IdealGear, LossyGear):
+        return _gear(part)
     if kind in _LINKS:
-        return _LINKS[kind](part)
+        return _LINKS[kind]
     return _CLUTCH if kind is Brake and turns else _PAIRS.get(kind) or labelled_box(part)
 
 
@@ -71,11 +73,7 @@ def of_gear(part: Any, ports: Sequence[tuple[bool, int, str]]) -> Symbol:
     in steps, name) of each.
     """
     steps = [step for _, step, _ in ports]
-    symbol = (
-        _LINKS[type(part)](part)
-        if type(part) in _LINKS
-        else labelled_box(part, min(steps), max(steps))
-    )
+    symbol = _LINKS.get(type(part)) or labelled_box(part, min(steps), max(steps))
     room = max(text_width(text, SMALL) for _, _, text in ports) + 8
     half = symbol.half + room
 
@@ -95,23 +93,23 @@ def of_gear(part: Any, ports: Sequence[tuple[bool, int, str]]) -> Symbol:
 # ---------------------------------------------------------------------------------------------
 
 
-def _zigzag(pen: Pen, x: Length, y: Length) -> None:
+def _zigzag(pen: Pen, y: Length) -> None:
     teeth = [(-17 + 34 * (k + 0.5) / 6, y + (6.5 if k % 2 else -6.5)) for k in range(6)]
-    pen.line((-x, y), (-17, y), *teeth, (17, y), (x, y))
+    pen.line((-_LEAD, y), (-17, y), *teeth, (17, y), (_LEAD, y))
 
 
-def _dashpot(pen: Pen, x: Length, y: Length) -> None:
-    pen.line((-x, y), (-11, y))
+def _dashpot(pen: Pen, y: Length) -> None:
+    pen.line((-_LEAD, y), (-11, y))
     pen.line((10, y + 7), (-11, y + 7), (-11, y - 7), (10, y - 7))
     pen.line((2, y + 5), (2, y - 5), width=2.2)
-    pen.line((2, y), (x, y))
+    pen.line((2, y), (_LEAD, y))
 
 
 def _both(pen: Pen) -> None:
     for x in (-_LEAD, _LEAD):
         pen.line((x, -10), (x, 10))
-    _zigzag(pen, _LEAD, 10)
-    _dashpot(pen, _LEAD, -10)
+    _zigzag(pen, 10)
+    _dashpot(pen, -10)
 
 
 def _plates(pen: Pen) -> None:
@@ -187,8 +185,7 @@ _REACH = 32.0  # half the length of a spring and damper with a gap [pt]
 
 
 def _spring_damper_to_the_right(pen: Pen) -> None:
-    shifted = dataclasses.replace(pen, x=pen.at((_REACH - _LEAD, 0))[0])
-    _both(shifted)
+    _both(dataclasses.replace(pen, x=pen.at((_REACH - _LEAD, 0))[0]))
 
 
 def _one_gap(pen: Pen) -> None:
@@ -202,36 +199,22 @@ def _backlash(pen: Pen) -> None:
     # A bar with play in a fork.
     pen.line((-_REACH, 0), (-_REACH + 9, 0))
     pen.line((-_REACH + 9, -5), (-_REACH + 9, 5), width=2.2)
-    pen.line(
-        (-_REACH + 4, 9),
-        (-_REACH + 4, 13),
-        (-_REACH + 14, 13),
-        (-_REACH + 14, -13),
-        (-_REACH + 4, -13),
-        (-_REACH + 4, -9),
-    )
-    pen.line((-_REACH + 14, 0), (-_REACH + 20, 0))
+    fork = ((4, 9), (4, 13), (14, 13), (14, -13), (4, -13), (4, -9))
+    pen.line(*((x - _REACH, y) for x, y in fork))
+    pen.line((14 - _REACH, 0), (20 - _REACH, 0))
 
 
 _CLUTCH = Symbol(24, 18, 18, _plates)
-_SPRING = Symbol(_LEAD, 8, 8, lambda pen: _zigzag(pen, _LEAD, 0))
-_DAMPER = Symbol(_LEAD, 8, 8, lambda pen: _dashpot(pen, _LEAD, 0))
-_SPRING_DAMPER = Symbol(_LEAD, 18, 18, _both)
-_LINKS: dict[type, Callable[[Any], Symbol]] = {
-    Spring: lambda part: _SPRING,
-    RotationalSpring: lambda part: _SPRING,
-    Damper: lambda part: _DAMPER,
-    RotationalDamper: lambda part: _DAMPER,
-    SpringDamper: lambda part: _SPRING_DAMPER,
-    RotationalSpringDamper: lambda part: _SPRING_DAMPER,
-    ElastoGap: lambda part: Symbol(_REACH, 18, 18, _one_gap),
-    ElastoBacklash: lambda part: Symbol(_REACH, 18, 18, _backlash),
-    Clutch: lambda part: _CLUTCH,
-    OneWayClutch: lambda part: Symbol(24, 15, 15, _freewheel),
-    IdealGear: _gear,
-    LossyGear: _gear,
-    IdealPlanetary: lambda part: Symbol(25, 26, 26, _planets),
-    ThermalConductor: lambda part: Symbol(_LEAD, 7, 7, lambda pen: pen.box(-_LEAD, _LEAD, -6, 6)),
+_LINKS = {
+    **dict.fromkeys((Spring, RotationalSpring), Symbol(_LEAD, 8, 8, lambda pen: _zigzag(pen, 0))),
+    **dict.fromkeys((Damper, RotationalDamper), Symbol(_LEAD, 8, 8, lambda pen: _dashpot(pen, 0))),
+    **dict.fromkeys((SpringDamper, RotationalSpringDamper), Symbol(_LEAD, 18, 18, _both)),
+    ElastoGap: Symbol(_REACH, 18, 18, _one_gap),
+    ElastoBacklash: Symbol(_REACH, 18, 18, _backlash),
+    Clutch: _CLUTCH,
+    OneWayClutch: Symbol(24, 15, 15, _freewheel),
+    IdealPlanetary: Symbol(25, 26, 26, _planets),
+    ThermalConductor: Symbol(_LEAD, 7, 7, lambda pen: pen.box(-_LEAD, _LEAD, -6, 6)),
 }
 _PAIRS = {
     SupportFriction: Symbol(28, 9, 9, _pair),

@@ -44,10 +44,8 @@ class Label:
 
 def text_width(text: str, size: float) -> float:
     """[pt], with a little to spare: what draws it later may round letters up."""
-    return (
-        1.02 * text_to_path.get_text_width_height_descent(text, FontProperties(size=size), False)[0]
-        + 1.0
-    )
+    font = FontProperties(size=size)
+    return 1.02 * text_to_path.get_text_width_height_descent(text, font, False)[0] + 1.0
 
 
 def label(name: str, part: Any, turns: bool, grounded: bool = False) -> Label:
@@ -80,10 +78,11 @@ def values(part: Any, turns: bool) -> list[str]:
             main.append(f"{field.name}: {type(value).__name__}" if laws else type(value).__name__)
             laws += 1
         elif isinstance(value, AbstractSignal):
-            if required or not (isinstance(value, Constant) and known(value.k) == field.default):
-                main.append(
-                    _of_signal(field.name, value, _unit(part, _SIGNALS.get(field.name, "1"), turns))
-                )
+            if not isinstance(value, Constant):
+                main.append(f"{field.name}: {type(value).__name__}")
+            elif required or known(value.k) != field.default:
+                unit = _unit(part, _SIGNALS.get(field.name, "1"), turns)
+                main.append(said(field.name, value.k, unit))
         elif (
             declaration is not None
             and declaration.ndim == 0
@@ -108,23 +107,12 @@ def said(name: str, value: Any, unit: str) -> str:
     )
 
 
-def _of_signal(name: str, signal: AbstractSignal, unit: str) -> str:
-    return (
-        said(name, signal.k, unit)
-        if isinstance(signal, Constant)
-        else f"{name}: {type(signal).__name__}"
-    )
-
-
 def _unit(part: Any, unit: str, turns: bool) -> str:
     """The unit of a drive that acts on what slides and on what turns is that of what it acts on;
     normal forces stay forces.
     """
-    return (
-        rotational_unit(unit)
-        if turns and is_rotational(part) is None and not isinstance(part, AbstractContact)
-        else unit
-    )
+    either = is_rotational(part) is None and not isinstance(part, AbstractContact)
+    return rotational_unit(unit) if turns and either else unit
 
 
 def known(value: Any) -> float | None:
