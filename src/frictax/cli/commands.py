@@ -1,4 +1,4 @@
-"""The command line: `frictax fit`, `frictax compare`, `frictax identify`, `frictax data`."""
+"""The command line."""
 
 import shlex
 import sys

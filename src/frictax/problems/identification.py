@@ -1,6 +1,4 @@
-"""From a problem file to the identified machine, its errors, what it leaves unexplained, and how it
-fares on records not fitted.
-"""
+"""From a problem file to the identified machine, and what it is worth."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -53,12 +51,9 @@ class Identification:
 
     - `found`: the fit, of the structure that was chosen; `comparison`: that choice, for sweeps one
       for each direction.
-    - `uncertainty`: errors by the account that the problem names; `profiles` by path; `study` of
-      the residuals, None where there is none.
-    - `scores` of validation records; `motions`: record -> the free run beside it; `notices`: what
-      could not be done, and why.
-    - `outlook`: what the records could be expected to tell, at the values that the fit started
-      from.
+    - `uncertainty`: errors by the account that the problem names; `profiles` by path; `scores` of
+      validation records.
+    - `study`, `motions`, `notices`, `outlook`: as of an `Examination`.
     """
 
     problem: Problem

@@ -56,23 +56,16 @@ def write_machine_report(
     writes.
 
     Residuals, free runs beside the records and what these could be expected to tell are worked out
-    first, which takes seconds. A report that frictax wrote there before is replaced, in one step
-    once the new one is complete; any other file is left alone.
+    first, which takes seconds.
 
     **Arguments:**
 
-    - `comparison`: what `compare` returned, where `found` is its best; `title`; `notes`: paragraphs
-      below it.
+    - `comparison`: what `compare` returned, where `found` is its best.
     - `uncertainty` of `found`, by `Clustered()` on `Windows` and else `HAC()` unless given;
       `profiles`: what `found.profile(...)` returned; `scores`: what `found.free_run(...)` returned
       for records that were not fitted.
-    - `command`: the command line that makes the report again; `overwrite`: whether a former report
-      may be replaced.
-
-    **Returns:** where the report is.
-
-    **Raises:** `OSError` (`FileNotFoundError`, `FileExistsError`, ...) with one sentence where it
-    cannot be written.
+    - `title`, `notes`, `command`, `overwrite`: as of `write_sweep_report`, as are what it returns
+      and raises, and what it replaces.
     """
 
     def text() -> str:

@@ -89,7 +89,7 @@ def bias_reduced(
     together; a column of zeros has no variance. `noise`: standard deviation of white residuals;
     `known`: rows that priors add to the Jacobian, in units of it, which have no residual.
 
-    **Source:** R. M. Bell, D. F. McCaffrey, Survey Methodology 28 (2002), equations 8 to 13.
+    **Source:** Bell and McCaffrey, see `Clustered`, equations 8 to 13.
     """
     known = np.zeros((0, jacobian.shape[1])) if known is None else known
     rows = np.concatenate([jacobian, known])

@@ -33,8 +33,7 @@ class Finding:
 
     - `name`: "whiteness", "speed", "position", "direction", "time" or "ripple"; `record`, `of`: the
       body or channel whose residual it is.
-    - `sentence`; `strong`: whether it explains more than 0.5 % of the residual's mean square and
-      coloured noise alone would do so in less than 0.5 % of all records.
+    - `sentence`; `strong`: see `ResidualStudy`.
     - `effect` and `error`, its standard error, in `unit`, [1] for whiteness: the greatest
       difference that the finding makes (an amplitude, for a ripple). `share` of the residual's mean
       square; `p`: the chance of as much from coloured noise.

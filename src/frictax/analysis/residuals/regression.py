@@ -1,7 +1,4 @@
-"""Does a residual follow something that is known at each of its samples?
-
-Answers that hold where neighbours depend on each other.
-"""
+"""Does a residual follow what is known at each sample, where neighbours depend on each other?"""
 
 import dataclasses
 
@@ -53,8 +50,6 @@ def regressed(
     Fisher's F with k and m - k degrees of freedom, with m the number of independent samples, which
     that covariance tells too: without, few periods of a slow error would seem to prove much. Rows
     of a sweep are not `in_time`: they are taken for independent, and the test is the usual one.
-
-    **Source:** D. W. K. Andrews, J. C. Monahan, Econometrica 60 (1992).
     """
     from scipy.stats import f as fisher
 

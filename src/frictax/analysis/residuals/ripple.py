@@ -25,14 +25,12 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
     Scanned are periods from what the record moves in four samples (`step` [s] apart) or in a period
     of the filter's cutoff, up to half of the travel. A period's power counts by the median of its
     neighbours', so that a background that rises to long periods is no ripple; that it is the
-    greatest of many is accounted for (Scargle, 1982). Then the period is refined by least squares,
+    greatest of many is accounted for (Scargle). Then the period is refined by least squares,
     where the filter's gain at the frequency speed/period is known, and tested as all the others
     are.
 
     **Returns:** the finding, and the columns with the waves of a strong one, so that the other
-    kinds do not take them for theirs.
-
-    **Source:** J. D. Scargle, Astrophysical Journal 263 (1982).
+    kinds do not take them for theirs. **Source:** see `ResidualStudy`.
     """
     label = ("period", x.place)
     if x.s is None or x.v is None:

@@ -1,6 +1,4 @@
-"""What is left of a fit to records, and what it looks like: memory, speed, position, direction,
-time, ripple.
-"""
+"""What is left of a fit to records, and what it looks like."""
 
 import dataclasses
 

@@ -1,6 +1,4 @@
-"""Which machine records ask for: structures fitted to them, and judged by what they say of what
-they did not see.
-"""
+"""Which machine records ask for."""
 
 import dataclasses
 import os

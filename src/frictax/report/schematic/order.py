@@ -11,9 +11,7 @@ from .network import Link, Network, Node
 
 @dataclasses.dataclass(frozen=True)
 class Wire:
-    """A line from a body to a part that joins it.
-
-    The part stands at the body's right, or at its left.
+    """A line from a body to a part that joins it, which stands at the body's right, or at its left.
 
     `step`: the height of the part's port, in steps over the part's axis. `via`: the row in which
     the line runs, where it is not the part's.
