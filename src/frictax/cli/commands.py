@@ -40,18 +40,14 @@ from .options import (
 from .working import (
     DATA_FAILED,
     INTERRUPTED,
-    check_files,
-    check_usage,
     command_line,
     compare_laws,
     end,
     is_stdout,
     keep_compiled,
-    plain_errors,
-    progress,
-    read,
     show,
     start,
+    with_sweep,
     write_json,
 )
 
@@ -227,11 +223,7 @@ def fit(
     if title is not None and report is None:
         end("--title is the title of a report: give --report FILE too, or leave it out.")
     exponent = 1.0 if exponent is None else exponent
-    with plain_errors(), progress() as doing:
-        check_usage(given, each_direction=each_direction)
-        check_files(given)
-        doing("Reading")
-        data = read(given)
+    with with_sweep(given, each_direction) as (data, doing):
         import frictax.fitting as fitting
         from frictax.report import found_json
 
@@ -304,11 +296,7 @@ def compare(
     `--each-direction`, or one `--direction`.
     """
     given = dict(locals())  # all options by name, as typer has converted them
-    with plain_errors(), progress() as doing:
-        check_usage(given, each_direction=each_direction)
-        check_files(given)
-        doing("Reading")
-        data = read(given)
+    with with_sweep(given, each_direction) as (data, doing):
         doing("Comparing")
         made = compare_laws(data, each_direction, robust, offset)
         from frictax.report import comparison_json, comparison_table

@@ -74,6 +74,18 @@ def as_option_names(sentence: str) -> str:
 
 
 @contextlib.contextmanager
+def with_sweep(
+    options: Mapping[str, Any], each_direction: bool
+) -> "Iterator[tuple[Sweep, Callable[[str], None]]]":
+    """The sweep that the options describe, once these are checked, and what tells the progress."""
+    with plain_errors(), progress() as doing:
+        check_usage(options, each_direction=each_direction)
+        check_files(options)
+        doing("Reading")
+        yield read(options), doing
+
+
+@contextlib.contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
     """A spinner with a word on what is being done, on the error stream, where that is a
     terminal.

@@ -89,22 +89,15 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
 def estimate(e: Estimate) -> dict[str, Any]:
     """One fitted number with its unit, error, interval, and how well it is known."""
     names = ("name", "path", "value", "unit", "standard_error", "lower", "upper")
-    return (
-        {name: getattr(e, name) for name in names}
-        | {"degrees_of_freedom": e.dof}
-        | {"knowledge": e.knowledge.value}
-    )
+    known = {"degrees_of_freedom": e.dof, "knowledge": e.knowledge.value}
+    return {name: getattr(e, name) for name in names} | known
 
 
 def _law(law: AbstractLaw) -> dict[str, Any]:
-    more = (
-        {"exponent": float(law.exponent)}
-        if isinstance(law, Stribeck)
-        else {"v": np.asarray(law.v)}
-        if isinstance(law, Table)
-        else {}
-    )
-    return {"kind": type(law).__name__, **more}
+    out: dict[str, Any] = {"kind": type(law).__name__}
+    if isinstance(law, Stribeck):
+        out["exponent"] = float(law.exponent)
+    return out | {"v": np.asarray(law.v)} if isinstance(law, Table) else out
 
 
 def plain(value: Any) -> Any:

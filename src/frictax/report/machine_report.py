@@ -116,15 +116,14 @@ def machine_report_text(
     curve = friction_plot(found, uncertainty, seen.study)
     if curve is not None:
         plots["friction"] = curve
-    moved = []
+    moved, shown = [], []
     for i, (label, motion) in enumerate(seen.motions.items()):
         for j, (caption, figure) in enumerate(motion_plots(found, label, motion)):
-            plots[f"motion-{i}-{j}"] = figure
-            moved.append((f"motion-{i}-{j}", caption))
-    shown = []
+            plots[name := f"motion-{i}-{j}"] = figure
+            moved.append((name, caption))
     for i, profile in enumerate(profiles):
-        plots[f"profile-{i}"] = profile_plot(profile)
-        shown.append((f"profile-{i}", profile.sentence))
+        plots[name := f"profile-{i}"] = profile_plot(profile)
+        shown.append((name, profile.sentence))
     waterfall = waterfall_plot(np.asarray(found.costs))
     if waterfall is not None:
         plots["waterfall"] = waterfall
@@ -188,25 +187,19 @@ def _library() -> str:
     """plotly's script, from the installed package."""
     from importlib.resources import files
 
-    return (
-        (files("plotly") / "package_data" / "plotly.min.js")
-        .read_text(encoding="utf-8")
-        .replace("</script", "<\\/script")
-    )
+    script = files("plotly") / "package_data" / "plotly.min.js"
+    return script.read_text(encoding="utf-8").replace("</script", "<\\/script")
 
 
 def _lead(found: FitResult, comparison: Any) -> str:
-    kind = type(found.problem.objective).__name__
-    chosen = (
-        ""
-        if comparison is None
-        else f" Of {len(comparison.rows)} structures, {comparison.best.name!r} was chosen."
-    )
-    samples = sum(r.n for r in found.records.values())
-    return (
+    kind, samples = type(found.problem.objective).__name__, sum(r.n for r in found.records.values())
+    text = (
         f"{len(found.estimates)} numbers from {samples} samples of {', '.join(found.records)}, by"
-        f" {kind}.{chosen}"
+        f" {kind}."
     )
+    if comparison is None:
+        return text
+    return f"{text} Of {len(comparison.rows)} structures, {comparison.best.name!r} was chosen."
 
 
 def _parameters(found: FitResult, uncertainty: Any) -> list[tuple[str, ...]]:
@@ -271,15 +264,10 @@ def _validation(score: Any) -> tuple[str, list[tuple[str, str]]]:
 
 def _structures(comparison: Any) -> dict[str, Any]:
     head, rows = structures_rows(comparison)
+    laws, held_out = (pictures(draw(comparison))["wide"] for draw in (draw_laws, draw_held_out))
     panels = [
-        (
-            pictures(draw_laws(comparison))["wide"],
-            "Friction of all structures over speed, the chosen one thick.",
-        ),
-        (
-            pictures(draw_held_out(comparison))["wide"],
-            "Their errors in what was left out of the fit, by repeats and by speeds.",
-        ),
+        (laws, "Friction of all structures over speed, the chosen one thick."),
+        (held_out, "Their errors in what was left out of the fit, by repeats and by speeds."),
     ]
     named = {"chosen": comparison.best.name, "reason": comparison.reason}
     return {"head": head, "rows": rows, "panels": panels, **named}
@@ -295,15 +283,8 @@ def _measured(found: FitResult, citation: str) -> list[tuple[str, str]]:
         if isinstance(r, Record):
             held = "held between samples" if r.hold else "joined by straight lines"
             inputs = f"inputs {', '.join(r.inputs)}, {held}" if r.inputs else "no inputs"
-            out.append(
-                (
-                    label,
-                    (
-                        f"{r.n} samples, {r.duration:.6g} s, {r.rate:.4g} Hz; {inputs}; measured"
-                        f" {', '.join(r.outputs)}"
-                    ),
-                )
-            )
+            says = f"{r.n} samples, {r.duration:.6g} s, {r.rate:.4g} Hz; {inputs}; measured"
+            out.append((label, f"{says} {', '.join(r.outputs)}"))
         else:
             out.append((label, f"a sweep of {r.n} rows"))
     return out

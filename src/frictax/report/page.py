@@ -93,10 +93,7 @@ def _as_address(figure: Figure) -> str:
     points for that.
     """
     # The same result gives the same file: no date, and names inside the SVG that do not change.
-    with (
-        pinned(),
-        warnings.catch_warnings(),
-    ):
+    with pinned(), warnings.catch_warnings():
         # a name in another script: shown as boxes
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         engine = figure.get_layout_engine()
@@ -104,10 +101,9 @@ def _as_address(figure: Figure) -> str:
         if engine is not None:
             engine.execute(figure)
             figure.set_layout_engine("none")
-        svg = io.BytesIO()
-        figure.savefig(svg, format="svg", metadata={"Date": None})
-        if svg.tell() <= 1_000_000:
-            return "data:image/svg+xml;base64," + base64.b64encode(svg.getvalue()).decode("ascii")
-        png = io.BytesIO()
-        figure.savefig(png, format="png", dpi=200)
-    return "data:image/png;base64," + base64.b64encode(png.getvalue()).decode("ascii")
+        kind, data = "svg+xml", io.BytesIO()
+        figure.savefig(data, format="svg", metadata={"Date": None})
+        if data.tell() > 1_000_000:
+            kind, data = "png", io.BytesIO()
+            figure.savefig(data, format="png", dpi=200)
+    return f"data:image/{kind};base64,{base64.b64encode(data.getvalue()).decode('ascii')}"

@@ -31,8 +31,7 @@ def python_text(found: FitResult) -> str:
         "",
         f"model = {_model(found)}",
     ]
-    call = _call(found)
-    return "\n".join([*lines, *([call] if call else [])])
+    return "\n".join([*lines, *_call(found)])
 
 
 def _sweep(sweep: Sweep) -> list[str]:
@@ -54,7 +53,7 @@ def _sweep(sweep: Sweep) -> list[str]:
 
 
 def _row(name: str, values: np.ndarray) -> list[str]:
-    text = f"{name}=[{', '.join(repr(v) for v in values.tolist())}],"
+    text = f"{name}={values.tolist()!r},"
     return textwrap.wrap(text, 120, initial_indent="    ", subsequent_indent="        ")
 
 
@@ -77,7 +76,7 @@ def _law(law: AbstractLaw) -> str:
     return f"{room}{type(law).__name__}({', '.join(values)})"
 
 
-def _call(found: FitResult) -> str:
+def _call(found: FitResult) -> list[str]:
     """The fit from the data's own start: only where nothing but the law's form was the user's."""
     steady, sweep = as_steady(found.model), found.sweep
     held = {e.path.rpartition(".")[2] for e in found.fixed} - {"peak", "v"}
@@ -87,7 +86,7 @@ def _call(found: FitResult) -> str:
         or any(not isinstance(law, Coulomb | Stribeck | Table) for law in laws)
         or (steady.f_neg is not None and not sweep.both_directions)
     ):
-        return ""
+        return []
     each = steady.f_neg is not None
     arguments: list[Any] = [_start(steady.f_pos, "sweep.positive()" if each else "sweep"), "sweep"]
     if steady.f_neg is not None:
@@ -98,7 +97,7 @@ def _call(found: FitResult) -> str:
         arguments.append(f"loss=fx.{found.loss!r}")
     if found.level != 0.95:
         arguments.append(f"level={found.level!r}")
-    return f"found = fx.fit({', '.join(arguments)})\nprint(found)"
+    return [f"found = fx.fit({', '.join(arguments)})", "print(found)"]
 
 
 def _start(law: AbstractLaw, rows: str) -> str:

@@ -11,14 +11,13 @@ from frictax.analysis import Comparison
 from frictax.contacts import Mode
 from frictax.fitting import FitResult
 from frictax.fitting.result.text import found_rows
-from frictax.measurements import units
 from frictax.trajectory import Trajectory
 
 from . import words
 from .page import page, pictures, write_page
 from .python_text import MOST_ROWS, python_text
 from .style import MODES
-from .sweep_figure import bars_in_words, comparisons, draw_sweep
+from .sweep_figure import bars_in_words, comparisons, draw_sweep, noise_of_rows
 from .trajectory_figure import draw_trajectory
 from .versions import in_words
 
@@ -137,36 +136,24 @@ def _caption(found: FitResult, made: list[Comparison]) -> str:
     text = f"Band: where the curve lies with {100 * found.level:g} % confidence, point by point. "
     if np.any(found.sweep.direction < 0):
         text += f"The {what} is drawn against the motion, times −1 for v < 0. "
-    return (
-        text
-        + f"Below: measured minus fitted {what}."
-        + (" Thin lines: the other laws that were compared." if made else "")
-    )
+    text += f"Below: measured minus fitted {what}."
+    return text + (" Thin lines: the other laws that were compared." if made else "")
 
 
 def _comparison(one: Comparison, several: bool) -> dict[str, Any]:
     head, rows = one.as_table(" [{}]", 3, "chosen", unknown="")
     way = words.way(one.sweep)
-    return {
-        "caption": way if several or not one.sweep.both_directions else "",
-        "head": head,
-        "rows": rows,
-        "chosen": one.best.name,
-        "reason": one.reason,
-    }
+    caption = way if several or not one.sweep.both_directions else ""
+    named = {"chosen": one.best.name, "reason": one.reason}
+    return {"caption": caption, "head": head, "rows": rows, **named}
 
 
 def _simulation(simulation: Any, found: FitResult) -> dict[str, Any] | None:
     if simulation is None:
         return None
     if isinstance(simulation, Figure):
-        return {
-            "pictures": pictures(simulation),
-            "alt": "A simulated motion.",
-            "caption": "A simulated motion.",
-            "events": [],
-            "more": "",
-        }
+        says = dict.fromkeys(("alt", "caption"), "A simulated motion.")
+        return {"pictures": pictures(simulation), **says, "events": [], "more": ""}
     turning = found.sweep.rotational
     drawn = [draw_trajectory(simulation, rotational=turning, width=w) for w in (_WIDE, _NARROW)]
     events, count = simulation.events, int(simulation.events.count)
@@ -199,14 +186,10 @@ def _rows(found: FitResult) -> list[tuple[str, ...]]:
     sweep, force = found.sweep, found.shown_force
     if found.n > MOST_ROWS:
         return []
-    digits = _digits(
-        (
-            found.noise_scale
-            if sweep.sigma is None
-            else found.noise_scale * float(np.median(sweep.sigma))
-        ),
-        force,
-    )
+    # decimals that show the noise to two digits
+    size = float(np.median(noise_of_rows(found))) / force.si
+    known = np.isfinite(size) and size > 0
+    digits = int(np.clip(1 - np.floor(np.log10(size)), 0, 8)) if known else 4
     return [
         (
             f"{sweep.velocity[i] / sweep.velocity_unit.si:.4g}",
@@ -217,9 +200,3 @@ def _rows(found: FitResult) -> list[tuple[str, ...]]:
         )
         for i in range(found.n)
     ]
-
-
-def _digits(noise: float, force: units.Unit) -> int:
-    """Decimals that show the noise to two digits."""
-    size = noise / force.si
-    return int(np.clip(1 - np.floor(np.log10(size)), 0, 8)) if np.isfinite(size) and size > 0 else 4

@@ -7,16 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import frictax
 
-_PACKAGES = (
-    "jax",
-    "jaxlib",
-    "diffrax",
-    "equinox",
-    "optax",
-    "optimistix",
-    "numpy",
-    "scipy",
-)
+_PACKAGES = "jax jaxlib diffrax equinox optax optimistix numpy scipy".split()
 
 
 def versions() -> dict[str, str]:

@@ -72,15 +72,8 @@ def measured(sweep: Sweep, force: Unit) -> list[tuple[str, str]]:
     speeds, unit = sweep.velocity[~sweep.breakaway], sweep.velocity_unit
     out.append(("velocity", _range(speeds / unit.si, unit.name)))
     what = "torque" if sweep.rotational else "force"
-    out.append(
-        (
-            what,
-            (
-                f"{_range(sweep.force / force.si, force.name)}; positive where it opposes positive"
-                " velocity"
-            ),
-        )
-    )
+    reach = _range(sweep.force / force.si, force.name)
+    out.append((what, f"{reach}; positive where it opposes positive velocity"))
     if sweep.sigma is None:
         weight = "all rows count alike; the noise is estimated from the misfit"
     elif sweep.sigma_known:
@@ -95,13 +88,9 @@ def measured(sweep: Sweep, force: Unit) -> list[tuple[str, str]]:
 
 def way(sweep: Sweep) -> str:
     """Which directions the rows have."""
-    return (
-        "both directions"
-        if sweep.both_directions
-        else "forward, v > 0"
-        if sweep.direction[0] > 0
-        else "backward, v < 0"
-    )
+    if sweep.both_directions:
+        return "both directions"
+    return "forward, v > 0" if sweep.direction[0] > 0 else "backward, v < 0"
 
 
 def quality(found: FitResult) -> str:
@@ -112,11 +101,8 @@ def quality(found: FitResult) -> str:
         noise = "the noise is as given"
     elif found.sweep.sigma is not None:
         noise = f"the noise {found.noise_scale:.3g} times sigma"
-    loss = (
-        "least squares"
-        if isinstance(found.loss, Squares)
-        else f"the loss {type(found.loss).__name__}"
-    )
+    squares = isinstance(found.loss, Squares)
+    loss = "least squares" if squares else f"the loss {type(found.loss).__name__}"
     end = "" if found.converged else " It did not converge."
     return (
         f"The misfit is {found.rms_force / force.si:.3g} {force.name} (root mean square), {noise},"

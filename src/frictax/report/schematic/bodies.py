@@ -34,7 +34,6 @@ def body_cell(name: str, part: Any, on_it: Parts, joined: tuple[bool, bool]) -> 
 
 
 # -- what turns: all on one shaft
-# ----------------------------------------------------------------------------------
 
 
 def _rotor(name: str, part: Any, drives: Parts, rubbing: Parts) -> Cell:
@@ -59,7 +58,6 @@ def _turned(name: str, drive: Any) -> Cell:
 
 
 # -- what slides: a block, pushed from its sides and from above, on what it rubs on
-# --------------------------------
 
 
 def _slider(name: str, part: Any, drives: Parts, rubbing: Parts, joined: tuple[bool, bool]) -> Cell:
@@ -151,7 +149,6 @@ def _post(name: str, floor: Length) -> Cell:
 
 
 # -- what stands between a block and the floor
-# ---------------------------------------------------------------------
 
 
 def _floor(part: Any) -> Length:

@@ -39,7 +39,6 @@ class Plan:
 
 
 # -- a tree for each machine that stands by itself
-# -----------------------------------------------------------------
 
 
 @dataclasses.dataclass(eq=False)
@@ -138,7 +137,6 @@ def _merit(tree: _Branch) -> tuple[int, int, bool]:
 
 
 # -- rows
-# --------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)

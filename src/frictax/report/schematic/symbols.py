@@ -90,7 +90,6 @@ def of_gear(part: Any, ports: Sequence[tuple[bool, int, str]]) -> Symbol:
 
 
 # -- what joins bodies
-# ---------------------------------------------------------------------------------------------
 
 
 def _zigzag(pen: Pen, y: Length) -> None:
@@ -223,7 +222,6 @@ _PAIRS = {
 }
 
 # -- what holds a shaft in the housing
-# -----------------------------------------------------------------------------
 
 
 def _bearing(pen: Pen) -> None:
