@@ -7,6 +7,8 @@ from frictax.fitting import FitResult, SteadyFriction
 from frictax.fitting.problem.steady import as_steady
 from frictax.laws import AbstractLaw, Stribeck, Table
 
+_MOST = 200  # rows of a table
+
 
 def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
     """A fitted sweep as text that a Modelica tool accepts behind a component's class name.
@@ -49,9 +51,7 @@ def sweep_modifier(found: FitResult, tolerance: float = 1e-3) -> str:
     return "\n".join(lines)
 
 
-def sample(
-    law: AbstractLaw, v_max: float, tolerance: float = 1e-3, most: int = 200
-) -> tuple[np.ndarray, float]:
+def sample(law: AbstractLaw, v_max: float, tolerance: float = 1e-3) -> tuple[np.ndarray, float]:
     """Rows [speed, force] from 0 to `v_max` between which straight lines keep to `law`, and their
     largest error.
 
@@ -74,7 +74,7 @@ def sample(
         at = np.searchsorted(fine, nodes)
         error = np.abs(f - np.interp(fine, fine[at], f[at]))
         worst = int(np.argmax(error))
-        if error[worst] <= tolerance * np.max(np.abs(f)) or len(nodes) >= most:
+        if error[worst] <= tolerance * np.max(np.abs(f)) or len(nodes) >= _MOST:
             small = error[worst] < 1e-12 * np.max(np.abs(f))
             return np.column_stack([fine[at], f[at]]), 0.0 if small else float(error[worst])
         nodes = sorted([*nodes, float(fine[worst])])

@@ -41,7 +41,7 @@ def identifier(name: str, taken: Any = ()) -> str:
     return plain
 
 
-def matrix(rows: Any, indent: str = "      ") -> str:
+def matrix(rows: Any) -> str:
     """Rows of numbers as Modelica's matrix, some to a line.
 
     >>> matrix([[0, 1.5], [2, 1]])
@@ -49,7 +49,7 @@ def matrix(rows: Any, indent: str = "      ") -> str:
     """
     cells = [", ".join(map(number, row)) for row in np.asarray(rows, dtype=float)]
     lines = ["; ".join(cells[k : k + 4]) for k in range(0, len(cells), 4)]
-    return "[" + (";\n" + indent).join(lines) + "]"
+    return "[" + ";\n      ".join(lines) + "]"
 
 
 def law_table(

@@ -33,14 +33,8 @@ def draw_record(record: Record, *, width: float = 7.5) -> Figure:
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("record.png")`.
 
     >>> import frictax as fx
-    >>> figure = draw_record(
-    ...     fx.Record(
-    ...         [0, 1, 2, 3],
-    ...         {"drive": [0, 2, 1, 0]},
-    ...         {"mass.s": [0, 1, 3, 4]},
-    ...         units={"mass.s": "mm"},
-    ...     )
-    ... )
+    >>> force, position = {"drive": [0, 2, 1, 0]}, {"mass.s": [0, 1, 3, 4]}
+    >>> figure = draw_record(fx.Record([0, 1, 2, 3], force, position, units={"mass.s": "mm"}))
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['force [N]', 'position [mm]']
     """

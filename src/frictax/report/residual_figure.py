@@ -63,10 +63,10 @@ def draw_residuals(study: ResidualStudy, *, width: float = 9.0) -> Figure:
     return figure
 
 
-def draw_finding(finding: Finding, *, width: float = 4.2) -> Figure:
+def draw_finding(finding: Finding) -> Figure:
     """Draw one finding alone, without its sentence."""
     with style():
-        figure = canvas(width, 0.55 * width)
+        figure = canvas(4.2, 0.55 * 4.2)
         _panel(figure.subplots(), finding)
     return figure
 

@@ -13,6 +13,8 @@ from frictax.text import prefixed
 
 from .style import BACKWARD, CYCLE, FORWARD, INK, canvas, plain, style, zero_line
 
+_ALONE = 4.2  # inch
+
 
 def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure:
     """Draw the friction laws of all structures over the speeds visited, and what each says of what
@@ -34,18 +36,18 @@ def draw_structures(made: StructureComparison, *, width: float = 10.0) -> Figure
     return figure
 
 
-def draw_laws(made: StructureComparison, *, width: float = 4.2) -> Figure:
+def draw_laws(made: StructureComparison) -> Figure:
     """Draw the friction laws alone."""
     with style():
-        figure = canvas(width, 0.8 * width)
+        figure = canvas(_ALONE, 0.8 * _ALONE)
         _laws(figure.subplots(), made)
     return figure
 
 
-def draw_held_out(made: StructureComparison, *, width: float = 4.2) -> Figure:
+def draw_held_out(made: StructureComparison) -> Figure:
     """Draw the held-out errors alone."""
     with style():
-        figure = canvas(width, max(0.8 * width, 1.6 + 0.3 * len(made.rows)))
+        figure = canvas(_ALONE, max(0.8 * _ALONE, 1.6 + 0.3 * len(made.rows)))
         trajectory, force = figure.subplots(1, 2)
         _held_out(trajectory, force, made)
     return figure
@@ -58,8 +60,8 @@ def _held_out(trajectory: Axes, force: Axes, made: StructureComparison) -> None:
     force.set_yticks(range(len(made.rows)), [""] * len(made.rows))
     for label, row in zip(trajectory.get_yticklabels(), made.rows, strict=True):
         label.set_fontweight("bold" if row is made.best else "normal")
-    handles, labels = trajectory.get_legend_handles_labels()
-    trajectory.figure.legend(handles, labels, loc="outside upper right", ncols=3)
+    entries = trajectory.get_legend_handles_labels()
+    trajectory.figure.legend(*entries, loc="outside upper right", ncols=3)
 
 
 def _laws(axes: Axes, made: StructureComparison) -> None:

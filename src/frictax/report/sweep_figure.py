@@ -41,10 +41,8 @@ def draw_sweep(
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("sweep.png")`.
 
     >>> import frictax as fx
-    >>> from frictax.measurements import Sweep
-    >>> from frictax.fitting import fit
-    >>> sweep = Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
-    >>> figure = draw_sweep(fit(fx.Coulomb, sweep))
+    >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
+    >>> figure = draw_sweep(fx.fit(fx.Coulomb, sweep))
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['force [N]', 'residual [N]']
     """

@@ -134,11 +134,8 @@ def posterior(
     ...     drive=fx.Force("mass", 2.0),
     ... )
     >>> noise = 0.01 * np.random.default_rng(0).standard_normal(401)
-    >>> found = fx.fit(
-    ...     block,
-    ...     fx.Record(t, outputs={"mass.v": 0.75 * t + noise}, name="pull"),
-    ...     free=["friction.f_pos.F_Coulomb"],
-    ... )
+    >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + noise}, name="pull")
+    >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
     >>> print(found.posterior(draws=200, warmup=200, chains=2))
     Posterior: 2 chains of 200 draws by NUTS; the residuals count as ... independent ones
     parameter                 median  unit  std. dev.  95 % interval  R-hat  ESS

@@ -96,11 +96,8 @@ def free_run(
     ...     drive=fx.Force("mass", 0.0),
     ... )
     >>> seen = {"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}
-    >>> found = fx.fit(
-    ...     block,
-    ...     fx.Record(t, {"drive": 2.0 + 0.0 * t}, seen, name="pull"),
-    ...     free=["friction.f_pos.F_Coulomb"],
-    ... )
+    >>> record = fx.Record(t, {"drive": 2.0 + 0.0 * t}, seen, name="pull")
+    >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
     >>> print(found.free_run("pull", objective=fx.FreeRun()))
     pull: free run, rms of mass.v 7.07 mm/s
       0.001 N more from drive moves it by 1.2 mm/s
@@ -128,7 +125,7 @@ def free_run(
     x = np.asarray(found.x)
     machine = objective.machine(found.problem.setup_at(jnp.asarray(x), i).machine)
     prepared = objective.prepare(machine, data)
-    changes = _changes(found, data, machine)
+    changes = _changes(data, machine)
     times = _repeats(found, errors)
     covariance = errors.full * np.sqrt(np.outer(times, times))
     values, vectors = np.linalg.eigh(covariance)
@@ -200,7 +197,7 @@ def _inputs(data: Record) -> tuple[str, ...]:
     return tuple(n for n in units if units[n] == ("N" if "N" in units.values() else "N.m"))
 
 
-def _changes(found: FitResult, data: Record, machine: Any) -> list[tuple[str, float, float]]:
+def _changes(data: Record, machine: Any) -> list[tuple[str, float, float]]:
     """In words, the force that is added [N or N.m], and by what friction is multiplied."""
     out = []
     driven = _inputs(data)

@@ -3,7 +3,6 @@
 import dataclasses
 
 from frictax.fitting import FitResult, InverseDynamics
-from frictax.fitting.problem.setup import channel_unit
 from frictax.handover import Verb
 from frictax.measurements import Sweep
 from frictax.notice import Notice
@@ -21,12 +20,8 @@ NAMES = ("whiteness", "speed", "position", "direction", "time", "ripple")
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ResidualStudy:
-    """What a fit leaves unexplained, a sentence a finding, the strongest first. Print it.
-
-        study = found.residual_study()
-        print(study)
-        study["ripple"].sentence, study["ripple"].strong
-        study.plot()
+    """What a fit leaves unexplained, a sentence a finding, the strongest first. Print it, or draw
+    it by `plot()`.
 
     Whiteness is asked of the objective's own residuals. All else is asked of the force that the
     model lacks, m*a - (sum of forces), at the fitted values: positions smoothed, forces behind the
@@ -51,24 +46,16 @@ class ResidualStudy:
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 20.0, 4001)
     >>> s, v, a = np.sin(0.9 * t), 0.9 * np.cos(0.9 * t), -0.81 * np.sin(0.9 * t)
-    >>> pull = (
-    ...     2.0 * a
-    ...     + np.sign(v)
-    ...     + 0.2 * np.sin(2 * np.pi * s / 0.1)
-    ...     + 0.1 * np.random.default_rng(0).standard_normal(t.size)
-    ... )
+    >>> noise = 0.1 * np.random.default_rng(0).standard_normal(t.size)
+    >>> pull = 2.0 * a + np.sign(v) + 0.2 * np.sin(2 * np.pi * s / 0.1) + noise
     >>> sledge = fx.Mechanism(
     ...     mass=fx.Mass(m=1.0),
     ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)),
     ...     drive=fx.Force("mass", 0.0),
     ... )
     >>> record = fx.Record(t, {"drive": pull}, {"mass.s": s}, name="run")
-    >>> found = fx.fit(
-    ...     sledge,
-    ...     record,
-    ...     free=["mass.m", "friction.f_pos.F_Coulomb"],
-    ...     objective=fx.InverseDynamics(20.0),
-    ... )
+    >>> free = ["mass.m", "friction.f_pos.F_Coulomb"]
+    >>> found = fx.fit(sledge, record, free=free, objective=fx.InverseDynamics(20.0))
     >>> study = found.residual_study()
     >>> print(study["ripple"])
     Force that the model lacks on mass repeats itself every ... mm (std. error ... mm) with an
@@ -139,10 +126,8 @@ def residual_study(
             studied.append(x)
             continue
         for channel, at, e in left(found, name):
-            unit = channel_unit(found.model, record, channel)
-            findings.append(
-                whiteness(name, channel, unit, record.t[at], e, has_windows(found.problem))
-            )
+            windows = has_windows(found.problem)
+            findings.append(whiteness(name, channel, record.t[at], e, windows))
         try:
             series = force_series(found, name, cutoff)
         except ValueError as why:
@@ -155,13 +140,8 @@ def residual_study(
                 series = []
         for x in series:
             of_ripple, columns = ripple(x, Columns.of(x), 1.0 / record.rate)
-            findings += [
-                of_ripple,
-                speed(x, columns),
-                position(x, columns),
-                direction(x, columns),
-                time(x, columns),
-            ]
+            kinds = (speed, position, direction, time)
+            findings += [of_ripple, *(kind(x, columns) for kind in kinds)]
         studied += series
     findings.sort(key=lambda f: (not f.strong, -f.share))
     return ResidualStudy(tuple(findings), tuple(studied), tuple(notices))

@@ -37,7 +37,6 @@ def predictable(rho: Float[np.ndarray, " k"], order: int) -> float:
 def whiteness(
     record: str,
     of: str,
-    unit: str,
     t: Float[np.ndarray, " n"],
     e: Float[np.ndarray, " n"],
     windows: bool,
@@ -89,25 +88,9 @@ def whiteness(
             f"Residuals of {of} depend on their neighbours with changing sign (first"
             f" autocorrelation {rho[1]:.2f}), as after a filter."
         )
-    numbers = {
-        "first": float(rho[1]),
-        "correlation time": lasts,
-        "independent samples": independent,
-        "Q": q,
-    }
+    numbers = {"first": float(rho[1]), "correlation time": lasts, "Q": q}
+    numbers["independent samples"] = independent
     return Finding(
-        "whiteness",
-        record,
-        of,
-        sentence,
-        strong,
-        abs(float(rho[1])),
-        1.0 / np.sqrt(n),
-        "1",
-        share,
-        p,
-        numbers,
-        curves,
-        ("lag", "s"),
-        ("autocorrelation", "1"),
-    )
+        "whiteness", record, of, sentence, strong, abs(float(rho[1])), 1.0 / np.sqrt(n), "1",
+        share, p, numbers, curves, ("lag", "s"), ("autocorrelation", "1"),
+    )  # fmt: skip

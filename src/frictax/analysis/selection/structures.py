@@ -80,38 +80,26 @@ def compare_structures(
     A slide that more friction opposes one way than the other:
 
     >>> import frictax as fx, numpy as np
-    >>> def slide(**laws):
+    >>> def slide(force=0.0, **laws):
     ...     return fx.Mechanism(
     ...         mass=fx.Mass(m=1.0),
     ...         friction=fx.SupportFriction("mass", **laws),
-    ...         drive=fx.Force("mass", 0.0),
+    ...         drive=fx.Force("mass", force),
     ...     )
     >>> t = np.linspace(0.0, 6.0, 301)
     >>> push = 3.0 * np.sin(3.0 * t) + np.sin(1.3 * t)
-    >>> friction = fx.SupportFriction(
-    ...     "mass", f_pos=fx.Coulomb(0.5, 1.0), f_neg=fx.Coulomb(0.8, 1.0)
-    ... )
-    >>> truth = fx.Mechanism(
-    ...     mass=fx.Mass(m=1.0), friction=friction, drive=fx.Force("mass", fx.Sampled(t, push))
-    ... )
-    >>> run = fx.simulate(truth, t)
-    >>> record = fx.Record(
-    ...     t, {"drive": push}, {"mass.s": run["mass"].s + 1e-4 * np.sin(40.0 * t)}, name="push"
-    ... )
+    >>> truth = slide(fx.Sampled(t, push), f_pos=fx.Coulomb(0.5, 1.0), f_neg=fx.Coulomb(0.8, 1.0))
+    >>> s = fx.simulate(truth, t)["mass"].s + 1e-4 * np.sin(40.0 * t)
+    >>> record = fx.Record(t, {"drive": push}, {"mass.s": s}, name="push")
+    >>> law = fx.Coulomb(0.6, 0.9)
     >>> structures = {
-    ...     "symmetric": fx.Structure(slide(f_pos=fx.Coulomb(0.6, 0.9)), free=["friction.f_pos"]),
+    ...     "symmetric": fx.Structure(slide(f_pos=law), free=["friction.f_pos"]),
     ...     "by direction": fx.Structure(
-    ...         slide(f_pos=fx.Coulomb(0.6, 0.9), f_neg=fx.Coulomb(0.6, 0.9)),
-    ...         free=["friction.f_pos", "friction.f_neg"],
+    ...         slide(f_pos=law, f_neg=law), free=["friction.f_pos", "friction.f_neg"]
     ...     ),
     ... }
-    >>> made = fx.compare(
-    ...     record,
-    ...     structures,
-    ...     objective=fx.Windows(0.5, cutoff=10.0),
-    ...     start=fx.InverseDynamics(10.0),
-    ...     cutoff=10.0,
-    ... )
+    >>> windows, start = fx.Windows(0.5, cutoff=10.0), fx.InverseDynamics(10.0)
+    >>> made = fx.compare(record, structures, objective=windows, start=start, cutoff=10.0)
     >>> made.best.name
     'by direction'
     >>> print(made.reason)

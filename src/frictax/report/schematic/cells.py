@@ -107,14 +107,9 @@ def packed(
     """Where columns of things stand, each as far left as the others allow; each thing has its reach
     in some bands.
 
-    >>> packed(
-    ...     [
-    ...         [{"core": (5.0, 5.0)}],
-    ...         [{"core": (3.0, 3.0), "above": (9.0, 9.0)}],
-    ...         [{"above": (4.0, 4.0)}],
-    ...     ],
-    ...     gap=lambda band: 1.0,
-    ... )
+    >>> second = {"core": (3.0, 3.0), "above": (9.0, 9.0)}
+    >>> columns = [[{"core": (5.0, 5.0)}], [second], [{"above": (4.0, 4.0)}]]
+    >>> packed(columns, gap=lambda band: 1.0)
     [0.0, 9.0, 23.0]
     """
     edge: dict[Hashable, Length] = {}
