@@ -40,26 +40,16 @@ def sentence(file: Path, table: Mapping[str, Any], error: pydantic.ValidationErr
     node: Any = table
     place = Place(file.name)
     for step in first["loc"]:
-        inside = (
-            isinstance(node, Mapping)
-            and step in node
-            or isinstance(node, list)
-            and isinstance(step, int)
-            and step < len(node)
-        )
+        keys: Any = range(len(node)) if isinstance(node, list) else node
+        inside = isinstance(node, Mapping | list) and step in keys
         if inside or first["type"] in ("missing", "extra_forbidden") and step == first["loc"][-1]:
             place = place.below(str(step))
             inner: Any = node
             node = inner[step] if inside else node
-    more = (
-        f" ({len({e['loc'][:2] for e in errors}) - 1} more after it.)"
-        if len({e["loc"][:2] for e in errors}) > 1
-        else ""
-    )
-    key, says = (
-        str(first["loc"][-1]) if first["loc"] else "",
-        first["msg"].removeprefix("Value error, "),
-    )
+    others = len({e["loc"][:2] for e in errors}) - 1
+    more = f" ({others} more after it.)" if others else ""
+    key = str(first["loc"][-1]) if first["loc"] else ""
+    says = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         known = _keys(first["loc"][:-1])
         return place.error(
@@ -75,13 +65,9 @@ def sentence(file: Path, table: Mapping[str, Any], error: pydantic.ValidationErr
             'must be "module:function", the module a file beside the problem, got'
             f" {brief(first['input'], 80)}.{more}"
         )
-    return place.error(f"{_must(says)}, got {brief(first['input'], 80)}.{more}")
-
-
-def _must(says: str) -> str:
     for pydantics, ours in _WORDS.items():
         says = says.replace(pydantics, ours)
-    return says
+    return place.error(f"{says}, got {brief(first['input'], 80)}.{more}")
 
 
 def _keys(loc: tuple[Any, ...]) -> list[str]:

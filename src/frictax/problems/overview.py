@@ -47,16 +47,11 @@ def write_overview(folder: str | Path) -> Path:
 
 
 def _row(file: Path) -> tuple[str, ...]:
+    name = file.parent.name
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
-        name = file.parent.name
-        return (
-            f"[{name}]({name}/README.md)",
-            _law(result),
-            _parameters(result),
-            _left(result),
-            _validation(result),
-        )
+        cells = (tell(result) for tell in (_law, _parameters, _left, _validation))
+        return f"[{name}]({name}/README.md)", *cells
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise ValueError(
             f"{file} is no result of `frictax identify` ({error}). Make it again with --overwrite."
@@ -69,11 +64,9 @@ def _law(result: Mapping[str, Any]) -> str:
         return _escaped(f"{structure['chosen']}, of {len(structure['structures'])} structures")
     if fit["kind"] == "fit":
         chosen = [c["chosen"] for c in fit["comparisons"]]
-        return _escaped(
-            " forward, ".join(chosen) + " backward"
-            if len(chosen) == 2
-            else ", ".join(chosen) or fit["law"]["f_pos"]["kind"]
-        )
+        if len(chosen) == 2:
+            return _escaped(f"{chosen[0]} forward, {chosen[1]} backward")
+        return _escaped(", ".join(chosen) or fit["law"]["f_pos"]["kind"])
     return "as given"
 
 
@@ -85,9 +78,9 @@ def _parameters(result: Mapping[str, Any]) -> str:
 def _parameter(e: Mapping[str, Any]) -> str:
     if e["standard_error"] is None:
         return f"`{_escaped(e['name'])}` {e['value']:.4g} {e['unit']} (no interval)"
-    unit, size = (
-        (e["unit"], 1.0) if e["unit"].startswith("kg") else prefixed(e["unit"], [e["value"]])
-    )
+    unit, size = e["unit"], 1.0
+    if not unit.startswith("kg"):
+        unit, size = prefixed(unit, [e["value"]])
     value, low, high = (
         rounded(e[key] / size, e["standard_error"] / size) for key in ("value", "lower", "upper")
     )
@@ -98,13 +91,11 @@ def _left(result: Mapping[str, Any]) -> str:
     fit = result["fit"]
     if fit["kind"] == "fit":
         return f"{_amount(fit['rms'], fit['sweep']['force_unit'])} of {fit['sweep']['rows']} rows"
-    out = []
-    for label, record in fit["records"].items():
-        out += [
-            f"{_escaped(label)}: {_amount(left['value'], left['unit'] or '1')}"
-            for left in record["rms"].values()
-        ]
-    return "<br>".join(out)
+    return "<br>".join(
+        f"{_escaped(label)}: {_amount(left['value'], left['unit'] or '1')}"
+        for label, record in fit["records"].items()
+        for left in record["rms"].values()
+    )
 
 
 def _validation(result: Mapping[str, Any]) -> str:
@@ -116,11 +107,8 @@ def _validation(result: Mapping[str, Any]) -> str:
                 text = f"{_escaped(v['record'])}, {what}: {_amount(value, v['units'][name])}"
                 ranges = v.get("ranges_10_50_90")
                 if ranges and None not in ranges[name]:
-                    low, _, high = ranges[name]
-                    text += (
-                        f" (chance: {_amount(low, v['units'][name])} to"
-                        f" {_amount(high, v['units'][name])})"
-                    )
+                    low, _, high = (_amount(x, v["units"][name]) for x in ranges[name])
+                    text += f" (chance: {low} to {high})"
                 out.append(text)
         return "<br>".join(out)
     fit = result["fit"]

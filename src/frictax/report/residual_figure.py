@@ -77,13 +77,11 @@ def drawn(study: ResidualStudy) -> list[Finding]:
 
 
 def _head(study: ResidualStudy) -> str:
-    records = list(dict.fromkeys(f.record for f in study.findings))
-    strong = [
-        _TITLES[name] for name in NAMES if any(f.name == name and f.strong for f in study.findings)
-    ]
-    return f"{', '.join(records)}: what the fit leaves" + (
-        f"; strong: {', '.join(strong)}" if strong else "; nothing strong"
-    )
+    records = dict.fromkeys(f.record for f in study.findings)
+    names = {f.name for f in study.findings if f.strong}
+    strong = ", ".join(_TITLES[name] for name in NAMES if name in names)
+    says = f"strong: {strong}" if strong else "nothing strong"
+    return f"{', '.join(records)}: what the fit leaves; {says}"
 
 
 def sentence(study: ResidualStudy, finding: Finding) -> str:
@@ -103,12 +101,11 @@ def _panel(axes: Axes, finding: Finding) -> None:
         return
     (x_name, x_unit), (y_name, y_unit) = finding.x_label, finding.y_label
     xs, ys = [c.x for c in finding.curves], [c.y for c in finding.curves if c.kind != "band"]
-    x_unit, x_size = (
-        prefixed(x_unit, *xs[-1:] if finding.name == "ripple" else xs)
-        if x_unit in ("m", "m/s", "rad", "rad/s")
-        else (x_unit, 1.0)
-    )
-    y_unit, y_size = prefixed(y_unit, *ys) if y_unit != "1" else ("1", 1.0)
+    x_size, y_size = 1.0, 1.0
+    if x_unit in ("m", "m/s", "rad", "rad/s"):
+        x_unit, x_size = prefixed(x_unit, *(xs[-1:] if finding.name == "ripple" else xs))
+    if y_unit != "1":
+        y_unit, y_size = prefixed(y_unit, *ys)
     for curve in finding.curves:
         _curve(axes, curve, x_size, y_size)
     if finding.name != "ripple":

@@ -49,17 +49,14 @@ class Frame(eqx.Module):
 
     def values(self, w: Any) -> Array:
         """Softplus above one bound, a logistic curve between two."""
-        low, high = (jnp.where(jnp.isfinite(b), b, 0.0) for b in (self.lower, self.upper))
-        wide = jnp.where(jnp.isfinite(self.upper) & jnp.isfinite(self.lower), high - low, 1.0)
+        lower, upper = (jnp.isfinite(b) for b in (self.lower, self.upper))
+        low, high = jnp.where(lower, self.lower, 0.0), jnp.where(upper, self.upper, 0.0)
+        wide = jnp.where(lower & upper, high - low, 1.0)
         above = low + self.scale * jax.nn.softplus(w)
         below = high - self.scale * jax.nn.softplus(-w)
         between = low + wide * jax.nn.sigmoid(4.0 * self.scale / wide * w)
-        bounded = jnp.where(
-            jnp.isfinite(self.upper), jnp.where(jnp.isfinite(self.lower), between, below), above
-        )
-        return jnp.where(
-            jnp.isfinite(self.lower) | jnp.isfinite(self.upper), bounded, self.scale * w
-        )
+        bounded = jnp.where(upper, jnp.where(lower, between, below), above)
+        return jnp.where(lower | upper, bounded, self.scale * w)
 
     def coordinates(self, x: np.ndarray) -> np.ndarray:
         """The w of values inside their bounds."""
@@ -110,10 +107,10 @@ def chains(
             for job in jobs:
                 job.cancel()
             pool.shutdown()
-            least = min(sum(len(block) for block in blocks) for blocks in kept)
+            least = min(map(_drawn, kept))
             if not isinstance(why, KeyboardInterrupt) or least < _FEWEST:
                 raise
-    least = min(sum(len(block) for block in blocks) for blocks in kept)
+    least = min(map(_drawn, kept))
     w = jnp.asarray(np.stack([np.concatenate(blocks)[:least] for blocks in kept]))
     return Chains(np.asarray(frame.values(w)), sum(diverged), stop.is_set())
 
@@ -146,13 +143,13 @@ class _Chain:
             (self.draws, False),
         ):
             averaging, drawn = _averaging(step), []
-            while sum(len(block) for block in drawn) < count and not self.stop.is_set():
+            while _drawn(drawn) < count and not self.stop.is_set():
                 key, own = jax.random.split(key)
                 size = np.float64(step)
                 state, averaging, w, wild = _block(
                     self.problem, frame, self.samples, own, state, averaging, np.bool_(moves), size
                 )
-                w = np.asarray(w)[: count - sum(len(block) for block in drawn)]
+                w = np.asarray(w)[: count - _drawn(drawn)]
                 drawn.append(w)
                 done += len(w)
                 if not moves:
@@ -191,6 +188,10 @@ class _Chain:
             "`posterior`: the runs fail close to the fitted values too. Fit on `Windows`, or give"
             " `bounds`."
         )
+
+
+def _drawn(blocks: list[np.ndarray]) -> int:
+    return sum(map(len, blocks))
 
 
 def _averaging(step: float) -> tuple[np.ndarray, ...]:

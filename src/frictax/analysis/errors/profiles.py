@@ -333,13 +333,10 @@ def _stretch(
         white, coloured = (
             c[at] / np.outer(size, size) for c in (free.full_covariance, spread.covariance)
         )
-    ratio = (
-        float(np.max(np.linalg.eigvals(np.linalg.pinv(white) @ coloured).real))
-        if np.all(np.isfinite([white, coloured]))
-        else 0.0
-    )
-    if ratio > 0:
-        return ratio, float(np.min(spread.dof(np.eye(len(found.x))[places])))
+    if np.all(np.isfinite([white, coloured])):
+        ratio = float(np.max(np.linalg.eigvals(np.linalg.pinv(white) @ coloured).real))
+        if ratio > 0:
+            return ratio, float(np.min(spread.dof(np.eye(len(found.x))[places])))
     if by is None:
         return 1.0, float(found.dof)
     names = [n for u in found.problem.unknowns for n in u.names]

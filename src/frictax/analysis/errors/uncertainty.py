@@ -254,11 +254,8 @@ class Uncertainty(Estimated):
     @property
     def freedom(self) -> str:
         """The degrees of freedom in words."""
-        told = [
-            e.dof
-            for e in self.estimates
-            if np.isfinite(e.dof) and e.knowledge is not Knowledge.UNKNOWN
-        ] or [self.dof]
+        known = [e.dof for e in self.estimates if e.knowledge is not Knowledge.UNKNOWN]
+        told = [dof for dof in known if np.isfinite(dof)] or [self.dof]
         ends = dict.fromkeys(
             f"{x:.0f}" if x >= 10 else f"{x:.1f}".removesuffix(".0") for x in (min(told), max(told))
         )
@@ -268,11 +265,9 @@ class Uncertainty(Estimated):
     def ratio(self) -> dict[str, float]:
         """How many times as large as those of white residuals the errors are, by name."""
         white = np.sqrt(np.diag(self.found.full_covariance)[self.found.shown])
+        pairs = zip(self.estimates, white, strict=True)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return {
-                e.name: float(e.standard_error / w)
-                for e, w in zip(self.estimates, white, strict=True)
-            }
+            return {e.name: float(e.standard_error / w) for e, w in pairs}
 
     def friction(self, contact: str | None, velocity: ArrayLike, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of these
@@ -384,19 +379,9 @@ def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> 
         low, high = np.maximum(x[i] - half[i], lower[i]), np.minimum(x[i] + half[i], upper[i])
         if known is Knowledge.AT_BOUND:  # of which one end is known
             low, high = (b if x[i] == b else np.nan for b in (lower[i], upper[i]))
-        estimates.append(
-            Estimate(
-                n,
-                path,
-                float(x[i]),
-                float(error[i]),
-                float(low),
-                float(high),
-                found.unit_of(u),
-                known,
-                float(dof[i]),
-            )
-        )
+        value, sd, low, high, freedom = map(float, (x[i], error[i], low, high, dof[i]))
+        unit = found.unit_of(u)
+        estimates.append(Estimate(n, path, value, sd, low, high, unit, known, freedom))
     return Uncertainty(found, usual(found.problem) if by is None else by, spread, tuple(estimates))
 
 

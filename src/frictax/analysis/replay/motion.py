@@ -96,12 +96,8 @@ def _run(
     )
     y0, mode0 = system.start(t[0])
     if start and not isinstance(system, MechanicalSystem):
-        y0, mode0 = system.begin(
-            t[0],
-            jnp.stack(
-                [start[name] if name in start else y0[i] for i, name in enumerate(system.states())]
-            ),
-        )
+        begun: list[Any] = [start.get(name, y0[i]) for i, name in enumerate(system.states())]
+        y0, mode0 = system.begin(t[0], jnp.stack(begun))
     path = walk(system, y0, mode0, t, options=dividing(engine, prepared))
     forces = jax.vmap(lambda t, y, mode: contact_forces(system, t, y, mode))(t, path.ys, path.modes)
     return path.ys, path.modes, forces, *jax.tree_util.tree_leaves(path.result)

@@ -131,20 +131,15 @@ def compare_structures(
         for name, j in all_judged.items()
     )  # fmt: skip
     best, reason = chosen(rows)
-    units = {r.units[n].si_name for r in records.values() for n in r.outputs if n in r.units}
+    known = [r.units[n] for r in records.values() for n in r.outputs if n in r.units]
+    units = {unit.si_name for unit in known}
     weighed = any(r.sd.get(n) is not None for r in records.values() for n in r.outputs)
     single = all(len(r.outputs) == 1 for r in records.values()) and len(units) == 1 and not weighed
-    turns = all(r.units[n].rotational for r in records.values() for n in r.outputs if n in r.units)
-    return StructureComparison(
-        records,
-        rows,
-        best,
-        reason,
-        n_eff,
+    unit, force = (
         units.pop() if single else "sd",
-        "N.m" if turns else "N",
-        cutoff,
+        "N.m" if all(u.rotational for u in known) else "N",
     )
+    return StructureComparison(records, rows, best, reason, n_eff, unit, force, cutoff)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
