@@ -103,7 +103,7 @@ def kept(function: Callable) -> Callable:
 _ARRAYS = (jax.Array, np.ndarray, np.generic)
 
 
-def _flat(function: Callable, structure: Any, fixed: tuple[Any, ...]) -> Callable:
+def _flat(function: Callable, structure, fixed: tuple[Any, ...]) -> Callable:
     def flat(*arrays) -> Any:
         rest = iter(arrays)
         return function(
@@ -118,9 +118,7 @@ def _jit(flat: Callable) -> Any:
     return jax.jit(flat, compiler_options=options_of_fits())
 
 
-def _found(
-    function: Callable, flat: Callable, folder: Path, args: Any, arrays: list
-) -> Callable | None:
+def _found(function: Callable, flat: Callable, folder: Path, args, arrays: list) -> Callable | None:
     """The program for `args`: read, or else compiled and kept; None where neither can be."""
     try:
         made_from = "\n".join(
@@ -196,7 +194,7 @@ def _read(path: Path) -> Any:
     return compiled
 
 
-def _write(path: Path, compiled: Any) -> None:
+def _write(path: Path, compiled) -> None:
     """Keep a program, whole or not at all; what was not read for a month goes."""
     from jax.experimental.serialize_executable import serialize
 
@@ -305,7 +303,7 @@ def key_text(thing: Any, fixed: bool = False) -> str:
     raise _Unknown(kind)
 
 
-def _name(thing: Any) -> str:
+def _name(thing) -> str:
     """Where a class or function is written, where that is one of the packages known."""
     name = f"{thing.__module__}.{thing.__qualname__}"
     found: Any = sys.modules.get(thing.__module__)

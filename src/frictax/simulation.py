@@ -1,13 +1,11 @@
 """Simulate a mechanism."""
 
 import dataclasses
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from frictax.annotations import ArrayLike
 from frictax.engine import Adaptive, Engine, OnSamples, Result, walk
@@ -16,7 +14,7 @@ from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.parameters import check, is_traced
 from frictax.parameters.constant import constant
 from frictax.signals import Sampled
-from frictax.trajectory import Trajectory
+from frictax.trajectory import OverTime, Trajectory
 
 _MOST_EVENTS = 256 * EVENTS
 
@@ -33,11 +31,7 @@ class SimulationError(RuntimeError):
 
 
 def simulate(
-    mechanism: Mechanism,
-    ts: ArrayLike,
-    engine: Engine | None = None,
-    *,
-    energy: bool = False,
+    mechanism: Mechanism, ts: ArrayLike, engine: Engine | None = None, *, energy: bool = False
 ) -> Trajectory:
     """Run `mechanism` from its start values at ts[0] to ts[-1] through all of its mode changes.
 
@@ -106,15 +100,13 @@ def simulate(
 
 
 @eqx.filter_jit
-def _simulate(
-    mechanism: Mechanism, ts: Float[Array, " T"], engine: Engine, energy: bool
-) -> Trajectory:
+def _simulate(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> Trajectory:
     system = MechanicalSystem(mechanism, energy)
     y0, mode0 = system.start(ts[0])
     return Trajectory(system, ts, walk(system, y0, mode0, ts, options=engine))
 
 
-def _default(mechanism: Mechanism, ts: Float[Array, " T"]) -> Engine:
+def _default(mechanism: Mechanism, ts: OverTime) -> Engine:
     """`OnSamples` for a record on its own grid.
 
     Only the count is looked at, so that the choice is the same under `jit`.
@@ -132,7 +124,7 @@ def _default(mechanism: Mechanism, ts: Float[Array, " T"]) -> Engine:
     )
 
 
-def _times(ts: Any) -> Float[Array, " T"]:
+def _times(ts) -> OverTime:
     if is_traced(ts):
         return ts.astype(float)
     try:

@@ -91,7 +91,7 @@ def law_value(
     )
 
 
-def _evaluate(law: AbstractLaw, v: Any, piece: Any) -> Any:
+def _evaluate(law: AbstractLaw, v, piece) -> Any:
     return law(v) if piece is None else law.on_piece(v, jnp.minimum(piece, law.breaks.shape[0]))
 
 

@@ -162,13 +162,6 @@ def _dip(before, after, dt) -> tuple[Any, Any]:
     return jnp.min(jnp.where(dips, x, 1.0)), jnp.any(dips)
 
 
-def _begin_with(controller, dt, slope, first) -> diffrax.AbstractStepSizeController:
-    if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
-        tolerances = controller.rtol, controller.atol, controller.norm
-        return _Steps(controller, dt, *tolerances, slope, first)
-    return _Begun(controller, dt)
-
-
 def _with_speed(system: Reused, start: Start) -> tuple[Any, Any]:
     """The motion beside its own speed dy/dt, integrated along it: right-hand side and start.
 
@@ -200,6 +193,10 @@ def _solve(
     **kwargs,
 ) -> Any:
     controller = options.controller(start.y.dtype, system.longest_step(start.mode, span))
+    begun = _Begun(controller, start.dt)
+    if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
+        tolerances = controller.rtol, controller.atol, controller.norm
+        begun = _Steps(controller, start.dt, *tolerances, margins, first)
     flow, y0 = (lambda t, y, system: system.flow(t, y, start.mode)), start.y
     if with_speed:
         flow, y0 = _with_speed(system, start)
@@ -211,7 +208,7 @@ def _solve(
         None,
         y0,
         args=system,
-        stepsize_controller=_begin_with(controller, start.dt, margins, first),
+        stepsize_controller=begun,
         saveat=diffrax.SaveAt(t1=True, dense=dense, controller_state=True),
         throw=False,
         **kwargs,

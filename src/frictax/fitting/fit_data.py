@@ -225,7 +225,7 @@ def fit_sweep(
     )
 
 
-def _with_room(engine: OnSamples, model: Any, records: Mapping[str, Any]) -> OnSamples:
+def _with_room(engine: OnSamples, model, records: Mapping[str, Any]) -> OnSamples:
     """`engine` with an event for each sample where a record moves a body: the body's velocity jumps
     there.
     """

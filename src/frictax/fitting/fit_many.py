@@ -95,12 +95,12 @@ def fit_many(
 
 
 def _of_record(
-    model: Any,
+    model,
     record: Record,
-    outputs: Any,
-    free: Any,
+    outputs,
+    free,
     objective: AbstractObjective | None,
-    engine: Any,
+    engine,
     method: AbstractMethod,
     loss: AbstractLoss,
 ) -> tuple[Problem, list[Any]]:
@@ -168,14 +168,7 @@ def _together(
 
 @eqx.filter_jit
 def _all(
-    problem: Problem,
-    prepared: Any,
-    static: Any,
-    lower: Any,
-    method: LevenbergMarquardt,
-    rows: int,
-    floor: Any,
-    starts: Any,
+    problem: Problem, prepared, static, lower, method: LevenbergMarquardt, rows: int, floor, starts
 ) -> tuple[Array, ...]:
     """Values, errors, degrees of freedom, convergence, coordinates and costs, from `starts`.
 
@@ -207,7 +200,7 @@ def _all(
     return jax.lax.map(one, (prepared, jnp.asarray(starts)))
 
 
-def _numbers(values: Any, n: int) -> Float[np.ndarray, "k n"] | None:
+def _numbers(values, n: int) -> Float[np.ndarray, "k n"] | None:
     """The rows of numbers, or None for what are none of that length."""
     try:
         x = np.asarray(values, dtype=float)
@@ -216,17 +209,12 @@ def _numbers(values: Any, n: int) -> Float[np.ndarray, "k n"] | None:
     return x if x.ndim == 2 and x.size and x.shape[1] == n else None
 
 
-def _each(record: Record, outputs: Any) -> list[dict[str, np.ndarray]]:
+def _each(record: Record, outputs) -> list[dict[str, np.ndarray]]:
     """The measurements one by one: output -> (n,)."""
     names = list(record.outputs)
-    given = (
-        outputs
-        if isinstance(outputs, Mapping)
-        else {names[0]: outputs}
-        if len(names) == 1
-        else None
-    )
-    if given is None or set(given) != set(names):
+    only = {names[0]: outputs} if len(names) == 1 else {}
+    given = outputs if isinstance(outputs, Mapping) else only
+    if set(given) != set(names):
         raise ValueError(
             f"`measured` must hold every output of record {record.name!r}: write"
             f" {{{', '.join(f'{n!r}: ...' for n in names)}}}, each of shape (k, {record.n})."

@@ -72,7 +72,7 @@ def inside(model: Any, limits: Any) -> Any:
     return replace(model, moved)
 
 
-def _two_numbers(pair: Any) -> tuple[float, float]:
+def _two_numbers(pair) -> tuple[float, float]:
     """A least and a most value, or two that bound nothing."""
     try:
         low, high = (float(x) for x in pair)
@@ -267,9 +267,7 @@ def _perfect_sensors(channels: tuple[str, ...]) -> Named:
     return _wide(Named.of(dict.fromkeys(channels, perfect())))
 
 
-def _chosen(
-    setup: Setup, free: Any, own: Any
-) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
+def _chosen(setup: Setup, free, own) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
     free_paths, own_paths = named_paths(free), named_paths(own)
     for what, paths in (("free", free_paths), ("own", own_paths)):
         wrong = [name for name in paths if not isinstance(name, str)]
@@ -299,7 +297,7 @@ def _chosen(
     return shared, each, notes
 
 
-def _narrowed(chosen: Sequence[Parameter], limits: Any) -> dict[str, Declaration]:
+def _narrowed(chosen: Sequence[Parameter], limits) -> dict[str, Declaration]:
     """The declarations of parameters for which the user knows narrower bounds than their
     kind has.
     """
@@ -416,7 +414,7 @@ def check_arguments(
         )
 
 
-def _check_priors(priors: Any) -> None:
+def _check_priors(priors) -> None:
     for prior in priors if isinstance(priors, Sequence) else [priors]:
         if not isinstance(prior, AbstractPrior) or not isinstance(priors, Sequence):
             raise ValueError(
@@ -441,7 +439,7 @@ def _usual_engine(alone: bool) -> OnSamples:
     return OnSamples(adjoint=ForwardAlone() if alone else None)  # pyright: ignore
 
 
-def _wide(model: Any) -> Any:
+def _wide(model) -> Any:
     """`model` in 64 bits."""
     narrow = lambda a: eqx.is_inexact_array(a) and a.dtype != np.float64  # noqa: E731
     if not any(map(narrow, jax.tree.leaves(model))):

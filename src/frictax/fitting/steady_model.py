@@ -80,7 +80,7 @@ def _peak(law: AbstractLaw, data: Sweep, rows: np.ndarray) -> float:
     return max(1.05, float(np.mean(np.abs(data.force[rows])) / max(float(law.f0), 1e-300)))
 
 
-def _law(model: Any, data: Sweep) -> AbstractLaw:
+def _law(model, data: Sweep) -> AbstractLaw:
     if isinstance(model, type) and issubclass(model, AbstractLaw):
         return starting_law(model, data)
     if isinstance(model, str):

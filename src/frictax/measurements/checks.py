@@ -205,7 +205,7 @@ def same_rotation(units_of: Mapping[str, units.Unit]) -> None:
             )
 
 
-def _coarse(t: Any) -> Iterator[str]:
+def _coarse(t) -> Iterator[str]:
     """A sentence on times whose type has too few digits for their steps."""
     kind = getattr(t, "dtype", None)
     if kind in (np.float32, np.float16):
@@ -238,7 +238,7 @@ def no_dates(label: str, values: Any) -> None:
         )
 
 
-def _holds_dates(values: Any) -> bool:
+def _holds_dates(values) -> bool:
     return getattr(getattr(values, "dtype", None), "kind", "") in ("M", "m")
 
 

@@ -248,7 +248,7 @@ def _check_shape(
             )
 
 
-def _equal(cell: str, wanted: Any) -> bool:
+def _equal(cell: str, wanted) -> bool:
     if _is_number(cell) and _is_number(str(wanted)):
         return float(cell) == float(wanted)
     return cell == str(wanted).strip()

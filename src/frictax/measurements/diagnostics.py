@@ -157,7 +157,7 @@ def quantum(x: np.ndarray) -> float:
     return float(step.min()) if step.size else 0.0
 
 
-def _resolution(label: str, y: np.ndarray, sd: Any, unit: Unit) -> Iterator[str]:
+def _resolution(label: str, y: np.ndarray, sd, unit: Unit) -> Iterator[str]:
     step, reach = quantum(y), float(np.ptp(y))
     steps = round(reach / step) if step else 0
     floor = step / math.sqrt(12)
@@ -242,7 +242,7 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[str]:
         other = f"{part}.{RATE_OF.get(last)}"
         if other not in outputs:
             continue
-        rate = outputs[other]
+        rate, this = outputs[other], f"Output {name!r}"
         integral = np.concatenate([[0.0], np.cumsum(0.5 * (rate[1:] + rate[:-1]) * np.diff(t))])
         # Changes over a fiftieth of the record: long against noise and delay, short against drift.
         marks = np.linspace(0, t.size - 1, min(51, t.size)).astype(int)
@@ -253,12 +253,12 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[str]:
         slope = float(seen @ due / (due @ due))
         if abs(likeness) < 0.7:
             yield (
-                f"Output {name!r} does not follow {other!r} (correlation {likeness:.2f}): check"
+                f"{this} does not follow {other!r} (correlation {likeness:.2f}): check"
                 f" that both belong to {part!r}."
             )
         elif slope < 0:
             yield (
-                f"Output {name!r} moves against {other!r} ({slope:.3g} times what its integral"
+                f"{this} moves against {other!r} ({slope:.3g} times what its integral"
                 " gives): give one of the two sign=-1."
             )
         elif not 0.8 <= slope <= 1.25:
@@ -268,6 +268,6 @@ def _rates(t: np.ndarray, outputs: Mapping[str, np.ndarray]) -> Iterator[str]:
             )
             slip = f" ({slip})" if off < 0.1 else ""
             yield (
-                f"Output {name!r} moves {slope:.3g} times what the integral of {other!r}"
+                f"{this} moves {slope:.3g} times what the integral of {other!r}"
                 f" gives{slip}: correct one of the units."
             )

@@ -109,7 +109,7 @@ def _trend(x: Float[np.ndarray, " n"], k: int) -> Float[np.ndarray, " n"]:
     )
 
 
-def _check_filter(cutoff: Any, order: Any, t: np.ndarray, step: float) -> None:
+def _check_filter(cutoff, order, t: np.ndarray, step: float) -> None:
     if isinstance(order, bool) or not isinstance(order, int | np.integer) or not 1 <= order <= 12:
         raise ValueError(
             f"`smooth` order must be a whole number from 1 to 12, got {order!r}. Leave it out"

@@ -378,5 +378,5 @@ def _row_of(source: str) -> Callable[[int], str]:
     return lambda row: f"row {row} (counted from 0) of {source}"
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -310,7 +310,7 @@ def _set(record: Record, fields: Mapping[str, Any]) -> Record:
 
 
 def _from_table(
-    source: Table, time: Any, inputs: Any, outputs: Any, hold: bool, name: str, citation: str
+    source: Table, time, inputs, outputs, hold: bool, name: str, citation: str
 ) -> Record:
     given = assemble(source, time, inputs, outputs)
     return _set(
@@ -337,7 +337,7 @@ def _part(record: Record, kept: np.ndarray, t: np.ndarray, inputs: dict[str, np.
     return changed(record, **checks.locked(fields))
 
 
-def _bound(record: Record, what: str, value: Any) -> float | None:
+def _bound(record: Record, what: str, value) -> float | None:
     if value is None:
         return None
     try:

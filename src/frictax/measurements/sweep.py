@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -219,7 +218,7 @@ class Sweep:
         return part
 
 
-def _numbers(what: str, values: Any) -> np.ndarray:
+def _numbers(what: str, values) -> np.ndarray:
     try:
         array = np.array(values, dtype=float)
     except (TypeError, ValueError):

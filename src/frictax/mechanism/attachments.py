@@ -166,7 +166,7 @@ def flange_of(mechanism: Any, part: int, name: Any, side: int) -> Flange:
     )
 
 
-def _check_kind(mechanism: Any, part: int, index: int) -> None:
+def _check_kind(mechanism, part: int, index: int) -> None:
     here, there = is_rotational(mechanism.parts[part]), is_rotational(mechanism.parts[index])
     if None in (here, there) or here == there:
         return

@@ -170,7 +170,7 @@ class MachineSnapshot(Snapshot):
 
 
 def _given(
-    mechanism: Any, layout: Layout, t: Array, numbered: list[tuple[Any, Array]]
+    mechanism, layout: Layout, t: Array, numbered: list[tuple[Any, Array]]
 ) -> list[tuple[Array, Array, Array] | None]:
     """What motions add to the position, velocity and acceleration of each body; None
     where nothing.
@@ -256,7 +256,7 @@ def velocity(flange: Flange | None, v: list[Array], t: Array) -> Array:
     return jnp.zeros_like(t) if flange is None or flange.body is None else v[flange.body]
 
 
-def _at_temperature(part: Any, T: Array) -> Any:
+def _at_temperature(part, T: Array) -> Any:
     """A friction element with its laws at the temperature `T` [K]."""
     names = [field.name for field in dataclasses.fields(part)]
     laws = [name for name in names if isinstance(getattr(part, name), AbstractLaw)]

@@ -355,8 +355,7 @@ def state_names(mechanism: Mechanism) -> tuple[str, ...]:
     their velocities, temperatures.
     """
     lay, names, parts = layout(mechanism), mechanism.names, mechanism.parts
-    bodies = [
-        (names[i], coordinates_of(parts[i])) for i in (lay.bodies[b] for b in lay.coordinates)
-    ]
+    moving = (lay.bodies[b] for b in lay.coordinates)
+    bodies = [(names[i], coordinates_of(parts[i])) for i in moving]
     positions, velocities = ([f"{name}.{of[k]}" for name, of in bodies] for k in (0, 1))
     return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes))

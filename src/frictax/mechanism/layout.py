@@ -13,10 +13,10 @@ from frictax.contacts import AbstractContact, MassWithStopAndFriction, MotionDep
 from frictax.contacts.contact import has_breaks
 
 from .attachments import (
-    BODIES as BODIES,
-    Contact as Contact,
-    Flange as Flange,
-    Gear as Gear,
+    BODIES,
+    Contact,
+    Flange,
+    Gear,
     body_parts,
     contact_of,
     flange_of,
@@ -121,7 +121,7 @@ def added(a: Form, b: Form, factor: Any = 1.0) -> Form:
     return total
 
 
-def _is(x: Any, number: float) -> bool:
+def _is(x, number: float) -> bool:
     return isinstance(x, float) and x == number
 
 
@@ -146,14 +146,14 @@ def layout(mechanism: Any) -> Layout:
 
 
 @functools.lru_cache(maxsize=256)
-def _remembered(structure: Any) -> list[Layout]:
+def _remembered(structure) -> list[Layout]:
     """A place for the layout of all mechanisms of one structure, which their values have no part
     in.
     """
     return []
 
 
-def _layout(mechanism: Any) -> Layout:
+def _layout(mechanism) -> Layout:
     parts = mechanism.parts
     bodies = tuple(i for i, p in enumerate(parts) if isinstance(p, BODIES))
     if not bodies:
@@ -235,7 +235,7 @@ def _layout(mechanism: Any) -> Layout:
 
 
 def _thermal(
-    mechanism: Any, lay: Layout
+    mechanism, lay: Layout
 ) -> tuple[tuple[Node, ...], tuple[tuple[int, int, int | None], ...]]:
     """The thermal nodes with what heats them, and what conducts between them."""
     names, parts = mechanism.names, mechanism.parts
@@ -274,9 +274,7 @@ def _thermal(
     return tuple(nodes), tuple(conductors)
 
 
-def _followers(
-    mechanism: Any, gears: list[Gear], motions: list[tuple[int, int, int]]
-) -> dict[int, str]:
+def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]) -> dict[int, str]:
     """The bodies whose position is no coordinate, each with the name of the part that it
     follows.
     """
@@ -306,7 +304,7 @@ def _followers(
     return followers
 
 
-def _placed(parts: Any, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
+def _placed(parts, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
     """The contacts with their places in the mode vector: after the mode of each all stops, then all
     pieces of laws, sides, and faces.
     """
@@ -326,7 +324,7 @@ def _placed(parts: Any, contacts: tuple[Contact, ...]) -> tuple[Contact, ...]:
     return contacts
 
 
-def _grouped(mechanism: Any, lay: Layout) -> tuple[Contact, ...]:
+def _grouped(mechanism, lay: Layout) -> tuple[Contact, ...]:
     # Any numbers will do for the ratios: they only must not cancel by accident.
     draw = np.random.default_rng(0)
     at = forms(
@@ -366,7 +364,7 @@ def _grouped(mechanism: Any, lay: Layout) -> tuple[Contact, ...]:
     return tuple(contacts)
 
 
-def _ends(mechanism: Any, contact: Contact) -> str:
+def _ends(mechanism, contact: Contact) -> str:
     part = mechanism.parts[contact.part]
     names = [
         getattr(part, f)

@@ -274,7 +274,7 @@ def _equations(now: Snapshot, group: tuple[int, ...]) -> tuple[list[list[Array]]
     return matrix, [now.relative_acceleration(c, now.free_acceleration) for c in group]
 
 
-def _row(values: Any) -> Array:
+def _row(values) -> Array:
     return jnp.stack([jnp.asarray(x) for x in values])
 
 
@@ -355,5 +355,5 @@ def is_off(mechanism: Any, layout: Layout, t: Array, c: int, k: Array) -> Array:
     )
 
 
-def _is_frictionless(part: Any) -> Array:
+def _is_frictionless(part) -> Array:
     return (part.law(1).f0 <= 0) & (part.F_prop <= 0) & (part.f_neg is None)

@@ -27,6 +27,7 @@ _LOOKS = 64
 
 
 PerContact = Float[Array, " k"]
+BothWays = tuple[PerContact, PerContact]  # backward, forward
 
 
 class Chosen(eqx.Module):
@@ -47,8 +48,8 @@ class Chosen(eqx.Module):
 def modes_at_rest(
     G: Float[Array, "k k"],
     b: PerContact,
-    hold: tuple[PerContact, PerContact],
-    slide: tuple[PerContact, PerContact],
+    hold: BothWays,
+    slide: BothWays,
     share: PerContact,
     in_rest: Bool[Array, " k"],
 ) -> Chosen:

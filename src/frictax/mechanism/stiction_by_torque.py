@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from frictax.parameters import Integer
 
-from .stiction import AT_LIMIT, PerContact, eliminated
+from .stiction import AT_LIMIT, BothWays, PerContact, eliminated
 
 # eps**0.75 = 2e-12 of a pivot: what makes the equations of redundant contacts regular
 _SLACK = 0.75
@@ -64,8 +64,8 @@ class ChosenByTorque(eqx.Module):
 def modes_by_torque(
     G: Float[Array, "k k"],
     b: PerContact,
-    hold: tuple[PerContact, PerContact],
-    slide: tuple[PerContact, PerContact],
+    hold: BothWays,
+    slide: BothWays,
     share: PerContact,
     in_rest: Bool[Array, " k"],
     given: tuple[Int[Array, " k"], PerContact],

@@ -1,13 +1,11 @@
 """Thermal parts of a mechanism: nodes, and what conducts between them."""
 
-from typing import Any
-
 import equinox as eqx
 
 from frictax.parameters import AtLeast, CheckedModule, Positive, Scalar, parameter
 
 
-def _names(value: Any) -> tuple[str, ...]:
+def _names(value) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 

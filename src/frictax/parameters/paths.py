@@ -115,7 +115,7 @@ def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
 
 
 @functools.cache
-def _fields(kind: Any) -> tuple[tuple[str, Declaration | None], ...]:
+def _fields(kind) -> tuple[tuple[str, Declaration | None], ...]:
     """The fields of a class that are not static, with their declarations."""
     return tuple(
         (f.name, declared(f))
@@ -124,7 +124,7 @@ def _fields(kind: Any) -> tuple[tuple[str, Declaration | None], ...]:
     )
 
 
-def _walk(model: Any, prefix: str) -> Iterator[Parameter]:
+def _walk(model, prefix: str) -> Iterator[Parameter]:
     for name, child, declaration in children(model):
         path = f"{prefix}{name}"
         if declaration is not None and not isinstance(child, eqx.Module):
@@ -135,7 +135,7 @@ def _walk(model: Any, prefix: str) -> Iterator[Parameter]:
             yield from _walk(child, path + ".")
 
 
-def _unknown(model: Any, path: str) -> KeyError:
+def _unknown(model, path: str) -> KeyError:
     known = [p.path for p in parameters(model)]
     owner = getattr(type(model), "described_as", type(model).__name__)
     return UnknownName(

@@ -1,12 +1,11 @@
 """Friction from forces and smoothed motion, without a simulation: the start of every other fit."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from frictax.contacts import MassWithStopAndFriction
 from frictax.engine.options import Engine
@@ -22,6 +21,7 @@ from frictax.pytree import pytree_dataclass, static
 from .objectives import (
     LARGEST_CUTOFF,
     AbstractObjective,
+    Predicted,
     PreparedRecord,
     acting,
     check_positive,
@@ -115,7 +115,7 @@ class InverseDynamics(AbstractObjective):
 
     def predict(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> Float[Array, "*w k c"]:
+    ) -> Predicted:
         system = driven(setup.machine, prepared.t, acting(setup, prepared, delayed), prepared.hold)
         assert isinstance(system, MechanicalSystem)
         bodies = [setup.machine.names[i] for i in system.layout.bodies]
@@ -141,7 +141,7 @@ class InverseDynamics(AbstractObjective):
         return jnp.where(jnp.stack(fast).all(axis=0)[:, None], lacking, 0.0)
 
 
-def _at_stops(part: Any, s: np.ndarray, wide: int) -> np.ndarray:
+def _at_stops(part, s: np.ndarray, wide: int) -> np.ndarray:
     """Which samples lie at a stop of `part`, or `wide` samples from one that does."""
     if not isinstance(part, MassWithStopAndFriction):
         return np.zeros(s.size, bool)

@@ -408,7 +408,7 @@ def _recorded(
     names: tuple[str, ...],
     t: Numbers,
     values: Array,
-    t0: Any,
+    t0,
     delayed: frozenset[str],
     measured: Numbers,
 ) -> Array:

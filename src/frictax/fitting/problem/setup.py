@@ -233,7 +233,7 @@ def channel_unit(machine: Any, record: Record, name: str) -> str:
     )
 
 
-def _read(system: AbstractHybridSystem, name: str, ts: Numbers, path: Any) -> Array:
+def _read(system: AbstractHybridSystem, name: str, ts: Numbers, path) -> Array:
     machine = system.mechanism if isinstance(system, MechanicalSystem) else system
     states = state_names(machine)
     if name in states:

@@ -93,7 +93,7 @@ def answer(
     )
 
 
-def _steady_notes(fitted: Any, sweep: Sweep, names: list[str]) -> list[Notice]:
+def _steady_notes(fitted, sweep: Sweep, names: list[str]) -> list[Notice]:
     """What a sweep leaves open between weight and friction."""
     if not sweep.both_directions:
         return []

@@ -137,7 +137,7 @@ def uncounted(
     return out
 
 
-def _is_nought(signal: Any) -> bool:
+def _is_nought(signal) -> bool:
     return isinstance(signal, Constant) and not np.any(np.asarray(signal.k))
 
 

@@ -230,7 +230,7 @@ class _Run:
 
 @kept
 def _by_newton(
-    problem: Problem, state: Descent, until: Any, noise: Any, tolerance: Any, dof: Any, floor: Any
+    problem: Problem, state: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
     """The entries of the `Descent` that `state` leads to."""
     end = descend(lambda z: problem.evaluate(z, noise), state, until, tolerance, dof, floor)
