@@ -363,7 +363,7 @@ def transport(
     )
     finished = solution.result == diffrax.RESULTS.successful
     y = jnp.where(finished, _state(solution.ys)[-1], jnp.nan)
-    held = slope_of(constant(system), t := stop.t, constant(y), start.mode)
-    slope = Slope(held.speed, system.guard(t, y, start.mode), held.rate)
+    fixed = slope_of(constant(system), t := stop.t, constant(y), start.mode)
+    slope = Slope(fixed.speed, system.guard(t, y, start.mode), fixed.rate)
     time, state, _, _ = cross(system, begin, stop, y, slope, t1)
     return time, state, _read(solution, begin, ts, solution.ts[-1])

@@ -44,7 +44,7 @@ def _run_phases_jvp(primals, tangents) -> Any:
             " differentiated argument."
         )
     floats, whole, record = _forward(model, t0, t1, y0, mode0, ts, options)
-    # What is held here is first-order exact only; a second derivative of it would be silently
+    # What is constant here is first-order exact only; a second derivative of it would be silently
     # wrong.
     model_, t1_, ts_, record_ = eqxi.nondifferentiable((model, t1, ts, record), msg=SECOND)
     moved, rest, d_moved = split(model_, d_model)
@@ -226,7 +226,7 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
             (times, after),
             ys,
             owner,
-            (k, events, steps, held, idle),
+            (k, events, steps, parts, idle),
             _,
             _,
         ) = carry
@@ -280,10 +280,10 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         ends = (times.at[k].set(t), after.at[k].set(mode))
         # A phase that was cut inside its mode goes on in the same record, as far as going over it
         # again in one piece allows.
-        held = held + accepted.astype(jnp.int32)
-        goes_on = (stop.fired == CUT) & (held < STEPS) & (samples is None)
+        parts = parts + accepted.astype(jnp.int32)
+        goes_on = (stop.fired == CUT) & (parts < STEPS) & (samples is None)
         origin = select(goes_on, origin, following)
-        counters = (jnp.where(goes_on, k, k + 1), events, steps, jnp.where(goes_on, held, 0), idle)
+        counters = (jnp.where(goes_on, k, k + 1), events, steps, jnp.where(goes_on, parts, 0), idle)
         return following, origin, (starts, stops), ends, ys, owner, counters, running, result
 
     end, _, (starts, stops), (times, after), ys, owner, (count, _, steps, _, _), _, result = (

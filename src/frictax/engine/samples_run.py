@@ -25,7 +25,7 @@ def run_samples(model, t0, t1, y0, mode0, ts, options: OnSamples) -> Any:
 def _run_samples_jvp(primals, tangents) -> Any:
     model, t0, _, y0, mode0, ts, options = primals
     d_model, d_t0, _, d_y0, _, d_ts, _ = tangents
-    # What is held in an event is first-order exact only; a second derivative of it would be
+    # What is constant in an event is first-order exact only; a second derivative of it would be
     # silently wrong.
     model_, t0_, y0_, ts_ = eqxi.nondifferentiable((model, t0, y0, ts), msg=SECOND)
     moved, rest, d_moved = split(model_, d_model)

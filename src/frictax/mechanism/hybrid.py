@@ -284,10 +284,10 @@ class MechanicalSystem(AbstractHybridSystem):
         if not freewheels:
             return y
         now = self.snapshot(t, y, mode)
-        n, held = len(now.q), {c: jnp.array(False) for c in freewheels}
+        n, locked = len(now.q), {c: jnp.array(False) for c in freewheels}
         for _ in freewheels:  # stopping one may make the next turn backward
-            held = {c: before | (now.v_rel[c] < -rounding(now, c)) for c, before in held.items()}
-            u = now.stopped(held)
+            locked = {c: before | (now.v_rel[c] < -rounding(now, c)) for c, before in locked.items()}
+            u = now.stopped(locked)
             y = jnp.concatenate([y[:n], jnp.stack(u), y[2 * n :]])
             after = self.snapshot(t, y, mode)
             if counted:

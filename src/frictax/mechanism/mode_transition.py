@@ -56,15 +56,15 @@ def settled(
             )
         if now.contact(group[0]).redundant:
             # Those that hold say how fast the others slide, a rounding before they turn as well.
-            held = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
-            rests |= {c: rests[c] & (~held | (new[c] == STUCK)) for c in group}
+            sticks = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
+            rests |= {c: rests[c] & (~sticks | (new[c] == STUCK)) for c in group}
             u = now.stopped({c: rests[c] for c in group})
             change = {
                 i: after - before for i, (before, after) in enumerate(zip(now.u, u, strict=True))
             }
             for c in group:
                 v = now.v_rel[c] + product(now.contact_jacobian[c], change)
-                against = held & slides_in(new[c]) & (new[c] * v < -rounding(now, c))
+                against = sticks & slides_in(new[c]) & (new[c] * v < -rounding(now, c))
                 new[c] = jnp.where(touched & against, -new[c], new[c])
                 _write_law_piece(before, now, c, events[c], new)
         for c in group:

@@ -214,7 +214,7 @@ def profile_pair(
 
 
 class _Held:
-    """The likelihood ratio with some numbers held, each search begun where the one before ended;
+    """The likelihood ratio with some numbers fixed, each search begun where the one before ended;
     `seen`: value, cost, all numbers.
     """
 

@@ -1,5 +1,5 @@
 """A fit again, from where it ended: with other weights of the samples, or with some
-numbers held.
+numbers fixed.
 """
 
 import os
@@ -101,7 +101,7 @@ def refitted(
 def least_cost_with(
     problem: Problem, z: Any, which: Any, values: Any, noise: Any, dof: Any
 ) -> tuple[Array, Array, Array]:
-    """The least cost with the numbers `which` (bool, one for each coordinate) held at `values`:
+    """The least cost with the numbers `which` (bool, one for each coordinate) fixed at `values`:
     coordinates, cost, and all numbers.
     """
 

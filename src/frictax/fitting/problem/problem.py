@@ -230,16 +230,16 @@ class Problem:
         )
 
     def evaluate(
-        self, z: Float[Array, " p"], noise: Any, held: Any = None
+        self, z: Float[Array, " p"], noise: Any, fixed: Any = None
     ) -> tuple[Float[Array, " n"], Float[Array, "n p"]]:
         """Residuals and their Jacobian by the coordinates, after the loss at the noise scale
         `noise`.
 
-        `held`: which numbers (p,) have which values (p,) whatever their coordinates say.
+        `fixed`: which numbers (p,) have which values (p,) whatever their coordinates say.
         """
         x, slope = self.values_and_slopes(z)
-        if held is not None:
-            x, slope = jnp.where(held[0], held[1], x), jnp.where(held[0], 0.0, slope)
+        if fixed is not None:
+            x, slope = jnp.where(fixed[0], fixed[1], x), jnp.where(fixed[0], 0.0, slope)
         parts, p = [], z.shape[0]
         for i in range(len(self.prepared)):
             # Only what this record depends on is differentiated; the starts of all windows at once,
