@@ -286,7 +286,9 @@ class MechanicalSystem(AbstractHybridSystem):
         now = self.snapshot(t, y, mode)
         n, locked = len(now.q), {c: jnp.array(False) for c in freewheels}
         for _ in freewheels:  # stopping one may make the next turn backward
-            locked = {c: before | (now.v_rel[c] < -rounding(now, c)) for c, before in locked.items()}
+            locked = {
+                c: before | (now.v_rel[c] < -rounding(now, c)) for c, before in locked.items()
+            }
             u = now.stopped(locked)
             y = jnp.concatenate([y[:n], jnp.stack(u), y[2 * n :]])
             after = self.snapshot(t, y, mode)
