@@ -194,6 +194,7 @@ def test_coloured_residuals_block_bootstrap_holds_the_truth_as_well() -> None:
     assert curve / 60 >= 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.slow_after(1)
 @pytest.mark.usefixtures("optimised_fits")
 @pytest.mark.parametrize(

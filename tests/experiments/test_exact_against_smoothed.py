@@ -45,6 +45,7 @@ def test_the_held_block_stands_still_exactly_and_creeps_when_smoothed(
         assert experiment.HOLD < row.breakaway < 1.4
 
 
+@pytest.mark.slow
 def test_the_errors_of_the_smoothed_block_fall_with_eps_and_those_of_the_exact_one_are_far_below(
     found: Any,
 ) -> None:
@@ -61,6 +62,7 @@ def test_the_errors_of_the_smoothed_block_fall_with_eps_and_those_of_the_exact_o
     assert fine.stiff_slope == pytest.approx(fine.slope, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_exact_run_is_cheaper_than_any_smoothed_one(found: Any) -> None:
     _, exact, rows, _ = found
     for row in rows:
@@ -69,6 +71,7 @@ def test_the_exact_run_is_cheaper_than_any_smoothed_one(found: Any) -> None:
         assert row.stiff_evaluations > 10 * exact.evaluations
 
 
+@pytest.mark.slow
 def test_the_figure_is_small_and_the_committed_one_too(experiment: Any, found: Any) -> None:
     committed = Path(experiment.__file__).with_suffix(".svg")
     for path in (found[3], committed):

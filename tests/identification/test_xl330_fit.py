@@ -28,6 +28,7 @@ def fits(identify: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_one_plant_explains_three_decays_to_less_than_10_mrad(
     identify: Any, fits: dict[str, Any]
 ) -> None:
@@ -38,10 +39,12 @@ def test_one_plant_explains_three_decays_to_less_than_10_mrad(
     assert found.values["phi_offset"] == pytest.approx(0.0300, abs=5e-4)
 
 
+@pytest.mark.slow
 def test_all_dead_stops_lie_in_the_stick_band(identify: Any, fits: dict[str, Any]) -> None:
     assert all(identify.held(found) for found in fits.values())
 
 
+@pytest.mark.slow
 def test_friction_proportional_to_the_load_takes_less_than_a_hundredth_of_the_misfit(
     identify: Any, fits: dict[str, Any]
 ) -> None:
@@ -51,6 +54,7 @@ def test_friction_proportional_to_the_load_takes_less_than_a_hundredth_of_the_mi
     assert fits["load"].correlation[pair] < -0.95
 
 
+@pytest.mark.slow
 def test_the_readme_quotes_the_fits(identify: Any, fits: dict[str, Any], root: Path) -> None:
     page = (root / "identification" / "xl330_pendulum" / "README.md").read_text(encoding="utf-8")
     rows = {

@@ -387,7 +387,7 @@ def exact(number: int) -> tuple[Structure, fx.Mechanism, jax.Array, Found]:
     )
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("number", CHOSEN)
 def test_all_draws_reach_their_end_with_a_closed_energy_balance(number: int) -> None:
     _, _, _, found = exact(number)
