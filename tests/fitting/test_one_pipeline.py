@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.fitting.problem.sensors import perfect
 from rigs import AWAY_LAW, LAW, block, record
 from sweeps import NOISE, SPEEDS
 
@@ -104,3 +105,26 @@ def test_a_sweep_has_profile_uncertainty_prior_bounds_and_starts_as_a_record_has
     assert held.values["F_Coulomb"] == pytest.approx(2.0e-3, abs=5e-6)
     capped = fx.fit(fx.Stribeck, sweep, bounds={"fexp": (0.01, 0.15)})
     assert capped.values["fexp"] <= 0.15
+
+
+def test_the_pure_function_may_be_traced_before_it_is_ever_called_plainly() -> None:
+    """What is kept of a channel of which nothing is said must not be the first trace's."""
+    perfect.cache_clear()
+    t = np.linspace(0.0, 1.0, 51)
+    record = fx.Record(t, {"motor": 9.0 * np.sin(5.0 * t)}, {"carriage.v": np.sin(t)})
+
+    def residuals(m: Any) -> jax.Array:
+        return fx.weighted_residuals(machine(m), record)
+
+    def machine(m: Any) -> fx.Mechanism:
+        return fx.Mechanism(
+            carriage=fx.Mass(m=m),
+            friction=fx.SupportFriction("carriage", f_pos=fx.Coulomb(F_Coulomb=3.0)),
+            motor=fx.Force("carriage", 0.0),
+        )
+
+    assert np.all(np.isfinite(jax.jit(jax.jacfwd(residuals))(1.1)))
+    compiled = jax.jit(residuals)
+    for _ in range(2):
+        np.testing.assert_allclose(compiled(1.1), residuals(1.1), atol=1e-12)
+    assert fx.fit(machine(1.1), record, free=["carriage.m"]).n == t.size

@@ -264,7 +264,8 @@ def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instru
 
 @functools.lru_cache(maxsize=64)
 def _perfect_sensors(channels: tuple[str, ...]) -> Named:
-    return _wide(Named.of(dict.fromkeys(channels, perfect())))
+    with jax.ensure_compile_time_eval():  # what is kept must be no tracer of who asks first
+        return _wide(Named.of(dict.fromkeys(channels, perfect())))
 
 
 def _chosen(setup: Setup, free, own) -> tuple[list[Parameter], list[Parameter], list[Notice]]:

@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -12,7 +13,8 @@ from frictax.parameters import CheckedModule, Numbers, Positive, Real, Scalar, p
 @functools.cache
 def perfect() -> "Instrument":
     """The instrument of a channel of which nothing else is said."""
-    return Instrument()
+    with jax.ensure_compile_time_eval():  # what is kept must be no tracer of who asks first
+        return Instrument()
 
 
 class Instrument(CheckedModule):
