@@ -317,7 +317,7 @@ def _narrowed(chosen: Sequence[Parameter], limits) -> dict[str, Declaration]:
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
             raise ValueError(
                 f"`bounds` of {path!r} must be two numbers, the least first, got {pair!r}. Write"
-                f" ({path!r}: (50, 150)), say."
+                f" bounds={{{path!r}: (50, 150)}}, say."
             )
         declaration = known[path].declaration
         domain = declaration.domain
