@@ -3,12 +3,14 @@
 from frictax import data as data, parameters as parameters
 from frictax.analysis import (
     HAC as HAC,
+    Autoregression as Autoregression,
     BlockBootstrap as BlockBootstrap,
     Clustered as Clustered,
     ComparedLaw as ComparedLaw,
     ComparedStructure as ComparedStructure,
     Comparison as Comparison,
     Finding as Finding,
+    Guarded as Guarded,
     Jackknife as Jackknife,
     Outlook as Outlook,
     Posterior as Posterior,

@@ -132,6 +132,20 @@ few-windows
     Only {windows}: intervals are an order of magnitude. Shorten them to have {enough} or more, or
     record longer.
 
+records-differ
+    The {records} records differ in {subject} by more than their errors, by {between:.2g} {unit} or
+    {percent:.2g} % from one to the next (p = {probability:.2g}): its interval is that of the mean
+    of such records. To have one for each, fit with own=["{subject}"].
+
+memory-long
+    The residuals remember {memory:.2g} s and a record lasts {length:.3g} s: intervals of {names}
+    are an order of magnitude. Record longer, or repeat the run and take Jackknife.
+
+memory-as-long
+    Nothing can be said of how well {names} are known: the residuals remember {memory:.2g} s and a
+    record lasts {length:.3g} s. What is printed is the least that the errors can be. Record longer,
+    or repeat the run and take Jackknife.
+
 few-windows-tell
     Few windows tell {names}: such an interval is an order of magnitude. Record longer.
 

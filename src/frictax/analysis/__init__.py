@@ -4,7 +4,9 @@ the record).
 """
 
 from .errors.accounts import White as White
+from .errors.autoregression import Autoregression as Autoregression
 from .errors.clusters import Clustered as Clustered
+from .errors.guarded import Guarded as Guarded
 from .errors.posterior import Posterior as Posterior
 from .errors.profiles import Profile as Profile, ProfilePair as ProfilePair
 from .errors.uncertainty import (

@@ -103,7 +103,7 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
             computed(lambda: fx.fit(problem.machine, records, **problem.settings()), problem.place),
         )
     say("Finding errors")
-    by = problem.errors() or usual(found.problem, fx.HAC())
+    by = problem.errors() or usual(found.problem)
     uncertainty = computed(lambda: found.uncertainty(by), problem.place.below("uncertainty"))
     profiles = {}
     here = problem.place.below("uncertainty", "profiles")

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from frictax.analysis import HAC, FreeRunScore
-from frictax.analysis.errors.uncertainty import usual
+from frictax.analysis import FreeRunScore
 from frictax.analysis.examination import examined, workers
 from frictax.analysis.replay.motion import Motion
 from frictax.analysis.selection.structures_text import structures_rows
@@ -61,7 +60,7 @@ def write_machine_report(
     **Arguments:**
 
     - `comparison`: what `compare` returned, where `found` is its best.
-    - `uncertainty` of `found`, by `Clustered()` on `Windows` and else `HAC()` unless given;
+    - `uncertainty` of `found`, by `Guarded()` unless given;
       `profiles`: what `found.profile(...)` returned; `scores`: what `found.free_run(...)` returned
       for records that were not fitted.
     - `title`, `notes`, `command`, `overwrite`: as of `write_sweep_report`, as are what it returns
@@ -75,7 +74,7 @@ def write_machine_report(
             found,
             seen,
             title=title or f"{type(found.model).__name__} fitted to {', '.join(found.records)}",
-            uncertainty=uncertainty or found.uncertainty(usual(found.problem, HAC())),
+            uncertainty=uncertainty or found.uncertainty(),
             comparison=comparison,
             profiles=profiles,
             scores=scores,

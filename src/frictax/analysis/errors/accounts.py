@@ -28,7 +28,7 @@ class AbstractErrors(eqx.Module):
 
 
 class White(AbstractErrors):
-    """Residuals that do not depend on each other: what a fit prints, but for one on `Windows`."""
+    """Residuals that do not depend on each other: what a fit to a sweep prints."""
 
     def spread(self, found: FitResult) -> Spread:
         dof = np.inf if found.problem.noise_known else found.dof

@@ -3,24 +3,24 @@
 import itertools
 from collections.abc import Callable
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Float, Int
 
-from frictax.fitting import FitResult
+from frictax.arguments import whole
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.identifiability import listed
-from frictax.fitting.result.spread import Spread
 from frictax.notice import Notice
 
-from .accounts import AbstractErrors, scored
+from .linearized import AbstractLinearErrors, Linearized, LinearSpread, axes
 
 _ALONE = 1 - 1e-6  # of what is known of a direction: more, and one cluster tells it alone
 _FEW, _ENOUGH = 6, 12  # windows
 _ROUGH = 4  # degrees of freedom: with fewer, an interval is an order of magnitude
 
 
-class Clustered(AbstractErrors):
-    """Windows that do not depend on each other: what a fit on `Windows` prints.
+class Clustered(AbstractLinearErrors):
+    """Windows, or blocks of time, that do not depend on each other.
 
     Each window is a run of its own from the measurement. An error of its start, or of its input,
     acts on all samples that follow, so that its residuals hang together; those of another window
@@ -30,43 +30,55 @@ class Clustered(AbstractErrors):
 
     An error that lasts for many windows, such as a drift, it does not see: take `Jackknife`.
 
+    **Arguments:** `blocks`: compare so many blocks of equal length in all instead (each record is
+    cut in as many as it takes, in `blocks` each where records have numbers of their own), which any
+    objective has.
+
     **Source:** R. M. Bell, D. F. McCaffrey, "Bias reduction in standard errors for linear
     regression with multi-stage samples", Survey Methodology 28 (2002); what each cluster has to
     itself: J. E. Pustejovsky, E. Tipton, Journal of Business & Economic Statistics 36 (2018).
     """
 
+    blocks: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self) -> None:
+        if self.blocks is not None:
+            whole("`Clustered.blocks`", self.blocks, 2, "Leave it out to compare windows.")
+
     def check(self, problem: Problem) -> None:
-        if not has_windows(problem):
+        if self.blocks is None and not has_windows(problem):
             raise ValueError(
                 "`Clustered` compares windows with each other, and "
-                f"{type(problem.objective).__name__} has none. Fit on `Windows`, or take `HAC()`."
+                f"{type(problem.objective).__name__} has none. Fit on `Windows`, or take"
+                " `Clustered(10)`."
             )
 
-    def spread(self, found: FitResult) -> Spread:
-        self.check(found.problem)
-        (r, slope), rows = scored(found), found.n
-        jacobian, follow = _without_starts(found)
-        cluster, windows, single = _clusters(found.problem)
-        covariance, dof = bias_reduced(
-            jacobian[:rows],
-            r / slope,
-            cluster,
-            noise=found.noise_scale,
-            known=jacobian[rows:] / np.sqrt(slope),
-        )
+    def of(self, linear: Linearized) -> LinearSpread:
+        problem = linear.found.problem
+        if self.blocks is not None:
+            cluster, seconds = blocks(linear, self.blocks)
+            says = f"what differs between {np.unique(cluster).size} blocks of {seconds:.2g} s"
+            covariance, dof = _of(linear, cluster)
+            return LinearSpread(covariance, dof, says)
+        cluster, windows, single = _clusters(problem)
+        covariance, dof = _of(linear, cluster)
         pieces = _counted(windows) + (f" and {single} rows of sweeps" if single else "")
-        return Spread(
-            follow @ covariance @ follow.T + _of_starts(found, follow),
-            lambda directions: np.minimum(dof(directions @ follow), found.dof),
-            None,
-            f"what differs between {pieces}",
-            _doubts(found, windows, dof),
+        return LinearSpread(
+            covariance, dof, f"what differs between {pieces}", _doubts(linear, windows, dof)
         )
 
 
 def has_windows(problem: Problem) -> bool:
     """Whether records are cut in pieces, each a run of its own."""
     return any(not isinstance(p, PreparedSweep) and p.rows is not None for p in problem.prepared)
+
+
+def _of(
+    linear: Linearized, cluster: Int[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, "p p"], Callable[[np.ndarray], Float[np.ndarray, " m"]]]:
+    return bias_reduced(
+        linear.jacobian, linear.residuals, cluster, noise=linear.noise, known=linear.known
+    )
 
 
 def bias_reduced(
@@ -92,13 +104,7 @@ def bias_reduced(
     **Source:** Bell and McCaffrey, see `Clustered`, equations 8 to 13.
     """
     known = np.zeros((0, jacobian.shape[1])) if known is None else known
-    rows = np.concatenate([jacobian, known])
-    scale = np.linalg.norm(rows, axis=0)
-    back = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    _, size, turn = np.linalg.svd(np.asarray(np.linalg.qr(rows * back, mode="r")))
-    turn, size = turn * back, np.concatenate([size, np.zeros(len(turn) - size.size)])
-    seen = size > 1e-8 * np.max(size, initial=0.0)
-    root, unseen = turn[seen].T / size[seen], turn[~seen] / np.maximum(size[~seen], 1e-12)[:, None]
+    root, unseen = axes(jacobian, known)
     both = np.column_stack([jacobian @ root, residuals])
     ends = [0, *(np.flatnonzero(np.diff(cluster)) + 1), len(cluster)]
     grams = np.stack([both[a:b].T @ both[a:b] for a, b in itertools.pairwise(ends)])
@@ -134,6 +140,25 @@ def bias_reduced(
     return covariance, dof
 
 
+def blocks(linear: Linearized, count: int) -> tuple[Int[np.ndarray, " n"], float]:
+    """The number of each residual's block, and how long the longest blocks are [s]. Windows stay
+    whole; rows of sweeps are alone.
+    """
+    problem = linear.found.problem
+    data, out, first, seconds = linear.found.records.values(), [], 0, 0.0
+    own = any(u.record is not None for u in problem.unknowns if not u.hidden)
+    swept = [isinstance(p, PreparedSweep) for p in problem.prepared]
+    each = count if own else max(-(-count // max(len(swept) - sum(swept), 1)), 1)
+    for i, (record, prepared) in enumerate(zip(data, problem.prepared, strict=True)):
+        size = len(prepared.weight)
+        mine = np.arange(size) if swept[i] else np.arange(size) * min(each, size) // size
+        if not swept[i]:
+            seconds = max(seconds, record.duration / each)
+        out.append(first + np.repeat(mine, prepared.weight.size // size))
+        first = int(out[-1][-1]) + 1
+    return np.concatenate(out), seconds
+
+
 def _clusters(problem: Problem) -> tuple[Int[np.ndarray, " n"], int, int]:
     """The number of each residual's cluster; how many are windows, and how many rows of a sweep."""
     out, count, first = [], [0, 0], 0
@@ -149,55 +174,16 @@ def _clusters(problem: Problem) -> tuple[Int[np.ndarray, " n"], int, int]:
     return np.concatenate(out), count[0], count[1]
 
 
-def _without_starts(
-    found: FitResult,
-) -> tuple[Float[np.ndarray, "n p"], Float[np.ndarray, "q p"]]:
-    """The Jacobian by what is no start of a window, less what such starts could explain as well,
-    0 for numbers at a bound; and how far all numbers move with these, starts as the fit has them.
-
-    A start acts on its own window alone: there it is projected out.
-    """
-    problem = found.problem
-    shown, first = found.shown, 0
-    follow = np.diag(found.active.astype(float))[:, shown]
-    jacobian = found.full_jacobian[:, shown] * found.active[shown]
-    for i, prepared in enumerate(problem.prepared):
-        starts = [u for u in problem.unknowns if u.hidden and u.record == i]
-        each = prepared.weight.size // len(prepared.weight)
-        for k in range(len(prepared.weight) if starts else 0):
-            rows = slice(first + k * each, first + (k + 1) * each)
-            columns = [u.first + k for u in starts if found.active[u.first + k]]
-            own = found.full_jacobian[rows][:, columns]
-            norms = np.linalg.norm(own, axis=0)
-            left, size, right = np.linalg.svd(own / norms, full_matrices=False)
-            left = left[:, size > 1e-10]
-            told = left.T @ jacobian[rows]
-            jacobian[rows] -= left @ told
-            follow[columns] = (
-                -(right[: left.shape[1]].T / size[: left.shape[1]]) @ told / norms[:, None]
-            )
-        first += prepared.weight.size
-    return jacobian, follow
-
-
-def _of_starts(found: FitResult, follow: np.ndarray) -> Float[np.ndarray, "q q"]:
-    """What is not known of the starts of windows even where all else is, for white residuals."""
-    hidden = ~found.shown
-    white = (
-        found.full_covariance - follow @ found.full_covariance[np.ix_(~hidden, ~hidden)] @ follow.T
-    )
-    return np.where(np.outer(hidden, hidden), white, 0.0)
-
-
 def _doubts(
-    found: FitResult, windows: int, dof: Callable[[np.ndarray], np.ndarray]
+    linear: Linearized, windows: int, dof: Callable[[np.ndarray], np.ndarray]
 ) -> tuple[Notice, ...]:
     """A notice where windows are too few."""
     if windows < _FEW:
         numbers = {"count": windows, "windows": _counted(windows), "enough": _ENOUGH}
         return (Notice("few-windows", "", numbers),)
-    rough = (dof(np.eye(len(found.names))) < _ROUGH) & found.active[found.shown]
-    told = [n for n, on in zip(found.names, rough, strict=True) if on]
+    names = linear.found.names
+    rough = (dof(np.eye(len(names))) < _ROUGH) & linear.told
+    told = [n for n, on in zip(names, rough, strict=True) if on]
     return (Notice("few-windows-tell", "", {"names": listed(told)}),) if told else ()
 
 

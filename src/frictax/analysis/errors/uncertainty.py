@@ -17,7 +17,7 @@ from frictax.text import aligned
 
 from ..friction_curve import friction_band
 from .accounts import AbstractErrors, White, gradients
-from .clusters import Clustered, has_windows
+from .guarded import Guarded
 from .hac_covariance import long_run_covariance
 from .refits import Samples, refitted
 
@@ -309,11 +309,11 @@ class Uncertainty(Estimated):
     __repr__ = __str__
 
 
-def usual(problem: Problem, otherwise: AbstractErrors | None = None) -> AbstractErrors:
-    """The account of the residuals of a fit of `problem` unless another is asked for: `Clustered`
-    where the record is cut in windows.
+def usual(problem: Problem) -> AbstractErrors:
+    """The account of the residuals of a fit of `problem` unless another is asked for: `Guarded` of
+    records.
     """
-    return Clustered() if has_windows(problem) else White() if otherwise is None else otherwise
+    return White() if all(isinstance(p, PreparedSweep) for p in problem.prepared) else Guarded()
 
 
 def in_words(found: FitResult) -> list[str]:
@@ -339,10 +339,10 @@ def usual_spread(found: FitResult) -> Spread:
 
 
 def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> Uncertainty:
-    """Errors and intervals by an account of the residuals: `White()`, `Clustered()`, `HAC()`,
-    `BlockBootstrap()`, `Jackknife(4)`.
+    """Errors and intervals by an account of the residuals: `Guarded()`, `Autoregression()`,
+    `Clustered()`, `HAC()`, `BlockBootstrap()`, `Jackknife(4)`, `White()`.
 
-    Unless given, that of the fit's own errors, `Clustered()` on `Windows` and else `White()`.
+    Unless given, that of the fit's own errors: `Guarded()`, and of a sweep `White()`.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -360,8 +360,8 @@ def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> 
     """
     if by is not None and not isinstance(by, AbstractErrors):
         raise ValueError(
-            "`uncertainty` takes White(), Clustered(), HAC(), BlockBootstrap() or Jackknife(), got"
-            f" {by!r}."
+            "`uncertainty` takes Guarded(), Autoregression(), Clustered(), HAC(), BlockBootstrap(),"
+            f" Jackknife() or White(), got {by!r}."
         )
     spread = found.spread if by is None else by.spread(found)
     shown, unknowns = found.shown, found.problem.unknowns

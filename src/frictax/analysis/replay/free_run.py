@@ -18,7 +18,7 @@ from frictax.measurements import Record
 from frictax.parameters import parameters, replace
 from frictax.text import prefixed
 
-from ..errors.uncertainty import HAC, Jackknife, Uncertainty, uncertainty, usual
+from ..errors.uncertainty import Jackknife, Uncertainty, uncertainty
 from .motion import named
 
 _KEPT = 1500  # samples of each run that ranges and sensitivities are read from
@@ -112,7 +112,7 @@ def free_run(
         raise ValueError(
             f"`free_run` needs `draws`, a whole number >= 10, got {draws!r}. 200 are usual."
         )
-    errors = uncertainty(found, usual(found.problem, HAC())) if errors is None else errors
+    errors = uncertainty(found) if errors is None else errors
     objective = FreeRun(measured_start=True) if objective is None else objective
     if not isinstance(objective, FreeRun | ClosedLoop):
         raise ValueError(

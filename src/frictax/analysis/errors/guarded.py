@@ -1,0 +1,125 @@
+"""Errors by the account that records support, a guard beside it, and records beside each other."""
+
+import dataclasses
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Bool, Float
+
+from frictax.arguments import whole
+from frictax.fitting import FitResult, InverseDynamics
+from frictax.fitting.problem.problem import Problem
+from frictax.fitting.result.identifiability import listed
+from frictax.fitting.result.spread import Spread
+from frictax.notice import Notice
+
+from .accounts import AbstractErrors
+from .autoregression import Autoregression
+from .clusters import Clustered, has_windows
+from .homogeneity import by_record, differences
+from .linearized import AbstractLinearErrors, lifted, linearized
+
+
+class Guarded(AbstractErrors):
+    """What residuals have turned out to be: what a fit to records prints.
+
+    Two accounts, and of each number the wider interval, by its own Student's t:
+
+    - what the record supports: `Clustered()` on `Windows`, and of a run `Autoregression()` (of
+      `InverseDynamics`, whose residuals are filtered, the guard alone);
+    - the guard, `Clustered(10)`: what differs between ten blocks of time, whatever makes it differ.
+
+    Where several records differ in a number by more than their errors (Welch's test), its interval
+    is that of the mean of such records: whole records are compared, and a notice says so.
+
+    **Arguments:** `blocks`: how many in all.
+
+    **Source:** B. L. Welch, "On the comparison of several mean values", Biometrika 38 (1951); see
+    `Clustered` and `Autoregression`.
+    """
+
+    blocks: int = eqx.field(static=True, default=10)
+
+    def __check_init__(self) -> None:
+        whole("`Guarded.blocks`", self.blocks, 2, "10 are usual.")
+
+    def spread(self, found: FitResult) -> Spread:
+        linear, follow = linearized(found)
+        guard = Clustered(self.blocks)
+        first = self.first(found.problem) or guard
+        made = [first.of(linear)] + ([] if first is guard else [guard.of(linear)])
+        differ, notices = differences(linear, first)
+        if differ.any():
+            made.append(by_record(linear))
+        parts = [lifted(found, follow, one) for one in made]
+        # whole records are compared for the numbers in which they differ
+        where = np.ones((len(parts), len(found.x)), bool)
+        if differ.any():
+            where[-1] = np.any(follow[:, differ], axis=1)
+        return _widest(found, parts, where, notices)
+
+    def first(self, problem: Problem) -> AbstractLinearErrors | None:
+        """The account beside the guard."""
+        if has_windows(problem):
+            return Clustered()
+        return None if isinstance(problem.objective, InverseDynamics) else Autoregression()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Widest(Spread):
+    """Of several accounts the widest interval; `where` (parts, q): of which numbers each speaks."""
+
+    parts: tuple[Spread, ...] = ()
+    where: Bool[np.ndarray, "parts q"] = dataclasses.field(kw_only=True)
+
+    def half_width(
+        self, level: float, directions: Float[np.ndarray, "m q"]
+    ) -> Float[np.ndarray, " m"]:
+        return self.of_each(level, directions).max(axis=0)
+
+    def of_each(
+        self, level: float, directions: Float[np.ndarray, "m q"]
+    ) -> Float[np.ndarray, "parts m"]:
+        """Half the interval by each of the accounts, 0 where it does not speak."""
+        speaks = (directions != 0) @ self.where.T
+        half = [part.half_width(level, directions) for part in self.parts]
+        return np.where(speaks.T, half, 0.0)
+
+
+def _widest(
+    found: FitResult, parts: list[Spread], where: np.ndarray, notices: tuple[Notice, ...]
+) -> Spread:
+    level, unit = found.level, np.eye(len(found.x))
+
+    def dof(directions: Float[np.ndarray, "m q"]) -> Float[np.ndarray, " m"]:
+        wins = spread.of_each(level, directions).argmax(axis=0)
+        return np.array([part.dof(directions) for part in parts])[wins, np.arange(len(wins))]
+
+    spread = _Widest(parts[0].covariance, dof, None, "", (), parts=tuple(parts), where=where)
+    wins = spread.of_each(level, unit).argmax(axis=0)
+    size = np.sqrt([np.maximum(np.diag(part.covariance), 0.0) for part in parts])
+    own = size[wins, np.arange(len(wins))]
+    # the correlations of the account that speaks for most numbers, with the errors of each
+    most = int(np.argmax(np.bincount(wins[found.shown & found.active], minlength=len(parts))))
+    scale = np.divide(own, size[most], out=np.ones_like(own), where=size[most] > 0)
+    covariance = parts[most].covariance * np.outer(scale, scale)
+    return dataclasses.replace(
+        spread,
+        covariance=covariance,
+        says=_says(found, parts, wins),
+        notices=(*notices, *(n for part in parts for n in part.notices)),
+    )
+
+
+def _says(found: FitResult, parts: list[Spread], wins: np.ndarray) -> str:
+    """How each number's error was found, the usual account first."""
+    names, mine = found.names, wins[found.shown]
+    active = found.active[found.shown]
+    of = [
+        [n for n, w, a in zip(names, mine, active, strict=True) if a and w == k]
+        for k in range(len(parts))
+    ]
+    spoken = [k for k in range(len(parts)) if of[k]] or [0]
+    if len(spoken) == 1:
+        return parts[spoken[0]].says
+    return "; ".join(f"{parts[k].says}, for {listed(of[k])}" for k in spoken)

@@ -1,0 +1,116 @@
+"""Whether records agree in what they tell of a number."""
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy import optimize, stats
+
+from frictax.fitting.problem.problem import PreparedSweep
+from frictax.notice import Notice
+
+from .clusters import bias_reduced
+from .linearized import AbstractLinearErrors, Linearized, LinearSpread, axes
+from .refits import Samples
+
+_LEVEL = 0.05  # of all tests together
+
+
+def differences(
+    linear: Linearized, account: AbstractLinearErrors
+) -> tuple[Bool[np.ndarray, " p"], tuple[Notice, ...]]:
+    """In which estimates the records differ by more than their errors by `account`, and a notice
+    for each.
+
+    Each record's own value is that of the linearised fit to it alone.
+    """
+    found = linear.found
+    shared = np.array(
+        [u.record is None for u in found.problem.unknowns if not u.hidden for _ in u.names]
+    )
+    differ = np.zeros(len(shared), bool)
+    runs = [i for i, p in enumerate(found.problem.prepared) if not isinstance(p, PreparedSweep)]
+    if len(runs) < 2:
+        return differ, ()
+    moved, variance, dof = (np.zeros((len(runs), len(shared))) for _ in range(3))
+    told = np.zeros((len(runs), len(shared)), bool)
+    for row, i in enumerate(runs):
+        one, moved[row] = linear.of_record(i)
+        made = account.of(one)
+        variance[row], dof[row] = np.diag(made.covariance), made.dof(np.eye(len(shared)))
+        told[row] = _apart(one) & shared & (variance[row] > 0)
+    notices, tests = [], max(int(np.sum(told.sum(axis=0) > 1)), 1)
+    for k in np.flatnonzero(told.sum(axis=0) > 1):
+        mine = told[:, k]
+        probability = welch(moved[mine, k], variance[mine, k], dof[mine, k])
+        if probability < _LEVEL / tests:
+            differ[k] = True
+            between = spread_between(moved[mine, k], variance[mine, k])
+            of = [u for u in found.problem.unknowns if not u.hidden for _ in u.names][k]
+            name, value = found.names[k], abs(float(found.x[found.shown][k]))
+            numbers = {
+                "between": between,
+                "unit": found.unit_of(of),
+                "percent": 100 * between / value if value else np.inf,
+                "probability": probability,
+                "records": int(mine.sum()),
+            }
+            notices.append(Notice("records-differ", name, numbers))
+    return differ, tuple(notices)
+
+
+def by_record(linear: Linearized) -> LinearSpread:
+    """What differs between whole records."""
+    record = Samples(linear.found.problem).record
+    covariance, dof = bias_reduced(
+        linear.jacobian, linear.residuals, record, noise=linear.noise, known=linear.known
+    )
+    return LinearSpread(covariance, dof, f"what differs between {record[-1] + 1} records")
+
+
+def welch(
+    x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"], dof: Float[np.ndarray, " k"]
+) -> float:
+    """The probability that k values with these variances, known to so many degrees of freedom,
+    differ as much by chance.
+
+    F = sum w (x - m)**2 / (k - 1) / (1 + 2 (k - 2)/(k**2 - 1) L) with w = 1/variance, m their
+    weighted mean and L = sum (1 - w/sum w)**2 / dof, has k - 1 and (k**2 - 1)/(3 L) of them.
+
+    **Source:** B. L. Welch, "On the comparison of several mean values", Biometrika 38 (1951).
+
+    >>> round(welch(np.array([1.0, 1.2, 3.0]), np.full(3, 0.04), np.full(3, 10.0)), 5)
+    8e-05
+    """
+    k, w = len(x), 1.0 / variance
+    mean, share = w @ x / w.sum(), (1.0 - w / w.sum()) ** 2
+    away = float(np.sum(share / dof))
+    f = w @ (x - mean) ** 2 / (k - 1) / (1.0 + 2.0 * (k - 2) / (k**2 - 1) * away)
+    return float(stats.f.sf(f, k - 1, (k**2 - 1) / (3.0 * away)))
+
+
+def spread_between(x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"]) -> float:
+    """The standard deviation of what values with these variances are drawn from, besides them.
+
+    **Source:** R. C. Paule, J. Mandel, "Consensus values and weighting factors", Journal of
+    Research of the National Bureau of Standards 87 (1982).
+
+    >>> round(spread_between(np.array([1.0, 2.0, 3.0]), np.full(3, 0.19)), 6)
+    0.9
+    """
+
+    def excess(between: float) -> float:
+        w = 1.0 / (variance + between**2)
+        return float(w @ (x - w @ x / w.sum()) ** 2) - (len(x) - 1)
+
+    if excess(0.0) <= 0:
+        return 0.0
+    return float(optimize.brentq(excess, 0.0, 2.0 * np.ptp(x)))
+
+
+def _apart(one: Linearized) -> Bool[np.ndarray, " p"]:
+    """Which numbers a record tells without the others."""
+    norms = np.linalg.norm(one.jacobian, axis=0)
+    _, unseen = axes(one.jacobian, one.known)
+    size = np.linalg.norm(unseen, axis=1, keepdims=True)
+    share = np.divide(unseen, size, out=np.zeros_like(unseen), where=size > 0) * norms
+    mixed = np.linalg.norm(share, axis=0) / np.maximum(np.linalg.norm(share), 1e-300) > 1e-4
+    return (norms > 0) & ~mixed
