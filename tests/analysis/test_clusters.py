@@ -159,7 +159,7 @@ def test_a_fit_on_windows_says_by_which_account_its_intervals_are_and_white_is_f
     found: fx.FoundMachine,
 ) -> None:
     u, white = found.uncertainty(), found.uncertainty(fx.White())
-    assert isinstance(u.by, fx.Clustered)
+    assert isinstance(u.by, fx.Guarded)
     assert u.estimates == found.estimates
     # residuals less numbers, as before; those of intervals are the estimates' own
     assert found.dof == 1000 - 3
@@ -168,7 +168,7 @@ def test_a_fit_on_windows_says_by_which_account_its_intervals_are_and_white_is_f
         assert w.dof == found.dof
         assert u.ratio[e.name] == pytest.approx(e.standard_error / w.standard_error)
         assert e.upper - e.value == pytest.approx(stdtrit(e.dof, 0.975) * e.standard_error)
-    (line,) = [line for line in str(found).splitlines() if line.startswith("Intervals (Clustered)")]
+    (line,) = [line for line in str(found).splitlines() if line.startswith("Intervals (Guarded)")]
     assert "what differs between 20 windows" in line
     narrower = [
         (e.upper - e.lower) / (w.upper - w.lower)
@@ -208,7 +208,7 @@ def test_a_window_that_goes_on_belongs_to_the_one_before_and_few_windows_are_tol
     assert any("Only 4 windows: " in w and "12 or more" in w for w in joined(5).warnings)
     alone = joined(20)  # nothing differs: white errors, of which next to nothing is known
     assert any("Only 1 window: " in w for w in alone.warnings)
-    assert alone.uncertainty().half_widths == pytest.approx(
+    assert alone.uncertainty(fx.Clustered()).half_widths == pytest.approx(
         stdtrit(1.0, 0.975) * np.sqrt(np.diag(found.full_covariance)), rel=1e-3
     )
 

@@ -62,7 +62,10 @@ X = coloured(np.random.default_rng(3), 1200, 0.8, 1.0)
 
 def test_white_errors_are_those_of_the_fit() -> None:
     found = resting([X])
-    assert found.uncertainty(fx.White()).estimates == found.estimates
+    u = found.uncertainty(fx.White())
+    white = np.sqrt(np.diag(found.full_covariance))
+    assert list(u.standard_errors.values()) == pytest.approx(white, rel=1e-12)
+    assert [e.dof for e in u.estimates] == [found.dof] * len(white)
     assert found.values["outputs.mass.s.offset"] == pytest.approx(X.mean(), abs=1e-6)
 
 
@@ -148,6 +151,7 @@ def test_profile_where_the_misfit_is_a_parabola_is_the_linearised_interval() -> 
         rtol=1e-4,
         atol=1e-6,
     )
+    p = found.profile("outputs.mass.s.offset", by=fx.White())
     wider = found.profile("outputs.mass.s.offset", by=fx.HAC())
     ratio = found.uncertainty(fx.HAC()).ratio["outputs.mass.s.offset"]
     assert wider.upper - wider.best == pytest.approx(ratio * (p.upper - p.best), rel=3e-3)
@@ -253,7 +257,7 @@ def sticking() -> fx.FoundMachine:
 
 
 def test_a_profile_fits_all_others_anew(sticking: fx.FoundMachine) -> None:
-    p = sticking.profile("friction.f_pos.F_Coulomb")
+    p = sticking.profile("friction.f_pos.F_Coulomb", by=fx.White())
     i = sticking.names.index("friction.f_pos.F_Coulomb")
     k = int(np.argmax(p.ratio))
     held = fx.parameters.replace(sticking.model, {"friction.f_pos.F_Coulomb": p.values[k]})
@@ -267,9 +271,11 @@ def test_a_profile_fits_all_others_anew(sticking: fx.FoundMachine) -> None:
 
 
 def test_the_region_of_a_pair_has_the_size_of_its_ellipse(sticking: fx.FoundMachine) -> None:
-    pair = sticking.profile(("friction.f_pos.F_Stribeck", "friction.peak"), points=21)
+    pair = sticking.profile(
+        ("friction.f_pos.F_Stribeck", "friction.peak"), points=21, by=fx.White()
+    )
     i, j = (sticking.names.index(name) for name in pair.names)
-    covariance = sticking.covariance[np.ix_([i, j], [i, j])]
+    covariance = sticking.uncertainty(fx.White()).covariance[np.ix_([i, j], [i, j])]
     cell = (pair.first[1] - pair.first[0]) * (pair.second[1] - pair.second[0])
     area = np.sum(pair.ratio <= pair.threshold) * cell
     assert area == pytest.approx(
@@ -289,7 +295,7 @@ def test_bands_of_friction_and_motion_are_the_delta_method(sticking: fx.FoundMac
     band = u.friction("friction", [0.4, -0.4])
     order = [sticking.names.index(name) for name in names]
     g = np.array([(friction(x + h, 0.4) - friction(x - h, 0.4)) / 2e-6 for h in 1e-6 * np.eye(4)])
-    sd = np.sqrt(g @ sticking.covariance[np.ix_(order, order)] @ g)
+    sd = np.sqrt(g @ u.covariance[np.ix_(order, order)] @ g)
     assert band.force == pytest.approx([friction(x, 0.4), -friction(x, 0.4)], rel=1e-12)
     assert (band.upper - band.force) == pytest.approx([1.9611 * sd] * 2, rel=1e-3)
 
@@ -368,7 +374,10 @@ def test_at_a_bound_coloured_residuals_widen_the_profile_too() -> None:
             break
     else:
         pytest.fail("no estimate at the bound")
-    assert found.profile(free[2], by=fx.HAC()).upper > 2.0 * found.profile(free[2]).upper
+    assert (
+        found.profile(free[2], by=fx.HAC()).upper
+        > 2.0 * found.profile(free[2], by=fx.White()).upper
+    )
 
 
 @pytest.mark.slow
@@ -417,7 +426,7 @@ def test_wrong_questions_get_a_sentence(sticking: fx.FoundMachine) -> None:
         (lambda: fx.BlockBootstrap(draws=3), "draws"),
         (lambda: fx.BlockBootstrap(length=0.0), "length"),
         (lambda: fx.Jackknife(1), "repeats"),
-        (lambda: sticking.uncertainty("hac"), "takes White"),
+        (lambda: sticking.uncertainty("hac"), "takes Guarded"),
         (lambda: sticking.uncertainty(fx.Jackknife()), "there is one"),
         (lambda: sticking.uncertainty(fx.BlockBootstrap(length=9.0)), "at least 4 blocks"),
         (lambda: sticking.profile("friction.peak", level=0.4), "between 0.5 and 1"),

@@ -164,7 +164,7 @@ def test_all_elements_of_a_machine_go_from_its_problem_file_to_its_report(
     assert f'"friction [{force}]"' in report
     assert all(f'"name":"{name}"' in report for name in contacts)
     (profile,) = result["profiles"].values()
-    assert profile["says"].endswith("(95 %, profile likelihood, HAC)")
+    assert profile["says"].endswith("(95 %, profile likelihood, Guarded)")
 
 
 MASS, INERTIA = 'body = { kind = "Mass", m = 1.2 }', 'body = { kind = "Inertia", J = 1.2 }'

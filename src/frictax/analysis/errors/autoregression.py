@@ -17,6 +17,7 @@ _ORDER = 20  # at most
 _ENERGY = 0.98  # of what a residual does to the estimates lies below the frequency that is kept
 _MOST_ROWS, _FEWEST_ROWS = 20_000, 300  # of a series, after averaging
 _FLOOR = 1e-4  # of white noise, which tames residuals that are limited to a band
+_UNTOLD = 1e-9
 _ROUNDS, _SETTLED = 12, 3e-3
 _PADDED = 8  # times, so that a resonance is not missed between two frequencies
 _ROUGH, _WORTHLESS = (10.0, 4.0), (3.0, 2.0)  # memories in a record, and degrees of freedom
@@ -52,7 +53,9 @@ class Autoregression(AbstractLinearErrors):
         series = [_Series(linear, root, *one) for one in linear.series()]
         alone = _independent_rows(linear, root)
         prior = linear.known @ root
-        _fit(series, prior.T @ prior / linear.noise**2 + alone.information)
+        # A number may be told by samples alone that have no lags.
+        least = _UNTOLD * np.eye(root.shape[1])
+        _fit(series, (prior.T @ prior + least) / linear.noise**2 + alone.information)
         parts = [*(one.covariances() for one in series), (alone.covariance, [], alone.rows)]
         size = sum((v for v, _, _ in parts), np.zeros((root.shape[1],) * 2))
         prior = prior @ root.T * linear.noise
@@ -205,8 +208,7 @@ def _fit(series: list[_Series], information: np.ndarray) -> None:
         for one in series:
             whitened = one.fit(moved, taken)
             told, pull = told + whitened[1:, 1:], pull + whitened[1:, 0]
-        floor = 1e-12 * np.trace(told) / max(columns, 1) * np.eye(columns)
-        new = np.linalg.inv(told + floor)
+        new = np.linalg.inv(told)
         moved, change = new @ pull, np.linalg.norm(new - taken)
         taken = new
         if change < _SETTLED * np.linalg.norm(new):

@@ -147,7 +147,8 @@ def profile(
     order = np.argsort([v for v, _, _ in at.seen])
     values, costs, others = (np.asarray([entry[k] for entry in at.seen])[order] for k in range(3))
     unit = "" if estimate.unit == "1" else f" {estimate.unit}"
-    account = "" if by is None else f", {type(getattr(by, 'by', by)).__name__}"
+    kind = type(getattr(by, "by", by) if by is not None else usual(found.problem))
+    account = "" if by is None and kind is White else f", {kind.__name__}"
     sentence = (
         f"{path}: {best:.6g}{unit},"
         f" {'at most ' if reaches else f'{lower:.6g} to '}{upper:.6g}{unit} ({100 * level:g} %,"
