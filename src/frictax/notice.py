@@ -142,9 +142,9 @@ memory-long
     are an order of magnitude. Record longer, or repeat the run and take Jackknife.
 
 memory-as-long
-    Nothing can be said of how well {names} are known: the residuals remember {memory:.2g} s and a
-    record lasts {length:.3g} s. What is printed is the least that the errors can be. Record longer,
-    or repeat the run and take Jackknife.
+    Nothing can be said of the errors of {names}, but that they are no less than printed: the
+    residuals remember {memory:.2g} s and a record lasts {length:.3g} s. Record longer, or repeat
+    the run and take Jackknife.
 
 few-windows-tell
     Few windows tell {names}: such an interval is an order of magnitude. Record longer.

@@ -447,7 +447,8 @@ def test_a_normal_prior_gives_the_weighted_mean_of_prior_and_data() -> None:
         fx.fit(block(), run, free=[path]),
         fx.fit(block(), run, free=[path], priors=[prior]),
     )
-    of_data, of_prior = plain.standard_errors[path] ** -2, prior.sd**-2
+    white = plain.uncertainty(fx.White())
+    of_data, of_prior = white.standard_errors[path] ** -2, prior.sd**-2
     expected = (plain.values[path] * of_data + prior.mean * of_prior) / (of_data + of_prior)
     assert found.values[path] == pytest.approx(expected, rel=1e-5)
     assert found.standard_errors[path] == pytest.approx((of_data + of_prior) ** -0.5, rel=1e-2)

@@ -117,9 +117,11 @@ class _Series:
             most = max(min(middle // 4, most), 1)
         width = self.columns + 1
         self.gram, self.count = np.zeros((most + 1, width, most + 1, width)), 0
+        self.edge = np.zeros((width, width))
         for y, x in self.parts:
-            if len(y) > most + 1:
-                both = np.column_stack([y, x])
+            both, begins = np.column_stack([y, x]), most if len(y) > most + 1 else len(y)
+            self.edge += both[:begins].T @ both[:begins]
+            if begins < len(y):
                 back = [both[most - i : len(y) - i] for i in range(most + 1)]
                 lags = np.concatenate(back, axis=1)
                 self.gram += (lags.T @ lags).reshape(self.gram.shape)
@@ -145,7 +147,8 @@ class _Series:
         self.scatter = self.noise * np.linalg.inv(g[1 : q + 1, 1 : q + 1])
         a = np.concatenate([[1.0], -self.phi])
         whitened = np.einsum("i,iajb,j->ab", a, self.gram[: q + 1, :, : q + 1], a)
-        return whitened / self.noise
+        # The first samples have no lags: they count as of noise alone, of its whole size.
+        return whitened / self.noise + self.edge / max(g[0, 0] / n, 1e-200)
 
     def covariances(self) -> tuple[np.ndarray, list[np.ndarray], float]:
         """What the series does to the estimates: the covariance; how that changes by one standard
@@ -171,9 +174,10 @@ class _Series:
 
     @property
     def memory(self) -> float:
-        """How long the residuals remember: to 1/e [s]."""
+        """How long the residuals remember, to 1/e, at most the length of the record [s]."""
         roots = np.abs(np.roots(np.concatenate([[1.0], -self.phi])))
-        return float(self.step / -np.log(np.clip(np.max(roots, initial=0.0), 1e-9, 1 - 1e-6)))
+        time = self.step / -np.log(np.clip(np.max(roots, initial=0.0), 1e-9, 1 - 1e-9))
+        return min(float(time), self.length)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -186,13 +190,13 @@ class _Independent:
 
 
 def _independent_rows(linear: Linearized, root: np.ndarray) -> _Independent:
-    """Of the rows of sweeps: HC3 of MacKinnon and White, Journal of Econometrics 29 (1985)."""
+    """Of the rows of sweeps: HC2 of MacKinnon and White, Journal of Econometrics 29 (1985)."""
     mine = linear.counted.copy()
     for _, _, stretches in linear.series():
         mine[np.concatenate(stretches)] = False
     seen, r = linear.jacobian[mine] @ root, linear.residuals[mine]
     share = np.minimum(np.sum(seen**2, axis=1), 0.99)
-    scores = seen * (r / (1.0 - share))[:, None]
+    scores = seen * (r / np.sqrt(1.0 - share))[:, None]
     size = max(float(np.mean(r**2)) if r.size else 1.0, 1e-200)
     return _Independent(seen.T @ seen / size, scores.T @ scores, float(max(r.size, 1)))
 
@@ -269,8 +273,9 @@ def _doubts(
     numbers = {"memory": worst.memory, "length": worst.length, "times": times}
     nothing = freedom <= _WORTHLESS[1]
     rough = ~nothing & linear.told & ((times < _ROUGH[0]) | (freedom < _ROUGH[1]))
-    return tuple(
-        Notice(code, "", {**numbers, "names": listed([names[i] for i in np.flatnonzero(which)])})
-        for code, which in (("memory-as-long", nothing), ("memory-long", rough))
-        if which.any()
-    )
+
+    def of(which: np.ndarray) -> dict[str, float | str]:
+        return {**numbers, "names": listed([names[i] for i in np.flatnonzero(which)])}
+
+    out = [Notice("memory-as-long", "", of(nothing))] if nothing.any() else []
+    return (*out, *([Notice("memory-long", "", of(rough))] if rough.any() else []))

@@ -19,6 +19,8 @@ from .clusters import Clustered, has_windows
 from .homogeneity import by_record, differences
 from .linearized import AbstractLinearErrors, lifted, linearized
 
+_TO_COMPARE = 2.0  # degrees of freedom of the guard, at least
+
 
 class Guarded(AbstractErrors):
     """What residuals have turned out to be: what a fit to records prints.
@@ -56,7 +58,7 @@ class Guarded(AbstractErrors):
         where = np.ones((len(parts), len(found.x)), bool)
         if differ.any():
             where[-1] = np.any(follow[:, differ], axis=1)
-        return _widest(found, parts, where, notices)
+        return _widest(found, parts, where, int(first is not guard), notices)
 
     def first(self, problem: Problem) -> AbstractLinearErrors | None:
         """The account beside the guard."""
@@ -67,10 +69,13 @@ class Guarded(AbstractErrors):
 
 @dataclasses.dataclass(frozen=True)
 class _Widest(Spread):
-    """Of several accounts the widest interval; `where` (parts, q): of which numbers each speaks."""
+    """Of several accounts the widest interval; `where` (parts, q): of which numbers each speaks;
+    `guard`: which of them is one, 0 where it is the only account.
+    """
 
     parts: tuple[Spread, ...] = ()
     where: Bool[np.ndarray, "parts q"] = dataclasses.field(kw_only=True)
+    guard: int = 0
 
     def half_width(
         self, level: float, directions: Float[np.ndarray, "m q"]
@@ -81,13 +86,19 @@ class _Widest(Spread):
         self, level: float, directions: Float[np.ndarray, "m q"]
     ) -> Float[np.ndarray, "parts m"]:
         """Half the interval by each of the accounts, 0 where it does not speak."""
-        speaks = (directions != 0) @ self.where.T
+        speaks = ((directions != 0) @ self.where.T).T
+        if self.guard:  # of what one block tells alone it cannot say anything
+            speaks[self.guard] &= self.parts[self.guard].dof(directions) >= _TO_COMPARE
         half = [part.half_width(level, directions) for part in self.parts]
-        return np.where(speaks.T, half, 0.0)
+        return np.where(speaks, half, 0.0)
 
 
 def _widest(
-    found: FitResult, parts: list[Spread], where: np.ndarray, notices: tuple[Notice, ...]
+    found: FitResult,
+    parts: list[Spread],
+    where: np.ndarray,
+    guard: int,
+    notices: tuple[Notice, ...],
 ) -> Spread:
     level, unit = found.level, np.eye(len(found.x))
 
@@ -95,7 +106,9 @@ def _widest(
         wins = spread.of_each(level, directions).argmax(axis=0)
         return np.array([part.dof(directions) for part in parts])[wins, np.arange(len(wins))]
 
-    spread = _Widest(parts[0].covariance, dof, None, "", (), parts=tuple(parts), where=where)
+    spread = _Widest(
+        parts[0].covariance, dof, None, "", (), parts=tuple(parts), where=where, guard=guard
+    )
     wins = spread.of_each(level, unit).argmax(axis=0)
     size = np.sqrt([np.maximum(np.diag(part.covariance), 0.0) for part in parts])
     own = size[wins, np.arange(len(wins))]

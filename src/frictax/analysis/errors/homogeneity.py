@@ -77,8 +77,8 @@ def welch(
 
     **Source:** B. L. Welch, "On the comparison of several mean values", Biometrika 38 (1951).
 
-    >>> round(welch(np.array([1.0, 1.2, 3.0]), np.full(3, 0.04), np.full(3, 10.0)), 5)
-    8e-05
+    >>> round(welch(np.array([1.0, 1.2, 1.8]), np.full(3, 0.04), np.full(3, 10.0)), 3)
+    0.03
     """
     k, w = len(x), 1.0 / variance
     mean, share = w @ x / w.sum(), (1.0 - w / w.sum()) ** 2

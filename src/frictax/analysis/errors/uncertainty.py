@@ -326,11 +326,16 @@ def in_words(found: FitResult) -> list[str]:
     with np.errstate(divide="ignore", invalid="ignore"):
         wider = u.half_widths / white.half_widths
     wider = wider[np.isfinite(wider) & [e.knowledge is not Knowledge.UNKNOWN for e in u.estimates]]
-    ends = dict.fromkeys(f"{x:.2g}" for x in (wider.min(), wider.max())) if wider.size else ()
-    narrower = (
-        f" Were residuals white they would be {' to '.join(ends)} times narrower." if ends else ""
-    )
-    return [f"Intervals ({type(u.by).__name__}): {u.says} ({u.freedom}).{narrower}"]
+    out = f"Intervals ({type(u.by).__name__}): {u.says} ({u.freedom})."
+    if not wider.size:
+        return [out]
+    narrower = wider.min() >= 1
+    ratios = (wider.min(), wider.max()) if narrower else (1 / wider.max(), 1 / wider.min())
+    ends = dict.fromkeys(f"{x:.2g}" for x in ratios)
+    if list(ends) == ["1"]:
+        return [f"{out} Were residuals white they would be as wide."]
+    how = "times narrower" if narrower else "times as wide"
+    return [f"{out} Were residuals white they would be {' to '.join(ends)} {how}."]
 
 
 def usual_spread(found: FitResult) -> Spread:
@@ -351,7 +356,8 @@ def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> 
     ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
     ...     drive=fx.Force("mass", 2.0),
     ... )
-    >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)}, name="pull")
+    >>> noise = 0.01 * np.random.default_rng(0).standard_normal(401)
+    >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + noise}, name="pull")
     >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
     >>> print(found.uncertainty(fx.HAC()))
     HAC: residuals that depend on their neighbours: kernel ... s wide
