@@ -2,7 +2,7 @@
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy import optimize, stats
+from scipy.special import fdtrc
 
 from frictax.fitting.problem.problem import PreparedSweep
 from frictax.notice import Notice
@@ -84,7 +84,7 @@ def welch(
     mean, share = w @ x / w.sum(), (1.0 - w / w.sum()) ** 2
     away = float(np.sum(share / dof))
     f = w @ (x - mean) ** 2 / (k - 1) / (1.0 + 2.0 * (k - 2) / (k**2 - 1) * away)
-    return float(stats.f.sf(f, k - 1, (k**2 - 1) / (3.0 * away)))
+    return float(fdtrc(k - 1, (k**2 - 1) / (3.0 * away), f))
 
 
 def spread_between(x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"]) -> float:
@@ -101,9 +101,11 @@ def spread_between(x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"]
         w = 1.0 / (variance + between**2)
         return float(w @ (x - w @ x / w.sum()) ** 2) - (len(x) - 1)
 
-    if excess(0.0) <= 0:
-        return 0.0
-    return float(optimize.brentq(excess, 0.0, 2.0 * np.ptp(x)))
+    low, high = 0.0, 2.0 * float(np.ptp(x))
+    for _ in range(60 if excess(0.0) > 0 else 0):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return low
 
 
 def _apart(one: Linearized) -> Bool[np.ndarray, " p"]:
