@@ -55,6 +55,10 @@ search-interrupted
     Interrupted after {steps} steps: these are the best values so far, their errors those of an
     unfinished search.
 
+fits-unsettled
+    {open} of {count} fits did not meet their tolerance: their values are where the search ended,
+    and they have no errors. Give a better start, or allow more steps.
+
 steps-too-long
     The steps are too long for this motion: half as long, they would move {subject} by {moved:.2g}
     {unit} or {errors:.2g} standard errors. Fit with engine=OnSamples(substeps={substeps}).

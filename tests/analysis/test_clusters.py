@@ -246,6 +246,6 @@ def test_windows_are_asked_for_where_there_are_none() -> None:
     )
     record = fx.Record(T, outputs={"mass.s": np.sin(T)}, name="run")
     still = fx.fit(machine, record, free=["outputs.mass.s.offset"])
-    assert isinstance(still.uncertainty().by, fx.White)
+    assert isinstance(still.uncertainty().by, fx.Guarded)
     with pytest.raises(ValueError, match="FreeRun has none. Fit on `Windows`"):
         still.uncertainty(fx.Clustered())

@@ -166,16 +166,18 @@ def test_profile_where_the_misfit_is_a_parabola_is_the_linearised_interval() -> 
 def test_coloured_residuals_hac_holds_the_truth_in_88_to_99_per_cent_of_300_where_white_fails():
     machine, random = block(peak=1.0), np.random.default_rng(1)
     v = clean(SLIDING, machine)
-    white, hac = np.zeros(4), np.zeros(4)
+    white, hac, usual = np.zeros(4), np.zeros(4), np.zeros(4)
     for _ in range(300):
         found = fx.fit(
             machine,
             fx.Record(T, {"drive": SLIDING}, {"mass.v": v + coloured(random, T.size)}),
             free=LAW,
         )
-        white += holds(found.intervals, TRUE)
+        white += holds(found.uncertainty(fx.White()).intervals, TRUE)
+        usual += holds(found.intervals, TRUE)
         hac += holds(found.uncertainty(fx.HAC()).intervals, TRUE)
     assert np.all(white / 300 < 0.5), white / 300
+    assert np.all((usual / 300 >= 0.92) & (usual / 300 <= 0.99)), usual / 300
     assert np.all((hac / 300 >= 0.88) & (hac / 300 <= 0.99)), hac / 300
 
 
@@ -234,7 +236,7 @@ def test_at_a_bound_the_profile_is_one_sided_and_holds_it_in_89_to_99_per_cent_o
             ),
             free=paths,
         )
-        p = found.profile(path)
+        p = found.profile(path, by=fx.White())
         hits += p.lower <= bound <= p.upper
         one_sided += p.one_sided
         assert p.threshold == pytest.approx(2.71 if p.one_sided else 3.85, abs=0.01)

@@ -1,7 +1,9 @@
 """Many fits of one model to as many measurements of one experiment."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
@@ -27,7 +29,8 @@ from .problem.steady import SteadyFriction
 from .result.answer import answer
 from .result.covariance import inverse_gram
 from .result.estimates import Replicates, quantile
-from .search.levenberg_marquardt import begin, descend
+from .result.fit_result import FitResult
+from .search.levenberg_marquardt import Descent, begin, descend
 from .search.methods import AbstractMethod, LevenbergMarquardt
 from .search.multistart import in_turned_coordinates, search, strayed
 from .steady_model import assembled
@@ -60,7 +63,7 @@ def fit_many(
     - `objective`, `engine`: for records only, as in `fit`.
 
     **Returns:** `Replicates`: values of all k fits, as `fit` would give them, for bootstrap and
-    coverage; intervals for white residuals.
+    coverage; intervals by the account of a single fit, when they are asked for.
 
     **Raises:** `ValueError` for measurements of another shape.
     """
@@ -85,13 +88,44 @@ def fit_many(
     else:
         raise ValueError(f"`fit_many` needs a `Sweep` or a `Record`, got {type(data).__name__}.")
     names = tuple(name for u in problem.unknowns for name in u.names)
+    label = data.name or type(data).__name__
+
+    def found(i: int, state: Any, costs: np.ndarray, noise: float) -> FitResult:
+        mine = dataclasses.replace(problem, prepared=(prepared[i],))
+        return answer(model, mine, {label: data}, state, costs, noise, method, level, [], 0.0)
+
     if isinstance(method, LevenbergMarquardt) and loss.rounds == 1:
-        x, sd, dof, ok = _together(problem, prepared, method)
-    else:
-        x, sd, dof, ok = _one_by_one(problem, prepared, method, level)
-    half = np.reshape(quantile(level, np.maximum(dof, 1), problem.noise_known), (-1, 1)) * sd
-    low = np.maximum(x - half, np.where(np.isnan(half), np.nan, bounds(problem.unknowns)))
-    return Replicates(names, x, sd, low, x + half, ok, level)
+        end, sd, dof = _together(problem, prepared, method)
+        x, ok = end.x, end.settled
+        if problem.is_steady:
+            half = np.reshape(quantile(level, dof, problem.noise_known), (-1, 1)) * sd
+            low = np.maximum(x - half, np.where(np.isnan(half), np.nan, bounds(problem.unknowns)))
+            return Replicates(names, x, ok, level, lambda: (sd, low, x + half))
+        ends = [jax.tree.map(lambda a, i=i: a[i], end) for i in range(len(x))]
+        return Replicates(
+            names,
+            x,
+            ok,
+            level,
+            lambda: _errors(lambda i: found(i, ends[i], np.reshape(ends[i].cost, 1), 1.0), len(x)),
+        )
+    fits = []
+    for i, one in enumerate(prepared):
+        mine = dataclasses.replace(problem, prepared=(one,))
+        fits.append(found(i, *search(mine, method, 1, 0.0, 0, None)[:3]))
+    x, ok = np.asarray([f.x for f in fits]), np.asarray([f.converged for f in fits])
+    return Replicates(names, x, ok, level, lambda: _errors(fits.__getitem__, len(fits)))
+
+
+def _errors(found: Callable[[int], FitResult], count: int) -> tuple[np.ndarray, ...]:
+    """Standard errors and intervals by the usual account, of one fit after the other."""
+
+    def one(i: int) -> list[tuple[float, float, float]]:
+        return [(e.standard_error, e.lower, e.upper) for e in found(i).estimates]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        rows = np.asarray(list(pool.map(one, range(count))))
+    return rows[..., 0], rows[..., 1], rows[..., 2]
 
 
 def _of_record(
@@ -120,25 +154,12 @@ def _of_record(
     ]
 
 
-def _one_by_one(
-    problem: Problem, prepared: list[Any], method: AbstractMethod, level: float
-) -> tuple[np.ndarray, ...]:
-    """Values, standard errors, degrees of freedom and whether the tolerance was met, of each."""
-    out = []
-    for one in prepared:
-        mine = dataclasses.replace(problem, prepared=(one,))
-        state, costs, noise, _ = search(mine, method, 1, 0.0, 0, None)
-        machine = problem.setup.machine
-        found = answer(machine, mine, {}, state, costs, noise, method, level, [], 0.0)
-        errors = np.sqrt(np.where(found.active, np.diag(found.full_covariance), np.nan))
-        out.append((found.x, errors, found.dof, found.converged))
-    return tuple(np.asarray(a) for a in zip(*out, strict=True))
-
-
 def _together(
     problem: Problem, prepared: list[Any], method: LevenbergMarquardt
-) -> tuple[np.ndarray, ...]:
-    """The same, in one compiled call."""
+) -> tuple[Descent, np.ndarray, np.ndarray]:
+    """Where the searches end, standard errors for white residuals and degrees of freedom, in one
+    compiled call.
+    """
     _, static = eqx.partition(prepared[0], eqx.is_array)
     arrays = (eqx.filter(p, eqx.is_array) for p in prepared)
     stacked = jax.tree.map(lambda *x: np.stack(x), *arrays)
@@ -147,36 +168,34 @@ def _together(
     rows = int(np.sum(weights > 0))
     floor = np.float64(1e-20 * np.sum((weights * measured) ** 2) + 1e-300)
 
-    def fitted(starts: Float[np.ndarray, "k p"]) -> list[np.ndarray]:
-        return [
-            np.asarray(a)
-            for a in _all(problem, stacked, static, lower, method, rows, floor, starts)
-        ]
+    def fitted(starts: Float[np.ndarray, "k p"]) -> tuple[Descent, np.ndarray, np.ndarray]:
+        ends = _all(problem, stacked, static, lower, method, rows, floor, starts)
+        return jax.tree.map(np.asarray, ends)
 
-    x, sd, dof, ok, z, cost = fitted(np.zeros((len(prepared), lower.size)))
-    away = strayed(problem, x) & np.isfinite(cost)[:, None]
+    ends = fitted(np.zeros((len(prepared), lower.size)))
+    z, cost = ends[0].z, ends[0].cost
+    away = strayed(problem, ends[0].x) & np.isfinite(cost)[:, None]
     # as in one fit: next to its bound a value acts so little that no search leads back
     if away.any():
         again = fitted(np.where(away, 0.0, z))
-        better = again[-1] < cost * (1 - 1e-6)
-        pairs = zip((x, sd, dof, ok), again[:4], strict=True)
-        x, sd, dof, ok = (
-            np.where(better if a.ndim == 1 else better[:, None], b, a) for a, b in pairs
+        better = again[0].cost < cost * (1 - 1e-6)
+        ends = jax.tree.map(
+            lambda a, b: np.where(np.reshape(better, (-1, *(1,) * (a.ndim - 1))), b, a), ends, again
         )
-    return x, sd, dof, ok
+    return ends
 
 
 @eqx.filter_jit
 def _all(
     problem: Problem, prepared, static, lower, method: LevenbergMarquardt, rows: int, floor, starts
-) -> tuple[Array, ...]:
-    """Values, errors, degrees of freedom, convergence, coordinates and costs, from `starts`.
+) -> tuple[Descent, Array, Array]:
+    """Ends, errors and degrees of freedom, from `starts`.
 
     One after the other: in step, all would take the most steps of any.
     """
     expected = max(rows - lower.size, 1)
 
-    def one(at) -> tuple[Array, ...]:
+    def one(at) -> tuple[Descent, Array, Array]:
         prepared, start = at
         mine = eqx.tree_at(lambda p: p.prepared, problem, (eqx.combine(prepared, static),))
         if problem.is_steady:
@@ -194,8 +213,7 @@ def _all(
         variance = 1.0 if problem.noise_known else 2.0 * end.cost / dof
         covariance = variance * inverse_gram(jacobian, norms, active, jnp)
         sd = jnp.where(active, jnp.sqrt(jnp.diagonal(covariance)), jnp.nan)
-        rest = (dof, jnp.asarray(end.settled), jnp.asarray(end.z), jnp.asarray(end.cost))
-        return x, sd, *rest
+        return dataclasses.replace(end, x=x, slope=slope), sd, dof
 
     return jax.lax.map(one, (prepared, jnp.asarray(starts)))
 

@@ -1,12 +1,13 @@
 """Fitted numbers with their errors."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from frictax.notice import Notice
 from frictax.text import rounded
@@ -56,20 +57,49 @@ class Band:
     level: float
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Replicates:
-    """Fits of the same model to many force vectors: k fits of p entries, in SI units.
+    """Fits of the same model to many measurements: k fits of p entries, in SI units.
 
-    `standard_errors`, `lower` and `upper` are nan where an entry has reached its bound.
+    - `values` (k, p); `converged` (k,): whether the search met its tolerance; `level`.
+    - `standard_errors`, `lower`, `upper` (k, p), by the account of a single fit, found when they
+      are asked for: nan where a search did not end, and where an entry has reached its bound.
+    - `notices`, as sentences `warnings`: what to mind.
     """
 
     names: tuple[str, ...]
     values: Float[np.ndarray, "k p"]
-    standard_errors: Float[np.ndarray, "k p"]
-    lower: Float[np.ndarray, "k p"]
-    upper: Float[np.ndarray, "k p"]
-    converged: np.ndarray
+    converged: Bool[np.ndarray, " k"]
     level: float
+    find_errors: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]] = dataclasses.field(
+        repr=False
+    )
+
+    @functools.cached_property
+    def _errors(self) -> Float[np.ndarray, "3 k p"]:
+        return np.where(self.converged[:, None], np.asarray(self.find_errors()), np.nan)
+
+    @property
+    def standard_errors(self) -> Float[np.ndarray, "k p"]:
+        return self._errors[0]
+
+    @property
+    def lower(self) -> Float[np.ndarray, "k p"]:
+        return self._errors[1]
+
+    @property
+    def upper(self) -> Float[np.ndarray, "k p"]:
+        return self._errors[2]
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        open_, count = int(np.sum(~self.converged)), len(self.converged)
+        return (Notice("fits-unsettled", "", {"open": open_, "count": count}),) if open_ else ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The notices as plain sentences."""
+        return tuple(map(str, self.notices))
 
 
 class Estimated:
