@@ -281,7 +281,7 @@ class Windows(AbstractSimulation):
     Well conditioned where a free run is not, and what is fitted is friction and not the sum of all
     errors since the start. Of each window the first sample is not counted, since the run starts
     there, nor what a delayed sensor shows of the time before, nor what comes after a gap. Intervals
-    are those of `Clustered`: an error of a start lasts for its window.
+    compare windows (`Guarded`): an error of a start lasts for its window.
 
     **Arguments:** `length` of a window [s]; `cutoff` [Hz] of the zero-phase filter that the starts
     are read from; `free_starts`: whether the starts are found with the parameters, each from its

@@ -1,0 +1,160 @@
+"""Errors of runs whose residuals remember: against matrices of n by n, over many seeds, and where
+records differ.
+"""
+
+import numpy as np
+import pytest
+from jaxtyping import Float
+from scipy.linalg import toeplitz
+from scipy.signal import lfilter
+
+import frictax as fx
+from frictax.analysis.errors.homogeneity import spread_between, welch
+
+T = np.arange(0.0, 10.0, 0.005)
+U = 3.0 * np.sin(np.pi * T) + 1.5 * np.sin(2.6 * np.pi * T)
+TRUE = {"mass.m": 1.0, "friction.f_pos.F_Coulomb": 1.0, "friction.f_pos.F_prop": 0.5}
+NOISE = 0.02
+
+
+def block(m: float, F_Coulomb: float, F_prop: float, f: fx.Sampled | float = 0.0) -> fx.Mechanism:
+    return fx.Mechanism(
+        mass=fx.Mass(m=m),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=F_prop)),
+        drive=fx.Force("mass", f),
+    )
+
+
+def speed(*true: float) -> Float[np.ndarray, " n"]:
+    machine = block(*(true or TRUE.values()), f=fx.Sampled(T, U))
+    return np.asarray(fx.simulate(machine, T, fx.OnSamples())["mass"].v)
+
+
+@pytest.fixture(scope="module")
+def clean() -> Float[np.ndarray, " n"]:
+    return speed()
+
+
+def remembered(random: np.random.Generator, rho: float) -> Float[np.ndarray, " n"]:
+    """An error that keeps `rho` of the one before."""
+    e = NOISE * np.sqrt(1 - rho**2) * random.standard_normal(T.size + 600)
+    return np.asarray(lfilter([1.0], [1.0, -rho], e))[600:]
+
+
+def fitted(v: Float[np.ndarray, " n"], objective: fx.FreeRun | fx.Windows | None = None):
+    record = fx.Record(T, {"drive": U}, {"mass.v": v}, name="run")
+    return fx.fit(block(1.02, 0.98, 0.51), record, free=list(TRUE), objective=objective)
+
+
+def held(u: fx.Uncertainty) -> list[bool]:
+    return [u.intervals[name][0] <= x <= u.intervals[name][1] for name, x in TRUE.items()]
+
+
+def test_an_autoregression_gives_the_covariance_of_matrices_of_n_by_n(clean) -> None:
+    """W' S W with S of the autoregression that made the residuals, of order 1."""
+    found = fitted(clean + remembered(np.random.default_rng(0), 0.9))
+    w = found.full_jacobian @ np.linalg.inv(found.full_jacobian.T @ found.full_jacobian)
+    s = NOISE**2 * toeplitz(0.9 ** np.arange(T.size))
+    expected = np.sqrt(np.diag(w.T @ s @ w))
+    u = found.uncertainty(fx.Autoregression())
+    assert list(u.standard_errors.values()) == pytest.approx(expected, rel=0.15)
+    assert "residuals remember 0.0" in u.says
+    assert all(20 < dof < 1997 for dof in u.degrees_of_freedom.values())
+
+
+def test_white_residuals_have_white_errors_and_remember_nothing(clean) -> None:
+    found = fitted(clean + remembered(np.random.default_rng(1), 0.0))
+    u = found.uncertainty(fx.Autoregression())
+    assert u.says == "residuals that remember nothing"
+    assert list(u.ratio.values()) == pytest.approx([1.0] * 3, abs=0.06)
+
+
+def test_of_two_accounts_the_wider_interval_is_printed_number_by_number(clean) -> None:
+    found = fitted(clean + remembered(np.random.default_rng(2), 0.9))
+    half = [found.uncertainty(a).half_widths for a in (fx.Autoregression(), fx.Clustered(10))]
+    u = found.uncertainty()
+    assert u.half_widths == pytest.approx(np.max(half, axis=0), rel=1e-12)
+    assert u.estimates == found.estimates
+    (line,) = [line for line in str(found).splitlines() if line.startswith("Intervals (Guarded)")]
+    assert u.says in line
+    assert "times narrower" in line
+    # a covariance, whose errors are the printed ones
+    assert np.sqrt(np.diag(u.covariance)) == pytest.approx(list(u.standard_errors.values()))
+    assert np.linalg.eigvalsh(u.correlation).min() > 0
+
+
+def test_a_drift_raises_the_flag_and_a_short_memory_does_not(clean) -> None:
+    random = np.random.default_rng(3)
+    walk = np.cumsum(random.standard_normal(T.size)) * NOISE / 10
+    codes = {n.code for n in fitted(clean + walk).notices}
+    assert codes & {"memory-long", "memory-as-long"}
+    codes = {n.code for n in fitted(clean + remembered(random, 0.9)).notices}
+    assert not codes & {"memory-long", "memory-as-long"}
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("rho", [0.9, 0.0, 0.99])
+@pytest.mark.parametrize("windows", [False, True], ids=["run", "windows"])
+def test_intervals_of_60_blocks_hold_the_truth_and_are_no_wider_than_it_takes(
+    clean, rho: float, windows: bool
+) -> None:
+    random, objective = np.random.default_rng(4), fx.Windows(0.5) if windows else fx.FreeRun()
+    fits = [fitted(clean + remembered(random, rho), objective) for _ in range(60)]
+    found = [f.uncertainty() for f in fits]
+    assert np.all(np.mean([held(u) for u in found], axis=0) >= 0.88)
+    spread = np.std([[f.values[name] for name in TRUE] for f in fits], axis=0, ddof=1)
+    width = np.median([u.half_widths for u in found], axis=0) / 1.96 / spread
+    assert np.all(width < 1.7), width
+
+
+def together(machines: list[tuple[float, ...]], seed: int):
+    random = np.random.default_rng(seed)
+    records = [
+        fx.Record(
+            T,
+            {"drive": U},
+            {"mass.v": speed(*true) + remembered(random, 0.5)},
+            name=f"run{i}",
+        )
+        for i, true in enumerate(machines)
+    ]
+    return fx.fit(block(1.02, 0.98, 0.51), records, free=list(TRUE))
+
+
+def test_records_of_one_machine_agree_and_of_machines_that_differ_a_notice_says_so() -> None:
+    same = together([tuple(TRUE.values())] * 4, 5)
+    assert not any(n.code == "records-differ" for n in same.notices)
+    differ = together([(1.0, c, 0.5) for c in (0.9, 0.97, 1.04, 1.11)], 6)
+    (notice,) = [
+        n for n in differ.notices if n.code == "records-differ" and n.subject.endswith("Coulomb")
+    ]
+    assert notice.numbers["between"] == pytest.approx(
+        np.std([0.9, 0.97, 1.04, 1.11], ddof=1), rel=0.3
+    )
+    low, high = differ.intervals["friction.f_pos.F_Coulomb"]
+    assert low < 1.005 < high
+    assert high - low > 3 * (
+        same.intervals["friction.f_pos.F_Coulomb"][1]
+        - same.intervals["friction.f_pos.F_Coulomb"][0]
+    )
+    assert "what differs between 4 records" in differ.uncertainty().says
+
+
+def test_welch_has_its_level_with_unequal_variances_and_the_spread_between_is_found() -> None:
+    random, hits = np.random.default_rng(7), 0
+    sd, dof, found = np.array([0.1, 0.3, 0.2, 0.5]), np.array([6.0, 12.0, 9.0, 20.0]), []
+    for _ in range(2000):
+        variance = sd**2 * random.chisquare(dof) / dof
+        x = sd * random.standard_normal(4)
+        hits += welch(x, variance, dof) < 0.05
+        found.append(spread_between(x + 0.6 * random.standard_normal(4), sd**2) ** 2)
+    assert 0.035 < hits / 2000 < 0.07
+    assert np.mean(found) == pytest.approx(0.36, rel=0.12)
+
+
+def test_windows_are_no_run_to_an_autoregression(clean) -> None:
+    found = fitted(clean + remembered(np.random.default_rng(8), 0.0), fx.Windows(0.5))
+    with pytest.raises(ValueError, match=r"windows begin anew. Take `Clustered\(\)`"):
+        found.uncertainty(fx.Autoregression())
+    with pytest.raises(ValueError, match="`Guarded.blocks` must be a whole number >= 2, got 1"):
+        fx.Guarded(1)
