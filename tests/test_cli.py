@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -514,3 +515,16 @@ def test_control_c_ends_a_running_process_with_130_and_one_word(folder: Path) ->
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err) == (130, "", "frictax: Interrupted.\n")
     assert not (folder / "c.json").exists()
+
+
+def test_every_command_that_the_pages_show_exists(root: Path) -> None:
+    pages = [root / "README.md", *root.glob("docs/*.md"), *root.glob("identification/**/*.md")]
+    pages += [root / "CHANGELOG.md", *root.glob("src/frictax/**/*.py")]
+    shown = {
+        command
+        for page in pages
+        for command in re.findall(r"(?:`|\$ |^)frictax ([a-z][\w-]+)", page.read_text(), re.M)
+    }
+    assert {"identify", "table", "fit", "compare", "data"} <= shown
+    for command in sorted(shown):
+        assert frictax(command, "--help").exit_code == 0, command

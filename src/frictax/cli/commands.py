@@ -75,7 +75,7 @@ app.command(
 It ends with 0 when all is well, 1 when the problem, the data or the fit fail, 2 when the
 command line is wrong, 130 when interrupted."""
 )(identify)
-app.command(epilog="`frictax table identification --write`")(estimates_table)
+app.command(name="table", epilog="`frictax table identification --write`")(estimates_table)
 
 
 def main() -> None:

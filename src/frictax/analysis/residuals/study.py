@@ -8,7 +8,6 @@ from frictax.measurements import Sweep
 from frictax.notice import Notice
 from frictax.parameters import UnknownName
 
-from ..errors.clusters import has_windows
 from .effects import Columns, direction, position, speed, time
 from .finding import Finding
 from .ripple import ripple
@@ -126,8 +125,7 @@ def residual_study(
             studied.append(x)
             continue
         for channel, at, e in left(found, name):
-            windows = has_windows(found.problem)
-            findings.append(whiteness(name, channel, record.t[at], e, windows))
+            findings.append(whiteness(name, channel, record.t[at], e))
         try:
             series = force_series(found, name, cutoff)
         except ValueError as why:

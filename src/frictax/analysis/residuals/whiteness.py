@@ -39,14 +39,12 @@ def whiteness(
     of: str,
     t: Float[np.ndarray, " n"],
     e: Float[np.ndarray, " n"],
-    windows: bool,
 ) -> Finding:
     """How long the residual of the fit's own objective remembers: n/(1 + 2*sum of autocorrelations)
     of its n samples are independent.
 
     The sum ends at the first lag beyond five times what it is then (Sokal's window). Ljung and
-    Box's Q over 20 lags against chi-square says whether white noise would do as much. `windows`:
-    whether the fit's errors are those of windows.
+    Box's Q over 20 lags against chi-square says whether white noise would do as much.
 
     **Source:** G. M. Ljung, G. E. P. Box, Biometrika 65 (1978); A. D. Sokal, Monte Carlo methods in
     statistical mechanics (1997), sec. 3.
@@ -81,7 +79,7 @@ def whiteness(
             f"Residuals of {of} remember {amount(lasts, 's', 2)} (first autocorrelation"
             f" {rho[1]:.2f}), so that {n} samples count as {independent:.0f} independent ones and"
             f" errors of white noise are too small, about {np.sqrt(n / independent):.2g} times:"
-            f" {'those of windows are printed' if windows else 'take found.uncertainty(fx.HAC())'}."
+            " those printed allow for it."
         )
     else:
         sentence = (
