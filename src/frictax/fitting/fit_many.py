@@ -96,7 +96,7 @@ def fit_many(
 
     if isinstance(method, LevenbergMarquardt) and loss.rounds == 1:
         end, sd, dof = _together(problem, prepared, method)
-        x, ok = end.x, end.settled
+        x, ok = np.asarray(end.x), np.asarray(end.settled)
         if problem.is_steady:
             half = np.reshape(quantile(level, dof, problem.noise_known), (-1, 1)) * sd
             low = np.maximum(x - half, np.where(np.isnan(half), np.nan, bounds(problem.unknowns)))
@@ -174,7 +174,7 @@ def _together(
 
     ends = fitted(np.zeros((len(prepared), lower.size)))
     z, cost = ends[0].z, ends[0].cost
-    away = strayed(problem, ends[0].x) & np.isfinite(cost)[:, None]
+    away = strayed(problem, np.asarray(ends[0].x)) & np.isfinite(cost)[:, None]
     # as in one fit: next to its bound a value acts so little that no search leads back
     if away.any():
         again = fitted(np.where(away, 0.0, z))

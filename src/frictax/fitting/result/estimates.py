@@ -71,9 +71,7 @@ class Replicates:
     values: Float[np.ndarray, "k p"]
     converged: Bool[np.ndarray, " k"]
     level: float
-    find_errors: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]] = dataclasses.field(
-        repr=False
-    )
+    find_errors: Callable[[], tuple[np.ndarray, ...]] = dataclasses.field(repr=False)
 
     @functools.cached_property
     def _errors(self) -> Float[np.ndarray, "3 k p"]:
