@@ -7,12 +7,11 @@ from .errors.accounts import White as White
 from .errors.autoregression import Autoregression as Autoregression
 from .errors.clusters import Clustered as Clustered
 from .errors.guarded import Guarded as Guarded
+from .errors.hac_covariance import HAC as HAC
 from .errors.posterior import Posterior as Posterior
 from .errors.profiles import Profile as Profile, ProfilePair as ProfilePair
+from .errors.resampling import BlockBootstrap as BlockBootstrap, Jackknife as Jackknife
 from .errors.uncertainty import (
-    HAC as HAC,
-    BlockBootstrap as BlockBootstrap,
-    Jackknife as Jackknife,
     Uncertainty as Uncertainty,
 )
 from .planning.outlook import Outlook as Outlook, outlook as outlook

@@ -58,3 +58,9 @@ def gradients(found: FitResult) -> tuple[Float[np.ndarray, "q q"], Float[np.ndar
     alone = noise * np.where(r < 0, -1.0, 1.0)
     r = np.where(leverage < 0.9, r / np.sqrt(1.0 - np.minimum(leverage, 0.9)), alone)
     return bread, jacobian * r[:, None] * found.active
+
+
+def check_time(what: str, value: float | None, remedy: str) -> None:
+    """Raise `ValueError` unless `value` is a time > 0 s, or left out."""
+    if value is not None and not value > 0:
+        raise ValueError(f"{what} must be > 0 s, got {value}. Leave it out {remedy}")

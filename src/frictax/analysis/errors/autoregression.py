@@ -17,7 +17,7 @@ _ORDER = 20  # at most
 _ENERGY = 0.98  # of what a residual does to the estimates lies below the frequency that is kept
 _MOST_ROWS, _FEWEST_ROWS = 20_000, 300  # of a series, after averaging
 _FLOOR = 1e-4  # of white noise, which tames residuals that are limited to a band
-_UNTOLD = 1e-9
+_UNTOLD = 1e-9  # of what white residuals would tell: what is taken as known of any direction
 _ROUNDS, _SETTLED = 12, 3e-3
 _PADDED = 8  # times, so that a resonance is not missed between two frequencies
 _ROUGH, _WORTHLESS = (10.0, 4.0), (3.0, 2.0)  # memories in a record, and degrees of freedom
@@ -50,7 +50,7 @@ class Autoregression(AbstractLinearErrors):
 
     def of(self, linear: Linearized) -> LinearSpread:
         root, unseen = axes(linear.jacobian, linear.known)
-        series = [_Series(linear, root, *one) for one in linear.series()]
+        series = [_Series(linear, root, *one) for one in linear.series]
         alone = _independent_rows(linear, root)
         prior = linear.known @ root
         # A number may be told by samples alone that have no lags.
@@ -192,7 +192,7 @@ class _Independent:
 def _independent_rows(linear: Linearized, root: np.ndarray) -> _Independent:
     """Of the rows of sweeps: HC2 of MacKinnon and White, Journal of Econometrics 29 (1985)."""
     mine = linear.counted.copy()
-    for _, _, stretches in linear.series():
+    for _, _, stretches in linear.series:
         mine[np.concatenate(stretches)] = False
     seen, r = linear.jacobian[mine] @ root, linear.residuals[mine]
     share = np.minimum(np.sum(seen**2, axis=1), 0.99)
@@ -232,7 +232,7 @@ def _highest_frequency(seen: Float[np.ndarray, "n p"]) -> float:
 def _swelling(linear: Linearized, root: np.ndarray) -> Float[np.ndarray, " p"]:
     """How many times larger the errors are for residuals that are large where they count."""
     of_size = of_mean = np.zeros(linear.jacobian.shape[1])
-    for _, _, stretches in linear.series():
+    for _, _, stretches in linear.series:
         mine = np.concatenate(stretches)
         w = (linear.jacobian[mine] @ root @ root.T) ** 2
         square = linear.residuals[mine] ** 2

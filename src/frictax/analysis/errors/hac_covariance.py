@@ -1,7 +1,15 @@
-"""How strongly a sum varies whose terms depend on their neighbours."""
+"""How strongly a sum varies whose terms depend on their neighbours, and errors from it."""
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Float
+
+from frictax.fitting import FitResult
+from frictax.fitting.problem.problem import PreparedSweep
+from frictax.fitting.result.spread import Spread, alike
+
+from .accounts import AbstractErrors, check_time, gradients
+from .refits import Samples
 
 _STEADY = 0.97  # the largest eigenvalue that prewhitening takes out
 
@@ -74,3 +82,54 @@ def _smoothed(x: Float[np.ndarray, "n p"], width: float) -> Float[np.ndarray, "p
     earlier = np.fft.irfft(spectrum, length, axis=0)[:n]
     lagged = x.T @ earlier / n
     return now + lagged + lagged.T
+
+
+class HAC(AbstractErrors):
+    """Residuals that depend on those near in time, and whose size may change (heteroskedasticity
+    and autocorrelation consistent).
+
+    covariance = B (sum over lags j of kernel(j/bandwidth) S_j) B with B = inv(J'J) and S_j the
+    covariance, j samples apart, of the gradients J'r of each sample, prewhitened. Right where the
+    record is some hundred times as long as its residuals remember, or more. An error that lasts as
+    long as the record, such as a drift, no such account can see: take `Jackknife` over repeats.
+
+    **Arguments:** `bandwidth` [s]; chosen from the residuals unless given.
+
+    **Source:** see `long_run_covariance`.
+    """
+
+    bandwidth: float | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self) -> None:
+        check_time("`HAC.bandwidth`", self.bandwidth, "to have it chosen.")
+
+    def spread(self, found: FitResult) -> Spread:
+        problem, (bread, pulls) = found.problem, gradients(found)
+        scale = np.sqrt(np.where(np.diag(bread) > 0, np.diag(bread), 1.0))
+        size, directions = np.linalg.eigh(bread / np.outer(scale, scale))  # whatever the units
+        turn = (scale[:, None] * directions * np.sqrt(np.maximum(size, 0.0)))[:, size > 1e-14]
+        samples, meat, widths = Samples(problem), np.zeros((turn.shape[1], turn.shape[1])), []
+        for i, (label, data) in enumerate(found.records.items()):
+            mine = samples.record == i
+            if isinstance(problem.prepared[i], PreparedSweep):  # rows of a sweep are in no order
+                terms = pulls[mine] @ turn
+                meat += terms.T @ terms
+                continue
+            scores = np.zeros((samples.sizes[i], pulls.shape[1]))
+            np.add.at(scores, samples.sample[mine], pulls[mine])
+            step = found.records[label].duration / max(data.n - 1, 1)
+            # In directions in which white residuals would give unit errors: parameters of one
+            # effect look alike to an autoregression.
+            summed, width = long_run_covariance(
+                scores @ turn, None if self.bandwidth is None else self.bandwidth / step
+            )
+            meat += len(scores) * summed
+            widths.append(width * step)
+        # what priors say is no residual
+        known = found.full_jacobian[found.n :] @ turn * found.noise_scale
+        meat += known.T @ known
+        rows = found.dof + turn.shape[1]
+        width = f"kernel {max(widths):.2g} s wide" if widths else "sweeps only"
+        covariance = turn @ meat @ turn.T * rows / found.dof
+        says = f"residuals that depend on their neighbours: {width}"
+        return Spread(covariance, alike(found.dof), None, says)

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -55,6 +56,7 @@ class Linearized:
         moved = -root @ (root.T @ (one.jacobian.T @ one.residuals))
         return dataclasses.replace(one, residuals=one.residuals + one.jacobian @ moved), moved
 
+    @functools.cached_property
     def series(self) -> list[tuple[int, float, list[Int[np.ndarray, " m"]]]]:
         """For each channel of each record the record's number, the time between samples [s], and
         the numbers of its residuals in the order of time, a stretch of neighbours each. Sweeps have

@@ -18,7 +18,8 @@ from frictax.measurements import Record
 from frictax.parameters import parameters, replace
 from frictax.text import prefixed
 
-from ..errors.uncertainty import Jackknife, Uncertainty, uncertainty
+from ..errors.resampling import Jackknife
+from ..errors.uncertainty import Uncertainty, uncertainty
 from .motion import named
 
 _KEPT = 1500  # samples of each run that ranges and sensitivities are read from
