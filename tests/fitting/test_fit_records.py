@@ -63,7 +63,7 @@ def test_two_runs_of_a_fit_are_equal_bit_for_bit(run, found) -> None:
     assert np.array_equal(again.covariance, found.covariance)
 
 
-BAD_START = {"F_prop": 0.66, "F_Coulomb": 1.95, "F_Stribeck": 1.35, "fexp": 60.0}
+BAD_START = {"F_prop": 0.66, "F_Coulomb": 3.0, "F_Stribeck": 1.35, "fexp": 60.0}  # it stands still
 
 
 STRAYS = [
@@ -95,9 +95,7 @@ def test_more_starts_are_never_worse_than_one(run) -> None:
     assert many.noise_scale <= alone.noise_scale * (1 + 1e-6)
 
 
-def test_many_starts_leave_the_local_minimum_of_a_single_one_and_are_reproducible(
-    run, found
-) -> None:
+def test_many_starts_leave_a_start_that_stands_still_and_are_reproducible(run, found) -> None:
     alone = fx.fit(block(**BAD_START), run, free=LAW)
     assert alone.rms["run"]["mass.v"] > 3 * NOISE
     many = fx.fit(block(**BAD_START), run, free=LAW, starts=12, seed=1)
@@ -264,7 +262,7 @@ def test_a_last_step_that_is_not_looked_at_comes_within_the_tolerance() -> None:
     ends_, off, residuals, cost = jax.vmap(ends)(jnp.arange(100))
     assert bool(jnp.all(ends_.settled))
     unseen = np.any(np.asarray(ends_.z != ends_.seen), axis=1)
-    assert unseen.sum() > 20  # what this is about does happen
+    assert unseen.sum() > 10  # what this is about does happen
     assert np.max(np.asarray(off)[unseen]) < 1e-3
     np.testing.assert_allclose(ends_.residuals, residuals, atol=1e-3 * 0.05)
     np.testing.assert_allclose(ends_.cost, cost, rtol=1e-6)
@@ -321,8 +319,13 @@ def test_standard_errors_after_a_last_step_without_a_look_are_those_of_a_search_
         )
         for tolerance in (1e-3, 1e-9)
     )
-    np.testing.assert_allclose(quick.standard_errors, slow.standard_errors, rtol=2e-3)
-    assert np.max(np.abs(quick.values - slow.values) / slow.standard_errors) < 2e-3
+    # Where a search does not end there are no errors: some of these records have their least misfit
+    # at a kink.
+    both = quick.converged & slow.converged
+    assert both.sum() >= 20
+    np.testing.assert_allclose(quick.standard_errors[both], slow.standard_errors[both], rtol=2e-3)
+    off = np.abs(quick.values - slow.values)[both] / slow.standard_errors[both]
+    assert np.max(off) < 2e-3
 
 
 @pytest.mark.slow

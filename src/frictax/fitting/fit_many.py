@@ -30,9 +30,9 @@ from .result.answer import answer
 from .result.covariance import inverse_gram
 from .result.estimates import Replicates, quantile
 from .result.fit_result import FitResult
-from .search.levenberg_marquardt import Descent, begin, descend
+from .search.levenberg_marquardt import Descent, descend
 from .search.methods import AbstractMethod, LevenbergMarquardt
-from .search.multistart import in_turned_coordinates, search, strayed
+from .search.multistart import BACK, begun, in_turned_coordinates, put_back, search
 from .steady_model import assembled
 
 
@@ -173,14 +173,19 @@ def _together(
         return jax.tree.map(np.asarray, ends)
 
     ends = fitted(np.zeros((len(prepared), lower.size)))
-    z, cost = ends[0].z, ends[0].cost
-    away = strayed(problem, np.asarray(ends[0].x)) & np.isfinite(cost)[:, None]
     # as in one fit: next to its bound a value acts so little that no search leads back
-    if away.any():
-        again = fitted(np.where(away, 0.0, z))
-        better = again[0].cost < cost * (1 - 1e-6)
+    for back in BACK:
+        z = put_back(problem, ends[0], back)
+        if z is None:
+            break
+        again = fitted(z)
+        better = again[0].cost < ends[0].cost * (1 - 1e-6)
         ends = jax.tree.map(
-            lambda a, b: np.where(np.reshape(better, (-1, *(1,) * (a.ndim - 1))), b, a), ends, again
+            lambda a, b, better=better: np.where(
+                np.reshape(better, (-1, *(1,) * (a.ndim - 1))), b, a
+            ),
+            ends,
+            again,
         )
     return ends
 
@@ -201,7 +206,7 @@ def _all(
         if problem.is_steady:
             end = in_turned_coordinates(mine, start, 1.0, method, expected, floor)
         else:
-            first, most, tolerance = begin(start, mine.rows()), method.max_steps, method.tolerance
+            first, most, tolerance = begun(mine, start), method.max_steps, method.tolerance
             end = descend(lambda z: mine.evaluate(z, 1.0), first, most, tolerance, expected, floor)
         x, slope = mine.physical(end.z), mine.values_and_slopes(end.seen)[1]
         jacobian = end.jacobian / jnp.where(slope == 0, 1.0, slope)

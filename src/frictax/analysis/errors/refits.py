@@ -14,8 +14,8 @@ from jaxtyping import Array, Float
 from frictax.executable_cache import kept
 from frictax.fitting import FitResult, LevenbergMarquardt
 from frictax.fitting.problem.problem import Problem
-from frictax.fitting.search.levenberg_marquardt import begin, descend
-from frictax.fitting.search.multistart import advanced
+from frictax.fitting.search.levenberg_marquardt import descend
+from frictax.fitting.search.multistart import advanced, begun
 
 _TOLERANCE, _STEPS = 1e-4, 60  # the first of profiles
 
@@ -63,7 +63,7 @@ def searched(
     problem: Problem, method: Any, z: Any, steps: int, noise: Any = 1.0, dof: Any = 1.0
 ) -> Any:
     """The end of a search of that many steps from the coordinates z; the first evaluates them."""
-    return advanced(problem, method, begin(z, problem.rows()), steps, noise, dof)
+    return advanced(problem, method, begun(problem, z), steps, noise, dof)
 
 
 def method_of(found: FitResult) -> LevenbergMarquardt:
@@ -108,7 +108,7 @@ def least_cost_with(
     def evaluate(z: Array) -> tuple[Array, Array]:
         return problem.evaluate(z, noise, (which, values))
 
-    end = descend(evaluate, begin(z, problem.rows()), _STEPS, _TOLERANCE, dof, 1e-300)
+    end = descend(evaluate, begun(problem, z), _STEPS, _TOLERANCE, dof, 1e-300)
     return (
         jnp.asarray(end.z),
         jnp.asarray(end.cost),

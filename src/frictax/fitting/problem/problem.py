@@ -172,15 +172,18 @@ class Problem:
         """
         return np.isfinite(bounds(self.unknowns)) & ~np.isfinite(upper_bounds(self.unknowns))
 
-    def spans(self, x: np.ndarray) -> np.ndarray:
-        """How far apart starts are drawn, in coordinates: bounded values by their own distance from
-        the bound, others by their size.
+    def spans(self, hidden: float = 0.0) -> Numbers:
+        """How far apart starts are drawn, in coordinates, and how far a first step may go: bounded
+        values by their own distance from the bound, others by their size; the starts of windows,
+        each of which acts on its own samples alone, by `hidden`.
         """
-        bounded = np.concatenate(
-            [np.full(u.size, not isinstance(u.declaration.domain, Real)) for u in self.unknowns]
-        )
-        hidden = np.concatenate([np.full(u.size, u.hidden) for u in self.unknowns])
-        return np.where(hidden, 0.0, np.where(bounded, 1.0, np.abs(x)))
+        kinds = [
+            hidden if u.hidden else np.nan if isinstance(u.declaration.domain, Real) else 1.0
+            for u in self.unknowns
+            for _ in range(u.size)
+        ]
+        xp = self.x0.__array_namespace__()
+        return xp.where(np.isnan(kinds), xp.abs(self.x0), np.asarray(kinds))
 
     def physical(self, z: Float[Numbers, " p"]) -> Float[Array, " p"]:
         """Values from coordinates."""

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 from frictax.parameters import Numbers
 from frictax.pytree import pytree_dataclass
 
+_PATIENT = 1  # refused steps before a share of the undamped one is tried
 _NEAR = 0.02  # standard errors that a last step moves at most without being looked at
 # standard errors, for each root of a degree of freedom, that change the cost by less than its
 # rounding
@@ -37,8 +38,8 @@ class Descent:
       knows neither and leaves them alone.
     - `move`: the step that is tried next, `promised`: how much less cost a linear model expects of
       it.
-    - `scale` of each coordinate (the largest length of its column so far), `damping` relative to
-      it, and its `growth`.
+    - `span` of each coordinate, in which steps are measured: `radius` is how long the next may be;
+      `line`: the share of the undamped step that it is instead, or 0; `refused` steps in a row.
     - `idle`: steps in a row that gained next to nothing.
     - `distance` to the minimum of the linear model, in standard errors, or what the steps before
       make of it after one that was not looked at; `steps`; `done`; `settled`: done because it met
@@ -53,9 +54,10 @@ class Descent:
     products: Float[Numbers, "*s q q"]
     move: Float[Numbers, "*s p"]
     promised: Float[Numbers, "*s"]
-    scale: Float[Numbers, "*s p"]
-    damping: Float[Numbers, "*s"]
-    growth: Float[Numbers, "*s"]
+    span: Float[Numbers, "*s p"]
+    radius: Float[Numbers, "*s"]
+    line: Float[Numbers, "*s"]
+    refused: Int[Numbers, "*s"]
     idle: Int[Numbers, "*s"]
     distance: Float[Numbers, "*s"]
     x: Float[Numbers, "*s p"]
@@ -65,13 +67,12 @@ class Descent:
     settled: Bool[Numbers, "*s"]
 
 
-def begin(z: Any, rows: int, scale: Any = 0.0) -> Descent:
+def begin(z: Any, rows: int, span: Any = 1.0) -> Descent:
     """The state before anything was evaluated: the first `descend` evaluates `z` itself.
 
-    `scale`: a length that every column is taken to have at least.
+    `span`: how far each coordinate may go at first; farther where its own standard error is larger.
     """
     p, count, never = z.shape[0], np.array(0, np.int32), np.array(False)
-    lengths = np.zeros(p) + scale
     return Descent(
         z,
         z,
@@ -81,9 +82,10 @@ def begin(z: Any, rows: int, scale: Any = 0.0) -> Descent:
         np.zeros((p + 1, p + 1)),
         np.zeros(p),
         np.array(1.0),
-        lengths,
-        np.array(1e-3),
-        np.array(2.0),
+        np.zeros(p) + span,
+        np.array(1.0),
+        np.array(0.0),
+        count,
         count,
         np.array(np.inf),
         np.zeros(p),
@@ -101,8 +103,10 @@ def descend(
     tolerance: Any,
     dof: Any,
     floor: Any,
-    ridge: float = 1e-12,
+    ridge: Any = 1e-12,
     patience: int = 12,
+    least: Any = 0.0,
+    turn: Float[Array, "k p"] | None = None,
 ) -> Descent:
     """Go on until `until` steps are done or the next one would move less than `tolerance` standard
     errors.
@@ -110,8 +114,9 @@ def descend(
     The residuals stand in the program once: a step is evaluated together with its Jacobian. A point
     where a simulation fails is a step that is not taken, and so is one where nothing moves what was
     measured, for there is no way on from it. `floor`: cost that is rounding; `ridge`: least
-    curvature that distances are measured with, so that 1 leaves out what the data hardly see;
-    `patience`: steps in a row without gain that are enough.
+    curvature that distances are measured with, so that 1 leaves out what the data hardly see, of
+    columns that are at least `least` long; `patience`: steps in a row without gain that are enough;
+    `turn`: from these coordinates to those in which spans are.
 
     A last step of at most `_NEAR` standard errors is taken without a look, as the linear model has
     it, where the step before came so much nearer that one more like it comes within the tolerance,
@@ -119,8 +124,12 @@ def descend(
     runs at its end is taken from its start. So is one that changes the cost by less than its
     rounding: to look would tell nothing.
 
-    **Source:** that of `LevenbergMarquardt`, with the scaling of J. J. Moré, *Lecture Notes in
-    Mathematics* 630, 1978.
+    Steps are those of least cost within a radius, of 1 at first, in coordinates in which 1 is about
+    the size of a value: an undamped first step may throw a force far into the flat tail of its
+    domain. Every second refused step is followed by a share of the undamped one, since damping
+    turns a step at an edge, beyond which a stop or a breakaway appears, along that edge.
+
+    **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
     """
 
     def step(s: Descent) -> Descent:
@@ -143,44 +152,69 @@ def descend(
                 strict=True,
             )
         )
-        damping = (
-            jnp.where(
-                better,
-                jnp.maximum(1 / 3, 1 - (2 * jnp.where(first, 0.5, ratio) - 1) ** 3),
-                s.growth,
-            )
-            * s.damping
-        )
-        growth = jnp.where(better, 2.0, 2.0 * s.growth)
         gram, gradient = products[:-1, :-1], products[:-1, -1]
-        scale = jnp.maximum(s.scale, jnp.sqrt(_diagonal(gram)))
-        unit = jnp.where(scale > 0, scale, 1.0)
-        gram, gradient = gram / unit[:, None] / unit, gradient / unit
-        eye = jnp.eye(unit.size)
-        move, newton = _solved(jnp.stack([gram + damping * eye, gram + ridge * eye]), -gradient)
-        promised = -gradient @ move - 0.5 * move @ gram @ move
+        lengths = jnp.sqrt(_diagonal(gram))
+        unit = jnp.maximum(jnp.where(lengths > 0, lengths, 1.0), least)
         variance = jnp.maximum(2 * cost, floor) / dof
-        distance = jnp.sqrt(jnp.maximum(-gradient @ newton, 0.0) / variance)
+        span = jnp.where(first, jnp.maximum(s.span, jnp.sqrt(variance) / unit), s.span)
+        # what a step is long in: from scaled coordinates to spans
+        ways = (jnp.eye(span.size) if turn is None else turn) / span[:, None]
+        gone = jnp.linalg.norm(ways @ s.move)
+        ways = ways / unit
+        fails = ~first & ~better
+        # The trial that has just been looked at was a share of the undamped step, or a damped one.
+        along = s.line > 0
+        radius = jnp.where(
+            first | along,
+            jnp.where(first | fails, s.radius, jnp.maximum(s.radius, gone)),
+            jnp.where(
+                ~better | (ratio < 0.25),
+                0.25 * jnp.minimum(gone, s.radius),
+                jnp.where((ratio > 0.75) & (gone > 0.9 * s.radius), 2.0 * s.radius, s.radius),
+            ),
+        )
+        refused = jnp.where(fails, s.refused + 1, 0)
+        gram, gradient = gram / unit[:, None] / unit, gradient / unit
+        sure = gram + 1e-12 * jnp.eye(unit.size)
+        newton, told = _solved(
+            jnp.stack([sure, gram + ridge * jnp.eye(unit.size)]), -jnp.stack([gradient, gradient])
+        )
+        whole = jnp.linalg.norm(ways @ newton)
+        damped = _within(sure, gradient, ways.T @ ways, newton, whole, radius)
+        line = jnp.where(
+            better,
+            jnp.where(along & (s.line < 1), jnp.minimum(1.0, 2.0 * s.line), 0.0),
+            jnp.where(
+                (refused >= _PATIENT) & ((refused - _PATIENT) % 2 == 0),
+                jnp.minimum(1.0, jnp.linalg.norm(ways @ damped) / whole),
+                0.0,
+            ),
+        )
+        move = jnp.where(line > 0, line * newton, damped)
+        promised = -gradient @ move - 0.5 * move @ gram @ move
+        distance = jnp.sqrt(jnp.maximum(-gradient @ told, 0.0) / variance)
         # What is left after one more step, if it comes as much nearer as the last one did.
-        fall, rest = distance / s.distance, newton - move
+        fall, rest = distance / s.distance, told - move
         kept = jnp.sqrt(jnp.maximum(rest @ gram @ rest, 0.0) / variance)
         foreseen = (
             ~first & (distance <= _NEAR) & (fall <= _FAST) & (distance * fall + kept <= tolerance)
         )
         last = better & (distance > tolerance) & (foreseen | (distance <= _HIDDEN * jnp.sqrt(dof)))
-        settled = jnp.isfinite(cost) & ((distance <= tolerance) | last) & jnp.any(scale > 0)
         # At a kink no step gains what its slope promises; at rounding none gains anything.
         idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
-        stuck = (idle >= patience) | (~better & (damping > 1e10))
+        stuck = (idle >= patience) | (radius < 1e-13)
+        near = (distance <= tolerance) | last | (stuck & (distance <= _HIDDEN * jnp.sqrt(dof)))
+        settled = jnp.isfinite(cost) & near & jnp.any(lengths > 0)
         done = settled | stuck | (first & ~(better & leads))
         move = move / unit
         unseen = jnp.where(last, move, 0.0)
         then = (
             move,
             promised,
-            scale,
-            damping,
-            growth,
+            span,
+            radius,
+            line,
+            refused,
             idle,
             jnp.where(last, distance * fall + kept, distance),
         )
@@ -197,13 +231,38 @@ def descend(
     return jax.lax.while_loop(lambda s: ~s.done & (s.steps < until), step, state)
 
 
+def _within(gram, gradient, metric, newton, whole, radius) -> Float[Array, " p"]:
+    """The step of least cost in the linear model that is no longer than `radius`.
+
+    By Newton's way on 1 / length over the damping, from 0, which rises to the answer.
+
+    **Source:** J. J. Moré, D. C. Sorensen, "Computing a trust region step", *SIAM Journal on
+    Scientific and Statistical Computing* 4, 1983.
+    """
+
+    def nearer(carry) -> Any:
+        damping, step, length, k = carry
+        matrix = (gram + damping * metric)[None]
+        (slope,) = _solved(matrix, (metric @ step)[None])
+        damping = damping + length**2 / (step @ metric @ slope) * (length / radius - 1.0)
+        (step,) = _solved((gram + damping * metric)[None], -gradient[None])
+        return damping, step, jnp.sqrt(step @ metric @ step), k + 1
+
+    _, step, _, _ = jax.lax.while_loop(
+        lambda carry: (carry[2] > 1.05 * radius) & (carry[3] < 30),
+        nearer,
+        (jnp.zeros_like(whole), newton, whole, 0),
+    )
+    return step
+
+
 def _diagonal(a: Float[Array, "p p"]) -> Float[Array, " p"]:
     """Without gathering it, which is a loop to XLA."""
     return jnp.sum(jnp.where(jnp.eye(a.shape[0], dtype=bool), a, 0.0), axis=0)
 
 
-def _solved(a: Float[Array, "k p p"], b: Float[Array, " p"]) -> Float[Array, "k p"]:
-    """x with a x = b for each of `a`, all positive definite, by Gauss and Jordan's elimination.
+def _solved(a: Float[Array, "k p p"], b: Float[Array, "k p"]) -> Float[Array, "k p"]:
+    """x with a x = b for each pair of them, all `a` positive definite, by Gauss and Jordan.
 
     `jnp.linalg.solve` calls LAPACK, for which jax imports scipy.linalg: a tenth of the time of a
     whole small fit from the shell.
@@ -215,7 +274,5 @@ def _solved(a: Float[Array, "k p p"], b: Float[Array, " p"]) -> Float[Array, "k 
         row = row / at(row, i, 2)
         return jax.lax.dynamic_update_slice_in_dim(m - column * row, row, i, 1)
 
-    right = jnp.broadcast_to(b[:, None], (*a.shape[:2], 1))
-    return jax.lax.fori_loop(0, b.shape[0], eliminate, jnp.concatenate([a, right], axis=2))[
-        :, :, -1
-    ]
+    both = jnp.concatenate([a, b[:, :, None]], axis=2)
+    return jax.lax.fori_loop(0, b.shape[1], eliminate, both)[:, :, -1]

@@ -19,7 +19,7 @@ class AbstractMethod(eqx.Module):
 
 
 class LevenbergMarquardt(AbstractMethod):
-    """Gauss-Newton steps, damped where they fail: `frictax.fitting.search.levenberg_marquardt`.
+    """Gauss-Newton steps within a trust region: `frictax.fitting.search.levenberg_marquardt`.
 
     The method of choice.
 
@@ -30,8 +30,10 @@ class LevenbergMarquardt(AbstractMethod):
     **Arguments:** `tolerance`: how many standard errors the last step may move a parameter;
     `max_steps`. A fit to records asks for 1e-3 and 200 unless told otherwise.
 
-    **Source:** K. Madsen, H. B. Nielsen, O. Tingleff, *Methods for Non-Linear Least Squares
-    Problems*, 2nd ed. (2004), algorithm 3.16.
+    A free run that swings and is missed at the end is searched again by its first periods, then
+    three times as much, and so on.
+
+    **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
     """
 
     tolerance: float = eqx.field(static=True, default=1e-8)

@@ -2,6 +2,7 @@
 telling how far it is.
 """
 
+import dataclasses
 import os
 import time
 from collections.abc import Sequence
@@ -16,17 +17,19 @@ from jaxtyping import Array, Bool, Float
 
 from frictax.executable_cache import kept
 
-from ..problem.objectives import Steady
+from ..problem.objectives import AbstractSimulation, PreparedRecord, Steady
 from ..problem.problem import Problem, residuals_and_jacobian
 from .levenberg_marquardt import Descent, begin, descend
 from .methods import AbstractMethod, LevenbergMarquardt, Optax
 
 _TRIAL = 30  # steps that each of many starts is given before the hopeless are left
 _TURNS = 10  # each in coordinates made anew
+_STAGE = 10  # steps at most for a part of each record
 _ROUNDS = 100  # of a fit at the noise scale that the fit before left
 _WIDE = 1e100  # a noise beside which every residual is small
 # times as far from its bound, or as near, as at its start: a value may have strayed there
 _FAR = 1e3
+BACK = (0.0, 2.0)  # coordinates beyond their start that strayed values are put back to
 
 
 def search(
@@ -46,9 +49,9 @@ def search(
     x0 = np.asarray(problem.x0)
     draws = np.zeros((starts, x0.size))
     if starts > 1:
-        draws[1:] = np.random.default_rng(seed).standard_normal((starts, x0.size))[
-            1:
-        ] * problem.spans(x0)
+        draws[1:] = (
+            np.random.default_rng(seed).standard_normal((starts, x0.size))[1:] * problem.spans()
+        )
     weights = [np.asarray(p.weight) for p in problem.prepared]
     measured = [np.asarray(p.measured) for p in problem.prepared]
     dof = max(int(np.sum(problem.weights() > 0)) - x0.size, 1)
@@ -59,13 +62,14 @@ def search(
     run = _Run(problem, method, dof, floor, say)
     points = [spread * draw for draw in draws]
     points[1:1] = [np.asarray(problem.coordinates(x)) for x in also]
-    states = [begin(z, problem.rows()) for z in points]
+    states = [begun(problem, z) for z in points]
     noise = run.noise()
     state, costs, interrupted = (
         run.many(states, noise) if len(states) > 1 else run.one(states[0], noise)
     )
-    if not interrupted:
-        state, costs, interrupted = run.brought_back(state, costs, noise)
+    for again in (run.by_stages, run.brought_back):
+        if not interrupted:
+            state, costs, interrupted = again(state, costs, noise)
     # both depend on the noise, which depends on the fit
     if (problem.loss.rounds > 1 or problem.priors) and not problem.noise_known:
         for k in range(_ROUNDS):
@@ -74,10 +78,18 @@ def search(
             before, noise = noise, _noise(problem, state, dof, first=k == 0)
             if k > 0 and abs(noise - before) <= min(1e-4, method.tolerance) * noise:
                 break
-            state, _, interrupted = run.one(begin(np.asarray(state.z), problem.rows()), noise)
+            state, _, interrupted = run.one(begun(problem, np.asarray(state.z)), noise)
     if problem.noise_known:
         noise = 1.0
     return state, costs, noise, interrupted
+
+
+def begun(problem: Problem, z: Any) -> Descent:
+    """A search at the coordinates `z`.
+
+    The first steps may be as long as values are large.
+    """
+    return begin(z, problem.rows(), problem.spans())
 
 
 def advanced(
@@ -94,6 +106,30 @@ def strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, 
     one_sided = np.broadcast_to(problem.one_sided(), x.shape)
     ratio = np.divide(x - problem.origin, problem.size, out=np.ones_like(x), where=one_sided)
     return (np.abs(ratio) < 1 / _FAR) | (np.abs(ratio) > _FAR)
+
+
+def put_back(problem: Problem, end: Any, back: float) -> Float[np.ndarray, "*k p"] | None:
+    """The ends of searches with the values that strayed `back` coordinates beyond their start, seen
+    from where they went; None where none did.
+    """
+    z = np.asarray(end.z)
+    away = strayed(problem, np.asarray(end.x)) & np.isfinite(np.asarray(end.cost))[..., None]
+    return np.where(away, -back * np.sign(z), z) if away.any() else None
+
+
+def _first_periods(measured: Float[np.ndarray, "n c"], left: Float[np.ndarray, "n c"]) -> float:
+    """How much of a record one and a half of its periods are; 1 where it does not swing, or the run
+    does not miss it.
+    """
+    x = measured - np.mean(measured, axis=0)
+    spread = np.std(x, axis=0)
+    parts = [1.0]
+    for swing, size, rest in zip(x.T, spread, left.T, strict=True):
+        beyond = np.flatnonzero(np.abs(swing) > 0.5 * size)
+        turns = beyond[1:][np.diff(np.sign(swing[beyond])) != 0]
+        if turns.size > 5 and np.sqrt(np.mean(rest**2)) > 0.1 * size:
+            parts.append(turns[3] / len(x))
+    return min(parts)
 
 
 class _Run:
@@ -126,6 +162,46 @@ class _Run:
         relative = isinstance(self.problem.objective, Steady) and not self.problem.noise_known
         return _WIDE if relative and self.problem.loss.rounds > 1 else 1.0
 
+    def by_stages(
+        self, state: Descent, costs: np.ndarray, noise: float
+    ) -> tuple[Descent, np.ndarray, bool]:
+        """The better of `state` and the end of a search that sees one and a half periods of each
+        free run first, then three times as much, and so on.
+
+        Only where a run that swings is still missed by a tenth of its spread: from a start whose
+        period is wrong, a long run has a least misfit for each period that it may be late.
+        """
+        problem, parts, first = self.problem, [], 0
+        if not (
+            isinstance(problem.objective, AbstractSimulation)
+            and isinstance(self.method, LevenbergMarquardt)
+            and all(isinstance(p, PreparedRecord) and p.rows is None for p in problem.prepared)
+        ):
+            return state, costs, False
+        for prepared in problem.prepared:
+            w = np.asarray(prepared.weight)
+            left = np.asarray(state.residuals)[first : first + w.size].reshape(w.shape)
+            first += w.size
+            parts.append(_first_periods(w * np.asarray(prepared.measured), left))
+        if not any(part < 1.0 for part in parts):
+            return state, costs, False
+        z = np.zeros_like(np.asarray(state.z))
+        near = dataclasses.replace(self.method, tolerance=0.1)
+        while any(part < 1.0 for part in parts):
+            weights = [
+                np.where(np.arange(len(p.weight))[:, None] < part * len(p.weight), p.weight, 0.0)
+                for p, part in zip(problem.prepared, parts, strict=True)
+            ]
+            seen = eqx.tree_at(lambda q: [p.weight for p in q.prepared], problem, weights)
+            dof = max(sum(np.sum(w > 0) for w in weights) - z.size, 1)
+            stage = _Run(seen, near, dof, 0.0, None)
+            z = np.asarray(stage.advanced(begun(seen, z), _STAGE, noise).z)
+            parts = [3.0 * part for part in parts]
+        again, _, interrupted = self.one(begun(problem, z), noise)
+        if not float(again.cost) < float(state.cost) * (1 - 1e-6):
+            return state, costs, interrupted
+        return again, np.where(costs == float(state.cost), float(again.cost), costs), interrupted
+
     def brought_back(
         self, state: Descent, costs: np.ndarray, noise: float
     ) -> tuple[Descent, np.ndarray, bool]:
@@ -135,20 +211,17 @@ class _Run:
         Next to its bound a value acts so little that the search does not lead it back: a Stribeck
         force lost on the way stays lost. Where the data ask for none, this only tells so.
         """
-        away, problem = strayed(self.problem, np.asarray(state.x)), self.problem
-        if (
-            not away.any()
-            or not np.isfinite(state.cost)
-            or not isinstance(self.method, LevenbergMarquardt)
-        ):
+        if not np.isfinite(state.cost) or not isinstance(self.method, LevenbergMarquardt):
             return state, costs, False
-        again, _, interrupted = self.one(
-            begin(np.where(away, 0.0, np.asarray(state.z)), problem.rows()), noise
-        )
-        if not float(again.cost) < float(state.cost) * (1 - 1e-6):
-            return state, costs, interrupted
-        costs = np.where(costs == float(state.cost), float(again.cost), costs)
-        return again, costs, interrupted
+        first, interrupted = state, False
+        for back in BACK:
+            z = put_back(self.problem, state, back)
+            if interrupted or z is None:
+                break
+            again, _, interrupted = self.one(begun(self.problem, z), noise)
+            if float(again.cost) < float(state.cost) * (1 - 1e-6):
+                state = again
+        return state, np.where(costs == float(first.cost), float(state.cost), costs), interrupted
 
     def many(self, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray, bool]:
         """From many starts, as many at a time as there are processors; those far behind after
@@ -269,13 +342,14 @@ def in_turned_coordinates(
             most, tolerance = method.max_steps, method.tolerance
             end = descend(
                 evaluate,
-                begin(start, r.size, level),
+                begin(start, r.size, 1e3),
                 most,
                 tolerance,
                 dof,
                 floor,
                 ridge=1.0,
                 patience=most,
+                least=level,
             )
             # Where rounding hides what a step gains, a hundred times the tolerance is near enough.
             near = jnp.asarray(end.settled) | (end.distance <= 100 * method.tolerance)
@@ -291,9 +365,7 @@ def in_turned_coordinates(
         going, around, (jnp.asarray(z), jnp.asarray(False), zero, zero)
     )
     tolerance = 1e-8 if problem.is_steady else 1e-3
-    end = descend(
-        lambda z: problem.evaluate(z, noise), begin(z, problem.rows()), 1, tolerance, dof, floor
-    )
+    end = descend(lambda z: problem.evaluate(z, noise), begun(problem, z), 1, tolerance, dof, floor)
     end = eqx.tree_at(
         lambda s: (s.steps, s.settled), end, (steps.astype(jnp.int32), converged | end.settled)
     )
