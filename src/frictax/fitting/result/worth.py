@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -25,6 +27,7 @@ _NOTHING = 0.02  # of the squares of the spread: no gain, however sure
 _LITTLE = 0.2  # of them: no gain unless it is sure
 _SURE = 4.0  # F of a gain that is
 _SMALL = 1e-3  # of the spread: a misfit that is no matter
+_ROUGH = 0.1  # of it on windows, whose starts are read from a filter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +49,7 @@ class _Channel:
     share: float
     sure: bool
     beside: str
+    small: float = _SMALL
 
     @property
     def above(self) -> float:
@@ -76,9 +80,9 @@ def worth(
         ratio, notice, numbers = 1.0 - c.share, None, {n: getattr(c, n) for n in said}
         if c.unexplained and not c.above < _MISFIT:
             notice = Notice("explains-nothing", c.name, numbers)
-        elif c.misfit > c.line and c.above > _MISFIT and c.misfit > _SMALL * c.spread:
+        elif c.misfit > c.line and c.above > _MISFIT and c.misfit > c.small * c.spread:
             notice = Notice("no-better-than-line", c.name, numbers)
-        elif c.judged and c.above > _READ and c.misfit > _SMALL * c.spread:
+        elif c.judged and c.above > _READ and c.misfit > c.small * c.spread:
             ratio = c.above
             notice = Notice("misfit-above-noise", c.name, {**numbers, "ratio": ratio})
         if notice is not None and ratio >= told.get((notice.code, c.name), (-np.inf,))[0]:
@@ -129,7 +133,8 @@ def _motion(
         weight = np.where(np.abs(r) > 10.0 * usual, 0.0, weight)
     if np.sum(weight > 0) < 20 or not noise >= 0:
         return
-    t = prepared.t if prepared.rows is None else prepared.t[prepared.rows]
+    t = np.asarray(prepared.t)
+    t = t if prepared.rows is None else t[np.asarray(prepared.rows)]
     level, line = (_without_line(t, y, weight, order) for order in (0, 1))
     still, beside = y - (y + left)[..., :1], "its spread about its mean"
     if isinstance(problem.objective, Windows):
@@ -141,12 +146,12 @@ def _motion(
         return
     share = 1.0 - (misfit / spread) ** 2
     sure = share > 0 and _f(share, left[weight > 0], free) > _SURE
-    judged = given is None
+    small = _SMALL
     if isinstance(problem.objective, Windows):
-        lined, judged = np.inf, judged and problem.objective.free_starts
+        lined, small = np.inf, _SMALL if problem.objective.free_starts else _ROUGH
     yield _Channel(
-        name, label, record.units[name].si_name, misfit, spread, lined, rest, noise, judged, share,
-        bool(sure), beside,
+        name, label, record.units[name].si_name, misfit, spread, lined, rest, noise, given is None, share,
+        bool(sure), beside, small,
     )  # fmt: skip
 
 
@@ -156,11 +161,11 @@ def _forces(
     """The balance of forces of each body, beside the largest force that is known: those of the
     inputs, and that of its inertia.
     """
-    prepared, setup = problem.prepared[i], problem.setup_at(x, i)
+    prepared, setup = problem.prepared[i], problem.setup_at(jnp.asarray(x), i)
     machine = setup.machine
     assert isinstance(prepared, PreparedRecord)
     assert isinstance(machine, Mechanism)
-    given = acting(setup, prepared, problem.delayed)
+    given = acting(setup, jax.tree.map(jnp.asarray, prepared), problem.delayed)
     driving = [
         np.asarray(u)
         for name, u in given.items()
