@@ -191,6 +191,17 @@ offset-if-symmetric
     offset is a payload's weight only if friction is the same in both directions, which this sweep
     cannot show.
 
+lack-of-fit
+    The law does not follow the sweep over speed ({test}, p = {probability:.2g}): from {first:.4g}
+    to {last:.4g} {unit} it lies {side} what was measured, and white noise would hardly do that.
+    Compare laws, and look at found.residual_study(); rows that depend on each other, as by
+    temperature, look alike.
+
+row-lies-off
+    Row {row} (counted from 0) at {speed:.4g} {unit} lies {times:.2g} standard deviations off the
+    law of the others (p = {probability:.2g}): without it {subject} would move by {errors:.2g}
+    standard errors. Look at how it was measured, or fit with loss=Huber().
+
 doubtful-dip
     The Stribeck {terms} not identifiable: where there is no dip at all, noise alone shows one as
     deep in {percent:.0f} of 100 sweeps. Fit a Coulomb law, or measure slower speeds.

@@ -148,10 +148,11 @@ def _motion(
     sure = share > 0 and _f(share, left[weight > 0], free) > _SURE
     small = _SMALL
     if isinstance(problem.objective, Windows):
-        lined, small = np.inf, _SMALL if problem.objective.free_starts else _ROUGH
+        lined = np.inf
+        small = _SMALL if problem.objective.free_starts else _ROUGH
     yield _Channel(
-        name, label, record.units[name].si_name, misfit, spread, lined, rest, noise, given is None, share,
-        bool(sure), beside, small,
+        name, label, record.units[name].si_name, misfit, spread, lined, rest, noise,
+        given is None, share, bool(sure), beside, small,
     )  # fmt: skip
 
 
