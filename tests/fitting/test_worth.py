@@ -30,7 +30,7 @@ def codes(y: np.ndarray, start: fx.Mechanism | None = None) -> set[str]:
 
 def coloured(n: int, memory: float, seed: int) -> np.ndarray:
     e = np.sqrt(1 - memory**2) * RNG(seed).standard_normal(n + 300)
-    return lfilter([1.0], [1.0, -memory], e)[300:]
+    return np.asarray(lfilter([1.0], [1.0, -memory], e))[300:]
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.5, 0.9])

@@ -61,7 +61,7 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
         between = np.sum(sums**2 / counts[:, None], axis=0)
         tests["scatter between speeds over that within"] = between
     chances = {name: float(np.mean(x >= x[0] - 1e-12)) for name, x in tests.items()}
-    test = min(chances, key=lambda name: chances[name])
+    test = min(reversed(chances), key=lambda name: chances[name])  # of equals the replicates
     chance = min(1.0, len(tests) * chances[test])
     if chance > _LEVEL:
         return []
@@ -70,8 +70,8 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
     most = np.flatnonzero(stretch == np.argmax(np.bincount(stretch, r[:, 0] ** 2)))
     unit, sign = sweep.velocity_unit, "above" if r[most[0], 0] > 0 else "below"
     numbers = {"test": test, "probability": chance, "unit": unit.name, "side": sign}
-    ends = {"first": speed[most[0]] / unit.si, "last": speed[most[-1]] / unit.si}
-    return [Notice("lack-of-fit", "", {**numbers, **ends})]
+    ends = {"first": float(speed[most[0]] / unit.si), "last": float(speed[most[-1]] / unit.si)}
+    return [Notice("lack-of-fit", "", numbers | ends)]
 
 
 def _outlying(
