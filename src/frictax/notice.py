@@ -68,6 +68,28 @@ residuals-too-large
     something, they are too small, or this is not the least misfit there is. Look at
     found.residual_study(), and compare starts=16 or `Windows(free_starts=True)`.
 
+explains-nothing
+    {subject} of record {record!r} is not explained: the fit leaves {misfit:.3g} {unit} of it, and
+    there is no more to explain than {spread:.3g} {unit}, {beside}. Look at its sign, unit and
+    column, then compare other starts, starts=16 say, and a fit on `Windows` first; else the machine
+    lacks what moves it.
+
+no-better-than-line
+    A straight line through {subject} of record {record!r} leaves {line:.3g} {unit}, the fit leaves
+    {misfit:.3g} {unit}. Look at its unit and at where the run begins, then compare other starts,
+    starts=16 say, and a fit on `Windows` first.
+
+misfit-above-noise
+    The fit leaves {ratio:.3g} times the noise of {subject} in record {record!r}, {misfit:.3g}
+    {unit} where neighbouring samples differ by noise of {noise:.2g} {unit}: the machine lacks
+    something, a filter has made the noise smooth, or this is not the least misfit there is. Look at
+    found.residual_study(), and compare starts=16 or `Windows(free_starts=True)`.
+
+tells-next-to-nothing
+    The fit explains no more of the records than their mean, and what they show is hardly more than
+    noise: {subject} of record {record!r} has {spread:.3g} {unit}, {beside}, and noise of
+    {noise:.2g} {unit}. The numbers tell next to nothing; record a larger motion.
+
 nothing-moves
     Nothing of the machine that may move changes what was measured: does the machine stand still
     with the start values? Start from less friction, where the record begins (measured_start=True),
@@ -168,6 +190,17 @@ weight-or-friction
 offset-if-symmetric
     offset is a payload's weight only if friction is the same in both directions, which this sweep
     cannot show.
+
+lack-of-fit
+    The law does not follow the sweep over speed ({test}, p = {probability:.2g}): from {first:.4g}
+    to {last:.4g} {unit} it lies {side} what was measured, and white noise would hardly do that.
+    Compare laws, and look at found.residual_study(); rows that depend on each other, as by
+    temperature, look alike.
+
+row-lies-off
+    Row {row} (counted from 0) at {speed:.4g} {unit} lies {times:.2g} standard deviations off the
+    law of the others (p = {probability:.2g}): without it {subject} would move by {errors:.2g}
+    standard errors. Look at how it was measured, or fit with loss=Huber().
 
 doubtful-dip
     The Stribeck {terms} not identifiable: where there is no dip at all, noise alone shows one as

@@ -98,3 +98,17 @@ def test_a_printed_comparison_marks_the_choice_and_gives_the_reason(forward) -> 
     lines = str(forward).splitlines()
     assert sum("<- chosen" in line for line in lines) == 1
     assert lines[-1].startswith("Stribeck, exponent 2 is chosen")
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_comparison_says_when_rows_left_out_are_for_another_law(seed: int) -> None:
+    v = np.linspace(0.5, 20.0, 8)
+    noise = 0.1 * np.random.default_rng(seed).standard_normal(8)
+    found = compare(Sweep(v, 5 + 0.2 * v + 0.4 * np.exp(-v / 2) + noise))
+    known = [row for row in found.rows if not row.remark]
+    other = min(known, key=lambda row: row.left_out)
+    disagree = other.left_out < found.best.left_out * (1 - 1e-6)
+    assert ("disagree" in found.reason) is disagree
+    assert not disagree or f"{other.name} errs" in found.reason
+    assert disagree or seed  # the first is such a case

@@ -1,9 +1,9 @@
 """How many independent samples the residuals of a fit are worth."""
 
 import numpy as np
-from jaxtyping import Float
 
 from frictax.fitting import FitResult
+from frictax.measurements.noise import memory
 
 from .refits import Samples
 
@@ -29,23 +29,3 @@ def effective_samples(found: FitResult) -> float:
             r = found.full_residuals[mine][column % channels == c]
             out += r.size / memory(r)
     return max(out, len(found.estimates) + 2.0)
-
-
-def memory(r: Float[np.ndarray, " n"]) -> float:
-    """1 + 2 sum of the autocorrelations, at least 1: how many samples tell as much as one
-    independent one.
-
-    >>> import numpy as np
-    >>> slow = np.repeat(np.random.default_rng(0).standard_normal(2000), 10)
-    >>> round(memory(slow))
-    10
-    """
-    if r.size < 4 or not np.any(r):
-        return 1.0
-    size = 2 ** int(np.ceil(np.log2(2 * r.size)))
-    spectrum = np.abs(np.fft.rfft(r, size)) ** 2
-    rho = np.fft.irfft(spectrum)[: r.size]
-    rho = rho / rho[0]
-    pairs = rho[: r.size // 2 * 2].reshape(-1, 2).sum(axis=1)
-    end = int(np.argmax(pairs <= 0)) if np.any(pairs <= 0) else pairs.size
-    return max(2.0 * float(np.sum(np.minimum.accumulate(pairs[:end]))) - 1.0, 1.0) if end else 1.0

@@ -46,7 +46,7 @@ class Comparison:
     """Laws fitted to one sweep, in the order given, with the one to take. Print it.
 
     `best` has the least small-sample AIC among the laws whose terms are all identifiable; `reason`
-    says so in words.
+    says so in words, and where the error of rows left out is for another.
     """
 
     sweep: Sweep
@@ -158,7 +158,8 @@ def _compared(
     candidates = [row for row in rows if not row.remark] or rows
     # of equals the first, the simplest
     best = min(candidates, key=lambda row: round(row.found.aicc, 6))
-    return Comparison(sweep, tuple(rows), best, _reason(rows, best))
+    said = " ".join([_reason(rows, best), *_other_verdict(candidates, best)])
+    return Comparison(sweep, tuple(rows), best, said)
 
 
 def _check_options(
@@ -221,6 +222,20 @@ def _inside(found: FitResult) -> np.ndarray:
             for e in found.estimates
         ]
     )
+
+
+def _other_verdict(candidates: list[ComparedLaw], best: ComparedLaw) -> list[str]:
+    """Whether another law predicts rows that were left out better, and why that does not decide."""
+    near = min(candidates, key=lambda row: row.left_out)
+    if not np.isfinite(best.found.aicc) or not near.left_out < best.left_out * (1 - 1e-6):
+        return []
+    force, less = best.found.shown_force, 100 * (1 - near.left_out / best.left_out)
+    errors = " and ".join(f"{row.left_out / force.si:.4g}" for row in (near, best))
+    return [
+        f"The two criteria disagree: of rows left out {near.name} errs {less:.2g} % less"
+        f" ({errors} {force.name}). AICc decides, for it weighs every row by the likelihood,"
+        " where the mean square of rows left out hangs on a few of them; look at both laws."
+    ]
 
 
 def _reason(rows: list[ComparedLaw], best: ComparedLaw) -> str:

@@ -27,7 +27,9 @@ from .identifiability import Identifiability, Knowledge, judge_columns
 from .notices import held_breakaways, not_settled, standing_still, too_large
 from .spread import Spread
 from .steady_sentences import SteadyFit, doubtful_dips
+from .sweep_checks import sweep_checks
 from .units import unit_of
+from .worth import worth
 
 Model = TypeVar("Model")
 
@@ -152,8 +154,14 @@ class FitResult(Estimated, Generic[Model]):
         if not self.converged:
             out.append(not_settled(self.method, self.iterations, problem.objective))
         out += too_large(problem.objective, self.records, self.noise_scale)
+        if self.of_sweep and self.loss.rounds == 1 and not problem.priors:
+            names = [n for n, active in zip(self.names, self.active, strict=True) if active]
+            columns = self.full_jacobian[:, self.active]
+            out += sweep_checks(self.sweep, names, self.full_residuals, columns)
         if not self.of_sweep:
+            explained = worth(problem, self.records, self.full_residuals, self.x)
             out = standing_still(problem, norms) + (out if norms.any() else [])
+            out += [n for n in explained if norms.any() or n.code == "explains-nothing"]
             if np.any(self.active) and known.condition > 100 and not known.null_directions:
                 out.append(Notice("ill-conditioned", "", {"condition": known.condition}))
         still = [n for n, norm in zip(self.names, norms[self.shown], strict=True) if norm == 0]

@@ -1,0 +1,218 @@
+"""Whether a fit explains its records: against their spread, a line, standing still, and the
+noise that is read from them.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from frictax.measurements.noise import memory, noise_of
+from frictax.measurements.record import Record
+from frictax.measurements.units import POSITION_OF
+from frictax.mechanism import Force, Mechanism, Torque
+from frictax.notice import Notice
+
+from ..problem.inverse_dynamics import InverseDynamics
+from ..problem.objectives import PreparedRecord, Windows, acting
+from ..problem.problem import Problem
+
+_MISFIT = 3.0  # times the noise: a misfit that noise does not explain
+_READ = 10.0  # times the noise read from a record, which errors that last exceed by themselves
+_NOTHING = 0.02  # of the squares of the spread: no gain, however sure
+_LITTLE = 0.2  # of them: no gain unless it is sure
+_SURE = 4.0  # F of a gain that is
+_SMALL = 1e-3  # of the spread: a misfit that is no matter
+_ROUGH = 0.1  # of it on windows, whose starts are read from a filter
+
+
+@dataclasses.dataclass(frozen=True)
+class _Channel:
+    """What a fit leaves of one channel beside what there was to explain, root mean squares;
+    `judged`: whether
+    its misfit is by its noise, which was read from it.
+    """
+
+    name: str
+    record: str
+    unit: str
+    misfit: float
+    spread: float
+    line: float
+    still: float
+    noise: float
+    judged: bool
+    share: float
+    sure: bool
+    beside: str
+    small: float = _SMALL
+
+    @property
+    def above(self) -> float:
+        """The misfit over the noise."""
+        return self.misfit / self.noise if self.noise > 0 else np.inf
+
+    @property
+    def unexplained(self) -> bool:
+        return self.share < _NOTHING or (self.share < _LITTLE and not self.sure)
+
+
+def worth(
+    problem: Problem, records: Mapping[str, Any], found: np.ndarray, x: np.ndarray
+) -> list[Notice]:
+    """Notices of channels that the fit does not explain, of each the worst record; `found`: the
+    weighted residuals, predicted minus measured.
+
+    The gain over a baseline is the share of its squares that the fit takes away. It counts where F
+    = (gain / numbers fitted) / (rest / effective samples) is above 4, and a misfit where it is
+    above three times the noise: that given by `sd`, else that read from the record (`noise_of`). Of
+    windows, whose starts are read from the record, what a straight line in each leaves (of speeds,
+    what its mean leaves) of the record is set against what it leaves of the misfit.
+    """
+    told: dict[tuple[str, str], tuple[float, Notice]] = {}
+    said = ("record", "unit", "misfit", "spread", "line", "still", "noise", "beside")
+    channels = list(_channels(problem, records, found, x))
+    for c in channels:
+        ratio, notice, numbers = 1.0 - c.share, None, {n: getattr(c, n) for n in said}
+        if c.unexplained and not c.above < _MISFIT:
+            notice = Notice("explains-nothing", c.name, numbers)
+        elif c.misfit > c.line and c.above > _MISFIT and c.misfit > c.small * c.spread:
+            notice = Notice("no-better-than-line", c.name, numbers)
+        elif c.judged and c.above > _READ and c.misfit > c.small * c.spread:
+            ratio = c.above
+            notice = Notice("misfit-above-noise", c.name, {**numbers, "ratio": ratio})
+        if notice is not None and ratio >= told.get((notice.code, c.name), (-np.inf,))[0]:
+            told[notice.code, c.name] = ratio, notice
+    out = [notice for _, notice in told.values()]
+    if not out and channels and all(c.unexplained for c in channels):
+        c = max(channels, key=lambda c: c.spread / max(c.noise, 1e-300))
+        out.append(Notice("tells-next-to-nothing", c.name, {n: getattr(c, n) for n in said}))
+    return out
+
+
+def _channels(
+    problem: Problem, records: Mapping[str, Any], found: np.ndarray, x: np.ndarray
+) -> Iterator[_Channel]:
+    first, free = 0, int(sum(not u.hidden for u in problem.unknowns for _ in u.names))
+    for i, (label, prepared) in enumerate(zip(records, problem.prepared, strict=bool(records))):
+        weight = np.asarray(prepared.weight)
+        r = found[first : first + weight.size].reshape(weight.shape)
+        first += weight.size
+        record = records[label]
+        if not isinstance(record, Record) or not isinstance(prepared, PreparedRecord):
+            continue
+        if isinstance(problem.objective, InverseDynamics):
+            yield from _forces(problem, i, record, label, r, x, free)
+        elif problem.objective.in_units_of_outputs():
+            for k, name in enumerate(prepared.names):
+                yield from _motion(problem, prepared, record, label, k, name, r[..., k], free)
+
+
+def _motion(
+    problem: Problem,
+    prepared: PreparedRecord,
+    record: Record,
+    label: str,
+    k: int,
+    name: str,
+    r: np.ndarray,
+    free: int,
+) -> Iterator[_Channel]:
+    """One output of a record."""
+    weight, y = np.asarray(prepared.weight)[..., k], np.asarray(prepared.measured)[..., k]
+    of = record.outputs[name]
+    given = record.sd.get(name)
+    noise = noise_of(of) if given is None else float(np.sqrt(np.mean(np.square(given))))
+    left = np.divide(r, weight, out=np.zeros_like(r), where=weight > 0)
+    if problem.loss.rounds > 1:  # outliers tell nothing of what there was to explain
+        usual = np.median(np.abs(r[weight > 0])) if np.any(weight > 0) else 0.0
+        weight = np.where(np.abs(r) > 10.0 * usual, 0.0, weight)
+    if np.sum(weight > 0) < 20 or not noise >= 0:
+        return
+    t = np.asarray(prepared.t)
+    t = t if prepared.rows is None else t[np.asarray(prepared.rows)]
+    level, line = (_without_line(t, y, weight, order) for order in (0, 1))
+    still, beside = y - (y + left)[..., :1], "its spread about its mean"
+    if isinstance(problem.objective, Windows):
+        order = 0 if name.rpartition(".")[2] in POSITION_OF else 1
+        level, left = line if order else level, _without_line(t, left, weight, order)
+        beside = f"what {'a straight line' if order else 'the mean'} leaves of each window"
+    misfit, spread, lined, rest = (_rms(a, weight) for a in (left, level, line, still))
+    if not spread > 0:
+        return
+    share = 1.0 - (misfit / spread) ** 2
+    sure = share > 0 and _f(share, left[weight > 0], free) > _SURE
+    small = _SMALL
+    if isinstance(problem.objective, Windows):
+        lined = np.inf
+        small = _SMALL if problem.objective.free_starts else _ROUGH
+    yield _Channel(
+        name, label, record.units[name].si_name, misfit, spread, lined, rest, noise,
+        given is None, share, bool(sure), beside, small,
+    )  # fmt: skip
+
+
+def _forces(
+    problem: Problem, i: int, record: Record, label: str, r: np.ndarray, x: np.ndarray, free: int
+) -> Iterator[_Channel]:
+    """The balance of forces of each body, beside the largest force that is known: those of the
+    inputs, and that of its inertia.
+    """
+    prepared, setup = problem.prepared[i], problem.setup_at(jnp.asarray(x), i)
+    machine = setup.machine
+    assert isinstance(prepared, PreparedRecord)
+    assert isinstance(machine, Mechanism)
+    given = acting(setup, jax.tree.map(jnp.asarray, prepared), problem.delayed)
+    driving = [
+        np.asarray(u)
+        for name, u in given.items()
+        if isinstance(machine[name.partition(".")[0]], Force | Torque)
+    ]
+    for k, name in enumerate(prepared.names):
+        body = name.removeprefix("force on ")
+        part, kept = machine[body], np.asarray(prepared.weight)[:, k] > 0
+        inertia = getattr(part, "m", getattr(part, "J", None))
+        if inertia is None or kept.sum() < 20:
+            continue
+        forces = [float(inertia) * np.asarray(prepared.known[f"{body}.a"]), *driving]
+        spread = max(_rms(np.broadcast_to(f, kept.shape), kept) for f in forces)
+        left = r[:, k][kept]
+        misfit = float(np.sqrt(np.mean(left**2)))
+        if not spread > 0:
+            continue
+        share = 1.0 - (misfit / spread) ** 2
+        sure = share > 0 and _f(share, left, free) > _SURE
+        unit = "N.m" if hasattr(part, "J") else "N"
+        yield _Channel(
+            name, label, unit, misfit, spread, np.inf, spread, 0.0, False, share, bool(sure),
+            "the largest force that is known",
+        )  # fmt: skip
+
+
+def _rms(x: np.ndarray, weight: np.ndarray) -> float:
+    w = np.square(weight)
+    return float(np.sqrt(np.sum(w * x * x) / np.sum(w)))
+
+
+def _without_line(
+    t: np.ndarray, y: np.ndarray, weight: np.ndarray, order: int
+) -> Float[np.ndarray, "..."]:
+    """`y` along its last axis without its mean, or its best straight line over `t`."""
+    w = np.square(weight)
+    total = np.maximum(np.sum(w, axis=-1, keepdims=True), 1e-300)
+    y = y - np.sum(w * y, axis=-1, keepdims=True) / total
+    if not order:
+        return y
+    t = t - np.sum(w * t, axis=-1, keepdims=True) / total
+    across = np.maximum(np.sum(w * t * t, axis=-1, keepdims=True), 1e-300)
+    return y - t * np.sum(w * t * y, axis=-1, keepdims=True) / across
+
+
+def _f(share: float, left: np.ndarray, free: int) -> float:
+    """F of a gain of `share` by `free` numbers, by as many samples as `left` is worth."""
+    freedom = max(left.size / memory(left) - free, 1.0)
+    return share / max(free, 1) / max(1.0 - share, 1e-300) * freedom

@@ -1,0 +1,76 @@
+"""The noise of a channel, read from the channel itself, and how long a series remembers."""
+
+import functools
+
+import numpy as np
+from jaxtyping import Float
+
+from .diagnostics import quantum
+
+_WIDTHS = (5, 9, 17, 33, 65)  # samples of a stretch
+_MOTION = 2.5  # times as much over a stretch twice as wide: motion, for no noise grows so fast
+_STRETCHES = 200  # of each width; more tell no more of a median
+
+
+def noise_of(x: Float[np.ndarray, " n"]) -> float:
+    """The standard deviation of the noise of `x`, evenly sampled, in its unit; nan of fewer than 20
+    samples, which cannot tell.
+
+    What cubics leave of short stretches, the median over the stretches: a machine moves smoothly
+    from sample to sample, but for a few kinks, and noise does not. Stretches become wider as long
+    as what is left grows no faster than noise that remembers its past (a random walk's grows by
+    2**0.5 when the width doubles, a cubic's error of a motion by 2**4). Never less than steps of
+    the sensor's resolution are worth, 1/12**0.5 of one. Of a motion sampled so coarsely that
+    five samples are no cubic it is what that motion leaves, and too large; of errors that a filter
+    has made smooth it is too small.
+
+    >>> t = np.linspace(0.0, 1.0, 1001)
+    >>> noise = np.random.default_rng(0).standard_normal(1001)
+    >>> round(noise_of(np.sin(9.0 * t) + 0.01 * noise), 3)
+    0.01
+    """
+    n = x.size
+    if n < 20:
+        return float("nan")
+    left = 0.0
+    for width in [w for w in _WIDTHS if w == _WIDTHS[0] or 8 * w <= n]:
+        count = min(n // width * 2 - 1, _STRETCHES)
+        first = np.linspace(0, n - width, count).astype(int)
+        stretches = x[first[:, None] + np.arange(width)]
+        stretches = stretches - stretches.mean(axis=1, keepdims=True)
+        squares = np.sum((stretches @ _beyond_cubic(width)) ** 2, axis=1)
+        freedom = width - 4
+        # the median of chi-square after Wilson and Hilferty
+        middle = np.median(squares) / (freedom * (1.0 - 2.0 / (9.0 * freedom)) ** 3)
+        wider = float(np.sqrt(middle))
+        if left and wider > _MOTION * left:
+            break
+        left = max(left, wider)
+    return max(left, quantum(x) / np.sqrt(12.0))
+
+
+@functools.cache
+def _beyond_cubic(width: int) -> Float[np.ndarray, "k k"]:
+    """What takes the best cubic away from `width` samples."""
+    basis = np.linalg.qr(np.linspace(-1.0, 1.0, width)[:, None] ** np.arange(4))[0]
+    return np.eye(width) - basis @ basis.T
+
+
+def memory(r: Float[np.ndarray, " n"]) -> float:
+    """1 + 2 sum of the autocorrelations, at least 1: how many samples tell as much as one
+    independent one.
+
+    >>> import numpy as np
+    >>> slow = np.repeat(np.random.default_rng(0).standard_normal(2000), 10)
+    >>> round(memory(slow))
+    10
+    """
+    if r.size < 4 or not np.any(r):
+        return 1.0
+    size = 2 ** int(np.ceil(np.log2(2 * r.size)))
+    spectrum = np.abs(np.fft.rfft(r, size)) ** 2
+    rho = np.fft.irfft(spectrum)[: r.size]
+    rho = rho / rho[0]
+    pairs = rho[: r.size // 2 * 2].reshape(-1, 2).sum(axis=1)
+    end = int(np.argmax(pairs <= 0)) if np.any(pairs <= 0) else pairs.size
+    return max(2.0 * float(np.sum(np.minimum.accumulate(pairs[:end]))) - 1.0, 1.0) if end else 1.0
