@@ -22,7 +22,7 @@ from ..problem.problem import Problem, residuals_and_jacobian
 from .levenberg_marquardt import Descent, begin, descend
 from .methods import AbstractMethod, LevenbergMarquardt, Optax
 
-_TRIAL = 30  # steps that each of many starts is given before the hopeless are left
+_RUNGS = (3, 7, 15)  # steps of each of many starts after which a quarter goes on
 _TURNS = 10  # each in coordinates made anew
 _STAGE = 10  # steps at most for a part of each record
 _ROUNDS = 100  # of a fit at the noise scale that the fit before left
@@ -224,29 +224,27 @@ class _Run:
         return state, np.where(costs == float(first.cost), float(state.cost), costs), interrupted
 
     def many(self, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray, bool]:
-        """From many starts, as many at a time as there are processors; those far behind after
-        `_TRIAL` steps are left, but for the first: more starts are never worse than one.
+        """From many starts, as many at a time as there are processors: after each of `_RUNGS` steps
+        a quarter goes on, and the first: more starts are never worse than one.
 
         One after the other and not in one `vmap`: the starts need 6 to 100 steps each, and in step
         all would take the most.
+
+        **Source:** K. Jamieson, A. Talwalkar, "Non-stochastic best arm identification and
+        hyperparameter optimization", 2016 (successive halving).
         """
-        trial = min(_TRIAL, self._most())
-        interrupted = False
+        halves = isinstance(self.method, LevenbergMarquardt) and not self.problem.is_steady
+        rungs = [n for n in _RUNGS if halves and n < self._most()]
+        live, interrupted = list(range(len(states))), False
         # The first by itself: it compiles.
-        states[0] = self.advanced(states[0], trial, noise)
+        states[0] = self.advanced(states[0], [*rungs, self._most()][0], noise)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for pending, until in (
-                (range(1, len(states)), trial),
-                (range(len(states)), self._most()),
-            ):
-                least = min((float(s.cost) for s in states), default=np.inf)
-                goes_on = [i for i in pending if not bool(states[i].done)]
-                hopeful = [
-                    i
-                    for i in goes_on
-                    if i == 0 or until == trial or float(states[i].cost) <= 2.0 * least
-                ]
-                jobs = {i: pool.submit(self.advanced, states[i], until, noise) for i in hopeful}
+            for until in [*rungs, self._most()]:
+                jobs = {
+                    i: pool.submit(self.advanced, states[i], until, noise)
+                    for i in live
+                    if not bool(states[i].done) and int(states[i].steps) < until
+                }
                 try:
                     for k, (i, job) in enumerate(jobs.items()):
                         states[i] = job.result()
@@ -260,12 +258,29 @@ class _Run:
                     for job in jobs.values():
                         job.cancel()
                     break
+                live = self._hopeful(states, live)
         costs = np.asarray([float(s.cost) for s in states])
         return (
             states[int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))],
             costs,
             interrupted,
         )
+
+    def _hopeful(self, states: list[Descent], live: list[int]) -> list[int]:
+        """The best quarter of those, at least two, without those within a standard error of a
+        better one; and the first.
+        """
+        kept: list[int] = []
+        for i in sorted(live, key=lambda i: np.nan_to_num(float(states[i].cost), nan=np.inf)):
+            enough = len(kept) >= max(2, -(-len(live) // 4))
+            near = any(
+                np.sum((np.asarray(s.jacobian) @ (np.asarray(states[i].z) - np.asarray(s.z))) ** 2)
+                < 2.0 * float(s.cost) / self.dof
+                for s in (states[k] for k in kept)
+            )
+            if i == 0 or not (enough or near):
+                kept.append(i)
+        return kept
 
     def _most(self) -> int:
         return self.method.max_steps if isinstance(self.method, LevenbergMarquardt) else 1
