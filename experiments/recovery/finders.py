@@ -1,0 +1,102 @@
+"""The contestants: who finds values and intervals from a record.
+
+Another one is a function of a case and its data, as `frictax` and `scipy` are, entered in
+`FINDERS`. MuJoCo's system identification (`mujoco.sysid`) is one that is welcome: it was not
+installed where the table was made, so that nobody has run it here.
+"""
+
+import dataclasses
+import importlib.util
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from eight_machines import Case
+from scipy.optimize import least_squares
+from scipy.special import stdtrit
+
+import frictax as fx
+
+# Notices that doubt the values or their intervals. Others (where a number lies, what a rig cannot
+# show) are none.
+DOUBTS = frozenset({
+    "search-flat", "search-kink", "search-unfinished", "steps-too-long", "residuals-too-large",
+    "nothing-moves", "starts-elsewhere", "starts-at-another-speed", "near-bound", "at-lower-bound",
+    "at-upper-bound", "ran-away", "no-effect", "little-effect", "ill-conditioned",
+    "null-direction", "null-direction-always", "few-windows", "few-windows-tell", "records-differ",
+    "memory-long", "memory-as-long", "doubtful-dip", "weight-or-friction", "explains-nothing",
+    "no-better-than-line", "misfit-above-noise", "tells-next-to-nothing", "lack-of-fit",
+    "row-lies-off",
+})  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """Values, standard errors and intervals (p,), in the order of `Case.truth`; the codes of what
+    was said beside them.
+    """
+
+    value: np.ndarray
+    error: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    codes: tuple[str, ...]
+
+
+Data = fx.Record | fx.Sweep
+
+
+def fitted(case: Case, data: Data) -> fx.FitResult:
+    """By frictax, with nothing but the objective chosen."""
+    if isinstance(data, fx.Sweep):
+        return fx.fit(case.guess, data)
+    return fx.fit(case.guess, data, free=list(case.truth), objective=case.objective)
+
+
+def places(case: Case, found: fx.FitResult) -> list[int]:
+    """Where the numbers of `Case.truth` stand among those that were fitted."""
+    names = [name.partition("[")[0] for name in found.names]
+    return [names.index(path) for path in case.truth]
+
+
+def frictax(case: Case, data: Data, found: fx.FitResult) -> Found:
+    """What `print(found)` shows."""
+    rows = [found.estimates[k] for k in places(case, found)]
+    numbers = np.array([(e.value, e.standard_error, e.lower, e.upper) for e in rows], float).T
+    return Found(*numbers, codes=tuple(dict.fromkeys(n.code for n in found.notices)))
+
+
+@eqx.filter_jit
+def _residuals(problem: eqx.Module, x: jax.Array) -> jax.Array:
+    return problem.residuals(x)  # type: ignore[attr-defined]
+
+
+def scipy(case: Case, data: Data, found: fx.FitResult) -> Found:
+    """`least_squares` over frictax's residuals, from the same start, with s^2 inv(J'J)."""
+    problem, start = found.problem, np.asarray(found.problem.x0)
+    end = least_squares(
+        lambda x: np.asarray(_residuals(problem, jnp.asarray(x))),
+        start,
+        bounds=(0.0, np.inf),
+        x_scale=np.abs(start),
+    )
+    counted = int(np.sum(np.asarray(problem.weights()) > 0))
+    dof = counted - start.size
+    covariance = 2 * end.cost / dof * np.linalg.pinv(end.jac.T @ end.jac)
+    sd = np.sqrt(np.diag(covariance))
+    half, at = stdtrit(dof, 0.975) * sd, places(case, found)
+    codes = () if end.success else ("search-unfinished",)
+    return Found(end.x[at], sd[at], (end.x - half)[at], (end.x + half)[at], codes)
+
+
+FINDERS: dict[str, Callable[[Case, Data, fx.FitResult], Found]] = {
+    "frictax": frictax,
+    "scipy": scipy,
+}
+
+
+def installed() -> dict[str, bool]:
+    """Which contestants that are welcome are there."""
+    return {"mujoco.sysid": importlib.util.find_spec("mujoco") is not None}

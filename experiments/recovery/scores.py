@@ -1,0 +1,142 @@
+"""Runs to scores, scores to the table of the README."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+from eight_machines import CASES
+from finders import DOUBTS, FINDERS
+from imperfections import IMPERFECTIONS
+
+COLUMNS = (
+    "machine", "imperfection", "contestant", "parameter", "seeds", "answered", "coverage", "width",
+    "bias", "sd_of_z", "wrong", "silent", "doubted", "codes",
+)  # fmt: skip
+BEYOND = 1.5  # half intervals: farther off than that, a number is wrong
+BEGIN, END = "<!-- table: made by run.py -->\n", "<!-- end of table -->\n"
+SHORT = ("white", "AR .9", "narrowband", "encoder")  # where intervals have to hold the truth
+
+
+def scored(runs: list[dict[str, str]], machine: str, imperfection: str) -> list[dict[str, str]]:
+    """A row for each contestant and parameter.
+
+    - `seeds`; `answered`: the share of them with an interval, of which are `coverage`, the share
+      that holds the truth, `width`, the median half interval over 1.96 times the true spread (the
+      standard deviation of the errors), `bias`, the mean error over the median printed one, and
+      `sd_of_z`, the standard deviation of error over printed error.
+    - of the whole answer, the same for each of its parameters: `wrong`, the share of seeds of which
+      a number is off by more than `BEYOND` times the half of its interval; `silent`, the share that
+      is so without a notice of `DOUBTS`; `doubted`, the share with one; `codes`: how often each.
+    """
+    rows = []
+    for contestant in FINDERS:
+        mine = [r for r in runs if r["contestant"] == contestant]
+        names = list(dict.fromkeys(r["parameter"] for r in mine))
+        if not names:
+            continue
+        numbers = np.array(
+            [[float(r[k]) for k in ("error", "standard_error", "lower", "upper")] for r in mine]
+        ).reshape(-1, len(names), 4)
+        error, printed, lower, upper = np.moveaxis(numbers, -1, 0)
+        half = np.where(error > 0, error - lower, upper - error)  # on the side of the truth
+        told = np.isfinite(half) & np.isfinite(error) & (half > 0)
+        said = [set(r["codes"].split()) for r in mine[:: len(names)]]
+        doubts = np.array([bool(s & DOUBTS) for s in said])
+        # one without an interval is no wrong interval
+        wrong = np.any(told & (np.abs(error) > BEYOND * np.where(told, half, 1.0)), axis=1)
+        counts = {c: sum(c in s for s in said) for c in sorted(set().union(*said))}
+        for k, name in enumerate(names):
+            ok = told[:, k]
+            e, h = error[ok, k], half[ok, k]
+            sd = printed[ok, k]
+            usable = np.isfinite(sd) & (sd > 0)
+            rows.append({
+                "machine": machine,
+                "imperfection": imperfection,
+                "contestant": contestant,
+                "parameter": name,
+                "seeds": str(len(said)),
+                "answered": f"{ok.mean():.3g}",
+                "coverage": _told(np.mean, np.abs(e) <= h),
+                "width": _told(lambda x, e=e: np.median(x) / (1.96 * np.std(e)), h),
+                "bias": _told(lambda x, e=e: np.mean(e) / np.median(x), sd[usable]),
+                "sd_of_z": _told(np.std, e[usable] / sd[usable]),
+                "wrong": f"{wrong.mean():.3g}",
+                "silent": f"{np.mean(wrong & ~doubts):.3g}",
+                "doubted": f"{doubts.mean():.3g}",
+                "codes": " ".join(f"{c}:{n}" for c, n in counts.items()),
+            })  # fmt: skip
+    return rows
+
+
+def _told(score, of: np.ndarray) -> str:
+    return f"{score(of):.3g}" if of.size else "nan"
+
+
+def table(rows: list[dict[str, str]]) -> str:
+    """A line for each machine and imperfection, the contestants beside each other."""
+    head = ["machine", "imperfection"]
+    for name in FINDERS:
+        head += [f"{name}: coverage", "width", "bias", "wrong", "silent"]
+    lines = [" | ".join(head), "|".join(["---"] * len(head))]
+    for machine in CASES:
+        for imperfection in IMPERFECTIONS:
+            cells = []
+            for name in FINDERS:
+                key = (machine, imperfection, name)
+                mine = [
+                    r for r in rows if (r["machine"], r["imperfection"], r["contestant"]) == key
+                ]
+                cells += _cells(mine, imperfection) if mine else ["-"] * 5
+            lines.append(" | ".join([machine, imperfection, *cells]))
+    return "".join(f"| {line} |\n" if i != 1 else f"|{line}|\n" for i, line in enumerate(lines))
+
+
+def _cells(mine: list[dict[str, str]], imperfection: str) -> list[str]:
+    def of(column: str) -> np.ndarray:
+        return np.array([float(r[column]) for r in mine])
+
+    coverage, width, bias = of("coverage"), of("width"), of("bias")
+    most = bias[np.nanargmax(np.abs(bias))] if np.isfinite(bias).any() else np.nan
+    low, high = (f"{100 * x:.0f}" for x in (np.nanmin(coverage), np.nanmax(coverage)))
+    within = low if low == high else f"{low} to {high}"
+    wide = f"{np.nanmin(width):.2g} to {np.nanmax(width):.2g}"
+    return [within, wide, f"{most:+.2g}", *(f"{100 * of(k)[0]:.0f}" for k in ("wrong", "silent"))]
+
+
+def falls_short(rows: list[dict[str, str]], contestant: str = "frictax") -> list[str]:
+    """Where intervals hold the truth in less than 90 or more than 98 %, or are 1.5 times too wide,
+    of `SHORT`; elsewhere, where fewer than 95 % of the wrong answers are doubted.
+    """
+    out = []
+    for r in rows:
+        if r["contestant"] != contestant:
+            continue
+        c, w = float(r["coverage"]), float(r["width"])
+        where = f"{r['machine']}, {r['imperfection']}, {r['parameter']}"
+        if r["imperfection"] in SHORT and not (0.9 <= c <= 0.98 and w <= 1.5):
+            out.append(f"{where}: {100 * c:.0f} %, width {w:.2g}, sd of z {r['sd_of_z']}")
+        wrong, silent = float(r["wrong"]), float(r["silent"])
+        if r["imperfection"] not in SHORT and silent > 0.05 * wrong:
+            out.append(f"{where}: {100 * wrong:.0f} % wrong, {100 * silent:.0f} % silent")
+    return out
+
+
+def publish(runs: Path, rows: Path, readme: Path) -> None:
+    """Write the scores of all runs that there are, and the table of them."""
+    made = []
+    for machine in CASES:
+        for imperfection in IMPERFECTIONS:
+            file = runs / f"{machine} {imperfection}.csv"
+            if file.exists():
+                with file.open(encoding="utf-8") as table_of_runs:
+                    made += scored(list(csv.DictReader(table_of_runs)), machine, imperfection)
+    with rows.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(made)
+    if readme.exists():
+        text = readme.read_text(encoding="utf-8")
+        before, rest = text.split(BEGIN)
+        readme.write_text(before + BEGIN + table(made) + END + rest.split(END)[1], encoding="utf-8")
+    print("\n".join(falls_short(made)))
