@@ -34,9 +34,10 @@ def answer(
 ) -> FitResult:
     """The answer at the end of a search; `notes` are of what was not fitted."""
     x, slope = np.array(state.x), np.asarray(state.slope)
-    if problem.loss.rounds == 1 and not problem.priors:
+    # A coordinate that went far beyond its bound's tail has no slope left to divide by.
+    if problem.loss.rounds == 1 and not problem.priors and np.all(np.abs(slope) > 1e-150):
         r = np.asarray(state.residuals)
-        jacobian = np.asarray(state.jacobian) / np.where(slope == 0, 1.0, slope)
+        jacobian = np.asarray(state.jacobian) / slope
     else:
         r, jacobian = (np.array(a) for a in residuals_and_jacobian(problem, x))
     counted = problem.weights() > 0
