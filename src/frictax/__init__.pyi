@@ -12,6 +12,8 @@ from frictax.analysis import (
     Finding as Finding,
     Guarded as Guarded,
     Jackknife as Jackknife,
+    Missing as Missing,
+    MissingTerm as MissingTerm,
     Outlook as Outlook,
     Posterior as Posterior,
     Profile as Profile,

@@ -311,6 +311,7 @@ class FitResult(Estimated, Generic[Model]):
     profile = Verb("frictax.analysis.errors.profiles:profile_of")
     posterior = Verb("frictax.analysis.errors.posterior:posterior")
     residual_study = Verb("frictax.analysis.residuals.study:residual_study")
+    missing = Verb("frictax.analysis.missing.missing:missing")
     report = Verb("frictax.report.fit_report:write_report")
     plot = Verb("frictax.report.fit_report:draw")
     to_json = Verb("frictax.report.machine_json:fit_json")

@@ -1,0 +1,1 @@
+"""Which term a model lacks."""

@@ -1,0 +1,285 @@
+"""What may be missing in a machine on its rig: the catalogue, and the setup that holds it all."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.contacts import MassWithStopAndFriction
+from frictax.contacts.contact import AbstractByLaws
+from frictax.fitting import FitResult
+from frictax.fitting.problem.setup import Setup
+from frictax.mechanism import Mechanism
+from frictax.mechanism.attachments import BODIES, coordinates_of
+from frictax.mechanism.axis import AbstractAxis
+from frictax.parameters import get, parameters, replace
+from frictax.parameters.declaration import Declaration
+
+from .terms import LAW_TERMS, OF_FORCE, OTHER_WAY, Shapes, WithTerms, push, pushed_axis
+
+_BEARING = ("viscous", "drag")  # of a body without friction of its own
+_OFF_AXIS = "axis"  # what a machine of one's own pushes itself by
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """A term that may be missing.
+
+    - `name`: what it is called; `kind`: "law", "force", "wave", "held" or "compliance"; `of`: the
+      path of the law, body, parameter or channel; `term`: which of the kind's; `unit` of its
+      coefficient; `size`: how many columns it has; `least`, `most`: how far its coefficient may
+      go.
+    """
+
+    name: str
+    kind: str
+    of: str
+    term: str
+    unit: str
+    size: int = 1
+    least: float = -np.inf
+    most: float = np.inf
+
+    @property
+    def rank(self) -> int:
+        """The plainer the less: how candidates that a record cannot tell apart are ordered."""
+        if self.term in ("gain", "offset", "drift", "delay") and self.kind == "held":
+            return 1
+        return 2 if self.kind in ("held", "compliance") or "spring" in self.term else 0
+
+
+class Ranges(eqx.Module):
+    """What a record covers: of each body `centre` and `vmax`, of each friction `slip`, and the time
+    in its `middle`.
+    """
+
+    centre: dict[str, Float[Array, ""]]
+    vmax: dict[str, Float[Array, ""]]
+    slip: dict[str, Float[Array, ""]]
+    middle: Float[Array, ""]
+
+
+def catalogue(found: FitResult) -> tuple[Candidate, ...]:
+    """What is tried on the machine of a fit."""
+    machine, problem = found.model, found.problem
+    out: list[Candidate] = []
+    for path, rotational in laws(machine).items():
+        unit = "1" if _is_pressed(machine, path) else "N.m" if rotational else "N"
+        out += [_of_law(term, path, unit, rotational) for term in LAW_TERMS]
+    for body, rotational in bodies(machine).items():
+        unit = "N.m" if rotational else "N"
+        own = isinstance(machine, Mechanism) and isinstance(machine[body], MassWithStopAndFriction)
+        more = LAW_TERMS if own else () if _has_friction(machine, body) else _BEARING
+        out += [
+            dataclasses.replace(_of_law(term, body, unit, rotational), kind="force")
+            for term in more
+        ]
+        out += [_of_force(term, body, unit, rotational) for term in OF_FORCE]
+        out.append(Candidate(f"ripple on {body}", "wave", body, "ripple", unit, 2))
+    fitted = {u.path for u in problem.unknowns}
+    laws_viscous = {f"{path}.F_prop" for path in laws(machine)}
+    unit_of = found.unit_of
+    for p in parameters(problem.setup):
+        if p.path in fitted or np.ndim(p.value) or p.path.endswith((".dtmax", ".fexp")):
+            continue
+        if p.path in laws_viscous and "viscous" in LAW_TERMS:
+            continue
+        out.append(_held(p.path, float(p.value), p.declaration, unit_of(p)))
+    if isinstance(machine, Mechanism) and problem.objective.in_units_of_outputs():
+        for name in _positions(machine, found):
+            of = f"compliance between {name.rpartition('.')[0]} and its sensor"
+            out.append(Candidate(of, "compliance", name, "a", "1"))
+    return tuple(out)
+
+
+def laws(machine: Any) -> dict[str, bool]:
+    """The paths of the laws of motion forward, and whether it turns."""
+    if isinstance(machine, Mechanism):
+        return {
+            f"{name}.{part.forward}": bool(part.rotational)
+            for name, part in machine.named_parts()
+            if isinstance(part, AbstractByLaws)
+        }
+    if isinstance(machine, AbstractAxis):
+        return {"friction.f_pos": bodies(machine)[_OFF_AXIS]}
+    return {}
+
+
+def bodies(machine: Any) -> dict[str, bool]:
+    """The names of bodies, and whether they turn; of a machine of one's own with one degree of
+    freedom "axis".
+    """
+    if isinstance(machine, Mechanism):
+        return {n: bool(p.rotational) for n, p in machine.named_parts() if isinstance(p, BODIES)}
+    if isinstance(machine, AbstractAxis):
+        return {_OFF_AXIS: machine.states()[0].rpartition(".")[2] == "phi"}
+    return {}
+
+
+def motion_of(machine: Any, body: str) -> tuple[str, str]:
+    """The channels that hold its position and speed."""
+    if isinstance(machine, Mechanism):
+        s, v = coordinates_of(machine[body])
+        return f"{body}.{s}", f"{body}.{v}"
+    return machine.states()[0], machine.states()[1]
+
+
+def between(machine: Any, path: str) -> tuple[str, str | None]:
+    """The bodies whose relative motion a law is of; None: the housing."""
+    if not isinstance(machine, Mechanism):
+        return _OFF_AXIS, None
+    ends = (None if e is None else e.partition(".")[0] for e in machine[_part(path)].between())
+    moving = bodies(machine)
+    here, there = (e if e in moving else None for e in ends)
+    return (there, None) if here is None and there is not None else (here or "", there)
+
+
+def augmented(
+    setup: Setup,
+    tried: tuple[Candidate, ...],
+    c: Float[Array, " k"],
+    periods: Mapping[str, Any],
+    ranges: Ranges,
+) -> Setup:
+    """The setup with the coefficients `c` of all candidates in it; those of a compliance act on
+    what is seen instead, and are left out.
+    """
+    at = dict(zip(tried, starts_of(tried), strict=True))
+    mine = lambda kind: [x for x in tried if x.kind == kind]  # noqa: E731
+    setup = replace(setup, {x.of: get(setup, x.of) + c[at[x]] for x in mine("held")})
+    machine = setup.machine
+    for path in dict.fromkeys(x.of for x in mine("law")):
+        own = [x for x in mine("law") if x.of == path]
+        values = jnp.stack([c[at[x]] for x in own])
+        terms, vmax = tuple(x.term for x in own), ranges.slip[path]
+        part_path, _, field = path.rpartition(".")
+        part = get(machine, part_path)
+        back = field.replace("_pos", "_neg")
+        forward = getattr(part, field)
+        backward = getattr(part, back) if getattr(part, back) is not None else forward
+        new = {
+            field: WithTerms(forward, values, vmax, terms, 1),
+            back: WithTerms(backward, values, vmax, terms, -1),
+        }
+        part = _with(part, new)
+        machine = _with_part(machine, part_path, part)
+    pushes = {}
+    for body, rotational in bodies(machine).items():
+        own = [x for x in mine("force") if x.of == body]
+        wave = [x for x in mine("wave") if x.of == body]
+        if not own and not wave:
+            continue
+        shapes = Shapes(
+            jnp.stack([c[at[x]] for x in own]) if own else jnp.zeros(0),
+            c[at[wave[0]] : at[wave[0]] + 2] if wave else jnp.zeros(2),
+            jnp.asarray(periods[body]),
+            ranges.centre[body],
+            ranges.middle,
+            ranges.vmax[body],
+            tuple(x.term for x in own),
+        )
+        if isinstance(machine, AbstractAxis):
+            machine = pushed_axis(machine, shapes)
+        else:
+            pushes[f"lacking_{len(machine.names) + len(pushes)}"] = push(body, rotational, shapes)
+    if pushes:
+        assert isinstance(machine, Mechanism)
+        machine = Mechanism(**dict(machine.named_parts()), **pushes)
+    return Setup(machine, setup.inputs, setup.outputs)
+
+
+def starts_of(tried: tuple[Candidate, ...]) -> list[int]:
+    """Where the columns of each candidate begin."""
+    return np.concatenate([[0], np.cumsum([x.size for x in tried])])[:-1].astype(int).tolist()
+
+
+def delayed(tried: tuple[Candidate, ...]) -> frozenset[str]:
+    """The channels whose delay is tried."""
+    return frozenset(
+        x.of.removesuffix(".delay") for x in tried if x.kind == "held" and x.term == "delay"
+    )
+
+
+def _of_law(term: str, path: str, unit: str, rotational: bool) -> Candidate:
+    speed = "rad" if rotational else "m"
+    units = {"viscous": f"{unit}.s/{speed}", "drag": f"{unit}.s2/{speed}2"}
+    name = {
+        "viscous": "viscous friction",
+        "drag": "drag over v^2",
+        "Stribeck, narrow": "Stribeck friction (5 % of the highest speed)",
+        "Stribeck, wide": "Stribeck friction (20 % of the highest speed)",
+        "bend": "bend of friction over speed",
+        OTHER_WAY: "friction that differs by direction",
+    }[term]
+    return Candidate(
+        f"{name} of {path.partition('.')[0]}", "law", path, term, units.get(term, unit)
+    )
+
+
+def _of_force(term: str, body: str, unit: str, rotational: bool) -> Candidate:
+    place = "rad" if rotational else "m"
+    units = {
+        "spring": f"{unit}/{place}",
+        "cubic spring": f"{unit}/{place}3",
+        "offset drifts": f"{unit}/s",
+        "friction drifts": f"{unit}/s",
+        "friction over position": f"{unit}/{place}",
+        "friction over distance": f"{unit}/{place}",
+    }
+    name = {
+        "offset": "constant force",
+        "offset drifts": "force that drifts",
+        "friction drifts": "friction that drifts",
+        "friction over position": "friction over position",
+        "friction over distance": "friction over distance from the middle",
+    }.get(term, term)
+    return Candidate(f"{name} on {body}", "force", body, term, units.get(term, unit))
+
+
+def _held(path: str, value: float, declaration: Declaration, unit: str) -> Candidate:
+    side, _, rest = path.partition(".")
+    channel, _, what = rest.rpartition(".")
+    name = path
+    if side in ("inputs", "outputs") and what in ("gain", "offset", "drift", "delay"):
+        name = f"{what} of {'input' if side == 'inputs' else 'sensor'} {channel}"
+    domain, last = declaration.domain, path.rpartition(".")[2]
+    return Candidate(
+        name, "held", path, last, unit, 1, domain.bound() - value, domain.upper() - value
+    )
+
+
+def _positions(machine: Mechanism, found: FitResult) -> list[str]:
+    """Channels that are positions of bodies and recorded."""
+    seen = {n for p in found.problem.prepared for n in p.names}
+    return [motion_of(machine, b)[0] for b in bodies(machine) if motion_of(machine, b)[0] in seen]
+
+
+def _part(path: str) -> str:
+    return path.partition(".")[0]
+
+
+def _is_pressed(machine: Any, path: str) -> bool:
+    return isinstance(machine, Mechanism) and hasattr(machine[_part(path)], "f_normalized")
+
+
+def _has_friction(machine: Any, body: str) -> bool:
+    return any(between(machine, path)[0] == body for path in laws(machine))
+
+
+def _with(part: Any, fields: Mapping[str, Any]) -> Any:
+    """`part` with other `fields`, unchecked: their values are traced."""
+    new = object.__new__(type(part))
+    for field in dataclasses.fields(part):
+        value = fields[field.name] if field.name in fields else getattr(part, field.name)
+        object.__setattr__(new, field.name, value)
+    return new
+
+
+def _with_part(machine: Any, path: str, part: Any) -> Any:
+    if isinstance(machine, Mechanism):
+        return Mechanism(**{**dict(machine.named_parts()), path: part})
+    return _with(machine, {path: part})

@@ -1,0 +1,549 @@
+"""Which term a fitted machine lacks, by a score test through the simulation."""
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.fitting import FitResult
+from frictax.fitting.problem.problem import bounds, upper_bounds
+from frictax.fitting.problem.setup import channel_unit
+from frictax.parameters import UnknownName
+from frictax.text import amount, rounded
+
+from ..errors.linearized import linearized
+from .candidates import bodies, catalogue, starts_of
+from .columns import Columns, bank, columns, ranges_of, states_of_windows
+from .likelihood import Likelihood
+from .verdict import (
+    OWN,
+    UNTOLD,
+    Projected,
+    Stretches,
+    Told,
+    holm,
+    projected,
+    told,
+    whitened,
+    without_starts,
+)
+
+_SURE, _SURE_AFTER = 0.01, 0.001  # by an autoregression; by the spread of the score
+_ALIKE = 0.99  # of the cosine of two columns, which a record cannot tell apart
+_PERIODS = 45
+_REFITTED, _STEPS, _FLAT, _TERMS = 3, 25, 1e-4, 3
+_DAMPING, _CAREFUL = 1e-6, 30.0
+_NUDGE = 1e-4  # waves over the travel
+_AT_BOUND = 1e-9
+_AS_MUCH = 0.95  # of the best of a class
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MissingTerm:
+    """A term that a model may lack.
+
+    - `name`; `value`, `standard_error`, `unit` of its coefficient (of a ripple, its amplitude),
+      others moving along; `period` of a ripple [m or rad].
+    - `misfit`: the root mean square of the weighted residuals with it, by a refit where
+      `is_refitted`, else predicted; `own`: the share of its effect that the fitted numbers cannot
+      imitate.
+    - `chance`: that coloured noise alone would explain as much by any candidate of the table;
+      `is_significant`: whether that is below 1 %. `alike`: the names of what this record cannot
+      tell from it.
+    """
+
+    name: str
+    value: float
+    standard_error: float
+    unit: str
+    period: float | None
+    misfit: float
+    own: float
+    chance: float
+    is_significant: bool
+    is_refitted: bool
+    alike: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Missing:
+    """What a fitted machine lacks: each candidate with what it would do, best first. Print it.
+
+    - `terms`: the classes of candidates that the record can tell apart, the best first;
+      ``table["drag"]``: the first whose name, or one alike, holds that text.
+    - `found`: the names of those that are missing, in the order in which they were found, each with
+      the ones before in the model; `misfit` of the fit, `left` with all of these, in standard
+      deviations as given, or in SI units where none was; `unit`.
+    - `untold`: candidates that the fitted numbers imitate on this record.
+
+    For each candidate term the simulated outputs are differentiated by its coefficient at 0, and
+    what the fitted numbers (and the starts of windows) could explain is taken out. It is called
+    missing where the fall of the misfit is more than noise of the residuals' own colour would do:
+    by an F test after an autoregression whitens them (1 %), and by a t test with the score's own
+    spread (0.1 %; of windows 1 %, of the residuals before the candidate), both allowing for all
+    candidates that were tried (S. Holm, Scandinavian Journal of Statistics 6, 1979). The best three
+    are refitted; where one of them is sure, that which leaves least is taken into the model, and
+    the rest is judged anew.
+
+    **Source:** score test: C. R. Rao, Proceedings of the Cambridge Philosophical Society 44, 1948;
+    as an index of what to free: D. Sörbom, Psychometrika 54, 1989.
+    """
+
+    terms: tuple[MissingTerm, ...]
+    found: tuple[MissingTerm, ...]
+    misfit: float
+    left: float
+    unit: str
+    untold: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> MissingTerm:
+        for term in (*self.found, *self.terms):
+            if any(name in each for each in (term.name, *term.alike)):
+                return term
+        known = ", ".join(term.name for term in self.terms)
+        raise UnknownName(f"There is no candidate {name!r} in this table. It has: {known}.")
+
+    def __str__(self) -> str:
+        size = lambda x: amount(x, self.unit) if self.unit else f"{x:.3g} sd"  # noqa: E731
+        lines = [f"What the model lacks (misfit {size(self.misfit)})"]
+        if not self.found:
+            lines.append("Nothing that was tried is missing at 1 %.")
+        for k, term in enumerate(self.found):
+            then = "A" if k == 0 else "Then a"
+            lines.append(
+                f"{then} term is missing: {_titled(term)}, {_valued(term)}; with it the misfit is"
+                f" {size(term.misfit)}."
+            )
+            if term.alike:
+                lines.append(f"  This record cannot tell it from {_some(term.alike)}.")
+        rows = [("candidate", "would leave", "value", "chance", "own")]
+        for term in self.terms[:10]:
+            mark = "* " if term.is_significant else "  "
+            chance = "< 1e-9" if term.chance < 1e-9 else f"{term.chance:.2g}"
+            again = " refitted" if term.is_refitted else ""
+            rows.append(
+                (
+                    mark + _titled(term),
+                    size(term.misfit) + again,
+                    _valued(term),
+                    chance,
+                    _share(term.own),
+                )
+            )
+        width = [max(len(row[i]) for row in rows) for i in range(5)]
+        lines += ["  ".join(x.ljust(w) for x, w in zip(row, width, strict=True)) for row in rows]
+        if self.untold:
+            lines.append(
+                f"Not told from what was fitted, or without effect: {', '.join(self.untold)}."
+            )
+        return "\n".join(line.rstrip() for line in lines)
+
+    __repr__ = __str__
+
+
+def missing(found: FitResult) -> Missing:
+    """Which term the fitted machine lacks: `Missing`.
+
+    Of machines on records, by any objective; a sweep says `lack-of-fit` by itself.
+    """
+    if found.of_sweep:
+        raise ValueError(
+            "`missing` asks what the simulation of a machine lacks, and this fit is of a law to a"
+            " sweep. Its `notices` say lack of fit; compare laws by `fx.compare(sweep)`."
+        )
+    return _Search(found).run()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Point:
+    """Fitted values, coefficients of candidates, how far the starts of each
+    record's windows have moved, and the period of each body's ripple.
+    """
+
+    x: np.ndarray
+    c: np.ndarray
+    moved: dict[int, np.ndarray]
+    periods: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Seen:
+    """The columns at a point, and the derivatives by the waves over the travel of the bodies
+    `waves`, whose ripple is in the model.
+    """
+
+    columns: Columns
+    by_wave: np.ndarray
+    waves: list[str]
+
+
+class _Search:
+    """Rounds of the table, each with what was found before in the model."""
+
+    def __init__(self, found: FitResult) -> None:
+        problem = found.problem
+        self.found, self.problem = found, problem
+        self.shared = found.shown
+        x = np.asarray(found.x, float)
+        self.ranges, self.travel = ranges_of(problem, x)
+        self.tried = catalogue(found)
+        self.at = starts_of(self.tried)
+        states = states_of_windows(problem)
+        self.has_windows = bool(states)
+        self.limit = 1.0 if states else _SURE_AFTER / _SURE
+        windows = enumerate(problem.prepared if states else ())
+        self.point = _Point(
+            x,
+            np.zeros(sum(one.size for one in self.tried)),
+            {i: np.zeros((len(p.weight), states)) for i, p in windows},
+            dict.fromkeys(bodies(found.model), 1.0),
+        )
+        self.accepted: list[int] = []
+        linear, _ = linearized(found)
+        self.counted = linear.counted
+        self.stretches: Stretches = [stretches for _, _, stretches in linear.series]
+        alone = linear.counted.copy()
+        for channel in self.stretches:
+            alone[np.concatenate(channel)] = False
+        if alone.any():  # rows of sweeps
+            self.stretches.append(np.split(np.flatnonzero(alone), int(alone.sum())))
+
+    # -- one evaluation
+
+    def at_values(self, at: "_Point", which: int | None = None) -> "_Seen":
+        """With the candidate `which` in the model, beside those that were accepted."""
+        inside = [*self.accepted, *([] if which is None else [which])]
+        waves = [self.tried[i].of for i in inside if self.tried[i].kind == "wave"]
+        at_periods = lambda p: columns(  # noqa: E731
+            self.problem, self.tried, at.x, at.c, at.moved, p, self.ranges
+        )
+        seen = at_periods(at.periods)
+        by_wave = []
+        for body in waves:  # the derivative by the number of waves over the travel
+            change = {body: 1.0 / (1.0 / at.periods[body] + _NUDGE / self.travel[body])}
+            then = at_periods({**at.periods, **change})
+            by_wave.append((then.residuals - seen.residuals) / _NUDGE)
+        return _Seen(seen, np.reshape(by_wave, (len(waves), len(seen.residuals))).T, waves)
+
+    def places(self, which: int) -> list[int]:
+        return list(range(self.at[which], self.at[which] + self.tried[which].size))
+
+    def with_accepted(self, seen: "_Seen") -> Columns:
+        own = [j for i in self.accepted for j in self.places(i)]
+        all_of = seen.columns
+        fitted = np.column_stack([all_of.fitted, all_of.tried[:, own], seen.by_wave])
+        return dataclasses.replace(all_of, fitted=fitted)
+
+    # -- the table
+
+    def table(self, seen: Columns) -> tuple[list[Told], Projected]:
+        """Of each candidate, at `seen` with all fitted columns in it."""
+        plain, white, likelihood = self.verdicts(seen)
+        out = []
+        for i, one in enumerate(self.tried):
+            if i in self.accepted:
+                out.append(UNTOLD)
+                continue
+            this = self.judged(plain, white, likelihood, self.places(i))
+            if one.size == 1 and not one.least - _AT_BOUND <= this.c[0] <= one.most + _AT_BOUND:
+                this = UNTOLD
+            out.append(this)
+        return out, plain
+
+    def verdicts(self, seen: Columns) -> tuple[Projected, Projected, Likelihood | None]:
+        plain = projected(seen, self.counted)
+        left = np.zeros(len(seen.residuals))
+        left[self.counted] = plain.residuals
+        white = whitened(seen, self.stretches, left)
+        return plain, white, None if self.has_windows else Likelihood(seen, self.stretches, left)
+
+    def judged(
+        self, plain: Projected, white: Projected, likelihood: Likelihood | None, at: list[int]
+    ) -> Told:
+        this = told(plain, white, at, self.has_windows)
+        if likelihood is None or this.own == 0:
+            return this
+        return dataclasses.replace(this, chances=(likelihood.chance(at), this.chances[1]))
+
+    def judged_at(self, which: int, seen: "_Seen", c: np.ndarray) -> Told:
+        """The candidate where it was fitted: against what would be left without it, there."""
+        at = self.places(which)
+        all_of = self.with_accepted(seen)
+        tried = all_of.tried[:, at]
+        alone = dataclasses.replace(all_of, residuals=all_of.residuals - tried @ c[at], tried=tried)
+        return self.judged(*self.verdicts(alone), list(range(len(at))))
+
+    def chances(self, rows: list[Told], leaders: list[int]) -> dict[int, float]:
+        """Of each class, the larger of both chances over its limit, times 1 %."""
+        tries = np.array([_PERIODS if self.tried[i].kind == "wave" else 1.0 for i in leaders])
+        first = holm(np.array([rows[i].chances[0] for i in leaders]), tries)
+        second = holm(np.array([rows[i].chances[1] for i in leaders]), np.ones(len(leaders)))
+        both = np.minimum(np.maximum(first, second / self.limit), 1.0)
+        return dict(zip(leaders, both.tolist(), strict=True))
+
+    def choose_periods(self) -> None:
+        """The period of each ripple that would explain most, of 45 and once more between these."""
+        for i, one in enumerate(self.tried):
+            if one.kind != "wave" or i in self.accepted or not self.travel[one.of] > 0:
+                continue
+            travel = self.travel[one.of]
+            turns = bodies(self.found.model)[one.of] and travel > 4 * np.pi
+            step = 1 / (2 * np.pi) if turns else 1 / travel
+            best = self.best_wave(one.of, step * np.arange(1 if turns else 2, _PERIODS + 2))
+            near = best + np.linspace(-1.0, 1.0, 2 * 11 + 1)[1:-1] / travel
+            near = np.maximum(near, 0.2 / travel)
+            near = np.concatenate([near, np.full(_PERIODS - len(near), best)])
+            self.point.periods[one.of] = 1.0 / self.best_wave(one.of, near)
+
+    def best_wave(self, body: str, frequencies: np.ndarray) -> float:
+        many = jnp.asarray(1.0 / np.resize(frequencies, _PERIODS))
+        parts = [
+            np.asarray(
+                bank(
+                    self.problem,
+                    self.tried,
+                    jnp.asarray(self.point.x),
+                    jnp.asarray(self.point.c),
+                    self.point.moved.get(i),
+                    {b: jnp.asarray(v) for b, v in self.point.periods.items()},
+                    self.ranges,
+                    i,
+                    body,
+                    many,
+                )[0]
+            )
+            for i in range(len(self.problem.prepared))
+        ]
+        waves = np.concatenate(parts, axis=1)
+        seen = self.with_accepted(self.at_values(self.point))
+        trial = dataclasses.replace(seen, tried=np.concatenate(list(waves), axis=1))
+        clean = projected(trial, self.counted)
+        falls = []
+        for k in range(len(waves)):
+            g = clean.tried[:, 2 * k : 2 * k + 2]
+            if not (np.isfinite(g).all() and np.min(clean.own[2 * k : 2 * k + 2]) > OWN):
+                falls.append(0.0)
+                continue
+            q, _ = np.linalg.qr(g)
+            falls.append(float(np.sum((q.T @ clean.residuals) ** 2)))
+        return float(1.0 / many[int(np.argmax(falls))])
+
+    # -- a refit
+
+    def refit(self, which: int) -> tuple[float, "_Point", "_Seen"]:
+        """The sum of squares with the candidate in the model, where it is least, and the columns
+        there.
+        """
+        inside = [*self.accepted, which]
+        own = [j for i in inside for j in self.places(i)]
+        at, seen = self.point, self.at_values(self.point, which)
+        p, damping, cost = int(np.sum(self.shared)), _DAMPING, self.cost(seen.columns)
+        for turn in range(_STEPS):
+            by_wave = seen.by_wave if turn else seen.by_wave[:, :0]  # no wave yet
+            parts = seen.columns.fitted, seen.columns.tried[:, own], by_wave
+            step, follow = self.step(seen.columns, np.column_stack(parts), damping)
+            x, c, periods = at.x.copy(), at.c.copy(), dict(at.periods)
+            x[self.shared] = self.bounded(x[self.shared], step[:p])
+            c[own] += step[p : p + len(own)]
+            for body, more in zip(seen.waves, step[p + len(own) :], strict=False):
+                periods[body] = 1.0 / (1.0 / periods[body] + more / self.travel[body])
+            for i in inside:
+                if self.tried[i].size == 1:
+                    k = self.at[i]
+                    c[k] = np.clip(c[k], self.tried[i].least, self.tried[i].most)
+            moved = {i: m + follow[i] for i, m in at.moved.items()}
+            new = _Point(x, c, moved, periods)
+            then = self.at_values(new, which)
+            now = self.cost(then.columns)
+            if np.isfinite(now) and now < cost:
+                done = cost - now < _FLAT * cost and (turn > 0 or not seen.waves)
+                at, seen, cost = new, then, now
+                damping /= _CAREFUL
+                if done:
+                    break
+            else:
+                damping *= _CAREFUL
+                if damping > 1e3:
+                    break
+        return cost, at, seen
+
+    def bounded(self, x: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """`x` and a step, which goes at most nine tenths of the way to a bound."""
+        unknowns = self.problem.unknowns
+        low, high = (f(unknowns)[self.shared] for f in (bounds, upper_bounds))
+        with np.errstate(invalid="ignore"):
+            low = np.where(np.isfinite(low), low + 0.1 * (x - low), -np.inf)
+            high = np.where(np.isfinite(high), high - 0.1 * (high - x), np.inf)
+        return np.clip(x + step, low, high)
+
+    def cost(self, seen: Columns) -> float:
+        r = seen.residuals[self.counted]
+        if self.has_windows:
+            starts, window = seen.starts[self.counted], seen.window[self.counted]
+            r = without_starts(r[:, None], starts, window)[:, 0]
+        return float(r @ r)
+
+    def step(
+        self, seen: Columns, j: np.ndarray, damping: float
+    ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+        """That of Levenberg and Marquardt; starts follow."""
+        on = self.counted
+        r, j = seen.residuals[on], j[on]
+        both = np.column_stack([r, j])
+        if self.has_windows:
+            both = without_starts(both, seen.starts[on], seen.window[on])
+        norms = np.linalg.norm(both[:, 1:], axis=0)
+        norms = np.where(norms > 0, norms, 1.0)
+        a = both[:, 1:] / norms
+        step = -np.linalg.solve(a.T @ a + damping * np.eye(a.shape[1]), a.T @ both[:, 0]) / norms
+        follow, first = {}, 0
+        for i, moved in self.point.moved.items():
+            out = np.zeros_like(moved)
+            for w in range(len(moved)):
+                mine = seen.window[on] == first + w
+                rest = r[mine] + j[mine] @ step
+                out[w] = -np.linalg.lstsq(seen.starts[on][mine], rest, rcond=1e-10)[0]
+            follow[i] = out
+            first += len(moved)
+        return step, follow
+
+    # -- all rounds
+
+    def run(self) -> Missing:
+        taken, terms, untold, start = [], [], (), np.nan
+        for turn in range(_TERMS):
+            self.choose_periods()
+            here = self.at_values(self.point)
+            rows, plain = self.table(self.with_accepted(here))
+            count = len(plain.residuals)
+            order, alike = self.classes(rows, plain)
+            chances = self.chances(rows, order)
+            sure = [i for i in order if chances[i] < _SURE]
+            refits = {}
+            for i in dict.fromkeys(order[:_REFITTED] + sure[:_REFITTED]):
+                cost, at, seen = self.refit(i)
+                row = self.judged_at(i, seen, at.c)
+                tries = _PERIODS if self.tried[i].kind == "wave" else 1
+                both = tries * row.chances[0], row.chances[1] / self.limit
+                chance = min(len(order) * max(both), 1.0)
+                rms = float(np.sqrt(cost / count))
+                refits[i] = rms, at, self.term(i, row, chance, alike[i], rms, at)
+            # chance tells whether something is missing, and the misfit what
+            is_told = any(term.is_significant for _, _, term in refits.values())
+            best = min(refits, key=lambda i: refits[i][0]) if is_told else None
+            if turn == 0:
+                start = float(np.sqrt(self.cost(here.columns) / count))
+                untold = tuple(self.tried[i].name for i, row in enumerate(rows) if row.own <= OWN)
+                terms = [
+                    refits[i][2]
+                    if i in refits
+                    else self.term(i, rows[i], chances[i], alike[i], rows[i].rms, None)
+                    for i in order
+                ]
+            if best is None:
+                break
+            _, self.point, chosen = refits[best]
+            self.accepted.append(best)
+            taken.append(chosen)
+        terms.sort(key=lambda term: term.misfit)
+        start = self.in_units(start)
+        left = taken[-1].misfit if taken else start
+        return Missing(tuple(terms), tuple(taken), start, left, self.unit, untold)
+
+    def classes(self, rows: list[Told], plain: Projected) -> tuple[list[int], dict[int, list[str]]]:
+        """The leaders of classes, best first, and the names of the others. Of those that explain as
+        much the plainest leads.
+        """
+        order = sorted((i for i, r in enumerate(rows) if r.own > 0), key=lambda i: -rows[i].fall)
+        unit = {i: _unit(plain.tried[:, self.places(i)]) for i in order}
+        groups: list[list[int]] = []
+        for i in order:
+            mine = (g for g in groups if _cosine(unit[i], unit[g[0]]) > _ALIKE)
+            group = next(mine, None)
+            if group is None:
+                groups.append([i])
+            else:
+                group.append(i)
+        alike = {}
+        for group in groups:
+            near = [i for i in group if rows[i].fall > _AS_MUCH * rows[group[0]].fall]
+            leader = min(near, key=lambda i: (self.tried[i].rank, i))
+            alike[leader] = [self.tried[i].name for i in group if i != leader]
+        return list(alike), alike
+
+    def term(
+        self,
+        i: int,
+        row: Told,
+        chance: float,
+        alike: list[str],
+        rms: float,
+        at: "_Point | None",
+    ) -> MissingTerm:
+        """`at`: where it was fitted."""
+        one = self.tried[i]
+        c = row.c if at is None else at.c[self.places(i)]
+        both = one.kind == "wave"
+        periods = self.point.periods if at is None else at.periods
+        return MissingTerm(
+            one.name,
+            float(np.hypot(*c)) if both else float(c[0]),
+            float(np.max(row.errors)) if both else float(row.errors[0]),
+            one.unit,
+            float(periods[one.of]) if both else None,
+            self.in_units(rms),
+            row.own,
+            float(chance),
+            bool(chance < _SURE),
+            at is not None,
+            tuple(alike),
+        )
+
+    @property
+    def unit(self) -> str:
+        """The unit of the misfit: that of the only channel, else none."""
+        names = {n for p in self.problem.prepared for n in p.names}
+        if len(names) > 1:
+            return ""
+        record: Any = next(iter(self.found.records.values()))
+        return channel_unit(self.problem.setup.machine, record, next(iter(names)))
+
+    def in_units(self, rms: float) -> float:
+        """A root mean square of weighted residuals in `unit`, where there is one weight."""
+        if not self.unit:
+            return float(rms)
+        weight = self.problem.weights()
+        return float(rms / np.mean(weight[weight > 0]))
+
+
+def _unit(columns: np.ndarray) -> np.ndarray:
+    q, _ = np.linalg.qr(columns)
+    return q
+
+
+def _cosine(a: np.ndarray, b: np.ndarray) -> float:
+    """Of the largest angle between two spans of as many columns, else 0."""
+    if a.shape[1] != b.shape[1]:
+        return 0.0
+    return float(np.min(np.linalg.svd(a.T @ b, compute_uv=False)))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 5 else ""
+    return ", ".join(names[:4] if more else names) + more
+
+
+def _share(own: float) -> str:
+    return f"{100 * own:.0f} %" if own > 0.1 else f"{100 * own:.2g} %"
+
+
+def _titled(term: MissingTerm) -> str:
+    if term.period is None:
+        return term.name
+    place = "rad" if term.unit == "N.m" else "m"
+    return f"{term.name} (period {amount(term.period, place)})"
+
+
+def _valued(term: MissingTerm) -> str:
+    return f"{rounded(term.value, term.standard_error)} +- {term.standard_error:.2g} {term.unit}"

@@ -1,0 +1,201 @@
+"""Would a term explain what a fit leaves, or would noise of the same colour do as much?"""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.special import fdtrc
+
+from .columns import Columns
+
+OWN = 1e-5  # of a column's square, which the fitted numbers cannot imitate: less is not told
+_ORDER = 12  # of the autoregression, at most
+_COSINES = 0.41  # times n^(2/3), of Lazarus, Lewis, Stock, Watson, JBES 36 (2018)
+
+# For each channel of a record, the numbers of its residuals in the order of time, in stretches.
+Stretches = list[list[Int[np.ndarray, " m"]]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Told:
+    """What a record tells of one candidate.
+
+    - `fall`: the share of the sum of squares that it would take away; `rms`: root mean square of
+      the weighted residuals afterwards.
+    - `c` (k,): the value of its coefficients, others moving along; `errors` (k,).
+    - `own`: the share of its columns that the fitted numbers cannot imitate.
+    - `chances`: those of as good a fit by chance, were the residuals an autoregression; and by the
+      spread of the score itself.
+    """
+
+    fall: float
+    rms: float
+    c: Float[np.ndarray, " k"]
+    errors: Float[np.ndarray, " k"]
+    own: float
+    chances: tuple[float, float]
+
+
+UNTOLD = Told(0.0, np.nan, np.zeros(1), np.full(1, np.inf), 0.0, (1.0, 1.0))
+
+
+class Projected:
+    """Residuals and columns without what starts of windows and fitted numbers could explain.
+
+    `residuals` (m,), `tried` (m, k), and `own` (k,): of each column the share that is left;
+    `base`: of the columns that were taken out, an orthonormal basis.
+    """
+
+    def __init__(
+        self,
+        residuals: np.ndarray,
+        fitted: np.ndarray,
+        tried: np.ndarray,
+        starts: np.ndarray,
+        window: np.ndarray,
+    ) -> None:
+        before = np.sum(tried**2, axis=0)
+        all_of = np.column_stack([residuals, fitted, tried])
+        if starts.shape[1]:
+            all_of = without_starts(all_of, starts, window)
+        p = fitted.shape[1]
+        self.base = _basis(all_of[:, 1 : p + 1])
+        rest = all_of[:, [0, *range(p + 1, all_of.shape[1])]]
+        rest = rest - self.base @ (self.base.T @ rest)
+        self.residuals, self.tried = rest[:, 0], rest[:, 1:]
+        after = np.sum(self.tried**2, axis=0)
+        self.own = np.divide(after, before, out=np.zeros_like(after), where=before > 0)
+        self.taken = self.base.shape[1] + starts.shape[1] * len(np.unique(window[window >= 0]))
+
+
+def projected(columns: Columns, counted: Bool[np.ndarray, " n"]) -> Projected:
+    """Of the residuals that count."""
+    return Projected(
+        *(
+            getattr(columns, n)[counted]
+            for n in ("residuals", "fitted", "tried", "starts", "window")
+        )
+    )
+
+
+def whitened(columns: Columns, stretches: Stretches, left: Float[np.ndarray, " n"]) -> Projected:
+    """All through the autoregression that fits the residuals `left`, one for each channel (its
+    order by Schwarz's criterion), in units of what it leaves.
+    """
+    table = np.column_stack([columns.residuals, columns.fitted, columns.tried, columns.starts])
+    rows, windows = [], []
+    for channel in stretches:
+        phi, noise = autoregression([left[s] for s in channel])
+        q = phi.size
+        for s in channel:
+            if len(s) <= 2 * q:
+                continue
+            of = table[s]
+            now = of[q:] - sum((phi[j] * of[q - 1 - j : len(s) - 1 - j] for j in range(q)), 0.0)
+            rows.append(now / noise)
+            windows.append(columns.window[s[q:]])
+    made = np.concatenate(rows)
+    p, k = columns.fitted.shape[1], columns.tried.shape[1]
+    parts = made[:, 0], made[:, 1 : p + 1], made[:, p + 1 : p + k + 1], made[:, p + k + 1 :]
+    return Projected(*parts, np.concatenate(windows))
+
+
+def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
+    """Coefficients, the order by Schwarz's criterion, and the standard deviation of what is
+    left.
+    """
+    longest = max(len(s) for s in stretches)
+    most = max(min(_ORDER, longest // 8), 0)
+    past, now = [], []
+    for s in stretches:
+        if len(s) > 2 * most:
+            past.append(
+                np.column_stack(
+                    [s[most - 1 - j : len(s) - 1 - j] for j in range(most)]
+                    or [np.zeros((len(s), 0))]
+                )
+            )
+            now.append(s[most:])
+    x, y = np.concatenate(past), np.concatenate(now)
+    best = np.inf, np.zeros(0), 1.0
+    for q in range(most + 1):
+        phi = np.linalg.lstsq(x[:, :q], y, rcond=None)[0] if q else np.zeros(0)
+        size = max(float(np.mean((y - x[:, :q] @ phi) ** 2)), 1e-300)
+        bic = len(y) * np.log(size) + q * np.log(len(y))
+        if bic < best[0]:
+            best = bic, phi, np.sqrt(size)
+    return best[1], float(best[2])
+
+
+def told(plain: Projected, white: Projected, at: list[int], before: bool) -> Told:
+    """What the columns `at` would do; `before`: whether the spread of the score is that of the
+    residuals before the candidate, and not after it.
+    """
+    own = float(np.min(plain.own[at]))
+    if not (own > OWN and np.all(np.isfinite(plain.tried[:, at]))):
+        return UNTOLD
+    r, g = plain.residuals, plain.tried[:, at]
+    u = _basis(g)
+    square = float(r @ r)
+    fall = float(np.sum((u.T @ r) ** 2)) / square if square > 0 else 0.0
+    rms = np.sqrt(square * (1.0 - fall) / len(r))
+
+    r, g = white.residuals, white.tried[:, at]
+    u, n = _basis(g), len(r)
+    k = u.shape[1]
+    if not k:
+        return UNTOLD
+    c = -np.linalg.lstsq(g, r, rcond=None)[0]
+    z = u.T @ r
+    after = r - u @ z
+    dof = float(max(n - white.taken - k, 1))
+    variance = float(after @ after) / dof
+    first = _chance(float(z @ z) / variance / k, k, dof)
+    scores = u * (r if before else after)[:, None]
+    m = max(int(_COSINES * n ** (2 / 3)), 2 * k)
+    sums = _cosines(n, m).T @ scores
+    spread = n * (sums.T @ sums) / m
+    size = float(z @ np.linalg.solve(spread + 1e-12 * np.trace(spread) * np.eye(k) / k, z))
+    second = _chance(size * (m - k + 1) / (m * k), k, float(m - k + 1))
+    to_c = np.linalg.pinv(g) @ u
+    errors = np.sqrt(np.diag(to_c @ (np.maximum(variance, 0.0) * np.eye(k)) @ to_c.T))
+    return Told(fall, float(rms), c, errors, own, (first, second))
+
+
+def holm(chances: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np.ndarray:
+    """Chances of as good a one among all, each of so many `tries` (S. Holm, 1979)."""
+    p, out, most = np.minimum(chances * tries, 1.0), np.ones(len(chances)), 0.0
+    order = np.argsort(p)
+    for i, j in enumerate(order):
+        most = max(most, min((len(p) - i) * p[j], 1.0))
+        out[j] = most
+    return out
+
+
+def _chance(f: float, k: int, dof: float) -> float:
+    return float(fdtrc(k, max(dof, 1), max(f, 0.0)))
+
+
+def _cosines(n: int, m: int) -> np.ndarray:
+    at = (np.arange(n) + 0.5) / n
+    return np.sqrt(2.0 / n) * np.cos(np.pi * np.outer(at, np.arange(1, m + 1)))
+
+
+def _basis(columns: np.ndarray) -> np.ndarray:
+    """Orthonormal, of what the columns span."""
+    norms = np.linalg.norm(columns, axis=0)
+    columns = columns[:, norms > 0] / norms[norms > 0]
+    if not columns.size:
+        return columns[:, :0]
+    u, d, _ = np.linalg.svd(columns, full_matrices=False)
+    return u[:, d > 1e-8 * d[0]]
+
+
+def without_starts(table: np.ndarray, starts: np.ndarray, window: np.ndarray) -> np.ndarray:
+    """`table` (n, m) without what the starts of each window could explain of its rows."""
+    out = table.copy()
+    for w in np.unique(window[window >= 0]):
+        mine = window == w
+        u = _basis(starts[mine])
+        out[mine] -= u @ (u.T @ out[mine])
+    return out
