@@ -85,6 +85,16 @@ misfit-above-noise
     something, a filter has made the noise smooth, or this is not the least misfit there is. Look at
     found.residual_study(), and compare starts=16 or `Windows(free_starts=True)`.
 
+term-missing
+    What is left is not noise: {subject} would take {percent:.0f} % of its squares away, and noise
+    as much in {chance:.1g} of all records. The machine lacks this, or something that acts like it:
+    print found.missing().
+
+remembers
+    What is left remembers {percent:.2g} % of a record: an error of a sensor or an input that lasts,
+    or something that the machine lacks. The intervals allow for the first alone; found.missing()
+    looks for the second.
+
 tells-next-to-nothing
     The fit explains no more of the records than their mean, and what they show is hardly more than
     noise: {subject} of record {record!r} has {spread:.3g} {unit}, {beside}, and noise of

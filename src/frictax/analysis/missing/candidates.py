@@ -21,6 +21,19 @@ from frictax.parameters.declaration import Declaration
 
 from .terms import LAW_TERMS, OF_FORCE, OTHER_WAY, Shapes, WithTerms, push, pushed_axis
 
+_NAMES = {
+    "viscous": "viscous friction",
+    "drag": "drag over v^2",
+    "Stribeck, narrow": "Stribeck friction (5 % of the highest speed)",
+    "Stribeck, wide": "Stribeck friction (20 % of the highest speed)",
+    "bend": "bend of friction over speed",
+    OTHER_WAY: "friction that differs by direction",
+    "offset": "constant force",
+    "offset drifts": "force that drifts",
+    "friction drifts": "friction that drifts",
+    "friction over position": "friction over position",
+    "friction over distance": "friction over distance from the middle",
+}
 _BEARING = ("viscous", "drag")  # of a body without friction of its own
 _OFF_AXIS = "axis"  # what a machine of one's own pushes itself by
 
@@ -204,20 +217,15 @@ def delayed(tried: tuple[Candidate, ...]) -> frozenset[str]:
     )
 
 
+def named(term: str, of: str) -> str:
+    """What a term of a law or force of `of` is called."""
+    return f"{_NAMES.get(term, term)} {'on' if term in OF_FORCE else 'of'} {of}"
+
+
 def _of_law(term: str, path: str, unit: str, rotational: bool) -> Candidate:
     speed = "rad" if rotational else "m"
     units = {"viscous": f"{unit}.s/{speed}", "drag": f"{unit}.s2/{speed}2"}
-    name = {
-        "viscous": "viscous friction",
-        "drag": "drag over v^2",
-        "Stribeck, narrow": "Stribeck friction (5 % of the highest speed)",
-        "Stribeck, wide": "Stribeck friction (20 % of the highest speed)",
-        "bend": "bend of friction over speed",
-        OTHER_WAY: "friction that differs by direction",
-    }[term]
-    return Candidate(
-        f"{name} of {path.partition('.')[0]}", "law", path, term, units.get(term, unit)
-    )
+    return Candidate(named(term, path.partition(".")[0]), "law", path, term, units.get(term, unit))
 
 
 def _of_force(term: str, body: str, unit: str, rotational: bool) -> Candidate:
@@ -230,14 +238,7 @@ def _of_force(term: str, body: str, unit: str, rotational: bool) -> Candidate:
         "friction over position": f"{unit}/{place}",
         "friction over distance": f"{unit}/{place}",
     }
-    name = {
-        "offset": "constant force",
-        "offset drifts": "force that drifts",
-        "friction drifts": "friction that drifts",
-        "friction over position": "friction over position",
-        "friction over distance": "friction over distance from the middle",
-    }.get(term, term)
-    return Candidate(f"{name} on {body}", "force", body, term, units.get(term, unit))
+    return Candidate(named(term, body), "force", body, term, units.get(term, unit))
 
 
 def _held(path: str, value: float, declaration: Declaration, unit: str) -> Candidate:

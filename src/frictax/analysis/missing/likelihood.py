@@ -3,14 +3,18 @@ maximum likelihood, without a candidate and with it.
 """
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.special import fdtrc
 
 from .columns import Columns
-from .verdict import Stretches, autoregression
 
 _ROUNDS = 6
+_ORDER = 12  # of the autoregression, at most
 _RIDGE = 1e-13
+_SEEN = 1e-12  # of the largest eigenvalue of sums of lagged products
+
+# For each channel of a record, the numbers of its residuals in the order of time, in stretches.
+Stretches = list[list[Int[np.ndarray, " m"]]]
 
 
 class Likelihood:
@@ -70,14 +74,14 @@ class Likelihood:
                 part = gram[:, whole][:, :, :, whole]
                 a += np.einsum("i,iajb,j->ab", filt, part, filt) / noise
             ridge = _RIDGE * np.diag(np.diag(a[1:, 1:])) + 1e-300 * np.eye(len(use))
-            beta = np.linalg.lstsq(a[1:, 1:] + ridge, a[1:, 0], rcond=1e-12)[0]
+            beta = np.linalg.lstsq(a[1:, 1:] + ridge, a[1:, 0], rcond=_SEEN)[0]
             v = np.concatenate([[1.0], -beta])
             total, effective, noises_new = 0.0, 0.0, []
             for c, (gram, q, n) in enumerate(
                 zip(self.grams, self.orders, self.counts, strict=True)
             ):
                 g = np.einsum("a,iajb,b->ij", v, gram[:, whole][:, :, :, whole], v)
-                phi = np.linalg.lstsq(g[1:, 1:], g[1:, 0], rcond=1e-12)[0] if q else np.zeros(0)
+                phi = np.linalg.lstsq(g[1:, 1:], g[1:, 0], rcond=_SEEN)[0] if q else np.zeros(0)
                 rest = max(float(g[0, 0] - phi @ g[1:, 0]) / n, 1e-300)
                 phis[c] = phi
                 noises_new.append(rest)
@@ -93,3 +97,25 @@ def _share(phi: np.ndarray, noise: float, variance: float) -> float:
     """
     shape = np.abs(np.fft.rfft(np.concatenate([[1.0], -phi]), 1024)) ** 2
     return float(np.clip(variance * np.min(shape) / noise, 0.0, 1.0))
+
+
+def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
+    """Coefficients, the order by Schwarz's criterion, and the standard deviation of what is
+    left.
+    """
+    longest = max(len(s) for s in stretches)
+    most = max(min(_ORDER, longest // 8), 0)
+    gram, n = np.zeros((most + 1, most + 1)), 0
+    for s in stretches:
+        if len(s) > 2 * most:
+            lags = np.column_stack([s[most - j : len(s) - j] for j in range(most + 1)])
+            gram, n = gram + lags.T @ lags, n + len(lags)
+    best = np.inf, np.zeros(0), 1.0
+    for q in range(most + 1):
+        past = gram[1 : q + 1, 0]
+        phi = np.linalg.lstsq(gram[1 : q + 1, 1 : q + 1], past, rcond=_SEEN)[0] if q else past
+        size = max(float(gram[0, 0] - phi @ past) / n, 1e-300)
+        bic = n * np.log(size) + q * np.log(n)
+        if bic < best[0]:
+            best = bic, phi, np.sqrt(size)
+    return best[1], float(best[2])

@@ -12,24 +12,10 @@ from frictax.fitting.problem.setup import channel_unit
 from frictax.parameters import UnknownName
 from frictax.text import amount, rounded
 
-from ..errors.linearized import linearized
 from .candidates import bodies, catalogue, starts_of
 from .columns import Columns, bank, columns, ranges_of, states_of_windows
-from .likelihood import Likelihood
-from .verdict import (
-    OWN,
-    UNTOLD,
-    Projected,
-    Stretches,
-    Told,
-    holm,
-    projected,
-    told,
-    whitened,
-    without_starts,
-)
+from .verdict import OWN, SURE, UNTOLD, Judge, Projected, Told, projected, without_starts
 
-_SURE, _SURE_AFTER = 0.01, 0.001  # by an autoregression; by the spread of the score
 _ALIKE = 0.99  # of the cosine of two columns, which a record cannot tell apart
 _PERIODS = 45
 _REFITTED, _STEPS, _FLAT, _TERMS = 3, 25, 1e-4, 3
@@ -191,7 +177,7 @@ class _Search:
         self.at = starts_of(self.tried)
         states = states_of_windows(problem)
         self.has_windows = bool(states)
-        self.limit = 1.0 if states else _SURE_AFTER / _SURE
+        self.judge = Judge(found, bool(states))
         windows = enumerate(problem.prepared if states else ())
         self.point = _Point(
             x,
@@ -200,14 +186,6 @@ class _Search:
             dict.fromkeys(bodies(found.model), 1.0),
         )
         self.accepted: list[int] = []
-        linear, _ = linearized(found)
-        self.counted = linear.counted
-        self.stretches: Stretches = [stretches for _, _, stretches in linear.series]
-        alone = linear.counted.copy()
-        for channel in self.stretches:
-            alone[np.concatenate(channel)] = False
-        if alone.any():  # rows of sweeps
-            self.stretches.append(np.split(np.flatnonzero(alone), int(alone.sum())))
 
     # -- one evaluation
 
@@ -229,6 +207,9 @@ class _Search:
     def places(self, which: int) -> list[int]:
         return list(range(self.at[which], self.at[which] + self.tried[which].size))
 
+    def tries(self, which: int) -> float:
+        return float(_PERIODS) if self.tried[which].kind == "wave" else 1.0
+
     def with_accepted(self, seen: "_Seen") -> Columns:
         own = [j for i in self.accepted for j in self.places(i)]
         all_of = seen.columns
@@ -239,32 +220,17 @@ class _Search:
 
     def table(self, seen: Columns) -> tuple[list[Told], Projected]:
         """Of each candidate, at `seen` with all fitted columns in it."""
-        plain, white, likelihood = self.verdicts(seen)
+        verdicts = self.judge.at(seen)
         out = []
         for i, one in enumerate(self.tried):
             if i in self.accepted:
                 out.append(UNTOLD)
                 continue
-            this = self.judged(plain, white, likelihood, self.places(i))
+            this = verdicts.judged(self.places(i))
             if one.size == 1 and not one.least - _AT_BOUND <= this.c[0] <= one.most + _AT_BOUND:
                 this = UNTOLD
             out.append(this)
-        return out, plain
-
-    def verdicts(self, seen: Columns) -> tuple[Projected, Projected, Likelihood | None]:
-        plain = projected(seen, self.counted)
-        left = np.zeros(len(seen.residuals))
-        left[self.counted] = plain.residuals
-        white = whitened(seen, self.stretches, left)
-        return plain, white, None if self.has_windows else Likelihood(seen, self.stretches, left)
-
-    def judged(
-        self, plain: Projected, white: Projected, likelihood: Likelihood | None, at: list[int]
-    ) -> Told:
-        this = told(plain, white, at, self.has_windows)
-        if likelihood is None or this.own == 0:
-            return this
-        return dataclasses.replace(this, chances=(likelihood.chance(at), this.chances[1]))
+        return out, verdicts.plain
 
     def judged_at(self, which: int, seen: "_Seen", c: np.ndarray) -> Told:
         """The candidate where it was fitted: against what would be left without it, there."""
@@ -272,15 +238,7 @@ class _Search:
         all_of = self.with_accepted(seen)
         tried = all_of.tried[:, at]
         alone = dataclasses.replace(all_of, residuals=all_of.residuals - tried @ c[at], tried=tried)
-        return self.judged(*self.verdicts(alone), list(range(len(at))))
-
-    def chances(self, rows: list[Told], leaders: list[int]) -> dict[int, float]:
-        """Of each class, the larger of both chances over its limit, times 1 %."""
-        tries = np.array([_PERIODS if self.tried[i].kind == "wave" else 1.0 for i in leaders])
-        first = holm(np.array([rows[i].chances[0] for i in leaders]), tries)
-        second = holm(np.array([rows[i].chances[1] for i in leaders]), np.ones(len(leaders)))
-        both = np.minimum(np.maximum(first, second / self.limit), 1.0)
-        return dict(zip(leaders, both.tolist(), strict=True))
+        return self.judge.at(alone).judged(list(range(len(at))))
 
     def choose_periods(self) -> None:
         """The period of each ripple that would explain most, of 45 and once more between these."""
@@ -318,7 +276,7 @@ class _Search:
         waves = np.concatenate(parts, axis=1)
         seen = self.with_accepted(self.at_values(self.point))
         trial = dataclasses.replace(seen, tried=np.concatenate(list(waves), axis=1))
-        clean = projected(trial, self.counted)
+        clean = projected(trial, self.judge.counted)
         falls = []
         for k in range(len(waves)):
             g = clean.tried[:, 2 * k : 2 * k + 2]
@@ -378,9 +336,9 @@ class _Search:
         return np.clip(x + step, low, high)
 
     def cost(self, seen: Columns) -> float:
-        r = seen.residuals[self.counted]
+        r = seen.residuals[self.judge.counted]
         if self.has_windows:
-            starts, window = seen.starts[self.counted], seen.window[self.counted]
+            starts, window = seen.starts[self.judge.counted], seen.window[self.judge.counted]
             r = without_starts(r[:, None], starts, window)[:, 0]
         return float(r @ r)
 
@@ -388,7 +346,7 @@ class _Search:
         self, seen: Columns, j: np.ndarray, damping: float
     ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
         """That of Levenberg and Marquardt; starts follow."""
-        on = self.counted
+        on = self.judge.counted
         r, j = seen.residuals[on], j[on]
         both = np.column_stack([r, j])
         if self.has_windows:
@@ -418,15 +376,17 @@ class _Search:
             rows, plain = self.table(self.with_accepted(here))
             count = len(plain.residuals)
             order, alike = self.classes(rows, plain)
-            chances = self.chances(rows, order)
-            sure = [i for i in order if chances[i] < _SURE]
+            tries = np.array([self.tries(i) for i in order])
+            each = self.judge.chances([rows[i] for i in order], tries)
+            chances = dict(zip(order, each.tolist(), strict=True))
+            sure = [i for i in order if chances[i] < SURE]
             refits = {}
             for i in dict.fromkeys(order[:_REFITTED] + sure[:_REFITTED]):
                 cost, at, seen = self.refit(i)
                 row = self.judged_at(i, seen, at.c)
-                tries = _PERIODS if self.tried[i].kind == "wave" else 1
-                both = tries * row.chances[0], row.chances[1] / self.limit
-                chance = min(len(order) * max(both), 1.0)
+                first, second, third = row.chances
+                each = self.tries(i) * first, second / self.judge.limit, third
+                chance = min(len(order) * max(each), 1.0)
                 rms = float(np.sqrt(cost / count))
                 refits[i] = rms, at, self.term(i, row, chance, alike[i], rms, at)
             # chance tells whether something is missing, and the misfit what
@@ -495,7 +455,7 @@ class _Search:
             self.in_units(rms),
             row.own,
             float(chance),
-            bool(chance < _SURE),
+            bool(chance < SURE),
             at is not None,
             tuple(alike),
         )

@@ -14,13 +14,14 @@ from frictax.mechanism.forces import AbstractSource
 from frictax.parameters import Number, Numbers, Values
 from frictax.signals import Drive, as_signal
 
-# Over the speed v >= 0, which is at most vmax; smooth a little below 0.
-OF_LAW: dict[str, Callable[[Any, Any], Any]] = {
-    "viscous": lambda v, vmax: v,
-    "drag": lambda v, vmax: v * v,
-    "Stribeck, narrow": lambda v, vmax: jnp.exp(-v / (0.05 * vmax)),
-    "Stribeck, wide": lambda v, vmax: jnp.exp(-v / (0.2 * vmax)),
-    "bend": lambda v, vmax: jnp.arctan(v / (0.3 * vmax)),
+# Over the speed v >= 0, which is at most vmax; smooth a little below 0. By the functions of JAX or
+# of numpy.
+OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "viscous": lambda xp, v, vmax: v,
+    "drag": lambda xp, v, vmax: v * v,
+    "Stribeck, narrow": lambda xp, v, vmax: xp.exp(-v / (0.05 * vmax)),
+    "Stribeck, wide": lambda xp, v, vmax: xp.exp(-v / (0.2 * vmax)),
+    "bend": lambda xp, v, vmax: xp.arctan(v / (0.3 * vmax)),
 }
 # The same both ways, but for this one: more one way, less the other.
 OTHER_WAY = "other way"
@@ -28,15 +29,24 @@ LAW_TERMS = (*OF_LAW, OTHER_WAY)
 
 # Over the time since the middle of the record, the position from the middle of the travel, and
 # the speed; friction opposes motion and is 0 at rest.
-OF_FORCE: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "offset": lambda t, s, v: 1.0,
-    "spring": lambda t, s, v: -s,
-    "cubic spring": lambda t, s, v: -(s**3),
-    "offset drifts": lambda t, s, v: t,
-    "friction drifts": lambda t, s, v: -jnp.sign(v) * t,
-    "friction over position": lambda t, s, v: -jnp.sign(v) * s,
-    "friction over distance": lambda t, s, v: -jnp.sign(v) * jnp.abs(s),
+OF_FORCE: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
+    "offset": lambda xp, t, s, v: xp.ones_like(v),
+    "spring": lambda xp, t, s, v: -s,
+    "cubic spring": lambda xp, t, s, v: -(s**3),
+    "offset drifts": lambda xp, t, s, v: t,
+    "friction drifts": lambda xp, t, s, v: -xp.sign(v) * t,
+    "friction over position": lambda xp, t, s, v: -xp.sign(v) * s,
+    "friction over distance": lambda xp, t, s, v: -xp.sign(v) * xp.abs(s),
 }
+
+
+def force_of(term: str, xp: Any, t: Any, s: Any, v: Any, vmax: Any) -> Any:
+    """The force on a body by a term of `OF_FORCE` or, as friction of its own, of `LAW_TERMS`."""
+    if term == OTHER_WAY:
+        return -xp.abs(xp.sign(v))
+    if term in OF_LAW:
+        return -xp.sign(v) * OF_LAW[term](xp, xp.abs(v), vmax)
+    return OF_FORCE[term](xp, t, s, v)
 
 
 class WithTerms(AbstractLaw):
@@ -52,7 +62,7 @@ class WithTerms(AbstractLaw):
 
     def _more(self, v: Values | float) -> Any:
         shapes = (
-            self.way * jnp.ones_like(v) if term == OTHER_WAY else OF_LAW[term](v, self.vmax)
+            self.way * jnp.ones_like(v) if term == OTHER_WAY else OF_LAW[term](jnp, v, self.vmax)
             for term in self.terms
         )
         return sum((c * shape for c, shape in zip(self.c, shapes, strict=True)), jnp.zeros(()))
@@ -89,16 +99,10 @@ class Shapes(eqx.Module):
     vmax: Number
     terms: tuple[str, ...] = eqx.field(static=True)
 
-    def _of(self, term: str, t: Any, s: Any, v: Any) -> Any:
-        if term == OTHER_WAY:
-            return -jnp.abs(jnp.sign(v))
-        if term in OF_LAW:
-            return -jnp.sign(v) * OF_LAW[term](jnp.abs(v), self.vmax)
-        return OF_FORCE[term](t - self.middle, s - self.centre, v)
-
     def __call__(self, t: Any, s: Any, v: Any) -> Any:
         turn = 2 * jnp.pi * (s - self.centre) / self.period
-        parts = (c * self._of(term, t, s, v) for c, term in zip(self.c, self.terms, strict=True))
+        at = jnp, t - self.middle, s - self.centre, jnp.asarray(v), self.vmax
+        parts = (c * force_of(term, *at) for c, term in zip(self.c, self.terms, strict=True))
         wave = self.wave[0] * jnp.cos(turn) + self.wave[1] * jnp.sin(turn)
         return sum(parts, wave)
 

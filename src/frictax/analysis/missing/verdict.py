@@ -1,19 +1,24 @@
 """Would a term explain what a fit leaves, or would noise of the same colour do as much?"""
 
 import dataclasses
+import functools
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import fdtrc
 
+from frictax.fitting import FitResult
+from frictax.measurements.noise import memory
+
+from ..errors.clusters import bias_reduced, blocks
+from ..errors.linearized import linearized
 from .columns import Columns
+from .likelihood import Likelihood, Stretches, autoregression
 
 OWN = 1e-5  # of a column's square, which the fitted numbers cannot imitate: less is not told
-_ORDER = 12  # of the autoregression, at most
+_BLOCKS = 16
 _COSINES = 0.41  # times n^(2/3), of Lazarus, Lewis, Stock, Watson, JBES 36 (2018)
-
-# For each channel of a record, the numbers of its residuals in the order of time, in stretches.
-Stretches = list[list[Int[np.ndarray, " m"]]]
+SURE, _SURE_AFTER = 0.01, 0.001  # by an autoregression; by the spread of the score
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -24,8 +29,8 @@ class Told:
       the weighted residuals afterwards.
     - `c` (k,): the value of its coefficients, others moving along; `errors` (k,).
     - `own`: the share of its columns that the fitted numbers cannot imitate.
-    - `chances`: those of as good a fit by chance, were the residuals an autoregression; and by the
-      spread of the score itself.
+    - `chances`: those of as good a fit by chance, were the residuals an autoregression; by the
+      spread of the score itself; and by what differs between blocks of time.
     """
 
     fall: float
@@ -33,10 +38,10 @@ class Told:
     c: Float[np.ndarray, " k"]
     errors: Float[np.ndarray, " k"]
     own: float
-    chances: tuple[float, float]
+    chances: tuple[float, float, float]
 
 
-UNTOLD = Told(0.0, np.nan, np.zeros(1), np.full(1, np.inf), 0.0, (1.0, 1.0))
+UNTOLD = Told(0.0, np.nan, np.zeros(1), np.full(1, np.inf), 0.0, (1.0, 1.0, 1.0))
 
 
 class Projected:
@@ -66,6 +71,84 @@ class Projected:
         after = np.sum(self.tried**2, axis=0)
         self.own = np.divide(after, before, out=np.zeros_like(after), where=before > 0)
         self.taken = self.base.shape[1] + starts.shape[1] * len(np.unique(window[window >= 0]))
+
+
+class Judge:
+    """Who says what the columns of candidates would explain of the residuals of a fit.
+
+    - `counted` (n,): the residuals that have a weight; `stretches`: those of each channel.
+    - `has_windows`: whether starts of windows are projected out, of which the score's spread is
+      that of the residuals before the candidate.
+    """
+
+    def __init__(self, found: FitResult, has_windows: bool) -> None:
+        linear, _ = linearized(found)
+        self.has_windows, self.counted = has_windows, linear.counted
+        self.limit = 1.0 if has_windows else _SURE_AFTER / SURE
+        self.stretches: Stretches = [stretches for _, _, stretches in linear.series]
+        self.block = blocks(linear, _BLOCKS)[0][linear.counted]
+        alone = linear.counted.copy()
+        for channel in self.stretches:
+            alone[np.concatenate(channel)] = False
+        if alone.any():  # rows of sweeps
+            self.stretches.append(np.split(np.flatnonzero(alone), int(alone.sum())))
+
+    def at(self, seen: Columns) -> "Verdicts":
+        """What is said of the columns there."""
+        return Verdicts(self, seen)
+
+    def chances(self, rows: list[Told], tries: Float[np.ndarray, " m"]) -> np.ndarray:
+        """Of each of all candidates, the largest chance over its limit, times 1 %."""
+        one = np.ones(len(rows))
+        each = zip(*(row.chances for row in rows), (tries, one, one), strict=True)
+        first, second, third = (holm(np.array(x), t) for *x, t in each)
+        return np.minimum(np.max([first, second / self.limit, third], axis=0), 1.0)
+
+
+class Verdicts:
+    """What a `Judge` says of candidates by their columns at some values.
+
+    `plain`: the columns without what was fitted; `white`: the same whitened.
+    """
+
+    def __init__(self, judge: Judge, seen: Columns) -> None:
+        self.judge, self.seen = judge, seen
+        self.plain = projected(seen, judge.counted)
+        self.left = np.zeros(len(seen.residuals))
+        self.left[judge.counted] = self.plain.residuals
+        self.white = whitened(seen, judge.stretches, self.left)
+
+    @property
+    def is_white(self) -> bool:
+        """Whether nothing of the residuals remembers the ones before."""
+        left = self.left
+        return not any(
+            autoregression([left[s] for s in channel])[0].size for channel in self.judge.stretches
+        )
+
+    def share_remembered(self) -> float:
+        """The longest memory of a channel's residuals, over how many of them there are."""
+        series = (self.left[np.concatenate(channel)] for channel in self.judge.stretches)
+        return max(memory(x) / x.size for x in series)
+
+    @functools.cached_property
+    def likelihood(self) -> Likelihood:
+        return Likelihood(self.seen, self.judge.stretches, self.left)
+
+    def glimpse(self, at: list[int]) -> Told:
+        """Of the candidate with the columns `at`, by the whitened columns alone."""
+        return told(self.plain, self.white, at, self.judge.has_windows)
+
+    def judged(self, at: list[int]) -> Told:
+        """Of the candidate with the columns `at`, by all tests."""
+        this = self.glimpse(at)
+        if this.own == 0:
+            return this
+        first, second, _ = this.chances
+        if not self.judge.has_windows:
+            first = self.likelihood.chance(at)
+        chances = first, second, _by_blocks(self.plain, at, self.judge.block)
+        return dataclasses.replace(this, chances=chances)
 
 
 def projected(columns: Columns, counted: Bool[np.ndarray, " n"]) -> Projected:
@@ -100,33 +183,6 @@ def whitened(columns: Columns, stretches: Stretches, left: Float[np.ndarray, " n
     return Projected(*parts, np.concatenate(windows))
 
 
-def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
-    """Coefficients, the order by Schwarz's criterion, and the standard deviation of what is
-    left.
-    """
-    longest = max(len(s) for s in stretches)
-    most = max(min(_ORDER, longest // 8), 0)
-    past, now = [], []
-    for s in stretches:
-        if len(s) > 2 * most:
-            past.append(
-                np.column_stack(
-                    [s[most - 1 - j : len(s) - 1 - j] for j in range(most)]
-                    or [np.zeros((len(s), 0))]
-                )
-            )
-            now.append(s[most:])
-    x, y = np.concatenate(past), np.concatenate(now)
-    best = np.inf, np.zeros(0), 1.0
-    for q in range(most + 1):
-        phi = np.linalg.lstsq(x[:, :q], y, rcond=None)[0] if q else np.zeros(0)
-        size = max(float(np.mean((y - x[:, :q] @ phi) ** 2)), 1e-300)
-        bic = len(y) * np.log(size) + q * np.log(len(y))
-        if bic < best[0]:
-            best = bic, phi, np.sqrt(size)
-    return best[1], float(best[2])
-
-
 def told(plain: Projected, white: Projected, at: list[int], before: bool) -> Told:
     """What the columns `at` would do; `before`: whether the spread of the score is that of the
     residuals before the candidate, and not after it.
@@ -159,7 +215,21 @@ def told(plain: Projected, white: Projected, at: list[int], before: bool) -> Tol
     second = _chance(size * (m - k + 1) / (m * k), k, float(m - k + 1))
     to_c = np.linalg.pinv(g) @ u
     errors = np.sqrt(np.diag(to_c @ (np.maximum(variance, 0.0) * np.eye(k)) @ to_c.T))
-    return Told(fall, float(rms), c, errors, own, (first, second))
+    return Told(fall, float(rms), c, errors, own, (first, second, 1.0))
+
+
+def _by_blocks(plain: Projected, at: list[int], block: Int[np.ndarray, " m"]) -> float:
+    """That the columns `at` are worth as much by what differs between blocks of time, whatever
+    makes them differ (`Clustered`), with them in the model.
+    """
+    own = _basis(plain.tried[:, at])
+    c = own.T @ plain.residuals
+    columns = np.column_stack([plain.base, own])
+    covariance, dof = bias_reduced(columns, plain.residuals - own @ c, block)
+    k, mine = len(c), covariance[-len(c) :, -len(c) :]
+    nu = max(float(np.min(dof(np.eye(columns.shape[1])[-k:]))) - k + 1, 1.0)
+    size = float(c @ np.linalg.solve(mine + 1e-12 * np.trace(mine) * np.eye(k) / k, c))
+    return _chance(size * nu / (nu + k - 1) / k, k, nu)
 
 
 def holm(chances: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np.ndarray:
@@ -176,6 +246,7 @@ def _chance(f: float, k: int, dof: float) -> float:
     return float(fdtrc(k, max(dof, 1), max(f, 0.0)))
 
 
+@functools.lru_cache(4)
 def _cosines(n: int, m: int) -> np.ndarray:
     at = (np.arange(n) + 0.5) / n
     return np.sqrt(2.0 / n) * np.cos(np.pi * np.outer(at, np.arange(1, m + 1)))

@@ -162,6 +162,7 @@ class FitResult(Estimated, Generic[Model]):
             explained = worth(problem, self.records, self.full_residuals, self.x)
             out = standing_still(problem, norms) + (out if norms.any() else [])
             out += [n for n in explained if norms.any() or n.code == "explains-nothing"]
+            out += self._first_look() if norms.any() else ()
             if np.any(self.active) and known.condition > 100 and not known.null_directions:
                 out.append(Notice("ill-conditioned", "", {"condition": known.condition}))
         still = [n for n, norm in zip(self.names, norms[self.shown], strict=True) if norm == 0]
@@ -322,6 +323,7 @@ class FitResult(Estimated, Generic[Model]):
     to_modelica_modifiers = Verb("frictax.export.modelica_found:identified_modifiers")
     intervals_in_words = Verb("frictax.analysis.errors.uncertainty:in_words")
     _usual_spread = Verb("frictax.analysis.errors.uncertainty:usual_spread")
+    _first_look = Verb("frictax.analysis.missing.first_look:first_look")
     _text = Verb("frictax.fitting.result.text:fit_text")
 
     def __str__(self) -> str:

@@ -1,0 +1,212 @@
+"""Whether a fit lacks a force where its drives act, without compiling anything: what it prints."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+
+from frictax.fitting import FitResult, LevenbergMarquardt, Windows
+from frictax.fitting.problem.objectives import AbstractSimulation, PreparedRecord, integral
+from frictax.fitting.problem.problem import Problem
+from frictax.fitting.search.multistart import advanced, begun
+from frictax.measurements.units import POSITION_OF, VELOCITY_OF
+from frictax.mechanism import Force, Mechanism, Torque
+from frictax.notice import Notice
+
+from .candidates import bodies, named
+from .columns import Columns
+from .terms import LAW_TERMS, OF_FORCE, force_of
+from .verdict import SURE, Judge
+
+_STEP = 1e-4  # of the drive: the size of a force that is tried
+_ROUNDING = 1e-9  # of the measured values: what is left of records without noise
+_AT_REST = 1e-6  # of the highest speed
+_LONG = 1 / 60  # of a run: a memory that errors of sensors seldom have
+
+# Derivatives of the residuals by what was changed by so much.
+Moved = Callable[[Problem, float], Float[np.ndarray, " n"]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Motion:
+    """Of a body over a record: position, speed, and the time from the middle, (n,) each."""
+
+    s: Float[np.ndarray, " n"]
+    v: Float[np.ndarray, " n"]
+    t: Float[np.ndarray, " n"]
+
+
+def first_look(found: FitResult) -> tuple[Notice, ...]:
+    """A notice of the force that would explain most of what is left, where the tests of `Missing`
+    are sure of one of those that a drive could add; else, of a run, where its residuals remember
+    for long.
+
+    A force that follows the motion does to first order what the same force does along the motion
+    without it. So it is added to the record's input, and simulated by the program that was compiled
+    for the fit: some 15 simulations, and nothing to compile. `Missing` tries more, also where no
+    drive acts, and refits.
+    """
+    problem, has_windows = found.problem, isinstance(found.problem.objective, Windows)
+    if (
+        not isinstance(problem.objective, AbstractSimulation)
+        or not isinstance(found.method, LevenbergMarquardt)
+        or problem.loss.rounds > 1
+        or len(_records(problem)) < len(problem.prepared)
+        or _is_exact(found)
+    ):
+        return ()
+    r, shown = found.full_residuals, found.shown
+
+    def moved(changed: Problem, by: float) -> np.ndarray:
+        begin = begun(changed, found.z)
+        end = advanced(changed, found.method, begin, 1, found.noise_scale, found.dof)
+        return (np.asarray(end.residuals)[: found.n] - r) / by
+
+    fitted = found.full_jacobian[: found.n, shown]
+    seen = Columns(r, fitted, np.zeros((found.n, 0)), *_starts(found, moved))
+    judge = Judge(found, has_windows)
+    verdicts = judge.at(seen)
+    if verdicts.is_white:
+        return ()
+    tried = {
+        name: column
+        for drive in _drives(problem)
+        for name, column in _tried(found, drive, moved)
+        if np.all(np.isfinite(column))
+    }
+    names, share = list(tried), verdicts.share_remembered()
+    if names:
+        verdicts = judge.at(dataclasses.replace(seen, tried=np.column_stack(list(tried.values()))))
+    rows = [verdicts.glimpse([k]) for k in range(len(names))]
+    for k, row in enumerate(rows):
+        if row.chances[1] < judge.limit * SURE:  # else the other tests cannot make it sure
+            rows[k] = verdicts.judged([k])
+    chances = judge.chances(rows, np.ones(len(rows))) if rows else np.ones(0)
+    sure = np.flatnonzero(chances < SURE).tolist()
+    if sure:
+        best = max(sure, key=lambda k: rows[k].fall)
+        numbers = {"percent": 100 * rows[best].fall, "chance": max(float(chances[best]), 1e-9)}
+        return (Notice("term-missing", names[best], numbers),)
+    if has_windows or share < _LONG:
+        return ()
+    return (Notice("remembers", "", {"percent": 100 * share}),)
+
+
+def _tried(
+    found: FitResult, drive: str, moved: Moved
+) -> Iterator[tuple[str, Float[np.ndarray, " n"]]]:
+    """The derivatives of the residuals by each force that is tried where `drive` acts."""
+    u = [np.asarray(p.inputs[drive]) for p in _records(found.problem)]
+    for name, forces in _forces(found, drive):
+        size, usual = (np.sqrt(np.mean(np.concatenate(x) ** 2)) for x in (forces, u))
+        if size > 0 and usual > 0:
+            by = _STEP * float(usual / size)
+            more = [a + by * b for a, b in zip(u, forces, strict=True)]
+            yield name, moved(_driven(found.problem, drive, more), by)
+
+
+def _is_exact(found: FitResult) -> bool:
+    """Whether the fit leaves nothing but rounding."""
+    prepared = found.problem.prepared
+    size = sum(float(np.sum((p.weight * np.asarray(p.measured)) ** 2)) for p in prepared)
+    return float(np.sum(found.full_residuals**2)) <= _ROUNDING**2 * size
+
+
+def _drives(problem: Problem) -> list[str]:
+    """The inputs that are forces or torques, which all records have."""
+    machine, prepared = problem.setup.machine, _records(problem)
+    names = [n for n in prepared[0].inputs if all(n in p.inputs for p in prepared)]
+    if not isinstance(machine, Mechanism):
+        return names if bodies(machine) else []
+    return [n for n in names if isinstance(machine[n.partition(".")[0]], Force | Torque)]
+
+
+def _records(problem: Problem) -> list[PreparedRecord]:
+    return [p for p in problem.prepared if isinstance(p, PreparedRecord)]
+
+
+def _driven(problem: Problem, drive: str, inputs: list[np.ndarray]) -> Problem:
+    return eqx.tree_at(lambda q: [p.inputs[drive] for p in q.prepared], problem, inputs)
+
+
+def _starts(found: FitResult, moved: Moved) -> tuple[np.ndarray, np.ndarray]:
+    """The derivatives of residuals by the states that windows start from, each by those of its own
+    window, and the number of that, -1 where there are none.
+    """
+    problem, objective = found.problem, found.problem.objective
+    shapes = [np.shape(p.weight) for p in problem.prepared]
+    if not isinstance(objective, Windows):
+        return np.zeros((found.n, 0)), np.full(found.n, -1)
+    windows = np.cumsum([0, *(shape[0] for shape in shapes)])
+    window = [
+        first + np.repeat(np.arange(shape[0]), int(np.prod(shape[1:])))
+        for first, shape in zip(windows, shapes, strict=False)
+    ]
+    columns = []
+    for name in _records(problem)[0].start:
+        if objective.free_starts:  # each window has a column of its own
+            mine = [u for u in problem.unknowns if u.path == f"windows.{name}"]
+            places = np.concatenate([np.arange(u.first, u.first + u.size) for u in mine])
+            columns.append(found.full_jacobian[: found.n, places].sum(axis=1))
+        else:
+            known = [np.asarray(p.known[name]) for p in _records(problem)]
+            by = _STEP * max(float(np.std(np.concatenate(known))), 1e-12)
+            columns.append(moved(_known(problem, name, [x + by for x in known]), by))
+    return np.nan_to_num(np.column_stack(columns)), np.concatenate(window)
+
+
+def _known(problem: Problem, name: str, values: list[np.ndarray]) -> Problem:
+    return eqx.tree_at(lambda q: [p.known[name] for p in q.prepared], problem, values)
+
+
+def _forces(found: FitResult, drive: str) -> Iterator[tuple[str, list[np.ndarray]]]:
+    """Each force that is tried where `drive` acts, by its name: over each record."""
+    prepared, machine = _records(found.problem), found.problem.setup.machine
+    yield (
+        f"a delay of input {drive}",
+        [-np.gradient(np.asarray(p.inputs[drive]), p.t) for p in prepared],
+    )
+    motions = [_motions(found, i) for i in range(len(prepared))]
+    names = [b for b in motions[0] if all(b in m for m in motions)]
+    if isinstance(machine, Mechanism):
+        driven = machine[drive.partition(".")[0]].body.partition(".")[0]
+        names = [driven] if driven in names else names
+    is_viscous = any(u.path.endswith("F_prop") for u in found.problem.unknowns)
+    for body in names:
+        mine = [m[body] for m in motions]
+        s = np.concatenate([m.s for m in mine])
+        centre, vmax = 0.5 * (s.min() + s.max()), max(float(np.max(np.abs(m.v))) for m in mine)
+        for term in (*LAW_TERMS, *OF_FORCE):
+            if vmax > 0 and not (is_viscous and term == "viscous"):
+                forces = [force_of(term, np, m.t, m.s - centre, m.v, vmax) for m in mine]
+                yield f"a {named(term, body)}", forces
+
+
+def _motions(found: FitResult, i: int) -> dict[str, _Motion]:
+    """Of each body that record i shows: as simulated, or on windows as read from the record."""
+    problem, machine = found.problem, found.problem.setup.machine
+    prepared: Any = problem.prepared[i]
+    if prepared.rows is not None:
+        channels = {n: np.asarray(x) for n, x in prepared.known.items()}
+    else:
+        first = sum(np.size(p.weight) for p in problem.prepared[:i])
+        w = np.asarray(prepared.weight)
+        r = found.full_residuals[first : first + w.size].reshape(w.shape)
+        y = prepared.measured + np.divide(r, w, out=np.zeros_like(w), where=w > 0)
+        channels = {n: y[:, k] for k, n in enumerate(prepared.names)}
+    t, out = np.asarray(prepared.t), {}
+    for name in channels:
+        body, dot, variable = name.rpartition(".")
+        place = POSITION_OF.get(variable, variable)
+        if place not in VELOCITY_OF:
+            continue
+        s, v = (f"{body}{dot}{x}" for x in (place, VELOCITY_OF[place]))
+        s = channels[s] if s in channels else integral(t, channels[v])
+        v = channels[v] if v in channels else np.gradient(s, t)
+        v = np.where(np.abs(v) > _AT_REST * np.max(np.abs(v)), v, 0.0)
+        key = body if isinstance(machine, Mechanism) else next(iter(bodies(machine)))
+        out[key] = _Motion(s, v, t - 0.5 * (t[0] + t[-1]))
+    return out
