@@ -53,7 +53,7 @@ class Identification:
       for each direction.
     - `uncertainty`: errors by the account that the problem names; `profiles` by path; `scores` of
       validation records.
-    - `study`, `motions`, `notices`, `outlook`: as of an `Examination`.
+    - `study`, `motions`, `notices`, `outlook`, `missing`: as of an `Examination`.
     """
 
     problem: Problem
@@ -66,6 +66,7 @@ class Identification:
     motions: Mapping[str, Motion]
     notices: tuple[Notice, ...] = ()
     outlook: Any = None
+    missing: Any = None
 
 
 def identify(
@@ -131,6 +132,7 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
         seen.motions,
         seen.notices,
         seen.outlook,
+        seen.missing,
     )
 
 

@@ -125,9 +125,19 @@ def result_json(made: Identification) -> str:
             {"name": f.name, "strong": f.strong, "says": f.sentence}
             for f in (() if made.study is None else made.study.findings)
         ],
+        "missing": None if made.missing is None else _missing(made.missing),
         "validation": [_validation(score) for score in made.scores],
     }
     return json.dumps(plain(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _missing(missing: Any) -> dict[str, Any]:
+    return {
+        "says": list(missing.sentences),
+        "found": [term.name for term in missing.found],
+        "terms": [dataclasses.asdict(term) for term in missing.terms],
+        "untold": list(missing.untold),
+    }
 
 
 def _structure(made: Identification) -> Any:

@@ -25,8 +25,8 @@ from .structures_figure import draw_held_out, draw_laws
 from .versions import in_words
 
 _SECTIONS = (
-    "parameters mind friction motion outlook validation structures residuals profiles starts"
-    " correlation measured modelica again".split()
+    "parameters mind friction motion outlook validation structures missing residuals profiles"
+    " starts correlation measured modelica again".split()
 )
 _LACKS = {
     "whiteness": "it remembers itself",
@@ -132,6 +132,7 @@ def machine_report_text(
         "outlook": seen.outlook is not None,
         "validation": scores,
         "structures": comparison is not None,
+        "missing": seen.missing is not None,
         "residuals": seen.study is not None,
         "profiles": shown,
         "starts": waterfall,
@@ -163,6 +164,7 @@ def machine_report_text(
         validation=[_validation(score) for score in scores],
         outlook=seen.outlook,
         structures=None if comparison is None else _structures(comparison),
+        missing=seen.missing,
         study=None if seen.study is None else _study(seen.study),
         profiles=shown,
         waterfall=f"Cost at the end of each of {found.costs.size} starts, over the least.",

@@ -10,7 +10,7 @@ from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.problem.setup import channel_unit
 from frictax.parameters import UnknownName
-from frictax.text import amount, rounded
+from frictax.text import aligned, amount, rounded
 
 from .candidates import bodies, catalogue, starts_of
 from .columns import Columns, bank, columns, ranges_of, states_of_windows
@@ -90,35 +90,38 @@ class Missing:
         known = ", ".join(term.name for term in self.terms)
         raise UnknownName(f"There is no candidate {name!r} in this table. It has: {known}.")
 
-    def __str__(self) -> str:
-        size = lambda x: amount(x, self.unit) if self.unit else f"{x:.3g} sd"  # noqa: E731
-        lines = [f"What the model lacks (misfit {size(self.misfit)})"]
-        if not self.found:
-            lines.append("Nothing that was tried is missing at 1 %.")
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is missing, in words."""
+        out = [] if self.found else ["Nothing that was tried is missing at 1 %."]
         for k, term in enumerate(self.found):
-            then = "A" if k == 0 else "Then a"
-            lines.append(
-                f"{then} term is missing: {_titled(term)}, {_valued(term)}; with it the misfit is"
-                f" {size(term.misfit)}."
+            alike = f" This record cannot tell it from {_some(term.alike)}." if term.alike else ""
+            out.append(
+                f"{'Then a' if k else 'A'} term is missing: {_titled(term)}, {_valued(term)}; with"
+                f" it the misfit is {self._size(term.misfit)}.{alike}"
             )
-            if term.alike:
-                lines.append(f"  This record cannot tell it from {_some(term.alike)}.")
-        rows = [("candidate", "would leave", "value", "chance", "own")]
-        for term in self.terms[:10]:
-            mark = "* " if term.is_significant else "  "
-            chance = "< 1e-9" if term.chance < 1e-9 else f"{term.chance:.2g}"
-            again = " refitted" if term.is_refitted else ""
-            rows.append(
-                (
-                    mark + _titled(term),
-                    size(term.misfit) + again,
-                    _valued(term),
-                    chance,
-                    _share(term.own),
-                )
+        return tuple(out)
+
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The head of its table, and the ten best rows; a star marks what is sure by itself."""
+        return ("", "candidate", "would leave", "value", "chance", "own"), [
+            (
+                "*" if term.is_significant else "",
+                _titled(term),
+                self._size(term.misfit) + (" refitted" if term.is_refitted else ""),
+                _valued(term),
+                "< 1e-9" if term.chance < 1e-9 else f"{term.chance:.2g}",
+                _share(term.own),
             )
-        width = [max(len(row[i]) for row in rows) for i in range(5)]
-        lines += ["  ".join(x.ljust(w) for x, w in zip(row, width, strict=True)) for row in rows]
+            for term in self.terms[:10]
+        ]
+
+    def _size(self, x: float) -> str:
+        return amount(x, self.unit) if self.unit else f"{x:.3g} sd"
+
+    def __str__(self) -> str:
+        lines = [f"What the model lacks (misfit {self._size(self.misfit)})", *self.sentences]
+        lines += aligned(*self.rows())
         if self.untold:
             lines.append(
                 f"Not told from what was fitted, or without effect: {', '.join(self.untold)}."

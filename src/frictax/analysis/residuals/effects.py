@@ -62,12 +62,12 @@ def subject(x: Series) -> str:
     return f"{'Torque' if x.unit == 'N.m' else 'Force'} that the model lacks on {x.of}"
 
 
-def ending(found: Regressed) -> str:
+def ending(found: Regressed, x: Series) -> str:
     """What every sentence ends with: how much it explains, and whether chance would."""
     verdict = (
         ""
         if found.strong
-        else ", no more than chance may do"
+        else f", as chance may do: less than {amount(found.hidden, x.unit)} cannot be told here"
         if found.p >= CHANCE
         else ", too little to matter"
     )
@@ -137,9 +137,8 @@ def direction(x: Series, c: Columns) -> Finding:
         effect, error = odd, found.errors[1]
         more = "more" if odd < 0 else "less"
         hint = f"mostly opposite, as from {more} friction than the model has"
-    sentence = (
-        f"{subject(x)} is {told} in the mean{', ' + hint if found.strong else ''}: {ending(found)}."
-    )
+    because = ", " + hint if found.strong else ""
+    sentence = f"{subject(x)} is {told} in the mean{because}: {ending(found, x)}."
     numbers = {"alike": float(even), "opposite": float(odd)}
     numbers |= {WAYS[w]: m for w, m in means.items()}
     return finding_of(
@@ -182,7 +181,7 @@ def time(x: Series, c: Columns) -> Finding:
     sentence = (
         f"{subject(x)} drifts by {with_error(effect, error, x.unit)} over"
         f" {span:.3g} s, {amount(effect / span, x.unit + '/s')}"
-        f"{', ' + hint if found.strong else ''}: {ending(found)}."
+        f"{', ' + hint if found.strong else ''}: {ending(found, x)}."
     )
     numbers = {"alike": even / span, "with the motion": odd / span}
     return finding_of("time", x, sentence, (abs(effect), error), found, numbers, curves, label)
@@ -223,7 +222,7 @@ def speed(x: Series, c: Columns) -> Finding:
             if found.strong
             else ""
         )
-        + f": {ending(found)}."
+        + f": {ending(found, x)}."
     )
     numbers = {WAYS[w]: s[0] for w, s in spans.items()}
     return finding_of("speed", x, sentence, (size, error), found, numbers, curves, label)
@@ -262,7 +261,7 @@ def position(x: Series, c: Columns) -> Finding:
         f"{subject(x)} varies by {amount(size, x.unit)} over {amount(travel, x.place)} of"
         f" {label[0]}, {'by' if line else 'beside'} a slope of"
         f" {with_error(slope, error, unit)}{', as from ' + what if best.strong else ''}:"
-        f" {ending(best)}."
+        f" {ending(best, x)}."
     )
     numbers = {"slope": slope, "slope error": error}
     return finding_of("position", x, sentence, (size, error * travel), best, numbers, curves, label)

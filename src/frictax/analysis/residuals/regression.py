@@ -35,6 +35,13 @@ class Regressed:
     def strong(self) -> bool:
         return is_strong(self.share, self.p)
 
+    @property
+    def hidden(self) -> float:
+        """How large an effect drowns in what is left: three standard errors of a mean of as many
+        samples as are independent.
+        """
+        return 3.0 * float(np.sqrt(np.mean(self.rest**2) / max(self.independent, 1.0)))
+
 
 def regressed(
     e: Float[np.ndarray, " n"],

@@ -106,11 +106,11 @@ def ripple(x: Series, c: Columns, step: float) -> tuple[Finding, Columns]:
         f"{subject(x)} repeats itself every"
         f" {with_error(1 / f, period_error, x.place)}{turn} with an amplitude of"
         f" {parts if len(ways) > 1 else amount(size, x.unit)}, a ripple such as a screw's, a gear's"
-        f" or a motor's: {ending(found)}."
+        f" or a motor's: {ending(found, x)}."
         if found.strong
         else (
             f"{subject(x)} shows no ripple over position: the largest,"
-            f" {amount(size, x.unit)} every {amount(1 / f, x.place)}, is {ending(found)}."
+            f" {amount(size, x.unit)} every {amount(1 / f, x.place)}, is {ending(found, x)}."
         )
     )
     numbers = {"period": 1 / f, "period error": period_error}
