@@ -63,6 +63,11 @@ steps-too-long
     The steps are too long for this motion: half as long, they would move {subject} by {moved:.2g}
     {unit} or {errors:.2g} standard errors. Fit with engine=OnSamples(substeps={substeps}).
 
+bent-between-samples
+    Inputs are taken as straight between samples. Were they smooth curves, {subject} would move by
+    {moved:.2g} {unit} or {errors:.2g} standard errors, and samples do not tell which they are: its
+    interval leaves that out. Record faster, or fit by `ClosedLoop` what a controller drives.
+
 residuals-too-large
     What is left is {ratio:.3g} times as large as the standard deviations given: the machine lacks
     something, they are too small, or this is not the least misfit there is. Look at

@@ -103,8 +103,30 @@ def test_of_a_linear_model_it_is_students_t(plain: fx.Posterior) -> None:
 def test_unless_given_residuals_count_as_what_they_are_worth() -> None:
     found = fitted(1)
     one = found.posterior(draws=100, warmup=100, chains=2)
-    assert 0.7 * found.dof < one.samples < 1.05 * (found.dof + 3)  # white noise, filtered a little
+    assert 0.3 * found.dof < one.samples < 1.05 * found.dof  # white noise, filtered a little
     assert f"count as {one.samples:.3g} independent ones" in str(one)
+
+
+@pytest.mark.slow
+def test_unless_samples_are_given_it_is_as_wide_as_the_errors_that_the_fit_prints() -> None:
+    """Of a force whose error remembers: one number of samples would not be right for all."""
+    rng = np.random.default_rng(4)
+    error = np.zeros(T.size)
+    for i, kick in enumerate(rng.standard_normal(T.size)):
+        error[i] = 0.95 * error[i - 1] + 0.03 * kick
+    clean = pushed(0, noise=0.0)
+    force = np.asarray(clean.inputs["drive"]) + error
+    record = fx.Record(T, {"drive": force}, {"mass.s": S}, name="push")
+    objective = fx.InverseDynamics(40.0, v_min=0.05)
+    found = fx.fit(block(), record, free=SLIDING, objective=objective)
+    drawn = found.posterior(draws=1000, warmup=400, chains=2)
+    # the draws are Student's t
+    dof = drawn.samples - len(found.x)
+    tails = np.sqrt(dof / (dof - 2))
+    for e in drawn.estimates:
+        printed = found.standard_errors[e.name]
+        assert e.standard_error == pytest.approx(tails * printed, rel=0.15), e.name
+        assert e.value == pytest.approx(found.values[e.name], abs=0.3 * printed)
 
 
 def test_a_bound_cuts_it_off() -> None:
@@ -273,7 +295,7 @@ def test_what_has_no_end_is_refused() -> None:
 def test_more_numbers_than_the_residuals_are_worth_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("frictax.analysis.errors.posterior.effective_samples", lambda found: 2.5)
+    monkeypatch.setattr("frictax.analysis.errors.posterior.worth", lambda found: 2.5)
     with pytest.raises(
         ValueError,
         match=r"worth 2\.5 independent samples, no more than the 3 numbers that were fitted",

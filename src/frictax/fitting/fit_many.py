@@ -23,8 +23,9 @@ from .fit import refuse
 from .fit_data import Search, usual_method
 from .posing import check_arguments, fit_engine, pose, pose_sweep
 from .problem.losses import AbstractLoss, Squares
-from .problem.objectives import AbstractObjective, FreeRun
+from .problem.objectives import AbstractObjective, FreeRun, Windows
 from .problem.problem import Problem, bounds
+from .problem.read_starts import without_rounding
 from .problem.steady import SteadyFriction
 from .result.answer import answer
 from .result.covariance import inverse_gram
@@ -90,12 +91,18 @@ def fit_many(
     names = tuple(name for u in problem.unknowns for name in u.names)
     label = data.name or type(data).__name__
 
+    def one_of(i: int) -> Problem:
+        return dataclasses.replace(problem, prepared=(prepared[i],))
+
     def found(i: int, state: Any, costs: np.ndarray, noise: float) -> FitResult:
-        mine = dataclasses.replace(problem, prepared=(prepared[i],))
-        return answer(model, mine, {label: data}, state, costs, noise, method, level, [], 0.0)
+        return answer(model, one_of(i), {label: data}, state, costs, noise, method, level, [], 0.0)
 
     if isinstance(method, LevenbergMarquardt) and loss.rounds == 1:
         end, sd, dof = _together(problem, prepared, method)
+        if isinstance(problem.objective, Windows):
+            for i, x in enumerate(np.asarray(end.x)):
+                prepared[i] = without_rounding(one_of(i), x).prepared[0]
+            end, sd, dof = _together(problem, prepared, method)
         x, ok = np.asarray(end.x), np.asarray(end.settled)
         if problem.is_steady:
             half = np.reshape(quantile(level, dof, problem.noise_known), (-1, 1)) * sd
@@ -110,9 +117,12 @@ def fit_many(
             lambda: _errors(lambda i: found(i, ends[i], np.reshape(ends[i].cost, 1), 1.0), len(x)),
         )
     fits = []
-    for i, one in enumerate(prepared):
-        mine = dataclasses.replace(problem, prepared=(one,))
-        fits.append(found(i, *search(mine, method, 1, 0.0, 0, None)[:3]))
+    for i in range(len(prepared)):
+        state, costs, noise, _ = search(one_of(i), method, 1, 0.0, 0, None)
+        prepared[i] = without_rounding(one_of(i), np.asarray(state.x)).prepared[0]
+        if isinstance(problem.objective, Windows):
+            state, costs, noise, _ = search(one_of(i), method, 1, 0.0, 0, None, at=state.z)
+        fits.append(found(i, state, costs, noise))
     x, ok = np.asarray([f.x for f in fits]), np.asarray([f.converged for f in fits])
     return Replicates(names, x, ok, level, lambda: _errors(fits.__getitem__, len(fits)))
 

@@ -33,7 +33,8 @@ def weighted_residuals(
     weight.
 
     Pure in `model`: `jax.grad`, `jacfwd`, `vmap` and `jit` take it as it is, and half its sum of
-    squares is what `fit` makes small. Where a run fails it is not finite.
+    squares is what `fit` makes small (on `Windows` its first search: starts are as the filter reads
+    them). Where a run fails it is not finite.
 
     **Arguments:** `model`: of a sweep a law or `SteadyFriction`, of a record a machine; `objective`
     (`FreeRun()` unless given), `engine` (`OnSamples()`), `instruments`: of a record, as in `fit`.

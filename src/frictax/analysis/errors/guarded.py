@@ -17,6 +17,7 @@ from .accounts import AbstractErrors
 from .autoregression import Autoregression
 from .clusters import Clustered, has_windows
 from .homogeneity import by_record, differences
+from .input_noise import InputNoise, inputs_err
 from .linearized import AbstractLinearErrors, lifted, linearized
 
 _TO_COMPARE = 2.0  # degrees of freedom of the guard, at least
@@ -25,11 +26,13 @@ _TO_COMPARE = 2.0  # degrees of freedom of the guard, at least
 class Guarded(AbstractErrors):
     """What residuals have turned out to be: what a fit to records prints.
 
-    Two accounts, and of each number the wider interval, by its own Student's t:
+    Two accounts or three, and of each number the widest interval, by its own Student's t:
 
     - what the record supports: `Clustered()` on `Windows`, and of a run `Autoregression()` (of
       `InverseDynamics`, whose residuals are filtered, the guard alone);
-    - the guard, `Clustered(10)`: what differs between ten blocks of time, whatever makes it differ.
+    - the guard, `Clustered(10)`: what differs between ten blocks of time, whatever makes it differ;
+    - of a run whose misfit is above its sensors' noise, what the noise that is read from its inputs
+      does to the estimates (`InputNoise`).
 
     Where several records differ in a number by more than their errors (Welch's test), its interval
     is that of the mean of such records: whole records are compared, and a notice says so.
@@ -50,6 +53,8 @@ class Guarded(AbstractErrors):
         guard = Clustered(self.blocks)
         first = self.first(found.problem) or guard
         made = [first.of(linear)] + ([] if first is guard else [guard.of(linear)])
+        if isinstance(first, Autoregression) and inputs_err(found):
+            made.append(InputNoise().of(linear))
         differ, notices = differences(linear, first)
         if differ.any():
             made.append(by_record(linear))

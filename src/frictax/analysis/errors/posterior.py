@@ -34,7 +34,8 @@ class Posterior(Estimated):
       at `level`, in SI units.
     - `draws` (chains, n, p) in the order of `estimates`; `covariance` (p, p) of them; `all_draws`
       (chains, n, q) of `found.x`.
-    - `samples`: how many independent ones the residuals were taken to be worth.
+    - `samples`: how many independent ones the residuals were taken to be worth; `widened`: what was
+      done to the draws besides, in words.
     - `r_hat` (p,): 1 where the chains agree; `ess` (p,): how many independent draws they are worth;
       `divergences`: draws at the end of a path that the sampler could not follow.
     - `notices`: what speaks against it; `warnings`: the same as plain sentences.
@@ -54,6 +55,7 @@ class Posterior(Estimated):
     ess: Float[np.ndarray, " p"]
     divergences: int
     notices: tuple[Notice, ...]
+    widened: str = ""
 
     def friction(self, contact: str, velocity: ArrayLike, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of the
@@ -80,7 +82,7 @@ class Posterior(Estimated):
         head = ("parameter", "median", "unit", "std. dev.", interval, "R-hat", "ESS")
         first = (
             f"Posterior: {chains} chains of {n} draws by NUTS; the residuals count as"
-            f" {self.samples:.3g} independent ones"
+            f" {self.samples:.3g} independent ones{self.widened}"
         )
         return "\n".join([first, *aligned(head, rows), *self.warnings])
 
@@ -105,8 +107,11 @@ def posterior(
     n the number of independent samples. That is what a normal likelihood becomes when its standard
     deviation is unknown (1/sigma before the measurement) and integrated out. Where an interval of
     `fit` is symmetric and stops at a bound, the density is as skew as the data have it, and a bound
-    cuts it off. Residuals of a record remember: taken for white they would count many times over,
-    so that n is what they are worth (`frictax.analysis.errors.effective_samples`) unless given.
+    cuts it off. Residuals of a record remember: taken for white they would count many times over.
+    So n is as many as make the density as wide as the errors that the fit prints, in the mean of
+    all directions; and as no one number is right for all estimates, the draws are stretched about
+    the fit until each is as wide, reflected at bounds. `samples` that are given are taken at their
+    word.
 
     Numbers without a prior are equally probable everywhere between their bounds, in their own unit.
     Where the data do not rule out large values, as for a Stribeck speed that hardly matters, give a
@@ -137,7 +142,7 @@ def posterior(
     >>> record = fx.Record(t, outputs={"mass.v": 0.75 * t + noise}, name="pull")
     >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
     >>> print(found.posterior(draws=200, warmup=200, chains=2))
-    Posterior: 2 chains of 200 draws by NUTS; the residuals count as ... independent ones
+    Posterior: 2 chains of 200 draws by NUTS; the residuals count as ... independent ones...
     parameter                 median  unit  std. dev.  95 % interval  R-hat  ESS
     friction.f_pos.F_Coulomb  1.2...  N     0.000...   1.2... to 1.2... ...
     """
@@ -147,7 +152,7 @@ def posterior(
     from . import nuts  # with blackjax
 
     level = found.level if level is None else level
-    n = effective_samples(found) if samples is None else float(samples)
+    n = worth(found) if samples is None else float(samples)
     if n <= len(found.x):
         raise ValueError(
             f"`posterior`: the residuals are worth {n:.3g} independent samples, no more than the"
@@ -156,7 +161,7 @@ def posterior(
         )
     say, counts = speaker(progress) or (lambda line: None), (chains, warmup, draws)
     drawn = nuts.chains(found.problem, method_of(found), _frame(found, n), n, counts, seed, say)
-    x = drawn.x
+    x = drawn.x if samples is not None else _stretched(found, drawn.x, n)
     mine = x[..., found.shown]
     r_hat, ess = (np.atleast_1d(np.asarray(of(jnp.asarray(mine)))) for of in (rhat, ess_bulk))
     flat = mine.reshape(-1, mine.shape[-1])
@@ -191,7 +196,56 @@ def posterior(
         ess,
         drawn.divergences,
         tuple(notices),
+        ", and draws are as wide as the errors of the fit" if samples is None else "",
     )
+
+
+def worth(found: FitResult) -> float:
+    """The number of independent samples at which the density is, in the mean of all directions, as
+    wide as the errors of the fit; of numbers that no error is known of, `effective_samples`.
+    """
+    here = np.ix_(*[_told(found)] * 2)
+    if not here[0].size:
+        return effective_samples(found)
+    white, printed = found.full_covariance[here], found.spread.covariance[here]
+    narrower = (np.linalg.slogdet(white)[1] - np.linalg.slogdet(printed)[1]) / len(white)
+    return len(found.x) + max(found.dof * float(np.exp(min(narrower, 0.0))), 1.0)
+
+
+def _told(found: FitResult) -> np.ndarray:
+    """Where the estimates stand of which the fit knows errors."""
+    told = [e.knowledge not in (Knowledge.UNKNOWN, Knowledge.AT_BOUND) for e in found.estimates]
+    return np.flatnonzero(found.shown)[np.array(told) & found.active[found.shown]]
+
+
+def _stretched(found: FitResult, x: Float[np.ndarray, "c n q"], n: float) -> np.ndarray:
+    """Draws of the density of `n` samples, as wide as the errors of the fit by a linear map; those
+    that leave a bound are reflected.
+
+    **Source:** B. Shaby, "The open-faced sandwich adjustment for MCMC using estimating functions",
+    Journal of Computational and Graphical Statistics 23 (2014).
+    """
+    at = _told(found)
+    if not at.size:
+        return x
+    here, out = np.ix_(at, at), np.array(x)
+    white = found.full_covariance[here] * found.dof / (n - len(found.x))
+    size = np.sqrt(np.diag(white))
+    root, back = _root(white / np.outer(size, size))
+    wide = back @ (found.spread.covariance[here] / np.outer(size, size)) @ back
+    stretch = root @ _root(wide)[0] @ back * size[:, None] / size
+    low, high = (of(found.problem.unknowns)[at] for of in (bounds, upper_bounds))
+    moved = found.x[at] + (x[..., at] - found.x[at]) @ stretch.T
+    moved = np.where(moved < low, 2 * low - moved, moved)
+    out[..., at] = np.maximum(np.where(moved > high, 2 * high - moved, moved), low)
+    return out
+
+
+def _root(of: Float[np.ndarray, "p p"]) -> tuple[np.ndarray, np.ndarray]:
+    """The square root of a covariance, and its inverse."""
+    size, turn = np.linalg.eigh(of)
+    size = np.sqrt(np.maximum(size, 1e-12 * size[-1]))
+    return turn * size @ turn.T, turn / size @ turn.T
 
 
 def _ends(level: float) -> tuple[float, float, float]:

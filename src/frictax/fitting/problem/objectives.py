@@ -279,9 +279,11 @@ class Windows(AbstractSimulation):
     simulated in one program (multiple shooting).
 
     Well conditioned where a free run is not, and what is fitted is friction and not the sum of all
-    errors since the start. Of each window the first sample is not counted, since the run starts
-    there, nor what a delayed sensor shows of the time before, nor what comes after a gap. Intervals
-    compare windows (`Guarded`): an error of a start lasts for its window.
+    errors since the start. A filter rounds kinks of a motion; so a second search begins where the
+    first ends, with what the filter does to the motion found there taken off the starts. Of each
+    window the first sample is not counted, since the run starts there, nor what a delayed sensor
+    shows of the time before, nor what comes after a gap. Intervals compare windows (`Guarded`): an
+    error of a start lasts for its window.
 
     **Arguments:** `length` of a window [s]; `cutoff` [Hz] of the zero-phase filter that the starts
     are read from; `free_starts`: whether the starts are found with the parameters, each from its
@@ -471,15 +473,15 @@ def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
     """The channel that a state is read from, and as which derivative of it."""
     if name in channels:
         return name, 0
-    velocity = _sibling(name, VELOCITY_OF)
+    velocity = sibling(name, VELOCITY_OF)
     return (
         (velocity, -1)
         if velocity is not None and velocity in channels
-        else (_sibling(name, POSITION_OF) or name, 1)
+        else (sibling(name, POSITION_OF) or name, 1)
     )
 
 
-def _sibling(name: str, of: Mapping[str, str]) -> str | None:
+def sibling(name: str, of: Mapping[str, str]) -> str | None:
     """The position of which the state `name` is the velocity, or the other way; None where it is
     none.
     """
@@ -540,7 +542,7 @@ def _channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
 def smoothed_state(record: Record, name: str, cutoff: float) -> Any:
     """The state `name` over the record, (n,), where that measures it or its position; else None."""
     cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
-    for of, order in ((name, "x"), (_sibling(name, POSITION_OF), "v")):
+    for of, order in ((name, "x"), (sibling(name, POSITION_OF), "v")):
         if of in record.outputs:
             return getattr(smooth(record.t, record.outputs[of], cutoff), order)
     return None
@@ -550,7 +552,7 @@ def _states(machine: Machine, record: Record, cutoff: float) -> dict[str, np.nda
     """The states of the machine over the record, from the smoothed measurement."""
     names, out = state_names(machine), {}
     for name in names:
-        of, rate = _sibling(name, POSITION_OF), _sibling(name, VELOCITY_OF)
+        of, rate = sibling(name, POSITION_OF), sibling(name, VELOCITY_OF)
         found = smoothed_state(record, name, cutoff)
         if found is not None:
             out[name] = found

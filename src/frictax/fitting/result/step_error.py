@@ -1,4 +1,6 @@
-"""What the length of the steps does to the values that a fit found."""
+"""What the length of the steps, of the solver and of the samples, does to the values that a fit
+found.
+"""
 
 import dataclasses
 import math
@@ -7,15 +9,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.engine import OnSamples
+from frictax.measurements import Record
 from frictax.notice import Notice
 
+from ..problem.objectives import PreparedRecord
 from ..problem.problem import PreparedSweep, Problem, predictions
 from .covariance import inverse_gram
+from .estimates import Estimate
 from .fit_result import FitResult
 
 _TOLD = 0.3  # standard errors that an estimate would move: more is told
 _AIM = 0.1  # standard errors that are left with as many substeps as are recommended
 _SMALL = 2e-4  # of a value: less is no matter, however exact the record is
+_CURVED = 0.5  # standard errors that another course of the inputs would move: more is told
 
 
 def step_error(found: FitResult) -> dict[str, float]:
@@ -53,11 +59,15 @@ def step_error(found: FitResult) -> dict[str, float]:
             " controls its own error."
         )
     finer = dataclasses.replace(engine, substeps=2 * engine.substeps)
-    halved = dataclasses.replace(problem, engine=finer)
+    return _moved(found, dataclasses.replace(problem, engine=finer))
+
+
+def _moved(found: FitResult, problem: Problem) -> dict[str, float]:
+    """How far each estimate would move if its records were predicted as `problem` does."""
     left = []
     for i, prepared in enumerate(problem.prepared):
         weight, measured = (np.asarray(x) for x in (prepared.weight, prepared.measured))
-        after = np.asarray(predictions(halved, jnp.asarray(found.x), i))
+        after = np.asarray(predictions(problem, jnp.asarray(found.x), i))
         left.append(np.ravel(weight * np.where(weight > 0, after - measured, 0.0)))
     r, jacobian = np.concatenate(left) - found.full_residuals, found.full_jacobian
     gram = inverse_gram(jacobian, np.linalg.norm(jacobian, axis=0), found.active)
@@ -77,18 +87,60 @@ def long_steps(found: FitResult) -> list[Notice]:
     if not _doubtful(found.problem, found.full_residuals, found.noise_scale):
         return []
     moved = step_error(found)
-    far = [
-        (abs(moved[e.name]) / e.standard_error, e) for e in found.estimates if e.standard_error > 0
-    ]
-    far = [(k, e) for k, e in far if k > _TOLD and abs(moved[e.name]) > _SMALL * abs(e.value)]
-    if not far:
+    far = _farthest(found, moved, _TOLD)
+    if far is None:
         return []
-    most, e = max(far, key=lambda pair: pair[0])
+    most, e = far
     # as many steps, of third order, for what moves is 7/8 of the error
     times = math.ceil((8 / 7 * most / _AIM) ** (1 / 3))
     numbers = {"moved": moved[e.name], "unit": e.unit, "errors": most}
     substeps = times * found.problem.engine.substeps
     return [Notice("steps-too-long", e.name, numbers | {"substeps": substeps})]
+
+
+def between_samples(found: FitResult) -> list[Notice]:
+    """A notice where an estimate would move if inputs that are not held went between samples on
+    smooth curves, and not straight: which they do, samples do not tell.
+
+    Straight lines through u - u''/12, with u'' the second differences, have the integral of such
+    curves through u. Records are simulated once more only where inputs are bent enough.
+    """
+    problem, prepared, most = found.problem, list(found.problem.prepared), 0.0
+    if not problem.objective.in_units_of_outputs():
+        return []
+    for i, (record, one) in enumerate(zip(found.records.values(), prepared, strict=True)):
+        if not isinstance(record, Record) or record.hold or not record.uniform:
+            continue
+        assert isinstance(one, PreparedRecord)
+        inputs = {}
+        for name, u in one.inputs.items():
+            u, bend = np.asarray(u), np.zeros(len(u))
+            bend[1:-1] = np.diff(u, 2) / 12
+            inputs[name] = u - bend
+            spread = 12 * np.sum((u - np.mean(u)) ** 2)
+            most = max(most, np.sum(np.diff(u) ** 2) / spread if spread > 0 else 0.0)
+        prepared[i] = dataclasses.replace(one, inputs=inputs)
+    known = [e for e in found.estimates if e.standard_error > 0]
+    if not any(most * abs(e.value) > _CURVED * e.standard_error for e in known):
+        return []
+    moved = _moved(found, dataclasses.replace(problem, prepared=tuple(prepared)))
+    far = _farthest(found, moved, _CURVED)
+    if far is None:
+        return []
+    errors, e = far
+    numbers = {"moved": moved[e.name], "unit": e.unit, "errors": errors}
+    return [Notice("bent-between-samples", e.name, numbers)]
+
+
+def _farthest(
+    found: FitResult, moved: dict[str, float], told: float
+) -> tuple[float, Estimate] | None:
+    """The estimate that is moved by most standard errors, if by more than `told`, and how many."""
+    far = [
+        (abs(moved[e.name]) / e.standard_error, e) for e in found.estimates if e.standard_error > 0
+    ]
+    far = [(k, e) for k, e in far if k > told and abs(moved[e.name]) > _SMALL * abs(e.value)]
+    return max(far, key=lambda pair: pair[0], default=None)
 
 
 def _doubtful(problem: Problem, residuals: np.ndarray, noise: float) -> bool:

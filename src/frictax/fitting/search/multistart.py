@@ -24,6 +24,7 @@ from .methods import AbstractMethod, LevenbergMarquardt, Optax
 
 _RUNGS = (3, 7, 15)  # steps of each of many starts after which a quarter goes on
 _TURNS = 10  # each in coordinates made anew
+_MISSED = 0.03  # of the spread of a free run: a misfit that may be that of another least one
 _STAGE = 10  # steps at most for a part of each record
 _ROUNDS = 100  # of a fit at the noise scale that the fit before left
 _WIDE = 1e100  # a noise beside which every residual is small
@@ -40,11 +41,13 @@ def search(
     seed: int,
     say: Any,
     also: Sequence[np.ndarray] = (),
+    at: Any = 0.0,
 ) -> tuple[Descent, np.ndarray, float, bool]:
     """The best descent, the costs at the ends of all, the noise scale, and whether a key stopped
     the search.
 
-    From the problem's own start, from those in `also`, and from draws about the former.
+    From the coordinates `at`, the problem's own start unless given, from the values in `also`, and
+    from draws about the former.
     """
     x0 = np.asarray(problem.x0)
     draws = np.zeros((starts, x0.size))
@@ -60,7 +63,7 @@ def search(
         + 1e-300
     )
     run = _Run(problem, method, dof, floor, say)
-    points = [spread * draw for draw in draws]
+    points = [np.asarray(at) + spread * draw for draw in draws]
     points[1:1] = [np.asarray(problem.coordinates(x)) for x in also]
     states = [begun(problem, z) for z in points]
     noise = run.noise()
@@ -127,7 +130,7 @@ def _first_periods(measured: Float[np.ndarray, "n c"], left: Float[np.ndarray, "
     for swing, size, rest in zip(x.T, spread, left.T, strict=True):
         beyond = np.flatnonzero(np.abs(swing) > 0.5 * size)
         turns = beyond[1:][np.diff(np.sign(swing[beyond])) != 0]
-        if turns.size > 5 and np.sqrt(np.mean(rest**2)) > 0.1 * size:
+        if turns.size > 5 and np.sqrt(np.mean(rest**2)) > _MISSED * size:
             parts.append(turns[3] / len(x))
     return min(parts)
 
@@ -166,10 +169,11 @@ class _Run:
         self, state: Descent, costs: np.ndarray, noise: float
     ) -> tuple[Descent, np.ndarray, bool]:
         """The better of `state` and the end of a search that sees one and a half periods of each
-        free run first, then three times as much, and so on.
+        free run first, then twice as much, and so on.
 
-        Only where a run that swings is still missed by a tenth of its spread: from a start whose
-        period is wrong, a long run has a least misfit for each period that it may be late.
+        Only where a run that swings is still missed by a share of its spread: from a start whose
+        period is wrong, a long run has a least misfit for each period that it may be late, and one
+        that hits stops for each hit that it may miss.
         """
         problem, parts, first = self.problem, [], 0
         if not (
@@ -196,7 +200,7 @@ class _Run:
             dof = max(sum(np.sum(w > 0) for w in weights) - z.size, 1)
             stage = _Run(seen, near, dof, 0.0, None)
             z = np.asarray(stage.advanced(begun(seen, z), _STAGE, noise).z)
-            parts = [3.0 * part for part in parts]
+            parts = [2.0 * part for part in parts]
         again, _, interrupted = self.one(begun(problem, z), noise)
         if not float(again.cost) < float(state.cost) * (1 - 1e-6):
             return state, costs, interrupted

@@ -1,0 +1,114 @@
+"""Starts of windows, freed from what the filter that they are read by makes of kinks."""
+
+import dataclasses
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.executable_cache import kept
+from frictax.measurements.filters import smooth
+from frictax.measurements.units import VELOCITY_OF
+from frictax.parameters import Numbers
+
+from .objectives import (
+    LARGEST_CUTOFF,
+    PreparedRecord,
+    Windows,
+    measured_starts,
+    seen_in,
+    sibling,
+)
+from .problem import Problem
+from .sensors import perfect
+from .setup import Named, state_names
+
+
+def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:
+    """`problem` with the starts of its windows as the filter would read them, did it leave a motion
+    as it is; itself where no start is read from a record, or a window fails.
+
+    A filter rounds kinks, as of reversals, breakaways and drives, and differences lower what is
+    fast: an error of the starts that is the same in each repeat, and that no comparison of windows
+    tells. What both do to a motion that `problem` predicts at the values `x` is known, and is taken
+    from what was read of the measured one.
+    """
+    objective = problem.objective
+    if not isinstance(objective, Windows) or objective.free_starts:
+        return problem
+    prepared = list(problem.prepared)
+    for i, one in enumerate(problem.prepared):
+        if isinstance(one, PreparedRecord):
+            states = np.asarray(_states(problem, x, i)[0])
+            if not np.isfinite(states).all():
+                return problem
+            prepared[i] = _corrected(problem, one, states, x, i)
+    return dataclasses.replace(problem, prepared=tuple(prepared))
+
+
+@kept
+def _states(problem: Problem, x: Float[Numbers, " p"], i: int) -> tuple[Float[Array, "w k s"]]:
+    """The states of the machine in all windows of prepared i."""
+    prepared, setup = problem.prepared[i], problem.setup_at(jnp.asarray(x), i)
+    assert isinstance(prepared, PreparedRecord)
+    assert prepared.rows is not None
+    assert isinstance(problem.objective, Windows)
+    names, starts = state_names(setup.machine), measured_starts(setup, prepared, problem.delayed)
+    nothing = np.zeros((*prepared.rows.shape, len(names)))
+    asked = dataclasses.replace(
+        prepared, names=names, measured=nothing, weight=nothing, start=starts
+    )
+    setup = dataclasses.replace(setup, outputs=Named.of(dict.fromkeys(names, perfect())))
+    late = frozenset(n for n in problem.delayed if n.startswith("inputs."))
+    as_given = dataclasses.replace(problem.objective, free_starts=True)
+    return (as_given.predict(setup, asked, problem.engine, late),)
+
+
+def _corrected(
+    problem: Problem,
+    prepared: PreparedRecord,
+    states: Float[np.ndarray, "w k s"],
+    x: Float[np.ndarray, " p"],
+    i: int,
+) -> PreparedRecord:
+    setup, rows, objective = problem.setup_at(jnp.asarray(x), i), prepared.rows, problem.objective
+    assert rows is not None
+    assert isinstance(objective, Windows)
+    names, known = state_names(setup.machine), dict(prepared.known)
+    t = np.asarray(prepared.t)[: int(rows[-1, -1]) + 1]
+    cutoff = min(objective.cutoff, LARGEST_CUTOFF / float(np.median(np.diff(prepared.t))))
+    for name in names:
+        of, order = seen_in(name, prepared.names)
+        if order < 0 or of not in names:
+            continue
+        rate = sibling(of, VELOCITY_OF)
+        value = states[..., names.index(of)]
+        slope = states[..., names.index(rate)] if rate in names else np.zeros_like(value)
+        value, slope = _joined(np.asarray(prepared.t)[rows], value, slope)
+        read = smooth(t, value, cutoff)
+        bias = read.v - slope if order else read.x - value
+        if f"outputs.{of}" in problem.delayed:
+            bias = np.interp(t - float(setup.outputs.at(of).delay), t, bias)
+        left = np.array(known[name])
+        left[: t.size] -= float(setup.outputs.at(of).gain) * bias
+        known[name] = left
+    start = {name: known[name][rows[:, 0]] for name in prepared.start}
+    return eqx.tree_at(lambda p: (p.known, p.start), prepared, (known, start))
+
+
+def _joined(
+    t: Float[np.ndarray, "w k"], value: Float[np.ndarray, "w k"], slope: Float[np.ndarray, "w k"]
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """Windows as one motion: to each a cubic is added that begins with the value and slope in which
+    the window before has ended, and ends with none. Its kinks stay where they are.
+    """
+    length = t[:, -1:] - t[:, :1]
+    u = (t - t[:, :1]) / length
+    jump, turn = (np.zeros((len(t), 1)) for _ in range(2))
+    jump[1:, 0], turn[1:, 0] = value[:-1, -1] - value[1:, 0], slope[:-1, -1] - slope[1:, 0]
+    turn *= length
+    value = value + (1 - u) ** 2 * (jump * (1 + 2 * u) + turn * u)
+    slope = slope + (1 - u) * (turn * (1 - 3 * u) - 6 * jump * u) / length
+    series = (np.append(np.ravel(a[:, :-1]), a[-1, -1]) for a in (value, slope))
+    return next(series), next(series)
