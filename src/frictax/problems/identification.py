@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import frictax as fx
-from frictax.analysis.errors.uncertainty import usual
+from frictax.analysis import Guarded
 from frictax.analysis.examination import examined, workers
 from frictax.analysis.replay.free_run import free_run
 from frictax.analysis.replay.motion import Motion
@@ -103,7 +103,7 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
             computed(lambda: fx.fit(problem.machine, records, **problem.settings()), problem.place),
         )
     say("Finding errors")
-    by = problem.errors() or usual(found.problem)
+    by = problem.errors() or Guarded()
     uncertainty = computed(lambda: found.uncertainty(by), problem.place.below("uncertainty"))
     profiles = {}
     here = problem.place.below("uncertainty", "profiles")

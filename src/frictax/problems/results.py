@@ -115,7 +115,7 @@ def result_json(made: Identification) -> str:
         "fit": fit,
         "outlook": None if made.outlook is None else _outlook(made.outlook),
         "structure": _structure(made),
-        "errors": None if of_sweep else _errors(made),
+        "errors": _errors(made),
         "profiles": {
             name: {key: getattr(p, key) for key in ("unit", "lower", "upper", "one_sided")}
             | {"says": p.sentence}
@@ -166,7 +166,7 @@ def _outlook(outlook: Any) -> dict[str, Any]:
 
 
 def _errors(made: Identification) -> dict[str, Any]:
-    u, left_out = made.uncertainty, ("path", "knowledge")
+    u, left_out = made.uncertainty or made.found.uncertainty(), ("path", "knowledge")
     rows = [{k: v for k, v in estimate(e).items() if k not in left_out} for e in u.estimates]
     return {
         "by": type(u.by).__name__,
@@ -195,14 +195,12 @@ def parameters_toml(made: Identification) -> str:
     """The fitted values for the next program: a table for each, with unit, standard error and
     interval.
     """
-    errors = made.uncertainty
-    estimates = (made.found if errors is None else errors).estimates
-    by = "white residuals" if errors is None else type(errors.by).__name__
+    errors = made.uncertainty or made.found.uncertainty()
     lines = [
         f"# {' '.join(made.problem.content.title.split())}",
-        f"# Found by frictax {fx.__version__}; errors by {by}. SI units.",
+        f"# Found by frictax {fx.__version__}; errors by {type(errors.by).__name__}. SI units.",
     ]
-    for e in estimates:
+    for e in errors.estimates:
         lines += [
             "",
             f"[{_quoted(e.name)}]",
