@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import frictax as fx
+from frictax.analysis import Validation
 from frictax.report.files import check_target, write_together
 from frictax.report.json_text import estimate, plain
 from frictax.report.versions import versions
@@ -185,7 +186,10 @@ def _validation(score: Any) -> dict[str, Any]:
         "rms": dict(score.rms),
         "units": dict(score.units),
     }
-    if run is not None:
+    if isinstance(run, Validation):
+        out |= {"from_measured_start": dict(run.from_measured), "from_given": dict(run.from_given)}
+        out |= {"start": [estimate(e) for e in run.start]}
+    elif run is not None:
         out |= {"sensitivities": run.sensitivities, "ranges_10_50_90": run.ranges}
         out |= {"ranges_say": run.says}
     return out
