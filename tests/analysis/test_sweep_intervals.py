@@ -132,3 +132,10 @@ def test_many_fits_of_a_sweep_have_the_intervals_of_single_ones() -> None:
         one = fx.fit(START, fx.Sweep(SPEEDS, f, velocity_unit="m/s", force_unit="N"))
         np.testing.assert_allclose([e.lower for e in one.estimates], low, rtol=1e-4)
         np.testing.assert_allclose([e.upper for e in one.estimates], high, rtol=1e-4)
+
+
+def test_of_five_rows_no_memory_is_told() -> None:
+    v, f = np.array([-0.1, 0.1, 0.5, 1.0, -0.5]), np.array([-5.2, 5.1, 6.0, 7.1, -6.1])
+    found = fx.fit(fx.Coulomb, fx.Sweep(v, f, velocity_unit="m/s", force_unit="N"))
+    assert "residuals taken as white" in found.spread.says
+    assert not found.spread.notices

@@ -55,10 +55,12 @@ class Guarded(AbstractErrors):
     def spread(self, found: FitResult) -> Spread:
         linear, follow = linearized(found)
         if all(isinstance(p, PreparedSweep) for p in found.problem.prepared):
-            made = of_sweeps(linear)
-            parts = [White().spread(found), *(lifted(found, follow, one) for one, _ in made)]
-            where = np.array([np.ones(len(found.x), bool), *(speaks for _, speaks in made)])
-            return _widest(found, parts, where, 0, ())
+            rows = of_sweeps(linear)
+            parts = [White().spread(found), *(lifted(found, follow, one) for one, _ in rows)]
+            where = np.array([np.ones(len(found.x), bool), *(speaks for _, speaks in rows)])
+            spread = _widest(found, parts, where, 0, ())
+            once = {n.code: n for n in reversed(spread.notices)}  # of two orders the first
+            return dataclasses.replace(spread, notices=tuple(reversed(once.values())))
         guard = Clustered(self.blocks)
         first = self.first(found.problem) or guard
         made = [first.of(linear)] + ([] if first is guard else [guard.of(linear)])

@@ -38,7 +38,7 @@ class Linearized:
     known: Float[np.ndarray, "k p"]
     noise: float
     counted: Bool[np.ndarray, " n"]
-    rows: tuple[tuple[int, float, list[Int[np.ndarray, " m"]]], ...] = ()
+    rows: tuple[tuple[int, float, list[np.ndarray]], ...] = ()
     order: str = "in order of speed"
 
     @property

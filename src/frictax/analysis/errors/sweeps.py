@@ -15,6 +15,7 @@ from .linearized import Linearized, LinearSpread, axes
 from .refits import Samples
 
 _DRAWS = 199
+_SHORTEST = 6  # rows more than numbers: of fewer no memory can be told
 _ALIKE = 0.1
 _UNEVEN = 0.2  # in favour of uneven rows, which a test hardly finds among few
 _REPLICATES = 0.05
@@ -34,9 +35,10 @@ def of_sweeps(linear: Linearized) -> list[tuple[LinearSpread, np.ndarray]]:
     forces = np.concatenate([np.ravel(p.weight * p.measured) for p in prepared])
     if np.linalg.norm(linear.residuals) < _EXACT * np.linalg.norm(forces):
         return []
+    long = np.sum(linear.counted) - np.sum(linear.told) >= _SHORTEST
     for one in _in_order(linear):
         by_replicates = len(one.residuals) < len(linear.residuals)
-        if by_replicates or _alike(one):
+        if by_replicates or (long and _alike(one)):
             made = Autoregression().of(one)
             if by_replicates or made.remembers:
                 out.append((made, np.ones(len(linear.told), bool)))
