@@ -62,7 +62,7 @@ def test_fit_prints_the_estimates_of_the_shipped_drive_and_what_cannot_be_known(
         "F_Coulomb",
         "2.147",
         "mN.m",
-        "0.032",
+        "0.041",
         "95 % interval",
         "sweep (drive = 1)",
         "peak cannot be known",

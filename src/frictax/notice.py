@@ -179,13 +179,12 @@ records-differ
     of such records. To have one for each, fit with own=["{subject}"].
 
 memory-long
-    The residuals remember {memory:.2g} s and a record lasts {length:.3g} s: intervals of {names}
-    are an order of magnitude. Record longer, or repeat the run and take Jackknife.
+    The residuals remember {memory:.2g} {unit} and a {of} lasts {length:.3g} {unit}: intervals of
+    {names} are an order of magnitude. {remedy}.
 
 memory-as-long
     Nothing can be said of the errors of {names}, but that they are no less than printed: the
-    residuals remember {memory:.2g} s and a record lasts {length:.3g} s. Record longer, or repeat
-    the run and take Jackknife.
+    residuals remember {memory:.2g} {unit} and a {of} lasts {length:.3g} {unit}. {remedy}.
 
 few-windows-tell
     Few windows tell {names}: such an interval is an order of magnitude. Record longer.

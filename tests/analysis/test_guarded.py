@@ -140,6 +140,21 @@ def test_records_of_one_machine_agree_and_of_machines_that_differ_a_notice_says_
     assert "what differs between 4 records" in differ.uncertainty().says
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", [0.0, 0.05])
+def test_machines_that_differ_by_5_per_cent_are_told_and_intervals_hold_their_mean(
+    spread: float,
+) -> None:
+    random, true = np.random.default_rng(11), np.array(list(TRUE.values()))
+    fits = []
+    for seed in range(40 if spread else 15):
+        machines = true * (1.0 + spread * random.standard_normal((3, 3)))
+        fits.append(together([tuple(m) for m in machines.tolist()], seed))
+    told = np.mean([any(n.code == "records-differ" for n in f.notices) for f in fits])
+    assert told >= 0.95 if spread else told <= 0.2
+    assert np.all(np.mean([held(f.uncertainty()) for f in fits], axis=0) >= 0.85)
+
+
 def test_welch_has_its_level_with_unequal_variances_and_the_spread_between_is_found() -> None:
     random, hits = np.random.default_rng(7), 0
     sd, dof, found = np.array([0.1, 0.3, 0.2, 0.5]), np.array([6.0, 12.0, 9.0, 20.0]), []

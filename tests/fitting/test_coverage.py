@@ -35,11 +35,10 @@ def test_95_per_cent_intervals_hold_the_truth_in_93_to_97_per_cent_of_2000_sweep
     assert np.all((held >= 0.93) & (held <= 0.97)), held
 
 
-def test_standard_errors_are_the_scatter_of_2000_estimates(replicates) -> None:
-    scatter = np.std(replicates.values, axis=0)
-    np.testing.assert_allclose(
-        np.sqrt(np.mean(replicates.standard_errors**2, axis=0)), scatter, rtol=0.05
-    )
+def test_standard_errors_are_the_scatter_of_2000_estimates_up_to_a_tenth_more(replicates) -> None:
+    printed = np.sqrt(np.mean(replicates.standard_errors**2, axis=0))
+    ratio = printed / np.std(replicates.values, axis=0)
+    assert np.all((ratio > 1.0) & (ratio < 1.1)), ratio
 
 
 @pytest.mark.parametrize("kind", ["Stribeck", "Table"])

@@ -306,3 +306,22 @@ def test_a_fit_whose_residuals_cannot_be_studied_is_written_all_the_same(problem
     )
     assert any("too few to study" in note for note in made.study.notes)
     assert "too few to study" in result_texts(made)["report.html"]
+
+
+@pytest.mark.slow
+def test_a_validation_record_is_predicted_from_a_start_of_its_own_where_asked(
+    problem: Write,
+) -> None:
+    again = PROBLEM[PROBLEM.index("[records.run]") : PROBLEM.index("[machine")]
+    folder = problem(
+        ("[records.run]", again.replace("[records.run]", "[records.other]") + "[records.run]"),
+        ("[fit]\n", '[fit]\nrecords = ["run"]\n'),
+        ("[validation]\n", '[validation]\nrecords = ["other"]\nown_start = true\n'),
+    )
+    made = identify(folder)
+    texts = result_texts(made, "frictax identify block")
+    free, own = json.loads(texts["result.json"])["validation"]
+    assert "sensitivities" in free
+    assert [e["name"] for e in own["start"]] == ["mass.s@other", "mass.v@other"]
+    assert own["rms"]["mass.s"] <= own["from_measured_start"]["mass.s"]
+    assert "other: start of its own" in texts["report.html"]

@@ -96,8 +96,8 @@ def test_the_report_states_each_estimate_with_unit_error_and_interval(page: Page
         "f_pos.F_Coulomb",
         "2.147",
         "mN.m",
-        "0.031",
-        "2.083 to 2.211",
+        "0.041",
+        "2.049 to 2.246",
         "95 % interval",
         "f_neg.fexp",
     ):

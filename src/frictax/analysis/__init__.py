@@ -17,6 +17,11 @@ from .errors.uncertainty import (
 from .missing.missing import Missing as Missing, MissingTerm as MissingTerm
 from .planning.outlook import Outlook as Outlook, outlook as outlook
 from .replay.free_run import FreeRunScore as FreeRunScore
+from .replay.validation import (
+    LeftOut as LeftOut,
+    Transfer as Transfer,
+    Validation as Validation,
+)
 from .residuals.finding import Finding as Finding
 from .residuals.study import ResidualStudy as ResidualStudy
 from .selection.candidates import default_structures as default_structures

@@ -128,10 +128,10 @@ def fit(
     - `starts`, `spread`, `seed`: how many starts to search from, how far apart, and which;
       `progress`: True, or a function of a line.
 
-    **Returns:** a `FitResult`. Intervals are the linearised ones, +- t standard errors, of records
-    by `Guarded()`, of sweeps by `White()`: over 2000 synthetic sweeps like the measured one of a
-    screw drive, and over 400 synthetic records, they hold the truth in 95 % (see
-    tests/fitting/test_coverage.py and test_record_coverage.py).
+    **Returns:** a `FitResult`. Intervals are the linearised ones, +- t standard errors, by
+    `Guarded()`: over 2000 synthetic sweeps like the measured one of a screw drive, and over 400
+    synthetic records, they hold the truth in 95 % (see tests/fitting/test_coverage.py and
+    test_record_coverage.py).
 
     **Raises:** `ValueError` for a start on the edge of its domain, too few rows, terms that no data
     of this kind can tell apart; `KeyError` for a path that does not exist.

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from frictax.annotations import ArrayLike
 from frictax.engine import OnSamples
@@ -28,8 +28,7 @@ from .problem.problem import Problem, bounds
 from .problem.read_starts import without_rounding
 from .problem.steady import SteadyFriction
 from .result.answer import answer
-from .result.covariance import inverse_gram
-from .result.estimates import Replicates, quantile
+from .result.estimates import Replicates
 from .result.fit_result import FitResult
 from .search.levenberg_marquardt import Descent, descend
 from .search.methods import AbstractMethod, LevenbergMarquardt
@@ -98,23 +97,21 @@ def fit_many(
         return answer(model, one_of(i), {label: data}, state, costs, noise, method, level, [], 0.0)
 
     if isinstance(method, LevenbergMarquardt) and loss.rounds == 1:
-        end, sd, dof = _together(problem, prepared, method)
+        end = _together(problem, prepared, method)
         if isinstance(problem.objective, Windows):
             for i, x in enumerate(np.asarray(end.x)):
                 prepared[i] = without_rounding(one_of(i), x).prepared[0]
-            end, sd, dof = _together(problem, prepared, method)
+            end = _together(problem, prepared, method)
         x, ok = np.asarray(end.x), np.asarray(end.settled)
-        if problem.is_steady:
-            half = np.reshape(quantile(level, dof, problem.noise_known), (-1, 1)) * sd
-            low = np.maximum(x - half, np.where(np.isnan(half), np.nan, bounds(problem.unknowns)))
-            return Replicates(names, x, ok, level, lambda: (sd, low, x + half))
         ends = [jax.tree.map(lambda a, i=i: a[i], end) for i in range(len(x))]
         return Replicates(
             names,
             x,
             ok,
             level,
-            lambda: _errors(lambda i: found(i, ends[i], np.reshape(ends[i].cost, 1), 1.0), len(x)),
+            lambda: _errors(
+                lambda i: found(i, ends[i], np.reshape(ends[i].cost, 1), 1.0), len(x), level
+            ),
         )
     fits = []
     for i in range(len(prepared)):
@@ -124,14 +121,22 @@ def fit_many(
             state, costs, noise, _ = search(one_of(i), method, 1, 0.0, 0, None, at=state.z)
         fits.append(found(i, state, costs, noise))
     x, ok = np.asarray([f.x for f in fits]), np.asarray([f.converged for f in fits])
-    return Replicates(names, x, ok, level, lambda: _errors(fits.__getitem__, len(fits)))
+    return Replicates(names, x, ok, level, lambda: _errors(fits.__getitem__, len(fits), level))
 
 
-def _errors(found: Callable[[int], FitResult], count: int) -> tuple[np.ndarray, ...]:
+def _errors(found: Callable[[int], FitResult], count: int, level: float) -> tuple[np.ndarray, ...]:
     """Standard errors and intervals by the usual account, of one fit after the other."""
 
     def one(i: int) -> list[tuple[float, float, float]]:
-        return [(e.standard_error, e.lower, e.upper) for e in found(i).estimates]
+        mine = found(i)
+        if not mine.of_sweep:
+            return [(e.standard_error, e.lower, e.upper) for e in mine.estimates]
+        # spared what a sweep cannot tell of a dip, which takes longer than the fit
+        known = np.where(mine.active, 1.0, np.nan)
+        half = known * mine.spread.half_width(level, np.eye(mine.x.size))
+        sd = known * np.sqrt(np.diag(mine.covariance))
+        low = np.where(mine.active, np.fmax(mine.x - half, bounds(mine.problem.unknowns)), np.nan)
+        return list(zip(sd.tolist(), low.tolist(), (mine.x + half).tolist(), strict=True))
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         rows = np.asarray(list(pool.map(one, range(count))))
@@ -164,32 +169,27 @@ def _of_record(
     ]
 
 
-def _together(
-    problem: Problem, prepared: list[Any], method: LevenbergMarquardt
-) -> tuple[Descent, np.ndarray, np.ndarray]:
-    """Where the searches end, standard errors for white residuals and degrees of freedom, in one
-    compiled call.
-    """
+def _together(problem: Problem, prepared: list[Any], method: LevenbergMarquardt) -> Descent:
+    """Where the searches end, in one compiled call."""
     _, static = eqx.partition(prepared[0], eqx.is_array)
     arrays = (eqx.filter(p, eqx.is_array) for p in prepared)
     stacked = jax.tree.map(lambda *x: np.stack(x), *arrays)
-    lower = bounds(problem.unknowns)
     weights, measured = np.asarray(prepared[0].weight), np.asarray(prepared[0].measured)
     rows = int(np.sum(weights > 0))
     floor = np.float64(1e-20 * np.sum((weights * measured) ** 2) + 1e-300)
 
-    def fitted(starts: Float[np.ndarray, "k p"]) -> tuple[Descent, np.ndarray, np.ndarray]:
-        ends = _all(problem, stacked, static, lower, method, rows, floor, starts)
+    def fitted(starts: Float[np.ndarray, "k p"]) -> Descent:
+        ends = _all(problem, stacked, static, method, rows, floor, starts)
         return jax.tree.map(np.asarray, ends)
 
-    ends = fitted(np.zeros((len(prepared), lower.size)))
+    ends = fitted(np.zeros((len(prepared), problem.x0.size)))
     # as in one fit: next to its bound a value acts so little that no search leads back
     for back in BACK:
-        z = put_back(problem, ends[0], back)
+        z = put_back(problem, ends, back)
         if z is None:
             break
         again = fitted(z)
-        better = again[0].cost < ends[0].cost * (1 - 1e-6)
+        better = again.cost < ends.cost * (1 - 1e-6)
         ends = jax.tree.map(
             lambda a, b, better=better: np.where(
                 np.reshape(better, (-1, *(1,) * (a.ndim - 1))), b, a
@@ -202,15 +202,15 @@ def _together(
 
 @eqx.filter_jit
 def _all(
-    problem: Problem, prepared, static, lower, method: LevenbergMarquardt, rows: int, floor, starts
-) -> tuple[Descent, Array, Array]:
-    """Ends, errors and degrees of freedom, from `starts`.
+    problem: Problem, prepared, static, method: LevenbergMarquardt, rows: int, floor, starts
+) -> Descent:
+    """Ends, from `starts`.
 
     One after the other: in step, all would take the most steps of any.
     """
-    expected = max(rows - lower.size, 1)
+    expected = max(rows - problem.x0.size, 1)
 
-    def one(at) -> tuple[Descent, Array, Array]:
+    def one(at) -> Descent:
         prepared, start = at
         mine = eqx.tree_at(lambda p: p.prepared, problem, (eqx.combine(prepared, static),))
         if problem.is_steady:
@@ -219,16 +219,7 @@ def _all(
             first, most, tolerance = begun(mine, start), method.max_steps, method.tolerance
             end = descend(lambda z: mine.evaluate(z, 1.0), first, most, tolerance, expected, floor)
         x, slope = mine.physical(end.z), mine.values_and_slopes(end.seen)[1]
-        jacobian = end.jacobian / jnp.where(slope == 0, 1.0, slope)
-        norms = jnp.linalg.norm(jacobian, axis=0)
-        scale = 1.0 if problem.noise_known else jnp.sqrt(2.0 * end.cost / expected)
-        effect = jnp.where(jnp.isfinite(lower), (x - lower) * norms, jnp.inf) / np.sqrt(rows)
-        active = (norms > 0) & (effect > 1e-3 * scale)
-        dof = jnp.maximum(rows - jnp.sum(active), 1)
-        variance = 1.0 if problem.noise_known else 2.0 * end.cost / dof
-        covariance = variance * inverse_gram(jacobian, norms, active, jnp)
-        sd = jnp.where(active, jnp.sqrt(jnp.diagonal(covariance)), jnp.nan)
-        return dataclasses.replace(end, x=x, slope=slope), sd, dof
+        return dataclasses.replace(end, x=x, slope=slope)
 
     return jax.lax.map(one, (prepared, jnp.asarray(starts)))
 

@@ -9,7 +9,7 @@ from typing import Any
 import equinox as eqx
 
 import frictax as fx
-from frictax.analysis.errors.uncertainty import usual
+from frictax.analysis import Guarded
 from frictax.analysis.selection.structures import check_structures
 from frictax.fitting.posing import check_arguments, fit_engine, pose, shared_limits
 from frictax.fitting.problem.setup import check_channels
@@ -115,7 +115,7 @@ def _fitted_numbers(problem: Problem, place: Place, structure: fx.Structure) -> 
     for stage in (last,) if settings["start"] is None else (first, last):
         ask = functools.partial(_posed, problem, structure, settings["loss"], *stage)
         posed = computed(ask, place)
-    account = problem.errors() or usual(posed)
+    account = problem.errors() or Guarded()
     computed(lambda: account.check(posed), problem.place.below("uncertainty"))
     return [name for u in posed.unknowns if not u.hidden for name in u.names]
 

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import frictax as fx
-from frictax.analysis.errors.uncertainty import usual
+from frictax.analysis import Guarded
 from frictax.analysis.examination import examined, workers
 from frictax.analysis.replay.free_run import free_run
 from frictax.analysis.replay.motion import Motion
 from frictax.fitting.problem.setup import channel_unit
 from frictax.laws import as_law
+from frictax.measurements.record import changed
 from frictax.notice import Notice
 
 from .building import LAWS, build, checked, computed
@@ -27,7 +28,8 @@ class Score:
 
     - `label` of the record; `objective`; `rms`: output -> root mean square of what is left [SI];
       `units`.
-    - `run`: for a free run, sensitivities and the range that chance allows.
+    - `run`: for a free run, sensitivities and the range that chance allows; for a start of the
+      record's own, the `Validation`.
     """
 
     label: str
@@ -40,7 +42,7 @@ class Score:
     def by(self) -> str:
         """The objective in words."""
         if self.run is not None:
-            return "free run"
+            return getattr(self.run, "by", "free run")
         length = getattr(self.objective, "length", None)
         return f"windows of {length:g} s" if length else type(self.objective).__name__
 
@@ -104,7 +106,7 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
             computed(lambda: fx.fit(problem.machine, records, **problem.settings()), problem.place),
         )
     say("Finding errors")
-    by = problem.errors() or usual(found.problem)
+    by = problem.errors() or Guarded()
     uncertainty = computed(lambda: found.uncertainty(by), problem.place.below("uncertainty"))
     profiles = {}
     here = problem.place.below("uncertainty", "profiles")
@@ -119,6 +121,11 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
     with workers() as pool:
         # the longest first
         judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in asked]
+        if content.validation.own_start:
+            judged += [
+                pool.submit(_own_start, problem, found, label)
+                for label in content.validation.records
+            ]
         seen = examined(found, pool)
         scores = tuple(job.result() for job in judged)
     return Identification(
@@ -148,6 +155,13 @@ def _score(problem: Problem, found: Any, uncertainty: Any, label: str, objective
     rms = computed(lambda: found.score(record, objective), place)
     units = {name: channel_unit(found.model, record, name) for name in rms}
     return Score(label, objective, rms, units, None)
+
+
+def _own_start(problem: Problem, found: Any, label: str) -> Score:
+    assert isinstance(problem.data, Mapping)
+    record, place = changed(problem.data[label], name=label), problem.place.below("validation")
+    made = computed(lambda: found.validate(record), place)
+    return Score(label, fx.FreeRun(), made.rms, made.units, made)
 
 
 def asked_law(problem: Problem) -> Any:

@@ -102,7 +102,7 @@ def _validation(result: Mapping[str, Any]) -> str:
     if result["validation"]:
         out = []
         for v in result["validation"]:
-            what = v["objective"].partition("(")[0]
+            what = "own start" if "start" in v else v["objective"].partition("(")[0]
             for name, value in v["rms"].items():
                 text = f"{_escaped(v['record'])}, {what}: {_amount(value, v['units'][name])}"
                 ranges = v.get("ranges_10_50_90")

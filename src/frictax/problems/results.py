@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import frictax as fx
+from frictax.analysis import Validation
 from frictax.report.files import check_target, write_together
 from frictax.report.json_text import estimate, plain
 from frictax.report.versions import versions
@@ -115,7 +116,7 @@ def result_json(made: Identification) -> str:
         "fit": fit,
         "outlook": None if made.outlook is None else _outlook(made.outlook),
         "structure": _structure(made),
-        "errors": None if of_sweep else _errors(made),
+        "errors": _errors(made),
         "profiles": {
             name: {key: getattr(p, key) for key in ("unit", "lower", "upper", "one_sided")}
             | {"says": p.sentence}
@@ -176,7 +177,7 @@ def _outlook(outlook: Any) -> dict[str, Any]:
 
 
 def _errors(made: Identification) -> dict[str, Any]:
-    u, left_out = made.uncertainty, ("path", "knowledge")
+    u, left_out = made.uncertainty or made.found.uncertainty(), ("path", "knowledge")
     rows = [{k: v for k, v in estimate(e).items() if k not in left_out} for e in u.estimates]
     return {
         "by": type(u.by).__name__,
@@ -195,7 +196,10 @@ def _validation(score: Any) -> dict[str, Any]:
         "rms": dict(score.rms),
         "units": dict(score.units),
     }
-    if run is not None:
+    if isinstance(run, Validation):
+        out |= {"from_measured_start": dict(run.from_measured), "from_given": dict(run.from_given)}
+        out |= {"start": [estimate(e) for e in run.start]}
+    elif run is not None:
         out |= {"sensitivities": run.sensitivities, "ranges_10_50_90": run.ranges}
         out |= {"ranges_say": run.says}
     return out
@@ -205,14 +209,12 @@ def parameters_toml(made: Identification) -> str:
     """The fitted values for the next program: a table for each, with unit, standard error and
     interval.
     """
-    errors = made.uncertainty
-    estimates = (made.found if errors is None else errors).estimates
-    by = "white residuals" if errors is None else type(errors.by).__name__
+    errors = made.uncertainty or made.found.uncertainty()
     lines = [
         f"# {' '.join(made.problem.content.title.split())}",
-        f"# Found by frictax {fx.__version__}; errors by {by}. SI units.",
+        f"# Found by frictax {fx.__version__}; errors by {type(errors.by).__name__}. SI units.",
     ]
-    for e in estimates:
+    for e in errors.estimates:
         lines += [
             "",
             f"[{_quoted(e.name)}]",

@@ -157,6 +157,7 @@ class UncertaintyEntry(Strict):
 class ValidationEntry(Strict):
     records: list[Text] = []
     scores: list[Made] = [{"kind": "FreeRun", "measured_start": True}]
+    own_start: bool = False
 
 
 class ProblemFile(Strict):

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from frictax.analysis.errors.uncertainty import usual
+from frictax.analysis import Guarded
 from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import channel_unit
 from frictax.measurements import Record
@@ -48,7 +48,7 @@ def found_machine_json(found: FitResult) -> str:
             "method": type(found.method).__name__,
             "loss": type(found.problem.loss).__name__,
             "level": found.level,
-            "errors": type(usual(found.problem)).__name__,
+            "errors": Guarded.__name__,
             "estimates": [estimate(e) for e in found.estimates],
             "covariance": {"names": names, "values": found.covariance},
             "correlation": {"names": names, "values": found.correlation},

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from frictax.analysis import FreeRunScore
+from frictax.analysis import FreeRunScore, Validation
 from frictax.analysis.examination import examined, workers
 from frictax.analysis.replay.motion import Motion
 from frictax.analysis.selection.structures_text import structures_rows
@@ -62,7 +62,7 @@ def write_machine_report(
     - `comparison`: what `compare` returned, where `found` is its best.
     - `uncertainty` of `found`, by `Guarded()` unless given;
       `profiles`: what `found.profile(...)` returned; `scores`: what `found.free_run(...)` returned
-      for records that were not fitted.
+      or `found.validate(...)` for records that were not fitted.
     - `title`, `notes`, `command`, `overwrite`: as of `write_sweep_report`, as are what it returns
       and raises, and what it replaces.
     """
@@ -247,7 +247,7 @@ def _ended(motions: Mapping[str, Motion]) -> list[str]:
 
 
 def _validation(score: Any) -> tuple[str, list[tuple[str, str]]]:
-    run = score if isinstance(score, FreeRunScore) else score.run
+    run = score if isinstance(score, FreeRunScore | Validation) else score.run
     title = f"{score.label}: {getattr(score, 'by', 'free run')}"
     rows: list[tuple[str, str]] = []
     for name, value in score.rms.items():
@@ -260,6 +260,12 @@ def _validation(score: Any) -> tuple[str, list[tuple[str, str]]]:
             ]
             ends = " / ".join(amount(x, unit) for x in run.ranges[name])
             rows.append((f"{run.says}: 10 / 50 / 90 %", ends))
+        if isinstance(run, Validation):
+            rows.append(("from the measured start", amount(run.from_measured[name], unit)))
+            rows.append(("from the machine's start", amount(run.from_given[name], unit)))
+    if isinstance(run, Validation):
+        for name, value, unit, *_ in (e.cells for e in run.start):
+            rows.append((f"{name.partition('@')[0]} at the start, fitted", f"{value} {unit}"))
     return title, rows
 
 

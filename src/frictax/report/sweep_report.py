@@ -119,7 +119,7 @@ def sweep_report_text(
         again=f"Made with {in_words(str.capitalize)}.",
         sources=None,
         plots="",
-        footer=f"Intervals are linearised, ± {found.quantile:.3g} standard errors. ",
+        footer="".join(f"{sentence} " for sentence in found.intervals_in_words()),
     )
 
 

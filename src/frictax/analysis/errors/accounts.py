@@ -28,7 +28,7 @@ class AbstractErrors(eqx.Module):
 
 
 class White(AbstractErrors):
-    """Residuals that do not depend on each other: what a fit to a sweep prints."""
+    """Residuals that do not depend on each other, all of one size."""
 
     def spread(self, found: FitResult) -> Spread:
         dof = np.inf if found.problem.noise_known else found.dof

@@ -20,6 +20,8 @@ _FLOOR = 1e-4  # of white noise, which tames residuals that are limited to a ban
 _UNTOLD = 1e-9  # of what white residuals would tell: what is taken as known of any direction
 _ROUNDS, _SETTLED = 12, 3e-3
 _PADDED = 8  # times, so that a resonance is not missed between two frequencies
+_IN_TIME = ("s", "record", "Record longer, or repeat the run and take Jackknife")
+_IN_ROWS = ("rows", "sweep", "Measure the sweep again, its speeds in another order")
 _ROUGH, _WORTHLESS = (10.0, 4.0), (3.0, 2.0)  # memories in a record, and degrees of freedom
 
 
@@ -77,7 +79,9 @@ class Autoregression(AbstractLinearErrors):
                 nu *= ((mine + said) / mine) ** 2
             return np.where(np.isfinite(nu), np.minimum(nu, 1e9), 1e9)
 
-        return LinearSpread(covariance, dof, _says(series), _doubts(linear, series, dof))
+        remembers = any(one.phi.size for one in series)
+        doubts = _doubts(linear, series, dof)
+        return LinearSpread(covariance, dof, _says(linear, series), doubts, remembers)
 
 
 class _Series:
@@ -249,15 +253,16 @@ def _memories(series: list[_Series]) -> float:
     return sum(least.values()) if least else np.inf
 
 
-def _says(series: list[_Series]) -> str:
+def _says(linear: Linearized, series: list[_Series]) -> str:
     if not series:
         return "rows that do not depend on each other"
     worst = min(series, key=lambda one: one.length / one.memory)
+    unit, order = ("rows", f", {linear.order}") if linear.rows else ("s", "")
     if not any(one.phi.size for one in series):
-        return "residuals that remember nothing"
+        return f"residuals that remember nothing{order}"
     return (
-        f"residuals remember {worst.memory:.2g} s of {worst.length:.3g} s (autoregression of order"
-        f" {worst.phi.size})"
+        f"residuals remember {worst.memory:.2g} {unit} of {worst.length:.3g} {unit}{order}"
+        f" (autoregression of order {worst.phi.size})"
     )
 
 
@@ -270,7 +275,9 @@ def _doubts(
     names, times = linear.found.names, _memories(series)
     freedom = np.where(linear.told, dof(np.eye(len(names))), np.inf)
     worst = min(series, key=lambda one: one.length / one.memory)
+    unit, of_what, remedy = _IN_ROWS if linear.rows else _IN_TIME
     numbers = {"memory": worst.memory, "length": worst.length, "times": times}
+    numbers |= {"unit": unit, "of": of_what, "remedy": remedy}
     nothing = freedom <= _WORTHLESS[1]
     rough = ~nothing & linear.told & ((times < _ROUGH[0]) | (freedom < _ROUGH[1]))
 

@@ -8,23 +8,24 @@ from jaxtyping import Bool, Float
 
 from frictax.arguments import whole
 from frictax.fitting import FitResult, InverseDynamics
-from frictax.fitting.problem.problem import Problem
+from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.identifiability import listed
 from frictax.fitting.result.spread import Spread
 from frictax.notice import Notice
 
-from .accounts import AbstractErrors
+from .accounts import AbstractErrors, White
 from .autoregression import Autoregression
 from .clusters import Clustered, has_windows
 from .homogeneity import by_record, differences
 from .input_noise import InputNoise, inputs_err
 from .linearized import AbstractLinearErrors, lifted, linearized
+from .sweeps import of_sweeps
 
 _TO_COMPARE = 2.0  # degrees of freedom of the guard, at least
 
 
 class Guarded(AbstractErrors):
-    """What residuals have turned out to be: what a fit to records prints.
+    """What residuals have turned out to be: what a fit prints.
 
     Two accounts or three, and of each number the widest interval, by its own Student's t:
 
@@ -36,6 +37,12 @@ class Guarded(AbstractErrors):
 
     Where several records differ in a number by more than their errors (Welch's test), its interval
     is that of the mean of such records: whole records are compared, and a notice says so.
+
+    The rows of a sweep have no time. They are taken as white, unless they show that they are not:
+    as a series with a memory (`Autoregression`), in order of speed in each direction and as they
+    stand; speed by speed, where speeds differ by more than replicates of one do (F test); and by
+    the squares of single residuals, where these make an error larger than four of five draws of
+    white noise would.
 
     **Arguments:** `blocks`: how many in all.
 
@@ -50,6 +57,13 @@ class Guarded(AbstractErrors):
 
     def spread(self, found: FitResult) -> Spread:
         linear, follow = linearized(found)
+        if all(isinstance(p, PreparedSweep) for p in found.problem.prepared):
+            rows = of_sweeps(linear)
+            parts = [White().spread(found), *(lifted(found, follow, one) for one, _ in rows)]
+            where = np.array([np.ones(len(found.x), bool), *(speaks for _, speaks in rows)])
+            spread = _widest(found, parts, where, 0, ())
+            once = {n.code: n for n in reversed(spread.notices)}  # of two orders the first
+            return dataclasses.replace(spread, notices=tuple(reversed(once.values())))
         guard = Clustered(self.blocks)
         first = self.first(found.problem) or guard
         made = [first.of(linear)] + ([] if first is guard else [guard.of(linear)])

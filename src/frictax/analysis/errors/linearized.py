@@ -28,6 +28,8 @@ class Linearized:
       `residuals` (n,), for a robust loss as they pull; `known` (k, p): the rows that priors add, in
       units of the `noise`, the standard deviation that the residuals had were they white.
     - `counted` (n,): the residuals that have a weight.
+    - `rows`: of sweeps, whose rows have no time, the series that they are taken for, and in which
+      `order`.
     """
 
     found: FitResult
@@ -36,6 +38,8 @@ class Linearized:
     known: Float[np.ndarray, "k p"]
     noise: float
     counted: Bool[np.ndarray, " n"]
+    rows: tuple[tuple[int, float, list[np.ndarray]], ...] = ()
+    order: str = "in order of speed"
 
     @property
     def told(self) -> Bool[np.ndarray, " p"]:
@@ -60,8 +64,10 @@ class Linearized:
     def series(self) -> list[tuple[int, float, list[Int[np.ndarray, " m"]]]]:
         """For each channel of each record the record's number, the time between samples [s], and
         the numbers of its residuals in the order of time, a stretch of neighbours each. Sweeps have
-        none.
+        none, but for `rows`.
         """
+        if self.rows:
+            return list(self.rows)
         out, first, samples = [], 0, Samples(self.found.problem)
         data = self.found.records.values()
         for i, (record, prepared) in enumerate(zip(data, self.found.problem.prepared, strict=True)):
@@ -84,12 +90,16 @@ class Linearized:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearSpread:
-    """What an account makes of the estimates alone: as in `Spread`, of them (p of them)."""
+    """What an account makes of the estimates alone: as in `Spread`, of them (p of them).
+
+    `remembers`: whether it takes residuals for more than white noise.
+    """
 
     covariance: Float[np.ndarray, "p p"]
     dof: Callable[[Float[np.ndarray, "m p"]], Float[np.ndarray, " m"]]
     says: str
     notices: tuple[Notice, ...] = ()
+    remembers: bool = True
 
 
 class AbstractLinearErrors(AbstractErrors):

@@ -15,8 +15,9 @@ from frictax.fitting.result.estimates import quantile
 from frictax.parameters import UnknownName
 
 from .accounts import AbstractErrors, White
+from .guarded import Guarded
 from .refits import least_cost_with
-from .uncertainty import Uncertainty, usual
+from .uncertainty import Uncertainty
 
 _NEAR = 1e-3  # of the threshold's root: where the search for an end of the interval stops
 _FAR = 100  # standard errors: what does not end within these counts as open
@@ -118,7 +119,7 @@ def profile(
     >>> import frictax as fx
     >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
     >>> fx.fit(fx.Coulomb, sweep).profile("F_Coulomb")
-    F_Coulomb: 6.1 N, ... to ... N (95 %, profile likelihood)
+    F_Coulomb: 6.1 N, ... to ... N (95 %, profile likelihood, Guarded)
     """
     i, estimate = _place(found, path)
     level = _level(found, level)
@@ -147,12 +148,11 @@ def profile(
     order = np.argsort([v for v, _, _ in at.seen])
     values, costs, others = (np.asarray([entry[k] for entry in at.seen])[order] for k in range(3))
     unit = "" if estimate.unit == "1" else f" {estimate.unit}"
-    kind = type(getattr(by, "by", by) if by is not None else usual(found.problem))
-    account = "" if by is None and kind is White else f", {kind.__name__}"
+    kind = Guarded if by is None else type(getattr(by, "by", by))
     sentence = (
         f"{path}: {best:.6g}{unit},"
         f" {'at most ' if reaches else f'{lower:.6g} to '}{upper:.6g}{unit} ({100 * level:g} %,"
-        f" profile likelihood{account}{f'; {bound:g} is not ruled out' if reaches else ''})"
+        f" profile likelihood, {kind.__name__}{f'; {bound:g} is not ruled out' if reaches else ''})"
     )
     return Profile(
         path,
@@ -320,7 +320,7 @@ def _stretch(
     """How many times larger than for white residuals the variance of some numbers is, or of what of
     them is told worst, and the least degrees of freedom of its account.
     """
-    account = by.by if isinstance(by, Uncertainty) else usual(found.problem) if by is None else by
+    account = by.by if isinstance(by, Uncertainty) else Guarded() if by is None else by
     if isinstance(account, White):
         return 1.0, float(found.dof)
     if isinstance(by, Uncertainty) and found.active[places].all():

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.fitting import Band, Estimate, FitResult, Knowledge
-from frictax.fitting.problem.problem import PreparedSweep, Problem, bounds, upper_bounds
+from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.spread import Spread
 from frictax.notice import Notice
@@ -131,25 +131,14 @@ class Uncertainty(Estimated):
     __repr__ = __str__
 
 
-def usual(problem: Problem) -> AbstractErrors:
-    """The account of the residuals of a fit of `problem` unless another is asked for: `Guarded` of
-    records.
-    """
-    return White() if all(isinstance(p, PreparedSweep) for p in problem.prepared) else Guarded()
-
-
 def in_words(found: FitResult) -> list[str]:
-    """Which account of the residuals the intervals are of, unless they are white, and how much
-    wider that makes them.
-    """
-    if isinstance(usual(found.problem), White):
-        return []
+    """Which account of the residuals the intervals are of, and how much wider that makes them."""
     u, white = found.uncertainty(), found.uncertainty(White())
     with np.errstate(divide="ignore", invalid="ignore"):
         wider = u.half_widths / white.half_widths
     wider = wider[np.isfinite(wider) & [e.knowledge is not Knowledge.UNKNOWN for e in u.estimates]]
     out = f"Intervals ({type(u.by).__name__}): {u.says} ({u.freedom})."
-    if not wider.size:
+    if not wider.size or u.says == white.says:
         return [out]
     narrower = wider.min() >= 1
     ratios = (wider.min(), wider.max()) if narrower else (1 / wider.max(), 1 / wider.min())
@@ -162,14 +151,14 @@ def in_words(found: FitResult) -> list[str]:
 
 def usual_spread(found: FitResult) -> Spread:
     """What the usual account makes of a fit."""
-    return usual(found.problem).spread(found)
+    return Guarded().spread(found)
 
 
 def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> Uncertainty:
     """Errors and intervals by an account of the residuals: `Guarded()`, `Autoregression()`,
     `Clustered()`, `HAC()`, `BlockBootstrap()`, `Jackknife(4)`, `White()`.
 
-    Unless given, that of the fit's own errors: `Guarded()`, and of a sweep `White()`.
+    Unless given, that of the fit's own errors: `Guarded()`.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -210,4 +199,4 @@ def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> 
         value, sd, low, high, freedom = map(float, (x[i], error[i], low, high, dof[i]))
         unit = found.unit_of(u)
         estimates.append(Estimate(n, path, value, sd, low, high, unit, known, freedom))
-    return Uncertainty(found, usual(found.problem) if by is None else by, spread, tuple(estimates))
+    return Uncertainty(found, Guarded() if by is None else by, spread, tuple(estimates))

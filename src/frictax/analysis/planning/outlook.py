@@ -41,8 +41,9 @@ from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.notice import Notice
 from frictax.text import aligned
 
+from ..errors.guarded import Guarded
 from ..errors.refits import Samples, searched
-from ..errors.uncertainty import AbstractErrors, usual
+from ..errors.uncertainty import AbstractErrors
 from .experiments import Cure, better_motions, better_speeds
 
 _WEAK, _HOPELESS = 0.5, 2.0  # error over distance from the bound, or over size
@@ -281,7 +282,7 @@ def _expected(
         active=seen,
         dof=max(int(Samples(problem).counted.sum()) - int(seen.sum()), 1),
     )
-    by = usual(problem) if by is None else by
+    by = Guarded() if by is None else by
     covariance = by.spread(here).covariance[np.ix_(shown, shown)]
     lower = bounds(problem.unknowns)[shown]
     x0 = np.asarray(problem.x0)[shown]

@@ -44,8 +44,7 @@ class FitResult(Estimated, Generic[Model]):
     - `estimates`: one for each fitted number, in SI units; ``mass.v@run2`` belongs to record run2
       alone. `fixed`: one for each number that was not fitted.
     - Their errors, intervals (at `level`, by Student's t) and degrees of freedom are those of
-      `uncertainty()`: by `Guarded` of records, of a sweep for white residuals. `covariance` (p, p):
-      in the order of the estimates.
+      `uncertainty()`, by `Guarded`. `covariance` (p, p): in the order of the estimates.
     - `residuals` (n,): measured minus predicted [SI]; `weighted_residuals`: over the standard
       deviations. `jacobian` (n, p): of predicted minus measured, weighted, by the estimates, rows
       of priors last. `dof`: residuals less fitted numbers.
@@ -309,6 +308,9 @@ class FitResult(Estimated, Generic[Model]):
     uncertainty = Verb("frictax.analysis.errors.uncertainty:uncertainty")
     step_error = Verb("frictax.fitting.result.step_error:step_error")
     free_run = Verb("frictax.analysis.replay.free_run:free_run")
+    validate = Verb("frictax.analysis.replay.validation:validate")
+    leave_records_out = Verb("frictax.analysis.replay.validation:leave_records_out")
+    transfer = Verb("frictax.analysis.replay.validation:transfer")
     profile = Verb("frictax.analysis.errors.profiles:profile_of")
     posterior = Verb("frictax.analysis.errors.posterior:posterior")
     residual_study = Verb("frictax.analysis.residuals.study:residual_study")

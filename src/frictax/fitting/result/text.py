@@ -71,7 +71,8 @@ def _quality(found: FitResult) -> list[str]:
         noise = "noise as given" if found.sweep.sigma_known else noise
         return [
             f"rms {rms / force.si:.4g} {force.name}, {noise}, {found.n} rows, "
-            f"{found.dof} degrees of freedom, AICc {found.aicc:.1f}, BIC {found.bic:.1f}"
+            f"{found.dof} degrees of freedom, AICc {found.aicc:.1f}, BIC {found.bic:.1f}",
+            *found.intervals_in_words(),
         ]
     for label, channels in found.rms.items():
         left = ", ".join(f"rms {name} {value:.4g}" for name, value in channels.items())

@@ -1,0 +1,154 @@
+"""Errors of a fit to sweeps: whether rows know of each other, in which order, and how much."""
+
+import dataclasses
+import functools
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.special import fdtrc
+
+from frictax.measurements import Sweep
+
+from .autoregression import Autoregression
+from .clusters import bias_reduced
+from .linearized import Linearized, LinearSpread, axes
+from .refits import Samples
+
+_DRAWS = 199
+_SHORTEST = 6  # rows more than numbers: of fewer no memory can be told
+_ALIKE = 0.1
+_UNEVEN = 0.2  # in favour of uneven rows, which a test hardly finds among few
+_REPLICATES = 0.05
+_EXACT = 1e-9  # of the forces: what is left of data without noise
+_FEWEST = 3  # rows beyond the first of their speed
+
+
+def of_sweeps(linear: Linearized) -> list[tuple[LinearSpread, np.ndarray]]:
+    """What the rows support beside white errors, and for which numbers (p,) each speaks.
+
+    Rows as a series that remembers, in the order in which they stand and in order of speed in each
+    direction; where replicates are more alike than rows of other speeds, speed by speed. Rows whose
+    errors are large where they count, for the numbers whose error white noise would hardly make so
+    much larger.
+    """
+    out, prepared = [], linear.found.problem.prepared
+    forces = np.concatenate([np.ravel(p.weight * p.measured) for p in prepared])
+    if np.linalg.norm(linear.residuals) < _EXACT * np.linalg.norm(forces):
+        return []
+    long = np.sum(linear.counted) - np.sum(linear.told) >= _SHORTEST
+    for one in _in_order(linear):
+        by_replicates = len(one.residuals) < len(linear.residuals)
+        if by_replicates or (long and _alike(one)):
+            made = Autoregression().of(one)
+            if by_replicates or made.remembers:
+                out.append((made, np.ones(len(linear.told), bool)))
+    uneven = _uneven(linear)
+    if uneven.any() and not linear.found.problem.noise_known:
+        rows = np.arange(len(linear.residuals))
+        made = bias_reduced(
+            linear.jacobian, linear.residuals, rows, noise=linear.noise, known=linear.known
+        )
+        out.append((LinearSpread(*made, "rows whose errors are larger where they count"), uneven))
+    return out
+
+
+def _in_order(linear: Linearized) -> list[Linearized]:
+    """The rows as series: in order of speed, and as they stand where that is another order."""
+    found, record = linear.found, Samples(linear.found.problem).record
+    as_they_stand, by_speed, others = [], [], False
+    for i, sweep in enumerate(found.records.values()):
+        first, mine = int(np.argmax(record == i)), np.flatnonzero(linear.counted & (record == i))
+        order = mine[_by_speed(sweep, mine - first)]
+        cut = np.flatnonzero(np.diff(sweep.direction[order - first])) + 1
+        as_they_stand.append((i, 1.0, [mine]))
+        by_speed.append((i, 1.0, np.split(order, cut)))
+        others |= any(np.any(np.abs(np.diff(part)) != 1) for part in by_speed[-1][2])
+    of_speed = _collapsed(linear, by_speed) or dataclasses.replace(linear, rows=tuple(by_speed))
+    stand = dataclasses.replace(linear, rows=tuple(as_they_stand), order="as they stand")
+    return [of_speed, stand] if others else [of_speed]
+
+
+def _by_speed(sweep: Sweep, rows: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    return np.lexsort((np.abs(sweep.velocity[rows]), sweep.direction[rows]))
+
+
+def _collapsed(
+    linear: Linearized, series: list[tuple[int, float, list[np.ndarray]]]
+) -> Linearized | None:
+    """Replicates as one row each, their mean with the weight of them all, where speeds differ by
+    more than the rows of one (F test of lack of fit); else None.
+
+    **Source:** N. R. Draper, H. Smith, *Applied Regression Analysis*, 3rd ed. (1998), section 2.1.
+    """
+    sweeps = list(linear.found.records.values())
+    starts = np.concatenate([[0], np.cumsum([s.n for s in sweeps])])
+    count, parts = np.zeros(len(linear.residuals), int), []
+    last = -1
+    for i, _, stretches in series:
+        mine = []
+        for rows in stretches:
+            speed = sweeps[i].velocity[rows - starts[i]]
+            number = last + 1 + np.concatenate([[0], np.cumsum(np.diff(speed) != 0)])
+            count[rows], last = number, int(number[-1])
+            mine.append(np.arange(number[0], last + 1))
+        parts.append((i, 1.0, mine))
+    counted = np.flatnonzero(linear.counted)
+    size = np.bincount(count[counted], minlength=last + 1)
+    n, m, p = counted.size, last + 1, int(np.sum(linear.told))
+    if n - m < _FEWEST or m - p < 1:
+        return None
+    both = np.column_stack([linear.jacobian, linear.residuals])[counted]
+    sums = np.zeros((m, both.shape[1]))
+    np.add.at(sums, count[counted], both)
+    sums /= np.sqrt(size)[:, None]
+    between = float(np.sum(sums[:, -1] ** 2))
+    within = max(float(np.sum(both[:, -1] ** 2)) - between, 1e-300)
+    if fdtrc(m - p, n - m, between / (m - p) / (within / (n - m))) > _REPLICATES:
+        return None
+    return dataclasses.replace(
+        linear,
+        jacobian=sums[:, :-1],
+        residuals=sums[:, -1],
+        counted=np.ones(m, bool),
+        rows=tuple(parts),
+        noise=float(np.sqrt(between / (m - p))),
+        order="in order of speed, those of one speed as one",
+    )
+
+
+def _alike(linear: Linearized) -> bool:
+    """Whether neighbours are more alike than in most draws of white normal noise, among which the
+    criterion of an autoregression's order is easily misled where rows are few.
+    """
+    r = _drawn(linear)
+    pairs = [np.stack([part[1:], part[:-1]]) for _, _, parts in linear.rows for part in parts]
+    after, before = np.concatenate(pairs, axis=1)
+    likeness = np.sum(r[after] * r[before], axis=0) / np.maximum(np.sum(r**2, axis=0), 1e-300)
+    return float(np.mean(likeness >= likeness[0] - 1e-12)) <= _ALIKE
+
+
+def _uneven(linear: Linearized) -> Bool[np.ndarray, " p"]:
+    """Of which numbers the error is larger, by the squares of single residuals ("HC2"), than all
+    but a few draws of white normal noise make it.
+    """
+    root, _ = axes(linear.jacobian, linear.known)
+    seen = linear.jacobian @ root
+    left = 1.0 - np.sum(seen**2, axis=1)
+    share = np.divide(1.0, left, out=np.zeros_like(left), where=left > 1e-6) * linear.counted
+    weight = (seen @ root.T) ** 2 * share[:, None]
+    squares = _drawn(linear) ** 2
+    ratio = weight.T @ (squares / np.maximum(squares.sum(axis=0), 1e-300))
+    return np.mean(ratio >= ratio[:, :1] * (1 - 1e-9), axis=1) <= _UNEVEN
+
+
+def _drawn(linear: Linearized) -> Float[np.ndarray, "n k"]:
+    """The residuals, and what the same fit would leave of draws of white normal noise."""
+    root, _ = axes(linear.jacobian, linear.known)
+    basis, _ = np.linalg.qr(linear.jacobian @ root)
+    noise = np.where(linear.counted[:, None], _noise(len(linear.residuals)), 0.0)
+    return np.column_stack([linear.residuals, noise - basis @ (basis.T @ noise)])
+
+
+@functools.lru_cache(maxsize=8)
+def _noise(n: int) -> Float[np.ndarray, "n k"]:
+    return np.random.default_rng(0).standard_normal((n, _DRAWS))

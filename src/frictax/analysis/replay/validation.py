@@ -1,0 +1,314 @@
+"""Records that were not fitted: predicted with a start of their own, left out in turn, and under
+other conditions.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.fitting import AbstractObjective, ClosedLoop, Estimate, FitResult, FreeRun, fit
+from frictax.fitting.problem.initial_state import starting_state
+from frictax.fitting.problem.setup import state_names
+from frictax.fitting.result.estimates import quantile
+from frictax.measurements import Record
+from frictax.measurements.record import changed
+from frictax.parameters import parameters
+from frictax.text import aligned, prefixed, rounded
+
+from ..errors.refits import Samples, refitted
+from .motion import named
+from .score import score
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Validation:
+    """A record predicted by a fitted machine whose parameters are held. Print it.
+
+    - `label`; `rms`: output -> root mean square of measured - predicted from a start of the
+      record's own, found with all parameters held [SI]; `from_measured`, `from_given`: the same
+      from the smoothed measurement, and from the machine's own start; `units` of the outputs.
+    - `start`: that start, an `Estimate` for each position and speed, and `measured`, the smoothed
+      one by name: far from it, the start makes up for what the parameters miss. None where no start
+      is a parameter of the machine and measured, and then `rms` is `from_measured`.
+    """
+
+    label: str
+    rms: Mapping[str, float]
+    from_measured: Mapping[str, float]
+    from_given: Mapping[str, float]
+    units: Mapping[str, str]
+    start: tuple[Estimate, ...]
+    measured: Mapping[str, float]
+    by: ClassVar[str] = "start of its own"
+
+    def __str__(self) -> str:
+        lines = []
+        for name, value in self.rms.items():
+            others = (self.from_measured[name], self.from_given[name])
+            unit, size = prefixed(self.units[name], value, plain=(1.0, np.inf))
+            measured, given = (f"{x / size:.3g} {unit}" for x in others)
+            lines.append(
+                f"{self.label}: parameters held, rms of {name} {value / size:.3g} {unit} from a"
+                f" start of its own; measured start {measured}, the machine's {given}"
+                if self.start
+                else f"{self.label}: parameters held, rms of {name} {measured} from the measured"
+                f" start; the machine's {given}"
+            )
+        if self.start:
+            named = [(e.name.partition("@")[0], e) for e in self.start]
+            found = [
+                f"{n} = {rounded(e.value, e.standard_error)} {e.unit}"
+                f" ({rounded(self.measured.get(n, np.nan), e.standard_error)} measured)"
+                for n, e in named
+            ]
+            lines.append(f"  its start, the only numbers fitted: {', '.join(found)}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class LeftOut:
+    """Each record predicted by a fit to all others. Print it.
+
+    - `records`: label -> `Validation` by the fit without it; `fitted`: the same by the fit to all;
+      `values`: label -> the numbers of the fit without it, by name.
+    - `unfinished`: the records without which the search did not come to its end.
+    """
+
+    records: Mapping[str, Validation]
+    fitted: Mapping[str, Validation]
+    values: Mapping[str, Mapping[str, float]]
+    unfinished: tuple[str, ...]
+
+    @property
+    def rms(self) -> Mapping[str, float]:
+        """Output -> root mean square over the records that have it, each as much as another."""
+        return _together(self.records)
+
+    def __str__(self) -> str:
+        head, rows = ("left out", "output", "predicted", "fitted with it"), []
+        for label, one in self.records.items():
+            for name, value in one.rms.items():
+                both = (value, self.fitted[label].rms[name])
+                rows.append((label, name, *_shown(one.units[name], *both)))
+        units = {n: u for one in self.records.values() for n, u in one.units.items()}
+        for name, value in self.rms.items():
+            rows.append(("all", name, *_shown(units[name], value, _together(self.fitted)[name])))
+        said = [f"! The search without {label} did not end." for label in self.unfinished]
+        return "\n".join([*aligned(head, rows), *said])
+
+    __repr__ = __str__
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Transfer:
+    """A machine fitted under one condition beside the same one fitted under another. Print it.
+
+    - `differences`: for each number that both fits share, its value there less that here, with
+      standard error, interval and Student's t's degrees of freedom.
+    - `predicted`, `fitted`: label -> `Validation` of each record there, by the parameters from here
+      and by those from there; `level` of the intervals.
+    """
+
+    differences: tuple[Estimate, ...]
+    predicted: Mapping[str, Validation]
+    fitted: Mapping[str, Validation]
+    level: float
+
+    @property
+    def differ(self) -> tuple[str, ...]:
+        """The numbers whose interval of the difference does not hold 0."""
+        return tuple(e.name for e in self.differences if e.lower > 0 or e.upper < 0)
+
+    def __str__(self) -> str:
+        head = ("parameter", "difference", "unit", "std. error", f"{100 * self.level:g} % interval")
+        lines = aligned(head, [e.cells for e in self.differences])
+        for label, one in self.predicted.items():
+            for name, value in one.rms.items():
+                by, own = _shown(one.units[name], value, self.fitted[label].rms[name])
+                lines.append(f"{label}: rms of {name} {by} predicted, {own} by its own fit")
+        told = ", ".join(self.differ)
+        return "\n".join([*lines, f"Different: {told or 'nothing that these fits can tell'}."])
+
+    __repr__ = __str__
+
+
+def validate(
+    found: FitResult,
+    record: Any,
+    *,
+    states: Iterable[str] | None = None,
+    objective: AbstractObjective | None = None,
+) -> Validation:
+    """Predict a record by the fitted machine with all parameters held, from a start of the record's
+    own.
+
+    A free run goes wrong by its start, too: of a rig whose record does not begin where the machine
+    does, most of what is left is not what the parameters miss. So the start, and nothing else, is
+    fitted to the record.
+
+    **Arguments:** `record`: one that was not fitted, or a label of the fit (then with its own
+    values); `states`: which positions and speeds, unless given all that the machine has as
+    parameters and the record shows; `objective`: `FreeRun()`, or `ClosedLoop(...)`.
+
+    >>> import frictax as fx, numpy as np
+    >>> t = np.linspace(0.0, 2.0, 401)
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    ...     drive=fx.Force("mass", 2.0),
+    ... )
+    >>> noise = 0.01 * np.random.default_rng(0).standard_normal((2, 401))
+    >>> pull = fx.Record(t, outputs={"mass.v": 0.75 * t + noise[0]}, name="pull")
+    >>> moving = fx.Record(t, outputs={"mass.v": 0.3 + 0.75 * t + noise[1]}, name="moving")
+    >>> found = fx.fit(block, pull, free=["friction.f_pos.F_Coulomb"])
+    >>> print(found.validate(moving))
+    moving: parameters held, rms of mass.v ... mm/s from a start of its own; measured start ...
+      its start, the only numbers fitted: mass.v = 0.300... m/s (0.3... measured)
+    """
+    objective = FreeRun() if objective is None else objective
+    if not isinstance(objective, FreeRun | ClosedLoop):
+        raise ValueError(
+            "`validate` runs from one start, by FreeRun(...) or ClosedLoop(...), got"
+            f" {objective!r}. On windows, which begin at the measurement, `score` says what is"
+            " left."
+        )
+    i, data = named(found, record)
+    if not isinstance(data, Record):
+        raise ValueError(
+            f"`validate` takes a `Record` or the label of one that was fitted, got {record!r}."
+        )
+    label = record if isinstance(record, str) else data.name or "record"
+    objective = dataclasses.replace(objective, measured_start=False)
+    measured = score(found, record, dataclasses.replace(objective, measured_start=True))
+    given, rms, start = score(found, record, objective), measured, ()
+    begins: dict[str, float] = {}
+    setup = found.problem.setup_at(jnp.asarray(found.x), i)
+    here = {p.path for p in parameters(setup.machine)}
+    if states is None:
+        known = (n for n in state_names(setup.machine) if n in here)
+        states = [n for n in known if starting_state(setup.machine, data, n) is not None]
+    if states := list(states):
+        ends = [("inputs", setup.inputs, data.inputs), ("outputs", setup.outputs, data.outputs)]
+        known = {f"{kind}.{n}": at.at(n) for kind, at, of in ends for n in of if at.has(n)}
+        held = fit(
+            setup.machine,
+            {label: data},
+            free=[],
+            own=states,
+            objective=objective,
+            instruments=known,
+            engine=found.problem.engine,
+            level=found.level,
+        )
+        rms, start = score(held, label, objective), held.estimates
+        at = {n: starting_state(setup.machine, data, n) for n in states}
+        begins = {n: x for n, x in at.items() if x is not None}
+    units = {n: data.units[n].si_name for n in rms}
+    return Validation(label, rms, measured, given, units, start, begins)
+
+
+def leave_records_out(found: FitResult) -> LeftOut:
+    """Fit without each of the records in turn, and predict it from a start of its own.
+
+    Searches begin where the fit to all ended: where the others do not tell a number, it stays
+    there. A record's own start is fitted to it; other numbers of a record's own cannot be
+    predicted.
+
+    **Raises:** `ValueError` for fewer than two records, or numbers of a record's own that are no
+    start.
+    """
+    problem = found.problem
+    labels = [n for n, data in found.records.items() if isinstance(data, Record)]
+    if len(labels) < 2:
+        raise ValueError(
+            f"`leave_records_out` needs two records or more, got {len(labels)}. Fit them together:"
+            " fit(machine, [one, other], ...)."
+        )
+    states = state_names(problem.setup.machine)
+    own = [u.path for u in problem.unknowns if u.record is not None and not u.hidden]
+    other = next((path for path in own if path not in states), None)
+    if other is not None:
+        raise ValueError(
+            f"`leave_records_out` cannot predict a record that has a {other} of its own. Share it."
+        )
+    record = Samples(problem).record
+    x, ended = refitted(found, np.array([record != found.number(n) for n in labels], float))
+    records, fitted = {}, {}
+    for label, mine in zip(labels, x, strict=True):
+        without = dataclasses.replace(found, x=mine)
+        records[label] = validate(without, _unfitted(found, label))
+        fitted[label] = validate(found, _unfitted(found, label))
+    shown = [dict(zip(found.names, a[found.shown].tolist(), strict=True)) for a in x]
+    values = {
+        label: {n: v for n, v in mine.items() if "@" not in n}
+        for label, mine in zip(labels, shown, strict=True)
+    }
+    stopped = tuple(n for n, ok in zip(labels, ended, strict=True) if not ok)
+    return LeftOut(records, fitted, values, stopped)
+
+
+def transfer(found: FitResult, there: Any) -> Transfer:
+    """What a fit under one condition is worth under another: the records of the fit `there`
+    predicted by the parameters found here, and the differences of the parameters.
+
+    The two fits know nothing of each other, so that the variance of a difference is the sum of
+    theirs, each by the account of its own fit, with Welch's degrees of freedom. Numbers of one
+    record alone are left out.
+
+    **Source:** B. L. Welch, "The generalization of Student's problem when several different
+    population variances are involved", Biometrika 34 (1947).
+    """
+    if not isinstance(there, FitResult):
+        raise ValueError(f"`transfer` takes the fit to the other condition, got {there!r}.")
+    other = {e.name: e for e in there.estimates}
+    differences = []
+    for a in [a for a in found.estimates if a.name in other and "@" not in a.name]:
+        b = other[a.name]
+        variance = np.array([a.standard_error**2, b.standard_error**2])
+        error = float(np.sqrt(variance.sum()))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            dof = float(variance.sum() ** 2 / np.sum(variance**2 / np.array([a.dof, b.dof])))
+        half = float(quantile(found.level, dof, False)) * error
+        value = b.value - a.value
+        differences.append(
+            dataclasses.replace(
+                a,
+                value=value,
+                standard_error=error,
+                lower=value - half,
+                upper=value + half,
+                dof=dof,
+            )
+        )
+    if not differences:
+        raise ValueError(
+            "`transfer`: the two fits have no number in common. Fit the same machine with the same"
+            f" `free`; here are {', '.join(found.names)}."
+        )
+    labels = [n for n, data in there.records.items() if isinstance(data, Record)]
+    predicted, fitted = (
+        {n: validate(by, _unfitted(there, n)) for n in labels} for by in (found, there)
+    )
+    return Transfer(tuple(differences), predicted, fitted, found.level)
+
+
+def _unfitted(found: FitResult, label: str) -> Record:
+    """A record of a fit as one that has no numbers of its own, under its label."""
+    data: Any = found.records[label]
+    return data if data.name == label else changed(data, name=label)
+
+
+def _together(all_of_them: Mapping[str, Validation]) -> dict[str, float]:
+    names = dict.fromkeys(n for one in all_of_them.values() for n in one.rms)
+    each = {n: [one.rms[n] for one in all_of_them.values() if n in one.rms] for n in names}
+    return {n: float(np.sqrt(np.mean(np.square(x)))) for n, x in each.items()}
+
+
+def _shown(unit: str, *values: float) -> list[str]:
+    name, size = prefixed(unit, *values, plain=(1.0, np.inf))
+    return [f"{x / size:.3g} {name}" for x in values]

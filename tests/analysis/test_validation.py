@@ -1,0 +1,114 @@
+"""Records predicted from a start of their own, left out in turn, and under other conditions."""
+
+import numpy as np
+import pytest
+
+import frictax as fx
+
+T = np.linspace(0.0, 4.0, 401)
+FREE = ["mass.m", "friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"]
+NOISE = 1e-3
+
+
+def block(
+    F_Coulomb: float,
+    drive: fx.Sampled | float = 0.0,
+    s: float = 0.0,
+    v: float = 0.0,
+    m: float = 1.0,
+) -> fx.Mechanism:
+    return fx.Mechanism(
+        mass=fx.Mass(m=m, s=s, v=v),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=0.5)),
+        drive=fx.Force("mass", drive),
+    )
+
+
+def measured(name: str, seed: int, F_Coulomb: float = 1.0, s: float = 0.0, v: float = 0.0):
+    rng = np.random.default_rng(seed)
+    u = 3.0 * np.sin(2.6 * T + seed) + 2.2 * np.sin(6.7 * T + 2 * seed)
+    run = fx.simulate(block(F_Coulomb, fx.Sampled(T, u), s, v), T, fx.OnSamples(substeps=2))
+    seen = np.asarray(run["mass"].s) + NOISE * rng.standard_normal(T.size)
+    return fx.Record(T, {"drive": u}, {"mass.s": seen}, hold=False, name=name)
+
+
+@pytest.fixture(scope="module")
+def found() -> fx.FitResult:
+    records = [measured(f"run{i}", i) for i in range(2)]
+    return fx.fit(block(0.9, m=1.1), records, free=FREE)
+
+
+@pytest.fixture(scope="module")
+def warm() -> fx.FitResult:
+    records = [measured(f"warm{i}", 20 + i, F_Coulomb=0.8) for i in range(2)]
+    return fx.fit(block(0.9, m=1.1), records, free=FREE)
+
+
+def test_a_record_that_begins_elsewhere_is_predicted_to_its_noise_with_parameters_held(
+    found,
+) -> None:
+    made = found.validate(measured("moving", 9, s=0.2, v=0.6))
+    assert made.rms["mass.s"] == pytest.approx(NOISE, rel=0.15)
+    assert made.from_measured["mass.s"] > 3 * NOISE
+    assert made.from_given["mass.s"] > 100 * NOISE
+    s, v = made.start
+    assert s.lower < 0.2 < s.upper
+    assert v.lower < 0.6 < v.upper
+    assert "parameters held" in str(made)
+    assert "its start, the only numbers fitted: mass.s = " in str(made)
+
+
+def test_a_start_that_no_parameter_is_or_no_output_shows_is_read_from_the_measurement(
+    found,
+) -> None:
+    made = found.validate(measured("moving", 9, s=0.2), states=[])
+    assert made.start == ()
+    assert made.rms == made.from_measured
+    assert "from the measured start" in str(made)
+
+
+def test_what_cannot_be_validated_is_refused_with_the_remedy(found) -> None:
+    with pytest.raises(ValueError, match="one start"):
+        found.validate("run0", objective=fx.Windows(0.5))
+    with pytest.raises(ValueError, match="takes a `Record`"):
+        found.validate(fx.Sweep([1, 2], [1, 2]))
+    with pytest.raises(ValueError, match="takes the fit"):
+        found.transfer(measured("other", 4))
+    swept = fx.fit(fx.Coulomb, fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9]))
+    with pytest.raises(ValueError, match="two records"):
+        swept.leave_records_out()
+
+
+def test_each_record_is_predicted_by_the_others(found) -> None:
+    alike = found.leave_records_out()
+    assert list(alike.records) == ["run0", "run1"]
+    assert alike.rms["mass.s"] < 1.2 * NOISE
+    for values in alike.values.values():
+        assert list(values) == FREE
+        assert values["friction.f_pos.F_Coulomb"] == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.slow
+def test_a_record_of_another_machine_is_predicted_worst() -> None:
+    odd = [measured("run0", 0), measured("run1", 1), measured("other", 2, F_Coulomb=1.2)]
+    mixed = fx.fit(block(0.9, m=1.1), odd, free=FREE).leave_records_out()
+    each = {label: one.rms["mass.s"] for label, one in mixed.records.items()}
+    assert each["other"] == max(each.values()) > 10 * NOISE
+    assert mixed.fitted["other"].rms["mass.s"] < 0.9 * each["other"]
+    assert str(mixed).count("other") == 1
+
+
+@pytest.mark.slow
+def test_between_conditions_the_number_that_changed_is_told_and_its_interval_holds_the_change(
+    found, warm
+) -> None:
+    made = found.transfer(warm)
+    assert made.differ == ("friction.f_pos.F_Coulomb",)
+    change = next(e for e in made.differences if e.name == "friction.f_pos.F_Coulomb")
+    assert change.lower < -0.2 < change.upper < 0
+    errors = (f.standard_errors["friction.f_pos.F_Coulomb"] for f in (found, warm))
+    assert change.standard_error == pytest.approx(np.hypot(*errors))
+    assert made.predicted["warm0"].rms["mass.s"] > 5 * NOISE
+    assert made.fitted["warm0"].rms["mass.s"] < 1.2 * NOISE
+    assert "Different: friction.f_pos.F_Coulomb." in str(made)
+    assert found.transfer(found).differ == ()
