@@ -111,19 +111,20 @@ class Search:
     ) -> FitResult:
         """Search, and tell what was found; `also`: further starts."""
         began = time.perf_counter()
-        state, costs, noise, interrupted = search(
+        end = search(
             problem, method, self.starts, self.spread, self.seed, speaker(self.progress), also
         )
-        raise_if_failed(problem, costs, records)
-        if interrupted:
-            notes.append(Notice("search-interrupted", "", {"steps": int(state.steps)}))
+        raise_if_failed(problem, end.costs, records)
+        notes = [*notes, *end.told]
+        if end.interrupted:
+            notes.append(Notice("search-interrupted", "", {"steps": int(end.state.steps)}))
         found = answer(
             model,
             problem,
             records,
-            state,
-            costs,
-            noise,
+            end.state,
+            end.costs,
+            end.noise,
             method,
             self.level,
             notes,
@@ -131,9 +132,31 @@ class Search:
         )
         return (
             found
-            if interrupted
+            if end.interrupted
             else dataclasses.replace(found, notes=(*found.notes, *long_steps(found)))
         )
+
+
+def misfit(found: FitResult) -> float:
+    """What fits of the same data are compared by: the sum of squares, of a robust loss its
+    scale.
+    """
+    robust = found.loss.rounds > 1
+    return found.noise_scale if robust else float(np.sum(found.full_residuals**2))
+
+
+def resumed(found: FitResult, z: Any) -> FitResult:
+    """The better of `found` and the end of a search from the coordinates `z`."""
+    began, problem = time.perf_counter(), found.problem
+    end = search(problem, found.method, 1, 0.0, 0, None, first=z)
+    if not np.isfinite(end.costs).any():
+        return found
+    notes = [*(n for n in found.notes if not n.code.startswith("search-")), *end.told]
+    how = (end.state, end.costs, end.noise, found.method, found.level, notes)
+    seconds = found.seconds + time.perf_counter() - began
+    other = answer(found.start, problem, found.records, *how, seconds)
+    ended = 1 + 1e-6 * (other.converged - found.converged)
+    return other if misfit(other) < misfit(found) * ended * (1 - 1e-9) else found
 
 
 def fit_records(

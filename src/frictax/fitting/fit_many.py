@@ -32,7 +32,14 @@ from .result.estimates import Replicates, quantile
 from .result.fit_result import FitResult
 from .search.levenberg_marquardt import Descent, descend
 from .search.methods import AbstractMethod, LevenbergMarquardt
-from .search.multistart import BACK, begun, in_turned_coordinates, put_back, search
+from .search.multistart import (
+    BACK,
+    begun,
+    beyond_edges,
+    in_turned_coordinates,
+    put_back,
+    search,
+)
 from .steady_model import assembled
 
 
@@ -101,11 +108,17 @@ def fit_many(
             half = np.reshape(quantile(level, dof, problem.noise_known), (-1, 1)) * sd
             low = np.maximum(x - half, np.where(np.isnan(half), np.nan, bounds(problem.unknowns)))
             return Replicates(names, x, ok, level, lambda: (sd, low, x + half))
-        ends = [jax.tree.map(lambda a, i=i: a[i], end) for i in range(len(x))]
+
+        def beyond(i: int) -> Descent:
+            mine = dataclasses.replace(problem, prepared=(prepared[i],))
+            return beyond_edges(mine, method, jax.tree.map(lambda a: np.asarray(a[i]), end), dof[i])
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            ends = list(pool.map(beyond, range(len(x))))
         return Replicates(
             names,
-            x,
-            ok,
+            np.stack([e.x for e in ends]),
+            np.asarray([bool(e.settled) for e in ends]),
             level,
             lambda: _errors(lambda i: found(i, ends[i], np.reshape(ends[i].cost, 1), 1.0), len(x)),
         )
@@ -207,7 +220,9 @@ def _all(
             end = in_turned_coordinates(mine, start, 1.0, method, expected, floor)
         else:
             first, most, tolerance = begun(mine, start), method.max_steps, method.tolerance
-            end = descend(lambda z: mine.evaluate(z, 1.0), first, most, tolerance, expected, floor)
+            end = descend(
+                lambda z: mine.evaluate_with_kind(z, 1.0), first, most, tolerance, expected, floor
+            )
         x, slope = mine.physical(end.z), mine.values_and_slopes(end.seen)[1]
         jacobian = end.jacobian / jnp.where(slope == 0, 1.0, slope)
         norms = jnp.linalg.norm(jacobian, axis=0)
