@@ -47,6 +47,16 @@ search-kink
     says so, for a stop or a breakaway appears or vanishes there. Compare other starts, starts=16
     say; the errors hold on one side of the kink only.
 
+search-edge
+    The least misfit found lies at an edge, and is an answer: {away:.2g} standard errors farther
+    {subject} {does} at {time:.4g} s, and the sum of squares rises by {jump:.2g} times the variance
+    of the noise. None of {looked} neighbouring sequences of events ends lower. The errors are those
+    of this side.
+
+search-by-stages
+    From the start the run missed swings of the record: {stages} stages searched it by its first
+    {percent:.2g} %, then three times as much each time. Look at the start values.
+
 search-unfinished
     {method} stopped after {steps} steps without meeting its tolerance: allow more, or give a better
     start.

@@ -116,8 +116,8 @@ def test_the_print_of_a_fit_names_a_force_that_its_drive_lacks() -> None:
     found = fitted("drag", "white", 41)
     (notice,) = [n for n in found.notices if n.code == "term-missing"]
     assert notice.subject == "a drag over v^2 of mass"
-    assert notice.numbers["percent"] > 50
-    assert notice.numbers["chance"] < 1e-6
+    assert float(notice.numbers["percent"]) > 50
+    assert float(notice.numbers["chance"]) < 1e-6
     assert "drag over v^2 of mass" in str(found)
 
 

@@ -113,28 +113,31 @@ class Search:
     ) -> FitResult:
         """Search, and tell what was found; `also`: further starts."""
         began = time.perf_counter()
-        state, costs, noise, interrupted = search(
+        end = search(
             problem, method, self.starts, self.spread, self.seed, speaker(self.progress), also
         )
-        raise_if_failed(problem, costs, records)
-        again = problem if interrupted else without_rounding(problem, np.asarray(state.x))
+        raise_if_failed(problem, end.costs, records)
+        notes = [*notes, *end.told]
+        again = problem if end.interrupted else without_rounding(problem, np.asarray(end.state.x))
         if again is not problem:
-            steps, speak = int(state.steps), speaker(self.progress)
-            second, _, sd, interrupted = search(again, method, 1, 0.0, 0, speak, at=state.z)
+            speak, first, costs = speaker(self.progress), end.state, end.costs
+            second = search(again, method, 1, 0.0, 0, speak, first=first.z)
             # a machine whose kinks are not the record's mends nothing
-            if float(second.cost) < _RISEN * float(state.cost):
-                best = costs == np.min(costs)
-                problem, noise, costs = again, sd, np.where(best, float(second.cost), costs)
-                state = eqx.tree_at(lambda s: s.steps, second, steps + int(second.steps))
-        if interrupted:
-            notes.append(Notice("search-interrupted", "", {"steps": int(state.steps)}))
+            if float(second.state.cost) < _RISEN * float(first.cost):
+                steps = first.steps + second.state.steps
+                state = dataclasses.replace(second.state, steps=steps)
+                costs = np.where(costs == np.min(costs), float(state.cost), costs)
+                notes = [*notes, *(n for n in second.told if n not in notes)]
+                problem, end = again, second._replace(state=state, costs=costs)
+        if end.interrupted:
+            notes.append(Notice("search-interrupted", "", {"steps": int(end.state.steps)}))
         found = answer(
             model,
             problem,
             records,
-            state,
-            costs,
-            noise,
+            end.state,
+            end.costs,
+            end.noise,
             method,
             self.level,
             notes,
@@ -142,11 +145,33 @@ class Search:
         )
         return (
             found
-            if interrupted
+            if end.interrupted
             else dataclasses.replace(
                 found, notes=(*found.notes, *long_steps(found), *between_samples(found))
             )
         )
+
+
+def misfit(found: FitResult) -> float:
+    """What fits of the same data are compared by: the sum of squares, of a robust loss its
+    scale.
+    """
+    robust = found.loss.rounds > 1
+    return found.noise_scale if robust else float(np.sum(found.full_residuals**2))
+
+
+def resumed(found: FitResult, z: Any) -> FitResult:
+    """The better of `found` and the end of a search from the coordinates `z`."""
+    began, problem = time.perf_counter(), found.problem
+    end = search(problem, found.method, 1, 0.0, 0, None, first=z)
+    if not np.isfinite(end.costs).any():
+        return found
+    notes = [*(n for n in found.notes if not n.code.startswith("search-")), *end.told]
+    how = (end.state, end.costs, end.noise, found.method, found.level, notes)
+    seconds = found.seconds + time.perf_counter() - began
+    other = answer(found.start, problem, found.records, *how, seconds)
+    ended = 1 + 1e-6 * (other.converged - found.converged)
+    return other if misfit(other) < misfit(found) * ended * (1 - 1e-9) else found
 
 
 def fit_records(

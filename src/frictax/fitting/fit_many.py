@@ -32,7 +32,14 @@ from .result.estimates import Replicates
 from .result.fit_result import FitResult
 from .search.levenberg_marquardt import Descent, descend
 from .search.methods import AbstractMethod, LevenbergMarquardt
-from .search.multistart import BACK, begun, in_turned_coordinates, put_back, search
+from .search.multistart import (
+    BACK,
+    begun,
+    beyond_edges,
+    in_turned_coordinates,
+    put_back,
+    search,
+)
 from .steady_model import assembled
 
 
@@ -102,24 +109,33 @@ def fit_many(
             for i, x in enumerate(np.asarray(end.x)):
                 prepared[i] = without_rounding(one_of(i), x).prepared[0]
             end = _together(problem, prepared, method)
-        x, ok = np.asarray(end.x), np.asarray(end.settled)
-        ends = [jax.tree.map(lambda a, i=i: a[i], end) for i in range(len(x))]
+
+        def beyond(i: int) -> Descent:
+            one = jax.tree.map(lambda a: np.asarray(a[i]), end)
+            if problem.is_steady:
+                return one
+            mine = one_of(i)
+            dof = max(int(np.sum(mine.weights() > 0)) - mine.x0.size, 1)
+            return beyond_edges(mine, method, one, dof)
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            ends = list(pool.map(beyond, range(len(prepared))))
         return Replicates(
             names,
-            x,
-            ok,
+            np.stack([e.x for e in ends]),
+            np.asarray([bool(e.settled) for e in ends]),
             level,
             lambda: _errors(
-                lambda i: found(i, ends[i], np.reshape(ends[i].cost, 1), 1.0), len(x), level
+                lambda i: found(i, ends[i], np.reshape(ends[i].cost, 1), 1.0), len(ends), level
             ),
         )
     fits = []
     for i in range(len(prepared)):
-        state, costs, noise, _ = search(one_of(i), method, 1, 0.0, 0, None)
-        prepared[i] = without_rounding(one_of(i), np.asarray(state.x)).prepared[0]
+        end = search(one_of(i), method, 1, 0.0, 0, None)
+        prepared[i] = without_rounding(one_of(i), np.asarray(end.state.x)).prepared[0]
         if isinstance(problem.objective, Windows):
-            state, costs, noise, _ = search(one_of(i), method, 1, 0.0, 0, None, at=state.z)
-        fits.append(found(i, state, costs, noise))
+            end = search(one_of(i), method, 1, 0.0, 0, None, first=end.state.z)
+        fits.append(found(i, end.state, end.costs, end.noise))
     x, ok = np.asarray([f.x for f in fits]), np.asarray([f.converged for f in fits])
     return Replicates(names, x, ok, level, lambda: _errors(fits.__getitem__, len(fits), level))
 
@@ -217,7 +233,9 @@ def _all(
             end = in_turned_coordinates(mine, start, 1.0, method, expected, floor)
         else:
             first, most, tolerance = begun(mine, start), method.max_steps, method.tolerance
-            end = descend(lambda z: mine.evaluate(z, 1.0), first, most, tolerance, expected, floor)
+            end = descend(
+                lambda z: mine.evaluate_with_kind(z, 1.0), first, most, tolerance, expected, floor
+            )
         x, slope = mine.physical(end.z), mine.values_and_slopes(end.seen)[1]
         return dataclasses.replace(end, x=x, slope=slope)
 

@@ -233,7 +233,7 @@ def _of_records(
     check_arguments(model, records, objective, None, priors, instruments, engine)
     how = (objective, priors, instruments, fit_engine(engine, method), Squares())
     problem, _ = pose(model, records, free, own, *how)
-    state, costs, noise, _ = search(problem, method, 1, 0.0, 0, None)
+    state, costs, noise, *_ = search(problem, method, 1, 0.0, 0, None)
     raise_if_failed(problem, costs, records)
     first = answer(model, problem, records, state, costs, noise, method, 0.95, [], 0.0)
     return _expected(first, free, by, instruments)

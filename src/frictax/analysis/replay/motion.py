@@ -13,7 +13,14 @@ from frictax.engine import Result, walk
 from frictax.executable_cache import kept
 from frictax.fitting import FitResult, FreeRun
 from frictax.fitting.problem.objectives import PreparedRecord, acting, dividing, measured_starts
-from frictax.fitting.problem.setup import Setup, contact_forces, driven, moved_to, state_names
+from frictax.fitting.problem.setup import (
+    Setup,
+    contact_forces,
+    contact_names,
+    driven,
+    moved_to,
+    state_names,
+)
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem
 
@@ -74,15 +81,6 @@ def named(found: FitResult, record: Any) -> tuple[int | None, Any]:
     if isinstance(record, str):
         return found.number(record), found.records[record]
     return None, record
-
-
-def contact_names(machine: Any) -> list[str]:
-    """The contacts in the order of their modes; of a machine of one's own, ``"friction"`` for its
-    first mode.
-    """
-    if hasattr(machine, "named_parts"):
-        return [machine.names[c.part] for c in MechanicalSystem(machine).layout.contacts]
-    return ["friction"]
 
 
 @kept

@@ -22,6 +22,8 @@ from frictax.measurements import Sweep
 from frictax.text import aligned
 
 from ..errors.refits import refitted
+from .nested import from_contained
+from .plausibility import UNENDED
 from .structure import Structure, StructureComparison, row_named
 from .structures import compare_structures
 
@@ -145,17 +147,21 @@ def _compared(
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
 ) -> Comparison:
-    rows = []
-    for name, law in (default_laws(sweep) if laws is None else laws).items():
-        found = fit(law, sweep, offset=offset, method=method, loss=loss)
+    rows, laws = [], default_laws(sweep) if laws is None else laws
+    fits = {
+        name: fit(law, sweep, offset=offset, method=method, loss=loss) for name, law in laws.items()
+    }
+    for name, found in from_contained(fits).items():
         unknown = ", ".join(found.identifiability.unknown)
         remark = f"not identifiable: {unknown}" if unknown else ""
+        remark = remark if found.converged else UNENDED
         rows.append(ComparedLaw(name, found, _left_out(found), remark))
     if not rows:
         raise ValueError(
             "`compare` needs at least one law, got none. Leave `laws` out for the usual ones."
         )
-    candidates = [row for row in rows if not row.remark] or rows
+    ended = [row for row in rows if row.found.converged] or rows
+    candidates = [row for row in ended if not row.remark] or ended
     # of equals the first, the simplest
     best = min(candidates, key=lambda row: round(row.found.aicc, 6))
     said = " ".join([_reason(rows, best), *_other_verdict(candidates, best)])
@@ -245,16 +251,22 @@ def _reason(rows: list[ComparedLaw], best: ComparedLaw) -> str:
             " small-sample AIC."
         )
     text = f"{best.name} is chosen: it has the least AICc ({best.found.aicc:.1f})"
-    better = [row for row in rows if row.remark and row.found.aicc < best.found.aicc]
+    better = [
+        row
+        for row in rows
+        if row.remark and row.found.converged and row.found.aicc < best.found.aicc
+    ]
     if better:
         names = " and ".join(row.name for row in better)
         text = (
             f"{best.name} is chosen: {names} fit closer by AICc, but with terms that this sweep"
             " cannot identify"
         )
-    elif any(row.remark for row in rows):
+    elif any(row.remark and row.found.converged for row in rows):
         text += " and no term that this sweep cannot identify"
-    others = [row for row in rows if row is not best]
+    others = [row for row in rows if row is not best and row.found.converged]
+    if not best.found.converged:
+        return f"No search came to an end: {best.name} has the least AICc as far as they went."
     if others:
         near = min(others, key=lambda row: row.found.aicc)
         text += f"; {near.name} comes next ({near.found.aicc:.1f})."

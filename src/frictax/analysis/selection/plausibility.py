@@ -18,6 +18,7 @@ from ..friction_curve import law_values
 from .folds import body_speeds, sliding_speed
 
 _GRID = 401
+UNENDED = "its search did not come to an end"
 STEEP = 5.0  # times as steep as the straight line through the law: too steep
 
 
@@ -28,7 +29,8 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
     - a law that rises somewhere more than 5 times as steeply as the straight line through it, and
       than a line from rest to its mean force at the highest speed: a table that stores a speed at
       which the record dwells, as a speed to which its machine is drawn;
-    - numbers that the records do not tell.
+    - numbers that the records do not tell;
+    - a search that did not come to an end: its errors say nothing of the structure.
 
     Only contacts between bodies whose motion is measured can be looked at. Laws that fall steeply
     are no reason: Stribeck's do.
@@ -55,16 +57,15 @@ def implausible(found: FitResult, cutoff: float) -> tuple[str, ...]:
             )
     if found.identifiability.unknown:
         out.append(f"not identifiable: {listed(list(found.identifiability.unknown))}")
+    if not found.converged:
+        out.append(UNENDED)
     return tuple(dict.fromkeys(out))
 
 
 def doubts(found: FitResult) -> tuple[str, ...]:
-    """What a reader should know of a fit although it may be right: a search that did not end,
-    values at their bounds.
-    """
-    out = [] if found.converged else ["its search did not come to an end"]
+    """What a reader should know of a fit although it may be right: values at their bounds."""
     at_bound = [e.name for e in found.estimates if e.knowledge is Knowledge.AT_BOUND]
-    return (*out, *([f"at its bound: {listed(at_bound)}"] if at_bound else []))
+    return (f"at its bound: {listed(at_bound)}",) if at_bound else ()
 
 
 def visited_laws(

@@ -30,6 +30,7 @@ from frictax.mechanism import MechanicalSystem, Mechanism
 from ..errors.effective_samples import effective_samples
 from .cross_validation import HeldOut, Refits, root_mean, unfinished, weights
 from .folds import Folds
+from .nested import from_contained
 from .plausibility import doubts, implausible
 from .selection_rule import chosen
 from .structure import ComparedStructure, Structure, StructureComparison
@@ -57,7 +58,8 @@ def compare_structures(
     without numbers of their own. A table with many nodes stores the speeds at which a record
     dwells, predicts another repeat of the same motion best of all, and is wrong at every other
     speed: the bands show that, and so does its force. See
-    `frictax.analysis.selection.selection_rule.chosen` for the rule.
+    `frictax.analysis.selection.selection_rule.chosen` for the rule. One that contains another is
+    searched also from the other's end, and never fits worse.
 
     **Arguments:**
 
@@ -113,12 +115,18 @@ def compare_structures(
     # A record that is left out says nothing of numbers of its own.
     by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
 
-    def judged(structure: Structure) -> _Judged:
-        return _judged(structure, records, settings, cutoff, repeats, bands, by_record)
+    def fitted(structure: Structure) -> tuple[FitResult, FitResult | None]:
+        return _fitted(structure, records, settings)
+
+    def judged(name: str) -> _Judged:
+        return _judged(fits[name], befores[name], records, cutoff, repeats, bands, by_record)
 
     # Most of the time goes into compiling, which leaves Python to others.
     with ThreadPoolExecutor(min(len(structures), 2 * (os.cpu_count() or 1))) as pool:
-        all_judged = dict(zip(structures, pool.map(judged, structures.values()), strict=True))
+        both = dict(zip(structures, pool.map(fitted, structures.values()), strict=True))
+        befores = {name: before for name, (_, before) in both.items()}
+        fits = from_contained({name: found for name, (found, _) in both.items()})
+        all_judged = dict(zip(structures, pool.map(judged, structures), strict=True))
     closest = min(all_judged.values(), key=lambda j: j.mean_square)
     n_eff = effective_samples(closest.found)
     rows = tuple(
@@ -151,15 +159,10 @@ class _Judged:
     held_out: Mapping[str, HeldOut]
 
 
-def _judged(
-    structure: Structure,
-    records: Mapping[str, Record],
-    settings: Any,
-    cutoff: float,
-    repeats: int,
-    bands: int,
-    by_record: bool,
-) -> _Judged:
+def _fitted(
+    structure: Structure, records: Mapping[str, Record], settings: Any
+) -> tuple[FitResult, FitResult | None]:
+    """The fit of a structure, and the one whose end was its start."""
     objective, start, engine = settings["objective"], settings["start"], settings["engine"]
     common = {"free": structure.free, "instruments": structure.instruments, "engine": engine}
     limits = shared_limits(structure.bounds, structure.own)
@@ -177,6 +180,18 @@ def _judged(
         bounds=structure.bounds,
         **common,
     )
+    return found, before
+
+
+def _judged(
+    found: FitResult,
+    before: FitResult | None,
+    records: Mapping[str, Record],
+    cutoff: float,
+    repeats: int,
+    bands: int,
+    by_record: bool,
+) -> _Judged:
     cuts = Folds(found.problem, records, cutoff)
     refits = Refits(found, before, _force_problem(found, records, cutoff), cuts)
     folds = {"repeats": cuts.repeats(repeats), "speeds": cuts.bands(bands)}

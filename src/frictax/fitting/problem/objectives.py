@@ -24,7 +24,7 @@ from frictax.parameters.constant import constant
 from frictax.pytree import pytree_dataclass, static
 
 from .sensors import perfect
-from .setup import Setup, driven, simulated, state_names
+from .setup import Course, Setup, driven, simulated, state_names
 
 # of a record's rate: a filter that still passes something, and takes something away
 LARGEST_CUTOFF = 0.45
@@ -131,14 +131,14 @@ class AbstractSimulation(AbstractObjective):
     @abc.abstractmethod
     def runs(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> tuple[Array, PyTree]:
-        """What `predict` gives, and how each run ended."""
+    ) -> tuple[Array, Course]:
+        """What `predict` gives, and how each run went."""
 
     def predict(self, *asked: Any) -> Predicted:
         return self.runs(*asked)[0]
 
     def result(self, *asked: Any) -> PyTree:
-        results = self.runs(*asked)[1]
+        results = self.runs(*asked)[1].result
         first = jnp.argmax(jnp.ravel(results != Result.successful))
         return jax.tree.map(lambda a: jnp.ravel(a)[first], results)
 
@@ -192,9 +192,9 @@ class FreeRun(AbstractSimulation):
 
     def runs(
         self, setup: Setup, prepared: PreparedRecord, engine: Engine | None, delayed: frozenset[str]
-    ) -> tuple[Array, PyTree]:
+    ) -> tuple[Array, Course]:
         system = driven(setup.machine, prepared.t, acting(setup, prepared, delayed), prepared.hold)
-        values, result, _ = simulated(
+        values, course, _ = simulated(
             system,
             prepared.t,
             prepared.names,
@@ -205,7 +205,7 @@ class FreeRun(AbstractSimulation):
             _recorded(
                 setup, prepared.names, prepared.t, values, prepared.t[0], delayed, prepared.measured
             ),
-            result,
+            course,
         )
 
 
@@ -269,7 +269,7 @@ class ClosedLoop(AbstractSimulation):
             )
         return FreeRun(self.measured_start, self.cutoff).prepare(machine, record)
 
-    def runs(self, *asked: Any) -> tuple[Array, PyTree]:
+    def runs(self, *asked: Any) -> tuple[Array, Course]:
         return FreeRun(self.measured_start, self.cutoff).runs(*asked)
 
 
@@ -332,20 +332,20 @@ class Windows(AbstractSimulation):
 
     def runs(
         self, setup: Setup, prepared: PreparedRecord, engine: Any, delayed: frozenset[str]
-    ) -> tuple[Array, PyTree]:
+    ) -> tuple[Array, Course]:
         given, times = acting(setup, prepared, delayed), jnp.asarray(prepared.t)
 
         def window(
             rows: Numbers, start: Mapping[str, Numbers], measured: Numbers
-        ) -> tuple[Array, tuple[Array, Any]]:
+        ) -> tuple[Array, tuple[Array, Course]]:
             t = times[rows]
             system = driven(
                 setup.machine, t, {name: x[rows] for name, x in given.items()}, prepared.hold
             )
-            values, result, end = simulated(system, t, prepared.names, engine, start)
+            values, course, end = simulated(system, t, prepared.names, engine, start)
             return end, (
                 _recorded(setup, prepared.names, t, values, times[0], delayed, measured),
-                result,
+                course,
             )
 
         assert prepared.rows is not None
@@ -362,7 +362,7 @@ class Windows(AbstractSimulation):
 
         def after(
             end: Array, at: tuple[Numbers, Any, Mapping[str, Numbers], Numbers]
-        ) -> tuple[Array, tuple[Array, Any]]:
+        ) -> tuple[Array, tuple[Array, Course]]:
             rows, goes_on, start, measured = at
             end, out = window(
                 rows,

@@ -19,9 +19,9 @@ from frictax.parameters import Declaration, Numbers, Real, replace
 from frictax.pytree import pytree_dataclass, static
 
 from .losses import AbstractLoss
-from .objectives import AbstractObjective, PreparedRecord, Steady
+from .objectives import AbstractObjective, AbstractSimulation, PreparedRecord, Steady
 from .priors import AbstractPrior
-from .setup import Setup
+from .setup import Course, Setup, contact_modes
 from .steady import SteadyFriction, as_steady
 
 
@@ -211,11 +211,17 @@ class Problem:
 
     def predicted(self, x: Float[Array, " p"], i: int) -> Array:
         """What stands against the measurement of prepared i."""
-        setup, prepared = self.setup_at(x, i), self.prepared[i]
+        return self._begun(x, i).predicted(
+            self.setup_at(x, i), self.objective, self.engine, self.delayed
+        )
+
+    def _begun(self, x: Float[Array, " p"], i: int) -> Any:
+        """Prepared i, with the starts of its windows where those are fitted."""
+        prepared = self.prepared[i]
         starts = {u.path.removeprefix("windows."): x[u.place] for u in self._starts(i)}
         if starts and isinstance(prepared, PreparedRecord):
             prepared = eqx.tree_at(lambda p: p.start, prepared, {**prepared.start, **starts})
-        return prepared.predicted(setup, self.objective, self.engine, self.delayed)
+        return prepared
 
     def _starts(self, i: int) -> list[Unknown]:
         return [u for u in self.unknowns if u.hidden and u.record == i]
@@ -225,6 +231,30 @@ class Problem:
         prepared = self.prepared[i]
         # A weight of 0 leaves a sample out; a failed run is still to be seen.
         return jnp.ravel(prepared.weight * (self.predicted(x, i) - prepared.measured))
+
+    def _residuals_and_course(self, x: Float[Array, " p"], i: int) -> tuple[Array, Course | None]:
+        """The residuals of prepared i, and how its runs go where it is simulated."""
+        prepared = self.prepared[i]
+        if not (
+            isinstance(prepared, PreparedRecord) and isinstance(self.objective, AbstractSimulation)
+        ):
+            return self.residuals_of(x, i), None
+        asked = self.setup_at(x, i), self._begun(x, i), self.engine, self.delayed
+        values, course = self.objective.runs(*asked)
+        return jnp.ravel(prepared.weight * (values - prepared.measured)), course
+
+    def _kind(self, course: Course | None, i: int) -> Array:
+        """A number for the sequence of events, another for another one; but by chance."""
+        prepared = self.prepared[i]
+        if course is None or not isinstance(prepared, PreparedRecord):
+            return jnp.zeros((), jnp.int32)
+        before, after = course.before, course.after
+        columns = contact_modes(self.setup.machine, len(prepared.inputs), before.shape[-1])
+        rows = jnp.arange(before.shape[-2])
+        used = (before != after) & (rows < course.count[..., None])[..., None]
+        told = 31 * before + 17 * after + 101 * jnp.arange(before.shape[-1])
+        told = (told + 1009) * (7919 * rows[:, None] + 1)
+        return jnp.sum(jnp.where(used, told, 0)[..., :columns], dtype=jnp.int32)
 
     def residuals(self, x: Float[Array, " p"]) -> Float[Array, " n"]:
         """All of them, those of the priors last."""
@@ -240,10 +270,16 @@ class Problem:
 
         `fixed`: which numbers (p,) have which values (p,) whatever their coordinates say.
         """
+        return self.evaluate_with_kind(z, noise, fixed)[:2]
+
+    def evaluate_with_kind(
+        self, z: Float[Array, " p"], noise: Any, fixed: Any = None
+    ) -> tuple[Float[Array, " n"], Float[Array, "n p"], Array]:
+        """As `evaluate`, and a number for the sequence of events."""
         x, slope = self.values_and_slopes(z)
         if fixed is not None:
             x, slope = jnp.where(fixed[0], fixed[1], x), jnp.where(fixed[0], 0.0, slope)
-        parts, p = [], z.shape[0]
+        parts, p, kind = [], z.shape[0], jnp.zeros((), jnp.int32)
         for i in range(len(self.prepared)):
             # Only what this record depends on is differentiated; the starts of all windows at once,
             # for each acts on its own rows.
@@ -255,14 +291,14 @@ class Problem:
 
             def of(
                 values: Array, i: int = i, own: np.ndarray = own, starts: list[Unknown] = starts
-            ) -> tuple[Array, Array]:
+            ) -> tuple[Array, tuple[Array, Array]]:
                 at = values if own.size == p else x.at[own].set(values[: own.size])
                 for k, u in enumerate(starts):
                     at = at.at[u.place].add(values[own.size + k])
-                r = self.residuals_of(at, i)
-                return r, r
+                r, course = self._residuals_and_course(at, i)
+                return r, (r, self._kind(course, i))
 
-            jacobian, r = jax.jacfwd(of, has_aux=True)(
+            jacobian, (r, mine_kind) = jax.jacfwd(of, has_aux=True)(
                 x if own.size == p else jnp.concatenate([x[own], jnp.zeros(len(starts))])
             )
             full = (
@@ -275,6 +311,7 @@ class Problem:
                 full = full.at[rows, u.first + rows // (r.shape[0] // u.size)].set(
                     jacobian[:, own.size + k]
                 )
+            kind = 3 * kind + mine_kind
             if self.loss.rounds > 1:
                 root, bend = jax.jvp(self.loss.root, (r / noise,), (jnp.ones_like(r),))
                 r, full = root * noise, full * bend[:, None]
@@ -283,12 +320,25 @@ class Problem:
             # Data residuals count in units of the noise, priors in their own.
             parts.append((noise * self._prior(x), noise * jax.jacfwd(self._prior)(x)))
         r, jacobian = (jnp.concatenate(a) for a in zip(*parts, strict=True))
-        return r, jacobian * slope
+        return r, jacobian * slope, kind
 
     def misfit(self, z: Float[Array, " p"], noise: Any) -> Float[Array, " n"]:
         """The residuals of `evaluate`, without their Jacobian."""
         x = self.physical(z)
         r = jnp.concatenate([self.residuals_of(x, i) for i in range(len(self.prepared))])
+        return self._lost(r, x, noise)
+
+    def misfit_and_courses(
+        self, z: Float[Array, " p"], noise: Any
+    ) -> tuple[Float[Array, " n"], list[Course]]:
+        """The residuals of `misfit`, and how the runs of each record go; of a simulation."""
+        x = self.physical(z)
+        parts = [self._residuals_and_course(x, i) for i in range(len(self.prepared))]
+        r = self._lost(jnp.concatenate([r for r, _ in parts]), x, noise)
+        return r, [course for _, course in parts if course is not None]
+
+    def _lost(self, r: Array, x: Array, noise: Any) -> Array:
+        """Residuals after the loss, with those of the priors."""
         r = noise * self.loss.root(r / noise) if self.loss.rounds > 1 else r
         return jnp.concatenate([r, noise * self._prior(x)])
 

@@ -1,12 +1,12 @@
 """The machine on its test setup: what a fit moves the parameters of."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.engine import Engine, walk
 from frictax.measurements import Record
@@ -21,7 +21,8 @@ from frictax.mechanism import (
 )
 from frictax.mechanism.attachments import is_rotational
 from frictax.mechanism.variables import variables_at
-from frictax.parameters import Numbers, children
+from frictax.parameters import Integer, Numbers, children
+from frictax.parameters.constant import constant
 from frictax.pytree import pytree_dataclass
 from frictax.signals import AbstractSignal, Sampled
 from frictax.text import suggestion
@@ -99,6 +100,18 @@ class Setup:
         return Setup(machine, pick(self.inputs, inputs), pick(self.outputs, outputs))
 
 
+class Course(NamedTuple):
+    """How a run went: its `result`, and time and modes before and after of its events, of which
+    `count` are used.
+    """
+
+    result: PyTree
+    times: Float[Array, "... K"]
+    before: Int[Array, "... K m"]
+    after: Int[Array, "... K m"]
+    count: Integer
+
+
 def driven(
     machine: Any, t: Float[Numbers, " n"], inputs: Mapping[str, Float[Numbers, " n"]], hold: bool
 ) -> AbstractHybridSystem:
@@ -154,9 +167,9 @@ def simulated(
     names: tuple[str, ...],
     engine: Engine,
     start: Mapping[str, Numbers],
-) -> tuple[Float[Array, "n c"], Any, Array]:
+) -> tuple[Float[Array, "n c"], Course, Array]:
     """The variables `names` at times `ts`, from the machine's start or, where named, from `start`;
-    how the run ended; its last state.
+    how the run went; its last state.
     """
     system = moved_to(system, start)
     y0, mode0 = system.start(ts[0])
@@ -167,7 +180,7 @@ def simulated(
     path = walk(system, y0, mode0, ts, options=engine)
     return (
         jnp.stack([_read(system, name, ts, path) for name in names], axis=1),
-        path.result,
+        Course(path.result, constant(path.times), path.before, path.after, path.count),
         path.ys[-1],
     )
 
@@ -179,6 +192,24 @@ def state_names(machine: Any) -> tuple[str, ...]:
         if isinstance(machine, Mechanism)
         else getattr(machine, "states", tuple)()
     )
+
+
+def contact_names(machine: Any) -> list[str]:
+    """The contacts in the order of their modes; of a machine of one's own, ``"friction"`` for its
+    first mode.
+    """
+    if isinstance(machine, Mechanism):
+        return [machine.names[c.part] for c in MechanicalSystem(machine).layout.contacts]
+    return ["friction"]
+
+
+def contact_modes(machine: Any, inputs: int, modes: int) -> int:
+    """How many of a run's first `modes` are those of contacts and gaps, and not the pieces of its
+    signals, such as `inputs`.
+    """
+    if isinstance(machine, Mechanism):
+        return MechanicalSystem(machine).layout.first_signal
+    return modes - inputs
 
 
 def check_channels(machine: Any, record: Record, states: tuple[str, ...] | None = None) -> None:

@@ -17,6 +17,7 @@ from ..search.methods import AbstractMethod
 from .covariance import inverse_gram, robust_variance
 from .fit_result import FitResult
 from .identifiability import is_at_bound
+from .notices import not_settled
 from .steady_sentences import weight_or_friction
 
 
@@ -71,6 +72,8 @@ def answer(
         fitted = problem.setup_at(jnp.asarray(x), None).machine
         sweep = next(iter(records.values()))
         notes = [*notes, *_steady_notes(fitted, sweep, [u.path for u in problem.unknowns])]
+    if not state.settled:
+        notes = [not_settled(method, state, problem.objective), *notes]
     return FitResult(
         start=model,
         records=records,

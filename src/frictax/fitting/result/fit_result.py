@@ -24,7 +24,7 @@ from .covariance import inverse_gram
 from .criteria import criteria
 from .estimates import Estimate, Estimated, by_path, quantile
 from .identifiability import Identifiability, Knowledge, judge_columns
-from .notices import held_breakaways, not_settled, standing_still, too_large
+from .notices import held_breakaways, standing_still, too_large
 from .spread import Spread
 from .steady_sentences import SteadyFit, doubtful_dips
 from .sweep_checks import sweep_checks
@@ -150,8 +150,6 @@ class FitResult(Estimated, Generic[Model]):
     def notices(self) -> tuple[Notice, ...]:
         known, norms = self.identifiability, np.linalg.norm(self.full_jacobian, axis=0)
         problem, out = self.problem, []
-        if not self.converged:
-            out.append(not_settled(self.method, self.iterations, problem.objective))
         out += too_large(problem.objective, self.records, self.noise_scale)
         if self.of_sweep and self.loss.rounds == 1 and not problem.priors:
             names = [n for n, active in zip(self.names, self.active, strict=True) if active]
@@ -166,7 +164,9 @@ class FitResult(Estimated, Generic[Model]):
                 out.append(Notice("ill-conditioned", "", {"condition": known.condition}))
         still = [n for n, norm in zip(self.names, norms[self.shown], strict=True) if norm == 0]
         said = held_breakaways(known.notices, still, self.records)
-        return (*out, *said, *self.spread.notices, *self.notes)
+        of_search = [n for n in self.notes if n.code.startswith("search-")]
+        rest = [n for n in self.notes if n not in of_search]
+        return (*of_search, *out, *said, *self.spread.notices, *rest)
 
     @functools.cached_property
     def unit_of(self) -> Callable[[Unknown | Parameter], str]:

@@ -27,13 +27,15 @@ from ..problem.objectives import (
 )
 from ..problem.problem import Problem
 from ..problem.setup import state_names
+from ..search.levenberg_marquardt import Descent
 from ..search.methods import AbstractMethod, LevenbergMarquardt
 
 _LARGE = 3.0  # times the standard deviations given: residuals that noise does not explain
 
 
-def not_settled(method: AbstractMethod, steps: int, objective: AbstractObjective) -> Notice:
-    if isinstance(method, LevenbergMarquardt) and steps < method.max_steps:
+def not_settled(method: AbstractMethod, state: Descent, objective: AbstractObjective) -> Notice:
+    steps = int(state.steps)
+    if isinstance(method, LevenbergMarquardt) and state.done:
         kink = objective.in_units_of_outputs()
         return Notice("search-kink" if kink else "search-flat", "", {"steps": steps})
     return Notice("search-unfinished", "", {"method": type(method).__name__, "steps": steps})

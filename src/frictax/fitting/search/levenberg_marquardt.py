@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 from frictax.parameters import Numbers
 from frictax.pytree import pytree_dataclass
 
+_TRIALS = 16  # that are remembered
 _PATIENT = 1  # refused steps before a share of the undamped one is tried
 _NEAR = 0.02  # standard errors that a last step moves at most without being looked at
 # standard errors, for each root of a degree of freedom, that change the cost by less than its
@@ -20,8 +21,9 @@ _HIDDEN = 1e-7
 # of the distance before the last step: what is left after it where steps converge as Newton's do
 _FAST = 0.05
 
-# From coordinates to residuals and their Jacobian.
-Evaluate = Callable[[Float[Array, " p"]], tuple[Float[Array, " n"], Float[Array, "n p"]]]
+# From coordinates to residuals and their Jacobian, and a number for the sequence of events where
+# there are some.
+Evaluate = Callable[[Float[Array, " p"]], tuple[Any, ...]]
 
 
 @pytree_dataclass
@@ -41,6 +43,8 @@ class Descent:
     - `span` of each coordinate, in which steps are measured: `radius` is how long the next may be;
       `line`: the share of the undamped step that it is instead, or 0; `refused` steps in a row.
     - `idle`: steps in a row that gained next to nothing.
+    - `trials`: the last points that were tried, `kinds`: of which sequence of events each of them
+      is; `kind`: that of `seen`.
     - `distance` to the minimum of the linear model, in standard errors, or what the steps before
       make of it after one that was not looked at; `steps`; `done`; `settled`: done because it met
       its tolerance.
@@ -59,6 +63,9 @@ class Descent:
     line: Float[Numbers, "*s"]
     refused: Int[Numbers, "*s"]
     idle: Int[Numbers, "*s"]
+    trials: Float[Numbers, "*s t p"]
+    kinds: Int[Numbers, "*s t"]
+    kind: Int[Numbers, "*s"]
     distance: Float[Numbers, "*s"]
     x: Float[Numbers, "*s p"]
     slope: Float[Numbers, "*s p"]
@@ -86,6 +93,9 @@ def begin(z: Any, rows: int, span: Any = 1.0) -> Descent:
         np.array(1.0),
         np.array(0.0),
         count,
+        count,
+        np.zeros((_TRIALS, p)) + z,
+        np.zeros(_TRIALS, np.int32),
         count,
         np.array(np.inf),
         np.zeros(p),
@@ -133,8 +143,13 @@ def descend(
     """
 
     def step(s: Descent) -> Descent:
-        z = jnp.add(s.z, s.move)
-        r, jacobian = evaluate(z)
+        def put(rows, new) -> Array:
+            return jnp.where(jnp.reshape(row, (-1,) + (1,) * (rows.ndim - 1)), new, rows)
+
+        z = trial = jnp.add(s.z, s.move)
+        r, jacobian, *kinds = evaluate(z)
+        of_trial = kinds[0] if kinds else jnp.zeros((), jnp.int32)
+        row = jax.nn.one_hot(s.steps % _TRIALS, _TRIALS, dtype=bool)
         # All sums over the samples at once: XLA takes each for itself to pieces and compiles them.
         both = jnp.concatenate([jacobian, r[:, None]], axis=1)
         products = both.T @ both
@@ -216,6 +231,9 @@ def descend(
             line,
             refused,
             idle,
+            put(s.trials, trial),
+            put(s.kinds, of_trial),
+            jnp.where(better, of_trial, s.kind),
             jnp.where(last, distance * fall + kept, distance),
         )
         there = (

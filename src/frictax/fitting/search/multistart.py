@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,9 +16,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from frictax.executable_cache import kept
+from frictax.notice import Notice
 
 from ..problem.objectives import AbstractSimulation, PreparedRecord, Steady
 from ..problem.problem import Problem, residuals_and_jacobian
+from . import edges
 from .levenberg_marquardt import Descent, begin, descend
 from .methods import AbstractMethod, LevenbergMarquardt, Optax
 
@@ -33,6 +35,18 @@ _FAR = 1e3
 BACK = (0.0, 2.0)  # coordinates beyond their start that strayed values are put back to
 
 
+class Searched(NamedTuple):
+    """The best descent, with the steps of all that led to it, the costs at the ends of all starts,
+    the noise scale, whether a key stopped the search, and what is to be said of the way.
+    """
+
+    state: Descent
+    costs: Float[np.ndarray, " s"]
+    noise: float
+    interrupted: bool
+    told: tuple[Notice, ...]
+
+
 def search(
     problem: Problem,
     method: Any,
@@ -41,13 +55,10 @@ def search(
     seed: int,
     say: Any,
     also: Sequence[np.ndarray] = (),
-    at: Any = 0.0,
-) -> tuple[Descent, np.ndarray, float, bool]:
-    """The best descent, the costs at the ends of all, the noise scale, and whether a key stopped
-    the search.
-
-    From the coordinates `at`, the problem's own start unless given, from the values in `also`, and
-    from draws about the former.
+    first: Any = 0.0,
+) -> Searched:
+    """From the problem's own start, or from the coordinates `first` in its place, from the values
+    in `also`, and from draws about the former.
     """
     x0 = np.asarray(problem.x0)
     draws = np.zeros((starts, x0.size))
@@ -63,28 +74,29 @@ def search(
         + 1e-300
     )
     run = _Run(problem, method, dof, floor, say)
-    points = [np.asarray(at) + spread * draw for draw in draws]
+    points = [first + spread * draw for draw in draws]
     points[1:1] = [np.asarray(problem.coordinates(x)) for x in also]
     states = [begun(problem, z) for z in points]
     noise = run.noise()
-    state, costs, interrupted = (
-        run.many(states, noise) if len(states) > 1 else run.one(states[0], noise)
-    )
+    state, costs = run.many(states, noise)
+    before = float(state.cost)
     for again in (run.by_stages, run.brought_back):
-        if not interrupted:
-            state, costs, interrupted = again(state, costs, noise)
+        state = state if run.interrupted else again(state, noise)
     # both depend on the noise, which depends on the fit
     if (problem.loss.rounds > 1 or problem.priors) and not problem.noise_known:
         for k in range(_ROUNDS):
-            if interrupted or not np.isfinite(costs).any():
+            if run.interrupted or not np.isfinite(costs).any():
                 break
-            before, noise = noise, _noise(problem, state, dof, first=k == 0)
-            if k > 0 and abs(noise - before) <= min(1e-4, method.tolerance) * noise:
+            last, noise = noise, _noise(problem, state, dof, first=k == 0)
+            if k > 0 and abs(noise - last) <= min(1e-4, method.tolerance) * noise:
                 break
-            state, _, interrupted = run.one(begun(problem, np.asarray(state.z)), noise)
-    if problem.noise_known:
-        noise = 1.0
-    return state, costs, noise, interrupted
+            state = run.one(begun(problem, np.asarray(state.z)), noise)
+    if not run.interrupted:
+        state = run.over_edges(state, noise)
+    costs = np.where(costs == before, float(state.cost), costs)
+    state = dataclasses.replace(state, steps=np.array(run.steps, np.int32))
+    noise = 1.0 if problem.noise_known else noise
+    return Searched(state, costs, noise, run.interrupted, tuple(run.told))
 
 
 def begun(problem: Problem, z: Any) -> Descent:
@@ -102,6 +114,11 @@ def advanced(
     of `problem`, whatever its weights.
     """
     return _Run(problem, method, dof, 1e-300, None).advanced(state, until, noise)
+
+
+def beyond_edges(problem: Problem, method: Any, state: Descent, dof: Any) -> Descent:
+    """The better of the end `state` of a search and of those from beyond the edges about it."""
+    return _Run(problem, method, dof, 1e-300, None).over_edges(state, 1.0)
 
 
 def strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:
@@ -139,8 +156,10 @@ class _Run:
     def __init__(self, problem: Problem, method: Any, dof: Any, floor: float, say: Any) -> None:
         self.problem, self.method, self.say = problem, method, say
         self.dof, self.floor = np.float64(dof), np.float64(floor)
+        self.steps, self.interrupted = 0, False  # of all that was searched so far
+        self.told: list[Notice] = []
 
-    def one(self, state: Descent, noise: float) -> tuple[Descent, np.ndarray, bool]:
+    def one(self, state: Descent, noise: float) -> Descent:
         """From one start, in calls short enough to be interrupted and to tell how far it is."""
         began, last, until = time.perf_counter(), np.inf, 0
         chunk = 3 if self.say else 1000
@@ -155,8 +174,9 @@ class _Run:
                 each = max((time.perf_counter() - began) / until, 1e-6)
                 chunk = int(np.clip((0.2 if self.say else 0.5) / each, 1, 1000))
         except KeyboardInterrupt:
-            return state, np.asarray([state.cost]), True
-        return state, np.asarray([state.cost]), False
+            self.interrupted = True
+        self.steps += int(state.steps)
+        return state
 
     def noise(self) -> float:
         """The noise scale that a search begins with: least squares, where the weights of the data
@@ -165,9 +185,7 @@ class _Run:
         relative = isinstance(self.problem.objective, Steady) and not self.problem.noise_known
         return _WIDE if relative and self.problem.loss.rounds > 1 else 1.0
 
-    def by_stages(
-        self, state: Descent, costs: np.ndarray, noise: float
-    ) -> tuple[Descent, np.ndarray, bool]:
+    def by_stages(self, state: Descent, noise: float) -> Descent:
         """The better of `state` and the end of a search that sees one and a half periods of each
         free run first, then twice as much, and so on.
 
@@ -181,14 +199,15 @@ class _Run:
             and isinstance(self.method, LevenbergMarquardt)
             and all(isinstance(p, PreparedRecord) and p.rows is None for p in problem.prepared)
         ):
-            return state, costs, False
+            return state
         for prepared in problem.prepared:
             w = np.asarray(prepared.weight)
             left = np.asarray(state.residuals)[first : first + w.size].reshape(w.shape)
             first += w.size
             parts.append(_first_periods(w * np.asarray(prepared.measured), left))
         if not any(part < 1.0 for part in parts):
-            return state, costs, False
+            return state
+        shown = {"percent": 100 * min(parts), "stages": 1}
         z = np.zeros_like(np.asarray(state.z))
         near = dataclasses.replace(self.method, tolerance=0.1)
         while any(part < 1.0 for part in parts):
@@ -199,16 +218,17 @@ class _Run:
             seen = eqx.tree_at(lambda q: [p.weight for p in q.prepared], problem, weights)
             dof = max(sum(np.sum(w > 0) for w in weights) - z.size, 1)
             stage = _Run(seen, near, dof, 0.0, None)
-            z = np.asarray(stage.advanced(begun(seen, z), _STAGE, noise).z)
-            parts = [2.0 * part for part in parts]
-        again, _, interrupted = self.one(begun(problem, z), noise)
+            end = stage.advanced(begun(seen, z), _STAGE, noise)
+            z, parts = np.asarray(end.z), [2.0 * part for part in parts]
+            self.steps += int(end.steps)
+            shown["stages"] += 1
+        again = self.one(begun(problem, z), noise)
         if not float(again.cost) < float(state.cost) * (1 - 1e-6):
-            return state, costs, interrupted
-        return again, np.where(costs == float(state.cost), float(again.cost), costs), interrupted
+            return state
+        self.told.append(Notice("search-by-stages", "", shown))
+        return again
 
-    def brought_back(
-        self, state: Descent, costs: np.ndarray, noise: float
-    ) -> tuple[Descent, np.ndarray, bool]:
+    def brought_back(self, state: Descent, noise: float) -> Descent:
         """The better of `state` and the end of a search from there with the values that strayed put
         back to where they began.
 
@@ -216,20 +236,33 @@ class _Run:
         force lost on the way stays lost. Where the data ask for none, this only tells so.
         """
         if not np.isfinite(state.cost) or not isinstance(self.method, LevenbergMarquardt):
-            return state, costs, False
-        first, interrupted = state, False
+            return state
         for back in BACK:
             z = put_back(self.problem, state, back)
-            if interrupted or z is None:
+            if self.interrupted or z is None:
                 break
-            again, _, interrupted = self.one(begun(self.problem, z), noise)
+            again = self.one(begun(self.problem, z), noise)
             if float(again.cost) < float(state.cost) * (1 - 1e-6):
                 state = again
-        return state, np.where(costs == float(first.cost), float(state.cost), costs), interrupted
+        return state
 
-    def many(self, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray, bool]:
-        """From many starts, as many at a time as there are processors: after each of `_RUNGS` steps
-        a quarter goes on, and the first: more starts are never worse than one.
+    def over_edges(self, state: Descent, noise: float) -> Descent:
+        """The better of `state` and where searches beyond the edges about it end."""
+        if not (
+            isinstance(self.problem.objective, AbstractSimulation)
+            and isinstance(self.method, LevenbergMarquardt)
+            and edges.may_gain(self.problem, state)
+        ):
+            return state
+        end = edges.over_edges(self.problem, state, noise, float(self.dof), self.advanced, self.say)
+        self.interrupted = end.interrupted
+        self.steps += end.steps
+        self.told += end.told
+        return end.state
+
+    def many(self, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray]:
+        """From one start, or from many, as many at a time as there are processors: after each of
+        `_RUNGS` steps a quarter goes on, and the first: more starts are never worse than one.
 
         One after the other and not in one `vmap`: the starts need 6 to 100 steps each, and in step
         all would take the most.
@@ -237,9 +270,12 @@ class _Run:
         **Source:** K. Jamieson, A. Talwalkar, "Non-stochastic best arm identification and
         hyperparameter optimization", 2016 (successive halving).
         """
+        if len(states) == 1:
+            state = self.one(states[0], noise)
+            return state, np.asarray([state.cost])
         halves = isinstance(self.method, LevenbergMarquardt) and not self.problem.is_steady
         rungs = [n for n in _RUNGS if halves and n < self._most()]
-        live, interrupted = list(range(len(states))), False
+        live = list(range(len(states)))
         # The first by itself: it compiles.
         states[0] = self.advanced(states[0], [*rungs, self._most()][0], noise)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -258,17 +294,15 @@ class _Run:
                                 f" {min(float(s.cost) for s in states):.6g}"
                             )
                 except KeyboardInterrupt:
-                    interrupted = True
+                    self.interrupted = True
                     for job in jobs.values():
                         job.cancel()
                     break
                 live = self._hopeful(states, live)
         costs = np.asarray([float(s.cost) for s in states])
-        return (
-            states[int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))],
-            costs,
-            interrupted,
-        )
+        best = states[int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))]
+        self.steps += int(best.steps)
+        return best, costs
 
     def _hopeful(self, states: list[Descent], live: list[int]) -> list[int]:
         """The best quarter of those, at least two, without those within a standard error of a
@@ -325,7 +359,9 @@ def _by_newton(
     problem: Problem, state: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
     """The entries of the `Descent` that `state` leads to."""
-    end = descend(lambda z: problem.evaluate(z, noise), state, until, tolerance, dof, floor)
+    end = descend(
+        lambda z: problem.evaluate_with_kind(z, noise), state, until, tolerance, dof, floor
+    )
     return tuple(jax.tree.leaves(_with_values(problem, end)))
 
 
@@ -384,9 +420,12 @@ def in_turned_coordinates(
         going, around, (jnp.asarray(z), jnp.asarray(False), zero, zero)
     )
     tolerance = 1e-8 if problem.is_steady else 1e-3
+    most = method.max_steps if isinstance(method, LevenbergMarquardt) else 0
     end = descend(lambda z: problem.evaluate(z, noise), begun(problem, z), 1, tolerance, dof, floor)
     end = eqx.tree_at(
-        lambda s: (s.steps, s.settled), end, (steps.astype(jnp.int32), converged | end.settled)
+        lambda s: (s.steps, s.settled, s.done),
+        end,
+        (steps.astype(jnp.int32), converged | end.settled, steps < most),
     )
     return _with_values(problem, end)
 

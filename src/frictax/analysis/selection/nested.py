@@ -1,0 +1,116 @@
+"""Fits of models that contain each other: the larger is never worse than the smaller."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.fitting import FitResult
+from frictax.fitting.fit_data import misfit, resumed
+from frictax.fitting.problem.problem import Problem, Unknown, bounds, upper_bounds
+from frictax.laws import AbstractLaw, Table
+from frictax.mechanism import Mechanism
+from frictax.parameters import parameters
+
+from ..errors.refits import searched
+
+_INSIDE = 1e-9  # of the start's distance from its bound: as good as at it
+_SAME = 1e-3  # of the misfit: what a model that is contained may differ by, for values near bounds
+
+
+def from_contained(fits: Mapping[str, FitResult]) -> dict[str, FitResult]:
+    """`fits` by name, from the fewest numbers on each searched also from the best that it contains,
+    and the better taken.
+
+    One contains another where with some of its numbers at their bound, at 0 or mirrored it has the
+    same misfit: that is tried, and no class is asked what it is.
+    """
+    out: dict[str, FitResult] = {}
+    for name, found in sorted(fits.items(), key=lambda item: item[1].x.size):
+        smaller = (other for other in out.values() if other.x.size < found.x.size)
+        for other in sorted(smaller, key=misfit):
+            z = _image(other, found)
+            if z is not None:
+                found = resumed(found, z)
+                break
+        out[name] = found
+    return {name: out[name] for name in fits}
+
+
+def _image(small: FitResult, large: FitResult) -> np.ndarray | None:
+    """Coordinates of `large` at which it is what `small` found, or None where there are none."""
+    problem = large.problem
+    low, high = bounds(problem.unknowns), upper_bounds(problem.unknowns)
+    inside = _INSIDE * np.abs(problem.x0 - np.where(np.isfinite(low), low, 0.0))
+    edge = _INSIDE * np.abs(np.where(np.isfinite(high), high, 0.0) - problem.x0)
+    for x in _images(small, problem):
+        x = np.clip(x, low + inside, high - edge)
+        z = np.asarray(problem.coordinates(x))
+        end = searched(problem, large.method, z, 1, large.noise_scale, large.dof)
+        squares = float(np.sum(np.asarray(end.residuals)[: large.n] ** 2))
+        least = float(np.sum(small.full_residuals**2))
+        if np.all(np.isfinite(z)) and squares <= least * (1 + _SAME):
+            return z
+    return None
+
+
+def _images(small: FitResult, problem: Problem) -> Iterator[np.ndarray]:
+    """What `small` found as numbers of `problem`; those that it has not at their start but for one
+    kind, which is at its bound or 0, or all of them so.
+    """
+    known, lacking = np.array(problem.x0), []
+    for u in problem.unknowns:
+        setup = small.problem.setup_at(jnp.asarray(small.x), u.record)
+        values = {p.path: np.asarray(p.value) for p in parameters(setup)}
+        if isinstance(setup.machine, AbstractLaw):  # as a friction of both directions has it
+            values |= {f"f_pos.{path}": value for path, value in values.items()}
+        value = next((values[path] for path in (u.path, _mirrored(u.path)) if path in values), None)
+        if value is None or np.shape(value) != u.shape:
+            value = _of_table(u, problem, setup.machine)
+        if value is None:
+            lacking.append(u)
+        else:
+            known[u.place] = np.ravel(value)
+    kinds = dict.fromkeys(u.path.rpartition(".")[2] for u in lacking)
+    low = bounds(problem.unknowns)
+    ends = np.where(np.isfinite(low), low, 0.0)
+    if not lacking:
+        yield known
+    for some in ([kind] for kind in kinds) if len(kinds) > 1 else ():
+        yield _with(known, ends, [u for u in lacking if u.path.rpartition(".")[2] in some])
+    if lacking:
+        yield _with(known, ends, lacking)
+
+
+def _with(x: np.ndarray, ends: np.ndarray, moved: list[Unknown]) -> np.ndarray:
+    x = np.array(x)
+    for u in moved:
+        x[u.place] = ends[u.place]
+    return x
+
+
+def _mirrored(path: str) -> str:
+    return path.replace("_neg", "_pos")
+
+
+def _of_table(u: Unknown, problem: Problem, machine: Any) -> np.ndarray | None:
+    """The forces at a table's speeds of the law that stands in its place in `machine`."""
+    place, _, field = u.path.rpartition(".")
+    table = _part(problem.setup.machine, place)
+    law: Callable[..., Any] | None = _part(machine, place) or _part(machine, _mirrored(place))
+    if isinstance(machine, AbstractLaw):
+        law = machine
+    if field != "f" or not isinstance(table, Table) or not isinstance(law, AbstractLaw):
+        return None
+    return np.asarray(law(jnp.asarray(table.v)))
+
+
+def _part(model: Any, place: str) -> Any:
+    """What stands at a path, or None."""
+    for name in place.split(".") if place else ():
+        try:
+            model = model[name] if isinstance(model, Mechanism) else getattr(model, name, None)
+        except KeyError:
+            return None
+    return model

@@ -1,0 +1,261 @@
+"""Searches that go on beyond an edge of the misfit.
+
+At an edge a stop or a breakaway appears or vanishes. There the misfit jumps, by a few times the
+variance of the noise, and no step that follows its slope crosses. A better minimum may lie beyond;
+or the least one at the edge itself.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.executable_cache import kept
+from frictax.notice import Notice
+
+from ..problem.objectives import PreparedRecord
+from ..problem.problem import Problem
+from ..problem.setup import contact_modes, contact_names
+from .levenberg_marquardt import Descent, begin
+
+LENGTHS = (0.1, 1.0, 3.0)  # standard errors that probes lie off
+ROUNDS = 4  # of probes at most
+_GROUPS = 4  # sequences of events that are searched in a round at most
+_SHORT, _LONG = 15, 60  # steps in a new sequence at most, and of the one that leads lower
+_MOST = 12  # directions that are probed, of the least certain
+_GAIN = 1e-3  # of the noise's variance: what counts as lower
+_NEAR = 100.0  # standard errors from its end within which a search meets one sequence of events
+_NEAREST = 1e-8  # standard errors: where the search for an edge begins
+
+# From a search, until which step, at which noise: to where it stands then.
+Advance = Callable[[Descent, int, Any], Descent]
+
+
+class Event(NamedTuple):
+    """A contact that changes its mode: at which time of which record."""
+
+    record: int
+    contact: int
+    before: int
+    after: int
+    time: float
+
+    @property
+    def kind(self) -> tuple[int, ...]:
+        return self[:4]
+
+
+Events = tuple[Event, ...]
+
+
+class Hopped(NamedTuple):
+    """Where the search went, in how many steps; whether a key stopped it; what is said of it."""
+
+    state: Descent
+    steps: int
+    interrupted: bool
+    told: tuple[Notice, ...]
+
+
+def may_gain(problem: Problem, state: Descent) -> bool:
+    """Whether a search that ended at `state` may have met an edge: it ended without its tolerance,
+    or one of its last trials within `_NEAR` standard errors had another sequence of events.
+
+    Not where the starts of windows are fitted, each of which has edges of its own.
+    """
+    jacobian = np.asarray(state.jacobian)
+    known = bool(np.isfinite(state.cost)) and bool(jacobian.any()) and bool(state.done)
+    if not known or any(u.hidden for u in problem.unknowns):
+        return False
+    tried = np.arange(len(state.kinds)) < state.steps
+    off = np.asarray(state.trials)[tried & (state.kinds != state.kind)] - state.z
+    variance = 2.0 * state.cost / max(len(jacobian) - off.shape[1], 1)
+    near = np.sum((off @ jacobian.T) ** 2, axis=1) < _NEAR**2 * variance
+    return not bool(state.settled) or bool(near.any())
+
+
+def over_edges(
+    problem: Problem, state: Descent, noise: float, dof: float, advance: Advance, say: Any
+) -> Hopped:
+    """The better of `state` and where searches from beyond the edges about it end.
+
+    Probes lie in the directions of the Gram matrix's eigenvectors, each tells misfit and sequence
+    of events. From the best of each new sequence a short search begins; the first that ends lower
+    goes on, and probes lie about its end next, for `ROUNDS` rounds at most.
+
+    **Source:** D. J. Wales, J. P. K. Doye, "Global optimization by basin-hopping", *Journal of
+    Physical Chemistry A* 101, 1997, here with kicks that are not random.
+    """
+    steps, seen, told = 0, set[tuple[tuple[int, ...], ...]](), ()
+    try:
+        for _ in range(ROUNDS):
+            z, variance = np.asarray(state.z), 2.0 * float(state.cost) / dof
+            ways = _standard_errors(state, variance)[:_MOST]
+            points = [z] + [z + s * a * w for w in ways for a in LENGTHS for s in (-1.0, 1.0)]
+            costs, courses = _probed(problem, np.stack(points), noise)
+            kinds = [tuple(event.kind for event in events) for events in courses]
+            seen.add(kinds[0])
+            best: dict[Any, int] = {}
+            for i in np.argsort(costs).tolist():
+                if kinds[i] not in seen or costs[i] < float(state.cost):
+                    best.setdefault(kinds[i], i)
+            lower = None
+            for kind, i in itertools.islice(best.items(), _GROUPS):
+                if not np.isfinite(costs[i]):
+                    break
+                seen.add(kind)
+                end = advance(begin(points[i], problem.rows(), problem.spans()), _SHORT, noise)
+                steps += int(end.steps)
+                if 2.0 * (float(state.cost) - float(end.cost)) > _GAIN * variance:
+                    lower = end
+                    break
+            if lower is None:
+                break
+            state = advance(lower, int(lower.steps) + _LONG, noise)
+            steps += int(state.steps) - int(lower.steps)
+            if say:
+                say(f"beyond an edge: cost {float(state.cost):.6g}")
+        if not bool(state.settled):
+            told = _edge(problem, state, noise, dof, len(points), len(seen) - 1)
+    except KeyboardInterrupt:
+        return Hopped(state, steps, True, ())
+    if told:  # an end at an edge is one
+        state = _ended(state)
+    return Hopped(state, steps, False, told)
+
+
+def _ended(state: Descent) -> Descent:
+    return dataclasses.replace(state, done=np.array(True), settled=np.array(True))
+
+
+def _standard_errors(state: Descent, variance: float) -> Float[np.ndarray, "p p"]:
+    """Steps of one standard error in each direction of the scaled Gram matrix's eigenvectors, the
+    least certain first; none longer than the coordinates' spans.
+    """
+    gram = np.asarray(state.products)[:-1, :-1]
+    unit = np.sqrt(np.diag(gram))
+    unit = np.where(unit > 0, unit, 1.0)
+    sizes, vectors = np.linalg.eigh(gram / np.outer(unit, unit))
+    ways = (vectors / np.sqrt(np.maximum(sizes, 1e-10))).T / unit * np.sqrt(variance)
+    return ways / np.maximum(np.max(np.abs(ways) / state.span, axis=1), 1.0)[:, None]
+
+
+def _edge(
+    problem: Problem, state: Descent, noise: float, dof: float, count: int, looked: int
+) -> tuple[Notice, ...]:
+    """The notice of the edge that the steps from `state` meet, or none where they meet none.
+
+    Looked for along the undamped step, then along the slope, as damping turns it.
+    """
+    gram = np.asarray(state.products)[:-1, :-1]
+    gradient = np.asarray(state.products)[:-1, -1]
+    unit = np.sqrt(np.diag(gram))
+    unit = np.where(unit > 0, unit, 1.0)
+    scaled = gram / np.outer(unit, unit) + 1e-12 * np.eye(unit.size)
+    z, cost = np.asarray(state.z), float(state.cost)
+    variance = 2.0 * cost / dof
+    left = np.sqrt(max(float(gradient / unit @ np.linalg.solve(scaled, gradient / unit)), 0.0))
+    left /= np.sqrt(variance)
+    for way in (-np.linalg.solve(scaled, gradient / unit) / unit, -gradient / unit**2):
+        way = way * np.sqrt(variance) / np.sqrt(way @ gram @ way)  # of one standard error
+        low, high = 0.0, max(1.0, left)
+        lengths = np.concatenate([[0.0], np.geomspace(_NEAREST, high, count - 1)])
+        # twice: the second time between the two lengths that the edge lies between
+        for _ in range(2):
+            costs, courses = _probed(problem, z + lengths[:, None] * way, noise)
+            kinds = [tuple(event.kind for event in events) for events in courses]
+            beyond = [i for i in range(1, count) if kinds[i] != kinds[0]]
+            if not beyond:
+                break
+            low, high = lengths[beyond[0] - 1], lengths[beyond[0]]
+            lengths = np.concatenate([[0.0], np.linspace(low, high, count - 1)])
+        else:
+            i = beyond[0]
+            jump = 2.0 * (costs[i] - costs[i - 1]) / variance
+            return (_told(problem, courses[0], courses[i], lengths[i], jump, looked),)
+    return ()
+
+
+def _told(
+    problem: Problem, here: Events, there: Events, away: float, jump: float, looked: int
+) -> Notice:
+    """Which contact's events differ first between the sides, and what it does `there`."""
+    never = Event(0, 0, 0, 0, np.inf)
+    records = [p for p in problem.prepared if isinstance(p, PreparedRecord)]
+    rate = min(float(np.median(np.diff(p.t))) for p in records)
+    k = 0
+    for a, b in itertools.zip_longest(here, there, fillvalue=never):
+        if a.kind != b.kind or abs(a.time - b.time) > rate:
+            break
+        k += 1
+    a, b = (side[k] if k < len(side) else never for side in (here, there))
+    gone = (a.record, a.time) < (b.record, b.time)
+    side, event = (here, a) if gone else (there, b)
+    until = [e.time for e in side[k + 1 :] if e[:2] == event[:2]]
+    does = _VERBS.get((event.before, event.after), "changes its mode")
+    lasts = f" for {1e3 * (until[0] - event.time):.2g} ms" if until else ""
+    names = contact_names(problem.setup.machine)
+    where = names[event.contact] if event.contact < len(names) else "a contact"
+    does = ("no longer " if gone else "") + does + lasts
+    if len(records) > 1:
+        does += f" in record {event.record + 1}"
+    return Notice(
+        "search-edge",
+        where,
+        {"away": away, "does": does, "time": event.time, "jump": jump, "looked": looked},
+    )
+
+
+_VERBS = {
+    (before, after): verb
+    for verb, pairs in {
+        "stops": [(-1, 0), (1, 0), (2, 0)],
+        "breaks away": [(0, -1), (0, 1)],
+        "turns": [(-1, 1), (1, -1)],
+        "lets go": [(-1, 2), (0, 2), (1, 2)],
+        "takes hold": [(2, -1), (2, 1)],
+    }.items()
+    for before, after in pairs
+}
+
+
+def _probed(
+    problem: Problem, points: Float[np.ndarray, "k p"], noise: float
+) -> tuple[Float[np.ndarray, " k"], list[Events]]:
+    """Costs, inf where a run fails, and the events of all runs."""
+    costs, *courses = (np.asarray(a) for a in _runs(problem, points, np.float64(noise)))
+    events: list[list[Event]] = [[] for _ in points]
+    records = [i for i, p in enumerate(problem.prepared) if isinstance(p, PreparedRecord)]
+    for k, record in enumerate(records):
+        times, before, after, count = courses[4 * k : 4 * k + 4]
+        prepared = problem.prepared[record]
+        assert isinstance(prepared, PreparedRecord)
+        machine, modes = problem.setup.machine, before.shape[-1]
+        columns = contact_modes(machine, len(prepared.inputs), modes)
+        changed = (before != after)[..., :columns] & (
+            np.arange(times.shape[-1]) < count[..., None]
+        )[..., None]
+        for at in np.argwhere(changed).tolist():
+            *row, contact = at
+            row = tuple(row)
+            modes = int(before[row][contact]), int(after[row][contact])
+            events[row[0]].append(Event(record, contact, *modes, float(times[row])))
+    return np.where(np.isfinite(costs), costs, np.inf), [tuple(e) for e in events]
+
+
+@kept
+def _runs(problem: Problem, points: Float[Array, "k p"], noise: Any) -> tuple[Array, ...]:
+    """The cost at each point, and of each record times, modes before and after, and number of its
+    events.
+    """
+
+    def one(z: Array) -> tuple[Array, ...]:
+        r, courses = problem.misfit_and_courses(z, noise)
+        return 0.5 * jnp.sum(r * r), *(a for c in courses for a in c[1:])
+
+    return jax.lax.map(one, jnp.asarray(points))
