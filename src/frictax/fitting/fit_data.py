@@ -124,7 +124,7 @@ class Search:
             second = search(again, method, 1, 0.0, 0, speak, first=first.z)
             # a machine whose kinks are not the record's mends nothing
             if float(second.state.cost) < _RISEN * float(first.cost):
-                steps = first.steps + second.state.steps
+                steps = np.asarray(first.steps + second.state.steps, np.int32)
                 state = dataclasses.replace(second.state, steps=steps)
                 costs = np.where(costs == np.min(costs), float(state.cost), costs)
                 notes = [*notes, *(n for n in second.told if n not in notes)]
