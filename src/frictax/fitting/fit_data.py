@@ -140,13 +140,9 @@ class Search:
             notes,
             time.perf_counter() - began,
         )
-        return (
-            found
-            if interrupted
-            else dataclasses.replace(
-                found, notes=(*found.notes, *long_steps(found), *between_samples(found))
-            )
-        )
+        said = [] if interrupted else [*long_steps(found), *between_samples(found)]
+        # a copy would have to find its errors again
+        return dataclasses.replace(found, notes=(*found.notes, *said)) if said else found
 
 
 def fit_records(
