@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.analysis.errors.effective_samples import memory
+from frictax.measurements.noise import memory
 from frictax.analysis.selection.cross_validation import unfinished
 from frictax.analysis.selection.selection_rule import chosen
 from frictax.analysis.selection.structures_text import structures_rows

@@ -97,3 +97,27 @@ def test_what_simulates_nothing_has_no_step_error() -> None:
     assert set(moved) == set(FREE)
     # the fit's last step was not looked at
     assert all(abs(moved[name]) < 1e-3 * found.standard_errors[name] for name in FREE)
+
+
+def test_what_a_smooth_input_moves_where_it_is_taken_as_straight_is_told() -> None:
+    drive = 8.0 * np.sin(4 * np.pi * T)
+    block = fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=0.5)),
+        drive=fx.Force("mass", fx.Sine(amplitude=8.0, f=2.0)),
+    )
+    v = np.asarray(fx.simulate(block, T, engine=fx.OnSamples(substeps=8))["mass"].v)
+    v = v + np.random.default_rng(0).normal(0.0, 1e-4, T.size)
+    free = ["mass.m", "friction.f_pos.F_Coulomb"]
+    told = {}
+    for hold in (False, True):
+        record = fx.Record(T, {"drive": drive}, {"mass.v": v}, hold=hold, name="run")
+        found = fx.fit(block, record, free=free)
+        told[hold] = [n for n in found.notices if n.code == "bent-between-samples"]
+        if not hold:
+            (notice,) = told[hold]
+            assert notice.subject == "mass.m"
+            # what the straight lines have done is what the curves would undo
+            off = found.values["mass.m"] - 1.0
+            assert notice.numbers["moved"] == pytest.approx(-off, rel=0.15)
+    assert not told[True]

@@ -129,6 +129,7 @@ class Search:
                 costs = np.where(costs == np.min(costs), float(state.cost), costs)
                 notes = [*notes, *(n for n in second.told if n not in notes)]
                 problem, end = again, second._replace(state=state, costs=costs)
+            end = end._replace(interrupted=second.interrupted)
         if end.interrupted:
             notes.append(Notice("search-interrupted", "", {"steps": int(end.state.steps)}))
         found = answer(
@@ -143,13 +144,9 @@ class Search:
             notes,
             time.perf_counter() - began,
         )
-        return (
-            found
-            if end.interrupted
-            else dataclasses.replace(
-                found, notes=(*found.notes, *long_steps(found), *between_samples(found))
-            )
-        )
+        said = [] if end.interrupted else [*long_steps(found), *between_samples(found)]
+        # a copy would have to find its errors again
+        return dataclasses.replace(found, notes=(*found.notes, *said)) if said else found
 
 
 def misfit(found: FitResult) -> float:

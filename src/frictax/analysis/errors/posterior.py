@@ -20,7 +20,7 @@ from frictax.notice import Notice
 from frictax.text import aligned
 
 from ..friction_curve import friction_at
-from .effective_samples import effective_samples
+from .accounts import effective_samples
 from .refits import method_of
 
 _CURVES = 400  # draws that a band of friction is made of

@@ -27,7 +27,7 @@ from frictax.fitting.problem.setup import state_names
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem, Mechanism
 
-from ..errors.effective_samples import effective_samples
+from ..errors.accounts import effective_samples
 from .cross_validation import HeldOut, Refits, root_mean, unfinished, weights
 from .folds import Folds
 from .nested import from_contained

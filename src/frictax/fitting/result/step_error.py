@@ -120,8 +120,8 @@ def between_samples(found: FitResult) -> list[Notice]:
             spread = 12 * np.sum((u - np.mean(u)) ** 2)
             most = max(most, np.sum(np.diff(u) ** 2) / spread if spread > 0 else 0.0)
         prepared[i] = dataclasses.replace(one, inputs=inputs)
-    known = [e for e in found.estimates if e.standard_error > 0]
-    if not any(most * abs(e.value) > _CURVED * e.standard_error for e in known):
+    least = np.sqrt(np.diag(found.full_covariance))  # were residuals white, and found at once
+    if not np.any((most * np.abs(found.x) > _CURVED * least)[found.shown & (least > 0)]):
         return []
     moved = _moved(found, dataclasses.replace(problem, prepared=tuple(prepared)))
     far = _farthest(found, moved, _CURVED)
