@@ -111,7 +111,9 @@ def over_edges(
                 seen.add(kind)
                 end = advance(begin(points[i], problem.rows(), problem.spans()), _SHORT, noise)
                 steps += int(end.steps)
-                if 2.0 * (float(state.cost) - float(end.cost)) > _GAIN * variance:
+                # where nothing moves what was measured, there is no way on
+                leads = bool(np.asarray(end.jacobian).any())
+                if leads and 2.0 * (float(state.cost) - float(end.cost)) > _GAIN * variance:
                     lower = end
                     break
             if lower is None:
