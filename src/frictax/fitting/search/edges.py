@@ -111,7 +111,9 @@ def over_edges(
                 seen.add(kind)
                 end = advance(begin(points[i], problem.rows(), problem.spans()), _SHORT, noise)
                 steps += int(end.steps)
-                if 2.0 * (float(state.cost) - float(end.cost)) > _GAIN * variance:
+                # where nothing moves what was measured, there is no way on
+                leads = bool(np.asarray(end.jacobian).any())
+                if leads and 2.0 * (float(state.cost) - float(end.cost)) > _GAIN * variance:
                     lower = end
                     break
             if lower is None:
@@ -161,8 +163,13 @@ def _edge(
     variance = 2.0 * cost / dof
     left = np.sqrt(max(float(gradient / unit @ np.linalg.solve(scaled, gradient / unit)), 0.0))
     left /= np.sqrt(variance)
+    if left > LENGTHS[-1]:  # an end so far from the minimum of its own side is no answer
+        return ()
     for way in (-np.linalg.solve(scaled, gradient / unit) / unit, -gradient / unit**2):
-        way = way * np.sqrt(variance) / np.sqrt(way @ gram @ way)  # of one standard error
+        size = float(np.sqrt(max(way @ gram @ way, 0.0)))
+        if not size > 0:  # the slope is nought
+            continue
+        way = way * np.sqrt(variance) / size  # of one standard error
         low, high = 0.0, max(1.0, left)
         lengths = np.concatenate([[0.0], np.geomspace(_NEAREST, high, count - 1)])
         # twice: the second time between the two lengths that the edge lies between
