@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.measurements.noise import memory
 from frictax.analysis.selection.cross_validation import unfinished
 from frictax.analysis.selection.selection_rule import chosen
 from frictax.analysis.selection.structures_text import structures_rows
+from frictax.measurements.noise import memory
 from rigs import motion as simulated
 
 OBJECTIVE, START = fx.Windows(0.5, cutoff=20.0), fx.InverseDynamics(20.0)
