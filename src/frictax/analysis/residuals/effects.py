@@ -63,11 +63,12 @@ def subject(x: Series) -> str:
 
 
 def ending(found: Regressed, x: Series) -> str:
-    """What every sentence ends with: how much it explains, and whether chance would."""
+    """What every sentence ends with: how much it explains, and how much chance may."""
+    size = float(np.sqrt(found.hidden * np.mean(x.e**2)))
     verdict = (
         ""
         if found.strong
-        else f", as chance may do: less than {amount(found.hidden, x.unit)} cannot be told here"
+        else f", as chance may do up to {percent(found.hidden)}, {amount(size, x.unit)} rms"
         if found.p >= CHANCE
         else ", too little to matter"
     )

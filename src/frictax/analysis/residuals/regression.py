@@ -11,6 +11,9 @@ from .finding import is_strong
 _LEAST = 1e-6  # of a column: what others leave of it, below which it says nothing of its own
 
 
+_RARE = 6.0  # squares of chance beyond one for each column
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Regressed:
     """A residual on columns, beside others that it may follow as well.
@@ -37,10 +40,11 @@ class Regressed:
 
     @property
     def hidden(self) -> float:
-        """How large an effect drowns in what is left: three standard errors of a mean of as many
-        samples as are independent.
+        """The share below which an effect drowns: that of chance in one of a hundred, roughly, of
+        as many samples as are independent.
         """
-        return 3.0 * float(np.sqrt(np.mean(self.rest**2) / max(self.independent, 1.0)))
+        usual = (self.values.size + _RARE) / max(self.independent, 1.0)
+        return float(np.clip(usual, self.share, 1.0))
 
 
 def regressed(
