@@ -7,6 +7,7 @@ import numpy as np
 import optax
 import pytest
 
+from frictax.analysis import White
 from frictax.fitting import (
     Huber,
     LevenbergMarquardt,
@@ -143,7 +144,7 @@ def test_the_covariance_is_the_inverse_curvature_of_the_misfit_to_its_own_curve(
         )(jnp.ones(4))
     )
     expected = forward.noise_scale**2 * np.linalg.inv(hessian) * np.outer(x, x)
-    np.testing.assert_allclose(forward.covariance, expected, rtol=1e-6)
+    np.testing.assert_allclose(forward.uncertainty(White()).covariance, expected, rtol=1e-6)
 
 
 def test_a_relative_sigma_weighs_rows_and_its_scale_does_not_matter(drive) -> None:
@@ -304,7 +305,7 @@ def test_a_method_that_ran_out_of_steps_says_so(drive) -> None:
 def test_a_printed_fit_names_value_unit_error_interval_and_warnings(forward) -> None:
     text = str(forward)
     row = next(line for line in text.splitlines() if line.startswith("F_Coulomb"))
-    assert row.split() == ["F_Coulomb", "2.147", "mN.m", "0.032", "2.078", "to", "2.217"]
+    assert row.split() == ["F_Coulomb", "2.147", "mN.m", "0.041", "2.049", "to", "2.246"]
     assert "rms 0.02102 mN.m" in text
     assert "! peak cannot be known" in text
 
