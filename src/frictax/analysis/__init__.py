@@ -14,7 +14,7 @@ from .errors.resampling import BlockBootstrap as BlockBootstrap, Jackknife as Ja
 from .errors.uncertainty import (
     Uncertainty as Uncertainty,
 )
-from .missing.missing import Missing as Missing, MissingTerm as MissingTerm
+from .missing.table import Missing as Missing, MissingTerm as MissingTerm
 from .planning.outlook import Outlook as Outlook, outlook as outlook
 from .replay.free_run import FreeRunScore as FreeRunScore
 from .replay.validation import (

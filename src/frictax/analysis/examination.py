@@ -12,7 +12,7 @@ from frictax.fitting import FitResult, FreeRun
 from frictax.measurements import Record
 from frictax.notice import Notice
 
-from .missing.missing import Missing
+from .missing.table import Missing
 from .planning.outlook import Outlook, outlook_of
 from .replay.motion import Motion, motion
 from .residuals.study import ResidualStudy

@@ -9,8 +9,6 @@ from ..errors.hac_covariance import long_run_covariance
 from .finding import is_strong
 
 _LEAST = 1e-6  # of a column: what others leave of it, below which it says nothing of its own
-
-
 _RARE = 6.0  # squares of chance beyond one for each column
 
 

@@ -1,0 +1,132 @@
+"""What a fitted machine lacks, as a table that is printed."""
+
+import dataclasses
+
+from frictax.parameters import UnknownName
+from frictax.text import aligned, amount, rounded
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MissingTerm:
+    """A term that a model may lack.
+
+    - `name`; `value`, `standard_error`, `unit` of its coefficient (of a ripple, its amplitude),
+      others moving along; `period` of a ripple [m or rad].
+    - `misfit`: the root mean square of the weighted residuals with it, by a refit where
+      `is_refitted`, else predicted; `own`: the share of its effect that the fitted numbers cannot
+      imitate.
+    - `chance`: that coloured noise alone would explain as much by any candidate of the table;
+      `is_significant`: whether that is below 1 %. `alike`: the names of what this record cannot
+      tell from it.
+    """
+
+    name: str
+    value: float
+    standard_error: float
+    unit: str
+    period: float | None
+    misfit: float
+    own: float
+    chance: float
+    is_significant: bool
+    is_refitted: bool
+    alike: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Missing:
+    """What a fitted machine lacks: each candidate with what it would do, best first. Print it.
+
+    - `terms`: the classes of candidates that the record can tell apart, the best first;
+      ``table["drag"]``: the first whose name, or one alike, holds that text.
+    - `found`: the names of those that are missing, in the order in which they were found, each with
+      the ones before in the model; `misfit` of the fit, `left` with all of these, in standard
+      deviations as given, or in SI units where none was; `unit`.
+    - `untold`: candidates that the fitted numbers imitate on this record.
+
+    For each candidate term the simulated outputs are differentiated by its coefficient at 0, and
+    what the fitted numbers (and the starts of windows) could explain is taken out. It is called
+    missing where the fall of the misfit is more than noise of the residuals' own colour would do:
+    by an F test after an autoregression whitens them (1 %), and by a t test with the score's own
+    spread (0.1 %; of windows 1 %, of the residuals before the candidate), both allowing for all
+    candidates that were tried (S. Holm, Scandinavian Journal of Statistics 6, 1979). The best three
+    are refitted; where one of them is sure, that which leaves least is taken into the model, and
+    the rest is judged anew.
+
+    **Source:** score test: C. R. Rao, Proceedings of the Cambridge Philosophical Society 44, 1948;
+    as an index of what to free: D. Sörbom, Psychometrika 54, 1989.
+    """
+
+    terms: tuple[MissingTerm, ...]
+    found: tuple[MissingTerm, ...]
+    misfit: float
+    left: float
+    unit: str
+    untold: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> MissingTerm:
+        for term in (*self.found, *self.terms):
+            if any(name in each for each in (term.name, *term.alike)):
+                return term
+        known = ", ".join(term.name for term in self.terms)
+        raise UnknownName(f"There is no candidate {name!r} in this table. It has: {known}.")
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is missing, in words."""
+        out = [] if self.found else ["Nothing that was tried is missing at 1 %."]
+        for k, term in enumerate(self.found):
+            alike = f" This record cannot tell it from {_some(term.alike)}." if term.alike else ""
+            out.append(
+                f"{'Then a' if k else 'A'} term is missing: {_titled(term)}, {_valued(term)}; with"
+                f" it the misfit is {self._size(term.misfit)}.{alike}"
+            )
+        return tuple(out)
+
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The head of its table, and the ten best rows; a star marks what is sure by itself."""
+        return ("", "candidate", "would leave", "value", "chance", "own"), [
+            (
+                "*" if term.is_significant else "",
+                _titled(term),
+                self._size(term.misfit) + (" refitted" if term.is_refitted else ""),
+                _valued(term),
+                "< 1e-9" if term.chance < 1e-9 else f"{term.chance:.2g}",
+                _share(term.own),
+            )
+            for term in self.terms[:10]
+        ]
+
+    def _size(self, x: float) -> str:
+        return amount(x, self.unit) if self.unit else f"{x:.3g} sd"
+
+    def __str__(self) -> str:
+        lines = [f"What the model lacks (misfit {self._size(self.misfit)})", *self.sentences]
+        lines += aligned(*self.rows())
+        if self.untold:
+            lines.append(
+                f"Not told from what was fitted, or without effect: {', '.join(self.untold)}."
+            )
+        return "\n".join(line.rstrip() for line in lines)
+
+    __repr__ = __str__
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 5 else ""
+    return ", ".join(names[:4] if more else names) + more
+
+
+def _share(own: float) -> str:
+    return f"{100 * own:.0f} %" if own > 0.1 else f"{100 * own:.2g} %"
+
+
+def _titled(term: MissingTerm) -> str:
+    if term.period is None:
+        return term.name
+    place = "rad" if term.unit == "N.m" else "m"
+    return f"{term.name} (period {amount(term.period, place)})"
+
+
+def _valued(term: MissingTerm) -> str:
+    return f"{rounded(term.value, term.standard_error)} +- {term.standard_error:.2g} {term.unit}"
