@@ -76,7 +76,7 @@ def inputs_err(found: FitResult) -> bool:
     return False
 
 
-def _noises(found: FitResult) -> list[Float[np.ndarray, " m"]]:
+def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
     """The standard deviation of the noise of each input of each record, 0 where there is none."""
     out = []
     for prepared in found.problem.prepared:

@@ -61,7 +61,7 @@ class Linearized:
         return dataclasses.replace(one, residuals=one.residuals + one.jacobian @ moved), moved
 
     @functools.cached_property
-    def series(self) -> list[tuple[int, float, list[Int[np.ndarray, " m"]]]]:
+    def series(self) -> list[tuple[int, float, list[Int[np.ndarray, " _"]]]]:
         """For each channel of each record the record's number, the time between samples [s], and
         the numbers of its residuals in the order of time, a stretch of neighbours each. Sweeps have
         none, but for `rows`.

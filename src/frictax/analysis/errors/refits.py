@@ -40,7 +40,7 @@ class Samples:
         )
         self.sizes = tuple(sizes)
 
-    def of(self, values: list[np.ndarray]) -> Float[np.ndarray, " m"]:
+    def of(self, values: list[np.ndarray]) -> Float[np.ndarray, " _"]:
         """From a number for each sample of each record to one for each residual."""
         out = np.zeros(self.record.size)
         for i, x in enumerate(values):

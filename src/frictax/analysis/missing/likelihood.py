@@ -14,7 +14,7 @@ _RIDGE = 1e-13
 _SEEN = 1e-12  # of the largest eigenvalue of sums of lagged products
 
 # For each channel of a record, the numbers of its residuals in the order of time, in stretches.
-Stretches = list[list[Int[np.ndarray, " m"]]]
+Stretches = list[list[Int[np.ndarray, " _"]]]
 
 
 class Likelihood:

@@ -70,7 +70,7 @@ class Folds:
         return _numbered(band, name)
 
 
-def speeds(records: Sequence[Record], cutoff: float) -> tuple[list[Float[np.ndarray, " n"]], str]:
+def speeds(records: Sequence[Record], cutoff: float) -> tuple[list[Float[np.ndarray, " _"]], str]:
     """How fast the machine moves at each sample, and the unit: |v| of its only body, or the mean of
     |v|/max|v| over several.
     """
