@@ -1,0 +1,418 @@
+"""Six machines, each of which has a term more than it is taken for.
+
+A run lasts 10 s at 200 Hz under six sines whose phases are drawn. Each term is so large that the
+best fit without it leaves, without noise, about the standard deviation of the sensor's noise.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from imperfections import coloured
+
+import frictax as fx
+from frictax.mechanism.forces import AbstractSource
+from frictax.signals import as_signal
+
+T = np.arange(2001) / 200.0
+FINE = fx.OnSamples(substeps=4)  # truths are run four times as finely as they are fitted
+FREQUENCY = np.array([0.3, 0.55, 0.9, 1.3, 1.9, 2.6])
+SIZE = np.array([2.5, 2.2, 1.8, 1.5, 1.2, 1.0])
+TERMS = ("drag", "offset", "ripple", "delay", "other way", "Stribeck", "series stiffness")
+NOISES = ("white", "steps", "AR .9")
+FAR = 0.6  # of a body's mass, behind a stiffness in series
+CARRIAGE = 0.9  # likewise, of the mass between stops
+PERIOD = 1 / 7.3  # of a ripple, over the travel
+
+
+class _Pull(AbstractSource):
+    """A drag of `square` times the square of the speed, and a ripple over the position."""
+
+    square: float = eqx.field(static=True)
+    ripple: float = eqx.field(static=True)
+    period: float = eqx.field(static=True)
+    clock: Any = eqx.field(converter=as_signal, default=0.0)
+
+    def signal_name(self) -> str:
+        return "clock"
+
+    def driven(self, value: Any, s: Any, v: Any) -> Any:
+        wave = self.ripple * jnp.sin(2 * jnp.pi * s / self.period + 0.7)
+        return wave - self.square * v * jnp.abs(v)
+
+
+class _Slide(_Pull):
+    rotational: ClassVar[bool] = False
+
+
+class _Turn(_Pull):
+    rotational: ClassVar[bool] = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Has:
+    """What a machine has beyond what it is taken for: numbers that are 0, or a law."""
+
+    drag: float = 0.0
+    ripple: tuple[float, float] = (0.0, 1.0)  # its size and period
+    soft: float = 0.0  # over a stiffness in series
+    law: Any = None
+    f_neg: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Rig:
+    """One machine.
+
+    - `sizes`: of each of `TERMS`; a Stribeck's is over the dry friction, the other way's too.
+    - `law`: its friction; `vmax`: the highest speed, about; `travel`: of the body.
+    - `moved(has, u)`: its output under the drive `u`; `guess`: the machine to start from.
+    - `body`, `drive`, `output`: by name. `noise`: its standard deviation. `scale`: of the drive.
+    """
+
+    name: str
+    sizes: dict[str, float]
+    law: fx.Coulomb
+    vmax: float
+    travel: float
+    moved: Callable[[Has, np.ndarray], np.ndarray]
+    guess: Any
+    free: tuple[str, ...]
+    body: str
+    drive: str
+    output: str
+    noise: float
+    scale: float
+    objective: Any
+    other: Any
+
+
+def _pull(body: str, has: Has, rotational: bool = False) -> dict[str, Any]:
+    """Parts for its drag and ripple."""
+    if not has.drag and not has.ripple[0]:
+        return {}
+    return {"more": (_Turn if rotational else _Slide)(body, has.drag, *has.ripple)}
+
+
+def _output(machine: fx.Mechanism, name: str) -> np.ndarray:
+    body, _, variable = name.partition(".")
+    return np.asarray(getattr(fx.simulate(machine, T, FINE)[body], variable))
+
+
+def _mass(m: float, has: Has) -> tuple[dict[str, Any], str]:
+    """A mass, whole or behind a stiffness in series, and which part rubs."""
+    if not has.soft:
+        return {"mass": fx.Mass(m=m)}, "mass"
+    c = 1.0 / has.soft
+    belt = fx.SpringDamper("mass", "far", c=c, d=0.04 * np.sqrt(c * m * FAR * (1 - FAR)))
+    return {"mass": fx.Mass(m=(1 - FAR) * m), "far": fx.Mass(m=FAR * m), "belt": belt}, "far"
+
+
+def _inertia(name: str, J: float, has: Has) -> tuple[dict[str, Any], str]:
+    if not has.soft:
+        return {name: fx.Inertia(J=J)}, name
+    c = 1.0 / has.soft
+    d = 0.04 * np.sqrt(c * J * FAR * (1 - FAR))
+    shaft = fx.RotationalSpringDamper(name, "far", c=c, d=d)
+    return {name: fx.Inertia(J=(1 - FAR) * J), "far": fx.Inertia(J=FAR * J), "shaft": shaft}, "far"
+
+
+def sled() -> Rig:
+    """A mass on a spring."""
+
+    def machine(m: float, c: float, law: Any, force: Any = 0.0, has: Has | None = None) -> Any:
+        has = has or Has()
+        bodies, rubs = _mass(m, has)
+        return fx.Mechanism(
+            **bodies,
+            wall=fx.Fixed(),
+            spring=fx.Spring("wall", rubs, c=c),
+            friction=fx.SupportFriction(rubs, f_pos=law, f_neg=has.f_neg),
+            drive=fx.Force("mass", force),
+            **_pull("mass", has),
+        )
+
+    right = fx.Coulomb(F_Coulomb=1.0, F_prop=0.5)
+    return Rig(
+        "sled",
+        {
+            "drag": 0.033, "offset": 0.01, "ripple": 0.03, "delay": 9e-4, "other way": 0.021,
+            "Stribeck": 0.07, "series stiffness": 2e-4,
+        },
+        right,
+        1.5,
+        0.8,
+        lambda has, u: _output(
+            machine(1.0, 20.0, has.law or right, fx.Sampled(T, u), has), "mass.s"
+        ),
+        machine(1.1, 18.0, fx.Coulomb(F_Coulomb=0.9, F_prop=0.6)),
+        ("mass.m", "spring.c", "friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"),
+        "mass",
+        "drive",
+        "mass.s",
+        5e-4,
+        1.0,
+        fx.FreeRun(),
+        fx.Windows(0.5, cutoff=20.0),
+    )  # fmt: skip
+
+
+def rotor() -> Rig:
+    """A motor with its bearing."""
+
+    def machine(J: float, law: Any, torque: Any = 0.0, has: Has | None = None) -> Any:
+        has = has or Has()
+        bodies, rubs = _inertia("rotor", J, has)
+        return fx.Mechanism(
+            **bodies,
+            bearing=fx.BearingFriction(rubs, tau_pos=law, tau_neg=has.f_neg),
+            drive=fx.Torque("rotor", torque),
+            **_pull("rotor", has, rotational=True),
+        )
+
+    right = fx.Coulomb(F_Coulomb=0.05, F_prop=0.01)
+    return Rig(
+        "rotor",
+        {
+            "drag": 3e-6, "offset": 1.1e-4, "ripple": 3e-4, "delay": 2.7e-4, "other way": 0.0044,
+            "Stribeck": 0.03, "series stiffness": 0.005,
+        },
+        right,
+        25.0,
+        19.0,
+        lambda has, u: _output(machine(2e-3, has.law or right, fx.Sampled(T, u), has), "rotor.phi"),
+        machine(2.3e-3, fx.Coulomb(F_Coulomb=0.057, F_prop=0.0085)),
+        ("rotor.J", "bearing.tau_pos.F_Coulomb", "bearing.tau_pos.F_prop"),
+        "rotor",
+        "drive",
+        "rotor.phi",
+        1.5e-3,
+        0.06,
+        fx.Windows(0.5, cutoff=20.0),
+        fx.FreeRun(),
+    )  # fmt: skip
+
+
+def pendulum() -> Rig:
+    """An arm with a part of one's own: its weight."""
+
+    def machine(J: float, law: Any, torque: Any = 0.0, has: Has | None = None) -> Any:
+        has = has or Has()
+        bodies, rubs = _inertia("arm", J, has)
+        return fx.Mechanism(
+            **bodies,
+            joint=fx.BearingFriction(rubs, tau_pos=law, tau_neg=has.f_neg),
+            drive=fx.Torque("arm", torque),
+            weight=_Weight(rubs, 0.48),
+            **_pull("arm", has, rotational=True),
+        )
+
+    right = fx.Coulomb(F_Coulomb=0.02, F_prop=0.004)
+    return Rig(
+        "pendulum",
+        {
+            "drag": 3e-4, "offset": 3.6e-4, "ripple": 1.6e-3, "delay": 1e-3, "other way": 0.034,
+            "Stribeck": 0.22, "series stiffness": 0.0085,
+        },
+        right,
+        7.0,
+        2.1,
+        lambda has, u: _output(
+            machine(0.0067, has.law or right, fx.Sampled(T, u), has), "arm.phi"
+        ),
+        machine(0.0076, fx.Coulomb(F_Coulomb=0.023, F_prop=0.0034)),
+        ("arm.J", "joint.tau_pos.F_Coulomb", "joint.tau_pos.F_prop"),
+        "arm",
+        "drive",
+        "arm.phi",
+        1e-3,
+        0.03,
+        fx.Windows(0.5, cutoff=20.0),
+        fx.FreeRun(),
+    )  # fmt: skip
+
+
+class _Weight(AbstractSource):
+    """The torque of gravity."""
+
+    rotational: ClassVar[bool] = True
+    mgl: float = eqx.field(static=True)
+
+    def elastic(self, s: Any) -> Any:
+        return -self.mgl * jnp.sin(s)
+
+    def energy(self, s: Any) -> Any:
+        return -self.mgl * jnp.cos(s)
+
+
+def stops() -> Rig:
+    """A carriage between hard stops."""
+
+    def machine(
+        m: float, dry: float, viscous: float, force: Any = 0.0, has: Has | None = None
+    ) -> Any:
+        has = has or Has()
+        law = has.law or fx.Stribeck(F_Coulomb=dry, F_prop=viscous, F_Stribeck=0.0, fexp=1.0)
+        parts: dict[str, Any] = {
+            "mass": fx.MassWithStopAndFriction(
+                m=m * (CARRIAGE if has.soft else 1.0), smin=-0.4, smax=0.4,
+                F_prop=float(law.F_prop), F_Coulomb=float(law.F_Coulomb),
+                F_Stribeck=float(getattr(law, "F_Stribeck", 0.0)),
+                fexp=float(getattr(law, "fexp", 1.0)), f_neg=has.f_neg,
+            )
+        }  # fmt: skip
+        if has.soft:  # the carriage behind a belt, with its stops
+            c = 1.0 / has.soft
+            d = 0.04 * np.sqrt(c * m * CARRIAGE * (1 - CARRIAGE))
+            light = fx.Mass(m=(1 - CARRIAGE) * m)
+            parts = {"mass": light, "far": parts["mass"]}
+            parts["belt"] = fx.SpringDamper("mass", "far", c=c, d=d)
+        return fx.Mechanism(**parts, drive=fx.Force("mass", force), **_pull("mass", has))
+
+    return Rig(
+        "stops",
+        {
+            "drag": 0.8, "offset": 0.014, "ripple": 0.035, "delay": 3e-3, "other way": 0.015,
+            "Stribeck": 0.12, "series stiffness": 2.5e-5,
+        },
+        fx.Coulomb(F_Coulomb=1.0, F_prop=0.5),
+        1.5,
+        0.8,
+        lambda has, u: _output(machine(1.0, 1.0, 0.5, fx.Sampled(T, u), has), "mass.s"),
+        machine(1.1, 0.9, 0.57),
+        ("mass.m", "mass.F_Coulomb", "mass.F_prop"),
+        "mass",
+        "drive",
+        "mass.s",
+        2e-3,
+        0.6,
+        fx.FreeRun(),
+        fx.Windows(0.5, cutoff=20.0),
+    )  # fmt: skip
+
+
+def servo() -> Rig:
+    """An axis in its position loop, driven by a reference that is recorded."""
+
+    def machine(m: float, law: Any, reference: Any = 0.0, has: Has | None = None) -> Any:
+        has = has or Has()
+        bodies, rubs = _mass(m, has)
+        return fx.Mechanism(
+            **bodies,
+            friction=fx.SupportFriction(rubs, f_pos=law, f_neg=has.f_neg),
+            drive=fx.PositionController("mass", reference, kp=12.0, kv=25.0),
+            **_pull("mass", has),
+        )
+
+    right = fx.Coulomb(F_Coulomb=3.0, F_prop=4.0)
+    return Rig(
+        "servo",
+        {
+            "drag": 0.3, "offset": 3e-4, "ripple": 0.4, "delay": 7e-4, "other way": 0.06,
+            "Stribeck": 0.5, "series stiffness": 6e-5,
+        },
+        right,
+        0.8,
+        0.5,
+        lambda has, u: _output(machine(2.0, has.law or right, fx.Sampled(T, u), has), "mass.s"),
+        machine(2.3, fx.Coulomb(F_Coulomb=3.4, F_prop=3.4)),
+        ("mass.m", "friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"),
+        "mass",
+        "drive",
+        "mass.s",
+        3e-4,
+        0.07,
+        fx.FreeRun(),
+        fx.Windows(0.5, cutoff=20.0),
+    )  # fmt: skip
+
+
+def gear() -> Rig:
+    """A motor that turns a load through a gear; the load rubs."""
+
+    def machine(J: float, law: Any, torque: Any = 0.0, has: Has | None = None) -> Any:
+        has = has or Has()
+        motor, drives = _inertia("motor", 1.0, has)
+        return fx.Mechanism(
+            **motor,
+            load=fx.Inertia(J=J),
+            gear=fx.IdealGear(drives, "load", ratio=3.0),
+            bearing=fx.BearingFriction("load", tau_pos=law, tau_neg=has.f_neg),
+            drive=fx.Torque("motor", torque),
+            **_pull("load", has, rotational=True),
+        )
+
+    right = fx.Coulomb(F_Coulomb=4.0, F_prop=3.0)
+    return Rig(
+        "gear",
+        {
+            "drag": 1.2, "offset": 0.018, "ripple": 0.15, "delay": 3e-3, "other way": 0.014,
+            "Stribeck": 0.15, "series stiffness": 8e-4,
+        },
+        right,
+        1.5,
+        2.0,
+        lambda has, u: _output(machine(4.0, has.law or right, fx.Sampled(T, u), has), "motor.phi"),
+        machine(4.6, fx.Coulomb(F_Coulomb=4.6, F_prop=2.6)),
+        ("load.J", "bearing.tau_pos.F_Coulomb", "bearing.tau_pos.F_prop"),
+        "load",
+        "drive",
+        "motor.phi",
+        5e-3,
+        2.0,
+        fx.FreeRun(),
+        fx.Windows(0.5, cutoff=20.0),
+    )  # fmt: skip
+
+
+RIGS: dict[str, Callable[[], Rig]] = {
+    build.__name__: build for build in (sled, rotor, pendulum, stops, servo, gear)
+}
+
+
+def with_term(rig: Rig, term: str, rng: np.random.Generator, size: float) -> Has:
+    """What it has more; a dip's width is drawn, from 4 to 25 % of the highest speed."""
+    dry, viscous = float(rig.law.F_Coulomb), float(rig.law.F_prop)
+    width = rig.vmax * np.exp(rng.uniform(np.log(0.04), np.log(0.25)))
+    if term == "drag":
+        return Has(drag=size)
+    if term == "ripple":
+        return Has(ripple=(size, PERIOD * rig.travel))
+    if term == "other way":
+        return Has(f_neg=fx.Coulomb(F_Coulomb=(1 - size) * dry, F_prop=viscous))
+    if term == "Stribeck":
+        dip = {"F_Stribeck": size * dry, "fexp": 1.0 / width}
+        return Has(law=fx.Stribeck(F_Coulomb=dry, F_prop=viscous, **dip))
+    return Has(soft=size * (term == "series stiffness"))
+
+
+def recorded(rig: Rig, term: str, noise: str, seed: int, size: float | None = None) -> fx.Record:
+    """The record of a run with `term`, "" for none, and `noise`, "" for none."""
+    rng = np.random.default_rng([seed, len(rig.name), *map(ord, rig.name + term)])
+    size = rig.sizes.get(term, 0.0) if size is None else size
+    turn = rng.uniform(0.0, 2 * np.pi, FREQUENCY.size)
+    u = rig.scale * SIZE @ np.sin(2 * np.pi * FREQUENCY[:, None] * T + turn[:, None])
+    if rig.name == "servo":  # begins where the axis stands
+        u = (u - u[0]) * np.minimum(T, 1.0)
+    has = with_term(rig, term, rng, size)
+    acting = np.interp(T - size, T, u) if term == "delay" else u
+    acting = acting + size if term == "offset" else acting
+    y = rig.moved(has, acting)
+    rng = np.random.default_rng([seed, *map(ord, rig.name + noise)])
+    if noise == "steps":
+        step = rig.noise * np.sqrt(12.0) / 2
+        y = step * np.round((y + 0.05 * step * rng.standard_normal(T.size)) / step)
+    elif noise == "white":
+        y = y + rig.noise * rng.standard_normal(T.size)
+    elif noise:
+        y = y + rig.noise * coloured(T.size, np.array([1.0, -0.9]), rng)
+    return fx.Record(T, {rig.drive: u}, {rig.output: y}, hold=False, name="run")
+
+
+def fitted(rig: Rig, record: fx.Record, other: bool = False) -> fx.FitResult:
+    """The fit of the machine it is taken for; `other`: by its other objective."""
+    objective = rig.other if other else rig.objective
+    return fx.fit(rig.guess, record, free=list(rig.free), objective=objective)
