@@ -16,16 +16,30 @@ from frictax.fitting.problem.setup import Setup
 from frictax.mechanism import Mechanism
 from frictax.mechanism.attachments import BODIES, coordinates_of
 from frictax.mechanism.axis import AbstractAxis
+from frictax.mechanism.forces import AbstractSource
 from frictax.parameters import get, parameters, replace
 from frictax.parameters.declaration import Declaration
 
-from .terms import LAW_TERMS, OF_FORCE, OTHER_WAY, Shapes, WithTerms, push, pushed_axis
+from .terms import (
+    DIP,
+    OF_FORCE,
+    OTHER_WAY,
+    WIDTHS,
+    MoreFriction,
+    Shapes,
+    push,
+    pushed_axis,
+    rubbed_mass,
+)
 
 _NAMES = {
     "viscous": "viscous friction",
     "drag": "drag over v^2",
-    "Stribeck, narrow": "Stribeck friction (5 % of the highest speed)",
-    "Stribeck, wide": "Stribeck friction (20 % of the highest speed)",
+    "Stribeck": "Stribeck friction",
+    **{
+        x: f"Stribeck friction ({100 * w:g} % of the highest speed)"
+        for x, w in zip(DIP, WIDTHS, strict=True)
+    },
     "bend": "bend of friction over speed",
     OTHER_WAY: "friction that differs by direction",
     "offset": "constant force",
@@ -35,6 +49,8 @@ _NAMES = {
     "friction over distance": "friction over distance from the middle",
 }
 _BEARING = ("viscous", "drag")  # of a body without friction of its own
+_OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # in the order of plainness
+_OF_STOPS = "law"  # of a mass between stops
 _OFF_AXIS = "axis"  # what a machine of one's own pushes itself by
 
 
@@ -56,6 +72,16 @@ class Candidate:
     size: int = 1
     least: float = -np.inf
     most: float = np.inf
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """What its columns are of."""
+        return DIP if self.term == "Stribeck" else (self.term,)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers it brings."""
+        return 3 if self.kind == "wave" else self.size
 
     @property
     def rank(self) -> int:
@@ -82,11 +108,10 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
     out: list[Candidate] = []
     for path, rotational in laws(machine).items():
         unit = "1" if _is_pressed(machine, path) else "N.m" if rotational else "N"
-        out += [_of_law(term, path, unit, rotational) for term in LAW_TERMS]
+        out += [_of_law(term, path, unit, rotational) for term in _OF_LAW]
     for body, rotational in bodies(machine).items():
         unit = "N.m" if rotational else "N"
-        own = isinstance(machine, Mechanism) and isinstance(machine[body], MassWithStopAndFriction)
-        more = LAW_TERMS if own else () if _has_friction(machine, body) else _BEARING
+        more = () if _has_friction(machine, body) else _BEARING
         out += [
             dataclasses.replace(_of_law(term, body, unit, rotational), kind="force")
             for term in more
@@ -94,28 +119,41 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
         out += [_of_force(term, body, unit, rotational) for term in OF_FORCE]
         out.append(Candidate(f"ripple on {body}", "wave", body, "ripple", unit, 2))
     fitted = {u.path for u in problem.unknowns}
-    laws_viscous = {f"{path}.F_prop" for path in laws(machine)}
+    laws_viscous = {f"{path.removesuffix('.' + _OF_STOPS)}.F_prop" for path in laws(machine)}
     unit_of = found.unit_of
     for p in parameters(problem.setup):
         if p.path in fitted or np.ndim(p.value) or p.path.endswith((".dtmax", ".fexp")):
             continue
-        if p.path in laws_viscous and "viscous" in LAW_TERMS:
+        if p.path in laws_viscous:
             continue
         out.append(_held(p.path, float(p.value), p.declaration, unit_of(p)))
     if isinstance(machine, Mechanism) and problem.objective.in_units_of_outputs():
         for name in _positions(machine, found):
-            of = f"compliance between {name.rpartition('.')[0]} and its sensor"
-            out.append(Candidate(of, "compliance", name, "a", "1"))
+            body = name.rpartition(".")[0]
+            of, size = f"compliance at {body}", 1 + bool(drives_of(machine, body))
+            unit = "rad/(N.m)" if bodies(machine)[body] else "m/N"
+            out.append(Candidate(of, "compliance", name, "a", unit if size > 1 else "s2", size))
     return tuple(out)
+
+
+def drives_of(machine: Mechanism, body: str) -> list[str]:
+    """The channels of the forces that drives push `body` with."""
+    return [
+        f"{name}.{'tau' if getattr(part, 'rotational', False) else 'f'}"
+        for name, part in machine.named_parts()
+        if isinstance(part, AbstractSource)
+        and part.signal_name() is not None
+        and part.body.partition(".")[0] == body
+    ]
 
 
 def laws(machine: Any) -> dict[str, bool]:
     """The paths of the laws of motion forward, and whether it turns."""
     if isinstance(machine, Mechanism):
         return {
-            f"{name}.{part.forward}": bool(part.rotational)
+            f"{name}.{getattr(part, 'forward', _OF_STOPS)}": bool(part.rotational)
             for name, part in machine.named_parts()
-            if isinstance(part, AbstractByLaws)
+            if isinstance(part, AbstractByLaws | MassWithStopAndFriction)
         }
     if isinstance(machine, AbstractAxis):
         return {"friction.f_pos": bodies(machine)[_OFF_AXIS]}
@@ -145,7 +183,10 @@ def between(machine: Any, path: str) -> tuple[str, str | None]:
     """The bodies whose relative motion a law is of; None: the housing."""
     if not isinstance(machine, Mechanism):
         return _OFF_AXIS, None
-    ends = (None if e is None else e.partition(".")[0] for e in machine[_part(path)].between())
+    part = machine[_part(path)]
+    if isinstance(part, MassWithStopAndFriction):
+        return _part(path), None
+    ends = (None if e is None else e.partition(".")[0] for e in part.between())
     moving = bodies(machine)
     here, there = (e if e in moving else None for e in ends)
     return (there, None) if here is None and there is not None else (here or "", there)
@@ -167,18 +208,17 @@ def augmented(
     machine = setup.machine
     for path in dict.fromkeys(x.of for x in mine("law")):
         own = [x for x in mine("law") if x.of == path]
-        values = jnp.stack([c[at[x]] for x in own])
-        terms, vmax = tuple(x.term for x in own), ranges.slip[path]
+        values = jnp.concatenate([c[at[x] : at[x] + x.size] for x in own])
+        more = MoreFriction(values, ranges.slip[path], sum((x.terms for x in own), ()))
         part_path, _, field = path.rpartition(".")
         part = get(machine, part_path)
+        if field == _OF_STOPS:
+            machine = _with_part(machine, part_path, rubbed_mass(part, more))
+            continue
         back = field.replace("_pos", "_neg")
         forward = getattr(part, field)
         backward = getattr(part, back) if getattr(part, back) is not None else forward
-        new = {
-            field: WithTerms(forward, values, vmax, terms, 1),
-            back: WithTerms(backward, values, vmax, terms, -1),
-        }
-        part = _with(part, new)
+        part = _with(part, {field: more.on(forward, 1), back: more.on(backward, -1)})
         machine = _with_part(machine, part_path, part)
     pushes = {}
     for body, rotational in bodies(machine).items():
@@ -225,7 +265,8 @@ def named(term: str, of: str) -> str:
 def _of_law(term: str, path: str, unit: str, rotational: bool) -> Candidate:
     speed = "rad" if rotational else "m"
     units = {"viscous": f"{unit}.s/{speed}", "drag": f"{unit}.s2/{speed}2"}
-    return Candidate(named(term, path.partition(".")[0]), "law", path, term, units.get(term, unit))
+    name, size = named(term, path.partition(".")[0]), len(DIP) if term == "Stribeck" else 1
+    return Candidate(name, "law", path, term, units.get(term, unit), size)
 
 
 def _of_force(term: str, body: str, unit: str, rotational: bool) -> Candidate:

@@ -24,6 +24,7 @@ from .candidates import (
     between,
     bodies,
     delayed,
+    drives_of,
     laws,
     motion_of,
     starts_of,
@@ -133,14 +134,19 @@ def _residuals(
     soft = [x for x in tried if x.kind == "compliance"]
     names = prepared.names
     if soft:
-        more = tuple(f"{x.of.rpartition('.')[0]}.a" for x in soft)
+        body_of = {x: x.of.rpartition(".")[0] for x in soft}
+        drives = {x: drives_of(problem.setup.machine, body_of[x]) for x in soft}
+        more = tuple(name for x in soft for name in (f"{body_of[x]}.a", *drives[x]))
         setup = _seeing(setup, (*names, *more))
         wider = dataclasses.replace(prepared, names=(*names, *more))
         seen = objective.predict(setup, wider, problem.engine, late)
-        out, a = seen[..., : len(names)], seen[..., len(names) :]
+        out, rest = seen[..., : len(names)], iter(np.arange(len(names), len(names) + len(more)))
         at = dict(zip(tried, starts_of(tried), strict=True))
-        for k, one in enumerate(soft):
-            out = out.at[..., names.index(one.of)].add(c[at[one]] * a[..., k])
+        for one in soft:
+            give = c[at[one]] * seen[..., next(rest)]
+            if drives[one]:
+                give += c[at[one] + 1] * sum(seen[..., next(rest)] for _ in drives[one])
+            out = out.at[..., names.index(one.of)].add(give)
     else:
         out = objective.predict(setup, prepared, problem.engine, late)
     return jnp.ravel(prepared.weight * (out - prepared.measured))

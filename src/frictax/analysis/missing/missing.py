@@ -10,7 +10,7 @@ from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.problem.setup import channel_unit
 
-from .candidates import bodies, catalogue, starts_of
+from .candidates import Candidate, bodies, catalogue, starts_of
 from .columns import Columns, bank, columns, ranges_of, states_of_windows
 from .table import Missing, MissingTerm
 from .verdict import OWN, SURE, UNTOLD, Judge, Projected, Told, projected, without_starts
@@ -21,6 +21,7 @@ _REFITTED, _STEPS, _FLAT, _TERMS = 3, 25, 1e-4, 3
 _DAMPING, _CAREFUL = 1e-6, 30.0
 _NUDGE = 1e-4  # waves over the travel
 _AT_BOUND = 1e-9
+_HARDLY = 1e-3  # of the effect that starts have on the window which tells them best
 _AS_MUCH = 0.95  # of the best of a class
 
 
@@ -104,7 +105,8 @@ class _Search:
         return list(range(self.at[which], self.at[which] + self.tried[which].size))
 
     def tries(self, which: int) -> float:
-        return float(_PERIODS) if self.tried[which].kind == "wave" else 1.0
+        one = self.tried[which]
+        return 1.0 if one.kind != "wave" else _PERIODS * (2.0 + self.turns(one.of))
 
     def with_accepted(self, seen: "_Seen") -> Columns:
         own = [j for i in self.accepted for j in self.places(i)]
@@ -114,8 +116,10 @@ class _Search:
 
     # -- the table
 
-    def table(self, seen: Columns) -> tuple[list[Told], Projected]:
-        """Of each candidate, at `seen` with all fitted columns in it."""
+    def table(self, seen: Columns) -> tuple[list[Told], Projected, float]:
+        """Of each candidate, at `seen` with all fitted columns in it; and how many residuals would
+        not remember each other with the best of them.
+        """
         verdicts = self.judge.at(seen)
         out = []
         for i, one in enumerate(self.tried):
@@ -126,7 +130,9 @@ class _Search:
             if one.size == 1 and not one.least - _AT_BOUND <= this.c[0] <= one.most + _AT_BOUND:
                 this = UNTOLD
             out.append(this)
-        return out, verdicts.plain
+        best = max(range(len(out)), key=lambda i: out[i].fall)
+        share = verdicts.share_remembered(self.places(best) if out[best].fall > 0 else [])
+        return out, verdicts.plain, max(1.0 / share, 8.0)
 
     def judged_at(self, which: int, seen: "_Seen", c: np.ndarray) -> Told:
         """The candidate where it was fitted: against what would be left without it, there."""
@@ -137,21 +143,27 @@ class _Search:
         return self.judge.at(alone).judged(list(range(len(at))))
 
     def choose_periods(self) -> None:
-        """The period of each ripple that would explain most, of 45 and once more between these."""
+        """The period of each ripple that would explain most: of 90 over the travel, for what turns
+        on and on also of 45 over a turn, and once more between these.
+        """
         for i, one in enumerate(self.tried):
             if one.kind != "wave" or i in self.accepted or not self.travel[one.of] > 0:
                 continue
-            travel = self.travel[one.of]
-            turns = bodies(self.found.model)[one.of] and travel > 4 * np.pi
-            step = 1 / (2 * np.pi) if turns else 1 / travel
-            best = self.best_wave(one.of, step * np.arange(1 if turns else 2, _PERIODS + 2))
-            near = best + np.linspace(-1.0, 1.0, 2 * 11 + 1)[1:-1] / travel
-            near = np.maximum(near, 0.2 / travel)
-            near = np.concatenate([near, np.full(_PERIODS - len(near), best)])
-            self.point.periods[one.of] = 1.0 / self.best_wave(one.of, near)
+            travel, many = self.travel[one.of], np.arange(1, _PERIODS + 1)
+            tried = [self.best_wave(one.of, (many + more) / travel) for more in (0.5, 1.0)]
+            if self.turns(one.of):
+                tried.append(self.best_wave(one.of, many / (2 * np.pi)))
+            best = max(tried)[1]
+            near = np.maximum(best + np.linspace(-1.0, 1.0, _PERIODS) / travel, 0.2 / travel)
+            self.point.periods[one.of] = 1.0 / max(max(tried), self.best_wave(one.of, near))[1]
 
-    def best_wave(self, body: str, frequencies: np.ndarray) -> float:
-        many = jnp.asarray(1.0 / np.resize(frequencies, _PERIODS))
+    def turns(self, body: str) -> bool:
+        """Whether it turns twice and more."""
+        return bodies(self.found.model)[body] and self.travel[body] > 4 * np.pi
+
+    def best_wave(self, body: str, frequencies: np.ndarray) -> tuple[float, float]:
+        """How much a ripple of the best of `frequencies` explains, and which."""
+        many = jnp.asarray(1.0 / frequencies)
         parts = [
             np.asarray(
                 bank(
@@ -181,7 +193,7 @@ class _Search:
                 continue
             q, _ = np.linalg.qr(g)
             falls.append(float(np.sum((q.T @ clean.residuals) ** 2)))
-        return float(1.0 / many[int(np.argmax(falls))])
+        return max(falls), float(frequencies[int(np.argmax(falls))])
 
     # -- a refit
 
@@ -251,13 +263,17 @@ class _Search:
         norms = np.where(norms > 0, norms, 1.0)
         a = both[:, 1:] / norms
         step = -np.linalg.solve(a.T @ a + damping * np.eye(a.shape[1]), a.T @ both[:, 0]) / norms
-        follow, first = {}, 0
+        follow, first, rest = {}, 0, r + j @ step
+        starts, window = seen.starts[on], seen.window[on]
+        sizes = [np.linalg.norm(starts[window == w], axis=0) for w in np.unique(window)]
+        scale = np.maximum(np.max(sizes, axis=0), 1e-300) if sizes else 1.0
         for i, moved in self.point.moved.items():
             out = np.zeros_like(moved)
-            for w in range(len(moved)):
-                mine = seen.window[on] == first + w
-                rest = r[mine] + j[mine] @ step
-                out[w] = -np.linalg.lstsq(seen.starts[on][mine], rest, rcond=1e-10)[0]
+            for w in range(len(moved)):  # a start that a window hardly tells stays
+                mine = window == first + w
+                u, d, v = np.linalg.svd(starts[mine] / scale, full_matrices=False)
+                parts = np.divide(u.T @ rest[mine], d, out=np.zeros_like(d), where=d > _HARDLY)
+                out[w] = -(v.T @ parts) / scale
             follow[i] = out
             first += len(moved)
         return step, follow
@@ -269,7 +285,7 @@ class _Search:
         for turn in range(_TERMS):
             self.choose_periods()
             here = self.at_values(self.point)
-            rows, plain = self.table(self.with_accepted(here))
+            rows, plain, self.independent = self.table(self.with_accepted(here))
             count = len(plain.residuals)
             order, alike = self.classes(rows, plain)
             tries = np.array([self.tries(i) for i in order])
@@ -287,7 +303,8 @@ class _Search:
                 refits[i] = rms, at, self.term(i, row, chance, alike[i], rms, at)
             # chance tells whether something is missing, and the misfit what
             is_told = any(term.is_significant for _, _, term in refits.values())
-            best = min(refits, key=lambda i: refits[i][0]) if is_told else None
+            worth = {i: self.schwarz(i, rms**2) for i, (rms, _, _) in refits.items()}
+            best = min(worth, key=worth.__getitem__) if is_told else None
             if turn == 0:
                 start = float(np.sqrt(self.cost(here.columns) / count))
                 untold = tuple(self.tried[i].name for i, row in enumerate(rows) if row.own <= OWN)
@@ -307,11 +324,19 @@ class _Search:
         left = taken[-1].misfit if taken else start
         return Missing(tuple(terms), tuple(taken), start, left, self.unit, untold)
 
+    def schwarz(self, i: int, square: float) -> float:
+        """Schwarz's criterion, over the number of residuals that do not remember each other, of a
+        model with the candidate which leaves a mean square.
+        """
+        n = self.independent
+        return float(np.log(max(square, 1e-300)) + self.tried[i].numbers * np.log(n) / n)
+
     def classes(self, rows: list[Told], plain: Projected) -> tuple[list[int], dict[int, list[str]]]:
         """The leaders of classes, best first, and the names of the others. Of those that explain as
         much the plainest leads.
         """
-        order = sorted((i for i, r in enumerate(rows) if r.own > 0), key=lambda i: -rows[i].fall)
+        worth = {i: self.schwarz(i, 1.0 - r.fall) for i, r in enumerate(rows) if r.own > 0}
+        order = sorted(worth, key=worth.__getitem__)
         unit = {i: _unit(plain.tried[:, self.places(i)]) for i in order}
         groups: list[list[int]] = []
         for i in order:
@@ -340,14 +365,14 @@ class _Search:
         """`at`: where it was fitted."""
         one = self.tried[i]
         c = row.c if at is None else at.c[self.places(i)]
-        both = one.kind == "wave"
+        value, error = _amount(one, c, row.covariance)
         periods = self.point.periods if at is None else at.periods
         return MissingTerm(
             one.name,
-            float(np.hypot(*c)) if both else float(c[0]),
-            float(np.max(row.errors)) if both else float(row.errors[0]),
+            value,
+            error,
             one.unit,
-            float(periods[one.of]) if both else None,
+            float(periods[one.of]) if one.kind == "wave" else None,
             self.in_units(rms),
             row.own,
             float(chance),
@@ -371,6 +396,20 @@ class _Search:
             return float(rms)
         weight = self.problem.weights()
         return float(rms / np.mean(weight[weight > 0]))
+
+
+def _amount(one: Candidate, c: np.ndarray, covariance: np.ndarray) -> tuple[float, float]:
+    """Its value and standard error: of a ripple the amplitude, of a dip what friction at rest has
+    more, of a compliance what a drive's force bends.
+    """
+    if len(c) != one.size or np.shape(covariance) != (one.size, one.size):
+        return float(c[0]), np.inf
+    errors = np.sqrt(np.diag(covariance))
+    if one.kind == "wave":
+        return float(np.hypot(*c)), float(np.max(errors))
+    if one.term == "Stribeck":
+        return float(np.sum(c)), float(np.sqrt(np.sum(covariance)))
+    return float(c[-1]), float(errors[-1])
 
 
 def _unit(columns: np.ndarray) -> np.ndarray:

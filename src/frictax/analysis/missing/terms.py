@@ -8,6 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Float
 
+from frictax.contacts import MassWithStopAndFriction
 from frictax.laws import AbstractLaw
 from frictax.mechanism.axis import AbstractAxis
 from frictax.mechanism.forces import AbstractSource
@@ -16,16 +17,19 @@ from frictax.signals import Drive, as_signal
 
 # Over the speed v >= 0, which is at most vmax; smooth a little below 0. By the functions of JAX or
 # of numpy.
+WIDTHS = 0.05, 0.2  # of the dips
 OF_LAW: dict[str, Callable[[Any, Any, Any], Any]] = {
     "viscous": lambda xp, v, vmax: v,
     "drag": lambda xp, v, vmax: v * v,
-    "Stribeck, narrow": lambda xp, v, vmax: xp.exp(-v / (0.05 * vmax)),
-    "Stribeck, wide": lambda xp, v, vmax: xp.exp(-v / (0.2 * vmax)),
+    "Stribeck, narrow": lambda xp, v, vmax: xp.exp(-v / (WIDTHS[0] * vmax)),
+    "Stribeck, wide": lambda xp, v, vmax: xp.exp(-v / (WIDTHS[1] * vmax)),
     "bend": lambda xp, v, vmax: xp.arctan(v / (0.3 * vmax)),
 }
 # The same both ways, but for this one: more one way, less the other.
 OTHER_WAY = "other way"
 LAW_TERMS = (*OF_LAW, OTHER_WAY)
+# What a dip of any width between is made of.
+DIP = ("Stribeck, narrow", "Stribeck, wide")
 
 # Over the time since the middle of the record, the position from the middle of the travel, and
 # the speed; friction opposes motion and is 0 at rest.
@@ -137,20 +141,48 @@ def push(body: str, rotational: bool, shapes: Shapes) -> AbstractSource:
     return (_Turn if rotational else _Slide)(body, shapes)
 
 
-_PUSHED: dict[type, type] = {}
-
-
 def pushed_axis(axis: AbstractAxis, shapes: Shapes) -> AbstractAxis:
     """An axis of one's own, its load with `shapes` added."""
     kind = type(axis)
-    if kind not in _PUSHED:
 
-        def load(self: Any, t: Any, y: Any, args: Any) -> Any:
-            return kind.load(self, t, y, args) + self.pushed_by(t, y[0], y[1])
+    def load(self: Any, t: Any, y: Any, args: Any) -> Any:
+        return kind.load(self, t, y, args) + self.more(t, y[0], y[1])
 
-        fields = {"load": load, "pushed_by": None, "__annotations__": {"pushed_by": Any}}
-        _PUSHED[kind] = types.new_class(kind.__name__, (kind,), {}, lambda ns: ns.update(fields))
-    new = object.__new__(_PUSHED[kind])
-    for name, value in (*vars(axis).items(), ("pushed_by", shapes)):
+    return _with_more(axis, shapes, {"load": load})
+
+
+class MoreFriction(eqx.Module):
+    """The sum of `c` times `terms` of `LAW_TERMS`, to be added to a law."""
+
+    c: Float[Numbers, " k"]
+    vmax: Number
+    terms: tuple[str, ...] = eqx.field(static=True)
+
+    def on(self, base: AbstractLaw, way: int) -> WithTerms:
+        """`base` in motion `way` with them."""
+        return WithTerms(base, self.c, self.vmax, self.terms, way)
+
+
+def rubbed_mass(mass: MassWithStopAndFriction, more: MoreFriction) -> MassWithStopAndFriction:
+    """A mass between stops, its laws with `more` added."""
+    kind = type(mass)
+
+    def law(self: Any, direction: int) -> AbstractLaw:
+        return self.more.on(kind.law(self, direction), direction)
+
+    return _with_more(mass, more, {"law": law})
+
+
+_MADE: dict[type, type] = {}
+
+
+def _with_more(of: Any, more: Any, methods: dict[str, Any]) -> Any:
+    """`of` as one of a class with other `methods`, and `more` as a field."""
+    kind = type(of)
+    if kind not in _MADE:
+        fields = {**methods, "more": None, "__annotations__": {"more": Any}}
+        _MADE[kind] = types.new_class(kind.__name__, (kind,), {}, lambda ns: ns.update(fields))
+    new = object.__new__(_MADE[kind])
+    for name, value in (*vars(of).items(), ("more", more)):
         object.__setattr__(new, name, value)
     return new

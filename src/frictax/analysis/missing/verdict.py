@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.special import fdtrc
+from scipy.special import chdtrc, fdtrc
 
 from frictax.fitting import FitResult
 from frictax.measurements.noise import memory
@@ -17,6 +17,8 @@ from .likelihood import Likelihood, Stretches, autoregression
 
 OWN = 1e-5  # of a column's square, which the fitted numbers cannot imitate: less is not told
 _BLOCKS = 16
+_LOWEST = 8, 32, 128  # frequencies
+_UNEVEN = 0.001
 _COSINES = 0.41  # times n^(2/3), of Lazarus, Lewis, Stock, Watson, JBES 36 (2018)
 SURE, _SURE_AFTER = 0.01, 0.001  # by an autoregression; by the spread of the score
 
@@ -27,7 +29,7 @@ class Told:
 
     - `fall`: the share of the sum of squares that it would take away; `rms`: root mean square of
       the weighted residuals afterwards.
-    - `c` (k,): the value of its coefficients, others moving along; `errors` (k,).
+    - `c` (k,): the value of its coefficients, others moving along; `covariance` (k, k).
     - `own`: the share of its columns that the fitted numbers cannot imitate.
     - `chances`: those of as good a fit by chance, were the residuals an autoregression; by the
       spread of the score itself; and by what differs between blocks of time.
@@ -36,12 +38,12 @@ class Told:
     fall: float
     rms: float
     c: Float[np.ndarray, " k"]
-    errors: Float[np.ndarray, " k"]
+    covariance: Float[np.ndarray, "k k"]
     own: float
     chances: tuple[float, float, float]
 
 
-UNTOLD = Told(0.0, np.nan, np.zeros(1), np.full(1, np.inf), 0.0, (1.0, 1.0, 1.0))
+UNTOLD = Told(0.0, np.nan, np.zeros(1), np.full((1, 1), np.inf), 0.0, (1.0, 1.0, 1.0))
 
 
 class Projected:
@@ -126,9 +128,40 @@ class Verdicts:
             autoregression([left[s] for s in channel])[0].size for channel in self.judge.stretches
         )
 
-    def share_remembered(self) -> float:
-        """The longest memory of a channel's residuals, over how many of them there are."""
-        series = (self.left[np.concatenate(channel)] for channel in self.judge.stretches)
+    def is_white_with(self, at: list[int]) -> bool:
+        """Whether the residuals less what the columns `at` explain are as white noise: no memory,
+        no more at low frequencies, and as large in each block of time.
+        """
+        u, left = _basis(self.plain.tried[:, at]), np.zeros(len(self.left))
+        counted, block = self.judge.counted, self.judge.block
+        left[counted] = self.plain.residuals - u @ (u.T @ self.plain.residuals)
+        for channel in self.judge.stretches:
+            mine = np.concatenate(channel)
+            of_block = np.zeros(len(left), int)
+            of_block[counted] = block
+            if autoregression([left[s] for s in channel])[0].size or not is_even(
+                left[mine], of_block[mine]
+            ):
+                return False
+        return True
+
+    def chance_if_white(self, at: list[int]) -> float:
+        """That white noise would make the columns `at` explain as much."""
+        r, u = self.plain.residuals, _basis(self.plain.tried[:, at])
+        z, k = u.T @ r, u.shape[1]
+        dof = max(len(r) - self.plain.taken - k, 1)
+        left = max(float(r @ r - z @ z), 1e-300)
+        return _chance(float(z @ z) / k / (left / dof), k, float(dof))
+
+    def share_remembered(self, at: list[int] | None = None) -> float:
+        """The longest memory of a channel's residuals, over how many of them there are; less what
+        the columns `at` explain.
+        """
+        left = self.left
+        if at:
+            u, left = _basis(self.plain.tried[:, at]), left.copy()
+            left[self.judge.counted] -= u @ (u.T @ self.plain.residuals)
+        series = (left[np.concatenate(channel)] for channel in self.judge.stretches)
         return max(memory(x) / x.size for x in series)
 
     @functools.cached_property
@@ -145,6 +178,8 @@ class Verdicts:
         if this.own == 0:
             return this
         first, second, _ = this.chances
+        if self.is_white_with(at):
+            return dataclasses.replace(this, chances=(self.chance_if_white(at), 0.0, 0.0))
         if not self.judge.has_windows:
             first = self.likelihood.chance(at)
         chances = first, second, _by_blocks(self.plain, at, self.judge.block)
@@ -214,8 +249,8 @@ def told(plain: Projected, white: Projected, at: list[int], before: bool) -> Tol
     size = float(z @ np.linalg.solve(spread + 1e-12 * np.trace(spread) * np.eye(k) / k, z))
     second = _chance(size * (m - k + 1) / (m * k), k, float(m - k + 1))
     to_c = np.linalg.pinv(g) @ u
-    errors = np.sqrt(np.diag(to_c @ (np.maximum(variance, 0.0) * np.eye(k)) @ to_c.T))
-    return Told(fall, float(rms), c, errors, own, (first, second, 1.0))
+    covariance = np.maximum(variance, 0.0) * to_c @ to_c.T
+    return Told(fall, float(rms), c, covariance, own, (first, second, 1.0))
 
 
 def _by_blocks(plain: Projected, at: list[int], block: Int[np.ndarray, " m"]) -> float:
@@ -230,6 +265,25 @@ def _by_blocks(plain: Projected, at: list[int], block: Int[np.ndarray, " m"]) ->
     nu = max(float(np.min(dof(np.eye(columns.shape[1])[-k:]))) - k + 1, 1.0)
     size = float(c @ np.linalg.solve(mine + 1e-12 * np.trace(mine) * np.eye(k) / k, c))
     return _chance(size * nu / (nu + k - 1) / k, k, nu)
+
+
+def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool:
+    """Whether noise is spread evenly over low and high frequencies, and over blocks of time."""
+    power = np.abs(np.fft.rfft(left - left.mean())) ** 2
+    power = power[1:] / max(float(np.mean(power[1:])), 1e-300)
+    low = [m for m in _LOWEST if 4 * m < len(power)]
+    if any(chdtrc(2 * m, 2.0 * float(np.sum(power[:m]))) < _UNEVEN for m in low):
+        return False
+    groups = [left[block == b] for b in np.unique(block)]
+    groups = [x for x in groups if len(x) > 2]
+    if len(groups) < 2:
+        return True
+    dof = np.array([len(x) - 1.0 for x in groups])
+    variance = np.array([max(float(np.var(x, ddof=1)), 1e-300) for x in groups])
+    pooled = float(np.sum(dof * variance) / np.sum(dof))
+    size = float(np.sum(dof) * np.log(pooled) - np.sum(dof * np.log(variance)))
+    fix = 1.0 + (np.sum(1.0 / dof) - 1.0 / np.sum(dof)) / (3.0 * (len(groups) - 1))
+    return bool(chdtrc(len(groups) - 1, size / fix) >= _UNEVEN)
 
 
 def holm(chances: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np.ndarray:
