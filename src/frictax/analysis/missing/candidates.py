@@ -88,7 +88,9 @@ class Candidate:
         """The plainer the less: how candidates that a record cannot tell apart are ordered."""
         if self.term in ("gain", "offset", "drift", "delay") and self.kind == "held":
             return 1
-        return 2 if self.kind in ("held", "compliance") or "spring" in self.term else 0
+        if self.kind in ("held", "compliance") or "spring" in self.term:
+            return 2
+        return int(self.term == "bend")
 
 
 class Ranges(eqx.Module):

@@ -23,6 +23,7 @@ _NUDGE = 1e-4  # waves over the travel
 _AT_BOUND = 1e-9
 _HARDLY = 1e-3  # of the effect that starts have on the window which tells them best
 _AS_MUCH = 0.95  # of the best of a class
+_NEARLY = 10.0  # below which Kass, Raftery, JASA 90 (1995), call evidence less than very strong
 
 
 def missing(found: FitResult) -> Missing:
@@ -303,8 +304,8 @@ class _Search:
                 refits[i] = rms, at, self.term(i, row, chance, alike[i], rms, at)
             # chance tells whether something is missing, and the misfit what
             is_told = any(term.is_significant for _, _, term in refits.values())
-            worth = {i: self.schwarz(i, rms**2) for i, (rms, _, _) in refits.items()}
-            best = min(worth, key=worth.__getitem__) if is_told else None
+            best, as_good = self.plainest({i: rms for i, (rms, _, _) in refits.items()})
+            best = best if is_told else None
             if turn == 0:
                 start = float(np.sqrt(self.cost(here.columns) / count))
                 untold = tuple(self.tried[i].name for i, row in enumerate(rows) if row.own <= OWN)
@@ -318,7 +319,8 @@ class _Search:
                 break
             _, self.point, chosen = refits[best]
             self.accepted.append(best)
-            taken.append(chosen)
+            alike = (*chosen.alike, *(self.tried[i].name for i in as_good))
+            taken.append(dataclasses.replace(chosen, alike=alike))
         terms.sort(key=lambda term: term.misfit)
         start = self.in_units(start)
         left = taken[-1].misfit if taken else start
@@ -330,6 +332,16 @@ class _Search:
         """
         n = self.independent
         return float(np.log(max(square, 1e-300)) + self.tried[i].numbers * np.log(n) / n)
+
+    def plainest(self, refits: dict[int, float]) -> tuple[int, list[int]]:
+        """Of the candidates with these root mean squares the best by Schwarz's criterion, or a
+        plainer one that is nearly as good; and those that are as good as that.
+        """
+        worth = {i: self.schwarz(i, rms**2) for i, rms in refits.items()}
+        least = min(worth.values())
+        near = [i for i in worth if self.independent * (worth[i] - least) < _NEARLY]
+        best = min(near, key=lambda i: (self.tried[i].rank, worth[i]))
+        return best, [i for i in near if i != best]
 
     def classes(self, rows: list[Told], plain: Projected) -> tuple[list[int], dict[int, list[str]]]:
         """The leaders of classes, best first, and the names of the others. Of those that explain as
