@@ -1,103 +1,165 @@
 """Six machines, each of which has one term of seven more than it is taken for: which is named?
 
-`python experiments/recovery/missing_terms.py` adds what is missing to the runs in `build/`, and
-makes `missing_terms.csv` and a table of the README of them.
+`python experiments/recovery/missing_terms.py` adds seeds to `missing_terms.csv` until it has as many
+as asked for, and makes the second table of the README of it.
 """
 
 import argparse
 import csv
+import dataclasses
 import multiprocessing
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from run import HERE, read, ready
+from run import HERE, ready
 
-COLUMNS = ("seed", "right", "named", "more", "period", "before", "left", "seconds")
-RIGHT, OTHER = "right", "right, other objective"  # records of machines that lack nothing
+RIGHT, OTHER = "none", "none, other objective"  # machines that are what they are taken for
+LARGE, TIMES = "white, term 8 times as large", 8.0
+TABLE = "<!-- table of missing terms: made by missing_terms.py -->"
 
 # What a name must hold to be the right one, of the term or of one that is alike on its record.
 CALLED = {
-    "drag": "drag over v^2",
-    "offset": "constant force",
-    "ripple": "ripple",
-    "delay": "delay of input",
-    "other way": "differs by direction",
-    "Stribeck": "Stribeck",
-    "series stiffness": "compliance",
+    "drag": ("drag over v^2",),
+    "offset": ("constant force",),
+    "ripple": ("ripple",),
+    "delay": ("delay of input",),
+    "other way": ("differs by direction",),
+    "Stribeck": ("Stribeck",),
+    "series stiffness": ("compliance", "stiffness in series"),
 }
 
 
-def runs(folder: Path, machine: str, term: str, noise: str, seeds: int, end: float) -> str:
-    """Add runs to the file of a machine until all seeds are there, or the time is over."""
+@dataclasses.dataclass
+class Cell:
+    """How many records, of so many `seeds`, named the right term first, a wrong one, or none; how
+    many named one more; and the seconds of all tables.
+    """
+
+    machine: str
+    term: str
+    noise: str
+    seeds: int = 0
+    right: int = 0
+    wrong: int = 0
+    nothing: int = 0
+    more: int = 0
+    seconds: float = 0.0
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.machine, self.term, self.noise
+
+
+def tried(cell: Cell, seeds: int, end: float) -> Cell:
+    """`cell` with so many seeds, or as many as there is time for."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    from six_machines import PERIOD, RIGS, fitted, recorded
+    from six_machines import RIGS, fitted, recorded
 
-    file = folder / f"missing {machine} {term} {noise}.csv"
-    done = {int(row["seed"]) for row in read(file)} if file.exists() else set()
-    todo, begin, made = [seed for seed in range(seeds) if seed not in done], time.monotonic(), 0
-    if not todo:
-        return f"{machine}, {term}, {noise}: complete"
-    rig = RIGS[machine]()
-    with file.open("a", newline="", encoding="utf-8") as out:
+    rig = RIGS[cell.machine]()
+    times, noise = (TIMES, "white") if cell.noise == LARGE else (1.0, cell.noise)
+    lacks = "" if cell.term in (RIGHT, OTHER) else cell.term
+    size = times * rig.sizes.get(lacks, 0.0)
+    while cell.seeds < seeds and time.time() < end:
+        record = recorded(rig, lacks, noise, cell.seeds, size)
+        found = fitted(rig, record, other=cell.term == OTHER)
+        begin = time.monotonic()
+        table = found.missing()
+        cell.seconds = round(cell.seconds + time.monotonic() - begin, 2)
+        names = (table.found[0].name, *table.found[0].alike) if table.found else ()
+        is_right = any(called in name for called in CALLED.get(lacks, ()) for name in names)
+        cell.right += is_right
+        cell.wrong += bool(names) and not is_right
+        cell.nothing += not names
+        cell.more += len(table.found) > 1
+        cell.seeds += 1
+    return cell
+
+
+def read(file: Path) -> dict[tuple[str, str, str], Cell]:
+    if not file.exists():
+        return {}
+    with file.open(encoding="utf-8") as table:
+        rows = [[row[f.name] for f in dataclasses.fields(Cell)] for row in csv.DictReader(table)]
+    cells = [
+        Cell(machine, term, noise, *map(int, counts), seconds=float(seconds))
+        for machine, term, noise, *counts, seconds in rows
+    ]
+    return {cell.key: cell for cell in cells}
+
+
+def write(file: Path, cells: dict[tuple[str, str, str], Cell]) -> None:
+    with file.open("w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out, lineterminator="\n")
-        if not done:
-            writer.writerow(COLUMNS)
-        for seed in todo:
-            if time.time() > end:
-                break
-            record = recorded(rig, "" if term in (RIGHT, OTHER) else term, noise, seed)
-            found = fitted(rig, record, other=term == OTHER)
-            start = time.monotonic()
-            table = found.missing()
-            names = [(one.name, *one.alike) for one in table.found]
-            is_right = [any(CALLED.get(term, "\n") in x for x in names_of) for names_of in names]
-            period = table.found[0].period if table.found else None
-            row = (
-                seed,
-                int(bool(is_right) and is_right[0]),
-                names[0][0] if names else "",
-                "; ".join(name for name, *_ in names[1:]),
-                "" if period is None else f"{period / (PERIOD * rig.travel):.4g}",
-                f"{table.misfit:.4g}",
-                f"{table.left:.4g}",
-                f"{time.monotonic() - start:.2f}",
-            )
-            writer.writerow(row)
-            out.flush()
-            made += 1
-    seconds = time.monotonic() - begin
-    return f"{machine}, {term}, {noise}: {made} of {len(todo)} seeds in {seconds:.0f} s"
+        writer.writerow([f.name for f in dataclasses.fields(Cell)])
+        writer.writerows(dataclasses.astuple(cell) for cell in cells.values() if cell.seeds)
 
 
 def main() -> None:
     from six_machines import NOISES, RIGS, TERMS
 
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    terms = (*TERMS, RIGHT, OTHER)
+    terms, noises = (*TERMS, RIGHT, OTHER), (*NOISES, LARGE)
     options.add_argument("--machines", nargs="+", choices=RIGS, default=list(RIGS))
     options.add_argument("--terms", nargs="+", choices=terms, default=terms)
-    options.add_argument("--noises", nargs="+", choices=NOISES, default=NOISES)
+    options.add_argument("--noises", nargs="+", choices=noises, default=noises)
     options.add_argument("--seeds", type=int, default=50)
     options.add_argument("--minutes", type=float, default=150.0, help="then it ends, to be resumed")
     options.add_argument("--processes", type=int, default=2)
-    options.add_argument("--runs", type=Path, default=HERE / "build", help="where runs are kept")
+    options.add_argument("--rows", type=Path, default=HERE / "missing_terms.csv")
+    options.add_argument("--readme", type=Path, default=HERE / "README.md", help="with the table")
     chosen = options.parse_args()
-    chosen.runs.mkdir(parents=True, exist_ok=True)
     begin, end = time.monotonic(), time.time() + 60.0 * chosen.minutes
+    cells = read(chosen.rows)
+    todo = [
+        cells.get((machine, term, noise), Cell(machine, term, noise))
+        for machine in chosen.machines
+        for term in chosen.terms
+        for noise in chosen.noises
+        if not (noise == LARGE and term in (RIGHT, OTHER))
+    ]
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(chosen.processes, spawn, ready) as pool:
-        jobs = [
-            pool.submit(runs, chosen.runs, machine, term, noise, chosen.seeds, end)
-            for machine in chosen.machines
-            for term in chosen.terms
-            for noise in chosen.noises
-        ]
+        jobs = [pool.submit(tried, c, chosen.seeds, end) for c in todo if c.seeds < chosen.seeds]
         for job in as_completed(jobs):
-            print(job.result(), flush=True)
+            cell = job.result()
+            cells[cell.key] = cell
+            write(chosen.rows, cells)
+            print(cell, flush=True)
+    publish(cells, chosen.readme)
     print(f"{time.monotonic() - begin:.0f} s")
+
+
+def publish(cells: dict[tuple[str, str, str], Cell], readme: Path) -> None:
+    """Write the table of the README."""
+    whole = readme.read_text(encoding="utf-8")
+    before, _, _ = whole.partition(TABLE)
+    readme.write_text(before + TABLE + "\n" + "\n".join(table(cells)) + "\n", encoding="utf-8")
+
+
+def table(cells: dict[tuple[str, str, str], Cell]) -> list[str]:
+    """A row for each machine and term: of each noise, right / wrong in percent."""
+    noises = list(dict.fromkeys(noise for *_, noise in cells))
+    lines = [
+        f"| machine | term | {' | '.join(noises)} |",
+        f"|---|---|{'---|' * len(noises)}",
+    ]
+    for machine, term in dict.fromkeys((machine, term) for machine, term, _ in cells):
+        shown = []
+        for noise in noises:
+            cell = cells.get((machine, term, noise))
+            shown.append("" if cell is None else _shown(cell))
+        lines.append(f"| {machine} | {term} | {' | '.join(shown)} |")
+    return lines
+
+
+def _shown(cell: Cell) -> str:
+    wrong = 100 * cell.wrong / cell.seeds
+    if cell.term in (RIGHT, OTHER):
+        return f"{wrong:.0f}"
+    return f"{100 * cell.right / cell.seeds:.0f} / {wrong:.0f}"
 
 
 if __name__ == "__main__":

@@ -49,6 +49,8 @@ _NAMES = {
     "friction over distance": "friction over distance from the middle",
 }
 _BEARING = ("viscous", "drag")  # of a body without friction of its own
+# How friction departs that has no cause of its own.
+_GENERIC = ("bend", "friction drifts", "friction over position", "friction over distance")
 _OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # in the order of plainness
 _OF_STOPS = "law"  # of a mass between stops
 _OFF_AXIS = "axis"  # what a machine of one's own pushes itself by
@@ -88,9 +90,9 @@ class Candidate:
         """The plainer the less: how candidates that a record cannot tell apart are ordered."""
         if self.term in ("gain", "offset", "drift", "delay") and self.kind == "held":
             return 1
-        if self.kind in ("held", "compliance") or "spring" in self.term:
+        if self.kind == "held" or "spring" in self.term:
             return 2
-        return int(self.term == "bend")
+        return int(self.kind == "compliance" or self.term in _GENERIC)
 
 
 class Ranges(eqx.Module):
@@ -220,7 +222,7 @@ def augmented(
         back = field.replace("_pos", "_neg")
         forward = getattr(part, field)
         backward = getattr(part, back) if getattr(part, back) is not None else forward
-        part = _with(part, {field: more.on(forward, 1), back: more.on(backward, -1)})
+        part = with_fields(part, {field: more.on(forward, 1), back: more.on(backward, -1)})
         machine = _with_part(machine, part_path, part)
     pushes = {}
     for body, rotational in bodies(machine).items():
@@ -314,7 +316,7 @@ def _has_friction(machine: Any, body: str) -> bool:
     return any(between(machine, path)[0] == body for path in laws(machine))
 
 
-def _with(part: Any, fields: Mapping[str, Any]) -> Any:
+def with_fields(part: Any, fields: Mapping[str, Any]) -> Any:
     """`part` with other `fields`, unchecked: their values are traced."""
     new = object.__new__(type(part))
     for field in dataclasses.fields(part):
@@ -326,4 +328,4 @@ def _with(part: Any, fields: Mapping[str, Any]) -> Any:
 def _with_part(machine: Any, path: str, part: Any) -> Any:
     if isinstance(machine, Mechanism):
         return Mechanism(**{**dict(machine.named_parts()), path: part})
-    return _with(machine, {path: part})
+    return with_fields(machine, {path: part})

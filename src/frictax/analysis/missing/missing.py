@@ -12,8 +12,9 @@ from frictax.fitting.problem.setup import channel_unit
 
 from .candidates import Candidate, bodies, catalogue, starts_of
 from .columns import Columns, bank, columns, ranges_of, states_of_windows
+from .in_series import in_series
 from .table import Missing, MissingTerm
-from .verdict import OWN, SURE, UNTOLD, Judge, Projected, Told, projected, without_starts
+from .verdict import OWN, SURE, UNTOLD, Judge, Projected, Told, chance_of, projected, without_starts
 
 _ALIKE = 0.99  # of the cosine of two columns, which a record cannot tell apart
 _PERIODS = 45
@@ -293,10 +294,11 @@ class _Search:
             each = self.judge.chances([rows[i] for i in order], tries)
             chances = dict(zip(order, each.tolist(), strict=True))
             sure = [i for i in order if chances[i] < SURE]
-            refits = {}
+            refits, leaves_white = {}, False
             for i in dict.fromkeys(order[:_REFITTED] + sure[:_REFITTED]):
                 cost, at, seen = self.refit(i)
                 row = self.judged_at(i, seen, at.c)
+                leaves_white |= row.is_white
                 first, second, third = row.chances
                 each = self.tries(i) * first, second / self.judge.limit, third
                 chance = min(len(order) * max(each), 1.0)
@@ -315,6 +317,12 @@ class _Search:
                     else self.term(i, rows[i], chances[i], alike[i], rows[i].rms, None)
                     for i in order
                 ]
+            if turn == 0 and not leaves_white:
+                cost = self.cost(here.columns)
+                sprung = self.sprung(cost, min(rms for rms, _, _ in refits.values()), len(order))
+                if sprung is not None:
+                    taken = [sprung]
+                    break
             if best is None:
                 break
             _, self.point, chosen = refits[best]
@@ -342,6 +350,29 @@ class _Search:
         near = [i for i in worth if self.independent * (worth[i] - least) < _NEARLY]
         best = min(near, key=lambda i: (self.tried[i].rank, worth[i]))
         return best, [i for i in near if i != best]
+
+    def sprung(self, cost: float, least: float, count: int) -> MissingTerm | None:
+        """A stiffness in series with a body, where that explains clearly more than the best of
+        `count` candidates, which leaves `least`, and than chance.
+        """
+        n, best = int(np.sum(self.judge.counted)), None
+        for one in in_series(self.found):
+            if best is None or one.cost < best.cost:
+                best = one
+        if best is None:
+            return None
+        independent = max(1.0 / self.judge.share_remembered(best.found.full_residuals[:n]), 8.0)
+        k, dof = best.numbers, independent - len(best.found.x)
+        gain = independent * np.log(n * least**2 / best.cost) - k * np.log(independent)
+        chance = chance_of((cost - best.cost) / best.cost * dof / k, k, dof) if dof > 0 else 1.0
+        if gain < _NEARLY or (count + 1) * chance >= SURE:
+            return None
+        rms = self.in_units(float(np.sqrt(best.cost / n)))
+        name, value = f"stiffness in series with {best.body}", best.stiffness
+        chance = (count + 1) * chance
+        return MissingTerm(
+            name, value, best.error, best.unit, None, rms, 1.0, chance, True, True, ()
+        )
 
     def classes(self, rows: list[Told], plain: Projected) -> tuple[list[int], dict[int, list[str]]]:
         """The leaders of classes, best first, and the names of the others. Of those that explain as

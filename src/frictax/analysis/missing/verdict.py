@@ -19,6 +19,7 @@ OWN = 1e-5  # of a column's square, which the fitted numbers cannot imitate: les
 _BLOCKS = 16
 _LOWEST = 8, 32, 128  # frequencies
 _UNEVEN = 0.001
+_BEYOND_DOUBT, _FAR_AFTER = 1e-12, 1e-6  # of white noise; by the spread of the score
 _COSINES = 0.41  # times n^(2/3), of Lazarus, Lewis, Stock, Watson, JBES 36 (2018)
 SURE, _SURE_AFTER = 0.01, 0.001  # by an autoregression; by the spread of the score
 
@@ -32,7 +33,8 @@ class Told:
     - `c` (k,): the value of its coefficients, others moving along; `covariance` (k, k).
     - `own`: the share of its columns that the fitted numbers cannot imitate.
     - `chances`: those of as good a fit by chance, were the residuals an autoregression; by the
-      spread of the score itself; and by what differs between blocks of time.
+      spread of the score itself; and by what differs between blocks of time. Where it leaves white
+      noise (`is_white`) and explains much, the first is that of white noise and the last is 0.
     """
 
     fall: float
@@ -41,6 +43,7 @@ class Told:
     covariance: Float[np.ndarray, "k k"]
     own: float
     chances: tuple[float, float, float]
+    is_white: bool = False
 
 
 UNTOLD = Told(0.0, np.nan, np.zeros(1), np.full((1, 1), np.inf), 0.0, (1.0, 1.0, 1.0))
@@ -94,6 +97,11 @@ class Judge:
             alone[np.concatenate(channel)] = False
         if alone.any():  # rows of sweeps
             self.stretches.append(np.split(np.flatnonzero(alone), int(alone.sum())))
+
+    def share_remembered(self, left: Float[np.ndarray, " n"]) -> float:
+        """The longest memory of a channel of residuals, over how many of them there are."""
+        series = (left[np.concatenate(channel)] for channel in self.stretches)
+        return max(memory(x) / x.size for x in series)
 
     def at(self, seen: Columns) -> "Verdicts":
         """What is said of the columns there."""
@@ -151,7 +159,7 @@ class Verdicts:
         z, k = u.T @ r, u.shape[1]
         dof = max(len(r) - self.plain.taken - k, 1)
         left = max(float(r @ r - z @ z), 1e-300)
-        return _chance(float(z @ z) / k / (left / dof), k, float(dof))
+        return chance_of(float(z @ z) / k / (left / dof), k, float(dof))
 
     def share_remembered(self, at: list[int] | None = None) -> float:
         """The longest memory of a channel's residuals, over how many of them there are; less what
@@ -161,8 +169,7 @@ class Verdicts:
         if at:
             u, left = _basis(self.plain.tried[:, at]), left.copy()
             left[self.judge.counted] -= u @ (u.T @ self.plain.residuals)
-        series = (left[np.concatenate(channel)] for channel in self.judge.stretches)
-        return max(memory(x) / x.size for x in series)
+        return self.judge.share_remembered(left)
 
     @functools.cached_property
     def likelihood(self) -> Likelihood:
@@ -179,7 +186,11 @@ class Verdicts:
             return this
         first, second, _ = this.chances
         if self.is_white_with(at):
-            return dataclasses.replace(this, chances=(self.chance_if_white(at), 0.0, 0.0))
+            # Steps of encoders are not even noise, though they may pass for it.
+            this, plain = dataclasses.replace(this, is_white=True), self.chance_if_white(at)
+            after = told(self.plain, self.white, at, False).chances[1]
+            if plain < _BEYOND_DOUBT and after < _FAR_AFTER:
+                return dataclasses.replace(this, chances=(plain, after, 0.0))
         if not self.judge.has_windows:
             first = self.likelihood.chance(at)
         chances = first, second, _by_blocks(self.plain, at, self.judge.block)
@@ -241,13 +252,13 @@ def told(plain: Projected, white: Projected, at: list[int], before: bool) -> Tol
     after = r - u @ z
     dof = float(max(n - white.taken - k, 1))
     variance = float(after @ after) / dof
-    first = _chance(float(z @ z) / variance / k, k, dof)
+    first = chance_of(float(z @ z) / variance / k, k, dof)
     scores = u * (r if before else after)[:, None]
     m = max(int(_COSINES * n ** (2 / 3)), 2 * k)
     sums = _cosines(n, m).T @ scores
     spread = n * (sums.T @ sums) / m
     size = float(z @ np.linalg.solve(spread + 1e-12 * np.trace(spread) * np.eye(k) / k, z))
-    second = _chance(size * (m - k + 1) / (m * k), k, float(m - k + 1))
+    second = chance_of(size * (m - k + 1) / (m * k), k, float(m - k + 1))
     to_c = np.linalg.pinv(g) @ u
     covariance = np.maximum(variance, 0.0) * to_c @ to_c.T
     return Told(fall, float(rms), c, covariance, own, (first, second, 1.0))
@@ -264,7 +275,7 @@ def _by_blocks(plain: Projected, at: list[int], block: Int[np.ndarray, " m"]) ->
     k, mine = len(c), covariance[-len(c) :, -len(c) :]
     nu = max(float(np.min(dof(np.eye(columns.shape[1])[-k:]))) - k + 1, 1.0)
     size = float(c @ np.linalg.solve(mine + 1e-12 * np.trace(mine) * np.eye(k) / k, c))
-    return _chance(size * nu / (nu + k - 1) / k, k, nu)
+    return chance_of(size * nu / (nu + k - 1) / k, k, nu)
 
 
 def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool:
@@ -296,7 +307,8 @@ def holm(chances: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np
     return out
 
 
-def _chance(f: float, k: int, dof: float) -> float:
+def chance_of(f: float, k: int, dof: float) -> float:
+    """Of an F that large or larger, of k and dof degrees of freedom."""
     return float(fdtrc(k, max(dof, 1), max(f, 0.0)))
 
 

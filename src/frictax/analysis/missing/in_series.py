@@ -1,0 +1,135 @@
+"""A stiffness in series: the machine with a body in two, tried where no force explains the rest."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from frictax.contacts import MassWithStopAndFriction
+from frictax.fitting import FitResult, FreeRun
+from frictax.fitting.fit import fit
+from frictax.measurements.record import Record
+from frictax.mechanism import Mass, Mechanism, RotationalSpringDamper, SpringDamper
+from frictax.parameters import parameters
+
+from .candidates import bodies, drives_of, motion_of, with_fields
+
+_FAR, _JOINT = "beyond_{}", "series_{}"
+_HALF = 0.5  # of a body's inertia on either side, to begin with
+_DAMPED = 0.05  # of the critical damping
+_PERIODS = (8.0,)  # samples in a period of its swing, to begin with
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sprung:
+    """`body` in two, with a spring between: its `stiffness` and `error`, in `unit`, and the fit."""
+
+    body: str
+    stiffness: float
+    error: float
+    unit: str
+    found: FitResult
+
+    @property
+    def cost(self) -> float:
+        return float(np.sum(self.found.full_residuals**2))
+
+    @property
+    def numbers(self) -> int:
+        """How many more numbers it has than the machine whose body is whole."""
+        return 3
+
+
+def in_series(found: FitResult) -> Iterator[Sprung]:
+    """Each body that is both driven and seen with a stiffness between that and what else holds on
+    to it; of free runs of mechanisms.
+    """
+    machine, problem = found.model, found.problem
+    records = {n: r for n, r in found.records.items() if isinstance(r, Record)}
+    is_plain = not problem.priors and all(u.record is None for u in problem.unknowns)
+    if (
+        not isinstance(machine, Mechanism)
+        or not isinstance(problem.objective, FreeRun)
+        or not is_plain
+        or len(records) < len(found.records)
+        or any(side in u.path for u in problem.unknowns for side in ("inputs.", "outputs."))
+    ):
+        return
+    seen = {name for r in records.values() for name in r.outputs}
+    step = float(np.median([np.median(np.diff(r.t)) for r in records.values()]))
+    for body in bodies(machine):
+        if not seen & set(motion_of(machine, body)) or not drives_of(machine, body):
+            continue
+        best = None
+        for samples in _PERIODS:
+            try:
+                new = _fitted(found, records, body, 2 * np.pi / (samples * step))
+            except ValueError:  # such a machine cannot be built
+                continue
+            if best is None or new.cost < best.cost:
+                best = new
+        if best is not None:
+            yield best
+
+
+def _fitted(found: FitResult, records: dict[str, Record], body: str, w: float) -> Sprung:
+    machine = found.model
+    rotational, inertia = bool(bodies(machine)[body]), "J" if bodies(machine)[body] else "m"
+    whole = float(getattr(machine[body], inertia))
+    c = w**2 * _HALF * (1 - _HALF) * whole
+    split = divided(machine, body, c)
+    far, joint = _FAR.format(body), _JOINT.format(body)
+    free = [f"{joint}.c", f"{joint}.d"]
+    for u in found.problem.unknowns:
+        part, _, rest = u.path.partition(".")
+        if u.path == f"{body}.{inertia}":
+            free += [u.path, f"{far}.{inertia}"]
+        elif part == body and not _has(split, u.path):
+            free.append(f"{far}.{rest}")
+        else:
+            free.append(u.path)
+    new = fit(split, records, free=free, objective=found.problem.objective, level=found.level)
+    value = float(new.values[f"{joint}.c"])
+    at = list(new.names).index(f"{joint}.c")
+    error = float(np.sqrt(new.covariance[at, at]))
+    return Sprung(body, value, error, "N.m/rad" if rotational else "N/m", new)
+
+
+def divided(machine: Mechanism, body: str, c: float) -> Mechanism:
+    """`machine` with half of `body` beyond a spring of stiffness `c`: the drives and the body's
+    own name stay on this side, all else that holds on to it is beyond.
+    """
+    rotational = bool(bodies(machine)[body])
+    inertia = "J" if rotational else "m"
+    old, far = machine[body], _FAR.format(body)
+    whole = float(getattr(old, inertia))
+    d = 2 * _DAMPED * np.sqrt(c * _HALF * (1 - _HALF) * whole)
+    near_share, far_share = (1 - _HALF) * whole, _HALF * whole
+    driven = {name.partition(".")[0] for name in drives_of(machine, body)}
+    near: Any = with_fields(old, {inertia: near_share})
+    if isinstance(old, MassWithStopAndFriction):
+        near = Mass(m=near_share, s=old.s, v=old.v, L=old.L)
+    parts: dict[str, Any] = {}
+    for name, part in machine.named_parts():
+        if name == body:
+            parts[name] = near
+            parts[far] = with_fields(old, {inertia: far_share})
+        else:
+            parts[name] = part if name in driven else _moved(part, body, far)
+    joint = (RotationalSpringDamper if rotational else SpringDamper)(body, far, c=c, d=d)
+    return Mechanism(**parts, **{_JOINT.format(body): joint})
+
+
+def _moved(part: Any, body: str, far: str) -> Any:
+    """`part` with `far` in the place of `body`."""
+    new = {}
+    for field in dataclasses.fields(part):
+        value = getattr(part, field.name)
+        if isinstance(value, str) and value.partition(".")[0] == body:
+            new[field.name] = far + value[len(body) :]
+    return with_fields(part, new) if new else part
+
+
+def _has(machine: Mechanism, path: str) -> bool:
+    return any(p.path == path for p in parameters(machine))
