@@ -1,7 +1,7 @@
 """Six machines, each of which has one term of seven more than it is taken for: which is named?
 
-`python experiments/recovery/missing_terms.py` adds seeds to `missing_terms.csv` until it has as many
-as asked for, and makes the second table of the README of it.
+`python experiments/recovery/missing_terms.py` adds seeds to `missing_terms.csv` until it has as
+many as asked for, and makes the second table of the README of it.
 """
 
 import argparse

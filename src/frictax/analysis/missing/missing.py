@@ -5,6 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import bounds, upper_bounds
@@ -18,6 +19,7 @@ from .verdict import OWN, SURE, UNTOLD, Judge, Projected, Told, chance_of, proje
 
 _ALIKE = 0.99  # of the cosine of two columns, which a record cannot tell apart
 _PERIODS = 45
+_WAVES, _APART = 3, 1.2  # periods that a refit tries, which differ by so many waves of the travel
 _REFITTED, _STEPS, _FLAT, _TERMS = 3, 25, 1e-4, 3
 _DAMPING, _CAREFUL = 1e-6, 30.0
 _NUDGE = 1e-4  # waves over the travel
@@ -85,6 +87,7 @@ class _Search:
             dict.fromkeys(bodies(found.model), 1.0),
         )
         self.accepted: list[int] = []
+        self.also: dict[str, list[float]] = {}
 
     # -- one evaluation
 
@@ -146,25 +149,35 @@ class _Search:
 
     def choose_periods(self) -> None:
         """The period of each ripple that would explain most: of 90 over the travel, for what turns
-        on and on also of 45 over a turn, and once more between these.
+        on and on also of 45 over a turn, and once more between these; and the next best two of
+        these, which a refit tries too.
         """
         for i, one in enumerate(self.tried):
             if one.kind != "wave" or i in self.accepted or not self.travel[one.of] > 0:
                 continue
             travel, many = self.travel[one.of], np.arange(1, _PERIODS + 1)
-            tried = [self.best_wave(one.of, (many + more) / travel) for more in (0.5, 1.0)]
+            grids = [(many + 0.5) / travel, (many + 1.0) / travel]
             if self.turns(one.of):
-                tried.append(self.best_wave(one.of, many / (2 * np.pi)))
-            best = max(tried)[1]
-            near = np.maximum(best + np.linspace(-1.0, 1.0, _PERIODS) / travel, 0.2 / travel)
-            self.point.periods[one.of] = 1.0 / max(max(tried), self.best_wave(one.of, near))[1]
+                grids.append(many / (2 * np.pi))
+            tried = np.concatenate(grids)
+            falls = np.concatenate([self.falls(one.of, grid) for grid in grids])
+            best: list[float] = []
+            for f in tried[np.argsort(-falls)]:
+                if all(abs(f - other) > _APART / travel for other in best):
+                    best.append(float(f))
+            near = np.maximum(best[0] + np.linspace(-1.0, 1.0, _PERIODS) / travel, 0.2 / travel)
+            finer = self.falls(one.of, near)
+            if np.max(finer) > np.max(falls):
+                best[0] = float(near[np.argmax(finer)])
+            self.point.periods[one.of] = 1.0 / best[0]
+            self.also[one.of] = [1.0 / f for f in best[1:_WAVES]]
 
     def turns(self, body: str) -> bool:
         """Whether it turns twice and more."""
         return bodies(self.found.model)[body] and self.travel[body] > 4 * np.pi
 
-    def best_wave(self, body: str, frequencies: np.ndarray) -> tuple[float, float]:
-        """How much a ripple of the best of `frequencies` explains, and which."""
+    def falls(self, body: str, frequencies: np.ndarray) -> Float[np.ndarray, " m"]:
+        """How much a ripple of each of `frequencies` explains."""
         many = jnp.asarray(1.0 / frequencies)
         parts = [
             np.asarray(
@@ -195,7 +208,7 @@ class _Search:
                 continue
             q, _ = np.linalg.qr(g)
             falls.append(float(np.sum((q.T @ clean.residuals) ** 2)))
-        return max(falls), float(frequencies[int(np.argmax(falls))])
+        return np.array(falls)
 
     # -- a refit
 
@@ -203,9 +216,19 @@ class _Search:
         """The sum of squares with the candidate in the model, where it is least, and the columns
         there.
         """
+        one = self.tried[which]
+        best = self.refit_from(which, self.point)
+        for period in self.also.get(one.of, []) if one.kind == "wave" else []:
+            periods = {**self.point.periods, one.of: period}
+            new = self.refit_from(which, dataclasses.replace(self.point, periods=periods))
+            best = new if new[0] < best[0] else best
+        return best
+
+    def refit_from(self, which: int, at: "_Point") -> tuple[float, "_Point", "_Seen"]:
+        """Likewise, from `at`."""
         inside = [*self.accepted, which]
         own = [j for i in inside for j in self.places(i)]
-        at, seen = self.point, self.at_values(self.point, which)
+        seen = self.at_values(at, which)
         p, damping, cost = int(np.sum(self.shared)), _DAMPING, self.cost(seen.columns)
         for turn in range(_STEPS):
             by_wave = seen.by_wave if turn else seen.by_wave[:, :0]  # no wave yet

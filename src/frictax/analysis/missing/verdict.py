@@ -19,7 +19,7 @@ OWN = 1e-5  # of a column's square, which the fitted numbers cannot imitate: les
 _BLOCKS = 16
 _LOWEST = 8, 32, 128  # frequencies
 _UNEVEN = 0.001
-_BEYOND_DOUBT, _FAR_AFTER = 1e-12, 1e-6  # of white noise; by the spread of the score
+_BEYOND_DOUBT, _FAR_AFTER = 1e-10, 1e-6  # of white noise; by the spread of the score
 _COSINES = 0.41  # times n^(2/3), of Lazarus, Lewis, Stock, Watson, JBES 36 (2018)
 SURE, _SURE_AFTER = 0.01, 0.001  # by an autoregression; by the spread of the score
 
@@ -126,7 +126,7 @@ class Verdicts:
         self.plain = projected(seen, judge.counted)
         self.left = np.zeros(len(seen.residuals))
         self.left[judge.counted] = self.plain.residuals
-        self.white = whitened(seen, judge.stretches, self.left)
+        self.white, self.rows = whitened(seen, judge.stretches, self.left)
 
     @property
     def is_white(self) -> bool:
@@ -136,30 +136,26 @@ class Verdicts:
             autoregression([left[s] for s in channel])[0].size for channel in self.judge.stretches
         )
 
-    def is_white_with(self, at: list[int]) -> bool:
-        """Whether the residuals less what the columns `at` explain are as white noise: no memory,
-        no more at low frequencies, and as large in each block of time.
+    def evenness(self, at: list[int]) -> tuple[bool, bool]:
+        """Of the whitened residuals less what the columns `at` explain: whether they are as white
+        noise, with no memory, no more at low frequencies, and as large in each block of time; and
+        whether nothing had to be whitened for that.
         """
-        u, left = _basis(self.plain.tried[:, at]), np.zeros(len(self.left))
-        counted, block = self.judge.counted, self.judge.block
-        left[counted] = self.plain.residuals - u @ (u.T @ self.plain.residuals)
-        for channel in self.judge.stretches:
-            mine = np.concatenate(channel)
-            of_block = np.zeros(len(left), int)
-            of_block[counted] = block
-            if autoregression([left[s] for s in channel])[0].size or not is_even(
-                left[mine], of_block[mine]
+        u, first = _basis(self.white.tried[:, at]), 0
+        left = self.white.residuals - u @ (u.T @ self.white.residuals)
+        of_block = np.zeros(len(self.left), int)
+        of_block[self.judge.counted] = self.judge.block
+        for rows in self.rows:
+            ends = first + np.cumsum([len(mine) for mine in rows])
+            parts = np.split(left[first : ends[-1]], ends[:-1] - first) if rows else []
+            first = int(ends[-1]) if rows else first
+            if (
+                not parts
+                or autoregression(parts)[0].size
+                or not is_even(np.concatenate(parts), of_block[np.concatenate(rows)])
             ):
-                return False
-        return True
-
-    def chance_if_white(self, at: list[int]) -> float:
-        """That white noise would make the columns `at` explain as much."""
-        r, u = self.plain.residuals, _basis(self.plain.tried[:, at])
-        z, k = u.T @ r, u.shape[1]
-        dof = max(len(r) - self.plain.taken - k, 1)
-        left = max(float(r @ r - z @ z), 1e-300)
-        return chance_of(float(z @ z) / k / (left / dof), k, float(dof))
+                return False, False
+        return True, len(left) == int(np.sum(self.judge.counted))
 
     def share_remembered(self, at: list[int] | None = None) -> float:
         """The longest memory of a channel's residuals, over how many of them there are; less what
@@ -185,10 +181,10 @@ class Verdicts:
         if this.own == 0:
             return this
         first, second, _ = this.chances
-        if self.is_white_with(at):
-            # Steps of encoders are not even noise, though they may pass for it.
-            this, plain = dataclasses.replace(this, is_white=True), self.chance_if_white(at)
-            after = told(self.plain, self.white, at, False).chances[1]
+        is_even, is_white = self.evenness(at)
+        this = dataclasses.replace(this, is_white=is_white)
+        if is_even:  # steps of encoders are not even noise, though they may pass for it
+            plain, after, _ = told(self.plain, self.white, at, False).chances
             if plain < _BEYOND_DOUBT and after < _FAR_AFTER:
                 return dataclasses.replace(this, chances=(plain, after, 0.0))
         if not self.judge.has_windows:
@@ -207,26 +203,30 @@ def projected(columns: Columns, counted: Bool[np.ndarray, " n"]) -> Projected:
     )
 
 
-def whitened(columns: Columns, stretches: Stretches, left: Float[np.ndarray, " n"]) -> Projected:
+def whitened(
+    columns: Columns, stretches: Stretches, left: Float[np.ndarray, " n"]
+) -> tuple[Projected, Stretches]:
     """All through the autoregression that fits the residuals `left`, one for each channel (its
-    order by Schwarz's criterion), in units of what it leaves.
+    order by Schwarz's criterion), in units of what it leaves; and which are left of each stretch.
     """
     table = np.column_stack([columns.residuals, columns.fitted, columns.tried, columns.starts])
-    rows, windows = [], []
+    rows, kept = [], []
     for channel in stretches:
         phi, noise = autoregression([left[s] for s in channel])
         q = phi.size
+        kept.append([])
         for s in channel:
             if len(s) <= 2 * q:
                 continue
             of = table[s]
             now = of[q:] - sum((phi[j] * of[q - 1 - j : len(s) - 1 - j] for j in range(q)), 0.0)
             rows.append(now / noise)
-            windows.append(columns.window[s[q:]])
+            kept[-1].append(s[q:])
     made = np.concatenate(rows)
     p, k = columns.fitted.shape[1], columns.tried.shape[1]
     parts = made[:, 0], made[:, 1 : p + 1], made[:, p + 1 : p + k + 1], made[:, p + k + 1 :]
-    return Projected(*parts, np.concatenate(windows))
+    window = columns.window[np.concatenate([s for channel in kept for s in channel])]
+    return Projected(*parts, window), kept
 
 
 def told(plain: Projected, white: Projected, at: list[int], before: bool) -> Told:
