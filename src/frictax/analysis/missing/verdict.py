@@ -11,6 +11,7 @@ from frictax.fitting import FitResult
 from frictax.measurements.noise import memory
 
 from ..errors.clusters import bias_reduced, blocks
+from ..errors.input_noise import inputs_err
 from ..errors.linearized import linearized
 from .columns import Columns
 from .likelihood import Likelihood, Stretches, autoregression
@@ -19,6 +20,7 @@ OWN = 1e-5  # of a column's square, which the fitted numbers cannot imitate: les
 _BLOCKS = 16
 _LOWEST = 8, 32, 128  # frequencies
 _UNEVEN = 0.001
+_DOUBT = 10.0  # of what blocks say where noise of an input takes the machine elsewhere
 _BEYOND_DOUBT, _FAR_AFTER = 1e-10, 1e-6  # of white noise; by the spread of the score
 _COSINES = 0.41  # times n^(2/3), of Lazarus, Lewis, Stock, Watson, JBES 36 (2018)
 SURE, _SURE_AFTER = 0.01, 0.001  # by an autoregression; by the spread of the score
@@ -90,6 +92,7 @@ class Judge:
         linear, _ = linearized(found)
         self.has_windows, self.counted = has_windows, linear.counted
         self.limit = 1.0 if has_windows else _SURE_AFTER / SURE
+        self.doubt = _DOUBT if inputs_err(found) else 1.0
         self.stretches: Stretches = [stretches for _, _, stretches in linear.series]
         self.block = blocks(linear, _BLOCKS)[0][linear.counted]
         alone = linear.counted.copy()
@@ -189,7 +192,7 @@ class Verdicts:
                 return dataclasses.replace(this, chances=(plain, after, 0.0))
         if not self.judge.has_windows:
             first = self.likelihood.chance(at)
-        chances = first, second, _by_blocks(self.plain, at, self.judge.block)
+        chances = first, second, self.judge.doubt * _by_blocks(self.plain, at, self.judge.block)
         return dataclasses.replace(this, chances=chances)
 
 
