@@ -12,7 +12,16 @@ import frictax as fx
 from frictax.analysis.missing import first_look
 from frictax.analysis.missing.candidates import catalogue
 from frictax.analysis.missing.columns import columns, ranges_of
-from frictax.analysis.missing.terms import Shapes, WithTerms, push
+from frictax.analysis.missing.in_series import divided
+from frictax.analysis.missing.terms import (
+    WIDTHS,
+    MoreFriction,
+    Shapes,
+    WithTerms,
+    push,
+    rubbed_mass,
+)
+from frictax.analysis.missing.verdict import is_even
 from frictax.laws import AbstractLaw
 from frictax.parameters import Positive, Scalar, parameter
 
@@ -235,3 +244,112 @@ def test_a_sweep_is_told_where_to_look() -> None:
         found.missing()
     with pytest.raises(KeyError, match="no candidate 'warp'"):
         fitted("nothing", "white", 7).missing()["warp"]
+
+
+def test_a_dip_of_any_width_is_one_term() -> None:
+    found = fitted("nothing", "white", 7)
+    (dip,) = [one for one in catalogue(found) if one.term == "Stribeck"]
+    assert dip.size == 2
+    v = np.linspace(0.0, 1.0, 201)
+    both = np.exp(-v[:, None] / np.array(WIDTHS))
+    for width in (0.04, 0.08, 0.12, 0.25):
+        shape = np.exp(-v / width)
+        rest = shape - both @ np.linalg.lstsq(both, shape, rcond=None)[0]
+        assert np.sqrt(np.mean(rest**2)) < 0.2 * np.std(shape)
+
+
+def test_friction_of_a_mass_between_stops_is_added_to_its_law() -> None:
+    """A force that jumps at rest would not hold the mass; a law does."""
+    mass = fx.MassWithStopAndFriction(
+        m=1.0, smin=-1, smax=1, F_prop=0.5, F_Coulomb=1.0, F_Stribeck=0.0, fexp=1.0
+    )
+    more = MoreFriction(jnp.array([0.2]), jnp.array(1.0), ("other way",))
+    law = rubbed_mass(mass, more).law
+    assert float(law(1)(0.3)) == pytest.approx(1.35)
+    assert float(law(-1)(0.3)) == pytest.approx(0.95)
+    assert float(law(1).f0) == pytest.approx(1.2)
+
+
+def carriage(soft: bool, u: np.ndarray | None = None) -> fx.Mechanism:
+    """On a spring, driven and seen at one end of a belt."""
+    far = "far" if soft else "mass"
+    belt = {"far": fx.Mass(m=0.6), "belt": fx.SpringDamper("mass", "far", c=3000.0, d=0.7)}
+    return fx.Mechanism(
+        mass=fx.Mass(m=0.4 if soft else 1.1),
+        wall=fx.Fixed(),
+        spring=fx.Spring("wall", far, c=20.0),
+        friction=fx.SupportFriction(far, f_pos=RIGHT),
+        drive=fx.Force("mass", 0.0 if u is None else fx.Sampled(T, u)),
+        **(belt if soft else {}),
+    )
+
+
+def test_a_body_in_two_keeps_its_drive_and_its_sensor() -> None:
+    machine = divided(carriage(False), "mass", 3000.0)
+    assert machine["friction"].body == machine["spring"].b == "beyond_mass"
+    assert machine["drive"].body == "mass"
+    assert float(machine["mass"].m) + float(machine["beyond_mass"].m) == pytest.approx(1.1)
+    swing = 2 * np.pi * 0.5
+    still = carriage(False, 2.0 * np.sin(swing * T))
+    rigid, soft = (
+        np.asarray(fx.simulate(m, jnp.asarray(T), fx.OnSamples())["mass"].s)
+        for m in (still, divided(still, "mass", 3000.0))
+    )
+    assert 1e-4 < np.max(np.abs(rigid - soft)) < 3e-3  # 2 N over the stiffness
+
+
+@pytest.mark.slow
+def test_a_stiffness_in_series_is_found_by_the_machine_with_a_body_in_two() -> None:
+    rng = np.random.default_rng(5)
+    turn = rng.uniform(0.0, 2 * np.pi, FREQUENCY.size)
+    given = SIZE @ np.sin(2 * np.pi * FREQUENCY[:, None] * T + turn[:, None])
+    s = np.asarray(
+        fx.simulate(carriage(True, given), jnp.asarray(T), fx.OnSamples(substeps=4))["mass"].s
+    )
+    s = s + 5e-4 * rng.standard_normal(T.size)
+    record = fx.Record(T, {"drive": given}, {"mass.s": s}, name="run")
+    table = fx.fit(carriage(False), record, free=FREE, objective=fx.FreeRun()).missing()
+    assert table.found[0].name == "stiffness in series with mass", str(table)
+    assert table.found[0].value == pytest.approx(3000.0, rel=0.05)
+    assert table.left == pytest.approx(5e-4, rel=0.1)
+
+
+@pytest.mark.slow
+def test_a_ripple_that_a_motor_with_noise_of_a_memory_has_is_named_on_windows() -> None:
+    """Its period is no part of a turn."""
+    t = np.arange(2000) / 200.0
+    rng = np.random.default_rng(3)
+    turn = rng.uniform(0.0, 2 * np.pi, FREQUENCY.size)
+    u = 0.06 * SIZE @ np.sin(2 * np.pi * FREQUENCY[:, None] * t + turn[:, None])
+    zero, one = jnp.zeros(()), jnp.ones(())
+    wave = Shapes(jnp.zeros(0), jnp.array([9e-4, 0.0]), 2.6 * one, zero, zero, one, ())
+
+    def motor(torque: Any, **more: Any) -> fx.Mechanism:
+        law = fx.Coulomb(F_Coulomb=0.05, F_prop=0.01)
+        return fx.Mechanism(
+            rotor=fx.Inertia(J=2e-3),
+            bearing=fx.BearingFriction("rotor", tau_pos=law),
+            drive=fx.Torque("rotor", torque),
+            **more,
+        )
+
+    truth = motor(fx.Sampled(t, u), ripple=push("rotor", True, wave))
+    phi = np.asarray(fx.simulate(truth, jnp.asarray(t), fx.OnSamples())["rotor"].phi)
+    draws = np.sqrt(1 - 0.9**2) * rng.standard_normal(t.size + 400)
+    phi = phi + 1.5e-3 * np.asarray(lfilter([1.0], [1.0, -0.9], draws))[400:]
+    record = fx.Record(t, {"drive": u}, {"rotor.phi": phi}, name="run")
+    free = ["rotor.J", "bearing.tau_pos.F_Coulomb", "bearing.tau_pos.F_prop"]
+    found = fx.fit(motor(0.0), record, free=free, objective=fx.Windows(0.5, cutoff=20.0))
+    table = found.missing()
+    assert "ripple on rotor" in table.found[0].name, str(table)
+    assert table.found[0].period == pytest.approx(2.6, rel=0.01)
+
+
+@pytest.mark.parametrize(("memory", "is_one"), [(0.0, True), (0.5, False)])
+def test_even_noise_is_told_from_noise_that_is_not(memory: float, is_one: bool) -> None:
+    rng, block = np.random.default_rng(1), np.repeat(np.arange(16), 125)
+    draws = [lfilter([1.0], [1.0, -memory], rng.standard_normal(2000)) for _ in range(200)]
+    share = np.mean([is_even(np.asarray(x), block) for x in draws])
+    assert share > 0.98 if is_one else share < 0.2
+    louder = np.where(block < 4, 2.0, 1.0)
+    assert not is_even(louder * rng.standard_normal(2000), block)

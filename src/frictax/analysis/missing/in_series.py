@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from frictax.contacts import MassWithStopAndFriction
@@ -105,7 +106,7 @@ def divided(machine: Mechanism, body: str, c: float) -> Mechanism:
     old, far = machine[body], _FAR.format(body)
     whole = float(getattr(old, inertia))
     d = 2 * _DAMPED * np.sqrt(c * _HALF * (1 - _HALF) * whole)
-    near_share, far_share = (1 - _HALF) * whole, _HALF * whole
+    near_share, far_share = (jnp.asarray(x * whole) for x in (1 - _HALF, _HALF))
     driven = {name.partition(".")[0] for name in drives_of(machine, body)}
     near: Any = with_fields(old, {inertia: near_share})
     if isinstance(old, MassWithStopAndFriction):

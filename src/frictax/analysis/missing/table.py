@@ -48,10 +48,13 @@ class Missing:
     what the fitted numbers (and the starts of windows) could explain is taken out. It is called
     missing where the fall of the misfit is more than noise of the residuals' own colour would do:
     by an F test after an autoregression whitens them (1 %), and by a t test with the score's own
-    spread (0.1 %; of windows 1 %, of the residuals before the candidate), both allowing for all
-    candidates that were tried (S. Holm, Scandinavian Journal of Statistics 6, 1979). The best three
-    are refitted; where one of them is sure, that which leaves least is taken into the model, and
-    the rest is judged anew.
+    spread (0.1 %; of windows 1 %, of the residuals before the candidate), and by what differs
+    between 16 blocks of time, all allowing for the candidates that were tried (S. Holm,
+    Scandinavian Journal of Statistics 6, 1979); or where it leaves residuals that are, whitened,
+    as even as white noise, and the first two are beyond all doubt. The best three by Schwarz's
+    criterion are refitted; where one of them is sure, the best is taken into the model, or a
+    plainer one that is nearly as good, and the rest is judged anew. Where none leaves white noise,
+    free runs are fitted with a body in two, too, and a spring between.
 
     **Source:** score test: C. R. Rao, Proceedings of the Cambridge Philosophical Society 44, 1948;
     as an index of what to free: D. Sörbom, Psychometrika 54, 1989.
