@@ -12,6 +12,8 @@ from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no windows
 os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)  # what tests compile is for them alone
+# There is a worker for each core: threads of linear algebra would wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import hypothesis
 import jax

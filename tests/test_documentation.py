@@ -59,8 +59,30 @@ def _docstrings() -> list[tuple[str, Path, str, int]]:
     return found
 
 
+# those that take longest
+SLOW = {
+    "frictax.analysis.errors.posterior.posterior",
+    "frictax.analysis.planning.outlook.outlook",
+    "frictax.analysis.replay.free_run.free_run",
+    "frictax.analysis.replay.validation.validate",
+    "frictax.analysis.selection.structures.compare_structures",
+    "frictax.contacts.clutch.Clutch",
+    "frictax.contacts.one_way_clutch.OneWayClutch",
+    "frictax.fitting.result.step_error.step_error",
+    "frictax.linearization.linearize",
+    "frictax.mechanism.linkage.AbstractLinkage",
+    "frictax.mechanism.lossy_gear.LossyGear",
+    "frictax.mechanism.stiction.modes_at_rest",
+    "frictax.report.trajectory_figure.draw_trajectory",
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "path", "text", "line"), [pytest.param(*d, id=d[0]) for d in _docstrings()]
+    ("name", "path", "text", "line"),
+    [
+        pytest.param(*d, id=d[0], marks=[pytest.mark.slow] if d[0] in SLOW else [])
+        for d in _docstrings()
+    ],
 )
 def test_every_docstring_example_gives_what_it_shows(
     name: str, path: Path, text: str, line: int, tmp_path: Path, monkeypatch

@@ -63,7 +63,7 @@ def test_a_clutch_that_holds_couples_its_bodies_and_one_that_slides_damps_them(
     assert np.max(np.abs(np.asarray(found.B) - B)) < 1e-12
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("locked", [True, False])
 def test_a_small_disturbance_of_a_run_moves_as_the_matrix_exponential_says(locked: bool) -> None:
     machine = drive_train(0.0 if locked else 4.0)
@@ -130,7 +130,7 @@ def test_a_machine_of_ones_own_is_linearised_too() -> None:
 )
 def test_wrong_input_is_named(y: int, inputs: list[str], sentence: str) -> None:
     machine = drive_train(0.0)
-    mode = fx.simulate(machine, jnp.array([0.0, 0.01])).modes[0]
+    _, mode = MechanicalSystem(machine).start(jnp.asarray(0.0))
     with pytest.raises((ValueError, KeyError), match=sentence):
         fx.linearize(machine, 0.0, jnp.zeros(y), mode, inputs=inputs)
 

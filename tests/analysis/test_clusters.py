@@ -180,6 +180,13 @@ def test_a_fit_on_windows_says_by_which_account_its_intervals_are_and_white_is_f
     )
 
 
+def test_windows_are_no_run_to_an_autoregression(found: fx.FoundMachine) -> None:
+    with pytest.raises(ValueError, match=r"windows begin anew. Take `Clustered\(\)`"):
+        found.uncertainty(fx.Autoregression())
+    with pytest.raises(ValueError, match="`Guarded.blocks` must be a whole number >= 2, got 1"):
+        fx.Guarded(1)
+
+
 @pytest.mark.slow
 def test_a_profile_agrees_with_the_printed_interval(found: fx.FoundMachine) -> None:
     p, (low, high) = found.profile(F), found.intervals[F]

@@ -56,6 +56,7 @@ def test_the_rms_is_the_fits_own(found: fx.FoundMachine, score: FreeRunScore) ->
     assert score.failed == 0
 
 
+@pytest.mark.slow
 def test_the_range_is_that_of_a_normal_error_of_friction(found: fx.FoundMachine) -> None:
     """The run strays by delta*t/m, on top of what is left: quantiles of that in closed form."""
     errors = found.uncertainty(fx.White())
@@ -102,6 +103,7 @@ def test_what_cannot_be_is_refused(
         found.free_run(record, **more)
 
 
+@pytest.mark.slow
 def test_a_motion_has_the_states_modes_and_friction_of_the_simulation() -> None:
     t = np.linspace(0.0, 4.0, 401)
     u = 3.0 * np.sin(2.0 * t)

@@ -41,6 +41,7 @@ def errors(found: fx.FitResult) -> np.ndarray:
     return np.array([found.values[path] - true for path, true in TRUE.items()])
 
 
+@pytest.mark.slow
 def test_a_run_between_stops_does_not_end_at_a_misfit_that_misses_hits(clean) -> None:
     """Seen as a whole from its start it ends 14 % off, at 6 times the misfit."""
     for seed in range(4):

@@ -94,9 +94,11 @@ def test_a_machine_never_fits_worse_than_one_that_it_contains() -> None:
     assert worse > 0  # there was something to mend
 
 
-def test_a_law_never_fits_worse_than_one_that_it_contains() -> None:
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("sweeps", [1, 4])
+def test_a_law_never_fits_worse_than_one_that_it_contains(sweeps: int) -> None:
     rng = np.random.default_rng(0)
-    for _ in range(4):
+    for _ in range(sweeps):
         v = np.sort(rng.uniform(0.02, 3.0, 14))
         v = np.concatenate([v, -v])
         f = np.sign(v) * (1.0 + 0.3 * np.abs(v) + rng.uniform(0, 1) * np.exp(-5 * np.abs(v)))
@@ -112,6 +114,7 @@ def test_a_law_never_fits_worse_than_one_that_it_contains() -> None:
         assert misfit(fits["two dips"]) <= misfit(fits["dip"]) * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_a_search_that_did_not_end_is_not_ranked() -> None:
     v = np.linspace(0.1, 3.0, 20)
     f = 1.0 + 0.3 * v + 0.8 * np.exp(-5 * v) + 1e-3 * np.sin(40 * v)
@@ -122,8 +125,11 @@ def test_a_search_that_did_not_end_is_not_ranked() -> None:
     assert short["dip"].remark == UNENDED
     assert short.best.name == "line"
     assert "dip" not in short.reason
-    run = slide(0)
-    found = fx.fit(block(fx.Coulomb(1.0, 0.2)), run, free=BOTH[:1])
+
+
+@pytest.mark.slow
+def test_a_search_on_a_record_that_did_not_end_speaks_against_its_structure() -> None:
+    found = fx.fit(block(fx.Coulomb(1.0, 0.2)), slide(0), free=BOTH[:1])
     for converged in (True, False):
         said = implausible(dataclasses.replace(found, converged=converged), 50.0)
         assert (UNENDED in said) == (not converged)

@@ -62,6 +62,7 @@ def test_expected_errors_at_the_truth_are_the_scatter_of_fits() -> None:
     np.testing.assert_allclose(expected.errors, np.std(many.values, axis=0), rtol=0.25)
 
 
+@pytest.mark.slow
 def test_the_law_of_a_direction_that_never_moved_would_show_if_the_motion_reversed() -> None:
     u = 2.0 + 0.5 * np.sin(2 * np.pi * T)
     machine = block(peak=1.0, f_neg=fx.Coulomb(F_Coulomb=1.1, F_prop=0.2))
@@ -76,6 +77,7 @@ def test_the_law_of_a_direction_that_never_moved_would_show_if_the_motion_revers
     assert any("friction.f_neg.F_Coulomb has no effect" in s for s in told.sentences)
 
 
+@pytest.mark.slow
 def test_peak_asks_for_a_breakaway() -> None:
     u = 3.0 + 0.1 * np.sin(2 * np.pi * T)
     told = fx.outlook(
@@ -101,8 +103,10 @@ def test_an_offset_beside_a_law_for_each_direction_is_refused_with_the_direction
 
 @pytest.mark.parametrize(
     "objective",
-    [fx.Windows(0.5, cutoff=50.0), fx.InverseDynamics(50.0)],
-    ids=["Windows", "InverseDynamics"],
+    [
+        pytest.param(fx.InverseDynamics(50.0), id="InverseDynamics"),
+        pytest.param(fx.Windows(0.5, cutoff=50.0), id="Windows", marks=pytest.mark.slow),
+    ],
 )
 def test_emps_does_not_tell_stribeck_terms_and_a_slow_sweep_of_speed_would(
     emps_record, objective
@@ -140,6 +144,7 @@ def test_drive_2_does_not_tell_stribeck_terms_and_drive_1_does(drive) -> None:
     assert fx.outlook(fx.starting_law(fx.Stribeck, dip, exponent=2.0), dip).identifiability.complete
 
 
+@pytest.mark.slow
 def test_a_machine_that_turns_gets_the_same_advice() -> None:
     law = fx.Stribeck(**{**TRUE_LAW, **AWAY_LAW})
     wheel = fx.Mechanism(
@@ -155,6 +160,7 @@ def test_a_machine_that_turns_gets_the_same_advice() -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_a_prior_says_counts() -> None:
     priors = [
         fx.Normal(f"friction.f_pos.{name}", value, 0.02 * value) for name, value in TRUE_LAW.items()
@@ -164,6 +170,7 @@ def test_what_a_prior_says_counts() -> None:
     assert np.all(told.relative < 0.1)
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_no_outlook() -> None:
     with pytest.raises(ValueError, match="cannot start"):
         fx.outlook(block(peak=1.0), recorded(RICH), free=LAW, engine=fx.OnSamples(max_events=1))

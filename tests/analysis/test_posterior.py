@@ -210,6 +210,7 @@ def test_through_stick_and_slip_it_is_skew_where_the_symmetric_interval_is_not()
         assert drawn.intervals[path][0] < true < drawn.intervals[path][1]
 
 
+@pytest.mark.slow
 def test_it_is_the_same_again_with_the_same_seed_and_another_with_another() -> None:
     found = fitted()
     one, again, other = (

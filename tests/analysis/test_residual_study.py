@@ -211,6 +211,7 @@ class Pendulum(fx.AbstractAxis):
         return self.begin(t, [S[0], V[0]])
 
 
+@pytest.mark.slow
 def test_a_machine_of_the_users_own_with_dry_friction_tells_its_force_too() -> None:
     axis = Pendulum(fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=2.0)), J=jnp.array(2.0))
     pull = (
@@ -294,9 +295,11 @@ def test_the_screw_of_the_emps_axis_has_a_pitch_of_two_and_a_half_millimetres_an
     assert "an offset drifts" in drift.sentence
 
 
-def test_no_ripple_has_a_period_beyond_half_of_the_travel() -> None:
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("seeds", [5, 40])
+def test_no_ripple_has_a_period_beyond_half_of_the_travel(seeds: int) -> None:
     """What changes slowly along the way does not repeat itself."""
-    for seed in range(40):
+    for seed in range(seeds):
         random = np.random.default_rng(seed)
         period = np.ptp(S) * random.uniform(0.6, 1.6)
         left = 0.3 * np.sin(2 * np.pi * S / period + random.uniform(0, 6)) * np.sign(

@@ -123,6 +123,7 @@ def test_given_deviations_keep_the_quantile_of_a_normal_law() -> None:
     np.testing.assert_allclose(u.half_widths, 1.959964 * np.array(list(u.standard_errors.values())))
 
 
+@pytest.mark.slow
 def test_many_fits_of_a_sweep_have_the_intervals_of_single_ones() -> None:
     rng = np.random.default_rng(5)
     sweep = fx.Sweep(SPEEDS, force(SPEEDS), velocity_unit="m/s", force_unit="N")

@@ -176,7 +176,7 @@ DIFFERENT: dict[str, tuple[fx.Mechanism, list[str]]] = {
 }
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_the_derivatives_by_the_parameters_of_both_laws_equal_central_differences(
     name: str,

@@ -60,6 +60,7 @@ def test_a_frictionless_mass_flies_free_and_stays_at_the_stop() -> None:
     assert float(run.energy.impact[-1]) == pytest.approx(2.0, rel=1e-11)
 
 
+@pytest.mark.slow
 def test_a_sample_at_the_very_time_of_a_hit_lies_at_the_stop() -> None:
     run = fx.simulate(stopped(v=2.0, F=0.0), TIMES)
     assert float(run["mass"].s[2]) == pytest.approx(1.0, abs=1e-12)
@@ -170,6 +171,7 @@ def test_start_values_are_free_between_the_stops() -> None:
     assert int(run["mass"].mode[0]) == FORWARD
 
 
+@pytest.mark.slow
 def test_a_law_of_its_own_for_motion_backward_holds_and_brakes_there_only() -> None:
     machine = lambda v: fx.Mechanism(  # noqa: E731
         mass=fx.MassWithStopAndFriction(

@@ -56,7 +56,6 @@ def pressed_from_either_side(**changed: Any) -> fx.Mechanism:
     )
 
 
-@pytest.mark.slow
 def test_a_rail_that_gets_rougher_stops_where_the_work_of_friction_is_the_kinetic_energy() -> None:
     machine = fx.Mechanism(
         mass=fx.Mass(m=2.0, v=3.0),
@@ -135,7 +134,7 @@ def test_a_clutch_is_pressed_by_its_relative_motion() -> None:
     assert float(run.events.time[0]) == pytest.approx(np.log(3.0), abs=1e-10)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one side", "either side"])
 def test_derivatives_equal_central_differences(name: str) -> None:
     if name == "one side":
@@ -155,7 +154,7 @@ def test_derivatives_equal_central_differences(name: str) -> None:
     assert_derivatives_agree(f, flat(machine, paths), step=1e-4, reverse=name == "one side")
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [carriage, pressed_from_either_side])
 def test_a_walk_on_samples_is_the_adaptive_one(build: Any) -> None:
     ts = jnp.linspace(0.0, 3.0, 6001)

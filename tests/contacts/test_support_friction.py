@@ -189,6 +189,7 @@ def test_coasting_through_the_corner_of_a_table_has_its_closed_form() -> None:
     assert float(run["mass"].s[-1]) == pytest.approx(1.0 + 1.5 + 2 * np.log(2) - 1, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_friction_that_is_0_at_rest_holds_nothing() -> None:
     machine = fx.Mechanism(
         mass=fx.Mass(m=1.0),
@@ -210,6 +211,7 @@ def test_the_support_is_where_s_is_measured_from() -> None:
     assert jnp.array_equal(supported["mass"].s, grounded["mass"].s)
 
 
+@pytest.mark.slow
 def test_many_blocks_in_one_vmap_equal_a_loop() -> None:
     v = jnp.array([0.5, 1.0, 2.0])
     end = jax.jit(lambda v: fx.simulate(block(v=v), jnp.array([0.0, 4.0]), REFERENCE)["mass"].s[-1])

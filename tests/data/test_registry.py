@@ -34,7 +34,7 @@ def home(tmp_path: Path) -> Iterator[tuple[Path, str]]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield folder, f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()

@@ -121,8 +121,13 @@ CASES = {
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize("name", CASES)
-def test_derivatives_of_states_and_event_times_equal_central_differences(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "reverse"),
+    [("block through stick and slip", False), *((name, True) for name in CASES)],
+)
+def test_derivatives_of_states_and_event_times_equal_central_differences(
+    name: str, reverse: bool
+) -> None:
     build, end, paths = CASES[name]
     machine = build()
     plain = fx.simulate(machine, jnp.array([0.0, end]), TIGHT)
@@ -137,9 +142,8 @@ def test_derivatives_of_states_and_event_times_equal_central_differences(name: s
     f = lambda vector: outcome(rebuilt(machine, paths, vector), ts, TIGHT, count)  # noqa: E731
     # A parameter must not move an event past a sample: 1e-4 of it moves an event by less than the
     # 1e-3 s above.
-    assert_derivatives_agree(
-        f, x, step=1e-4, optimised=name in ("support friction by table", "brake pressed by ramps")
-    )
+    rounds = ("support friction by table", "brake pressed by ramps")
+    assert_derivatives_agree(f, x, step=1e-4, reverse=reverse, optimised=name in rounds)
 
 
 @pytest.mark.slow
@@ -173,6 +177,7 @@ def test_a_second_derivative_is_refused_and_not_wrong() -> None:
         jax.hessian(f)(1.0)
 
 
+@pytest.mark.slow
 def test_two_machines_that_break_away_together_do_not_share_the_derivative_of_the_event():
     def late(F: jax.Array) -> jax.Array:
         def friction(body, force):
@@ -211,12 +216,21 @@ class _Falling(fx.AbstractHybridSystem):
         return jnp.stack([0.0 * y[0], -0.5 * y[1]]), mode + 1, jnp.array(0)
 
 
-@pytest.mark.slow_after(1)
+def _jvp(f: Any) -> Any:
+    return lambda x: jax.jvp(f, (x,), (1.0,))[1]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "engine", [fx.Adaptive(rtol=1e-10, atol=1e-12), fx.OnSamples()], ids=["adaptive", "on samples"]
+    "slope",
+    [jax.grad, _jvp, lambda f: jax.jit(jax.grad(f))],
+    ids=["backward", "forward", "with jit"],
+)
+@pytest.mark.parametrize(
+    "engine", [fx.OnSamples(), fx.Adaptive(rtol=1e-10, atol=1e-12)], ids=["on samples", "adaptive"]
 )
 def test_a_plain_number_differentiated_without_jit_has_the_derivative_that_it_has_with_it(
-    engine: Any,
+    engine: Any, slope: Any
 ) -> None:
     def height(g: Any) -> Any:
         return fx.walk(
@@ -228,6 +242,4 @@ def test_a_plain_number_differentiated_without_jit_has_the_derivative_that_it_ha
         ).ys[-1, 0]
 
     difference = (height(9.81 + 1e-4) - height(9.81 - 1e-4)) / 2e-4
-    assert float(jax.grad(height)(9.81)) == pytest.approx(float(difference), rel=1e-7)
-    assert float(jax.jvp(height, (9.81,), (1.0,))[1]) == pytest.approx(float(difference), rel=1e-7)
-    assert float(jax.jit(jax.grad(height))(9.81)) == pytest.approx(float(difference), rel=1e-7)
+    assert float(slope(height)(9.81)) == pytest.approx(float(difference), rel=1e-7)

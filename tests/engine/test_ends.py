@@ -15,6 +15,7 @@ import frictax as fx
 from machines import REFERENCE, stick_slip, times
 
 
+@pytest.mark.slow
 def test_a_run_of_no_length_returns_its_start() -> None:
     run = fx.simulate(stick_slip(), jnp.array([0.3]))
     assert run.ys.shape == (1, 2)
@@ -101,7 +102,8 @@ def test_what_ceases_to_be_finite_ends_the_run_there_whether_stuck_sliding_or_fr
     assert jnp.all(jnp.abs(at[:11] - 0.7) <= 0.02)
 
 
-@pytest.mark.parametrize("engine", [fx.Adaptive(), fx.OnSamples()], ids=["adaptive", "on samples"])
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("engine", [fx.OnSamples(), fx.Adaptive()], ids=["on samples", "adaptive"])
 def test_a_margin_or_a_deadline_of_ones_own_that_is_nan_ends_the_run(engine: Any) -> None:
     class Own(fx.AbstractHybridSystem):
         def flow(self, t: Any, y: Any, mode: Any, args: Any) -> Any:
@@ -286,6 +288,7 @@ def test_tolerances_that_32_bits_cannot_meet_are_refused() -> None:
         fx.simulate(stick_slip(), jnp.array([0.0, 1.0]), fx.Adaptive(rtol=1e-8))
 
 
+@pytest.mark.slow
 def test_least_speeds_that_are_no_stops_take_nothing_of_the_event_budget() -> None:
     machine = fx.Mechanism(
         mass=fx.Mass(m=1.0, v=5.0),
@@ -298,6 +301,7 @@ def test_least_speeds_that_are_no_stops_take_nothing_of_the_event_budget() -> No
     assert abs(float(run["mass"].v[-1]) - 5.0) <= 1e-4
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("engine", [fx.Adaptive(), fx.OnSamples()], ids=["adaptive", "on samples"])
 def test_a_margin_that_jumps_below_0_ends_the_run_and_no_other_margin_is_taken_for_it(
     engine: Any,

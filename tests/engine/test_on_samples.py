@@ -17,13 +17,11 @@ DRAWS = 20
 EXACT = fx.Adaptive(rtol=1e-10, atol=1e-12, max_events=900)
 
 
-def runs(machine: fx.Mechanism, engine: Any) -> list[np.ndarray]:
-    """States, modes, event times and their sequence (part, mode before, mode after, count) of all
-    draws.
+def runs(machine: fx.Mechanism, engine: Any, many: int) -> list[np.ndarray]:
+    """States, modes, event times and their sequence (part, mode before, mode after, count) of so
+    many draws.
     """
 
-    @jax.jit
-    @jax.vmap
     def run(scale: jax.Array) -> tuple[jax.Array, ...]:
         path = fx.simulate(drawn(machine, scale), TS, engine)
         events = path.events
@@ -37,23 +35,28 @@ def runs(machine: fx.Mechanism, engine: Any) -> list[np.ndarray]:
             path.result == fx.Result.successful,
         )
 
-    found = [np.asarray(a) for a in run(draws(machine, DRAWS))]
+    scales = draws(machine, many)
+    # one alone is compiled sooner than many at once
+    ran = jax.jit(run)(scales[0]) if many == 1 else jax.jit(jax.vmap(run))(scales)
+    found = [np.asarray(a)[None] if many == 1 else np.asarray(a) for a in ran]
     assert np.all(found[-1])
     return found
 
 
-CASES = [(name, False) for name in STRUCTURES] + [("block", True)]
+CASES = [("block", False, 1), *((name, False, DRAWS) for name in STRUCTURES)]
+CASES += [("block", True, DRAWS)]
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize(("name", "hold"), CASES)
+@pytest.mark.parametrize(("name", "hold", "many"), CASES)
 def test_states_events_and_modes_are_those_of_the_error_controlled_walk(
-    name: str, hold: bool
+    name: str, hold: bool, many: int
 ) -> None:
     machine = STRUCTURES[name](hold)
-    ys, modes, times, sequence, count, _ = runs(machine, EXACT)
+    ys, modes, times, sequence, count, _ = runs(machine, EXACT, many)
     assert np.min(count) >= 2
-    ys1, modes1, times1, sequence1, count1, _ = runs(machine, fx.OnSamples(solver=diffrax.Tsit5()))
+    on_samples = fx.OnSamples(solver=diffrax.Tsit5())
+    ys1, modes1, times1, sequence1, count1, _ = runs(machine, on_samples, many)
     assert np.array_equal(count1, count)
     assert np.array_equal(sequence1, sequence)
     happened = np.isfinite(times)
@@ -67,11 +70,14 @@ def test_states_events_and_modes_are_those_of_the_error_controlled_walk(
 @pytest.mark.parametrize(
     ("solver", "order"), [(diffrax.Heun(), 2), (diffrax.Bosh3(), 3)], ids=["Heun", "Bosh3"]
 )
-def test_the_error_falls_with_the_solvers_order_as_substeps_grow(solver: Any, order: int) -> None:
+@pytest.mark.parametrize("many", [1, DRAWS])
+def test_the_error_falls_with_the_solvers_order_as_substeps_grow(
+    solver: Any, order: int, many: int
+) -> None:
     machine = stopped()
-    exact, *_ = runs(machine, fx.OnSamples(solver=diffrax.Tsit5(), substeps=2))
+    exact, *_ = runs(machine, fx.OnSamples(solver=diffrax.Tsit5(), substeps=2), many)
     errors = [
-        np.max(np.abs(runs(machine, fx.OnSamples(solver=solver, substeps=n))[0] - exact))
+        np.max(np.abs(runs(machine, fx.OnSamples(solver=solver, substeps=n), many)[0] - exact))
         for n in (1, 4)
     ]
     assert np.log(errors[0] / errors[1]) / np.log(4) == pytest.approx(order, abs=0.25)

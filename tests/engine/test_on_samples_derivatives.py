@@ -18,11 +18,6 @@ FEW = TS[::5]  # 41 samples
 HOW = fx.OnSamples()
 
 CASES = {
-    "block": (
-        block,
-        ["mass.m", "mass.s", "mass.v", *[f"friction.f_pos.{p}" for p in LAW], "friction.peak"],
-    ),
-    "stopped": (stopped, [*[f"mass.{p}" for p in ("m", "s", "v", "smin", "smax", *LAW)]]),
     "dragged": (
         dragged,
         [
@@ -35,6 +30,11 @@ CASES = {
             "second.s",
         ],
     ),
+    "block": (
+        block,
+        ["mass.m", "mass.s", "mass.v", *[f"friction.f_pos.{p}" for p in LAW], "friction.peak"],
+    ),
+    "stopped": (stopped, [*[f"mass.{p}" for p in ("m", "s", "v", "smin", "smax", *LAW)]]),
     "controlled": (
         controlled,
         [
@@ -87,7 +87,7 @@ def test_derivatives_by_the_values_of_the_drive_equal_central_differences() -> N
     assert np.max(np.abs(forward - np.asarray(jax.jit(jax.jacrev(states))(values)))) <= 1e-9 * scale
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [0.5, 0.503])
 def test_the_derivative_by_a_switching_time_is_right_on_a_sample_and_between_two(
     start: float,

@@ -117,6 +117,7 @@ def test_in_32_bits_it_gives_the_same_to_their_precision() -> None:
     assert abs(float(slope) - float(exact_slope)) <= 1e-3 * max(abs(float(exact_slope)), 0.1)
 
 
+@pytest.mark.slow
 def test_no_host_callback_is_in_the_compiled_program() -> None:
     last = lambda x: fx.simulate(_vector(x), TS, HOW).ys[-1, 0]  # noqa: E731
     for f in (last, jax.jacfwd(last), jax.grad(last)):

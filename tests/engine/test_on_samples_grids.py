@@ -98,13 +98,14 @@ GRIDS = {
 }
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("hold", [False, True])
 @pytest.mark.parametrize("name", GRIDS)
 def test_the_grid_of_the_record_need_not_be_that_of_the_drive(name: str, hold: bool) -> None:
     agree(block(hold), jnp.asarray(np.unique(GRIDS[name])))
 
 
+@pytest.mark.slow
 def test_a_grid_a_rounding_beside_the_drive_takes_nothing_of_the_event_budget() -> None:
     ts = jnp.asarray(BESIDE)
     assert not jnp.array_equal(ts, TS)

@@ -51,12 +51,15 @@ def test_after_a_breakaway_derivatives_are_right_to_1e_6_for_exponents_between_1
     assert float(slope(jnp.array([1.1, 4.0, 1.1]))[0]) == pytest.approx(-0.109121595, abs=2e-7)
 
 
+def rest(x: jax.Array) -> jax.Array:
+    """Where and when a first speed x[0] has become 0."""
+    run = fx.simulate(sliding(1.1, x[1], x[2], 0.0, v=x[0]), jnp.array([0.0, 2.0]))
+    return jnp.stack([run["mass"].s[-1], run.events.time[0]])
+
+
+@pytest.mark.slow
 def test_coming_to_rest_derivatives_are_those_of_the_closed_form() -> None:
     """s = integral of m*v/f(v), t = integral of m/f(v) over the speeds from 0 to the first."""
-
-    def rest(x: jax.Array) -> jax.Array:
-        run = fx.simulate(sliding(1.1, x[1], x[2], 0.0, v=x[0]), jnp.array([0.0, 2.0]))
-        return jnp.stack([run["mass"].s[-1], run.events.time[0]])
 
     def truth(x: Any) -> np.ndarray:
         v, fexp, p = map(float, x)
@@ -69,12 +72,18 @@ def test_coming_to_rest_derivatives_are_those_of_the_closed_form() -> None:
             [quad(at, 0.0, 1.0, args=(power,), epsabs=1e-13, epsrel=1e-13)[0] for power in (1, 0)]
         )
 
+    slope = jax.jit(jax.jacfwd(rest))
+    for p in (1.1, 1.6):
+        x = jnp.array([0.8, 4.0, p])
+        assert np.max(np.abs(np.asarray(slope(x)) - central_differences(truth, x))) <= 1e-6
+
+
+@pytest.mark.slow
+def test_coming_to_rest_derivatives_are_the_same_in_both_modes() -> None:
     forward, reverse = jax.jit(jax.jacfwd(rest)), jax.jit(jax.jacrev(rest))
     for p in (1.1, 1.6):
         x = jnp.array([0.8, 4.0, p])
-        slope = np.asarray(forward(x))
-        assert np.max(np.abs(slope - central_differences(truth, x))) <= 1e-6
-        assert np.max(np.abs(slope - np.asarray(reverse(x)))) <= 1e-12
+        assert np.max(np.abs(np.asarray(forward(x)) - np.asarray(reverse(x)))) <= 1e-12
 
 
 @pytest.mark.slow
@@ -109,12 +118,13 @@ class _Clock(fx.AbstractHybridSystem):
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize("jacobian", [jax.jacfwd, jax.jacrev])
+@pytest.mark.parametrize("jacobian", [jax.jacrev, jax.jacfwd])
 def test_the_derivative_of_an_events_time_does_not_depend_on_how_near_it_was_found(
     jacobian: Callable,
 ) -> None:
     engine = fx.Adaptive(rtol=1e-12, atol=1e-13, dt0=7.0)
     start = jnp.zeros(1), jnp.array([0]), jnp.array([0.0, 20.0])
     time = lambda p: fx.walk(_Clock(), *start, args=p, options=engine).times[0]  # noqa: E731
+    slope = jax.jit(jacobian(time))
     for p in (0.3, 1.0, 2.0):
-        assert float(jax.jit(jacobian(time))(p)) == pytest.approx(0.25 * p**-0.75, abs=1e-10)
+        assert float(slope(p)) == pytest.approx(0.25 * p**-0.75, abs=1e-10)

@@ -35,6 +35,7 @@ def test_it_has_39_mode_changes_and_the_known_end() -> None:
     assert [int(m) for m in run.events.mode_after[:5]] == [1, 0, -1, 0, 1]
 
 
+@pytest.mark.slow
 def test_forward_and_reverse_mode_give_the_known_derivatives(parameters: jax.Array) -> None:
     forward, reverse = jax.jit(jax.jacfwd(_end))(parameters), jax.jit(jax.jacrev(_end))(parameters)
     assert np.max(np.abs(np.asarray(forward[0]) / DX - 1)) <= 1e-6
@@ -75,7 +76,7 @@ def test_no_host_callback_is_in_the_compiled_loop(parameters: jax.Array) -> None
 def test_a_new_parameter_value_does_not_compile_again() -> None:
     from frictax.simulation import _simulate
 
-    ts = jnp.linspace(0.0, 1.0, 3)
+    ts = jnp.linspace(0.0, 10.0, 1001)  # as above
     fx.simulate(stick_slip(F_Coulomb=1.0), ts, ENGINE)
     with jax.log_compiles(False):
         before = _simulate._cached._cache_size()  # type: ignore[attr-defined]

@@ -58,6 +58,7 @@ def test_the_derivatives_of_c_are_central_differences(benchmark) -> None:
         np.testing.assert_allclose(jacobian[..., i], difference, rtol=0, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("who", "tolerances"),
     [("frictax", {"forward": 1e-6, "jacobian": 1e-5}), ("scipy", {"forward": 1e-4})],
@@ -83,7 +84,7 @@ def test_scipy_with_default_differences_does_not_leave_the_start_of_p4(benchmark
     np.testing.assert_allclose(answer["scipy on C with step 1e-3"](), p4.optimum(), rtol=1e-3)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "solvers", "tasks"),
     [
@@ -181,6 +182,7 @@ def test_the_process_benchmark_prints_times_without_and_with_a_cache(benchmark) 
     assert [line.split("  ")[0] for line in lines[-4:]] == ways
 
 
+@pytest.mark.slow
 def test_the_import_benchmark_prints_ratios() -> None:
     command = [sys.executable, str(BENCHMARKS / "import_time.py"), "--rounds", "1"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -44,6 +44,7 @@ def test_without_integral_action_it_stops_once_inside_the_band_wherever_peak_is(
     assert np.ptp([row.error for row in still]) < 1e-6
 
 
+@pytest.mark.slow
 def test_with_integral_action_it_hunts_where_peak_is_above_1_and_only_there(found: Any) -> None:
     first, *hunting = [row for row in found[0] if row.ki > 0]
     assert not first.hunts
@@ -51,6 +52,7 @@ def test_with_integral_action_it_hunts_where_peak_is_above_1_and_only_there(foun
     assert all(row.hunts for row in hunting)
 
 
+@pytest.mark.slow
 def test_the_size_of_the_hunting_is_that_of_the_linear_equation_of_one_hop(
     experiment: Any, found: Any
 ) -> None:
@@ -74,6 +76,7 @@ def test_the_size_of_the_hunting_is_that_of_the_linear_equation_of_one_hop(
             assert abs(row.slope) == pytest.approx(size / (row.peak - 1), rel=5e-3)
 
 
+@pytest.mark.slow
 def test_the_figure_is_small_and_the_committed_one_too(experiment: Any, found: Any) -> None:
     for path in (found[1], Path(experiment.__file__).with_suffix(".svg")):
         assert path.read_text(encoding="utf-8").lstrip().startswith("<?xml")

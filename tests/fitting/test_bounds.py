@@ -26,6 +26,7 @@ def test_bounds_that_do_not_bind_change_neither_value_nor_error() -> None:
     assert bounded.identifiability.knowledge[F] is Knowledge.KNOWN
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("bounds", "end"), [((0.5, 1.1), 1.1), ((0.5, 1.2501), 1.2501)])
 def test_a_value_that_wants_to_go_further_stays_on_its_bound_and_has_no_interval(
     bounds: tuple[float, float], end: float
@@ -74,6 +75,7 @@ def test_errors_and_profiles_end_at_the_bound_too() -> None:
     assert np.max(profile.values) <= most
 
 
+@pytest.mark.slow
 def test_bounds_of_a_records_own_number_do_not_trouble_the_fit_before() -> None:
     record = fx.Record(
         T, {"drive": 2.0 + 0.0 * T}, {"mass.s": 0.375 * T**2 + 1e-4 * np.sin(40 * T)}, name="run"

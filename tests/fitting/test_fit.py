@@ -211,6 +211,7 @@ def test_optax_and_levenberg_marquardt_reach_the_same_optimum_to_1e_6(
     )
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", ["Stribeck", "Table"])
 def test_both_methods_reach_the_same_optimum_from_the_same_far_start_alone(
     truth, kind: str

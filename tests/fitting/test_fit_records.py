@@ -81,6 +81,7 @@ def test_a_stribeck_force_that_is_lost_on_the_way_is_brought_back(run, found, st
         assert away.values[path] == pytest.approx(value, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_many_fits_at_once_bring_back_what_is_lost_on_the_way_too(run, found) -> None:
     twice = np.stack([run.outputs["mass.v"]] * 2)
     many = fx.fit_many(block(**STRAYS[0]), run, {"mass.v": twice}, free=LAW)
@@ -212,6 +213,7 @@ def test_uneven_sampling_costs_nothing(found) -> None:
         assert uneven.standard_errors[path] == pytest.approx(error, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_held_input_is_not_a_joined_one() -> None:
     seen = record(block(), hold=True)
     held = fx.fit(block(**AWAY_LAW), seen, free=LAW)
@@ -236,6 +238,7 @@ def test_a_trial_that_fails_is_a_step_that_is_not_taken() -> None:
     assert bool(end.settled)
 
 
+@pytest.mark.slow
 def test_a_last_step_that_is_not_looked_at_comes_within_the_tolerance() -> None:
     """Of noisy exponentials; the truth goes on to 1e-9 standard errors.
 
@@ -376,7 +379,11 @@ def test_units_are_those_of_a_brakes_body_and_of_its_coefficient(turns: bool) ->
     units = {
         e.name: e.unit
         for e in fx.fit(
-            machine, seen, free=free, method=fx.LevenbergMarquardt(max_steps=1)
+            machine,
+            seen,
+            free=free,
+            objective=fx.InverseDynamics(10.0),
+            method=fx.LevenbergMarquardt(max_steps=1),
         ).estimates
     }
     way = "tau_pos" if turns else "f_pos"

@@ -64,7 +64,7 @@ def test_a_start_that_is_fitted_begins_where_the_record_does_unless_the_machine_
     assert float(said.problem.x0[list(said.names).index("mass.v")]) == 0.6
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "objective",
     [fx.Windows(0.5, cutoff=15.0), fx.FreeRun(measured_start=True, cutoff=15.0)],

@@ -38,6 +38,7 @@ def test_inverse_dynamics_finds_mass_and_level_to_two_per_cent_from_a_start_twic
     assert list(found.rms["run"]) == ["force on mass"]
 
 
+@pytest.mark.slow
 def test_windows_from_measured_starts_find_mass_and_law_to_a_few_per_cent(seen) -> None:
     """It may end at a kink, where a window's start goes over from stuck to sliding."""
     found = fx.fit(
@@ -72,10 +73,10 @@ IMPERFECT = {
     "lead": fx.Instrument(delay=-0.006),
 }
 FROM_MEASURED = {
+    "inverse dynamics": (fx.InverseDynamics(50.0), 0.03),  # which smooths what a stop does
+    "one run": (fx.FreeRun(measured_start=True), 1e-6),
     "windows": (fx.Windows(0.5), 2e-4),
     "windows with free starts": (fx.Windows(0.5, free_starts=True), 1e-6),
-    "one run": (fx.FreeRun(measured_start=True), 1e-6),
-    "inverse dynamics": (fx.InverseDynamics(50.0), 0.03),  # which smooths what a stop does
 }
 
 
@@ -152,7 +153,11 @@ def test_a_gap_in_a_record_is_gone_over_in_steps_of_the_usual_length() -> None:
 
 
 @pytest.mark.parametrize(
-    "objective", [fx.InverseDynamics(15.0), fx.Windows(0.7, cutoff=15.0)], ids=["forces", "windows"]
+    "objective",
+    [
+        pytest.param(fx.InverseDynamics(15.0), id="forces"),
+        pytest.param(fx.Windows(0.7, cutoff=15.0), id="windows", marks=pytest.mark.slow),
+    ],
 )
 def test_where_only_the_speed_is_measured_the_position_is_its_integral(objective: Any) -> None:
     machine = fx.Mechanism(
@@ -170,6 +175,7 @@ def test_where_only_the_speed_is_measured_the_position_is_its_integral(objective
         assert found.values[path] == pytest.approx(value, rel=0.02), found
 
 
+@pytest.mark.slow
 def test_a_body_that_the_record_moves_has_an_event_for_each_sample() -> None:
     t = np.linspace(0.0, 6.0, 1201)
     at = 0.1 * np.sin(2 * np.pi * 0.5 * t)
@@ -188,6 +194,7 @@ def test_a_body_that_the_record_moves_has_an_event_for_each_sample() -> None:
     assert found.values["friction.f_pos.F_Coulomb"] == pytest.approx(0.7, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_drive_that_no_record_has_an_input_for_is_told_unless_it_is_fitted() -> None:
     t = np.linspace(0.0, 1.0, 101)
     law = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0))
@@ -204,6 +211,7 @@ def test_a_drive_that_no_record_has_an_input_for_is_told_unless_it_is_fitted() -
     assert not any("all the time" in w for w in pushed.warnings)
 
 
+@pytest.mark.slow
 def test_under_held_inputs_a_breakaway_is_said_to_act_in_jumps() -> None:
     t = np.linspace(0.0, 2.0, 401)
     force = 3.0 * np.sin(2 * np.pi * 0.5 * t)
@@ -455,6 +463,7 @@ def test_a_normal_prior_gives_the_weighted_mean_of_prior_and_data() -> None:
     assert found.standard_errors[path] == pytest.approx((of_data + of_prior) ** -0.5, rel=1e-2)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "rule", [None, optax.adam(optax.cosine_decay_schedule(0.3, 3000))], ids=["lbfgs", "adam"]
 )

@@ -26,6 +26,25 @@ def found(run: fx.Record) -> fx.FitResult:
     return fx.fit(block(**AWAY_LAW), run, free=FREE)
 
 
+def carriage(m: Any) -> fx.Mechanism:
+    return fx.Mechanism(
+        carriage=fx.Mass(m=m),
+        friction=fx.SupportFriction("carriage", f_pos=fx.Coulomb(F_Coulomb=3.0)),
+        motor=fx.Force("carriage", 0.0),
+    )
+
+
+def short() -> fx.Record:
+    """What `carriage` would hardly do."""
+    t = np.linspace(0.0, 1.0, 51)
+    return fx.Record(t, {"motor": 9.0 * np.sin(5.0 * t)}, {"carriage.v": np.sin(t)}, name="short")
+
+
+@pytest.fixture(scope="module")
+def quick() -> fx.FitResult:
+    return fx.fit(carriage(1.1), short(), free=["carriage.m"])
+
+
 @pytest.fixture(scope="module")
 def sweep() -> fx.Sweep:
     v = SPEEDS[SPEEDS > 0]
@@ -38,12 +57,18 @@ def sweep() -> fx.Sweep:
     )
 
 
+@pytest.fixture(scope="module")
+def of_sweep(sweep: fx.Sweep) -> fx.FitResult:
+    return fx.fit(fx.Stribeck, sweep)
+
+
 def apart(one: fx.FitResult, other: fx.FitResult) -> np.ndarray:
     """How far two fits lie apart, in standard errors."""
     pairs = zip(one.estimates, other.estimates, strict=True)
     return np.array([abs(a.value - b.value) / a.standard_error for a, b in pairs])
 
 
+@pytest.mark.slow
 def test_a_fit_through_diffrax_own_solve_is_that_on_samples_to_a_hundredth_of_a_standard_error(
     run: fx.Record, found: fx.FitResult
 ) -> None:
@@ -61,16 +86,32 @@ def test_optax_ends_where_levenberg_marquardt_does_on_a_record(
     assert np.all(apart(found, other) < 0.01), apart(found, other)
 
 
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize("name", ["quick", "of_sweep", "found"])
 def test_a_fit_ends_at_the_residuals_of_the_pure_function_at_its_model(
-    run: fx.Record, found: fx.FitResult, sweep: fx.Sweep
+    name: str, request: pytest.FixtureRequest
 ) -> None:
-    of_sweep = fx.fit(fx.Stribeck, sweep)
-    for fit, data, scale in ((found, run, 1.0), (of_sweep, sweep, NOISE)):
-        np.testing.assert_allclose(
-            fx.weighted_residuals(fit.model, data), fit.full_residuals, atol=1e-3 * scale
-        )
+    fit = request.getfixturevalue(name)
+    scale = NOISE if name == "of_sweep" else 1.0
+    (data,) = fit.records.values() if name != "of_sweep" else (fit.sweep,)
+    np.testing.assert_allclose(
+        fx.weighted_residuals(fit.model, data), fit.full_residuals, atol=1e-3 * scale
+    )
 
 
+def test_the_gradient_of_the_pure_function_is_that_of_the_fits_jacobian(
+    quick: fx.FitResult,
+) -> None:
+    weights = np.sin(np.arange(len(quick.full_residuals)))
+
+    def weighted(m: Any) -> Any:
+        return weights @ fx.weighted_residuals(carriage(m), short())
+
+    gradient = jax.jit(jax.grad(weighted))(quick.values["carriage.m"])
+    assert float(gradient) == pytest.approx(weights @ quick.jacobian[:, 0], rel=1e-3)
+
+
+@pytest.mark.slow
 def test_the_pure_function_has_the_fits_jacobian_and_takes_vmap(
     run: fx.Record, found: fx.FitResult
 ) -> None:
@@ -110,21 +151,13 @@ def test_a_sweep_has_profile_uncertainty_prior_bounds_and_starts_as_a_record_has
 def test_the_pure_function_may_be_traced_before_it_is_ever_called_plainly() -> None:
     """What is kept of a channel of which nothing is said must not be the first trace's."""
     perfect.cache_clear()
-    t = np.linspace(0.0, 1.0, 51)
-    record = fx.Record(t, {"motor": 9.0 * np.sin(5.0 * t)}, {"carriage.v": np.sin(t)})
+    record = short()
 
     def residuals(m: Any) -> jax.Array:
-        return fx.weighted_residuals(machine(m), record)
+        return fx.weighted_residuals(carriage(m), record)
 
-    def machine(m: Any) -> fx.Mechanism:
-        return fx.Mechanism(
-            carriage=fx.Mass(m=m),
-            friction=fx.SupportFriction("carriage", f_pos=fx.Coulomb(F_Coulomb=3.0)),
-            motor=fx.Force("carriage", 0.0),
-        )
-
-    assert np.all(np.isfinite(jax.jit(jax.jacfwd(residuals))(1.1)))
+    jax.make_jaxpr(jax.jacfwd(residuals))(1.1)
     compiled = jax.jit(residuals)
     for _ in range(2):
         np.testing.assert_allclose(compiled(1.1), residuals(1.1), atol=1e-12)
-    assert fx.fit(machine(1.1), record, free=["carriage.m"]).n == t.size
+    assert fx.fit(carriage(1.1), record, free=["carriage.m"]).n == record.n

@@ -1,5 +1,7 @@
 """Intervals of fits to records hold the truth as often as they say. The seeds were chosen once."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -33,29 +35,34 @@ def coverage(many: fx.Replicates, truth: np.ndarray) -> np.ndarray:
     return np.mean((many.lower <= truth) & (truth <= many.upper), axis=0)
 
 
-@pytest.fixture(scope="module")
-def sliding() -> fx.Replicates:
-    return draws(SLIDING, 1.0, 400, ["friction.f_pos"], 1.0)[0]
+@functools.cache
+def sliding(count: int) -> fx.Replicates:
+    return draws(SLIDING, 1.0, count, ["friction.f_pos"], 1.0)[0]
 
 
 @pytest.mark.slow
-def test_95_per_cent_intervals_of_four_law_parameters_hold_the_truth_in_92_to_99_per_cent(
-    sliding,
-) -> None:
-    held = coverage(sliding, np.array(list(TRUE_LAW.values())))
-    assert sliding.converged.all()
+def test_95_per_cent_intervals_of_four_law_parameters_hold_the_truth_in_92_to_99_per_cent() -> None:
+    held = coverage(sliding(400), np.array(list(TRUE_LAW.values())))
+    assert sliding(400).converged.all()
     assert np.all((held >= 0.92) & (held <= 0.99)), held
 
 
-def test_standard_errors_are_the_scatter_of_400_estimates(sliding) -> None:
-    rms = np.sqrt(np.mean(sliding.standard_errors**2, axis=0))
-    ratio = rms / np.std(sliding.values, axis=0)  # of two accounts the wider
-    assert np.all((ratio > 0.97) & (ratio < 1.2)), ratio
+# The scatter of n estimates is known to 1/sqrt(2 n), their mean to 1/sqrt(n) of it.
+FEW_AND_MANY = [60, pytest.param(400, marks=pytest.mark.slow)]
 
 
-def test_estimates_are_unbiased_to_a_fifth_of_their_scatter(sliding) -> None:
-    bias = np.mean(sliding.values, axis=0) - np.array(list(TRUE_LAW.values()))
-    assert np.all(np.abs(bias) < 0.2 * np.std(sliding.values, axis=0))
+@pytest.mark.parametrize("count", FEW_AND_MANY)
+def test_standard_errors_are_the_scatter_of_estimates(count: int) -> None:
+    rms = np.sqrt(np.mean(sliding(count).standard_errors ** 2, axis=0))
+    ratio = rms / np.std(sliding(count).values, axis=0)  # of two accounts the wider
+    least, most = (0.97, 1.2) if count == 400 else (0.75, 1.4)
+    assert np.all((ratio > least) & (ratio < most)), ratio
+
+
+@pytest.mark.parametrize("count", FEW_AND_MANY)
+def test_estimates_are_unbiased_to_four_errors_of_their_mean(count: int) -> None:
+    bias = np.mean(sliding(count).values, axis=0) - np.array(list(TRUE_LAW.values()))
+    assert np.all(np.abs(bias) < 4 / np.sqrt(count) * np.std(sliding(count).values, axis=0))
 
 
 @pytest.mark.slow

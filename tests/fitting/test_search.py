@@ -69,6 +69,7 @@ def decaying(c: float, F_Coulomb: float, F_prop: float, s: float) -> fx.Mechanis
     )
 
 
+@pytest.mark.slow
 def test_a_free_decay_is_found_from_a_start_that_is_periods_late() -> None:
     """35 periods; stiffness and angle 10 % off, friction twice or half."""
     t, rng = np.linspace(0.0, 40.0, 2001), np.random.default_rng(3)

@@ -55,6 +55,7 @@ def test_what_half_the_steps_would_move_is_what_the_steps_have_moved() -> None:
     assert max(abs(left[e.name]) / e.standard_error for e in better.estimates) < 0.3
 
 
+@pytest.mark.slow
 def test_steps_that_are_short_enough_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(found: Any) -> dict[str, float]:
         raise AssertionError("simulated once more without need")
@@ -65,6 +66,7 @@ def test_steps_that_are_short_enough_are_not_looked_at(monkeypatch: pytest.Monke
     assert not any("steps are too long" in w for w in found.warnings)
 
 
+@pytest.mark.slow
 def test_a_held_noisy_input_raises_no_alarm() -> None:
     """The outputs' fourth differences are large, their cause is not the steps' length."""
     rng = np.random.default_rng(1)
@@ -99,7 +101,11 @@ def test_what_simulates_nothing_has_no_step_error() -> None:
     assert all(abs(moved[name]) < 1e-3 * found.standard_errors[name] for name in FREE)
 
 
-def test_what_a_smooth_input_moves_where_it_is_taken_as_straight_is_told() -> None:
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("hold", [False, True])
+def test_what_a_smooth_input_moves_is_told_where_it_is_taken_as_straight_and_only_there(
+    hold: bool,
+) -> None:
     drive = 8.0 * np.sin(4 * np.pi * T)
     block = fx.Mechanism(
         mass=fx.Mass(m=1.0),
@@ -108,16 +114,12 @@ def test_what_a_smooth_input_moves_where_it_is_taken_as_straight_is_told() -> No
     )
     v = np.asarray(fx.simulate(block, T, engine=fx.OnSamples(substeps=8))["mass"].v)
     v = v + np.random.default_rng(0).normal(0.0, 1e-4, T.size)
-    free = ["mass.m", "friction.f_pos.F_Coulomb"]
-    told = {}
-    for hold in (False, True):
-        record = fx.Record(T, {"drive": drive}, {"mass.v": v}, hold=hold, name="run")
-        found = fx.fit(block, record, free=free)
-        told[hold] = [n for n in found.notices if n.code == "bent-between-samples"]
-        if not hold:
-            (notice,) = told[hold]
-            assert notice.subject == "mass.m"
-            # what the straight lines have done is what the curves would undo
-            off = found.values["mass.m"] - 1.0
-            assert notice.numbers["moved"] == pytest.approx(-off, rel=0.15)
-    assert not told[True]
+    record = fx.Record(T, {"drive": drive}, {"mass.v": v}, hold=hold, name="run")
+    found = fx.fit(block, record, free=["mass.m", "friction.f_pos.F_Coulomb"])
+    told = [n for n in found.notices if n.code == "bent-between-samples"]
+    assert len(told) == (not hold)
+    for notice in told:
+        assert notice.subject == "mass.m"
+        # what the straight lines have done is what the curves would undo
+        off = found.values["mass.m"] - 1.0
+        assert notice.numbers["moved"] == pytest.approx(-off, rel=0.15)

@@ -1,5 +1,6 @@
 """What `make demo` runs, and what its page says."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -43,9 +44,15 @@ def test_the_page_quotes_the_values_and_errors_that_the_fit_gives(root: Path, fo
         assert float(error) == pytest.approx(estimate.standard_error / size, rel=0.06)
 
 
+# The first is compiled sooner, the second as a reader's is.
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize(
+    "flags", ["--xla_backend_optimization_level=0", ""], ids=["unoptimised", "as usual"]
+)
 def test_the_demo_prints_the_table_the_comparison_and_writes_a_report_that_needs_nothing_else(
-    root: Path, tmp_path: Path
+    root: Path, tmp_path: Path, flags: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XLA_FLAGS", f"{os.environ['XLA_FLAGS']} {flags}")
     folder = tmp_path / "identification" / "screw_drive_1"
     folder.mkdir(parents=True)
     (tmp_path / "data").symlink_to(root / "data")

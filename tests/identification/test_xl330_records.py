@@ -52,6 +52,7 @@ def test_the_decays_begin_at_torque_off_and_end_at_rest(records: Any, raw: Path)
     )
 
 
+@pytest.mark.slow
 def test_published_parameters_swing_too_far_and_an_offset_brings_the_dead_stops_into_the_band(
     records: Any, raw: Path
 ) -> None:

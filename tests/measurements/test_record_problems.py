@@ -25,6 +25,7 @@ def as_a_user_runs_it() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
+@pytest.mark.slow
 def test_the_poor_motion_of_p4_has_errors_of_5_57_13_and_8_times_the_truth_and_is_warned_of():
     """P4's machine under 2 sin(2 pi t) alone.
 
@@ -364,6 +365,7 @@ def test_what_was_not_fitted_is_named_without_quotation_marks_around_the_sentenc
         assert str(caught.value).startswith(words)
 
 
+@pytest.mark.slow
 def test_a_mass_against_the_sign_of_its_force_grows_and_is_not_said_to_lie_on_its_bound_of_0(
     run,
 ) -> None:

@@ -117,7 +117,7 @@ def test_a_mass_on_a_belt_that_stops_at_once_slides_on() -> None:
     assert float(jnp.max(jnp.abs(run.energy.balance))) <= 1e-8
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "end"),
     [
@@ -236,7 +236,7 @@ def test_many_machines_at_once_are_those_one_by_one() -> None:
         assert np.max(np.abs(np.asarray(row - single(peak)))) <= 1e-9
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("build", "end"), [(coupled_clutches, 1.5), (two_brakes_on_one_mass, 2.5)])
 def test_a_walk_on_samples_is_the_adaptive_one(
     build: Callable[[], fx.Mechanism], end: float
@@ -256,6 +256,7 @@ def test_a_walk_on_samples_is_the_adaptive_one(
     assert np.max(np.abs(np.asarray(sampled.ys - adaptive.ys))) <= 1e-7
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "gear",
     [fx.IdealGear("motor", "load", ratio=2.0), fx.LossyGear("motor", "load", ratio=2.0)],
@@ -272,6 +273,7 @@ def test_a_machine_with_a_gear_is_changed_and_run_inside_jit(gear: Any) -> None:
     assert float(end(2.0)) == pytest.approx(6.0 / (2.0 + 4.0 / 2.0**2), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_freewheel_that_nothing_presses_on_runs_freely_whatever_corners_its_law_has() -> None:
     machine = fx.Mechanism(
         crank=fx.Inertia(J=1.0),
@@ -327,6 +329,7 @@ def test_a_crank_that_is_given_a_speed_at_once_takes_its_freewheel_along_with_an
     assert np.max(np.abs(run.energy.balance)) <= 1e-12
 
 
+@pytest.mark.slow
 def test_one_freewheel_behind_the_other_takes_its_part_of_the_impact() -> None:
     machine = fx.Mechanism(
         crank=fx.Inertia(J=1.0),
@@ -367,6 +370,7 @@ def test_a_part_that_holds_its_names_as_values_is_laid_out_anew_each_time() -> N
     assert ends == [1, 0, 1]
 
 
+@pytest.mark.slow
 def test_a_clutch_pressed_on_at_rest_never_breaks_what_it_then_holds_away() -> None:
     """Two bearings hold two wheels, one under 0.3 N.m, when the clutch between them is pressed on
     slowly, in the end for 2 N.m.

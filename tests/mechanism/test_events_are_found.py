@@ -77,7 +77,7 @@ def test_a_block_that_just_does_not_break_away_has_no_event() -> None:
 SUM = np.linspace(0.0, 5.0, 500001)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("phase", "rate"),
     # a hump between two extrema of the sine; a hump and a hollow between them

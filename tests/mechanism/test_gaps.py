@@ -60,6 +60,7 @@ def test_a_damped_bounce_is_that_of_the_librarys_formula() -> None:
     assert np.min(f) < -10.0
 
 
+@pytest.mark.slow
 def test_two_spheres_part_after_the_time_of_hertz() -> None:
     c, m, v = 1e4, 0.5, 2.0
     machine = fx.Mechanism(
@@ -86,11 +87,11 @@ def test_two_spheres_part_after_the_time_of_hertz() -> None:
     assert float(run["ball"].s[2]) == pytest.approx(v * 0.1, abs=1e-8)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "engine",
-    [TIGHT, fx.OnSamples(solver=diffrax.Tsit5(), substeps=4)],
-    ids=["adaptive", "on samples"],
+    [fx.OnSamples(solver=diffrax.Tsit5(), substeps=4), TIGHT],
+    ids=["on samples", "adaptive"],
 )
 def test_an_undamped_ball_bounces_on_and_on_with_the_period_and_the_height_of_its_closed_form(
     engine: Any,
@@ -152,7 +153,7 @@ def test_the_shaft_gives_no_torque_inside_the_backlash_and_the_balance_of_energy
     assert int(run.events.count) >= 6  # the bearing's
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ball", "backlash"])
 def test_derivatives_equal_central_differences(name: str) -> None:
     if name == "ball":
@@ -187,7 +188,7 @@ def test_derivatives_equal_central_differences(name: str) -> None:
     assert_derivatives_agree(f, flat(machine, paths), step=6e-4, reverse=name == "ball")
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("build", "end"), [(ball, 1.5), (rattle, 2.0)])
 def test_a_walk_on_samples_is_the_adaptive_one(build: Any, end: float) -> None:
     ts = jnp.linspace(0.0, end, 8001)

@@ -2,6 +2,7 @@
 derivatives, wrong input.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -103,11 +104,17 @@ def test_a_load_that_friction_holds_breaks_away_when_the_heat_of_another_element
     assert float(run["mass"].v[-1]) > 0
 
 
-def test_balances_of_energy_and_heat_close_also_where_friction_fades() -> None:
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize(
+    ("build", "end", "events"), [(lambda: fading_brake(G=0.8), 8.0, 1), (hot_clutches, 1.5, 6)]
+)
+def test_balances_of_energy_and_heat_close_also_where_friction_fades(
+    build: Callable[[], fx.Mechanism], end: float, events: int
+) -> None:
     run = fx.simulate(
-        hot_clutches(), jnp.linspace(0.0, 1.5, 16), fx.Adaptive(rtol=1e-10, atol=1e-12), energy=True
+        build(), jnp.linspace(0.0, end, 16), fx.Adaptive(rtol=1e-10, atol=1e-12), energy=True
     )
-    assert int(run.events.count) >= 6
+    assert int(run.events.count) >= events
     assert jnp.max(jnp.abs(run.energy.balance)) < 1e-7
     assert jnp.max(jnp.abs(run.energy.heat_balance)) < 1e-7
     # every clutch heats a disc
@@ -146,6 +153,7 @@ def test_a_walk_on_samples_is_the_adaptive_one() -> None:
     assert jnp.max(jnp.abs(coarse.ys[-1] - fine.ys[-1])) < 1e-6
 
 
+@pytest.mark.slow
 def test_without_a_node_a_law_is_that_of_its_reference_temperature() -> None:
     law = fx.TemperatureDependent(fx.Coulomb(F_Coulomb=5.0), beta=0.5)
     machine = fx.Mechanism(mass=fx.Mass(m=2.0, v=10.0), brake=fx.SupportFriction("mass", f_pos=law))
@@ -154,6 +162,7 @@ def test_without_a_node_a_law_is_that_of_its_reference_temperature() -> None:
     ) == pytest.approx(4.0, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_a_law_of_the_users_own_choice_may_depend_on_temperature() -> None:
     class Grease(fx.AbstractLaw):
         T: Any = 300.0
@@ -203,6 +212,7 @@ def test_values_outside_their_domain_are_named(wrong: dict[str, float]) -> None:
         fx.HeatCapacitor("brake", **wrong)
 
 
+@pytest.mark.slow
 def test_many_machines_at_once_have_their_own_temperatures() -> None:
     run = jax.vmap(
         lambda C: fx.simulate(

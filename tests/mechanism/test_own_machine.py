@@ -139,25 +139,29 @@ def test_a_start_with_a_speed_begins_in_its_direction_without_an_event() -> None
 # ------------------------------------------------------------------------------
 
 
-def test_derivatives_of_states_and_event_times_equal_central_differences_and_both_engines_agree():
-    machine = pendulum(0.9, fx.Table([[0, F], [1, 0.5 * F], [5, 2 * F]]), peak=1.2, w=-0.1)
-    paths = ["friction.f_pos.f", "J", "mgl", "phi"]
+BENT = pendulum(0.9, fx.Table([[0, F], [1, 0.5 * F], [5, 2 * F]]), peak=1.2, w=-0.1)
+PATHS = ["friction.f_pos.f", "J", "mgl", "phi"]
 
-    def outcome(vector: Any, ts: Any = (0.0, 1.0), engine: Any = TIGHT) -> Any:
-        moved = rebuilt(machine, paths, vector)
-        y0, mode0 = moved.start(0.0)
-        path = fx.walk(moved, y0, mode0, jnp.asarray(ts), options=engine)
-        # a phase may also be cut inside a mode
-        happened = jnp.argsort(jnp.where(path.fired >= 0, path.times, jnp.inf))[:2]
-        return jnp.concatenate([path.ys[-1], path.times[happened]])
 
-    assert_derivatives_agree(outcome, flat(machine, paths), step=1e-4)
-    on_samples = jax.jit(
-        lambda x: outcome(x, jnp.linspace(0.0, 1.0, 201), fx.OnSamples(substeps=5))
-    )
-    np.testing.assert_allclose(
-        on_samples(flat(machine, paths)), outcome(flat(machine, paths)), rtol=0, atol=2e-6
-    )
+def outcome(vector: Any, ts: Any = (0.0, 1.0), engine: Any = TIGHT) -> Any:
+    """Its end and the times of two events."""
+    moved = rebuilt(BENT, PATHS, vector)
+    y0, mode0 = moved.start(0.0)
+    path = fx.walk(moved, y0, mode0, jnp.asarray(ts), options=engine)
+    # a phase may also be cut inside a mode
+    happened = jnp.argsort(jnp.where(path.fired >= 0, path.times, jnp.inf))[:2]
+    return jnp.concatenate([path.ys[-1], path.times[happened]])
+
+
+def test_both_engines_find_the_same_states_and_event_times() -> None:
+    x, every = flat(BENT, PATHS), jnp.linspace(0.0, 1.0, 201)
+    on_samples = jax.jit(lambda x: outcome(x, every, fx.OnSamples(substeps=5)))
+    np.testing.assert_allclose(on_samples(x), outcome(x), rtol=0, atol=2e-6)
+
+
+@pytest.mark.slow
+def test_derivatives_of_states_and_event_times_equal_central_differences() -> None:
+    assert_derivatives_agree(outcome, flat(BENT, PATHS), step=1e-4)
 
 
 # -- loads that press
@@ -195,6 +199,7 @@ def test_the_energy_that_a_pressed_swing_loses_is_that_of_both_its_frictions() -
     assert MGL * (math.cos(b) - math.cos(1.0)) == pytest.approx(lost, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_stuck_axis_breaks_away_where_the_sum_of_two_drives_is_greatest_for_a_moment() -> None:
     class Pulled(fx.AbstractAxis):
         friction: fx.SupportFriction
@@ -244,7 +249,8 @@ def test_options_in_the_place_of_args_are_refused() -> None:
         fx.walk(machine, *machine.start(0.0), jnp.array([0.0, 1.0]), TIGHT)
 
 
-@pytest.mark.parametrize("engine", [fx.Adaptive(), fx.OnSamples()], ids=["adaptive", "on samples"])
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("engine", [fx.OnSamples(), fx.Adaptive()], ids=["on samples", "adaptive"])
 def test_a_number_that_a_method_reads_from_elsewhere_is_read_anew_by_each_walk(engine: Any) -> None:
     planet = {"g": 9.81}
 

@@ -92,6 +92,7 @@ def test_s_is_the_position_of_the_flange() -> None:
     assert float(run["mass"].s[-1]) == pytest.approx(0.2, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_a_controller_of_the_housing_moves_nothing() -> None:
     machine = fx.Mechanism(
         wall=fx.Fixed(s0=0.1),
@@ -119,7 +120,7 @@ REFERENCES = {
 }
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFERENCES)
 def test_a_breakaway_by_0_1_percent_is_found_whatever_gives_the_reference(name: str) -> None:
     s_ref, within = REFERENCES[name]
@@ -134,6 +135,7 @@ def test_a_breakaway_by_0_1_percent_is_found_whatever_gives_the_reference(name: 
     assert int(fx.simulate(short, jnp.array([0.0, 200.0])).events.count) == 0
 
 
+@pytest.mark.slow
 def test_a_breakaway_by_the_sum_of_reference_and_force_is_found_between_the_extrema_of_each():
     t = np.linspace(0.0, 4.0, 400001)
     gain = K * KV * KP
@@ -149,6 +151,7 @@ def test_a_breakaway_by_the_sum_of_reference_and_force_is_found_between_the_extr
         assert np.allclose(found[0], [t[np.argmax(load > above * np.max(load))], 1], atol=3e-5)
 
 
+@pytest.mark.slow
 def test_a_position_dependent_force_shifts_when_the_reference_breaks_the_axis_away() -> None:
     machine = axis(
         fx.Sine(amplitude=0.06, f=0.05),
@@ -161,6 +164,7 @@ def test_a_position_dependent_force_shifts_when_the_reference_breaks_the_axis_aw
     assert np.allclose(changes(run)[0], [expected, 1], rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_an_axis_between_stops_is_held_at_one_while_the_reference_lies_beyond_it() -> None:
     machine = fx.Mechanism(
         mass=fx.MassWithStopAndFriction(

@@ -70,6 +70,7 @@ def test_a_force_that_pulls_back_equals_a_spring_to_the_housing() -> None:
     assert np.allclose(sprung.ys[:, :2], forced.ys[:, :2], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_position_is_that_of_the_flange() -> None:
     force = lambda body: fx.LinearPositionDependentForce(body, slope=1.0)  # noqa: E731
     for body, side in (("mass", 0.2), ("mass.flange_a", -0.2)):
@@ -78,6 +79,7 @@ def test_the_position_is_that_of_the_flange() -> None:
         assert np.allclose(run["mass"].a, (run["mass"].s + side) / 2.0)
 
 
+@pytest.mark.slow
 def test_a_position_dependent_force_on_the_housing_moves_nothing() -> None:
     run = lone(fx.LinearPositionDependentForce("wall", f_nominal=3.0, slope=10.0))
     assert np.allclose(run["mass"].v, 1.0)
@@ -101,6 +103,7 @@ def test_a_ramp_breaks_a_block_away_at_what_the_force_at_its_place_leaves(
     assert first == pytest.approx((1.2 * 2.0 - f_nominal - slope * s) / 4.0, rel=1e-11)
 
 
+@pytest.mark.slow
 def test_friction_holds_against_a_force_below_f0_max_and_not_above() -> None:
     for f_nominal, events in ((1.53, 0), (1.55, 1)):
         still = fx.parameters.replace(

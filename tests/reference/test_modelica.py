@@ -41,6 +41,7 @@ def test_translational_brake_stops_at_1_1_s_and_0_6_m_within_1e_9(reference_fold
         assert np.max(np.abs(np.asarray(run[mass].s) - table[f"{mass}.s"][rows])) <= 1e-9
 
 
+@pytest.mark.slow
 def test_translational_brake_has_the_full_files_f_sa_locked_free_and_f0_max(
     reference_folder: Path,
 ) -> None:
@@ -59,6 +60,7 @@ def test_translational_brake_has_the_full_files_f_sa_locked_free_and_f0_max(
         assert np.max(np.abs(np.asarray(run[part].sa) - table[f"{part}.sa"][rows])[engaged]) <= 1e-9
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("name", "build"),
     [

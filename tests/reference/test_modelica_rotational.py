@@ -49,6 +49,7 @@ def test_coupled_clutches_modes_within_1e_5_s_and_states_within_3e_4(
     _assert_states(run, table, rows, [name for name in states if name in table])
 
 
+@pytest.mark.slow
 def test_coupled_clutches_until_0_4_s_is_the_closed_form_to_1e_8() -> None:
     ts = jnp.linspace(0.0, 0.4, 41)[:-1]
     run = fx.simulate(coupled_clutches(), ts, REFERENCE)
@@ -57,6 +58,7 @@ def test_coupled_clutches_until_0_4_s_is_the_closed_form_to_1e_8() -> None:
     assert np.max(np.abs(run["J1"].w - (10 + (1 - np.cos(10 * np.pi * ts)) / np.pi - w2))) <= 1e-8
 
 
+@pytest.mark.slow
 def test_coupled_clutches_have_the_full_files_torques_sa_and_locked(reference_folder: Path) -> None:
     """The full file is coarse: 8e-4 in speed, 4e-4 s in switch times."""
     table = table_of(reference_folder / "Rotational.CoupledClutches.full.csv")
@@ -83,6 +85,7 @@ def test_coupled_clutches_lose_what_the_drive_gives_and_the_wheels_lack() -> Non
     assert float(run.energy.friction[-1]) == pytest.approx(float(lost), rel=1e-2)
 
 
+@pytest.mark.slow
 def test_rotational_friction_modes_within_1e_5_s_and_states_within_3e_4(
     reference_folder: Path,
 ) -> None:
@@ -136,6 +139,7 @@ def test_a_freewheel_of_the_library_test_leaves_at_once_and_sticks_at_0_5315199_
     assert own_changes(run, "oneWayClutch")[1][0] <= 1e-5
 
 
+@pytest.mark.slow
 def test_the_one_way_clutch_of_the_library_within_3e_4(reference_folder: Path) -> None:
     table = table_of(reference_folder / "Rotational.OneWayClutch.csv")
     run, rows = run_on(one_way_clutch(), table["time"])
@@ -155,6 +159,7 @@ def test_a_lossy_gear_of_the_library_within_1e_5_s_and_3e_4(reference_folder: Pa
     _assert_states(run, table, rows, ["Inertia2.phi", "Inertia2.w"])
 
 
+@pytest.mark.slow
 def test_a_lossy_gear_has_the_full_files_torques(reference_folder: Path) -> None:
     table = table_of(reference_folder / "Rotational.LossyGearDemo1.full.csv")
     run, rows = run_on(lossy_gear(), table["time"])
@@ -171,6 +176,7 @@ def test_a_lossy_gear_has_the_full_files_torques(reference_folder: Path) -> None
     assert np.all((np.asarray(run["gear"].locked) == table["gear.locked"][rows])[away])
 
 
+@pytest.mark.slow
 def test_a_lossy_gear_with_a_bearing_moves_when_the_library_does(reference_folder: Path) -> None:
     """Which of the two bears how much at rest is not unique: Dymola lets the gear begin at 0.456 s
     already, at rest. The motion is.

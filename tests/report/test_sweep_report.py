@@ -166,6 +166,7 @@ def test_a_name_in_another_script_or_with_a_broken_character_is_no_obstacle(tmp_
     assert "\u6469\u64e6 $" in path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_sweep_of_many_rows_has_a_report_of_bounded_size(tmp_path: Path) -> None:
     v = np.linspace(0.1, 10.0, 3000)
     sweep = Sweep(v, 2.0 + 0.1 * v + 0.01 * np.sin(40 * v), velocity_unit="m/s", force_unit="N")
@@ -187,6 +188,7 @@ def test_the_python_of_the_report_makes_the_fit_again(
         assert namespace["found"].values[path] == pytest.approx(value, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_python_of_a_table_or_a_robust_fit_makes_the_same_fit_again() -> None:
     from frictax.report.python_text import python_text
 
@@ -214,7 +216,8 @@ def test_a_former_report_is_replaced_and_another_file_is_not(found: Found, tmp_p
         write_sweep_report(found, report, overwrite=False)
 
 
-@pytest.mark.parametrize("fails", ["replace", "draw"])
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("fails", ["draw", "replace"])
 def test_a_report_that_was_there_survives_a_failure(
     fails: str, found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
