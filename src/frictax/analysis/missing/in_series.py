@@ -15,16 +15,21 @@ from frictax.mechanism import Mass, Mechanism, RotationalSpringDamper, SpringDam
 from frictax.parameters import parameters
 
 from .candidates import bodies, drives_of, motion_of, with_fields
+from .likelihood import autoregression
 
 _FAR, _JOINT = "beyond_{}", "series_{}"
 _HALF = 0.5  # of a body's inertia on either side, to begin with
-_DAMPED = 0.05  # of the critical damping
-_PERIODS = (8.0,)  # samples in a period of its swing, to begin with
+_DAMPED = 0.3  # of the critical damping, to begin with: then the misfit is smooth
+_PERIODS = 8.0, 14.0, 24.0, 5.0  # samples in a period of its swing, to begin with
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sprung:
-    """`body` in two, with a spring between: its `stiffness` and `error`, in `unit`, and the fit."""
+    """`body` in two, with a spring between: its `stiffness` and `error`, in `unit`, and the fit.
+
+    The error is infinite where the search did not settle, or leaves more than white noise: the
+    misfit has many minima, of the phases in which it rings.
+    """
 
     body: str
     stiffness: float
@@ -70,6 +75,8 @@ def in_series(found: FitResult) -> Iterator[Sprung]:
                 continue
             if best is None or new.cost < best.cost:
                 best = new
+            if _is_white(best.found):
+                break
         if best is not None:
             yield best
 
@@ -93,8 +100,13 @@ def _fitted(found: FitResult, records: dict[str, Record], body: str, w: float) -
     new = fit(split, records, free=free, objective=found.problem.objective, level=found.level)
     value = float(new.values[f"{joint}.c"])
     at = list(new.names).index(f"{joint}.c")
-    error = float(np.sqrt(new.covariance[at, at]))
+    is_settled = new.converged and _is_white(new)
+    error = float(np.sqrt(new.covariance[at, at])) if is_settled else np.inf
     return Sprung(body, value, error, "N.m/rad" if rotational else "N/m", new)
+
+
+def _is_white(found: FitResult) -> bool:
+    return not autoregression([found.full_residuals])[0].size
 
 
 def divided(machine: Mechanism, body: str, c: float) -> Mechanism:

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import numpy as np
+
 from frictax.parameters import UnknownName
 from frictax.text import aligned, amount, rounded
 
@@ -132,4 +134,6 @@ def _titled(term: MissingTerm) -> str:
 
 
 def _valued(term: MissingTerm) -> str:
+    if not np.isfinite(term.standard_error):
+        return f"about {term.value:.3g} {term.unit}"
     return f"{rounded(term.value, term.standard_error)} +- {term.standard_error:.2g} {term.unit}"
