@@ -184,14 +184,15 @@ class Verdicts:
         if this.own == 0:
             return this
         first, second, _ = this.chances
+        if not self.judge.has_windows:
+            first = self.likelihood.chance(at)
         is_even, is_white = self.evenness(at)
         this = dataclasses.replace(this, is_white=is_white)
         if is_even:  # steps of encoders are not even noise, though they may pass for it
             plain, after, _ = told(self.plain, self.white, at, False).chances
+            plain = min(plain, first)
             if plain < _BEYOND_DOUBT and after < _FAR_AFTER:
                 return dataclasses.replace(this, chances=(plain, after, 0.0))
-        if not self.judge.has_windows:
-            first = self.likelihood.chance(at)
         chances = first, second, self.judge.doubt * _by_blocks(self.plain, at, self.judge.block)
         return dataclasses.replace(this, chances=chances)
 
