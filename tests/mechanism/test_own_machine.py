@@ -159,7 +159,6 @@ def test_both_engines_find_the_same_states_and_event_times() -> None:
     np.testing.assert_allclose(on_samples(x), outcome(x), rtol=0, atol=2e-6)
 
 
-@pytest.mark.slow
 def test_derivatives_of_states_and_event_times_equal_central_differences() -> None:
     assert_derivatives_agree(outcome, flat(BENT, PATHS), step=1e-4)
 
