@@ -48,6 +48,7 @@ _NAMES = {
     "friction over position": "friction over position",
     "friction over distance": "friction over distance from the middle",
 }
+_PEAK = 5.0  # at most: beyond, a slope at 1 that hardly anything breaks away by says nothing
 _BEARING = ("viscous", "drag")  # of a body without friction of its own
 # How friction departs that has no cause of its own.
 _GENERIC = ("bend", "friction drifts", "friction over position", "friction over distance")
@@ -293,9 +294,8 @@ def _held(path: str, value: float, declaration: Declaration, unit: str) -> Candi
     if side in ("inputs", "outputs") and what in ("gain", "offset", "drift", "delay"):
         name = f"{what} of {'input' if side == 'inputs' else 'sensor'} {channel}"
     domain, last = declaration.domain, path.rpartition(".")[2]
-    return Candidate(
-        name, "held", path, last, unit, 1, domain.bound() - value, domain.upper() - value
-    )
+    most = min(domain.upper(), _PEAK) if last == "peak" else domain.upper()
+    return Candidate(name, "held", path, last, unit, 1, domain.bound() - value, most - value)
 
 
 def _positions(machine: Mechanism, found: FitResult) -> list[str]:
