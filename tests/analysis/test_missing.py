@@ -13,6 +13,7 @@ from frictax.analysis.missing import first_look
 from frictax.analysis.missing.candidates import catalogue
 from frictax.analysis.missing.columns import columns, ranges_of
 from frictax.analysis.missing.in_series import divided
+from frictax.analysis.missing.table import Missing, MissingTerm
 from frictax.analysis.missing.terms import (
     WIDTHS,
     MoreFriction,
@@ -23,7 +24,7 @@ from frictax.analysis.missing.terms import (
 )
 from frictax.analysis.missing.verdict import is_even
 from frictax.laws import AbstractLaw
-from frictax.parameters import Positive, Scalar, parameter
+from frictax.parameters import Positive, Scalar, get, parameter
 
 T = np.arange(2000) / 200.0
 FREE = ["mass.m", "spring.c", "friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"]
@@ -353,3 +354,45 @@ def test_even_noise_is_told_from_noise_that_is_not(memory: float, is_one: bool) 
     assert share > 0.98 if is_one else share < 0.2
     louder = np.where(block < 4, 2.0, 1.0)
     assert not is_even(louder * rng.standard_normal(2000), block)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("lacking", "freed_too", "part"),
+    [
+        ("drag", "friction.f_pos.f", fx.Table),
+        ("Stribeck", "friction.f_pos.fexp", fx.Stribeck),
+        ("other way", "friction.f_neg.F_Coulomb", fx.Coulomb),
+    ],
+)
+def test_compare_takes_what_is_missing_as_structures(
+    lacking: str, freed_too: str, part: type[AbstractLaw]
+) -> None:
+    found = fitted(lacking, "white", 41)
+    structures = found.missing().structures()
+    assert list(structures["as fitted"].free or ()) == FREE
+    (name,) = [n for n in structures if NAMES[lacking] in n]
+    made = structures[name]
+    assert freed_too in (made.free or ())
+    assert isinstance(get(made.model, freed_too.rpartition(".")[0]), part)
+    few = {n: structures[n] for n in ("as fitted", name)}
+    compared = fx.compare(found.records, few, objective=fx.FreeRun())
+    assert compared.best.name == name
+    assert compared[name].mean_square < 0.9 * compared["as fitted"].mean_square
+
+
+def test_a_number_that_was_held_and_a_stiffness_become_structures() -> None:
+    found = fitted("nothing", "white", 7)
+    held = [one for one in catalogue(found) if one.name == "offset of sensor mass.s"]
+    mass = [one for one in catalogue(found) if one.of == "mass.m"]
+    assert not mass  # it is fitted
+    terms = [
+        MissingTerm(name, value, 0.1, "", None, 1.0, 1.0, 0.0, True, True, ())
+        for name, value in ((held[0].name, 0.01), ("stiffness in series with mass", 4000.0))
+    ]
+    table = Missing(tuple(terms), (), 1.0, 1.0, "", (), found)
+    made = table.structures()
+    assert list(made) == ["as fitted", *(term.name for term in terms)]
+    assert list(made[terms[0].name].free or ()) == [*FREE, "outputs.mass.s.offset"]
+    assert made[terms[1].name].model.names[:2] == ("mass", "beyond_mass")
+    assert {"series_mass.c", "beyond_mass.m"} < set(made[terms[1].name].free or ())

@@ -17,6 +17,7 @@ from frictax.parameters import parameters
 from .candidates import bodies, drives_of, motion_of, with_fields
 from .likelihood import autoregression
 
+SERIES = "stiffness in series with "
 _FAR, _JOINT = "beyond_{}", "series_{}"
 _HALF = 0.5  # of a body's inertia on either side, to begin with
 _DAMPED = 0.3  # of the critical damping, to begin with: then the misfit is smooth
@@ -87,16 +88,7 @@ def _fitted(found: FitResult, records: dict[str, Record], body: str, w: float) -
     whole = float(getattr(machine[body], inertia))
     c = w**2 * _HALF * (1 - _HALF) * whole
     split = divided(machine, body, c)
-    far, joint = _FAR.format(body), _JOINT.format(body)
-    free = [f"{joint}.c", f"{joint}.d"]
-    for u in found.problem.unknowns:
-        part, _, rest = u.path.partition(".")
-        if u.path == f"{body}.{inertia}":
-            free += [u.path, f"{far}.{inertia}"]
-        elif part == body and not _has(split, u.path):
-            free.append(f"{far}.{rest}")
-        else:
-            free.append(u.path)
+    joint, free = _JOINT.format(body), freed(found, split, body)
     new = fit(split, records, free=free, objective=found.problem.objective, level=found.level)
     value = float(new.values[f"{joint}.c"])
     at = list(new.names).index(f"{joint}.c")
@@ -107,6 +99,21 @@ def _fitted(found: FitResult, records: dict[str, Record], body: str, w: float) -
 
 def _is_white(found: FitResult) -> bool:
     return not autoregression([found.full_residuals])[0].size
+
+
+def freed(found: FitResult, split: Mechanism, body: str) -> list[str]:
+    """What is free of `split`, whose `body` is in two: what was fitted, and the spring between."""
+    far, joint = _FAR.format(body), _JOINT.format(body)
+    free = [f"{joint}.c", f"{joint}.d"]
+    for u in found.problem.unknowns:
+        part, _, rest = u.path.partition(".")
+        if part == body and rest in ("m", "J"):
+            free += [u.path, f"{far}.{rest}"]
+        elif part == body and not _has(split, u.path):
+            free.append(f"{far}.{rest}")
+        else:
+            free.append(u.path)
+    return free
 
 
 def divided(machine: Mechanism, body: str, c: float) -> Mechanism:

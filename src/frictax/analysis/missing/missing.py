@@ -13,7 +13,7 @@ from frictax.fitting.problem.setup import channel_unit
 
 from .candidates import Candidate, bodies, catalogue, starts_of
 from .columns import Columns, bank, columns, ranges_of, states_of_windows
-from .in_series import in_series
+from .in_series import SERIES, in_series
 from .table import Missing, MissingTerm
 from .verdict import OWN, SURE, UNTOLD, Judge, Projected, Told, chance_of, projected, without_starts
 
@@ -355,7 +355,7 @@ class _Search:
         terms.sort(key=lambda term: term.misfit)
         start = self.in_units(start)
         left = taken[-1].misfit if taken else start
-        return Missing(tuple(terms), tuple(taken), start, left, self.unit, untold)
+        return Missing(tuple(terms), tuple(taken), start, left, self.unit, untold, self.found)
 
     def schwarz(self, i: int, square: float) -> float:
         """Schwarz's criterion, over the number of residuals that do not remember each other, of a
@@ -391,7 +391,7 @@ class _Search:
         if gain < _NEARLY or (count + 1) * chance >= SURE:
             return None
         rms = self.in_units(float(np.sqrt(best.cost / n)))
-        name, value = f"stiffness in series with {best.body}", best.stiffness
+        name, value = f"{SERIES}{best.body}", best.stiffness
         chance = (count + 1) * chance
         return MissingTerm(
             name, value, best.error, best.unit, None, rms, 1.0, chance, True, True, ()

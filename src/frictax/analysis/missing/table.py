@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 
+from frictax.fitting import FitResult
+from frictax.handover import Verb
 from frictax.parameters import UnknownName
 from frictax.text import aligned, amount, rounded
 
@@ -44,7 +46,9 @@ class Missing:
     - `found`: the names of those that are missing, in the order in which they were found, each with
       the ones before in the model; `misfit` of the fit, `left` with all of these, in standard
       deviations as given, or in SI units where none was; `unit`.
-    - `untold`: candidates that the fitted numbers imitate on this record.
+    - `untold`: candidates that the fitted numbers imitate on this record; `of`: the fit.
+    - `structures()`: the machine as fitted and with each of the terms that were refitted, for
+      ``fx.compare(record, table.structures())``.
 
     For each candidate term the simulated outputs are differentiated by its coefficient at 0, and
     what the fitted numbers (and the starts of windows) could explain is taken out. It is called
@@ -68,6 +72,9 @@ class Missing:
     left: float
     unit: str
     untold: tuple[str, ...]
+    of: FitResult
+
+    structures = Verb("frictax.analysis.missing.structures:structures")
 
     def __getitem__(self, name: str) -> MissingTerm:
         for term in (*self.found, *self.terms):

@@ -1,0 +1,158 @@
+"""The machine with a term that it lacks, in parts that a user may write: to be compared."""
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.contacts import MassWithStopAndFriction
+from frictax.fitting import FitResult
+from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
+from frictax.mechanism import Force, LinearPositionDependentForce, Mechanism, Torque
+from frictax.parameters import get, replace
+
+from ..selection.structure import Structure
+from .candidates import Candidate, bodies, catalogue, with_fields
+from .columns import ranges_of
+from .in_series import SERIES, divided, freed
+from .table import Missing, MissingTerm
+from .terms import OTHER_WAY, WIDTHS, MoreFriction
+
+_NODES = 0.0, 0.05, 0.15, 0.3, 0.5, 0.75, 1.0  # of a table, over the highest speed
+_AWAY = 0.02  # of Coulomb friction: how far from its bound at 0 a dip starts at least
+
+
+def structures(table: Missing) -> dict[str, Structure]:
+    """What `compare` takes: the machine ``"as fitted"``, and with each term of the table that was
+    refitted or found, by its name.
+
+    A dip makes a Coulomb law a `Stribeck`; drag and a bend make a law a `Table` of seven speeds;
+    more friction one way is a law of its own, a constant force a `Force` or `Torque`, a spring a
+    `LinearPositionDependentForce`; a number that was held is set free. What no part can say (a
+    ripple, a drift, a delay of what has no instrument) is left out.
+
+    **Returns:** structures by name; only the first if none of the terms can be said.
+
+    >>> import jax.numpy as jnp, numpy as np, frictax as fx
+    >>> t = np.linspace(0.0, 4.0, 401)
+    >>> force = 2.5 * np.sin(4.0 * t) + np.sin(9.0 * t)
+    >>> def block(law, f=0.0):
+    ...     friction = fx.SupportFriction("mass", f_pos=law)
+    ...     return fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=fx.Force("mass", f))
+    >>> truth = block(fx.Coulomb(F_Coulomb=1.0, F_prop=0.2), fx.Sampled(t, force + 0.05))
+    >>> v = np.asarray(fx.simulate(truth, jnp.asarray(t), fx.OnSamples())["mass"].v)
+    >>> v = v + 1e-3 * np.random.default_rng(0).standard_normal(t.size)
+    >>> record = fx.Record(t, {"drive": force}, {"mass.v": v}, name="run")
+    >>> free = ["friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"]
+    >>> found = fx.fit(block(fx.Coulomb(F_Coulomb=0.9, F_prop=0.3)), record, free=free)
+    >>> sorted(found.missing().structures())[0]
+    'as fitted'
+    """
+    found = table.of
+    out = {"as fitted": _as_fitted(found)}
+    if not isinstance(found.model, Mechanism):
+        return out
+    by_name = {one.name: one for one in catalogue(found)}
+    for term in (*table.found, *(term for term in table.terms if term.is_refitted)):
+        body = term.name.removeprefix(SERIES)
+        if body != term.name:
+            split = divided(found.model, body, term.value)
+            free = freed(found, split, body)
+            out[term.name] = dataclasses.replace(out["as fitted"], model=split, free=free)
+        for name in (term.name, *term.alike):
+            if name in by_name and name not in out:
+                made = _with_term(found, by_name[name], term)
+                if made is not None:
+                    out[name] = dataclasses.replace(out["as fitted"], model=made[0], free=made[1])
+                    break
+    return out
+
+
+def _as_fitted(found: FitResult) -> Structure:
+    problem = found.problem
+    shared = [u.path for u in problem.unknowns if not u.hidden and u.record is None]
+    own = [u.path for u in problem.unknowns if not u.hidden and u.record is not None]
+    instruments = {}
+    for record in found.records.values():
+        for side in ("inputs", "outputs"):
+            known = getattr(problem.setup, side)
+            names = [n for n in getattr(record, side) if known.has(n)]
+            instruments |= {f"{side}.{n}": known.at(n) for n in names}
+    return Structure(
+        found.model, list(dict.fromkeys(shared)), tuple(dict.fromkeys(own)), problem.priors,
+        instruments,
+    )  # fmt: skip
+
+
+def _with_term(
+    found: FitResult, one: Candidate, term: MissingTerm
+) -> tuple[Mechanism, list[str]] | None:
+    """The machine with a candidate of the size that was found, and what is free of it."""
+    machine, value = found.model, term.value if term.name == one.name else 0.0
+    free = [*dict.fromkeys(u.path for u in found.problem.unknowns if not u.hidden)]
+    parts = dict(machine.named_parts())
+    if one.kind == "held":
+        if not one.least < value < one.most:  # a fit cannot leave an edge
+            return None
+        if one.of.startswith(("inputs.", "outputs.")):
+            return machine, [*free, one.of]
+        return replace(machine, {one.of: float(get(machine, one.of)) + value}), [*free, one.of]
+    if one.kind == "law":
+        return _with_law(found, one, value, free)
+    rotational = one.kind == "force" and bool(bodies(machine)[one.of])
+    if one.term == "offset" and one.kind == "force":
+        new = (Torque if rotational else Force)(one.of, value)
+        path = f"offset.{'tau' if rotational else 'f'}.k"
+        return Mechanism(**parts, offset=new), [*free, path]
+    if one.term == "spring" and one.kind == "force" and not rotational:
+        ranges, _ = ranges_of(found.problem, np.asarray(found.x))
+        centre = float(ranges.centre[one.of])
+        new = LinearPositionDependentForce(one.of, slope=-value, s0=centre)
+        return Mechanism(**parts, guide=new), [*free, "guide.slope"]
+    return None
+
+
+def _with_law(
+    found: FitResult, one: Candidate, value: float, free: list[str]
+) -> tuple[Mechanism, list[str]] | None:
+    machine, path = found.model, one.of
+    name, _, field = path.rpartition(".")
+    part, ranges = get(machine, name), ranges_of(found.problem, np.asarray(found.x))[0]
+    vmax = float(ranges.slip[path])
+    of_stops = isinstance(part, MassWithStopAndFriction)
+    law: AbstractLaw = part.law(1)
+    where = name if of_stops else path
+    if one.term == "viscous" and hasattr(law, "F_prop"):
+        return machine, [*free, f"{where}.F_prop"]
+    if not isinstance(law, Coulomb | Stribeck):
+        return None
+    dry = float(law.F_Coulomb)
+    if one.term == "Stribeck":
+        least, fexp = _AWAY * max(dry, 1e-12), 1.0 / (np.sqrt(np.prod(WIDTHS)) * vmax)
+        dip, more = max(value, least), [f"{where}.F_Stribeck", f"{where}.fexp"]
+        if of_stops:
+            return replace(machine, {more[0]: dip, more[1]: fexp}), [*free, *more]
+        viscous = float(law.F_prop)
+        new = Stribeck(F_prop=viscous, F_Coulomb=dry, F_Stribeck=dip, fexp=fexp)
+        return _changed(machine, name, {field: new}), [*free, *more]
+    back = "f_neg" if of_stops else field.replace("_pos", "_neg")
+    if one.term == OTHER_WAY and getattr(part, back) is None:
+        own = [u for u in free if u.startswith(f"{where}.F_")]
+        more = [f"{name}.{back}.{u.rpartition('.')[2]}" for u in own]
+        new = replace(law, {"F_Coulomb": max(dry - value, 0.1 * dry)})
+        changed = _changed(machine, name, {back: new})
+        changed = replace(changed, {f"{where}.F_Coulomb": max(dry + value, 0.1 * dry)})
+        return changed, [*free, *more]
+    if one.term in ("drag", "bend") and not of_stops and getattr(part, back) is None:
+        more = MoreFriction(jnp.array([value]), jnp.asarray(vmax), (one.term,)).on(law, 1)
+        speeds = vmax * np.array(_NODES)
+        new = Table(np.stack([speeds, np.asarray(more(jnp.asarray(speeds)))], axis=1))
+        rest = [u for u in free if not u.startswith(f"{path}.")]
+        return _changed(machine, name, {field: new}), [*rest, f"{path}.f"]
+    return None
+
+
+def _changed(machine: Mechanism, name: str, fields: dict[str, Any]) -> Mechanism:
+    parts = dict(machine.named_parts())
+    return Mechanism(**{**parts, name: with_fields(parts[name], fields)})
