@@ -141,17 +141,20 @@ def publish(cells: dict[tuple[str, str, str], Cell], readme: Path) -> None:
 
 def table(cells: dict[tuple[str, str, str], Cell]) -> list[str]:
     """A row for each machine and term: of each noise, right / wrong in percent."""
-    noises = list(dict.fromkeys(noise for *_, noise in cells))
+    from six_machines import NOISES, RIGS, TERMS
+
+    noises = (*NOISES, LARGE)
     lines = [
-        f"| machine | term | {' | '.join(noises)} |",
-        f"|---|---|{'---|' * len(noises)}",
+        f"| machine | term | {' | '.join(noises)} | seeds |",
+        f"|---|---|{'---|' * (len(noises) + 1)}",
     ]
-    for machine, term in dict.fromkeys((machine, term) for machine, term, _ in cells):
-        shown = []
-        for noise in noises:
-            cell = cells.get((machine, term, noise))
-            shown.append("" if cell is None else _shown(cell))
-        lines.append(f"| {machine} | {term} | {' | '.join(shown)} |")
+    for machine in RIGS:
+        for term in (*TERMS, RIGHT, OTHER):
+            row = [cells.get((machine, term, noise)) for noise in noises]
+            if any(row):
+                shown = " | ".join("" if cell is None else _shown(cell) for cell in row)
+                seeds = min(cell.seeds for cell in row if cell is not None)
+                lines.append(f"| {machine} | {term} | {shown} | {seeds} |")
     return lines
 
 

@@ -75,3 +75,19 @@ def test_the_first_page_shows_the_coverage_of_these_scores() -> None:
         ours = " | ".join(held(machine, kind, "frictax") for kind in kinds)
         theirs = "; ".join(held(machine, kind, "scipy") for kind in kinds)
         assert f"| {machine} | {ours} | {theirs} |" in page
+
+
+def test_of_missing_terms_the_table_is_that_of_the_counts_and_right_machines_lack_next_to_nothing(
+    module,
+) -> None:
+    terms = module("missing_terms")
+    cells = terms.read(RECOVERY / "missing_terms.csv")
+    assert "\n".join(terms.table(cells)) in (RECOVERY / "README.md").read_text(encoding="utf-8")
+    assert len(cells) == 6 * (7 * 4 + 2 * 3)
+    assert all(c.right + c.wrong + c.nothing == c.seeds >= 8 for c in cells.values())
+    of_right = [c for c in cells.values() if c.term in (terms.RIGHT, terms.OTHER)]
+    assert sum(c.wrong for c in of_right) <= 0.03 * sum(c.seeds for c in of_right)
+    lacking = [c for c in cells.values() if c.term not in (terms.RIGHT, terms.OTHER)]
+    for noise, least in (("white", 0.95), ("steps", 0.9)):
+        mine = [c for c in lacking if c.noise == noise and c.term != "series stiffness"]
+        assert sum(c.right for c in mine) >= least * sum(c.seeds for c in mine), noise

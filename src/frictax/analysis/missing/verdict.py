@@ -139,26 +139,25 @@ class Verdicts:
             autoregression([left[s] for s in channel])[0].size for channel in self.judge.stretches
         )
 
-    def evenness(self, at: list[int]) -> tuple[bool, bool]:
-        """Of the whitened residuals less what the columns `at` explain: whether they are as white
-        noise, with no memory, no more at low frequencies, and as large in each block of time; and
-        whether nothing had to be whitened for that.
+    def after(self, at: list[int]) -> float:
+        """What the spread of the whitened score says, with the candidate in the model."""
+        return told(self.plain, self.white, at, False).chances[1]
+
+    def is_even(self, at: list[int], seen: Projected, rows: Stretches) -> bool:
+        """Whether the residuals `rows` of `seen`, less what the columns `at` explain, are as white
+        noise: with no memory, no more at low frequencies, and as large in each block of time.
         """
-        u, first = _basis(self.white.tried[:, at]), 0
-        left = self.white.residuals - u @ (u.T @ self.white.residuals)
-        of_block = np.zeros(len(self.left), int)
+        left = np.zeros(len(self.left))
+        u, of_block = _basis(seen.tried[:, at]), np.zeros(len(left), int)
+        order = np.concatenate([s for channel in rows for s in channel])
+        at_rows = order if seen is self.white else np.flatnonzero(self.judge.counted)
+        left[at_rows] = seen.residuals - u @ (u.T @ seen.residuals)
         of_block[self.judge.counted] = self.judge.block
-        for rows in self.rows:
-            ends = first + np.cumsum([len(mine) for mine in rows])
-            parts = np.split(left[first : ends[-1]], ends[:-1] - first) if rows else []
-            first = int(ends[-1]) if rows else first
-            if (
-                not parts
-                or autoregression(parts)[0].size
-                or not is_even(np.concatenate(parts), of_block[np.concatenate(rows)])
-            ):
-                return False, False
-        return True, len(left) == int(np.sum(self.judge.counted))
+        return all(
+            not autoregression([left[s] for s in channel])[0].size
+            and is_even(left[np.concatenate(channel)], of_block[np.concatenate(channel)])
+            for channel in rows
+        )
 
     def share_remembered(self, at: list[int] | None = None) -> float:
         """The longest memory of a channel's residuals, over how many of them there are; less what
@@ -186,13 +185,14 @@ class Verdicts:
         first, second, _ = this.chances
         if not self.judge.has_windows:
             first = self.likelihood.chance(at)
-        is_even, is_white = self.evenness(at)
+        is_white = self.is_even(at, self.plain, self.judge.stretches)
         this = dataclasses.replace(this, is_white=is_white)
-        if is_even:  # steps of encoders are not even noise, though they may pass for it
-            plain, after, _ = told(self.plain, self.white, at, False).chances
-            plain = min(plain, first)
-            if plain < _BEYOND_DOUBT and after < _FAR_AFTER:
-                return dataclasses.replace(this, chances=(plain, after, 0.0))
+        # steps of encoders are not even noise, though they may pass for it
+        if is_white or self.is_even(at, self.white, self.rows):
+            by = self.plain if is_white else self.white
+            plain, after = told(by, by, at, False).chances[0], self.after(at)
+            if min(plain, first) < _BEYOND_DOUBT and after < _FAR_AFTER:
+                return dataclasses.replace(this, chances=(min(plain, first), after, 0.0))
         chances = first, second, self.judge.doubt * _by_blocks(self.plain, at, self.judge.block)
         return dataclasses.replace(this, chances=chances)
 
