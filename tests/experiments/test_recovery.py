@@ -84,7 +84,7 @@ def test_of_missing_terms_the_table_is_that_of_the_counts_and_right_machines_lac
     cells = terms.read(RECOVERY / "missing_terms.csv")
     assert "\n".join(terms.table(cells)) in (RECOVERY / "README.md").read_text(encoding="utf-8")
     assert len(cells) == 6 * (7 * 4 + 2 * 3)
-    assert all(c.right + c.wrong + c.nothing == c.seeds >= 8 for c in cells.values())
+    assert all(c.right + c.wrong + c.nothing == c.seeds >= 3 for c in cells.values())
     of_right = [c for c in cells.values() if c.term in (terms.RIGHT, terms.OTHER)]
     assert sum(c.wrong for c in of_right) <= 0.03 * sum(c.seeds for c in of_right)
     lacking = [c for c in cells.values() if c.term not in (terms.RIGHT, terms.OTHER)]
