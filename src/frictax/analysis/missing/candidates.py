@@ -250,6 +250,17 @@ def augmented(
     return Setup(machine, setup.inputs, setup.outputs)
 
 
+def instruments_of(found: FitResult) -> dict[str, Any]:
+    """The instrument of each channel of a fit's records, by ``"inputs.drive"`` and the like."""
+    out: dict[str, Any] = {}
+    for record in found.records.values():
+        for side in ("inputs", "outputs"):
+            known = getattr(found.problem.setup, side)
+            names = [n for n in getattr(record, side) if known.has(n)]
+            out |= {f"{side}.{n}": known.at(n) for n in names}
+    return out
+
+
 def starts_of(tried: tuple[Candidate, ...]) -> list[int]:
     """Where the columns of each candidate begin."""
     return np.concatenate([[0], np.cumsum([x.size for x in tried])])[:-1].astype(int).tolist()

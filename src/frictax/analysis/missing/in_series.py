@@ -14,7 +14,7 @@ from frictax.measurements.record import Record
 from frictax.mechanism import Mass, Mechanism, RotationalSpringDamper, SpringDamper
 from frictax.parameters import parameters
 
-from .candidates import bodies, drives_of, motion_of, with_fields
+from .candidates import bodies, drives_of, instruments_of, motion_of, with_fields
 from .likelihood import autoregression
 
 SERIES = "stiffness in series with "
@@ -89,7 +89,11 @@ def _fitted(found: FitResult, records: dict[str, Record], body: str, w: float) -
     c = w**2 * _HALF * (1 - _HALF) * whole
     split = divided(machine, body, c)
     joint, free = _JOINT.format(body), freed(found, split, body)
-    new = fit(split, records, free=free, objective=found.problem.objective, level=found.level)
+    problem = found.problem
+    new = fit(
+        split, records, free=free, objective=problem.objective, engine=problem.engine,
+        loss=problem.loss, instruments=instruments_of(found), level=found.level,
+    )  # fmt: skip
     value = float(new.values[f"{joint}.c"])
     at = list(new.names).index(f"{joint}.c")
     is_settled = new.converged and _is_white(new)

@@ -13,7 +13,7 @@ from frictax.mechanism import Force, LinearPositionDependentForce, Mechanism, To
 from frictax.parameters import get, replace
 
 from ..selection.structure import Structure
-from .candidates import Candidate, bodies, catalogue, with_fields
+from .candidates import Candidate, bodies, catalogue, instruments_of, with_fields
 from .columns import ranges_of
 from .in_series import SERIES, divided, freed
 from .table import Missing, MissingTerm
@@ -28,9 +28,9 @@ def structures(table: Missing) -> dict[str, Structure]:
     refitted or found, by its name.
 
     A dip makes a Coulomb law a `Stribeck`; drag and a bend make a law a `Table` of seven speeds;
-    more friction one way is a law of its own, a constant force a `Force` or `Torque`, a spring a
-    `LinearPositionDependentForce`; a number that was held is set free. What no part can say (a
-    ripple, a drift, a delay of what has no instrument) is left out.
+    more friction one way is a law of its own, a constant force a `Force` or `Torque`, a spring on
+    what slides a `LinearPositionDependentForce`; a stiffness in series puts a body in two; a number
+    that was held is set free. What no part can say (a ripple, a force that drifts) is left out.
 
     **Returns:** structures by name; only the first if none of the terms can be said.
 
@@ -55,6 +55,8 @@ def structures(table: Missing) -> dict[str, Structure]:
         return out
     by_name = {one.name: one for one in catalogue(found)}
     for term in (*table.found, *(term for term in table.terms if term.is_refitted)):
+        if term.name in out:
+            continue
         body = term.name.removeprefix(SERIES)
         if body != term.name:
             split = divided(found.model, body, term.value)
@@ -73,15 +75,9 @@ def _as_fitted(found: FitResult) -> Structure:
     problem = found.problem
     shared = [u.path for u in problem.unknowns if not u.hidden and u.record is None]
     own = [u.path for u in problem.unknowns if not u.hidden and u.record is not None]
-    instruments = {}
-    for record in found.records.values():
-        for side in ("inputs", "outputs"):
-            known = getattr(problem.setup, side)
-            names = [n for n in getattr(record, side) if known.has(n)]
-            instruments |= {f"{side}.{n}": known.at(n) for n in names}
     return Structure(
         found.model, list(dict.fromkeys(shared)), tuple(dict.fromkeys(own)), problem.priors,
-        instruments,
+        instruments_of(found),
     )  # fmt: skip
 
 
@@ -90,8 +86,7 @@ def _with_term(
 ) -> tuple[Mechanism, list[str]] | None:
     """The machine with a candidate of the size that was found, and what is free of it."""
     machine, value = found.model, term.value if term.name == one.name else 0.0
-    free = [*dict.fromkeys(u.path for u in found.problem.unknowns if not u.hidden)]
-    parts = dict(machine.named_parts())
+    free = list(_as_fitted(found).free or ())
     if one.kind == "held":
         if not one.least < value < one.most:  # a fit cannot leave an edge
             return None
@@ -103,13 +98,14 @@ def _with_term(
     rotational = one.kind == "force" and bool(bodies(machine)[one.of])
     if one.term == "offset" and one.kind == "force":
         new = (Torque if rotational else Force)(one.of, value)
-        path = f"offset.{'tau' if rotational else 'f'}.k"
-        return Mechanism(**parts, offset=new), [*free, path]
+        name = _unused(machine, "offset")
+        return _with_part(machine, name, new), [*free, f"{name}.{'tau' if rotational else 'f'}.k"]
     if one.term == "spring" and one.kind == "force" and not rotational:
         ranges, _ = ranges_of(found.problem, np.asarray(found.x))
         centre = float(ranges.centre[one.of])
         new = LinearPositionDependentForce(one.of, slope=-value, s0=centre)
-        return Mechanism(**parts, guide=new), [*free, "guide.slope"]
+        name = _unused(machine, "guide")
+        return _with_part(machine, name, new), [*free, f"{name}.slope"]
     return None
 
 
@@ -154,5 +150,15 @@ def _with_law(
 
 
 def _changed(machine: Mechanism, name: str, fields: dict[str, Any]) -> Mechanism:
-    parts = dict(machine.named_parts())
-    return Mechanism(**{**parts, name: with_fields(parts[name], fields)})
+    return _with_part(machine, name, with_fields(machine[name], fields))
+
+
+def _with_part(machine: Mechanism, name: str, part: Any) -> Mechanism:
+    return Mechanism(**{**dict(machine.named_parts()), name: part})
+
+
+def _unused(machine: Mechanism, name: str) -> str:
+    """`name`, with as many underscores as no part of the machine has."""
+    while name in machine.names:
+        name += "_"
+    return name
