@@ -55,7 +55,8 @@ class Projected:
     """Residuals and columns without what starts of windows and fitted numbers could explain.
 
     `residuals` (m,), `tried` (m, k), and `own` (k,): of each column the share that is left;
-    `base`: of the columns that were taken out, an orthonormal basis.
+    `base`: of the columns that were taken out, an orthonormal basis; `rows` (m,): the numbers of
+    these residuals among all.
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class Projected:
         tried: np.ndarray,
         starts: np.ndarray,
         window: np.ndarray,
+        rows: Int[np.ndarray, " m"],
     ) -> None:
+        self.rows = rows
         before = np.sum(tried**2, axis=0)
         all_of = np.column_stack([residuals, fitted, tried])
         if starts.shape[1]:
@@ -139,19 +142,14 @@ class Verdicts:
             autoregression([left[s] for s in channel])[0].size for channel in self.judge.stretches
         )
 
-    def after(self, at: list[int]) -> float:
-        """What the spread of the whitened score says, with the candidate in the model."""
-        return told(self.plain, self.white, at, False).chances[1]
-
-    def is_even(self, at: list[int], seen: Projected, rows: Stretches) -> bool:
-        """Whether the residuals `rows` of `seen`, less what the columns `at` explain, are as white
-        noise: with no memory, no more at low frequencies, and as large in each block of time.
+    def leaves_even(self, at: list[int], seen: Projected, rows: Stretches) -> bool:
+        """Whether the residuals of `seen`, which stand at `rows` of all, are as white noise less
+        what the columns `at` explain: with no memory, no more at low frequencies, and as large in
+        each block of time.
         """
-        left = np.zeros(len(self.left))
-        u, of_block = _basis(seen.tried[:, at]), np.zeros(len(left), int)
-        order = np.concatenate([s for channel in rows for s in channel])
-        at_rows = order if seen is self.white else np.flatnonzero(self.judge.counted)
-        left[at_rows] = seen.residuals - u @ (u.T @ seen.residuals)
+        u, left = _basis(seen.tried[:, at]), np.zeros(len(self.left))
+        left[seen.rows] = seen.residuals - u @ (u.T @ seen.residuals)
+        of_block = np.zeros(len(left), int)
         of_block[self.judge.counted] = self.judge.block
         return all(
             not autoregression([left[s] for s in channel])[0].size
@@ -185,14 +183,15 @@ class Verdicts:
         first, second, _ = this.chances
         if not self.judge.has_windows:
             first = self.likelihood.chance(at)
-        is_white = self.is_even(at, self.plain, self.judge.stretches)
+        is_white = self.leaves_even(at, self.plain, self.judge.stretches)
         this = dataclasses.replace(this, is_white=is_white)
         # steps of encoders are not even noise, though they may pass for it
-        if is_white or self.is_even(at, self.white, self.rows):
+        if is_white or self.leaves_even(at, self.white, self.rows):
             by = self.plain if is_white else self.white
-            plain, after = told(by, by, at, False).chances[0], self.after(at)
-            if min(plain, first) < _BEYOND_DOUBT and after < _FAR_AFTER:
-                return dataclasses.replace(this, chances=(min(plain, first), after, 0.0))
+            even = min(first, told(by, by, at, False).chances[0])
+            after = told(self.plain, self.white, at, False).chances[1]
+            if even < _BEYOND_DOUBT and after < _FAR_AFTER:
+                return dataclasses.replace(this, chances=(even, after, 0.0))
         chances = first, second, self.judge.doubt * _by_blocks(self.plain, at, self.judge.block)
         return dataclasses.replace(this, chances=chances)
 
@@ -203,7 +202,8 @@ def projected(columns: Columns, counted: Bool[np.ndarray, " n"]) -> Projected:
         *(
             getattr(columns, n)[counted]
             for n in ("residuals", "fitted", "tried", "starts", "window")
-        )
+        ),
+        np.flatnonzero(counted),
     )
 
 
@@ -229,8 +229,8 @@ def whitened(
     made = np.concatenate(rows)
     p, k = columns.fitted.shape[1], columns.tried.shape[1]
     parts = made[:, 0], made[:, 1 : p + 1], made[:, p + 1 : p + k + 1], made[:, p + k + 1 :]
-    window = columns.window[np.concatenate([s for channel in kept for s in channel])]
-    return Projected(*parts, window), kept
+    at = np.concatenate([s for channel in kept for s in channel])
+    return Projected(*parts, columns.window[at], at), kept
 
 
 def told(plain: Projected, white: Projected, at: list[int], before: bool) -> Told:
