@@ -3,28 +3,21 @@
 import dataclasses
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 
 from frictax.fitting import FitResult
-from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.problem.setup import channel_unit
 
-from .candidates import Candidate, bodies, catalogue, starts_of
-from .columns import Columns, bank, columns, ranges_of, states_of_windows
+from .candidates import Candidate
+from .columns import Columns
 from .in_series import SERIES, in_series
 from .table import Missing, MissingTerm
-from .verdict import OWN, SURE, UNTOLD, Judge, Projected, Told, chance_of, projected, without_starts
+from .trials import Point, Seen, Trials
+from .verdict import OWN, SURE, UNTOLD, Projected, Told, chance_of
 
 _ALIKE = 0.99  # of the cosine of two columns, which a record cannot tell apart
-_PERIODS = 45
-_WAVES, _APART = 3, 1.2  # periods that a refit tries, which differ by so many waves of the travel
-_REFITTED, _STEPS, _FLAT, _TERMS = 3, 25, 1e-4, 3
-_DAMPING, _CAREFUL = 1e-6, 30.0
-_NUDGE = 1e-4  # waves over the travel
+_REFITTED, _TERMS = 3, 3
 _AT_BOUND = 1e-9
-_HARDLY = 1e-3  # of the effect that starts have on the window which tells them best
 _AS_MUCH = 0.95  # of the best of a class
 _NEARLY = 10.0  # below which Kass, Raftery, JASA 90 (1995), call evidence less than very strong
 
@@ -42,82 +35,8 @@ def missing(found: FitResult) -> Missing:
     return _Search(found).run()
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Point:
-    """Fitted values, coefficients of candidates, how far the starts of each
-    record's windows have moved, and the period of each body's ripple.
-    """
-
-    x: np.ndarray
-    c: np.ndarray
-    moved: dict[int, np.ndarray]
-    periods: dict[str, float]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Seen:
-    """The columns at a point, and the derivatives by the waves over the travel of the bodies
-    `waves`, whose ripple is in the model.
-    """
-
-    columns: Columns
-    by_wave: np.ndarray
-    waves: list[str]
-
-
-class _Search:
+class _Search(Trials):
     """Rounds of the table, each with what was found before in the model."""
-
-    def __init__(self, found: FitResult) -> None:
-        problem = found.problem
-        self.found, self.problem = found, problem
-        self.shared = found.shown
-        x = np.asarray(found.x, float)
-        self.ranges, self.travel = ranges_of(problem, x)
-        self.tried = catalogue(found)
-        self.at = starts_of(self.tried)
-        states = states_of_windows(problem)
-        self.has_windows = bool(states)
-        self.judge = Judge(found, bool(states))
-        windows = enumerate(problem.prepared if states else ())
-        self.point = _Point(
-            x,
-            np.zeros(sum(one.size for one in self.tried)),
-            {i: np.zeros((len(p.weight), states)) for i, p in windows},
-            dict.fromkeys(bodies(found.model), 1.0),
-        )
-        self.accepted: list[int] = []
-        self.also: dict[str, list[float]] = {}
-
-    # -- one evaluation
-
-    def at_values(self, at: "_Point", which: int | None = None) -> "_Seen":
-        """With the candidate `which` in the model, beside those that were accepted."""
-        inside = [*self.accepted, *([] if which is None else [which])]
-        waves = [self.tried[i].of for i in inside if self.tried[i].kind == "wave"]
-        at_periods = lambda p: columns(  # noqa: E731
-            self.problem, self.tried, at.x, at.c, at.moved, p, self.ranges
-        )
-        seen = at_periods(at.periods)
-        by_wave = []
-        for body in waves:  # the derivative by the number of waves over the travel
-            change = {body: 1.0 / (1.0 / at.periods[body] + _NUDGE / self.travel[body])}
-            then = at_periods({**at.periods, **change})
-            by_wave.append((then.residuals - seen.residuals) / _NUDGE)
-        return _Seen(seen, np.reshape(by_wave, (len(waves), len(seen.residuals))).T, waves)
-
-    def places(self, which: int) -> list[int]:
-        return list(range(self.at[which], self.at[which] + self.tried[which].size))
-
-    def tries(self, which: int) -> float:
-        one = self.tried[which]
-        return 1.0 if one.kind != "wave" else _PERIODS * (2.0 + self.turns(one.of))
-
-    def with_accepted(self, seen: "_Seen") -> Columns:
-        own = [j for i in self.accepted for j in self.places(i)]
-        all_of = seen.columns
-        fitted = np.column_stack([all_of.fitted, all_of.tried[:, own], seen.by_wave])
-        return dataclasses.replace(all_of, fitted=fitted)
 
     # -- the table
 
@@ -139,169 +58,13 @@ class _Search:
         share = verdicts.share_remembered(self.places(best) if out[best].fall > 0 else [])
         return out, verdicts.plain, max(1.0 / share, 8.0)
 
-    def judged_at(self, which: int, seen: "_Seen", c: np.ndarray) -> Told:
+    def judged_at(self, which: int, seen: Seen, c: np.ndarray) -> Told:
         """The candidate where it was fitted: against what would be left without it, there."""
         at = self.places(which)
         all_of = self.with_accepted(seen)
         tried = all_of.tried[:, at]
         alone = dataclasses.replace(all_of, residuals=all_of.residuals - tried @ c[at], tried=tried)
         return self.judge.at(alone).judged(list(range(len(at))))
-
-    def choose_periods(self) -> None:
-        """The period of each ripple that would explain most: of 90 over the travel, for what turns
-        on and on also of 45 over a turn, and once more between these; and the next best two of
-        these, which a refit tries too.
-        """
-        for i, one in enumerate(self.tried):
-            if one.kind != "wave" or i in self.accepted or not self.travel[one.of] > 0:
-                continue
-            travel, many = self.travel[one.of], np.arange(1, _PERIODS + 1)
-            grids = [(many + 0.5) / travel, (many + 1.0) / travel]
-            if self.turns(one.of):
-                grids.append(many / (2 * np.pi))
-            tried = np.concatenate(grids)
-            falls = np.concatenate([self.falls(one.of, grid) for grid in grids])
-            best: list[float] = []
-            for f in tried[np.argsort(-falls)]:
-                if all(abs(f - other) > _APART / travel for other in best):
-                    best.append(float(f))
-            near = np.maximum(best[0] + np.linspace(-1.0, 1.0, _PERIODS) / travel, 0.2 / travel)
-            finer = self.falls(one.of, near)
-            if np.max(finer) > np.max(falls):
-                best[0] = float(near[np.argmax(finer)])
-            self.point.periods[one.of] = 1.0 / best[0]
-            self.also[one.of] = [1.0 / f for f in best[1:_WAVES]]
-
-    def turns(self, body: str) -> bool:
-        """Whether it turns twice and more."""
-        return bodies(self.found.model)[body] and self.travel[body] > 4 * np.pi
-
-    def falls(self, body: str, frequencies: np.ndarray) -> Float[np.ndarray, " m"]:
-        """How much a ripple of each of `frequencies` explains."""
-        many = jnp.asarray(1.0 / frequencies)
-        parts = [
-            np.asarray(
-                bank(
-                    self.problem,
-                    self.tried,
-                    jnp.asarray(self.point.x),
-                    jnp.asarray(self.point.c),
-                    self.point.moved.get(i),
-                    {b: jnp.asarray(v) for b, v in self.point.periods.items()},
-                    self.ranges,
-                    i,
-                    body,
-                    many,
-                )[0]
-            )
-            for i in range(len(self.problem.prepared))
-        ]
-        waves = np.concatenate(parts, axis=1)
-        seen = self.with_accepted(self.at_values(self.point))
-        trial = dataclasses.replace(seen, tried=np.concatenate(list(waves), axis=1))
-        clean = projected(trial, self.judge.counted)
-        falls = []
-        for k in range(len(waves)):
-            g = clean.tried[:, 2 * k : 2 * k + 2]
-            if not (np.isfinite(g).all() and np.min(clean.own[2 * k : 2 * k + 2]) > OWN):
-                falls.append(0.0)
-                continue
-            q, _ = np.linalg.qr(g)
-            falls.append(float(np.sum((q.T @ clean.residuals) ** 2)))
-        return np.array(falls)
-
-    # -- a refit
-
-    def refit(self, which: int) -> tuple[float, "_Point", "_Seen"]:
-        """The sum of squares with the candidate in the model, where it is least, and the columns
-        there.
-        """
-        one = self.tried[which]
-        best = self.refit_from(which, self.point)
-        for period in self.also.get(one.of, []) if one.kind == "wave" else []:
-            periods = {**self.point.periods, one.of: period}
-            new = self.refit_from(which, dataclasses.replace(self.point, periods=periods))
-            best = new if new[0] < best[0] else best
-        return best
-
-    def refit_from(self, which: int, at: "_Point") -> tuple[float, "_Point", "_Seen"]:
-        """Likewise, from `at`."""
-        inside = [*self.accepted, which]
-        own = [j for i in inside for j in self.places(i)]
-        seen = self.at_values(at, which)
-        p, damping, cost = int(np.sum(self.shared)), _DAMPING, self.cost(seen.columns)
-        for turn in range(_STEPS):
-            by_wave = seen.by_wave if turn else seen.by_wave[:, :0]  # no wave yet
-            parts = seen.columns.fitted, seen.columns.tried[:, own], by_wave
-            step, follow = self.step(seen.columns, np.column_stack(parts), damping)
-            x, c, periods = at.x.copy(), at.c.copy(), dict(at.periods)
-            x[self.shared] = self.bounded(x[self.shared], step[:p])
-            c[own] += step[p : p + len(own)]
-            for body, more in zip(seen.waves, step[p + len(own) :], strict=False):
-                periods[body] = 1.0 / (1.0 / periods[body] + more / self.travel[body])
-            for i in inside:
-                if self.tried[i].size == 1:
-                    k = self.at[i]
-                    c[k] = np.clip(c[k], self.tried[i].least, self.tried[i].most)
-            moved = {i: m + follow[i] for i, m in at.moved.items()}
-            new = _Point(x, c, moved, periods)
-            then = self.at_values(new, which)
-            now = self.cost(then.columns)
-            if np.isfinite(now) and now < cost:
-                done = cost - now < _FLAT * cost and (turn > 0 or not seen.waves)
-                at, seen, cost = new, then, now
-                damping /= _CAREFUL
-                if done:
-                    break
-            else:
-                damping *= _CAREFUL
-                if damping > 1e3:
-                    break
-        return cost, at, seen
-
-    def bounded(self, x: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """`x` and a step, which goes at most nine tenths of the way to a bound."""
-        unknowns = self.problem.unknowns
-        low, high = (f(unknowns)[self.shared] for f in (bounds, upper_bounds))
-        with np.errstate(invalid="ignore"):
-            low = np.where(np.isfinite(low), low + 0.1 * (x - low), -np.inf)
-            high = np.where(np.isfinite(high), high - 0.1 * (high - x), np.inf)
-        return np.clip(x + step, low, high)
-
-    def cost(self, seen: Columns) -> float:
-        r = seen.residuals[self.judge.counted]
-        if self.has_windows:
-            starts, window = seen.starts[self.judge.counted], seen.window[self.judge.counted]
-            r = without_starts(r[:, None], starts, window)[:, 0]
-        return float(r @ r)
-
-    def step(
-        self, seen: Columns, j: np.ndarray, damping: float
-    ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-        """That of Levenberg and Marquardt; starts follow."""
-        on = self.judge.counted
-        r, j = seen.residuals[on], j[on]
-        both = np.column_stack([r, j])
-        if self.has_windows:
-            both = without_starts(both, seen.starts[on], seen.window[on])
-        norms = np.linalg.norm(both[:, 1:], axis=0)
-        norms = np.where(norms > 0, norms, 1.0)
-        a = both[:, 1:] / norms
-        step = -np.linalg.solve(a.T @ a + damping * np.eye(a.shape[1]), a.T @ both[:, 0]) / norms
-        follow, first, rest = {}, 0, r + j @ step
-        starts, window = seen.starts[on], seen.window[on]
-        sizes = [np.linalg.norm(starts[window == w], axis=0) for w in np.unique(window)]
-        scale = np.maximum(np.max(sizes, axis=0), 1e-300) if sizes else 1.0
-        for i, moved in self.point.moved.items():
-            out = np.zeros_like(moved)
-            for w in range(len(moved)):  # a start that a window hardly tells stays
-                mine = window == first + w
-                u, d, v = np.linalg.svd(starts[mine] / scale, full_matrices=False)
-                parts = np.divide(u.T @ rest[mine], d, out=np.zeros_like(d), where=d > _HARDLY)
-                out[w] = -(v.T @ parts) / scale
-            follow[i] = out
-            first += len(moved)
-        return step, follow
 
     # -- all rounds
 
@@ -426,7 +189,7 @@ class _Search:
         chance: float,
         alike: list[str],
         rms: float,
-        at: "_Point | None",
+        at: Point | None,
     ) -> MissingTerm:
         """`at`: where it was fitted."""
         one = self.tried[i]

@@ -203,7 +203,7 @@ def projected(columns: Columns, counted: Bool[np.ndarray, " n"]) -> Projected:
             getattr(columns, n)[counted]
             for n in ("residuals", "fitted", "tried", "starts", "window")
         ),
-        np.flatnonzero(counted),
+        rows=np.flatnonzero(counted),
     )
 
 
