@@ -34,19 +34,35 @@ def noise_of(x: Float[np.ndarray, " n"]) -> float:
         return float("nan")
     left = 0.0
     for width in [w for w in _WIDTHS if w == _WIDTHS[0] or 8 * w <= n]:
-        count = min(n // width * 2 - 1, _STRETCHES)
-        first = np.linspace(0, n - width, count).astype(int)
-        stretches = x[first[:, None] + np.arange(width)]
-        stretches = stretches - stretches.mean(axis=1, keepdims=True)
-        squares = np.sum((stretches @ _beyond_cubic(width)) ** 2, axis=1)
-        freedom = width - 4
-        # the median of chi-square after Wilson and Hilferty
-        middle = np.median(squares) / (freedom * (1.0 - 2.0 / (9.0 * freedom)) ** 3)
-        wider = float(np.sqrt(middle))
+        wider = _beside_cubics(x, width, _STRETCHES)
         if left and wider > _MOTION * left:
             break
         left = max(left, wider)
     return max(left, quantum(x) / np.sqrt(12.0))
+
+
+def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
+    """Likewise, of the noise that remembers nothing: what cubics leave of the shortest stretches,
+    where motion hardly adds to it.
+    """
+    if x.size < 20:
+        return float("nan")
+    return max(_beside_cubics(x, _WIDTHS[0], x.size), quantum(x) / np.sqrt(12.0))
+
+
+def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:
+    """The standard deviation of what cubics leave of stretches of so many samples, the median of
+    `most` of them.
+    """
+    count = min(x.size // width * 2 - 1, most)
+    first = np.linspace(0, x.size - width, count).astype(int)
+    stretches = x[first[:, None] + np.arange(width)]
+    stretches = stretches - stretches.mean(axis=1, keepdims=True)
+    squares = np.sum((stretches @ _beyond_cubic(width)) ** 2, axis=1)
+    freedom = width - 4
+    # the median of chi-square after Wilson and Hilferty
+    middle = np.median(squares) / (freedom * (1.0 - 2.0 / (9.0 * freedom)) ** 3)
+    return float(np.sqrt(middle))
 
 
 @functools.cache

@@ -58,22 +58,27 @@ class _Search(Trials):
         share = verdicts.share_remembered(self.places(best) if out[best].fall > 0 else [])
         return out, verdicts.plain, max(1.0 / share, 8.0)
 
-    def judged_at(self, which: int, seen: Seen, c: np.ndarray) -> Told:
-        """The candidate where it was fitted: against what would be left without it, there."""
+    def judged_at(self, which: int, seen: Seen, c: np.ndarray, before: Columns) -> Told:
+        """The candidate where it was fitted: against what would be left without it, there by its
+        columns, and by the refit itself against `before`.
+        """
         at = self.places(which)
         all_of = self.with_accepted(seen)
         tried = all_of.tried[:, at]
         alone = dataclasses.replace(all_of, residuals=all_of.residuals - tried @ c[at], tried=tried)
-        return self.judge.at(alone).judged(list(range(len(at))))
+        gained = self.judge.by_refit(before, dataclasses.replace(all_of, tried=tried))
+        return self.judge.at(alone).judged(list(range(len(at))), gained)
 
     # -- all rounds
 
     def run(self) -> Missing:
         taken, terms, untold, start = [], [], (), np.nan
+        self.settle()
         for turn in range(_TERMS):
             self.choose_periods()
             here = self.at_values(self.point)
-            rows, plain, self.independent = self.table(self.with_accepted(here))
+            before = self.with_accepted(here)
+            rows, plain, self.independent = self.table(before)
             count = len(plain.residuals)
             order, alike = self.classes(rows, plain)
             tries = np.array([self.tries(i) for i in order])
@@ -83,7 +88,7 @@ class _Search(Trials):
             refits, leaves_white = {}, False
             for i in dict.fromkeys(order[:_REFITTED] + sure[:_REFITTED]):
                 cost, at, seen = self.refit(i)
-                row = self.judged_at(i, seen, at.c)
+                row = self.judged_at(i, seen, at.c, before)
                 leaves_white |= row.is_white
                 first, second, third = row.chances
                 each = self.tries(i) * first, second / self.judge.limit, third

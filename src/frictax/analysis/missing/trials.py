@@ -179,9 +179,16 @@ class Trials:
             best = new if new[0] < best[0] else best
         return best
 
-    def refit_from(self, which: int, at: Point) -> tuple[float, Point, Seen]:
-        """Likewise, from `at`."""
-        inside = [*self.accepted, which]
+    def settle(self) -> None:
+        """Let the starts of windows go where they fit best, which were read from the record: else
+        a refit with any candidate would gain by that alone.
+        """
+        if self.has_windows:
+            _, self.point, _ = self.refit_from(None, self.point)
+
+    def refit_from(self, which: int | None, at: Point) -> tuple[float, Point, Seen]:
+        """Likewise, from `at`; None: without a candidate."""
+        inside = [*self.accepted, *([] if which is None else [which])]
         own = [j for i in inside for j in self.places(i)]
         seen = self.at_values(at, which)
         p, damping, cost = int(np.sum(self.shared)), _DAMPING, self.cost(seen.columns)

@@ -8,7 +8,9 @@ from jaxtyping import Bool, Float, Int
 from scipy.special import chdtrc, fdtrc
 
 from frictax.fitting import FitResult
-from frictax.measurements.noise import memory
+from frictax.fitting.problem.objectives import PreparedRecord
+from frictax.measurements.noise import memory, white_noise_of
+from frictax.measurements.record import Record
 
 from ..errors.clusters import bias_reduced, blocks
 from ..errors.input_noise import inputs_err
@@ -21,6 +23,7 @@ _BLOCKS = 16
 _LOWEST = 8, 32, 128  # frequencies
 _UNEVEN = 0.001
 _DOUBT = 10.0  # of what blocks say where noise of an input takes the machine elsewhere
+_ABOVE_NOISE, _MOST = 1.1, 0.7  # times its mean square; of what is left above it
 _BEYOND_DOUBT, _FAR_AFTER = 1e-10, 1e-6  # of white noise; by the spread of the score
 _COSINES = 0.41  # times n^(2/3), of Lazarus, Lewis, Stock, Watson, JBES 36 (2018)
 SURE, _SURE_AFTER = 0.01, 0.001  # by an autoregression; by the spread of the score
@@ -82,11 +85,30 @@ class Projected:
         self.own = np.divide(after, before, out=np.zeros_like(after), where=before > 0)
         self.taken = self.base.shape[1] + starts.shape[1] * len(np.unique(window[window >= 0]))
 
+    def without(self, at: list[int]) -> Float[np.ndarray, " m"]:
+        """The residuals less what the columns `at` explain."""
+        u = _basis(self.tried[:, at])
+        return self.residuals - u @ (u.T @ self.residuals)
+
+
+@dataclasses.dataclass(frozen=True)
+class Refitted:
+    """What a refit with a candidate gained.
+
+    - `chance`: of as large a fall of residuals that are an autoregression; where the candidate's
+      derivatives promise more than it holds, this is what it holds.
+    - `reaches_noise`: whether most of what was left above the noise of the sensors is gone.
+    """
+
+    chance: float = 0.0
+    reaches_noise: bool = False
+
 
 class Judge:
     """Who says what the columns of candidates would explain of the residuals of a fit.
 
     - `counted` (n,): the residuals that have a weight; `stretches`: those of each channel.
+    - `noise`: the mean square of the residuals, were they those of the sensors alone.
     - `has_windows`: whether starts of windows are projected out, of which the score's spread is
       that of the residuals before the candidate.
     """
@@ -96,6 +118,7 @@ class Judge:
         self.has_windows, self.counted = has_windows, linear.counted
         self.limit = 1.0 if has_windows else _SURE_AFTER / SURE
         self.doubt = _DOUBT if inputs_err(found) else 1.0
+        self.noise = _noise(found)
         self.stretches: Stretches = [stretches for _, _, stretches in linear.series]
         self.block = blocks(linear, _BLOCKS)[0][linear.counted]
         alone = linear.counted.copy()
@@ -112,6 +135,24 @@ class Judge:
     def at(self, seen: Columns) -> "Verdicts":
         """What is said of the columns there."""
         return Verdicts(self, seen)
+
+    def by_refit(self, before: Columns, after: Columns) -> "Refitted":
+        """What a refit gained over `before` with the candidate whose columns are all that `after`
+        has.
+        """
+        was, then = projected(before, self.counted), projected(after, self.counted)
+        left = np.zeros(len(after.residuals))
+        left[self.counted] = then.without(list(range(then.tried.shape[1])))
+        size, noise = (float(x @ x) for x in (was.residuals, left))
+        floor = self.noise * (len(then.residuals) - then.taken)
+        reaches = size > _ABOVE_NOISE * floor and size - noise > _MOST * (size - floor)
+        was, then = (whitened(x, self.stretches, left)[0] for x in (before, after))
+        k = then.tried.shape[1]
+        rest = then.without(list(range(k)))
+        noise, dof = float(rest @ rest), float(max(len(rest) - then.taken - k, 1))
+        gain = float(was.residuals @ was.residuals) - noise
+        chance = chance_of(gain / max(noise, 1e-300) * dof / k, k, dof)
+        return Refitted(chance, bool(reaches))
 
     def chances(self, rows: list[Told], tries: Float[np.ndarray, " m"]) -> np.ndarray:
         """Of each of all candidates, the largest chance over its limit, times 1 %."""
@@ -147,8 +188,8 @@ class Verdicts:
         what the columns `at` explain: with no memory, no more at low frequencies, and as large in
         each block of time.
         """
-        u, left = _basis(seen.tried[:, at]), np.zeros(len(self.left))
-        left[seen.rows] = seen.residuals - u @ (u.T @ seen.residuals)
+        left = np.zeros(len(self.left))
+        left[seen.rows] = seen.without(at)
         of_block = np.zeros(len(left), int)
         of_block[self.judge.counted] = self.judge.block
         return all(
@@ -163,8 +204,8 @@ class Verdicts:
         """
         left = self.left
         if at:
-            u, left = _basis(self.plain.tried[:, at]), left.copy()
-            left[self.judge.counted] -= u @ (u.T @ self.plain.residuals)
+            left = left.copy()
+            left[self.judge.counted] = self.plain.without(at)
         return self.judge.share_remembered(left)
 
     @functools.cached_property
@@ -175,25 +216,45 @@ class Verdicts:
         """Of the candidate with the columns `at`, by the whitened columns alone."""
         return told(self.plain, self.white, at, self.judge.has_windows)
 
-    def judged(self, at: list[int]) -> Told:
-        """Of the candidate with the columns `at`, by all tests."""
+    def judged(self, at: list[int], refitted: Refitted = Refitted()) -> Told:
+        """Of the candidate with the columns `at`, by all tests, and by what a refit gained."""
         this = self.glimpse(at)
         if this.own == 0:
             return this
         first, second, _ = this.chances
         if not self.judge.has_windows:
             first = self.likelihood.chance(at)
+        first = max(first, refitted.chance)
         is_white = self.leaves_even(at, self.plain, self.judge.stretches)
         this = dataclasses.replace(this, is_white=is_white)
+        is_noise = is_white or refitted.reaches_noise
         # steps of encoders are not even noise, though they may pass for it
-        if is_white or self.leaves_even(at, self.white, self.rows):
+        if is_noise or self.leaves_even(at, self.white, self.rows):
             by = self.plain if is_white else self.white
-            even = min(first, told(by, by, at, False).chances[0])
+            even = max(min(first, told(by, by, at, False).chances[0]), refitted.chance)
             after = told(self.plain, self.white, at, False).chances[1]
             if even < _BEYOND_DOUBT and after < _FAR_AFTER:
                 return dataclasses.replace(this, chances=(even, after, 0.0))
         chances = first, second, self.judge.doubt * _by_blocks(self.plain, at, self.judge.block)
         return dataclasses.replace(this, chances=chances)
+
+
+def _noise(found: FitResult) -> float:
+    """Of a fit, the mean square of its weighted residuals, were they the white noise that is given
+    for each output or read from it; infinite where the residuals are not of outputs.
+    """
+    problem, squares = found.problem, []
+    if not problem.objective.in_units_of_outputs():
+        return np.inf
+    for record, prepared in zip(found.records.values(), problem.prepared, strict=True):
+        if not (isinstance(record, Record) and isinstance(prepared, PreparedRecord)):
+            return np.inf
+        weight = np.asarray(prepared.weight)
+        for k, name in enumerate(prepared.names):
+            sd = record.sd.get(name)
+            noise = white_noise_of(record.outputs[name]) if sd is None else np.sqrt(np.mean(sd**2))
+            squares.append((weight[..., k][weight[..., k] > 0] * noise) ** 2)
+    return float(np.mean(np.concatenate(squares)))
 
 
 def projected(columns: Columns, counted: Bool[np.ndarray, " n"]) -> Projected:
