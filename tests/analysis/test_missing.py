@@ -11,6 +11,7 @@ from scipy.signal import lfilter
 import frictax as fx
 from frictax.analysis.missing import first_look
 from frictax.analysis.missing.candidates import catalogue
+from frictax.analysis.missing.chances import is_even
 from frictax.analysis.missing.columns import columns, ranges_of
 from frictax.analysis.missing.in_series import divided
 from frictax.analysis.missing.table import Missing, MissingTerm
@@ -22,7 +23,6 @@ from frictax.analysis.missing.terms import (
     push,
     rubbed_mass,
 )
-from frictax.analysis.missing.verdict import is_even
 from frictax.laws import AbstractLaw
 from frictax.parameters import Positive, Scalar, get, parameter
 

@@ -84,7 +84,7 @@ def first_look(found: FitResult) -> tuple[Notice, ...]:
     for k, row in enumerate(rows):
         if row.chances[1] < judge.limit * SURE:  # else the other tests cannot make it sure
             rows[k] = verdicts.judged([k])
-    chances = judge.chances(rows, np.ones(len(rows))) if rows else np.ones(0)
+    chances = judge.chances(rows, np.ones(len(rows)))[0] if rows else np.ones(0)
     sure = np.flatnonzero(chances < SURE).tolist()
     if sure:
         best = max(sure, key=lambda k: rows[k].fall)

@@ -9,11 +9,12 @@ from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import channel_unit
 
 from .candidates import Candidate
+from .chances import chance_of
 from .columns import Columns
 from .in_series import SERIES, in_series
 from .table import Missing, MissingTerm
 from .trials import Point, Seen, Trials
-from .verdict import OWN, SURE, UNTOLD, Projected, Told, chance_of
+from .verdict import OWN, SURE, UNTOLD, Projected, Told
 
 _ALIKE = 0.99  # of the cosine of two columns, which a record cannot tell apart
 _REFITTED, _TERMS = 3, 3
@@ -82,7 +83,7 @@ class _Search(Trials):
             count = len(plain.residuals)
             order, alike = self.classes(rows, plain)
             tries = np.array([self.tries(i) for i in order])
-            each = self.judge.chances([rows[i] for i in order], tries)
+            each, passing = self.judge.chances([rows[i] for i in order], tries)
             chances = dict(zip(order, each.tolist(), strict=True))
             sure = [i for i in order if chances[i] < SURE]
             refits, leaves_white = {}, False
@@ -91,8 +92,8 @@ class _Search(Trials):
                 row = self.judged_at(i, seen, at.c, before)
                 leaves_white |= row.is_white
                 first, second, third = row.chances
-                each = self.tries(i) * first, second / self.judge.limit, third
-                chance = min(len(order) * max(each), 1.0)
+                alone = max(self.tries(i) * first, second / self.judge.limit)
+                chance = min(max(len(order) * alone, max(passing, 1) * third), 1.0)
                 rms = float(np.sqrt(cost / count))
                 refits[i] = rms, at, self.term(i, row, chance, alike[i], rms, at)
             # chance tells whether something is missing, and the misfit what

@@ -5,7 +5,6 @@ import functools
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.special import chdtrc, fdtrc
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.objectives import PreparedRecord
@@ -15,13 +14,12 @@ from frictax.measurements.record import Record
 from ..errors.clusters import bias_reduced, blocks
 from ..errors.input_noise import inputs_err
 from ..errors.linearized import linearized
+from .chances import chance_of, holm, is_even
 from .columns import Columns
 from .likelihood import Likelihood, Stretches, autoregression
 
 OWN = 1e-5  # of a column's square, which the fitted numbers cannot imitate: less is not told
 _BLOCKS = 16
-_LOWEST = 8, 32, 128  # frequencies
-_UNEVEN = 0.001
 _DOUBT = 10.0  # of what blocks say where noise of an input takes the machine elsewhere
 _ABOVE_NOISE, _MOST = 1.1, 0.7  # times its mean square; of what is left above it
 _BEYOND_DOUBT, _FAR_AFTER = 1e-10, 1e-6  # of white noise; by the spread of the score
@@ -154,12 +152,18 @@ class Judge:
         chance = chance_of(gain / max(noise, 1e-300) * dof / k, k, dof)
         return Refitted(chance, bool(reaches))
 
-    def chances(self, rows: list[Told], tries: Float[np.ndarray, " m"]) -> np.ndarray:
-        """Of each of all candidates, the largest chance over its limit, times 1 %."""
+    def chances(
+        self, rows: list[Told], tries: Float[np.ndarray, " m"]
+    ) -> tuple[Float[np.ndarray, " m"], int]:
+        """Of each of all candidates, the largest chance over its limit, times 1 %; and how many
+        pass all tests but that by blocks, which is asked of these alone.
+        """
+        first, second, third = np.array([row.chances for row in rows]).T
         one = np.ones(len(rows))
-        each = zip(*(row.chances for row in rows), (tries, one, one), strict=True)
-        first, second, third = (holm(np.array(x), t) for *x, t in each)
-        return np.minimum(np.max([first, second / self.limit, third], axis=0), 1.0)
+        out = np.maximum(holm(first, tries), holm(second, one) / self.limit)
+        passing = np.flatnonzero(out < SURE)
+        out[passing] = np.maximum(out[passing], holm(third[passing], one[passing]))
+        return np.minimum(out, 1.0), len(passing)
 
 
 class Verdicts:
@@ -341,40 +345,6 @@ def _by_blocks(plain: Projected, at: list[int], block: Int[np.ndarray, " m"]) ->
     nu = max(float(np.min(dof(np.eye(columns.shape[1])[-k:]))) - k + 1, 1.0)
     size = float(c @ np.linalg.solve(mine + 1e-12 * np.trace(mine) * np.eye(k) / k, c))
     return chance_of(size * nu / (nu + k - 1) / k, k, nu)
-
-
-def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool:
-    """Whether noise is spread evenly over low and high frequencies, and over blocks of time."""
-    power = np.abs(np.fft.rfft(left - left.mean())) ** 2
-    power = power[1:] / max(float(np.mean(power[1:])), 1e-300)
-    low = [m for m in _LOWEST if 4 * m < len(power)]
-    if any(chdtrc(2 * m, 2.0 * float(np.sum(power[:m]))) < _UNEVEN for m in low):
-        return False
-    groups = [left[block == b] for b in np.unique(block)]
-    groups = [x for x in groups if len(x) > 2]
-    if len(groups) < 2:
-        return True
-    dof = np.array([len(x) - 1.0 for x in groups])
-    variance = np.array([max(float(np.var(x, ddof=1)), 1e-300) for x in groups])
-    pooled = float(np.sum(dof * variance) / np.sum(dof))
-    size = float(np.sum(dof) * np.log(pooled) - np.sum(dof * np.log(variance)))
-    fix = 1.0 + (np.sum(1.0 / dof) - 1.0 / np.sum(dof)) / (3.0 * (len(groups) - 1))
-    return bool(chdtrc(len(groups) - 1, size / fix) >= _UNEVEN)
-
-
-def holm(chances: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np.ndarray:
-    """Chances of as good a one among all, each of so many `tries` (S. Holm, 1979)."""
-    p, out, most = np.minimum(chances * tries, 1.0), np.ones(len(chances)), 0.0
-    order = np.argsort(p)
-    for i, j in enumerate(order):
-        most = max(most, min((len(p) - i) * p[j], 1.0))
-        out[j] = most
-    return out
-
-
-def chance_of(f: float, k: int, dof: float) -> float:
-    """Of an F that large or larger, of k and dof degrees of freedom."""
-    return float(fdtrc(k, max(dof, 1), max(f, 0.0)))
 
 
 @functools.lru_cache(4)

@@ -1,0 +1,42 @@
+"""Chances of statistics under white noise, over several candidates, and whether noise is white."""
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.special import chdtrc, fdtrc
+
+_LOWEST = 8, 32, 128  # frequencies
+_UNEVEN = 0.001
+
+
+def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool:
+    """Whether noise is spread evenly over low and high frequencies, and over blocks of time."""
+    power = np.abs(np.fft.rfft(left - left.mean())) ** 2
+    power = power[1:] / max(float(np.mean(power[1:])), 1e-300)
+    low = [m for m in _LOWEST if 4 * m < len(power)]
+    if any(chdtrc(2 * m, 2.0 * float(np.sum(power[:m]))) < _UNEVEN for m in low):
+        return False
+    groups = [left[block == b] for b in np.unique(block)]
+    groups = [x for x in groups if len(x) > 2]
+    if len(groups) < 2:
+        return True
+    dof = np.array([len(x) - 1.0 for x in groups])
+    variance = np.array([max(float(np.var(x, ddof=1)), 1e-300) for x in groups])
+    pooled = float(np.sum(dof * variance) / np.sum(dof))
+    size = float(np.sum(dof) * np.log(pooled) - np.sum(dof * np.log(variance)))
+    fix = 1.0 + (np.sum(1.0 / dof) - 1.0 / np.sum(dof)) / (3.0 * (len(groups) - 1))
+    return bool(chdtrc(len(groups) - 1, size / fix) >= _UNEVEN)
+
+
+def holm(chances: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np.ndarray:
+    """Chances of as good a one among all, each of so many `tries` (S. Holm, 1979)."""
+    p, out, most = np.minimum(chances * tries, 1.0), np.ones(len(chances)), 0.0
+    order = np.argsort(p)
+    for i, j in enumerate(order):
+        most = max(most, min((len(p) - i) * p[j], 1.0))
+        out[j] = most
+    return out
+
+
+def chance_of(f: float, k: int, dof: float) -> float:
+    """Of an F that large or larger, of k and dof degrees of freedom."""
+    return float(fdtrc(k, max(dof, 1), max(f, 0.0)))
