@@ -20,8 +20,7 @@ from . import dynamics
 from .attachments import coordinates_of
 from .contact_margins import all_margins, rounding
 from .elimination import product
-from .energy import powers, stored
-from .heat import heat_flows
+from .energy import heat_flows, powers, stored
 from .layout import Layout, layout, signal_of
 from .mechanism import Mechanism
 from .mode_transition import at_rest, fallen, is_off, settled
