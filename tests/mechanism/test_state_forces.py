@@ -11,6 +11,7 @@ import pytest
 
 import frictax as fx
 from checks import assert_derivatives_agree, flat, outcome, rebuilt
+from frictax.mechanism import MechanicalSystem
 from machines import REFERENCE, TIGHT, times
 
 TIMES = jnp.linspace(0.0, 2.0, 9)
@@ -106,20 +107,45 @@ def test_a_torque_slows_an_inertia_as_a_force_slows_a_mass() -> None:
     assert np.array_equal(turned["drag"].phi, turned["body"].phi)
 
 
+def swung(x: jax.Array, engine: fx.Adaptive = TIGHT) -> jax.Array:
+    """Where a mass on a spring with drag gets to. Nothing rubs: no event marks where the speed
+    changes its sign.
+    """
+    pendulum = fx.Mechanism(
+        wall=fx.Fixed(),
+        mass=fx.Mass(m=1.0, s=x[1]),
+        spring=fx.Spring("wall", "mass", c=30.0),
+        drag=fx.QuadraticSpeedDependentForce("mass", f_nominal=x[0]),
+    )
+    return fx.simulate(pendulum, jnp.array([0.0, 1.0, 2.5]), engine).ys[1:].ravel()
+
+
 @pytest.mark.slow
 def test_drag_through_a_turn_of_the_motion_has_the_derivatives_of_differences() -> None:
-    """Nothing rubs: no event marks where the speed changes its sign."""
-
-    def swung(x: jax.Array) -> jax.Array:
-        pendulum = fx.Mechanism(
-            wall=fx.Fixed(),
-            mass=fx.Mass(m=1.0, s=x[1]),
-            spring=fx.Spring("wall", "mass", c=30.0),
-            drag=fx.QuadraticSpeedDependentForce("mass", f_nominal=x[0]),
-        )
-        return fx.simulate(pendulum, jnp.array([0.0, 1.0, 2.5]), TIGHT).ys[1:].ravel()
-
     assert_derivatives_agree(swung, jnp.array([-1.5, 0.7]))
+
+
+@pytest.mark.slow
+def test_its_derivatives_are_as_near_as_the_motion_where_tolerances_are_loose() -> None:
+    x, loose = jnp.array([-1.5, 0.7]), fx.Adaptive(rtol=1e-6, atol=1e-8)
+    off = np.max(np.abs(swung(x, loose) - swung(x)))
+    slopes_off = np.abs(jax.jacfwd(swung)(x, loose) - jax.jacfwd(swung)(x))
+    assert np.max(slopes_off) < off < 2e-5
+
+
+def test_steps_are_checked_for_derivatives_only_where_drag_turns_without_an_event() -> None:
+    drag = fx.QuadraticSpeedDependentForce("mass", f_nominal=-1.0)
+    guide = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0))
+    brake = fx.Brake("mass", mu_pos=fx.Coulomb(F_Coulomb=0.3), fn_max=1.0)
+    ripple = fx.PeriodicPositionDependentForce("mass", f_sin=1.0, period=1.0)
+    for is_smooth, parts in (
+        (True, {"ripple": ripple}),
+        (False, {"drag": drag}),
+        (True, {"drag": drag, "guide": guide}),
+        (False, {"drag": drag, "brake": brake}),
+    ):
+        system = MechanicalSystem(fx.Mechanism(mass=fx.Mass(m=1.0), **parts))
+        assert system.is_smooth(None) == is_smooth, parts
 
 
 def test_a_stiff_drag_is_right() -> None:

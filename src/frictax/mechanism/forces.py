@@ -122,7 +122,8 @@ class AbstractSource(CheckedModule):
     """A force f [N] from outside on the flange `body`, positive in the direction of s; f = driven +
     elastic.
 
-    `dissipates`: whether the work of `driven` is not a drive's but lost, as in a damper.
+    `dissipates`: whether the work of `driven` is not a drive's but lost, as in a damper;
+    `is_smooth`: whether its slope over v is smooth too where v changes its sign.
 
     s [m] and v [m/s] are the position and velocity of that flange: of a body's flange_b where its
     name alone is given.
@@ -132,6 +133,7 @@ class AbstractSource(CheckedModule):
 
     rotational: ClassVar[bool]
     dissipates: ClassVar[bool] = False
+    is_smooth: ClassVar[bool] = True
 
     def check_rules(self) -> None:
         if (name := self.signal_name()) is not None:

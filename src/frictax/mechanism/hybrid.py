@@ -123,7 +123,11 @@ class MechanicalSystem(AbstractHybridSystem):
         laws = [
             parts[contact.part].law(direction) for contact in lay.contacts for direction in (1, -1)
         ]
-        return all(law.is_smooth for law in laws) and all(self._gap(k).is_smooth for k in lay.gaps)
+        # A body that rubs on what stands still, and always, turns back by an event alone.
+        ends = [[b for b, _ in c.ends] for c in lay.contacts if not c.is_pressed]
+        sources = [parts[i] for i, flange, _ in lay.forces if [flange.body] not in ends]
+        gaps = [self._gap(k) for k in lay.gaps]
+        return all(part.is_smooth for part in (*laws, *gaps, *sources))
 
     def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Any:
         lay = self.layout

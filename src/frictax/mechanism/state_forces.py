@@ -111,6 +111,7 @@ class _QuadraticSpeedDependent(AbstractSource):
     """f = f_nominal*(v/v_nominal)*|v/v_nominal|."""
 
     dissipates: ClassVar[bool] = True
+    is_smooth: ClassVar[bool] = False
 
     def nominal(self: Any) -> tuple[Scalar, Scalar]:
         """The force at the nominal speed, and this."""
