@@ -44,8 +44,9 @@ class Energy(eqx.Module):
     + damper + impact.
 
     `drive`: work done by the drives since the start; `kinetic`, `elastic`: stored (elastic is of
-    either sign where a `LinearPositionDependentForce` acts, and 0 at its `s0`); `friction`,
-    `damper`, `impact`: lost since the start by friction, in dampers, at stops; `balance`: what is
+    either sign where a `LinearPositionDependentForce` acts, and 0 at its `s0`, and where a
+    `PeriodicPositionDependentForce` does, of mean 0 over its period); `friction`, `damper`,
+    `impact`: lost since the start by friction, in dampers and by drag, at stops; `balance`: what is
     missing, 0 but for the error of the integration.
 
     Where there are thermal nodes, `heated`: what of these losses went into them; `heat`: stored in

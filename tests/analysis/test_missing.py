@@ -3,6 +3,7 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -344,6 +345,9 @@ def test_a_ripple_that_a_motor_with_noise_of_a_memory_has_is_named_on_windows() 
     table = found.missing()
     assert "ripple on rotor" in table.found[0].name, str(table)
     assert table.found[0].period == pytest.approx(2.6, rel=0.02)
+    made = table.structures()["ripple on rotor"].model["ripple"]
+    assert made.body == "rotor"
+    assert float(jnp.hypot(made.f_cos, made.f_sin)) == pytest.approx(9e-4, rel=0.2)
 
 
 @pytest.mark.parametrize(("memory", "is_one"), [(0.0, True), (0.5, False)])
@@ -360,13 +364,14 @@ def test_even_noise_is_told_from_noise_that_is_not(memory: float, is_one: bool) 
 @pytest.mark.parametrize(
     ("lacking", "freed_too", "part"),
     [
-        ("drag", "friction.f_pos.f", fx.Table),
+        ("drag", "drag.f_nominal", fx.QuadraticSpeedDependentForce),
+        ("ripple", "ripple.period", fx.PeriodicPositionDependentForce),
         ("Stribeck", "friction.f_pos.fexp", fx.Stribeck),
         ("other way", "friction.f_neg.F_Coulomb", fx.Coulomb),
     ],
 )
 def test_compare_takes_what_is_missing_as_structures(
-    lacking: str, freed_too: str, part: type[AbstractLaw]
+    lacking: str, freed_too: str, part: type
 ) -> None:
     found = fitted(lacking, "white", 41)
     structures = found.missing().structures()
@@ -379,6 +384,43 @@ def test_compare_takes_what_is_missing_as_structures(
     compared = fx.compare(found.records, few, objective=fx.FreeRun())
     assert compared.best.name == name
     assert compared[name].mean_square < 0.9 * compared["as fitted"].mean_square
+    intervals = compared.best.found.intervals
+    if lacking == "drag":
+        low, high = intervals["drag.f_nominal"]
+        assert low < -0.1 < high < -0.08
+    if lacking == "ripple":
+        low, high = intervals["ripple.period"]
+        assert low < 0.05 < high < 0.051
+        turn = 2 * np.pi * float(get(made.model, "ripple.s0")) / 0.05
+        for path, true in (("f_cos", 0.1 * np.cos(turn)), ("f_sin", -0.1 * np.sin(turn))):
+            low, high = intervals[f"ripple.{path}"]
+            assert low < true < high, path
+            assert high - low < 0.02
+
+
+def test_drag_ripple_and_spring_become_parts_of_the_size_that_was_found() -> None:
+    found = fitted("nothing", "white", 7)
+    names = "drag over v^2 of friction", "ripple on mass", "spring on mass"
+    sized = (names[0], 0.3, None, None), (names[1], 0.2, 0.05, 1.9), (names[2], 4.0, None, None)
+    terms = [
+        MissingTerm(name, value, 0.1, "N", period, 1.0, 1.0, 0.0, True, True, (), phase)
+        for name, value, period, phase in sized
+    ]
+    made = Missing(tuple(terms), (), 1.0, 1.0, "", (), found).structures()
+    assert list(made) == ["as fitted", *names]
+    parts = {name: dict(made[name].model.named_parts()) for name in names}
+    drag, ripple = parts[names[0]]["drag"], parts[names[1]]["ripple"]
+    assert float(drag.driven(None, jnp.zeros(()), jnp.array(-2.0))) == pytest.approx(0.3 * 4.0)
+    s = jnp.linspace(-0.1, 0.1, 50)
+    assert np.allclose(
+        jax.vmap(ripple.elastic)(s), 0.2 * np.cos(2 * np.pi * s / 0.05 - 1.9), atol=1e-12
+    )
+    assert float(parts[names[2]]["guide"].slope) == -4.0
+    fields = ["drag.f_nominal"], ["ripple.f_cos", "ripple.f_sin", "ripple.period"], ["guide.slope"]
+    for name, more in zip(names, fields, strict=True):
+        assert list(made[name].free or ()) == [*FREE, *more]
+        # the law keeps its numbers
+        assert isinstance(parts[name]["friction"].f_pos, fx.Coulomb)
 
 
 def test_a_number_that_was_held_and_a_stiffness_become_structures() -> None:

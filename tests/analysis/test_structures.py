@@ -267,6 +267,17 @@ def test_the_usual_structures_are_starts_of_one_machine(alike: fx.StructureCompa
     assert "guide.slope" in list(
         fx.default_structures(guided, "friction", record)["linear in position"].free or []
     )
+    more = {
+        "drag": fx.QuadraticSpeedDependentForce("mass"),
+        "ripple": fx.PeriodicPositionDependentForce("mass", period=0.01),
+    }
+    dragged = fx.Mechanism(**{**dict(axis(f_pos=coulomb()).named_parts()), **more})
+    made = fx.default_structures(dragged, "friction", record, ["mass.m"])
+    assert {"drag.f_nominal"} < set(made["quadratic in speed"].free or [])
+    assert {"ripple.f_cos", "ripple.f_sin"} < set(made["periodic in position"].free or [])
+    # What is free anyway makes no structure.
+    anyway = fx.default_structures(dragged, "friction", record, ["drag.f_nominal"])
+    assert "quadratic in speed" not in anyway
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,8 @@ def sliding() -> fx.Mechanism:
             "axis", s_ref=fx.Ramp(height=0.2, duration=0.4), kp=6.0, kv=8.0
         ),
         cable=fx.LinearPositionDependentForce("axis", f_nominal=-0.3, slope=1.5, s0=0.1),
+        ripple=fx.PeriodicPositionDependentForce("axis", f_cos=0.4, f_sin=-0.7, period=0.05),
+        drag=fx.QuadraticSpeedDependentForce("slide", f_nominal=-0.6, v_nominal=0.8),
     )
 
 
@@ -88,6 +90,8 @@ def turning() -> fx.Mechanism:
         shaft=fx.RotationalSpringDamper("load", "far", c=20.0, d=0.3),
         bearing=fx.BearingFriction("far", tau_pos=fx.Coulomb(F_Coulomb=0.8, F_prop=0.05), peak=1.2),
         torque=fx.Torque("motor", fx.Sine(amplitude=3.0, f=0.8)),
+        fan=fx.QuadraticSpeedDependentTorque("wheel", tau_nominal=-0.02),
+        cogging=fx.PeriodicPositionDependentForce("motor", f_sin=0.3, period=1.05, s0=0.2),
     )
 
 
@@ -211,10 +215,15 @@ def test_a_compiler_takes_every_element() -> None:
 
 
 def test_the_library_is_taken_wherever_it_has_the_element() -> None:
-    assert "\n  model " not in machine_text(turning())
+    text = machine_text(turning())
+    assert re.findall(r"^  model (\w+)", text, re.MULTILINE) == [
+        "RotationalPeriodicPositionDependentForce"
+    ]
+    assert re.search(r"Sources\.QuadraticSpeedDependentTorque fan\(.*TorqueDirection=false", text)
     text = machine_text(sliding())
     assert set(re.findall(r"^  model (\w+)", text, re.MULTILINE)) == {
         "SupportFriction", "PositionController", "LinearPositionDependentForce",
+        "PeriodicPositionDependentForce",
     }  # fmt: skip
     assert "connector Flange = Modelica.Mechanics.Translational.Interfaces.Flange_a;" in text
     assert all(path.startswith("Modelica.") for path in LIBRARY.values())

@@ -62,6 +62,9 @@ def test_directions_breakaway_and_an_offset_are_said_to_be_lost() -> None:
         mass=fx.Mass(m=1.0),
         joint=fx.SupportFriction("mass", f_pos=law, peak=1.3),
         drive=fx.Force("mass", 0.0),
+        air=fx.QuadraticSpeedDependentForce("mass", f_nominal=-0.1),
+        other=fx.Mass(m=1.0),
+        detent=fx.PeriodicPositionDependentForce("other", f_cos=1.0, period=0.1),
     )
     t = np.linspace(0.0, 4.0, 401)
     u = 6 * np.sin(3 * t)
@@ -77,6 +80,8 @@ def test_directions_breakaway_and_an_offset_are_said_to_be_lost() -> None:
     fitted = fx.fit(machine, record, free=["joint.f_pos"])
     text = fitted.to_mujoco(v_max=1.0)
     assert "breakaway at 1.3 times" in text
+    assert "Lost: air, a QuadraticSpeedDependentForce on the same body." in text
+    assert "detent" not in text
     assert float(attributes(text)["frictionloss"]) == pytest.approx(3.0, abs=0.01)
     assert attributes(fitted.to_urdf("joint", v_max=1.0))["damping"] == attributes(text)["damping"]
     with pytest.raises(KeyError, match="no contact 'joynt'"):

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.fitting.result.units import unit_of
 from frictax.fitting.search.levenberg_marquardt import begin, descend
+from frictax.parameters import parameters
 from rigs import AWAY_LAW, FINE, LAW, NOISE, TRUE, TRUE_LAW, T, U, assert_recovered, block, record
 
 
@@ -396,3 +398,20 @@ def test_units_are_those_of_a_brakes_body_and_of_its_coefficient(turns: bool) ->
         f"guide.{way}.F_Coulomb": expected["guide"][0],
         f"guide.{way}.F_prop": expected["guide"][1],
     }
+
+
+def test_units_of_what_acts_on_either_are_those_of_its_body() -> None:
+    turning = fx.Mechanism(
+        body=fx.Inertia(J=1.0),
+        ripple=fx.PeriodicPositionDependentForce("body", period=0.1),
+        guide=fx.LinearPositionDependentForce("body"),
+        drag=fx.QuadraticSpeedDependentTorque("body"),
+        brake=fx.Brake("body", fn_max=3.0),
+    )
+    unit = unit_of({"run": fx.Record(T, {}, {"body.phi": U})}, turning)
+    units = {p.path: unit(p) for p in parameters(turning)}
+    assert units["ripple.f_cos"] == units["guide.f_nominal"] == "N.m"
+    assert units["ripple.period"] == units["ripple.s0"] == "rad"
+    assert units["guide.slope"] == "N.m/rad"
+    assert (units["drag.tau_nominal"], units["drag.w_nominal"]) == ("N.m", "rad/s")
+    assert units["brake.fn_max"] == "N"

@@ -192,6 +192,12 @@ ALONE = {
         f'{INERTIA}\nc = {{ kind = "Brake", body = "body", {PRESSED}, mu_neg = [[0, 0.25]] }}',
         "c.mu_neg.f",
     ),
+    "drag and ripple": (
+        f'{SUPPORT} }}\nair = {{ kind = "QuadraticSpeedDependentForce", body = "body", f_nominal ='
+        ' -0.3 }\ncogging = { kind = "PeriodicPositionDependentForce", body = "body", f_sin = 0.4,'
+        " period = 0.3 }",
+        "air.f_nominal",
+    ),
     "clutch": (f'{TWO} kind = "Clutch", {PRESSED} }}', "c.mu_pos.f"),
     "freewheel": (f'{TWO} kind = "OneWayClutch", {PRESSED} }}', "c.mu_pos.f"),
     "lossy gear": (

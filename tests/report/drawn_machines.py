@@ -41,6 +41,15 @@ KINDS: dict[type, Callable[[], fx.Mechanism]] = {
     fx.LinearPositionDependentForce: lambda: fx.Mechanism(
         m=M, part=fx.LinearPositionDependentForce("m", slope=1.0)
     ),
+    fx.PeriodicPositionDependentForce: lambda: fx.Mechanism(
+        a=A, part=fx.PeriodicPositionDependentForce("a", f_cos=1.0, f_sin=0.5, period=0.1)
+    ),
+    fx.QuadraticSpeedDependentForce: lambda: fx.Mechanism(
+        m=M, part=fx.QuadraticSpeedDependentForce("m", f_nominal=-1.0)
+    ),
+    fx.QuadraticSpeedDependentTorque: lambda: fx.Mechanism(
+        a=A, part=fx.QuadraticSpeedDependentTorque("a", tau_nominal=-1.0)
+    ),
     fx.PositionController: lambda: fx.Mechanism(
         m=M, part=fx.PositionController("m", 0.5, kp=1.0, kv=2.0)
     ),

@@ -269,6 +269,13 @@ def test_units_of_a_drive_that_acts_on_what_slides_and_on_what_turns_are_those_o
     )
     assert said(sliding, "offset") == ["f_nominal = -4 N", "slope = 2 N/m"]
     assert said(turning, "offset") == ["f_nominal = -4 N.m", "slope = 2 N.m/rad"]
+    for body, unit in ((M, "m"), (A, "rad")):
+        part = fx.PeriodicPositionDependentForce("body", f_sin=2.0, period=0.1)
+        force = "N" if unit == "m" else "N.m"
+        assert said(fx.Mechanism(body=body, part=part), "part") == [
+            f"f_sin = 2 {force}",
+            f"period = 0.1 {unit}",
+        ]
     assert said(fx.Mechanism(a=A, b=B, given=fx.Position("a", 0.5)), "given") == ["s = 0.5 rad"]
 
 
@@ -473,6 +480,9 @@ def test_friction_is_orange_and_drives_are_green() -> None:
         fx.Position,
         fx.PositionController,
         fx.LinearPositionDependentForce,
+        fx.PeriodicPositionDependentForce,
+        fx.QuadraticSpeedDependentForce,
+        fx.QuadraticSpeedDependentTorque,
     ):
         assert DRIVE.lower() in colours(KINDS[kind](), "part"), kind
     assert colours(KINDS[fx.Spring](), "part") == {INK}

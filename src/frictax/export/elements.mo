@@ -357,6 +357,48 @@ package Elements "Elements that mirror those of the Modelica Standard Library 4 
     flange.tau = -(f_nominal + slope*(flange.phi - s0));
   end RotationalLinearPositionDependentForce;
 
+  model PeriodicPositionDependentForce "A force that repeats itself over position"
+    constant Real pi = 3.141592653589793;
+    parameter Real f_cos(unit="N");
+    parameter Real f_sin(unit="N");
+    parameter Real period(unit="m");
+    parameter Real s0(unit="m") "Where the force is f_cos";
+    Flange flange;
+  equation
+    flange.f = -(f_cos*cos(2*pi*(flange.s - s0)/period) + f_sin*sin(2*pi*(flange.s - s0)/period));
+  end PeriodicPositionDependentForce;
+
+  model RotationalPeriodicPositionDependentForce "A torque that repeats itself over angle"
+    constant Real pi = 3.141592653589793;
+    parameter Real f_cos(unit="N.m");
+    parameter Real f_sin(unit="N.m");
+    parameter Real period(unit="rad");
+    parameter Real s0(unit="rad") "Where the torque is f_cos";
+    RotationalFlange flange;
+  equation
+    flange.tau = -(f_cos*cos(2*pi*(flange.phi - s0)/period) + f_sin*sin(2*pi*(flange.phi - s0)/period));
+  end RotationalPeriodicPositionDependentForce;
+
+  model QuadraticSpeedDependentForce "A force over the square of the speed, along it or against it"
+    parameter Real f_nominal(unit="N") "At v_nominal; < 0: drag";
+    parameter Real v_nominal(unit="m/s");
+    Flange flange;
+    Real v(unit="m/s");
+  equation
+    v = der(flange.s);
+    flange.f = -f_nominal*(v/v_nominal)*abs(v/v_nominal);
+  end QuadraticSpeedDependentForce;
+
+  model QuadraticSpeedDependentTorque "A torque over the square of the speed, along it or against it"
+    parameter Real tau_nominal(unit="N.m") "At w_nominal; < 0: drag";
+    parameter Real w_nominal(unit="rad/s");
+    RotationalFlange flange;
+    Real w(unit="rad/s");
+  equation
+    w = der(flange.phi);
+    flange.tau = -tau_nominal*(w/w_nominal)*abs(w/w_nominal);
+  end QuadraticSpeedDependentTorque;
+
   model PositionController "A speed loop inside a position loop"
     parameter Real kp(unit="1/s");
     parameter Real kv(unit="N.s/m");

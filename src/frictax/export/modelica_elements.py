@@ -15,13 +15,13 @@ _HOMES = {
         "Mass Fixed Rod Spring Damper SpringDamper ElastoGap SupportFriction Brake"
         " MassWithStopAndFriction"
     ),
-    f"{_SLIDES}.Sources": "Force Position",
+    f"{_SLIDES}.Sources": "Force Position QuadraticSpeedDependentForce",
     f"{_TURNS}.Components": (
         "Inertia BearingFriction Clutch OneWayClutch ElastoBacklash IdealGear IdealPlanetary"
         " LossyGear RotationalFixed RotationalSpring RotationalDamper RotationalSpringDamper"
         " RotationalBrake"
     ),
-    f"{_TURNS}.Sources": "Torque RotationalPosition",
+    f"{_TURNS}.Sources": "Torque RotationalPosition QuadraticSpeedDependentTorque",
     f"{_HEAT}.Components": "HeatCapacitor ThermalConductor",
     f"{_HEAT}.Sources": "FixedTemperature PrescribedHeatFlow",
     _SIGNALS: "Constant Step Ramp Sine Trapezoid Pulse",

@@ -28,8 +28,11 @@ from frictax.mechanism import (
     LinearPositionDependentForce,
     LossyGear,
     Mass,
+    PeriodicPositionDependentForce,
     Position,
     PositionController,
+    QuadraticSpeedDependentForce,
+    QuadraticSpeedDependentTorque,
     RotationalDamper,
     RotationalSpring,
     RotationalSpringDamper,
@@ -103,9 +106,11 @@ def _source(sheet: Sheet, name: str, part: Any) -> None:
     index = sheet.machine.names.index(name)
     ((_, flange, _),) = [f for f in sheet.layout.forces if f[0] == index]
     turns, kind, field = sheet.turns(flange), type(part).__name__, part.signal_name()
-    if type(part) in (LinearPositionDependentForce, PositionController) and turns:
+    if type(part) in _OF_EITHER and turns:
         kind = f"Rotational{kind}"
-    sheet.declare(kind, sheet.names[name], values(part))
+    # the library's own default is a force of one direction, whichever way it moves
+    along = [] if sheet.self_contained else _ALONG_THE_SPEED.get(type(part), [])
+    sheet.declare(kind, sheet.names[name], values(part) + along)
     sheet.connect(f"{sheet.names[name]}.flange", sheet.flange(flange, turns=turns))
     if field is not None:
         sheet.signal(name, field, f"{sheet.names[name]}.{field}")
@@ -274,12 +279,17 @@ _COMPLIANTS = (
     ElastoGap,
     ElastoBacklash,
 )
+_OF_EITHER = (LinearPositionDependentForce, PeriodicPositionDependentForce, PositionController)
+_ALONG_THE_SPEED = {
+    QuadraticSpeedDependentForce: ["ForceDirection=false"],
+    QuadraticSpeedDependentTorque: ["TorqueDirection=false"],
+}
 _WRITERS: dict[type, Callable[[Sheet, str, Any], None]] = {
     **dict.fromkeys((Mass, Inertia), _body),
     Fixed: _fixed,
     MassWithStopAndFriction: _stop,
     **dict.fromkeys(_COMPLIANTS, _compliant),
-    **dict.fromkeys((Force, Torque, LinearPositionDependentForce, PositionController), _source),
+    **dict.fromkeys((Force, Torque, *_OF_EITHER, *_ALONG_THE_SPEED), _source),
     Position: _position,
     **dict.fromkeys((SupportFriction, BearingFriction, Brake), _on_support),
     **dict.fromkeys((Clutch, OneWayClutch), _clutch),

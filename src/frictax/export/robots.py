@@ -9,9 +9,24 @@ from xml.sax.saxutils import quoteattr
 import jax.numpy as jnp
 import numpy as np
 
+from frictax.contacts import MassWithStopAndFriction
 from frictax.fitting import FitResult, SteadyFriction
 from frictax.fitting.problem.steady import as_steady
+from frictax.mechanism import (
+    LinearPositionDependentForce,
+    PeriodicPositionDependentForce,
+    QuadraticSpeedDependentForce,
+    QuadraticSpeedDependentTorque,
+)
 from frictax.parameters import UnknownName
+
+# What resists a joint too, and is no friction.
+_RESIST = (
+    LinearPositionDependentForce,
+    PeriodicPositionDependentForce,
+    QuadraticSpeedDependentForce,
+    QuadraticSpeedDependentTorque,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +81,7 @@ def joint_friction(
     <!-- friction in N, damping in N per m/s, found by frictax up to 4 m/s. -->
     <dynamics friction="6.1" damping="0.96"/>
     """
-    friction, rotational, v_max, offset = _steady(found, contact, v_max)
+    friction, rotational, v_max, beside = _steady(found, contact, v_max)
     unit = "N.m" if rotational else "N"
     v = np.linspace(0.0, v_max, 401)[1:]
     ways = [friction.f_pos] if friction.f_neg is None else [friction.f_pos, friction.f_neg]
@@ -87,9 +102,7 @@ def joint_friction(
         lost.append(
             f"Lost: breakaway at {float(friction.peak):.4g} times the sliding friction at rest."
         )
-    if offset:
-        lost.append(f"Lost: a constant force of {offset:.3g} {unit} beside the friction.")
-    return JointFriction(level, slope, unit, v_max, tuple(lost))
+    return JointFriction(level, slope, unit, v_max, (*lost, *beside))
 
 
 def to_mujoco(
@@ -120,17 +133,19 @@ def _nearest(v: np.ndarray, f: np.ndarray) -> tuple[float, float]:
 
 def _steady(
     found: FitResult, contact: str | None, v_max: float | None
-) -> tuple[Any, bool, float, float]:
-    """Laws and peak, whether it turns, the highest speed, and the constant force beside it."""
+) -> tuple[Any, bool, float, tuple[str, ...]]:
+    """Laws and peak, whether it turns, the highest speed, and sentences on what is lost beside."""
     if v_max is not None and not (np.isfinite(v_max) and v_max > 0):
         raise ValueError(f"`v_max` must be a speed > 0, got {v_max!r}.")
     if found.of_sweep:
         friction, sweep = as_steady(found.model), found.sweep
         offset = 0.0 if friction.offset is None else float(friction.offset)
         top = np.max(np.abs(sweep.velocity)) if v_max is None else v_max
-        return friction, sweep.rotational, float(top), offset
+        unit = "N.m" if sweep.rotational else "N"
+        said = f"Lost: a constant force of {offset:.3g} {unit} beside the friction."
+        return friction, sweep.rotational, float(top), (said,) if offset else ()
     machine: Any = found.model
-    named = machine.named_parts() if hasattr(machine, "named_parts") else ()
+    named = tuple(machine.named_parts()) if hasattr(machine, "named_parts") else ()
     parts = {name: part for name, part in named if hasattr(part, "breakaway")}
     if contact is None and len(parts) == 1:
         (contact,) = parts
@@ -152,7 +167,14 @@ def _steady(
         )
     forward, backward = part.law(1), part.law(-1)
     law = SteadyFriction(forward, None if backward is forward else backward, part.breakaway(), None)
-    return law, bool(getattr(type(part), "rotational", False)), float(v_max), 0.0
+    ends = (contact,) if isinstance(part, MassWithStopAndFriction) else part.between()
+    bodies = {end.partition(".")[0] for end in ends if end is not None}
+    beside = tuple(
+        f"Lost: {name}, a {type(other).__name__} on the same body."
+        for name, other in named
+        if isinstance(other, _RESIST) and other.body.partition(".")[0] in bodies
+    )
+    return law, bool(getattr(type(part), "rotational", False)), float(v_max), beside
 
 
 def _number(x: float) -> str:

@@ -8,7 +8,6 @@ from .driven import Driven as Driven
 from .forces import (
     Damper as Damper,
     Force as Force,
-    LinearPositionDependentForce as LinearPositionDependentForce,
     Position as Position,
     PositionController as PositionController,
     RotationalDamper as RotationalDamper,
@@ -24,4 +23,10 @@ from .hybrid import MechanicalSystem as MechanicalSystem
 from .linkage import AbstractLinkage as AbstractLinkage
 from .lossy_gear import LossyGear as LossyGear
 from .mechanism import Machine as Machine, Mechanism as Mechanism
+from .state_forces import (
+    LinearPositionDependentForce as LinearPositionDependentForce,
+    PeriodicPositionDependentForce as PeriodicPositionDependentForce,
+    QuadraticSpeedDependentForce as QuadraticSpeedDependentForce,
+    QuadraticSpeedDependentTorque as QuadraticSpeedDependentTorque,
+)
 from .thermal import HeatCapacitor as HeatCapacitor, ThermalConductor as ThermalConductor

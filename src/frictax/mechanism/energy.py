@@ -1,4 +1,4 @@
-"""Power and energy of a mechanism."""
+"""Power, energy and heat of a mechanism."""
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -21,19 +21,18 @@ def damper_loss(now: Snapshot, k: int) -> Array:
 
 
 def powers(now: Snapshot) -> list[Array]:
-    """Power [W] of the drives, lost by friction, lost in dampers, and lost at stops (which lose it
-    at once: 0 here).
+    """Power [W] of the drives, lost by friction, lost in dampers and by drag, and lost at stops
+    (which lose it at once: 0 here).
     """
     zero = now.zero
-    drives = sum(
-        (
-            f * velocity(flange, now.v, now.t)
-            for f, (_, flange, _) in zip(now.driven, now.layout.forces, strict=True)
-        ),
-        zero,
-    )
+    drives = dampers = zero
+    for f, (part, flange, _) in zip(now.driven, now.layout.forces, strict=True):
+        power = f * velocity(flange, now.v, now.t)
+        if now.mechanism.parts[part].dissipates:
+            dampers = dampers - power
+        else:
+            drives = drives + power
     losses = sum((loss(now, c) for c in range(len(now.contact_jacobian))), zero)
-    dampers = zero
     for k in range(len(now.layout.compliants)):
         dampers = dampers + damper_loss(now, k)
     return [drives + _of_motions(now), losses, dampers, zero]
@@ -68,3 +67,34 @@ def stored(now: Snapshot) -> tuple[Array, Array]:
     for part, flange, _ in now.layout.forces:
         elastic = elastic + now.mechanism.parts[part].energy(position(now.mechanism, flange, now.s))
     return kinetic, elastic
+
+
+def heat_flows(now: Snapshot) -> tuple[list[Array], Array, Array]:
+    """The heat [W] that flows into each node, that which friction and dampers make of it, and that
+    which leaves to the surroundings.
+    """
+    lay, zero = now.layout, now.zero
+    made = [
+        sum((loss(now, c) for c in node.contacts), zero)
+        + sum((damper_loss(now, k) for k in node.compliants), zero)
+        for node in lay.nodes
+    ]
+    into, left = list(made), zero
+    for part, a, b in lay.conductors:
+        flow = conducted(now, part, a, b)
+        into[a] = into[a] - flow
+        if b is None:
+            left = left + flow
+        else:
+            into[b] = into[b] + flow
+    return into, sum(made, zero), left
+
+
+def conducted(now: Snapshot, part: int, a: int, b: int | None) -> Array:
+    """The heat [W] that conductor number `part` carries from node `a` to node `b`, or to the
+    surroundings.
+    """
+    conductor = now.mechanism.parts[part]
+    return conductor.G * (
+        now.temperature[a] - (conductor.T_ambient if b is None else now.temperature[b])
+    )

@@ -122,6 +122,9 @@ class AbstractSource(CheckedModule):
     """A force f [N] from outside on the flange `body`, positive in the direction of s; f = driven +
     elastic.
 
+    `dissipates`: whether the work of `driven` is not a drive's but lost, as in a damper;
+    `is_smooth`: whether its slope over v is smooth too where v changes its sign.
+
     s [m] and v [m/s] are the position and velocity of that flange: of a body's flange_b where its
     name alone is given.
     """
@@ -129,6 +132,8 @@ class AbstractSource(CheckedModule):
     body: str = eqx.field(static=True)
 
     rotational: ClassVar[bool]
+    dissipates: ClassVar[bool] = False
+    is_smooth: ClassVar[bool] = True
 
     def check_rules(self) -> None:
         if (name := self.signal_name()) is not None:
@@ -139,7 +144,7 @@ class AbstractSource(CheckedModule):
         return None
 
     def driven(self, value: Number | None, s: Number, v: Number) -> Number:
-        """The part of f whose work is done by a drive; `value` is the signal's."""
+        """The part of f that has no potential; `value` is the signal's."""
         return jnp.zeros_like(s)
 
     def elastic(self, s: Number) -> Number:
@@ -180,45 +185,6 @@ class Torque(_External):
 
     def signal_name(self) -> str | None:
         return "tau"
-
-
-class LinearPositionDependentForce(AbstractSource):
-    """An external force that changes in a straight line with position: f = f_nominal + slope*(s -
-    s0), positive in the direction of s.
-
-    Measured guides and screw axes have one, from a cable chain, a counterweight or a guide out of
-    level; with slope = 0 it is a machine's constant offset. A slope < 0 pulls back to where f is 0,
-    one > 0 drives away from there.
-
-    Its energy is the potential -(f_nominal*(s - s0) + slope/2*(s - s0)^2), 0 at s0 and of either
-    sign; it counts in `run.energy.elastic`, so that no work of it goes into `run.energy.drive`.
-
-    **Arguments:** `body`: name of the body it acts on, with ``.flange_a`` if not its flange_b;
-    `f_nominal` [N], the force at `s0` [m], and `slope` [N/m], any numbers. `s0` is not fitted
-    unless asked for: f_nominal - slope*s0 is all that shows.
-
-    **Raises:** `ValueError` for a value that is not finite.
-
-    **Source:** the position's counterpart of
-    Modelica.Mechanics.Translational.Sources.LinearSpeedDependentForce.
-
-    >>> import frictax as fx, jax.numpy as jnp
-    >>> axis = fx.Mechanism(
-    ...     mass=fx.Mass(m=2.0), offset=fx.LinearPositionDependentForce("mass", f_nominal=-4.0)
-    ... )
-    >>> round(float(fx.simulate(axis, ts=jnp.array([0.0, 1.0]))["mass"].s[-1]), 6)
-    -1.0
-    """
-
-    f_nominal: Scalar = parameter(Real(), "N", default=0.0)
-    slope: Scalar = parameter(Real(), "N/m", default=0.0)
-    s0: Scalar = parameter(Real(), "m", fit=False, default=0.0)
-
-    def elastic(self, s: Number) -> Number:
-        return self.f_nominal + self.slope * (s - self.s0)
-
-    def energy(self, s: Number) -> Number:
-        return -(self.f_nominal + 0.5 * self.slope * (s - self.s0)) * (s - self.s0)
 
 
 class PositionController(AbstractSource):

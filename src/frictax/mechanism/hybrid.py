@@ -20,8 +20,7 @@ from . import dynamics
 from .attachments import coordinates_of
 from .contact_margins import all_margins, rounding
 from .elimination import product
-from .energy import powers, stored
-from .heat import heat_flows
+from .energy import heat_flows, powers, stored
 from .layout import Layout, layout, signal_of
 from .mechanism import Mechanism
 from .mode_transition import at_rest, fallen, is_off, settled
@@ -124,7 +123,11 @@ class MechanicalSystem(AbstractHybridSystem):
         laws = [
             parts[contact.part].law(direction) for contact in lay.contacts for direction in (1, -1)
         ]
-        return all(law.is_smooth for law in laws) and all(self._gap(k).is_smooth for k in lay.gaps)
+        # A body that rubs on what stands still, and always, turns back by an event alone.
+        ends = [[b for b, _ in c.ends] for c in lay.contacts if not c.is_pressed]
+        sources = [parts[i] for i, flange, _ in lay.forces if [flange.body] not in ends]
+        gaps = [self._gap(k) for k in lay.gaps]
+        return all(part.is_smooth for part in (*laws, *gaps, *sources))
 
     def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Any:
         lay = self.layout

@@ -23,8 +23,8 @@ class Snapshot:
     - `mode`: as it is numbered in the layout. `q`, `u`: coordinates and their rates. `s`, `v`: of
       all bodies; `forms`: these as linear forms in the coordinates; `given`: acceleration of a body
       that motions give it, None where there is none.
-    - `drive`: values of the signals; `driven`: the part of a source's force whose work a drive
-      does.
+    - `drive`: values of the signals; `driven`: the part of a source's force that has no
+      potential.
     - `load`: the sum of the forces on a body but for friction [N].
     - `contact_jacobian`: the motions of the contacts as linear forms; `v_rel`: their velocities;
       `direction`: 1, -1, or 0 for one that does not slide; `piece` of the law; `normal`: normal

@@ -12,12 +12,12 @@ from frictax.contacts.mode import FREE, STUCK
 
 from . import dynamics
 from .bodies import AbstractBody, Fixed
-from .energy import loss
+from .energy import conducted, loss
 from .forces import AbstractMotion, AbstractSource, PositionController, Torque
 from .gears import AbstractGear, IdealGear
-from .heat import conducted
 from .lossy_gear import LossyGear
 from .snapshot import Snapshot
+from .state_forces import QuadraticSpeedDependentTorque
 from .thermal import HeatCapacitor, ThermalConductor
 
 # Over whatever a run is asked at: scalars at one moment, a row over time.
@@ -263,7 +263,7 @@ def _source_at(now: Snapshot, k: int) -> Any:
     part, flange, signal = now.layout.forces[k]
     source, s = now.mechanism.parts[part], dynamics.position(now.mechanism, flange, now.s)
     f = now.driven[k] + source.elastic(s)
-    if isinstance(source, Torque):
+    if isinstance(source, Torque | QuadraticSpeedDependentTorque):
         return TorqueVariables(s, f)
     if signal is None or not isinstance(source, PositionController):
         return ForceVariables(s, f)

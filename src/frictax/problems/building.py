@@ -13,8 +13,9 @@ PARTS = (
     "Mass Inertia Fixed MassWithStopAndFriction SupportFriction BearingFriction Brake Clutch "
     "OneWayClutch Spring Damper SpringDamper RotationalSpring RotationalDamper "
     "RotationalSpringDamper ElastoGap ElastoBacklash IdealGear IdealPlanetary LossyGear Force "
-    "Torque LinearPositionDependentForce Position PositionController HeatCapacitor "
-    "ThermalConductor"
+    "Torque LinearPositionDependentForce PeriodicPositionDependentForce "
+    "QuadraticSpeedDependentForce QuadraticSpeedDependentTorque Position PositionController "
+    "HeatCapacitor ThermalConductor"
 ).split()
 LAWS = ("Coulomb", "Stribeck", "Table", "TemperatureDependent")
 SIGNALS = ("Constant", "Sine", "Step", "Ramp", "Pulse", "Trapezoid")

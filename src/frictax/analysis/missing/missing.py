@@ -201,7 +201,10 @@ class _Search(Trials):
         one = self.tried[i]
         c = row.c if at is None else at.c[self.places(i)]
         value, error = _amount(one, c, row.covariance)
-        periods = self.point.periods if at is None else at.periods
+        periods, phase = (self.point if at is None else at).periods, None
+        if one.kind == "wave" and len(c) == one.size:
+            middle = 2 * np.pi * float(self.ranges.centre[one.of]) / periods[one.of]
+            phase = float((np.arctan2(c[1], c[0]) + middle) % (2 * np.pi))
         return MissingTerm(
             one.name,
             value,
@@ -214,6 +217,7 @@ class _Search(Trials):
             bool(chance < SURE),
             at is not None,
             tuple(alike),
+            phase,
         )
 
     @property

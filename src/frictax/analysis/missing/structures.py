@@ -9,11 +9,19 @@ import numpy as np
 from frictax.contacts import MassWithStopAndFriction
 from frictax.fitting import FitResult
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
-from frictax.mechanism import Force, LinearPositionDependentForce, Mechanism, Torque
+from frictax.mechanism import (
+    Force,
+    LinearPositionDependentForce,
+    Mechanism,
+    PeriodicPositionDependentForce,
+    QuadraticSpeedDependentForce,
+    QuadraticSpeedDependentTorque,
+    Torque,
+)
 from frictax.parameters import get, replace
 
 from ..selection.structure import Structure
-from .candidates import Candidate, bodies, catalogue, instruments_of, with_fields
+from .candidates import Candidate, between, bodies, catalogue, instruments_of, with_fields
 from .columns import ranges_of
 from .in_series import SERIES, divided, freed
 from .table import Missing, MissingTerm
@@ -27,10 +35,13 @@ def structures(table: Missing) -> dict[str, Structure]:
     """What `compare` takes: the machine ``"as fitted"``, and with each term of the table that was
     refitted or found, by its name.
 
-    A dip makes a Coulomb law a `Stribeck`; drag and a bend make a law a `Table` of seven speeds;
-    more friction one way is a law of its own, a constant force a `Force` or `Torque`, a spring on
-    what slides a `LinearPositionDependentForce`; a stiffness in series puts a body in two; a number
-    that was held is set free. What no part can say (a ripple, a force that drifts) is left out.
+    A dip makes a Coulomb law a `Stribeck`; drag of a body in its housing is a
+    `QuadraticSpeedDependentForce` or `QuadraticSpeedDependentTorque`; drag between two bodies, or
+    of what is pressed on, and a bend make a law a `Table` of seven speeds; more friction one way is
+    a law of its own, a constant force a `Force` or `Torque`, a spring a
+    `LinearPositionDependentForce`, a ripple a `PeriodicPositionDependentForce` whose period is
+    fitted from the one that was found; a stiffness in series puts a body in two; a number that was
+    held is set free. What no part can say (a force that drifts) is left out.
 
     **Returns:** structures by name; only the first if none of the terms can be said.
 
@@ -95,18 +106,45 @@ def _with_term(
         return replace(machine, {one.of: float(get(machine, one.of)) + value}), [*free, one.of]
     if one.kind == "law":
         return _with_law(found, one, value, free)
-    rotational = one.kind == "force" and bool(bodies(machine)[one.of])
-    if one.term == "offset" and one.kind == "force":
+    if one.kind not in ("force", "wave"):
+        return None
+    rotational = bool(bodies(machine)[one.of])
+    if one.term == "offset":
         new = (Torque if rotational else Force)(one.of, value)
-        name = _unused(machine, "offset")
-        return _with_part(machine, name, new), [*free, f"{name}.{'tau' if rotational else 'f'}.k"]
-    if one.term == "spring" and one.kind == "force" and not rotational:
-        ranges, _ = ranges_of(found.problem, np.asarray(found.x))
-        centre = float(ranges.centre[one.of])
+        return _with_force(machine, "offset", new, free, "tau.k" if rotational else "f.k")
+    if one.term == "drag":
+        return _with_drag(machine, one.of, value, free)
+    centre = float(ranges_of(found.problem, np.asarray(found.x))[0].centre[one.of])
+    if one.term == "spring":
         new = LinearPositionDependentForce(one.of, slope=-value, s0=centre)
-        name = _unused(machine, "guide")
-        return _with_part(machine, name, new), [*free, f"{name}.slope"]
+        return _with_force(machine, "guide", new, free, "slope")
+    period, phase = term.period, term.phase
+    if one.term == "ripple" and term.name == one.name and period is not None and phase is not None:
+        at = phase - 2 * np.pi * centre / period
+        f_cos, f_sin = value * np.cos(at), value * np.sin(at)
+        new = PeriodicPositionDependentForce(
+            one.of, f_cos=f_cos, f_sin=f_sin, period=period, s0=centre
+        )
+        return _with_force(machine, "ripple", new, free, "f_cos", "f_sin", "period")
     return None
+
+
+def _with_drag(
+    machine: Mechanism, body: str, value: float, free: list[str]
+) -> tuple[Mechanism, list[str]]:
+    if bodies(machine)[body]:
+        new, field = QuadraticSpeedDependentTorque(body, tau_nominal=-value), "tau_nominal"
+    else:
+        new, field = QuadraticSpeedDependentForce(body, f_nominal=-value), "f_nominal"
+    return _with_force(machine, "drag", new, free, field)
+
+
+def _with_force(
+    machine: Mechanism, name: str, part: Any, free: list[str], *fields: str
+) -> tuple[Mechanism, list[str]]:
+    """The machine with one more part, these fields of it free."""
+    name = _unused(machine, name)
+    return _with_part(machine, name, part), [*free, *(f"{name}.{field}" for field in fields)]
 
 
 def _with_law(
@@ -121,6 +159,9 @@ def _with_law(
     where = name if of_stops else path
     if one.term == "viscous" and hasattr(law, "F_prop"):
         return machine, [*free, f"{where}.F_prop"]
+    body, support = between(machine, path)
+    if one.term == "drag" and support is None and not hasattr(part, "f_normalized"):
+        return _with_drag(machine, body, value, free)
     if not isinstance(law, Coulomb | Stribeck):
         return None
     dry = float(law.F_Coulomb)

@@ -15,7 +15,8 @@ class MissingTerm:
     """A term that a model may lack.
 
     - `name`; `value`, `standard_error`, `unit` of its coefficient (of a ripple, its amplitude),
-      others moving along; `period` of a ripple [m or rad].
+      others moving along; `period` [m or rad] and `phase` [rad] of a ripple, which is
+      value*cos(2*pi*s/period - phase).
     - `misfit`: the root mean square of the weighted residuals with it, by a refit where
       `is_refitted`, else predicted; `own`: the share of its effect that the fitted numbers cannot
       imitate.
@@ -35,6 +36,7 @@ class MissingTerm:
     is_significant: bool
     is_refitted: bool
     alike: tuple[str, ...]
+    phase: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -13,11 +13,25 @@ from frictax.contacts import AbstractContact
 from frictax.fitting import Smooth
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
 from frictax.measurements import Record
-from frictax.mechanism import LinearPositionDependentForce, Mechanism
+from frictax.mechanism import (
+    LinearPositionDependentForce,
+    Mechanism,
+    PeriodicPositionDependentForce,
+    QuadraticSpeedDependentForce,
+    QuadraticSpeedDependentTorque,
+)
 from frictax.parameters import select
 
 from .folds import body_speeds, sliding_speed
 from .structure import Structure
+
+# What frees a force that the machine has, and what the structure with it is called.
+_FORCES: dict[type, tuple[str, tuple[str, ...]]] = {
+    LinearPositionDependentForce: ("linear in position", ("slope",)),
+    PeriodicPositionDependentForce: ("periodic in position", ("f_cos", "f_sin")),
+    QuadraticSpeedDependentForce: ("quadratic in speed", ("f_nominal",)),
+    QuadraticSpeedDependentTorque: ("quadratic in speed", ("tau_nominal",)),
+}
 
 
 def default_structures(
@@ -32,9 +46,11 @@ def default_structures(
     """The structures that `compare` may be given for one contact of a machine, from the simplest
     on.
 
-    Coulomb friction symmetric and by direction; the latter with a force linear in position, where
-    the machine has a `LinearPositionDependentForce`; Stribeck with exponent 1 and 2, and a table,
-    free and smooth, each by direction.
+    Coulomb friction symmetric and by direction; the latter with a force linear in position,
+    periodic in position or over the square of the speed, where the machine has a
+    `LinearPositionDependentForce`, `PeriodicPositionDependentForce`, `QuadraticSpeedDependentForce`
+    or `QuadraticSpeedDependentTorque`; Stribeck with exponent 1 and 2, and a table, free and
+    smooth, each by direction.
 
     **Arguments:**
 
@@ -92,8 +108,10 @@ def default_structures(
         "by direction": each(line),
     }
     for name, other in model.named_parts():
-        if isinstance(other, LinearPositionDependentForce) and f"{name}.slope" not in free:
-            out["linear in position"] = each(line, [f"{name}.slope"])
+        called, fields = _FORCES.get(type(other), ("", ()))
+        more = [f"{name}.{field}" for field in fields if f"{name}.{field}" not in free]
+        if more:
+            out[called] = each(line, more)
     dip = {**straight, "F_Stribeck": 0.2 * straight["F_Coulomb"], "fexp": 5.0 / top}
     for exponent in (1.0, 2.0):
         out[f"Stribeck, exponent {exponent:g}"] = each(Stribeck(**dip, exponent=exponent))

@@ -9,6 +9,7 @@ from frictax.measurements.record import Record
 from frictax.measurements.sweep import Sweep
 from frictax.mechanism import Mechanism
 from frictax.mechanism.attachments import is_rotational
+from frictax.mechanism.forces import AbstractSource
 from frictax.parameters import rotational_unit
 from frictax.signals import AbstractSignal
 
@@ -47,6 +48,8 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
             if body := part.between()[0] if contact else getattr(part, "body", ""):
                 turns = is_rotational(machine[body.partition(".")[0]])
         if "." not in field:
+            if turns and isinstance(part, AbstractSource) and is_rotational(part) is None:
+                return rotational_unit(declared)
             return "m" if turns and isinstance(part, Brake) and field == "cgeo" else declared
         drive = field.partition(".")[0]
         if isinstance(getattr(part, drive, None), AbstractSignal):

@@ -9,8 +9,11 @@ import numpy as np
 from frictax.mechanism import (
     Force,
     LinearPositionDependentForce,
+    PeriodicPositionDependentForce,
     Position,
     PositionController,
+    QuadraticSpeedDependentForce,
+    QuadraticSpeedDependentTorque,
     Torque,
 )
 
@@ -99,17 +102,29 @@ def _loop(pen: Pen) -> None:
     pen.shape((5, -5), (5, 5), (14, 0))
 
 
-def _graph(pen: Pen) -> None:
-    """A force over position, in a straight line."""
-    pen.box(-14, 14, -10, 10)
-    pen.line((-10, 0), (10, 0), z=5, width=0.7)
-    pen.line((0, -7), (0, 7), z=5, width=0.7)
-    pen.line((-9, -3), (9, 6), z=5, width=1.6, colour=DRIVE)
+def _graph(curve: Callable[[np.ndarray], np.ndarray]) -> Callable[[Pen], None]:
+    """A force over position or speed, both from -9 to 9."""
+    x = np.linspace(-9.0, 9.0, 41)
+    points = list(zip(x.tolist(), curve(x).tolist(), strict=True))
+
+    def draw(pen: Pen) -> None:
+        pen.box(-14, 14, -10, 10)
+        pen.line((-10, 0), (10, 0), z=5, width=0.7)
+        pen.line((0, -7), (0, 7), z=5, width=0.7)
+        pen.line(*points, z=5, width=1.6, colour=DRIVE)
+
+    return draw
+
+
+_DRAG = Symbol(14, 10, 10, _graph(lambda v: -0.085 * v * np.abs(v)))
 
 
 _PUSHES: dict[type, Callable[[Pen], None]] = {Force: _push, Position: _given_push}
 _TURNS: dict[type, Callable[[Pen], None]] = {Torque: _turn, Position: _given_turn}
 _BOXES = {
     PositionController: Symbol(19, 9, 9, _loop),
-    LinearPositionDependentForce: Symbol(14, 10, 10, _graph),
+    LinearPositionDependentForce: Symbol(14, 10, 10, _graph(lambda s: 1.5 + 0.5 * s)),
+    PeriodicPositionDependentForce: Symbol(14, 10, 10, _graph(lambda s: 6 * np.sin(0.7 * s))),
+    QuadraticSpeedDependentForce: _DRAG,
+    QuadraticSpeedDependentTorque: _DRAG,
 }
