@@ -132,8 +132,8 @@ class Names(SphinxDirective):
 
 
 def _signature(app, what, name, thing, options, signature, returned) -> Any:
-    """``<factory>`` says nothing to a reader: the docstring tells the default. What a function makes
-    is not built by its reader.
+    """``<factory>`` says nothing to a reader: the docstring tells the default. And what$
+    a function makes is not built by a reader.
     """
     if inspect.isclass(thing) and POINTER.search(inspect.getdoc(thing) or ""):
         return "", None
