@@ -1,89 +1,18 @@
 """``{names}``: the entries of public names in the reference, by the rooms that define them.
 
-Each line of the block is a room, as `src/frictax/__init__.pyi` imports from it (its public names
-are found there, so that a new one has an entry without anybody's doing), or a single dotted name.
+Each line of the block is a room, such as ``frictax.laws``, whose public names are found in the
+package's stub, so that a new one has an entry without anybody's doing; or a single dotted name.
 """
 
-import ast
-import importlib
 import inspect
 import re
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from public_names import POINTER, expand, look_up, missing
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
-
-ROOT = Path(__file__).resolve().parents[2]
-POINTER = re.compile(r"\*\*Example:\*\* .*?`(\w+)`", re.DOTALL)  # to the entry that has it
-BLOCK = re.compile(r"^```\{names\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-
-def rooms() -> dict[str, list[str]]:
-    """Room -> its public names, as the package's stub has them."""
-    stub = ast.parse((ROOT / "src/frictax/__init__.pyi").read_text(encoding="utf-8"))
-    return {
-        node.module: [alias.asname or alias.name for alias in node.names]
-        for node in stub.body
-        if isinstance(node, ast.ImportFrom) and node.module and node.module != "frictax"
-    }
-
-
-def _lines() -> list[str]:
-    """The lines of all blocks in the reference."""
-    return [
-        line.strip()
-        for page in sorted((ROOT / "docs" / "reference").glob("*.md"))
-        for block in BLOCK.finditer(page.read_text(encoding="utf-8"))
-        for line in block.group(1).splitlines()
-        if line.strip() and not line.startswith(":")
-    ]
-
-
-def expand(lines: list[str]) -> list[str]:
-    """The dotted names that the lines of a block stand for: a room is those of its names that no
-    line has by itself.
-    """
-    known, by_themselves = rooms(), set(_lines())
-    found = []
-    for line in lines:
-        of_room = [
-            name for x in known.get(line, ()) if (name := f"frictax.{x}") not in by_themselves
-        ]
-        found += of_room if line in known else [line]
-    return found
-
-
-def listed() -> list[str]:
-    """All names that pages of the reference have entries for."""
-    return expand(_lines())
-
-
-def missing() -> list[str]:
-    """A sentence for each room without a place in the reference."""
-    have = set(listed())
-    return [
-        f"{room} has public names and no entry in the reference ({', '.join(lost)}): write the "
-        f"line '{room}' into a {{names}} block of a page in docs/reference."
-        for room, names in rooms().items()
-        if (lost := [name for name in names if f"frictax.{name}" not in have])
-    ]
-
-
-def look_up(name: str) -> Any:
-    """What a dotted name stands for."""
-    parts = name.split(".")
-    for cut in range(len(parts) - 1, 0, -1):
-        try:
-            thing = importlib.import_module(".".join(parts[:cut]))
-        except ModuleNotFoundError:
-            continue
-        for part in parts[cut:]:
-            thing = getattr(thing, part)
-        return thing
-    raise LookupError(f"The reference has an entry for {name}, and there is no such thing.")
 
 
 def first_sentence(thing: Any) -> str:
