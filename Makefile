@@ -1,6 +1,6 @@
 # make demo      identify the friction of a measured lead-screw drive and write an HTML report
 # make test      style, types and tests, but for those that are exhaustive
-# make test-all  these too
+# make test-all  these too, and the documentation site
 # make docs      the documentation site, build/docs/index.html, with its notebooks run and its links checked
 # All set up .venv themselves. Another interpreter: make test PYTHON=python3.12
 
@@ -54,7 +54,7 @@ test: lint
 test-slow: $(VENV)/.installed-test
 	$(PYTEST) -m slow
 
-test-all: test test-slow
+test-all: test test-slow docs
 
 # NOTEBOOKS=off leaves the tutorials without figures, for a quick look at text.
 NOTEBOOKS ?= force

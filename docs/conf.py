@@ -40,7 +40,7 @@ include_patterns = [
     "identification/**.md",
 ]
 exclude_patterns = [".*", "build", "dist", "src", "tests", "**/build", "**/.ipynb_checkpoints"]
-nitpicky = False
+smartquotes = False  # --option stays --option
 default_role = "py:obj"  # in docstrings: a link where the name is public, else code
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_block"]

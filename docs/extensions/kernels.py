@@ -13,6 +13,7 @@ _os.symlink({data!r}, "data")
 """
 CONFIG = """
 c.IPKernelApp.log_level = "ERROR"
+c.IPKernelApp.matplotlib = "inline"
 c.InlineBackend.figure_formats = {"svg"}
 c.InlineBackend.rc = {
     "figure.figsize": (7.0, 3.6), "figure.facecolor": "white", "svg.hashsalt": "frictax"

@@ -64,7 +64,12 @@ def _signature(app, what, name, thing, options, signature, returned) -> Any:
     """``<factory>`` says nothing to a reader: the docstring tells the default. And what$
     a function makes is not built by a reader.
     """
-    if inspect.isclass(thing) and POINTER.search(inspect.getdoc(thing) or ""):
+    made = ("frictax.fitting.result.", "frictax.trajectory")
+    if (
+        inspect.isclass(thing)
+        and (thing.__module__.startswith(made) or POINTER.search(inspect.getdoc(thing) or ""))
+        and not thing.__module__.startswith(("frictax.mechanism.", "frictax.analysis.errors."))
+    ):
         return "", None
     return (signature.replace("<factory>", "...") if signature else signature), returned
 
