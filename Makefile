@@ -1,7 +1,8 @@
 # make demo      identify the friction of a measured lead-screw drive and write an HTML report
 # make test      style, types and tests, but for those that are exhaustive
-# make test-all  these too
-# Both set up .venv themselves. Another interpreter: make test PYTHON=python3.12
+# make test-all  these too, and the documentation site
+# make docs      the documentation site, build/docs/index.html, with its notebooks run and its links checked
+# All set up .venv themselves. Another interpreter: make test PYTHON=python3.12
 
 PYTHON ?= python3
 WORKERS ?= auto
@@ -10,10 +11,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all lint format bench clean
+.PHONY: help demo test test-slow test-all docs lint format bench clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -4
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -5
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -29,6 +30,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "Installing what the tests need"
 	@$(PIP) -e ".[test]"
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	@echo "Installing what the documentation site needs"
+	@$(PIP) -e ".[docs]"
 	@touch $@
 
 demo: $(VENV)/.installed
@@ -48,7 +54,15 @@ test: lint
 test-slow: $(VENV)/.installed-test
 	$(PYTEST) -m slow
 
-test-all: test test-slow
+test-all: test test-slow docs
+
+# NOTEBOOKS=off leaves the tutorials without figures, for a quick look at text.
+NOTEBOOKS ?= force
+docs: $(VENV)/.installed-docs
+	rm -rf build/docs
+	FRICTAX_DOCS_NOTEBOOKS=$(NOTEBOOKS) $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --jobs 2 \
+	  --conf-dir docs --doctree-dir build/docs-trees . build/docs
+	$(BIN)/python docs/extensions/check_site.py build/docs
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .

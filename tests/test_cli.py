@@ -518,7 +518,7 @@ def test_control_c_ends_a_running_process_with_130_and_one_word(folder: Path) ->
 
 
 def test_every_command_that_the_pages_show_exists(root: Path) -> None:
-    pages = [root / "README.md", *root.glob("docs/*.md"), *root.glob("identification/**/*.md")]
+    pages = [root / "README.md", *root.glob("docs/**/*.md"), *root.glob("identification/**/*.md")]
     pages += [root / "CHANGELOG.md", *root.glob("src/frictax/**/*.py")]
     shown = {
         command

@@ -21,6 +21,8 @@ class Linearization(eqx.Module):
       enters: their relative acceleration is 0, and bodies that hold each other accelerate as one.
     - `B`, shape (n, k): the rates by the drives named in `inputs`, each in the unit of its drive.
     - `states`, `inputs`: the names of the rows and of B's columns.
+
+    **Example:** at `linearize`.
     """
 
     A: Float[Array, "n n"]

@@ -23,6 +23,21 @@ class SimulationError(RuntimeError):
     """A run that did not reach its end.
 
     The message says why and what to do; `run` holds what was reached.
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> shaken = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    ...     drive=fx.Force("mass", fx.Sine(amplitude=5.0, f=1.0)),
+    ... )
+    >>> try:
+    ...     fx.simulate(shaken, jnp.array([0.0, 9.0]), fx.Adaptive(max_events=4))
+    ... except fx.SimulationError as error:
+    ...     print(error)
+    ...     reached = error.run.events.time[3]
+    The run stopped at 2.18137238 s of 9 s, after 5 events. The run has ...
+    >>> round(float(reached), 2)
+    1.73
     """
 
     def __init__(self, message: str, run: Trajectory) -> None:

@@ -82,6 +82,23 @@ class Trajectory(eqx.Module):
       `MechanicalSystem`); at the time of an event, those after it; NaN where the run did not get
       to.
     - `result`: a `Result`, how the run ended; `steps`: solver steps taken.
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0, v=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)),
+    ... )
+    >>> run = fx.simulate(block, ts=jnp.linspace(0.0, 1.0, 5))
+    >>> run["friction"].mode.tolist()
+    [1, 1, 1, 0, 0]
+    >>> print(run.to_pandas()[["mass.s", "mass.v", "friction.lossPower"]].round(3))
+          mass.s  mass.v  friction.lossPower
+    time
+    0.00   0.000     1.0                 2.0
+    0.25   0.187     0.5                 1.0
+    0.50   0.250     0.0                 0.0
+    0.75   0.250     0.0                 0.0
+    1.00   0.250     0.0                 0.0
     """
 
     system: MechanicalSystem

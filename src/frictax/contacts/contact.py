@@ -18,6 +18,8 @@ class AbstractContact(CheckedModule):
 
     With s [m] and v [m/s] of the first relative to the second, sliding in direction m (+1 or -1) is
     opposed by f = m * law(m*v) * scale, and a stuck contact holds up to peak * law(0) * scale.
+
+    **Example:** `SupportFriction` is one.
     """
 
     rotational: ClassVar[bool]

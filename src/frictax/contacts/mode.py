@@ -14,6 +14,10 @@ class Mode(enum.IntEnum):
     BACKWARD and FORWARD: sliding with negative or positive relative velocity. STUCK: at rest, held
     by friction. FREE: no normal force, no friction. UNKNOWN: before the first mode is chosen; no
     run returns it.
+
+    >>> import frictax as fx
+    >>> [mode.name.lower() for mode in map(fx.Mode, (-1, 0, 1, 2))]
+    ['backward', 'stuck', 'forward', 'free']
     """
 
     BACKWARD = -1

@@ -17,7 +17,10 @@ ENVIRONMENT = "FRICTAX_DATA"
 
 @dataclasses.dataclass(frozen=True)
 class PublicFile:
-    """One file: its path below the record's folder, its address, size [bytes] and SHA-256."""
+    """One file: its path below the record's folder, its address, size [bytes] and SHA-256.
+
+    **Example:** at `data.records`.
+    """
 
     path: str
     address: str
@@ -27,7 +30,10 @@ class PublicFile:
 
 @dataclasses.dataclass(frozen=True)
 class PublicRecord:
-    """A measured machine that others have published."""
+    """A measured machine that others have published.
+
+    **Example:** at `data.records`.
+    """
 
     name: str
     title: str
@@ -89,6 +95,13 @@ def path(name: str) -> Path:
 
     **Raises:** `KeyError` for a name that is not in the registry; `FileNotFoundError` where it is
     not here; `ValueError` where a file is not what was published.
+
+    >>> import frictax as fx
+    >>> try:
+    ...     fx.data.path("emsp")
+    ... except KeyError as error:
+    ...     print(error)
+    There is no public record 'emsp'. Did you mean 'emps'? There are: emps, ...
     """
     record = _known(name)
     looked = _places(name)
@@ -136,6 +149,8 @@ def fetch(
     **Raises:** `KeyError` for a name that is not in the registry; `OSError` where the home cannot
     be reached or the folder not written; `ValueError` where a file came that is not what was
     published.
+
+    **Example:** what can be fetched, at `data.records`.
     """
     record = _known(name)
     if folder is None:

@@ -17,6 +17,23 @@ class Result(eqx.Enumeration):
 
     The value is the message, with its remedy; only `successful` lets the numbers be used to the
     end.
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> class Clock(fx.AbstractHybridSystem):
+    ...     def flow(self, t, y, mode, args):
+    ...         return jnp.ones(1)
+    ...
+    ...     def guard(self, t, y, mode, args):
+    ...         return mode + 1 - y
+    ...
+    ...     def jump(self, t, y, mode, fired, args):
+    ...         return y, mode + 1, jnp.array(0)
+    >>> start, ts = (jnp.zeros(1), jnp.array([0])), jnp.array([0.0, 4.5])
+    >>> path = fx.walk(Clock(), *start, ts, options=fx.Adaptive(max_events=3))
+    >>> path.result == fx.Result.successful
+    Array(False, dtype=bool)
+    >>> print(fx.Result[path.result])
+    The run has more mode changes and drive switches than there is room ...
     """
 
     successful = "The run reached its end."

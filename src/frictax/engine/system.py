@@ -20,6 +20,8 @@ class AbstractHybridSystem(eqx.Module):
 
     `t` is time [s], `y` the state vector, `mode` a vector of integers, `args` whatever the user
     passes on. Derive from this class to bring a machine of your own.
+
+    **Example:** a ball that bounces, at `walk`.
     """
 
     @abc.abstractmethod

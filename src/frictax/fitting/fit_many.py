@@ -73,6 +73,20 @@ def fit_many(
     coverage; intervals by the account of a single fit, when they are asked for.
 
     **Raises:** `ValueError` for measurements of another shape.
+
+    How widely 200 repeats of one sweep would scatter, and what one fit says of it:
+
+    >>> import frictax as fx, numpy as np
+    >>> v = np.linspace(0.5, 8.0, 16)
+    >>> law = fx.Coulomb(F_Coulomb=6.0, F_prop=0.2)
+    >>> noise = 0.05 * np.random.default_rng(0).standard_normal((200, 16))
+    >>> f = 6.0 + 0.2 * v
+    >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
+    >>> many = fx.fit_many(law, sweep, f + noise)
+    >>> many.names, many.values.shape
+    (('F_Coulomb', 'F_prop'), (200, 2))
+    >>> np.std(many.values, axis=0).round(3), np.mean(many.standard_errors, axis=0).round(3)
+    (array([0.026, 0.005]), array([0.032, 0.006]))
     """
     Search(method, loss, level, 1, 0.0, 0, False)  # raises for what they cannot be
     loss = Squares() if loss is None else loss

@@ -17,6 +17,19 @@ class AbstractLaw(eqx.Module):
 
     Write the formula for v >= 0 and let it continue smoothly a little to the left of 0: no `abs`,
     whose derivative at rest would be wrong. The contact mirrors the law for motion backward.
+
+    Friction that grows with the square of the speed:
+
+    >>> import frictax as fx
+    >>> class Drag(fx.AbstractLaw):
+    ...     F: float
+    ...     c: float
+    ...
+    ...     def __call__(self, v):
+    ...         return self.F + self.c * v**2
+    >>> law = Drag(F=2.0, c=0.5)
+    >>> float(law.f0), law(4.0)
+    (2.0, 10.0)
     """
 
     @abc.abstractmethod

@@ -76,6 +76,15 @@ class Inertia(AbstractBody):
 class Fixed(CheckedModule):
     """A flange fixed in the housing at position `s0` [m], or at that angle [rad] where what it
     holds turns.
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> hung = fx.Mechanism(
+    ...     ceiling=fx.Fixed(s0=2.0),
+    ...     mass=fx.Mass(m=1.0),
+    ...     spring=fx.Spring("mass", "ceiling", c=3.0),
+    ... )
+    >>> round(float(fx.simulate(hung, jnp.array([0.0, 0.1]))["mass"].a[0]), 6)
+    6.0
     """
 
     s0: Scalar = parameter(Real(), "m", fit=False, default=0.0)

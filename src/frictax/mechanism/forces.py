@@ -67,7 +67,19 @@ class _Damper(AbstractCompliant):
 
 
 class Spring(_Spring):
-    """A linear spring, f = c*(s_rel - s_rel0): `c` >= 0 [N/m], unstretched length `s_rel0` [m]."""
+    """A linear spring, f = c*(s_rel - s_rel0): `c` >= 0 [N/m], unstretched length `s_rel0` [m].
+
+    Half a period after it was let go, a mass is as far on the other side:
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> swing = fx.Mechanism(
+    ...     wall=fx.Fixed(),
+    ...     mass=fx.Mass(m=1.0, s=0.6),
+    ...     spring=fx.Spring("wall", "mass", c=4.0, s_rel0=0.5),
+    ... )
+    >>> round(float(fx.simulate(swing, jnp.array([0.0, jnp.pi / 2]))["mass"].s[-1]), 6)
+    0.4
+    """
 
     rotational = False
     c: Scalar = parameter(AtLeast(0.0), "N/m")
@@ -75,14 +87,30 @@ class Spring(_Spring):
 
 
 class Damper(_Damper):
-    """A linear damper, f = d*v_rel: `d` >= 0 [N.s/m]."""
+    """A linear damper, f = d*v_rel: `d` >= 0 [N.s/m].
+
+    **Example:** at `SpringDamper`.
+    """
 
     rotational = False
     d: Scalar = parameter(AtLeast(0.0), "N.s/m")
 
 
 class SpringDamper(_Spring, _Damper):
-    """A linear spring and a linear damper in parallel, f = c*(s_rel - s_rel0) + d*v_rel."""
+    """A linear spring and a linear damper in parallel, f = c*(s_rel - s_rel0) + d*v_rel.
+
+    Critically damped, a mass creeps back as (1 + 2*t)*exp(-2*t):
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> door = fx.Mechanism(
+    ...     frame=fx.Fixed(),
+    ...     mass=fx.Mass(m=1.0, s=1.0),
+    ...     closer=fx.SpringDamper("frame", "mass", c=4.0, d=4.0),
+    ... )
+    >>> s = fx.simulate(door, jnp.array([0.0, 1.0]))["mass"].s[-1]
+    >>> round(float(s), 6), round(float(3.0 * jnp.exp(-2.0)), 6)
+    (0.406006, 0.406006)
+    """
 
     rotational = False
     c: Scalar = parameter(AtLeast(0.0), "N/m")
@@ -93,6 +121,8 @@ class SpringDamper(_Spring, _Damper):
 class RotationalSpring(_Spring):
     """A linear torsion spring, tau = c*(phi_rel - phi_rel0): `c` >= 0 [N.m/rad], angle without
     torque `phi_rel0` [rad].
+
+    **Example:** at `RotationalSpringDamper`.
     """
 
     rotational = True
@@ -101,7 +131,10 @@ class RotationalSpring(_Spring):
 
 
 class RotationalDamper(_Damper):
-    """A linear rotational damper, tau = d*w_rel: `d` >= 0 [N.m.s/rad]."""
+    """A linear rotational damper, tau = d*w_rel: `d` >= 0 [N.m.s/rad].
+
+    **Example:** at `RotationalSpringDamper`.
+    """
 
     rotational = True
     d: Scalar = parameter(AtLeast(0.0), "N.m.s/rad")
@@ -110,6 +143,18 @@ class RotationalDamper(_Damper):
 class RotationalSpringDamper(_Spring, _Damper):
     """A linear torsion spring and a linear damper in parallel, tau = c*(phi_rel - phi_rel0) +
     d*w_rel.
+
+    Two discs on one shaft end up turning alike:
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> train = fx.Mechanism(
+    ...     motor=fx.Inertia(J=1.0, w=3.0),
+    ...     load=fx.Inertia(J=2.0),
+    ...     shaft=fx.RotationalSpringDamper("motor", "load", c=50.0, d=5.0),
+    ... )
+    >>> run = fx.simulate(train, jnp.array([0.0, 5.0]))
+    >>> round(float(run["motor"].w[-1]), 3), round(float(run["load"].w[-1]), 3)
+    (1.0, 1.0)
     """
 
     rotational = True
@@ -166,6 +211,8 @@ class _External(AbstractSource):
 class Force(_External):
     """An external force on a flange: `f` [N] is a signal, a function of time or a number, positive
     in the direction of s.
+
+    **Example:** at `Mechanism`.
     """
 
     rotational = False
@@ -178,6 +225,11 @@ class Force(_External):
 class Torque(_External):
     """An external torque on a body: `tau` [N.m] is a signal, a function of time or a number,
     positive in the direction of phi.
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> rotor = fx.Mechanism(wheel=fx.Inertia(J=0.5), motor=fx.Torque("wheel", lambda t: 3.0 * t))
+    >>> round(float(fx.simulate(rotor, jnp.array([0.0, 2.0]))["wheel"].w[-1]), 6)
+    12.0
     """
 
     rotational = True

@@ -53,6 +53,18 @@ def parameter(
 ) -> Any:
     """Declare a field that holds a parameter: ``peak: Array = parameter(AtLeast(1.0), "1",
     default=1.0)``.
+
+    >>> import frictax as fx
+    >>> from frictax.parameters import AtLeast, CheckedModule, Scalar, parameter
+    >>> class Drag(CheckedModule):
+    ...     c: Scalar = parameter(AtLeast(0.0), "N.s2/m2")
+    >>> [(p.path, p.declaration.unit) for p in fx.parameters.parameters(Drag(0.5))]
+    [('c', 'N.s2/m2')]
+    >>> try:
+    ...     Drag(-0.5)
+    ... except ValueError as error:
+    ...     print(error)
+    `Drag.c` must be >= 0, got -0.5 N.s2/m2. Give its size, without a sign.
     """
     declaration = Declaration(
         Real() if domain is None else domain, unit, fit, ndim, kwargs.get("default", 0) is None

@@ -64,7 +64,10 @@ class AbstractDomain(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class Real(AbstractDomain):
-    """Any finite number."""
+    """Any finite number.
+
+    **Example:** at `parameters.parameter`.
+    """
 
     def rule(self) -> str:
         return "finite"
@@ -81,7 +84,10 @@ class Real(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class Positive(AbstractDomain):
-    """A number > 0, moved on a logarithmic scale."""
+    """A number > 0, moved on a logarithmic scale.
+
+    **Example:** at `parameters.parameter`.
+    """
 
     def rule(self) -> str:
         return "> 0"
@@ -110,6 +116,8 @@ class AtLeast(AbstractDomain):
     """A number >= `lower`: lower + log(1 + exp(z)).
 
     The bound itself is a valid value (`peak = 1`, `F_Stribeck = 0`) but not a place to start a fit.
+
+    **Example:** at `parameters.parameter`.
     """
 
     lower: float
@@ -141,6 +149,13 @@ class AtLeast(AbstractDomain):
 class Between(AbstractDomain):
     """A number between `lower` and `most`, moved on a logistic scale: what a user knows of one
     machine.
+
+    >>> import jax.numpy as jnp
+    >>> from frictax.parameters import Between
+    >>> share = Between(0.0, 1.0)
+    >>> z = share.to_unconstrained(jnp.array(0.25))
+    >>> round(float(share.from_unconstrained(z)), 6), float(share.from_unconstrained(z + 99.0))
+    (0.25, 1.0)
     """
 
     lower: float
@@ -170,7 +185,10 @@ class Between(AbstractDomain):
 
 @dataclasses.dataclass(frozen=True)
 class Increasing(AbstractDomain):
-    """A vector whose entries strictly increase: the first, and the logarithms of the gaps."""
+    """A vector whose entries strictly increase: the first, and the logarithms of the gaps.
+
+    **Example:** at `parameters.parameter`.
+    """
 
     entry_by_entry = False
 

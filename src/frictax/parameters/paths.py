@@ -35,7 +35,13 @@ def parameters(model: Any) -> list[Parameter]:
 
 
 def get(model: Any, path: str) -> Any:
-    """The part, law or value that stands at `path`: ``get(block, "friction.peak")``."""
+    """The part, law or value that stands at `path`: ``get(block, "friction.peak")``.
+
+    >>> import frictax as fx
+    >>> contact = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=5.0), peak=1.1)
+    >>> float(fx.parameters.get(contact, "f_pos.F_Coulomb"))
+    5.0
+    """
     node = model
     for step in path.split("."):
         found = next(((child,) for name, child, _ in children(node) if name == step), None)
@@ -52,6 +58,11 @@ def select(model: Any, free: str | Iterable[str] | None = None) -> list[Paramete
     are declared to be fitted (a table's forces, not its speeds). None takes all of the model's.
 
     Raises `KeyError` for a path that does not exist, naming the nearest one.
+
+    >>> import frictax as fx
+    >>> contact = fx.SupportFriction("mass", f_pos=[[0, 5.0], [1, 6.0]], peak=1.1)
+    >>> [p.path for p in fx.parameters.select(contact, ["f_pos"])]
+    ['f_pos.f']
     """
     everything = parameters(model)
     if free is None:
@@ -69,6 +80,11 @@ def select(model: Any, free: str | Iterable[str] | None = None) -> list[Paramete
 def replace(model: Any, values: Mapping[str, Float[Numbers, "..."] | float]) -> Any:
     """`model` with the parameters named by path replaced: ``replace(block, {"friction.peak":
     1.2})``.
+
+    >>> import frictax as fx
+    >>> contact = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=5.0), peak=1.1)
+    >>> float(fx.parameters.replace(contact, {"peak": 1.3, "f_pos.F_Coulomb": 4.0}).breakaway())
+    1.3
     """
     paths = list(values)
     for path in paths:

@@ -54,6 +54,14 @@ def check_not_on_edge(name: str, value: Any, domain: AbstractDomain) -> None:
 def from_unconstrained(model: Model, z: Mapping[str, Array]) -> Model:
     """`model` with the parameters named by `z` replaced by the physical values of those
     unconstrained arrays.
+
+    However far an optimiser steps in these coordinates, a value stays in its domain:
+
+    >>> import frictax as fx
+    >>> law = fx.Coulomb(F_Coulomb=5.0)
+    >>> z = fx.to_unconstrained(law, free="F_Coulomb")
+    >>> round(float(fx.from_unconstrained(law, {"F_Coulomb": z["F_Coulomb"] - 100.0}).F_Coulomb), 6)
+    0.0
     """
     chosen = select(model, list(z))
     return replace(

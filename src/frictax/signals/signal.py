@@ -21,6 +21,8 @@ class AbstractSignal(eqx.Module):
     The engine ends a phase at a piece's end instead of stepping over it, and reads the signal
     through `on_piece`, which does not test the time. So nothing is stepped over and derivatives by
     the times of switches are right.
+
+    **Example:** a formula of one's own is a signal by `Function`.
     """
 
     @abc.abstractmethod

@@ -29,7 +29,10 @@ class AbstractErrors(eqx.Module):
 
 
 class White(AbstractErrors):
-    """Residuals that do not depend on each other, all of one size."""
+    """Residuals that do not depend on each other, all of one size.
+
+    **Example:** all accounts side by side, at `FitResult.uncertainty`.
+    """
 
     def spread(self, found: FitResult) -> Spread:
         dof = np.inf if found.problem.noise_known else found.dof

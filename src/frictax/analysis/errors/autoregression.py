@@ -41,6 +41,8 @@ class Autoregression(AbstractLinearErrors):
     **Source:** restricted likelihood: D. A. Harville, Journal of the American Statistical
     Association 72 (1977); for errors with a memory W.-K. Cheang, G. C. Reinsel, ibid. 95 (2000);
     degrees of freedom: M. G. Kenward, J. H. Roger, Biometrics 53 (1997).
+
+    **Example:** all accounts side by side, at `FitResult.uncertainty`.
     """
 
     def check(self, problem: Problem) -> None:

@@ -37,6 +37,8 @@ class Clustered(AbstractLinearErrors):
     **Source:** R. M. Bell, D. F. McCaffrey, "Bias reduction in standard errors for linear
     regression with multi-stage samples", Survey Methodology 28 (2002); what each cluster has to
     itself: J. E. Pustejovsky, E. Tipton, Journal of Business & Economic Statistics 36 (2018).
+
+    **Example:** all accounts side by side, at `FitResult.uncertainty`.
     """
 
     blocks: int | None = eqx.field(static=True, default=None)

@@ -48,6 +48,8 @@ class Guarded(AbstractErrors):
 
     **Source:** B. L. Welch, "On the comparison of several mean values", Biometrika 38 (1951); see
     `Clustered` and `Autoregression`.
+
+    **Example:** all accounts side by side, at `FitResult.uncertainty`.
     """
 
     blocks: int = eqx.field(static=True, default=10)

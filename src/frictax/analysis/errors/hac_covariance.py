@@ -96,6 +96,8 @@ class HAC(AbstractErrors):
     **Arguments:** `bandwidth` [s]; chosen from the residuals unless given.
 
     **Source:** see `long_run_covariance`.
+
+    **Example:** all accounts side by side, at `FitResult.uncertainty`.
     """
 
     bandwidth: float | None = eqx.field(static=True, default=None)

@@ -69,6 +69,8 @@ def inputs_err(found: FitResult) -> bool:
     """Whether inputs are noisy, and leave more of an output than its sensor's noise."""
     for label, record in found.records.items():
         for name, misfit in found.rms[label].items() if isinstance(record, Record) else ():
+            if name not in record.outputs:  # a force of inverse dynamics: no sensor's
+                continue
             sd = record.sd.get(name)
             noise = noise_of(record.outputs[name]) if sd is None else np.sqrt(np.mean(sd**2))
             if misfit > _ABOVE * noise:

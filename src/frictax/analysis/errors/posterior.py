@@ -42,6 +42,8 @@ class Posterior(Estimated):
 
     **Source:** A. Vehtari et al., "Rank-normalization, folding, and localization: an improved
     R-hat", Bayesian Analysis 16 (2021), of `r_hat` and `ess`.
+
+    **Example:** at `FitResult.posterior`.
     """
 
     found: "FitResult"

@@ -33,6 +33,8 @@ class Profile:
       lies in it, so that there is no lower end to find; `threshold` on `ratio` that it was found
       with; `level`.
     - `sentence`: the interval in words.
+
+    **Example:** at `FitResult.profile`.
     """
 
     name: str
@@ -58,6 +60,8 @@ class Profile:
 class ProfilePair:
     """The profile of two fitted numbers: `ratio` (n, m) at `first` (n,) by `second` (m,) [SI];
     inside `threshold` lies the region of that `level`.
+
+    **Example:** at `FitResult.profile`.
     """
 
     names: tuple[str, str]
@@ -74,6 +78,17 @@ def profile_of(
 ) -> "Profile | ProfilePair":
     """The profile likelihood of one fitted number, or of a pair: options are those of `profile` and
     `profile_pair`.
+
+    >>> import frictax as fx
+    >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
+    >>> f = [6.12, 6.19, 6.41, 6.78, 7.61]
+    >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
+    >>> found = fx.fit(fx.Coulomb, sweep)
+    >>> print(found.profile("F_Coulomb"))
+    F_Coulomb: 6.00292 N, 5.9621 to 6.04373 N (95 %, profile likelihood, Guarded)
+    >>> pair = found.profile(("F_Coulomb", "F_prop"), points=5)
+    >>> pair.ratio.shape
+    (5, 5)
     """
     if isinstance(path, str):
         return profile(found, path, **options)

@@ -24,6 +24,8 @@ class BlockBootstrap(AbstractErrors):
 
     **Source:** H. R. Künsch, Annals of Statistics 17 (1989); weights in place of copies: S.
     Chatterjee, A. Bose, Annals of Statistics 33 (2005).
+
+    **Example:** all accounts side by side, at `FitResult.uncertainty`.
     """
 
     length: float | None = eqx.field(static=True, default=None)
@@ -81,6 +83,8 @@ class Jackknife(AbstractErrors):
 
     **Source:** B. Efron, *The Jackknife, the Bootstrap and Other Resampling Plans* (1982), chapter
     3.
+
+    **Example:** all accounts side by side, at `FitResult.uncertainty`.
     """
 
     repeats: int | None = eqx.field(static=True, default=None)

@@ -27,6 +27,26 @@ def missing(found: FitResult) -> Missing:
     """Which term the fitted machine lacks: `Missing`.
 
     Of machines on records, by any objective; a sweep says `lack-of-fit` by itself.
+
+    >>> import frictax as fx, numpy as np
+    >>> t = np.linspace(0.0, 8.0, 801)
+    >>> v = np.sin(1.3 * t) + np.sin(3.1 * t)
+    >>> a = 1.3 * np.cos(1.3 * t) + 3.1 * np.cos(3.1 * t)
+    >>> noise = 0.05 * np.random.default_rng(0).standard_normal(801)
+    >>> record = fx.Record(
+    ...     t, {"drive": a + np.sign(v) + 0.3 * v * np.abs(v) + noise}, {"mass.v": v}, name="run"
+    ... )
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    ...     drive=fx.Force("mass", 0.0),
+    ... )
+    >>> found = fx.fit(
+    ...     block, record, free="friction.f_pos.F_Coulomb", objective=fx.InverseDynamics(20.0)
+    ... )
+    >>> term = found.missing().found[0]
+    >>> term.name, round(float(term.value), 2), term.unit
+    ('drag over v^2 of friction', 0.3, 'N.s2/m2')
     """
     if found.of_sweep:
         raise ValueError(

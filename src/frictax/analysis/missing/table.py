@@ -23,6 +23,8 @@ class MissingTerm:
     - `chance`: that coloured noise alone would explain as much by any candidate of the table;
       `is_significant`: whether that is below 1 %. `alike`: the names of what this record cannot
       tell from it.
+
+    **Example:** at `FitResult.missing`.
     """
 
     name: str
@@ -66,6 +68,8 @@ class Missing:
 
     **Source:** score test: C. R. Rao, Proceedings of the Cambridge Philosophical Society 44, 1948;
     as an index of what to free: D. Sörbom, Psychometrika 54, 1989.
+
+    **Example:** at `FitResult.missing`.
     """
 
     terms: tuple[MissingTerm, ...]

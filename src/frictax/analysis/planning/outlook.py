@@ -61,6 +61,8 @@ class Outlook:
     - `identifiability`: knowledge of each, singular values, null directions; its `notices`, here
       too, and as `sentences`, say what would cure it.
     - `cures`: by name, how other experiments would change the error.
+
+    **Example:** at `outlook`.
     """
 
     names: tuple[str, ...]

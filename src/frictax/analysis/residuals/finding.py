@@ -40,6 +40,8 @@ class Finding:
     - `numbers`: more of them by name, SI: ``period``, ``period error``, ``forward``, ``backward``
       of a ripple, say.
     - `curves`: what the picture shows, over `x_label` and `y_label`, each with its unit.
+
+    **Example:** at `ResidualStudy`.
     """
 
     name: str

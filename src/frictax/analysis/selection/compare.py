@@ -35,6 +35,8 @@ class ComparedLaw:
     - `left_out`: root mean square error [N or N.m] of each row when predicted from a fit of all the
       others.
     - `remark`: why it was not chosen although its criterion is good; else empty.
+
+    **Example:** at `compare`.
     """
 
     name: str
@@ -49,6 +51,8 @@ class Comparison:
 
     `best` has the least small-sample AIC among the laws whose terms are all identifiable; `reason`
     says so in words, and where the error of rows left out is for another.
+
+    **Example:** at `compare`.
     """
 
     sweep: Sweep
@@ -132,6 +136,19 @@ def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | S
 
     **Source:** K. P. Burnham, D. R. Anderson, *Model Selection and Multimodel Inference*, 2nd ed.
     (2002), section 2.4.
+
+    >>> import frictax as fx, numpy as np
+    >>> v = np.linspace(0.1, 4.0, 40)
+    >>> f = 5.0 + 0.5 * v + 2.0 * np.exp(-3.0 * v)
+    >>> f += 0.05 * np.random.default_rng(0).standard_normal(40)
+    >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
+    >>> laws = {
+    ...     "Coulomb": fx.Coulomb(F_Coulomb=5.0, F_prop=0.5),
+    ...     "Stribeck": fx.Stribeck(F_prop=0.5, F_Coulomb=5.0, F_Stribeck=1.0, fexp=2.0),
+    ... }
+    >>> made = fx.compare(sweep, laws)
+    >>> made.best.name, [round(row.left_out, 3) for row in made.rows]
+    ('Stribeck', [0.275, 0.04])
     """
     of_sweep = isinstance(data, Sweep)
     known, others = (_OF_SWEEP, _OF_RECORDS) if of_sweep else (_OF_RECORDS, _OF_SWEEP)

@@ -19,6 +19,30 @@ class Structure:
     """A machine as a hypothesis: which laws and parts it has, and which of its numbers may move.
 
     All but `model` are as in `fit`.
+
+    Is the friction of a sledge alike in both directions?
+
+    >>> import frictax as fx, numpy as np
+    >>> t = np.linspace(0.0, 8.0, 801)
+    >>> v = np.sin(1.3 * t) + np.sin(3.1 * t)
+    >>> a = 1.3 * np.cos(1.3 * t) + 3.1 * np.cos(3.1 * t)
+    >>> force = a + np.where(v > 0, 2.0, -1.5) + 0.1 * np.random.default_rng(0).standard_normal(801)
+    >>> record = fx.Record(t, {"drive": force}, {"mass.v": v}, name="run")
+    >>> law = fx.Coulomb(F_Coulomb=1.0)
+    >>> def sledge(f_neg):
+    ...     return fx.Mechanism(
+    ...         mass=fx.Mass(m=1.0),
+    ...         friction=fx.SupportFriction("mass", f_pos=law, f_neg=f_neg),
+    ...         drive=fx.Force("mass", 0.0),
+    ...     )
+    >>> structures = {
+    ...     "one law": fx.Structure(sledge(None), free="friction.f_pos.F_Coulomb"),
+    ...     "by direction": fx.Structure(
+    ...         sledge(law), free=["friction.f_pos.F_Coulomb", "friction.f_neg.F_Coulomb"]
+    ...     ),
+    ... }
+    >>> fx.compare(record, structures, objective=fx.InverseDynamics(20.0)).best.name
+    'by direction'
     """
 
     model: Checked[Machine]
@@ -50,6 +74,8 @@ class ComparedStructure:
     - `held_out`: errors in what was left out of the fit, by ``"repeats"``, ``"speeds"`` and, of
       several records, ``"records"``.
     - `implausible`: why it cannot be the machine; `doubts`: what else to know.
+
+    **Example:** at `Structure`.
     """
 
     name: str
@@ -92,6 +118,8 @@ class StructureComparison:
     `best`: see `frictax.analysis.selection.selection_rule.chosen`; `reason` says in words why it,
     and why not those that fit closer. `n_eff`: how many independent samples the residuals are
     worth; `unit` of the trajectory, `force_unit`.
+
+    **Example:** at `Structure`.
     """
 
     records: Mapping[str, Record]

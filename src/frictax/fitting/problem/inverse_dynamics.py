@@ -49,6 +49,25 @@ class InverseDynamics(AbstractObjective):
 
     **Source:** A. Janot, P.-O. Vandanjon, M. Gautier, IEEE Trans. Control Systems Technology 22(1),
     2014 (inverse dynamic identification model with least squares).
+
+    >>> import frictax as fx, numpy as np
+    >>> t = np.linspace(0.0, 6.0, 1201)
+    >>> v = np.sin(1.3 * t) + np.sin(3.1 * t)
+    >>> a = 1.3 * np.cos(1.3 * t) + 3.1 * np.cos(3.1 * t)
+    >>> record = fx.Record(t, {"drive": 2.0 * a + 1.5 * np.sign(v) + 0.4 * v}, {"mass.v": v})
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0, F_prop=1.0)),
+    ...     drive=fx.Force("mass", 0.0),
+    ... )
+    >>> found = fx.fit(
+    ...     block,
+    ...     record,
+    ...     free=["mass.m", "friction.f_pos"],
+    ...     objective=fx.InverseDynamics(cutoff=20.0),
+    ... )
+    >>> {name: round(float(value), 2) for name, value in found.values.items()}
+    {'mass.m': 2.0, 'friction.f_pos.F_Coulomb': 1.5, 'friction.f_pos.F_prop': 0.4}
     """
 
     cutoff: float = static(default=50.0)

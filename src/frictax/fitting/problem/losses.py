@@ -41,7 +41,16 @@ class AbstractLoss(eqx.Module):
 
 
 class Squares(AbstractLoss):
-    """Least squares: right for noise without outliers."""
+    """Least squares: right for noise without outliers.
+
+    >>> import frictax as fx
+    >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
+    >>> f = [6.12, 6.19, 6.41, 6.78, 7.61]
+    >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
+    >>> law = fx.fit(fx.Coulomb, sweep, loss=fx.Squares()).law
+    >>> round(float(law.F_Coulomb), 3), round(float(law.F_prop), 3)
+    (6.003, 0.2)
+    """
 
     rounds: ClassVar[int] = 1
 
@@ -72,6 +81,19 @@ class Huber(AbstractLoss):
 
     **Source:** P. J. Huber, E. M. Ronchetti, *Robust Statistics*, 2nd ed. (2009), sections 6.4, 7.6
     to 7.8.
+
+    The third row is 3 N too high:
+
+    >>> import frictax as fx, numpy as np
+    >>> v = np.linspace(0.5, 8.0, 16)
+    >>> f = 6.0 + 0.2 * v + 0.02 * np.cos(9.0 * v)
+    >>> f[2] += 3.0
+    >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
+    >>> for loss in (fx.Squares(), fx.Huber()):
+    ...     law = fx.fit(fx.Coulomb, sweep, loss=loss).law
+    ...     print(f"{type(loss).__name__}: {law.F_Coulomb:.2f} N, {law.F_prop:.2f} N.s/m")
+    Squares: 6.60 N, 0.10 N.s/m
+    Huber: 6.00 N, 0.20 N.s/m
     """
 
     rounds: ClassVar[int] = 100

@@ -174,6 +174,23 @@ class FreeRun(AbstractSimulation):
     **Arguments:** `measured_start`: whether bodies start where the record says, after smoothing at
     `cutoff` [Hz]; else, as the model says (then positions and speeds at the start can be fitted:
     ``free=["mass.s", "mass.v"]``).
+
+    >>> import frictax as fx, numpy as np
+    >>> t = np.linspace(0.0, 2.0, 401)
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    ...     drive=fx.Force("mass", 2.0),
+    ... )
+    >>> record = fx.Record(t, outputs={"mass.v": 0.3 + 0.75 * t + 0.01 * np.sin(50.0 * t)})
+    >>> found = fx.fit(
+    ...     block,
+    ...     record,
+    ...     free=["friction.f_pos.F_Coulomb"],
+    ...     objective=fx.FreeRun(measured_start=True, cutoff=5.0),
+    ... )
+    >>> round(float(found.values["friction.f_pos.F_Coulomb"]), 2)
+    1.25
     """
 
     measured_start: bool = static(default=False)
@@ -220,6 +237,30 @@ class ClosedLoop(AbstractSimulation):
 
     **Arguments:** `controllers`: drive -> `PositionController`; `measured_start`, `cutoff` as for
     `FreeRun`.
+
+    A servo follows a slow sine; how much friction it has shows in how far it lags:
+
+    >>> import frictax as fx, jax.numpy as jnp, numpy as np
+    >>> def servo(F, reference):
+    ...     return fx.Mechanism(
+    ...         mass=fx.Mass(m=1.0),
+    ...         friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=F)),
+    ...         drive=fx.PositionController("mass", reference, 20.0, 40.0),
+    ...     )
+    >>> t = np.linspace(0.0, 2.0, 401)
+    >>> asked = np.sin(3.0 * t)
+    >>> seen = fx.simulate(servo(5.0, fx.Sampled(t, asked)), t)["mass"].s
+    >>> seen = np.asarray(seen) + 1e-4 * np.random.default_rng(0).standard_normal(401)
+    >>> record = fx.Record(t, {"drive": asked}, {"mass.s": seen})
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    ...     drive=fx.Force("mass", 0.0),
+    ... )
+    >>> loop = fx.ClosedLoop({"drive": fx.PositionController("mass", 0.0, 20.0, 40.0)})
+    >>> found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"], objective=loop)
+    >>> round(float(found.values["friction.f_pos.F_Coulomb"]), 2)
+    4.99
     """
 
     controllers: dict[str, PositionController]
@@ -291,6 +332,24 @@ class Windows(AbstractSimulation):
 
     **Source:** H. G. Bock, "Recent advances in parameter identification techniques for O.D.E.",
     1983 (multiple shooting).
+
+    >>> import frictax as fx, numpy as np
+    >>> t = np.linspace(0.0, 2.0, 401)
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
+    ...     drive=fx.Force("mass", 2.0),
+    ... )
+    >>> noise = 0.01 * np.random.default_rng(0).standard_normal(401)
+    >>> record = fx.Record(t, outputs={"mass.v": 0.3 + 0.75 * t + noise})
+    >>> found = fx.fit(
+    ...     block,
+    ...     record,
+    ...     free=["friction.f_pos.F_Coulomb"],
+    ...     objective=fx.Windows(length=0.25, free_starts=True),
+    ... )
+    >>> round(float(found.values["friction.f_pos.F_Coulomb"]), 2), found.x.size
+    (1.25, 17)
     """
 
     length: float = static(default=0.5)

@@ -54,6 +54,27 @@ class Smooth(AbstractPrior):
 
     Without it a table with many nodes stores the speeds at which the record dwells as steps of its
     force. Nodes are taken as evenly spaced; give such.
+
+    >>> import frictax as fx, numpy as np
+    >>> t = np.linspace(0.0, 6.0, 601)
+    >>> v = np.sin(1.3 * t) + np.sin(3.1 * t)
+    >>> a = 1.3 * np.cos(1.3 * t) + 3.1 * np.cos(3.1 * t)
+    >>> noise = 0.5 * np.random.default_rng(0).standard_normal(601)
+    >>> record = fx.Record(t, {"drive": a + np.sign(v) * (1.0 + 0.2 * v**2) + noise}, {"mass.v": v})
+    >>> nodes = np.linspace(0.0, 2.0, 11)
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction("mass", f_pos=np.stack([nodes, np.ones(11)], axis=1)),
+    ...     drive=fx.Force("mass", 0.0),
+    ... )
+    >>> for priors in ([], [fx.Smooth("friction.f_pos.f", sd=0.02)]):
+    ...     found = fx.fit(
+    ...         block, record, free="friction.f_pos", priors=priors, objective=fx.InverseDynamics()
+    ...     )
+    ...     bends = np.diff(found.model["friction"].f_pos.f, 2)
+    ...     print(f"{np.sqrt(np.mean(bends**2)):.3f} N")
+    0.145 N
+    0.011 N
     """
 
     path: str = eqx.field(static=True)

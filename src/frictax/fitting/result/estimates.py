@@ -21,6 +21,15 @@ class Estimate:
 
     `standard_error` is nan, and an end of the interval is nan, where none can be given. `dof`:
     degrees of freedom of Student's t in the interval, inf for a normal one.
+
+    >>> import frictax as fx
+    >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
+    >>> f = [6.12, 6.19, 6.41, 6.78, 7.61]
+    >>> found = fx.fit(fx.Coulomb, fx.Sweep(v, f, velocity_unit="m/s", force_unit="N"))
+    >>> for e in found.estimates:
+    ...     print(f"{e.name}: {e.value:.3f} {e.unit}, {e.lower:.3f} to {e.upper:.3f}")
+    F_Coulomb: 6.003 N, 5.962 to 6.044
+    F_prop: 0.200 N.s/m, 0.190 to 0.210
     """
 
     name: str
@@ -48,7 +57,10 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True)
 class Band:
-    """A curve with its confidence band (of the curve, not of a next measurement), in SI units."""
+    """A curve with its confidence band (of the curve, not of a next measurement), in SI units.
+
+    **Example:** of a friction curve, at `FitResult`.
+    """
 
     velocity: Float[np.ndarray, " n"]
     force: Float[np.ndarray, " n"]
@@ -65,6 +77,8 @@ class Replicates:
     - `standard_errors`, `lower`, `upper` (k, p), by the account of a single fit, found when they
       are asked for: nan where a search did not end, and where an entry has reached its bound.
     - `notices`, as sentences `warnings`: what to mind.
+
+    **Example:** at `fit_many`.
     """
 
     names: tuple[str, ...]

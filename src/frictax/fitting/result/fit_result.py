@@ -60,6 +60,18 @@ class FitResult(Estimated, Generic[Model]):
 
     Of a sweep alone: `sweep`, `law`, `rms_force`, `predict(velocity)`, `band(velocity)`, `aicc` and
     `bic`.
+
+    >>> import frictax as fx
+    >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
+    >>> f = [6.12, 6.19, 6.41, 6.78, 7.61]
+    >>> found = fx.fit(fx.Coulomb, fx.Sweep(v, f, velocity_unit="m/s", force_unit="N"))
+    >>> {name: round(float(value), 3) for name, value in found.values.items()}
+    {'F_Coulomb': 6.003, 'F_prop': 0.2}
+    >>> [round(float(end), 3) for end in found.intervals["F_Coulomb"]]
+    [5.962, 6.044]
+    >>> band = found.band([1.0, 10.0])
+    >>> (band.upper - band.lower).round(3)
+    array([0.068, 0.147])
     """
 
     start: Model

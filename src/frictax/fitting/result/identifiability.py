@@ -11,7 +11,20 @@ from frictax.notice import Notice
 
 
 class Knowledge(enum.Enum):
-    """What is known of one parameter."""
+    """What is known of one parameter.
+
+    >>> import frictax as fx, numpy as np
+    >>> v = np.linspace(5.0, 8.0, 16)
+    >>> f = 6.0 + 0.2 * v + 0.01 * np.random.default_rng(0).standard_normal(16)
+    >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
+    >>> found = fx.fit(fx.Stribeck(F_prop=0.2, F_Coulomb=6.0, F_Stribeck=1.0, fexp=5.0), sweep)
+    >>> for name, knowledge in found.identifiability.knowledge.items():
+    ...     print(name, knowledge.name)
+    F_prop KNOWN
+    F_Coulomb KNOWN
+    F_Stribeck UNKNOWN
+    fexp UNKNOWN
+    """
 
     KNOWN = "known"
     WEAK = "cannot be told from its bound"
@@ -29,6 +42,16 @@ class Identifiability:
       over smallest.
     - `null_directions`: combinations of parameters that change nothing that was measured, as
       coefficients by name of the changes in units of each parameter's own effect.
+
+    A sweep without slow speeds says nothing of the Stribeck effect:
+
+    >>> import frictax as fx, numpy as np
+    >>> v = np.linspace(5.0, 8.0, 16)
+    >>> f = 6.0 + 0.2 * v + 0.01 * np.random.default_rng(0).standard_normal(16)
+    >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
+    >>> found = fx.fit(fx.Stribeck(F_prop=0.2, F_Coulomb=6.0, F_Stribeck=1.0, fexp=5.0), sweep)
+    >>> found.identifiability.complete, sorted(found.identifiability.unknown)
+    (False, ['F_Stribeck', 'fexp'])
     """
 
     knowledge: Mapping[str, Knowledge]

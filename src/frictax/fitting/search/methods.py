@@ -36,6 +36,15 @@ class LevenbergMarquardt(AbstractMethod):
     rounds of 6 probes for each number and 120 steps (`frictax.fitting.search.edges`).
 
     **Source:** J. J. Moré, *Lecture Notes in Mathematics* 630, 1978.
+
+    >>> import frictax as fx
+    >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
+    >>> f = [6.12, 6.19, 6.41, 6.78, 7.61]
+    >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
+    >>> start = fx.Coulomb(F_Coulomb=1.0, F_prop=1.0)
+    >>> found = fx.fit(start, sweep, method=fx.LevenbergMarquardt(tolerance=1e-10))
+    >>> found.converged, round(float(found.law.F_prop), 4)
+    (True, 0.1997)
     """
 
     tolerance: float = eqx.field(static=True, default=1e-8)

@@ -1,6 +1,6 @@
 """Draws the picture of the README: a pulled block that sticks and slips.
 
-Run: python docs/stick_slip.py
+Run: python docs/pictures/stick_slip.py
 """
 
 from pathlib import Path

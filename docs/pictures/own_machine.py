@@ -1,6 +1,6 @@
-"""Draws the picture of own_machine.md: a pendulum with dry friction comes to rest.
+"""Draws the picture of docs/own_machine.md: a pendulum with dry friction comes to rest.
 
-Run: python docs/own_machine.py
+Run: python docs/pictures/own_machine.py
 """
 
 from pathlib import Path

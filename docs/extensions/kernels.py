@@ -1,0 +1,34 @@
+"""How the site's notebooks are run: each in a folder of its own beside the shipped data, as by a
+reader who stands in the clone.
+"""
+
+import os
+from pathlib import Path
+
+STARTUP = """
+import os as _os, tempfile as _tempfile
+_here = _tempfile.TemporaryDirectory(prefix="frictax-docs-")
+_os.chdir(_here.name)
+_os.symlink({data!r}, "data")
+"""
+CONFIG = """
+c.IPKernelApp.log_level = "ERROR"
+c.IPKernelApp.matplotlib = "inline"
+c.InlineBackend.figure_formats = {"svg"}
+c.InlineBackend.rc = {
+    "figure.figsize": (7.0, 3.6), "figure.facecolor": "white", "svg.hashsalt": "frictax"
+}
+"""
+
+
+def prepare(root: Path) -> None:
+    """The profile of IPython that the kernels read, in the folder of what is built."""
+    home = root / "build" / "docs-kernels"
+    profile = home / "profile_default"
+    (profile / "startup").mkdir(parents=True, exist_ok=True)
+    (profile / "startup" / "folder.py").write_text(
+        STARTUP.format(data=str(root / "data")), encoding="utf-8"
+    )
+    (profile / "ipython_kernel_config.py").write_text(CONFIG, encoding="utf-8")
+    os.environ["IPYTHONDIR"] = str(home)
+    os.environ.pop("MPLBACKEND", None)  # figures go into the page

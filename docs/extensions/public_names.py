@@ -1,0 +1,91 @@
+"""Which names the reference has entries for, and which it lacks.
+
+The package's stub, `src/frictax/__init__.pyi`, says which public names each room has; the pages of
+docs/reference say in their ``{names}`` blocks which rooms, or single dotted names, they show.
+"""
+
+import ast
+import importlib
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+POINTER = re.compile(r"\*\*Example:\*\* .*?`([\w.]+)`", re.DOTALL)  # to the entry that has it
+BLOCK = re.compile(r"^```\{names\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def rooms() -> dict[str, list[str]]:
+    """Room -> its public names, as the package's stub has them."""
+    stub = ast.parse((ROOT / "src/frictax/__init__.pyi").read_text(encoding="utf-8"))
+    return {
+        node.module: [alias.asname or alias.name for alias in node.names]
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom) and node.module and node.module != "frictax"
+    }
+
+
+def _lines() -> list[str]:
+    """The lines of all blocks in the reference."""
+    return [
+        line.strip()
+        for page in sorted((ROOT / "docs" / "reference").glob("*.md"))
+        for block in BLOCK.finditer(page.read_text(encoding="utf-8"))
+        for line in block.group(1).splitlines()
+        if line.strip() and not line.startswith(":")
+    ]
+
+
+def expand(lines: list[str]) -> list[str]:
+    """The dotted names that the lines of a block stand for: a room is those of its names that no
+    line has by itself.
+    """
+    known, by_themselves = rooms(), set(_lines())
+    found = []
+    for line in lines:
+        of_room = [
+            name for x in known.get(line, ()) if (name := f"frictax.{x}") not in by_themselves
+        ]
+        found += of_room if line in known else [line]
+    return found
+
+
+def listed() -> list[str]:
+    """All names that pages of the reference have entries for."""
+    return expand(_lines())
+
+
+def missing() -> list[str]:
+    """A sentence for each room without a place in the reference."""
+    have = set(listed())
+    return [
+        f"{room} has public names and no entry in the reference ({', '.join(lost)}): write the "
+        f"line '{room}' into a {{names}} block of a page in docs/reference."
+        for room, names in rooms().items()
+        if (lost := [name for name in names if f"frictax.{name}" not in have])
+    ]
+
+
+def look_up(name: str) -> Any:
+    """What a dotted name stands for."""
+    parts = name.split(".")
+    for cut in range(len(parts) - 1, 0, -1):
+        try:
+            thing = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            thing = getattr(thing, part)
+        return thing
+    raise LookupError(f"The reference has an entry for {name}, and there is no such thing.")
+
+
+def has_example(name: str) -> bool:
+    """Whether an entry holds an example that the tests run, or says which entry does."""
+    text = inspect.getdoc(look_up(name)) or ""
+    pointer = POINTER.search(text)
+    return ">>>" in text or (
+        pointer is not None
+        and ">>>" in (inspect.getdoc(look_up(f"frictax.{pointer.group(1)}")) or "")
+    )

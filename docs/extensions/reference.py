@@ -1,0 +1,95 @@
+"""``{names}``: the entries of public names in the reference, by the rooms that define them.
+
+Each line of the block is a room, such as ``frictax.laws``, whose public names are found in the
+package's stub, so that a new one has an entry without anybody's doing; or a single dotted name.
+"""
+
+import inspect
+import re
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from public_names import POINTER, expand, look_up, missing
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+
+def first_sentence(thing: Any) -> str:
+    text = (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ")
+    return re.split(r"(?<=[.:])\s", text)[0].rstrip(".:") if text else ""
+
+
+def _in_order(names: list[str]) -> list[str]:
+    """What one calls first, then classes, by name."""
+    return sorted(names, key=lambda name: (inspect.isclass(look_up(name)), name.lower()))
+
+
+class Names(SphinxDirective):
+    """A table of names with their first sentences, and an entry for each."""
+
+    has_content = True
+    # names, or "all": whose methods and properties have entries too
+    option_spec = {"members": directives.unchanged, "written": directives.flag}
+
+    def run(self) -> list[nodes.Node]:
+        names = expand([line.strip() for line in self.content if line.strip()])
+        if "written" not in self.options:
+            names = _in_order(names)
+        shown = self.options.get("members", "").split()
+        rows = "".join(
+            f"   * - :py:obj:`{name.rpartition('.')[2]} <{name}>`\n"
+            f"     - {first_sentence(look_up(name))}\n"
+            for name in names
+        )
+        entries = "".join(
+            self._entry(name, "all" in shown or name.rpartition(".")[2] in shown) for name in names
+        )
+        head = ".. list-table::\n   :widths: 30 70\n   :class: names\n\n"
+        text = f"````{{eval-rst}}\n{head}{rows}\n{entries}````"
+        return self.parse_text_to_nodes(text)
+
+    @staticmethod
+    def _entry(name: str, members: bool) -> str:
+        thing = look_up(name)
+        kind = "class" if inspect.isclass(thing) else "function" if callable(thing) else "data"
+        if kind == "class" and issubclass(thing, BaseException):
+            kind = "exception"
+        options = "   :members:\n" if members and kind == "class" else ""
+        module = name.rpartition(".")[0]
+        return f".. py:currentmodule:: {module}\n\n.. auto{kind}:: {name}\n{options}\n"
+
+
+def _signature(app, what, name, thing, options, signature, returned) -> Any:
+    """``<factory>`` says nothing to a reader: the docstring tells the default. And what$
+    a function makes is not built by a reader.
+    """
+    made = ("frictax.fitting.result.", "frictax.trajectory")
+    if (
+        inspect.isclass(thing)
+        and (thing.__module__.startswith(made) or POINTER.search(inspect.getdoc(thing) or ""))
+        and not thing.__module__.startswith(("frictax.mechanism.", "frictax.analysis.errors."))
+    ):
+        return "", None
+    return (signature.replace("<factory>", "...") if signature else signature), returned
+
+
+def _bars(app, what, name, thing, options, lines: list[str]) -> None:
+    """A bar in a docstring is a size, |v|, and no substitution."""
+    lines[:] = [
+        line if line.lstrip().startswith((">>>", "...")) else line.replace("|", r"\|")
+        for line in lines
+    ]
+
+
+def _complete(app: Sphinx) -> None:
+    if lost := missing():
+        raise SystemExit("\n".join(lost))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("names", Names)
+    app.connect("autodoc-process-signature", _signature)
+    app.connect("autodoc-process-docstring", _bars)
+    app.connect("builder-inited", _complete)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
