@@ -9,6 +9,7 @@ import typer
 
 from . import data_commands
 from .identify_command import estimates_table, identify
+from .init_command import init
 from .options import (
     DATA,
     FIT,
@@ -65,6 +66,13 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 app.add_typer(data_commands.app, name="data")
+app.command(
+    epilog="""**Examples**
+
+`frictax init --example motor`
+
+It ends with 0 when all is well, 1 when files fail, 2 when the command line is wrong."""
+)(init)
 app.command(
     epilog="""**Examples**
 
