@@ -98,11 +98,11 @@ class Sweep:
     def from_csv(
         cls,
         path: str | Path,
-        velocity: str,
-        force: str,
-        sigma: str | None = None,
+        velocity: str | int,
+        force: str | int,
+        sigma: str | int | None = None,
         *,
-        breakaway: str | None = None,
+        breakaway: str | int | None = None,
         where: Mapping[str, str | Checked[float]] | None = None,
         direction: str = "both",
         sign: int = 1,
@@ -111,15 +111,19 @@ class Sweep:
         sigma_known: bool = False,
         delimiter: str = ",",
         decimal: str = ".",
+        skip: int = 0,
+        header: bool = True,
         name: str | None = None,
         citation: str = "",
     ) -> "Sweep":
         """Read a sweep from the columns of a text file.
 
-        **Arguments:** `velocity`, `force`, `sigma`, `breakaway` name columns (the last holds 1 or
-        0; its rows may leave the velocity empty); `where={"drive": 1}` keeps the rows with these
-        values; `direction` keeps one branch; `sign=-1` turns a force that is recorded as acting on
-        the body. Lines that begin with ``#`` are comments.
+        **Arguments:** `velocity`, `force`, `sigma`, `breakaway` name columns, or say where they
+        stand, the first being 1 (the last holds 1 or 0; its rows may leave the velocity empty);
+        `where={"drive": 1}` keeps the rows with these values; `direction` keeps one branch;
+        `sign=-1` turns a force that is recorded as acting on the body; `skip`: how many lines stand
+        before that of the column names; ``header=False`` where there is none. Lines that begin with
+        ``#`` are comments.
 
         **Raises:** `FileNotFoundError`, or `ValueError` naming file, line, column and remedy.
         """
@@ -127,7 +131,7 @@ class Sweep:
             raise ValueError(
                 f"`velocity` and `force` both name column {force!r}. Name the column of each."
             )
-        table = read_columns(path, delimiter=delimiter, decimal=decimal)
+        table = read_columns(path, delimiter=delimiter, decimal=decimal, skip=skip, header=header)
         if where:
             table = table.where(where)
         began = None if breakaway is None else table.flags(breakaway, "breakaway")
