@@ -71,6 +71,11 @@ app.command(
 
 `frictax init --example motor`
 
+`frictax init run.csv`
+
+`frictax init run.csv --machine rotor --time 't[ms]' --position 'enc[counts/4096]' \
+  --current 'i[A]' --torque-constant 0.0525`
+
 It ends with 0 when all is well, 1 when files fail, 2 when the command line is wrong."""
 )(init)
 app.command(

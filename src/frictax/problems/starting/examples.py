@@ -1,5 +1,7 @@
 """The problems that are bundled with the package."""
 
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from frictax.report.files import write_together
@@ -30,25 +32,32 @@ def copy_example(name: str, folder: str | Path, *, overwrite: bool = False) -> l
 def write_folder(folder: str | Path, texts: dict[str, str], *, overwrite: bool) -> list[Path]:
     """Write files into a folder, which is made if need be, all of them or none."""
     folder = Path(folder)
+    with made_folder(folder, texts, overwrite=overwrite):
+        write_together({folder / name: text for name, text in texts.items()}, replace=overwrite)
+    return [folder / name for name in texts]
+
+
+@contextlib.contextmanager
+def made_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> Iterator[None]:
+    """A folder into which files of these names may be written; it goes again where that fails and
+    it is new.
+    """
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file. Name another folder with --out.")
-    there = [name for name in texts if (folder / name).exists() or (folder / name).is_symlink()]
-    if there and not overwrite:
-        raise FileExistsError(
-            f"{folder / there[0]} exists. Give --overwrite to replace it, or another folder with"
-            " --out."
-        )
-    linked = [name for name in there if (folder / name).is_symlink()]
-    if linked:
-        raise FileExistsError(
-            f"{folder / linked[0]} is a link, and nothing is written through links. Remove it."
-        )
+    for path in (folder / name for name in names):
+        if path.is_symlink():
+            raise FileExistsError(
+                f"{path} is a link, and nothing is written through links. Remove it."
+            )
+        if path.exists() and not overwrite:
+            raise FileExistsError(
+                f"{path} exists. Give --overwrite to replace it, or another folder with --out."
+            )
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        write_together({folder / name: text for name, text in texts.items()}, replace=overwrite)
+        yield
     except BaseException:
         if new and not any(folder.iterdir()):
             folder.rmdir()
         raise
-    return [folder / name for name in texts]
