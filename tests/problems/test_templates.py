@@ -116,8 +116,9 @@ class Pendulum(fx.AbstractAxis):
 def swing(drive: Any = None) -> np.ndarray:
     law = fx.Coulomb(F_Coulomb=0.015, F_prop=1e-3)
     arm = Pendulum(friction=fx.SupportFriction("arm", f_pos=law))
-    system = arm if drive is None else fx.Driven(arm, drive=fx.Sampled(T, drive))
-    return np.asarray(fx.walk(system, *system.start(jnp.asarray(0.0)), jnp.asarray(T)).ys[:, 0])
+    system: Any = arm if drive is None else fx.Driven(arm, drive=fx.Sampled(T, drive))
+    y0, mode0 = system.start(jnp.asarray(0.0))
+    return np.asarray(fx.walk(system, y0, mode0, jnp.asarray(T)).ys[:, 0])
 
 
 FRICTION = {"friction.f_pos.F_Coulomb": 0.015, "friction.f_pos.F_prop": 1e-3}

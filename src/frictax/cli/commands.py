@@ -38,6 +38,7 @@ from .options import (
     option,
     positive,
 )
+from .simulate_command import simulate
 from .working import (
     DATA_FAILED,
     INTERRUPTED,
@@ -88,6 +89,14 @@ app.command(
 It ends with 0 when all is well, 1 when the problem, the data or the fit fail, 2 when the
 command line is wrong, 130 when interrupted."""
 )(identify)
+app.command(
+    epilog="""**Examples**
+
+`frictax simulate motor`
+
+It ends with 0 when all is well, 1 when the problem or a run fails, 2 when the command line is
+wrong."""
+)(simulate)
 app.command(name="table", epilog="`frictax table identification --write`")(estimates_table)
 
 

@@ -130,6 +130,7 @@ def next_commands(folder: Path, *, allow_code: bool = False) -> list[str]:
     name = shlex.quote(str(folder)) + (" --allow-code" if allow_code else "")
     return [
         "Next:",
+        f"  frictax simulate {name}           # a look: the machine as guessed beside the record",
         f"  frictax identify {name} --check   # what the record can tell of the machine",
         f"  frictax identify {name}           # parameters with intervals, and a report",
     ]
