@@ -110,7 +110,7 @@ def init(
 
         if example is not None:
             folder = Path(example) if out is None else out
-            written = copy_example(example, folder, overwrite=overwrite)
+            written, simulated = copy_example(example, folder, overwrite=overwrite), True
         else:
             assert record is not None
             folder = record.with_suffix("") if out is None else out
@@ -118,22 +118,25 @@ def init(
                 folder = record.with_name(f"{record.name}-problem")
             draft = _decided(_drafted(record, given), yes)
             written = write_problem(draft, folder, overwrite=overwrite)
+            simulated = draft.machine != "sweep"
             typer.echo(_told(draft))
     typer.echo(f"Written: {', '.join(map(str, written))}")
     code = any(path.suffix == ".py" for path in written)
-    for line in next_commands(folder, allow_code=code):
+    for line in next_commands(folder, allow_code=code, simulated=simulated):
         typer.echo(line)
 
 
-def next_commands(folder: Path, *, allow_code: bool = False) -> list[str]:
-    """What to run next."""
+def next_commands(folder: Path, *, allow_code: bool = False, simulated: bool = True) -> list[str]:
+    """What to run next; a sweep is not simulated."""
     name = shlex.quote(str(folder)) + (" --allow-code" if allow_code else "")
-    return [
-        "Next:",
-        f"  frictax simulate {name}           # a look: the machine as guessed beside the record",
-        f"  frictax identify {name} --check   # what the record can tell of the machine",
-        f"  frictax identify {name}           # parameters with intervals, and a report",
-    ]
+    commands = {
+        f"simulate {name}": "a look: the machine with its start values beside the record",
+        f"identify {name} --check": "what the record can tell of the machine",
+        f"identify {name}": "parameters with intervals, and a report",
+    }
+    shown = [c for c in commands if simulated or not c.startswith("simulate")]
+    wide = max(map(len, shown))
+    return ["Next:", *(f"  frictax {c:{wide}}   # {commands[c]}" for c in shown)]
 
 
 def _drafted(record: Path, given: dict[str, Any]) -> "Draft":
