@@ -9,6 +9,7 @@ import typer
 
 from . import data_commands
 from .identify_command import estimates_table, identify
+from .init_command import init
 from .options import (
     DATA,
     FIT,
@@ -37,6 +38,7 @@ from .options import (
     option,
     positive,
 )
+from .simulate_command import simulate
 from .working import (
     DATA_FAILED,
     INTERRUPTED,
@@ -68,6 +70,18 @@ app.add_typer(data_commands.app, name="data")
 app.command(
     epilog="""**Examples**
 
+`frictax init --example motor`
+
+`frictax init run.csv`
+
+`frictax init run.csv --machine rotor --time 't[ms]' --position 'enc[counts/4096]' \
+  --current 'i[A]' --torque-constant 0.0525`
+
+It ends with 0 when all is well, 1 when files fail, 2 when the command line is wrong."""
+)(init)
+app.command(
+    epilog="""**Examples**
+
 `frictax identify identification/emps`
 
 `frictax identify identification/xl330_pendulum --allow-code --out results`
@@ -75,6 +89,14 @@ app.command(
 It ends with 0 when all is well, 1 when the problem, the data or the fit fail, 2 when the
 command line is wrong, 130 when interrupted."""
 )(identify)
+app.command(
+    epilog="""**Examples**
+
+`frictax simulate motor`
+
+It ends with 0 when all is well, 1 when the problem or a run fails, 2 when the command line is
+wrong."""
+)(simulate)
 app.command(name="table", epilog="`frictax table identification --write`")(estimates_table)
 
 

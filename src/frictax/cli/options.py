@@ -30,6 +30,12 @@ def positive(value: float | None) -> float | None:
     return value
 
 
+def positive_number(value: float | None) -> float | None:
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise typer.BadParameter(f"must be > 0, got {value:g}.")
+    return value
+
+
 def inside_0_1(value: float) -> float:
     if not 0 < value < 1:
         raise typer.BadParameter(f"must lie between 0 and 1, got {value:g}. Write 0.95 for 95 %.")

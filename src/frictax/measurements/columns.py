@@ -26,23 +26,31 @@ class Columns:
     lines: list[int]
     decimal: str
 
-    def position(self, name: str, role: str) -> int:
-        """Where the column called `name` stands; a `ValueError` names the nearest and all."""
+    def position(self, name: str | int, role: str) -> int:
+        """Where the column called `name` stands, or numbered so, the first being 1; a `ValueError`
+        names the nearest and all.
+        """
+        if isinstance(name, int) and 1 <= name <= len(self.header):
+            return name - 1
         if name in self.header:
             return self.header.index(name)
         raise missing_column(self.path.name, name, role, self.header)
 
-    def numbers(self, name: str, role: str, *, empty: float | None = None) -> np.ndarray:
-        """The column as finite floats; an empty cell is `empty` if that is given."""
+    def numbers(
+        self, name: str | int, role: str, *, empty: float | None = None, gaps: bool = False
+    ) -> np.ndarray:
+        """The column as finite floats; an empty cell is `empty` if that is given, and with `gaps` a
+        number that is missing is NaN.
+        """
         j = self.position(name, role)
         return np.array(
             [
-                self._number(row[j], line, name, empty)
+                self._number(row[j], line, name, empty, gaps)
                 for row, line in zip(self.rows, self.lines, strict=True)
             ]
         )
 
-    def flags(self, name: str, role: str) -> np.ndarray:
+    def flags(self, name: str | int, role: str) -> np.ndarray:
         """The column as true or false: 1/0, true/false, yes/no; empty is false."""
         j = self.position(name, role)
         words = dict.fromkeys(("1", "true", "yes"), True)
@@ -85,15 +93,15 @@ class Columns:
             self, rows=[self.rows[i] for i in chosen], lines=[self.lines[i] for i in chosen]
         )
 
-    def _number(self, cell: str, line: int, name: str, empty: float | None) -> float:
+    def _number(
+        self, cell: str, line: int, name: str | int, empty: float | None, gaps: bool
+    ) -> float:
         text, what = cell.strip(), f"{self.path.name}, line {line}: column {name!r}"
         if not text and empty is not None:
             return empty
-        if (
-            not text
-            or text.lower() in {"nan", "na", "n/a", "null", "none"}
-            or text.startswith(_ERRORS)
-        ):
+        if is_missing(text):
+            if gaps:
+                return math.nan
             raise ValueError(f"{what} has no number ({cell!r}). Delete the row or fill it.")
         if self.decimal != "." and "." in text:
             raise ValueError(
@@ -129,8 +137,25 @@ class Columns:
         return value
 
 
-def read_columns(path: str | Path, *, delimiter: str = ",", decimal: str = ".") -> Columns:
+def is_missing(cell: str) -> bool:
+    """Whether a cell says that there is no number."""
+    text = cell.strip()
+    return text.lower() in {"", "nan", "na", "n/a", "null", "none", "-"} or text.startswith(_ERRORS)
+
+
+def read_columns(
+    path: str | Path,
+    *,
+    delimiter: str = ",",
+    decimal: str = ".",
+    skip: int = 0,
+    header: bool = True,
+) -> Columns:
     """The cells of a text file with a header line; lines that begin with ``#`` are comments.
+
+    **Arguments:** `delimiter`, a character, a space for any number of spaces and tabs; `skip`: how
+    many lines stand before the header; `header`: whether there is one, else columns are called by
+    their numbers, ``"1"`` the first.
 
     **Raises:** `FileNotFoundError` or `ValueError` with one sentence on what to do.
     """
@@ -146,17 +171,27 @@ def read_columns(path: str | Path, *, delimiter: str = ",", decimal: str = ".") 
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{path.name} is not a UTF-8 text file. Save it as CSV (UTF-8).") from None
+    if not isinstance(skip, int) or isinstance(skip, bool) or skip < 0:
+        raise ValueError(
+            f"`skip` must be a number of lines, 0 or more, got {skip!r}. Count the lines before"
+            " that of the column names."
+        )
     kept = [
         (i, line)
         for i, line in enumerate(text.splitlines(), start=1)
-        if line.strip() and not _is_comment(line)
+        if i > skip and line.strip() and not _is_comment(line)
     ]
     if not kept:
-        raise ValueError(f"{path.name} is empty. It must begin with a line of column names.")
+        after = f" after the {skip} lines that are skipped" if skip else ""
+        raise ValueError(f"{path.name} is empty{after}. It must begin with a line of column names.")
     table = [_cells(path, line, number, delimiter) for number, line in kept]
-    header, rows, lines = table[0], table[1:], [i for i, _ in kept[1:]]
-    _check_shape(path, header, rows, lines, delimiter)
-    return Columns(path, header, rows, lines, decimal)
+    lines = [i for i, _ in kept]
+    if header:
+        names, rows, lines = table[0], table[1:], lines[1:]
+    else:
+        names, rows = [str(i + 1) for i in range(len(table[0]))], table
+    _check_shape(path, names, rows, lines, delimiter, header)
+    return Columns(path, names, rows, lines, decimal)
 
 
 def _is_comment(line: str) -> bool:
@@ -204,6 +239,8 @@ def missing_column(source: str, name: Any, role: str, header: Sequence[str]) -> 
 
 
 def _cells(path: Path, line: str, number: int, delimiter: str) -> list[str]:
+    if delimiter == " ":
+        return line.split()
     try:
         return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, strict=True))]
     except csv.Error as error:
@@ -214,9 +251,14 @@ def _cells(path: Path, line: str, number: int, delimiter: str) -> list[str]:
 
 
 def _check_shape(
-    path: Path, header: list[str], rows: list[list[str]], lines: list[int], delimiter: str
+    path: Path,
+    header: list[str],
+    rows: list[list[str]],
+    lines: list[int],
+    delimiter: str,
+    named: bool,
 ) -> None:
-    if len(header) == 1:
+    if len(header) == 1 and named:
         for other, name in ((",", ","), (";", ";"), ("\t", r"\t"), ("|", "|")):
             if other != delimiter and other in header[0]:
                 raise ValueError(
@@ -226,14 +268,12 @@ def _check_shape(
         if len(header[0].split()) > 1 and all(
             len(row) == 1 and len(row[0].split()) == len(header[0].split()) for row in rows
         ):
-            raise ValueError(
-                f"{path.name} seems to be separated by spaces. Read it with"
-                f" `pandas.read_csv({path.name!r}, sep=r'\\s+')` and hand over the table."
-            )
-    if all(_is_number(cell) for cell in header):
+            raise ValueError(f'{path.name} seems to be separated by spaces. Give delimiter=" ".')
+    if named and all(_is_number(cell) for cell in header):
         raise ValueError(
             f"{path.name} must begin with a line of column names, got the numbers"
-            f" {', '.join(header[:4])}. Add one."
+            f" {', '.join(header[:4])}. Add one, or give header=False and name columns by their"
+            " numbers, the first being 1."
         )
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
@@ -243,9 +283,17 @@ def _check_shape(
     for row, line in zip(rows, lines, strict=True):
         if len(row) != len(header):
             raise ValueError(
-                f"{path.name}, line {line} has {len(row)} cells where the header names"
-                f" {len(header)}. Correct the line."
+                f"{path.name}, line {line} has {len(row)} cells where the"
+                f" {'header names' if named else 'first line has'} {len(header)}. Correct the line"
+                f"{_preamble(header, row, named)}."
             )
+
+
+def _preamble(header: list[str], row: list[str], named: bool) -> str:
+    """The remedy where a file may begin with lines about the record."""
+    if named and len(header) < 3 and len(row) > len(header):
+        return ", or give the number of lines before that of the column names as skip=..."
+    return ""
 
 
 def _equal(cell: str, wanted) -> bool:

@@ -14,9 +14,13 @@ from frictax.arguments import whole
 from frictax.handover import Verb
 
 from . import checks, units as units_
+from .assembly import assemble
 from .diagnostics import suspicions
-from .readers import Column, Table, assemble, csv_table, mat_table, pandas_table, parquet_table
+from .readers import Column
 from .resampling import held_means, nearest_line
+from .tables import Table, csv_table, mat_table, pandas_table, parquet_table
+
+AnyColumn = str | int | Column
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -95,29 +99,36 @@ class Record:
         cls,
         path: str | Path,
         *,
-        time: str | Column,
-        outputs: Mapping[str, str | Column],
-        inputs: Mapping[str, str | Column] | None = None,
+        time: AnyColumn | None = None,
+        rate: float | int | None = None,
+        outputs: Mapping[str, AnyColumn],
+        inputs: Mapping[str, AnyColumn] | None = None,
         hold: bool = False,
+        drop_missing: bool = False,
         delimiter: str = ",",
         decimal: str = ".",
+        skip: int = 0,
+        header: bool = True,
         name: str | None = None,
         citation: str = "",
     ) -> "Record":
         """Read a record from the columns of a text file: ``time="t", inputs={"drive": "F"},
         outputs={"mass.s": "q"}``.
 
-        A column's unit, sign, gain and standard deviation are told by a `Column` in place of its
-        name. Lines that begin with ``#`` are comments.
+        A column's unit, sign, gain, standard deviation and own clock are told by a `Column` in
+        place of its name; a number is the column that stands there, the first being 1.
+
+        **Arguments:** `rate` of the samples [Hz] where no column holds the time; `skip`: how many
+        lines stand before that of the column names; ``header=False`` where there is none, so that
+        columns have numbers only; `delimiter`, ``" "`` for any number of spaces; `decimal`;
+        ``drop_missing=True`` leaves out rows in which a number is missing. Lines that begin with
+        ``#`` are comments.
 
         **Raises:** `FileNotFoundError`, or `ValueError` naming file, line, column and remedy.
         """
         return _from_table(
-            csv_table(path, delimiter, decimal),
-            time,
-            inputs,
-            outputs,
-            hold,
+            csv_table(path, delimiter, decimal, skip, header),
+            (time, rate, inputs, outputs, hold, drop_missing),
             _stem(path, name),
             citation,
         )
@@ -127,16 +138,21 @@ class Record:
         cls,
         path: str | Path,
         *,
-        time: str | Column,
-        outputs: Mapping[str, str | Column],
-        inputs: Mapping[str, str | Column] | None = None,
+        time: AnyColumn | None = None,
+        rate: float | int | None = None,
+        outputs: Mapping[str, AnyColumn],
+        inputs: Mapping[str, AnyColumn] | None = None,
         hold: bool = False,
+        drop_missing: bool = False,
         name: str | None = None,
         citation: str = "",
     ) -> "Record":
         """Read a record from the columns of a Parquet file, as `from_csv` does. Needs pyarrow."""
         return _from_table(
-            parquet_table(path), time, inputs, outputs, hold, _stem(path, name), citation
+            parquet_table(path),
+            (time, rate, inputs, outputs, hold, drop_missing),
+            _stem(path, name),
+            citation,
         )
 
     @classmethod
@@ -144,18 +160,23 @@ class Record:
         cls,
         path: str | Path,
         *,
-        time: str | Column,
-        outputs: Mapping[str, str | Column],
-        inputs: Mapping[str, str | Column] | None = None,
+        time: AnyColumn | None = None,
+        rate: float | int | None = None,
+        outputs: Mapping[str, AnyColumn],
+        inputs: Mapping[str, AnyColumn] | None = None,
         hold: bool = False,
+        drop_missing: bool = False,
         name: str | None = None,
         citation: str = "",
     ) -> "Record":
         """Read a record from the variables of a MAT-file up to version 7, as `from_csv` does;
-        ``"log.t"`` is a field of a struct.
+        ``"log.t"`` is a field of a struct, ``"log{2}"`` a cell, ``"M(:,3)"`` a column of a matrix.
         """
         return _from_table(
-            mat_table(path), time, inputs, outputs, hold, _stem(path, name), citation
+            mat_table(path),
+            (time, rate, inputs, outputs, hold, drop_missing),
+            _stem(path, name),
+            citation,
         )
 
     @classmethod
@@ -163,10 +184,12 @@ class Record:
         cls,
         frame: DataFrame,
         *,
-        time: str | Column,
-        outputs: Mapping[str, str | Column],
-        inputs: Mapping[str, str | Column] | None = None,
+        time: AnyColumn | None = None,
+        rate: float | int | None = None,
+        outputs: Mapping[str, AnyColumn],
+        inputs: Mapping[str, AnyColumn] | None = None,
         hold: bool = False,
+        drop_missing: bool = False,
         name: str = "record",
         citation: str = "",
     ) -> "Record":
@@ -184,7 +207,10 @@ class Record:
         Record(record: 4 samples, 0.015 s, 200 Hz, uniform; outputs arm.phi)
         """
         return _from_table(
-            pandas_table(frame, "the DataFrame"), time, inputs, outputs, hold, name, citation
+            pandas_table(frame, "the DataFrame"),
+            (time, rate, inputs, outputs, hold, drop_missing),
+            name,
+            citation,
         )
 
     @property
@@ -309,10 +335,9 @@ def _set(record: Record, fields: Mapping[str, Any]) -> Record:
     return record
 
 
-def _from_table(
-    source: Table, time, inputs, outputs, hold: bool, name: str, citation: str
-) -> Record:
-    given = assemble(source, time, inputs, outputs)
+def _from_table(source: Table, asked: tuple[Any, ...], name: str, citation: str) -> Record:
+    time, rate, inputs, outputs, hold, drop = asked
+    given = assemble(source, time, inputs, outputs, rate=rate, hold=hold, drop_missing=drop)
     return _set(
         object.__new__(Record), checks.checked(**given, hold=hold, name=name, citation=citation)
     )

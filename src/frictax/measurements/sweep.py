@@ -1,8 +1,9 @@
 """The measurement: friction force at steady speeds."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -11,6 +12,9 @@ from frictax.annotations import ArrayLike, Checked
 
 from . import units
 from .columns import read_columns
+
+if TYPE_CHECKING:
+    from .record import Record
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -29,7 +33,7 @@ class Sweep:
       estimated from the residuals all the same, unless `sigma_known`: then they are standard
       deviations.
     - `breakaway` (n,), true where v = 0 and `force` is the one at which motion began.
-    - `name`, `citation`: for the report.
+    - `name`, `citation`: for the report; `notes`: which runs it was not made of, and why.
 
     **Raises:** `ValueError` for what cannot be a sweep: shapes, non-finite values, a row at rest
     that is not declared as breakaway, one speed only, forces against the sign convention, sigma <=
@@ -52,6 +56,7 @@ class Sweep:
     force_unit: units.Unit
     name: str
     citation: str
+    notes: tuple[str, ...]
 
     def __init__(
         self,
@@ -66,6 +71,7 @@ class Sweep:
         sign: int = 1,
         name: str = "sweep",
         citation: str = "",
+        notes: tuple[str, ...] = (),
     ) -> None:
         v_unit, f_unit = units.velocity_unit(velocity_unit), units.force_unit(force_unit)
         units.same_kind(v_unit, f_unit)
@@ -89,7 +95,7 @@ class Sweep:
                 "`Sweep` sigma_known=True needs `sigma`, got None. Give the standard deviation of"
                 " each row."
             )
-        fields = (v, f, s, b, sigma_known, v_unit, f_unit, name, citation)
+        fields = (v, f, s, b, sigma_known, v_unit, f_unit, name, citation, tuple(notes))
         for field, value in zip(dataclasses.fields(self), fields, strict=True):
             object.__setattr__(self, field.name, value)
         _check_rows(self, sign)
@@ -98,11 +104,11 @@ class Sweep:
     def from_csv(
         cls,
         path: str | Path,
-        velocity: str,
-        force: str,
-        sigma: str | None = None,
+        velocity: str | int,
+        force: str | int,
+        sigma: str | int | None = None,
         *,
-        breakaway: str | None = None,
+        breakaway: str | int | None = None,
         where: Mapping[str, str | Checked[float]] | None = None,
         direction: str = "both",
         sign: int = 1,
@@ -111,15 +117,19 @@ class Sweep:
         sigma_known: bool = False,
         delimiter: str = ",",
         decimal: str = ".",
+        skip: int = 0,
+        header: bool = True,
         name: str | None = None,
         citation: str = "",
     ) -> "Sweep":
         """Read a sweep from the columns of a text file.
 
-        **Arguments:** `velocity`, `force`, `sigma`, `breakaway` name columns (the last holds 1 or
-        0; its rows may leave the velocity empty); `where={"drive": 1}` keeps the rows with these
-        values; `direction` keeps one branch; `sign=-1` turns a force that is recorded as acting on
-        the body. Lines that begin with ``#`` are comments.
+        **Arguments:** `velocity`, `force`, `sigma`, `breakaway` name columns, or say where they
+        stand, the first being 1 (the last holds 1 or 0; its rows may leave the velocity empty);
+        `where={"drive": 1}` keeps the rows with these values; `direction` keeps one branch;
+        `sign=-1` turns a force that is recorded as acting on the body; `skip`: how many lines stand
+        before that of the column names; ``header=False`` where there is none. Lines that begin with
+        ``#`` are comments.
 
         **Raises:** `FileNotFoundError`, or `ValueError` naming file, line, column and remedy.
         """
@@ -127,7 +137,7 @@ class Sweep:
             raise ValueError(
                 f"`velocity` and `force` both name column {force!r}. Name the column of each."
             )
-        table = read_columns(path, delimiter=delimiter, decimal=decimal)
+        table = read_columns(path, delimiter=delimiter, decimal=decimal, skip=skip, header=header)
         if where:
             table = table.where(where)
         began = None if breakaway is None else table.flags(breakaway, "breakaway")
@@ -154,6 +164,78 @@ class Sweep:
             citation=citation,
         )
         return sweep.select(direction)
+
+    @classmethod
+    def from_records(
+        cls,
+        records: "Iterable[Record] | Mapping[str, Record]",
+        velocity: str,
+        force: str,
+        *,
+        settle: float | int = 0.0,
+        keep_unsteady: bool = False,
+        sign: int = 1,
+        name: str = "sweep",
+        citation: str = "",
+    ) -> "Sweep":
+        """Average raw runs at steady speed, each a `Record`, to the rows of a sweep.
+
+        `sigma` of a row is the standard error of its mean force, which allows for the memory of the
+        noise: of n samples as many count as n over 1 + 2 times the sum of their autocorrelations.
+
+        A run is unsteady where its speed or its force drifts: the straight line through it rises by
+        more than 3 standard errors, which allow for memory too, and by more than 2 % of the mean;
+        where its speed scatters by more than half of its mean, as of a motion that sticks and
+        slips; or where it is worth fewer than 10 independent samples. Such runs are left out, and
+        `notes` says which and why.
+
+        **Arguments:**
+
+        - `velocity`, `force`: channels of each record, ``"motor.w"`` and ``"drive"``, say.
+        - `settle` [s], left out at the start of each run.
+        - `keep_unsteady`: keep these rows all the same; `notes` still tells them.
+        - `sign`: -1 for a force recorded as acting on the body.
+
+        **Raises:** `ValueError` where no two steady runs are left, and what `Sweep` raises.
+
+        >>> import frictax as fx, numpy as np
+        >>> t, noise = np.arange(500) * 0.01, np.random.default_rng(0).standard_normal((4, 500))
+        >>> speeds = [1.0, 2.0, 3.0, 4.0 + 0.2 * t]
+        >>> runs = [
+        ...     fx.Record(t, {"drive": 5 + v + e}, {"mass.v": v + 0.01 * e}, name=f"run {i}")
+        ...     for i, (v, e) in enumerate(zip(speeds, noise))
+        ... ]
+        >>> sweep = fx.Sweep.from_records(runs, "mass.v", "drive")
+        >>> sweep, sweep.force.round(1), sweep.sigma.round(2)
+        (Sweep(sweep: 3 rows, ... m/s), array([6. , 6.9, 8.1]), array([0.05, 0.05, 0.05]))
+        >>> print(sweep.notes[0])
+        run 3 is unsteady and left out: its speed drifts by 22% of its mean, ...
+        """
+        from .steady import steady_runs
+
+        runs, v_unit, f_unit = steady_runs(records, velocity, force, settle)
+        done = "kept" if keep_unsteady else "left out"
+        notes = tuple(f"{r.name} is unsteady and {done}: {r.unsteady}." for r in runs if r.unsteady)
+        kept = [r for r in runs if keep_unsteady or not r.unsteady]
+        if len(kept) < 2:
+            raise ValueError(
+                f"`Sweep.from_records` must be left with two or more steady runs, got {len(kept)}"
+                f" of {len(runs)}. {notes[0] if notes else ''} Record longer, give the runs time to"
+                " `settle`, or keep_unsteady=True."
+            )
+        size = v_unit.si, f_unit.si
+        errors = np.array([r.error for r in kept])
+        return cls(
+            np.array([r.velocity for r in kept]) / size[0],
+            np.array([r.force for r in kept]) / size[1],
+            errors / size[1] if np.all(errors > 0) else None,
+            velocity_unit=v_unit.name,
+            force_unit=f_unit.name,
+            sign=sign,
+            name=name,
+            citation=citation,
+            notes=notes,
+        )
 
     def select(self, direction: str) -> "Sweep":
         """The rows of one direction, or all."""

@@ -11,3 +11,4 @@ from .results import (
     result_texts as result_texts,
     write_results as write_results,
 )
+from .simulating import preview_page as preview_page, simulate as simulate

@@ -31,7 +31,7 @@ from .building import (
     machine,
 )
 from .mistakes import sentence
-from .schema import AnyColumn, ProblemFile, RecordEntry, StructureEntry, SweepEntry
+from .schema import AnyColumn, ColumnEntry, ProblemFile, RecordEntry, StructureEntry, SweepEntry
 
 NAME = "problem.toml"
 _LARGEST = 1_000_000  # bytes of a file that a person wrote
@@ -250,11 +250,12 @@ class _Reader:
                 )
         else:
             assert entry.file is not None
-            assert entry.time is not None
             path = self._path(entry.public, entry.file, place)
             named: dict[str, Any] = {
-                "time": _column(entry.time, place.below("time")),
+                "time": entry.time and _column(entry.time, place.below("time")),
+                "rate": entry.rate,
                 "hold": entry.hold,
+                "drop_missing": entry.drop_missing,
                 "name": label,
                 "citation": self.content.citation,
             }
@@ -264,7 +265,8 @@ class _Reader:
             binary = {".mat": fx.Record.from_mat, ".parquet": fx.Record.from_parquet}
             suffix = path.suffix.lower()
             if suffix not in binary:
-                named |= {"delimiter": entry.delimiter, "decimal": entry.decimal}
+                layout = ("delimiter", "decimal", "skip", "header")
+                named |= {key: getattr(entry, key) for key in layout}
             read: Any = binary.get(suffix, fx.Record.from_csv)
             record = checked(lambda: read(path, **named), place)
         if entry.trim is not None:
@@ -382,9 +384,11 @@ def _module(path: Path) -> Any:
 
 
 def _column(entry: AnyColumn, place: Place) -> Any:
-    if isinstance(entry, str):
+    if not isinstance(entry, ColumnEntry):
         return entry
     given = entry.model_dump()
+    if entry.time is not None:
+        given["time"] = _column(entry.time, place.below("time"))
     return checked(lambda: fx.Column(given.pop("column"), **given), place)
 
 

@@ -25,6 +25,7 @@ Text = Annotated[
 ]
 Letter = Annotated[str, StringConstraints(min_length=1, max_length=1)]
 Decimal = Literal[".", ","]
+Lines = Annotated[int, Field(ge=0)]
 Level = Annotated[float, Field(gt=0.0, lt=1.0)]
 Made = dict[str, Any] | Text  # a table with a `kind`, or the kind alone
 Function = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*:[A-Za-z_]\w*$")]
@@ -34,18 +35,23 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+Name = Text | PositiveInt  # of a column, or where it stands, the first being 1
+
+
 class ColumnEntry(Strict):
     """A column of a file, as `Column` takes it."""
 
-    column: Text
+    column: Name
     unit: Text | None = None
     gain: FiniteFloat | None = None
     sign: Literal[1, -1] = 1
     to: Text | None = None
     sd: FiniteFloat | Text | None = None
+    per_turn: FiniteFloat | None = None
+    time: "Name | ColumnEntry | None" = None
 
 
-AnyColumn = Text | ColumnEntry
+AnyColumn = Name | ColumnEntry
 
 
 class FileEntry(Strict):
@@ -55,6 +61,8 @@ class FileEntry(Strict):
     file: Text
     delimiter: Letter = ","
     decimal: Decimal = "."
+    skip: Lines = 0
+    header: bool = True
 
 
 class RecordEntry(Strict):
@@ -65,11 +73,15 @@ class RecordEntry(Strict):
     python: Function | None = None
     arguments: dict[str, Any] = {}
     time: AnyColumn | None = None
+    rate: FiniteFloat | None = None
     inputs: dict[Text, AnyColumn] = {}
     outputs: dict[Text, AnyColumn] = {}
     hold: bool = False
     delimiter: Letter = ","
     decimal: Decimal = "."
+    skip: Lines = 0
+    header: bool = True
+    drop_missing: bool = False
     trim: tuple[FiniteFloat, FiniteFloat] | None = None
     decimate: PositiveInt = 1
 
@@ -77,9 +89,13 @@ class RecordEntry(Strict):
     def _one_source(self) -> "RecordEntry":
         if (self.file is None) == (self.python is None):
             raise ValueError("must name its source once: `file`, or `python`")
-        if self.file is not None and (self.time is None or not self.outputs):
-            raise ValueError("must say which columns of `file` are `time` and `outputs`")
-        if self.python is not None and (self.time is not None or self.outputs or self.inputs):
+        timed = (self.time is not None) + (self.rate is not None)
+        if self.file is not None and (timed != 1 or not self.outputs):
+            raise ValueError(
+                "must say which columns of `file` are `time`, or the `rate` in Hz in its place, and"
+                " `outputs`"
+            )
+        if self.python is not None and (timed or self.outputs or self.inputs):
             raise ValueError("has columns only of a `file`: `python` returns a whole record")
         return self
 
@@ -87,11 +103,11 @@ class RecordEntry(Strict):
 class SweepEntry(FileEntry):
     """A sweep of steady speeds."""
 
-    velocity: Text
-    force: Text
-    sigma: Text | None = None
+    velocity: Name
+    force: Name
+    sigma: Name | None = None
     sigma_known: bool = False
-    breakaway: Text | None = None
+    breakaway: Name | None = None
     where: dict[Text, Any] = {}
     direction: Literal["both", "positive", "negative"] = "both"
     sign: Literal[1, -1] = 1

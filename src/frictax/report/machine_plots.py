@@ -82,13 +82,14 @@ def friction_plot(found: FitResult, uncertainty: Any, study: Any) -> dict[str, A
     return _figure(traces, 420, xaxis=_axis(f"velocity [{speed}]"), yaxis=yaxis)
 
 
-def motion_plots(found: FitResult, label: str, motion: Motion) -> list[tuple[str, dict[str, Any]]]:
-    """A record beside the free run: the whole, and a stretch around the longest standstill with
-    every sample; each with a caption.
+def motion_plots(
+    record: Record, label: str, motion: Motion, what: str = "fitted machine"
+) -> list[tuple[str, dict[str, Any]]]:
+    """A record beside the free run of `what`: the whole, and a stretch around the longest
+    standstill with every sample; each with a caption.
     """
-    record = found.records[label]
     caption = (
-        f"{label}: the whole record, and the free run of the fitted machine. Drag to look closer,"
+        f"{label}: the whole record, and the free run of the {what}. Drag to look closer,"
         " double click to return."
     )
     out = [(caption, _motion(record, motion, np.arange(record.n), thin=True))]

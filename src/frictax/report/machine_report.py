@@ -117,7 +117,7 @@ def machine_report_text(
         plots["friction"] = curve
     moved, shown = [], []
     for i, (label, motion) in enumerate(seen.motions.items()):
-        for j, (caption, figure) in enumerate(motion_plots(found, label, motion)):
+        for j, (caption, figure) in enumerate(motion_plots(found.records[label], label, motion)):
             plots[name := f"motion-{i}-{j}"] = figure
             moved.append((name, caption))
     for i, profile in enumerate(profiles):
@@ -178,13 +178,13 @@ def machine_report_text(
             f" {'' if seed is None else f'seed {seed}; '}{in_words()}."
         ),
         sources=list((sources or {}).items()),
-        library=_library() if plots else "",
+        library=library() if plots else "",
         plots=as_json(plots),
         footer="",
     )
 
 
-def _library() -> str:
+def library() -> str:
     """plotly's script, from the installed package."""
     from importlib.resources import files
 

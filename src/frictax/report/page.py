@@ -21,7 +21,10 @@ _MARK = f'name="generator" content="{GENERATOR} '
 
 
 def page(found: Any, sections: Iterable[str], *, notes: Iterable[str], **content: Any) -> str:
-    """The text of a page with these sections; what each of them shows is in `content`."""
+    """The text of a page with these sections; what each of them shows is in `content`.
+
+    `found`: the fit, or None on a page without one.
+    """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("frictax.report"),
         autoescape=True,
@@ -31,8 +34,8 @@ def page(found: Any, sections: Iterable[str], *, notes: Iterable[str], **content
         generator=f"{GENERATOR} {frictax.__version__}",
         sections=list(sections),
         notes=[notes] if isinstance(notes, str) else list(notes),
-        level=f"{100 * found.level:g} %",
-        correlation=correlation_cells(found.correlation, found.names),
+        level="" if found is None else f"{100 * found.level:g} %",
+        correlation=[] if found is None else correlation_cells(found.correlation, found.names),
         **content,
     )
 

@@ -62,16 +62,26 @@ def motion(found: FitResult, record: str | Record, objective: FreeRun | None = N
     setup = found.problem.setup_at(jnp.asarray(found.x), i)
     prepared = objective.prepare(setup.machine, data)
     here = setup.for_channels(prepared.inputs, prepared.names)
-    ys, modes, forces, ended = _run(here, prepared, found.problem.engine, found.problem.delayed)
+    return walked(here, prepared, data.t, found.problem.engine, found.problem.delayed)[0]
+
+
+def walked(
+    setup: Setup, prepared: PreparedRecord, t: Any, engine: Any, delayed: frozenset[str]
+) -> tuple[Motion, np.ndarray, np.ndarray]:
+    """The motion of a machine under the inputs of a record, and the modes before and after each of
+    its events, shape (events, contacts).
+    """
+    ys, modes, forces, before, after, count, ended = _run(setup, prepared, engine, delayed)
     result = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(Result.successful), [ended])
     names = contact_names(setup.machine)
-    return Motion(
-        data.t,
+    moved = Motion(
+        t,
         dict(zip(state_names(setup.machine), np.asarray(ys).T, strict=False)),
         dict(zip(names, np.asarray(modes).T, strict=False)),
         dict(zip(names, np.asarray(forces).T, strict=False)),
         result,
     )
+    return moved, np.asarray(before)[: int(count)], np.asarray(after)[: int(count)]
 
 
 def named(found: FitResult, record: Any) -> tuple[int | None, Any]:
@@ -86,7 +96,7 @@ def named(found: FitResult, record: Any) -> tuple[int | None, Any]:
 @kept
 def _run(
     setup: Setup, prepared: PreparedRecord, engine: Any, delayed: frozenset[str]
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, ...]:
     t = jnp.asarray(prepared.t)
     start = measured_starts(setup, prepared, delayed)
     system: Any = moved_to(
@@ -98,4 +108,5 @@ def _run(
         y0, mode0 = system.begin(t[0], jnp.stack(begun))
     path = walk(system, y0, mode0, t, options=dividing(engine, prepared))
     forces = jax.vmap(lambda t, y, mode: contact_forces(system, t, y, mode))(t, path.ys, path.modes)
-    return path.ys, path.modes, forces, *jax.tree_util.tree_leaves(path.result)
+    events = path.before, path.after, path.count
+    return path.ys, path.modes, forces, *events, *jax.tree_util.tree_leaves(path.result)

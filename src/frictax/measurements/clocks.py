@@ -1,0 +1,204 @@
+"""Channels with gaps or with clocks of their own, brought to the times of one record."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from frictax.text import amount
+
+from .diagnostics import gaps
+from .resampling import held_means, nearest_line
+from .tables import Table
+
+
+@dataclasses.dataclass(frozen=True)
+class Clock:
+    """Times as they were recorded; `size` of their unit [s]; the `name` of their column."""
+
+    times: np.ndarray
+    size: float
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Channel:
+    """One channel as it was recorded: `kind` is "inputs" or "outputs", `sd` None, a number or one
+    for each sample; `clock`: its own, None for that of the record.
+    """
+
+    name: str
+    kind: str
+    values: np.ndarray
+    sd: Any
+    clock: Clock | None
+
+
+@dataclasses.dataclass
+class Made:
+    """All channels at the same times, in the units in which they were recorded."""
+
+    t: np.ndarray
+    place: Callable[[int], str]
+    inputs: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    outputs: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    sd: dict[str, Any] = dataclasses.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def onto_one(
+    table: Table, base: Clock, channels: list[Channel], *, hold: bool, drop: bool, own: bool
+) -> Made:
+    """The channels at the times of the base clock.
+
+    Rows in which numbers are missing are left out where `drop` is told; where a channel has its
+    `own` clock, rows that hold nothing of a clock's channels are no rows of it anyway.
+    """
+    shared = [c for c in channels if c.clock is None]
+    if not (drop or own):
+        made = Made(base.times, table.place)
+        for c in shared:
+            getattr(made, c.kind)[c.name] = c.values
+            if c.sd is not None:
+                made.sd[c.name] = c.sd
+        return made
+    rows, notes = _rows(table, base, shared, drop, own)
+    t = base.times[rows]
+    brought = dict[str, tuple[np.ndarray, Any]]()
+    low, high = -np.inf, np.inf
+    for c in channels:
+        if c.clock is None:
+            brought[c.name] = c.values[rows], _at(c.sd, rows)
+            continue
+        kept, more = _rows(table, c.clock, [c], drop, True)
+        times = c.clock.times[kept] * c.clock.size
+        notes += [*more, *_doubts(table, c, times, base.size * t)]
+        _increasing(table, c.clock, times)
+        low, high = max(low, times[0]), min(high, times[-1])
+        sd = _at(c.sd, kept)
+        fresh = _brought(c.kind, hold, times, c.values[kept], base.size * t)
+        brought[c.name] = (
+            fresh,
+            np.interp(base.size * t, times, sd) if isinstance(sd, np.ndarray) else sd,
+        )
+    inside = np.flatnonzero((base.size * t >= low) & (base.size * t <= high))
+    if own and inside.size < t.size:
+        if inside.size < 4:
+            raise ValueError(
+                f"The clocks of {table.source} have {inside.size} times of {base.name!r} in common:"
+                f" it runs from {base.size * t[0]:g} s to {base.size * t[-1]:g} s, the others"
+                f" together from {low:g} s to {high:g} s. Check which clock is whose, and its unit."
+            )
+        notes.append(
+            f"The clocks of {table.source} have {base.size * t[inside[0]]:.6g} s to"
+            f" {base.size * t[inside[-1]]:.6g} s in common: the {t.size - inside.size} samples"
+            " outside are left out."
+        )
+    made = Made(t[inside], lambda i: table.place(int(rows[inside][i])), notes=tuple(notes))
+    for c in channels:
+        values, sd = brought[c.name]
+        getattr(made, c.kind)[c.name] = values[inside]
+        if sd is not None:
+            made.sd[c.name] = _at(sd, inside)
+    return made
+
+
+def _rows(
+    table: Table, clock: Clock, channels: list[Channel], drop: bool, own: bool
+) -> tuple[np.ndarray, list[str]]:
+    """The rows of a clock that are whole, and a note on those that are not."""
+    columns = {f"column {clock.name!r}": clock.times}
+    columns |= {f"channel {c.name!r}": c.values for c in channels}
+    columns |= {
+        f"sd of {c.name!r}": c.sd
+        for c in channels
+        if isinstance(c.sd, np.ndarray) and np.ndim(c.sd) == 1
+    }
+    sizes = {label: np.size(values) for label, values in columns.items()}
+    if len(set(sizes.values())) > 1:
+        told = ", ".join(f"{label} {size}" for label, size in sizes.items())
+        raise ValueError(
+            f"Channels of {table.source} on one clock must have as many samples as it, got {told}."
+            " Give a channel its own clock as time=... of its `Column`."
+        )
+    missing = np.array([np.isnan(values) for values in columns.values()])
+    none, some = missing.all(axis=0), missing.any(axis=0)
+    partly = np.flatnonzero(some & ~none if own else some)
+    if partly.size and not drop:
+        i = int(partly[0])
+        label = next(name for name, lacks in zip(columns, missing[:, i], strict=True) if lacks)
+        raise ValueError(
+            f"{table.source} has no number for {label} in {table.place(i)}, and"
+            f" {partly.size - 1} more such rows. Give drop_missing=True to leave them out."
+        )
+    note = []
+    if partly.size:
+        note.append(
+            f"{partly.size} of {some.size} rows of {table.source} lack a number, the first"
+            f" {table.place(int(partly[0]))}: they are left out."
+        )
+    rows = np.flatnonzero(~some)
+    if rows.size < 2:
+        raise ValueError(
+            f"{table.source} has {rows.size} whole rows on the clock {clock.name!r}. Check which"
+            " columns belong together."
+        )
+    return rows, note
+
+
+def _brought(
+    kind: str,
+    hold: bool,
+    times: Float[np.ndarray, " m"],
+    values: Float[np.ndarray, " m"],
+    t: Float[np.ndarray, " n"],
+) -> Float[np.ndarray, " n"]:
+    """A channel at other times: of an input the impulse stays, an output is read between its
+    samples.
+    """
+    if kind == "outputs":
+        return np.interp(t, times, values)
+    union = np.union1d(times, t)
+    union = union[(union >= t[0]) & (union <= t[-1])]
+    kept = np.searchsorted(union, t)
+    if not hold:
+        return nearest_line(union, np.interp(union, times, values), kept)
+    last = np.clip(np.searchsorted(times, union, side="right") - 1, 0, None)
+    return held_means(union, values[last], kept)
+
+
+def _increasing(table: Table, clock: Clock, times: np.ndarray) -> None:
+    back = np.flatnonzero(np.diff(times) <= 0)
+    if back.size:
+        i = int(back[0])
+        raise ValueError(
+            f"The clock {clock.name!r} of {table.source} must increase, got {times[i + 1]:.9g} s"
+            f" after {times[i]:.9g} s. Sort its rows, or cut where it starts again."
+        )
+
+
+def _doubts(table: Table, channel: Channel, times: np.ndarray, t: np.ndarray) -> Iterator[str]:
+    """What a channel loses on its way to other times."""
+    assert channel.clock is not None
+    this = f"Channel {channel.name!r} on its clock {channel.clock.name!r} of {table.source}"
+    step, at = float(np.median(np.diff(times))), float(np.median(np.diff(t)))
+    if channel.kind == "outputs" and step > 1.01 * at:
+        yield (
+            f"{this} has a sample each {amount(step, 's')}, the record's times are"
+            f" {amount(at, 's')} apart: what is read between its samples is no measurement. Take"
+            " its clock as `time`."
+        )
+    wide = gaps(times)
+    if wide.size:
+        i = int(wide[np.argmax(np.diff(times)[wide])])
+        yield (
+            f"{this} has {wide.size} gaps, the longest of {times[i + 1] - times[i]:.3g} s at"
+            f" {times[i]:.6g} s, where it is joined by a straight line: trim the record if that is"
+            " not what happened."
+        )
+
+
+def _at(sd: Any, rows: np.ndarray) -> Any:
+    return sd[rows] if isinstance(sd, np.ndarray) and sd.ndim else sd

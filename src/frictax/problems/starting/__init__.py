@@ -1,0 +1,11 @@
+"""The beginning of a problem: from a measured file, or an example, to a problem file."""
+
+from .draft import (
+    CONSTANTS as CONSTANTS,
+    MACHINES as MACHINES,
+    Draft as Draft,
+    first_draft as first_draft,
+)
+from .examples import EXAMPLES as EXAMPLES, copy_example as copy_example
+from .roles import ROLES as ROLES, Chosen as Chosen, guessed as guessed, told as told
+from .writing import write_problem as write_problem

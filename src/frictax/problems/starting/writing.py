@@ -1,0 +1,167 @@
+"""From a draft to the files of a problem."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from frictax.problems.checking import check
+from frictax.problems.reading import NAME, read
+
+from .draft import Draft
+from .examples import made_folder, write_folder
+from .machines import Template, template
+from .roles import Chosen
+from .sizes import sizes
+
+
+def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) -> list[Path]:
+    """Write the problem of a draft in which nothing is left to be decided, all of its files or
+    none; what is written has passed the checks that `frictax identify --check` begins with.
+
+    **Raises:** `ValueError` with one sentence on what the columns cannot be; `OSError` where files
+    cannot be written.
+    """
+    folder = Path(folder)
+    texts = problem_texts(draft, folder)
+    with made_folder(folder, texts, overwrite=overwrite):
+        with tempfile.TemporaryDirectory(prefix=".frictax-", dir=folder) as trial:
+            place = Path(trial)
+            for name, text in problem_texts(draft, place).items():
+                (place / name).write_text(text, encoding="utf-8")
+            check(read(place, allow_code=True))
+        return write_folder(folder, texts, overwrite=overwrite)
+
+
+def problem_texts(draft: Draft, folder: Path) -> dict[str, str]:
+    """The texts of a problem's files, by name, for a folder from which the record is found."""
+    if draft.machine == "sweep":
+        return {NAME: _sweep(draft, folder)}
+    made = template(draft, sizes(draft))
+    name = draft.file.stem
+    code = " --allow-code" if made.files else ""
+    text = f"""\
+# What explains {draft.file.name}?   frictax identify {folder.name}{code}
+title = {_quoted(f"The friction of {name}")}
+citation = "" # where the record is from
+
+[records.{_key(name)}]
+{_file(draft, folder)}{_channels(draft, made)}
+# The machine, with start values read from the record: what is not free below stays as it is here.
+{made.text}"""
+    return {NAME: text, **made.files}
+
+
+def _channels(draft: Draft, made: Template) -> str:
+    time, drive, output = draft.columns.get("time"), draft.drive, draft.output
+    assert output is not None
+    lines = [
+        f"rate = {draft.rate:g} # Hz\n" if time is None else f"time = {_column(time, draft)}\n"
+    ]
+    if drive is not None:
+        lines.append(f"inputs.{made.drive} = {_column(drive, draft)}\n")
+    key = f'"{made.output}"' if "." in made.output else made.output
+    lines.append(f"outputs.{key} = {_column(output, draft)}\n")
+    return "".join(lines)
+
+
+def _file(draft: Draft, folder: Path) -> str:
+    """Where the record is and how it is laid out."""
+    shape = draft.shape
+    try:
+        path = os.path.relpath(draft.file.resolve(), folder.resolve())
+    except ValueError:  # another drive
+        path = str(draft.file.resolve())
+    lines = [f"file = {_quoted(Path(path).as_posix())}\n"]
+    if shape.delimiter != ",":
+        lines.append(f"delimiter = {_quoted(shape.delimiter)}\n")
+    if shape.decimal != ".":
+        lines.append(f"decimal = {_quoted(shape.decimal)}\n")
+    if shape.skip:
+        lines.append(f"skip = {shape.skip} # lines before the table\n")
+    if not shape.header:
+        lines.append("header = false # columns are called by their numbers\n")
+    if draft.machine != "sweep" and _lacks(draft):
+        lines.append("drop_missing = true # rows in which a number is missing are left out\n")
+    return "".join(lines)
+
+
+def _lacks(draft: Draft) -> bool:
+    """Whether a row of one clock lacks a number of its channels."""
+    import numpy as np
+
+    values, time = draft.shape.values, draft.columns.get("time")
+    base = None if time is None else time.number
+    own = any(column.clock for column in draft.used)
+    groups: dict[int | None, list[int]] = {}
+    for column in draft.used:
+        if column is not time:
+            groups.setdefault(column.clock or base, []).append(column.number - 1)
+    for clock, columns in groups.items():
+        every = values[:, columns if clock is None else [clock - 1, *columns]]
+        missing = np.isnan(every)
+        some, all_ = missing.any(axis=1), missing.all(axis=1)
+        if np.any(some & ~all_ if own else some):
+            return True
+    return False
+
+
+def _column(column: Chosen, draft: Draft) -> str:
+    name = column.name if draft.shape.header else column.number
+    parts = [f"column = {_quoted(name) if isinstance(name, str) else name}"]
+    note = f" # {column.name}" if column.name and not draft.shape.header else ""
+    if column.per_turn is not None:
+        parts.append(f'unit = "counts", per_turn = {column.per_turn:g}')
+    elif column.role == "current":
+        gain, to = draft.constants["torque_constant"], "N.m" if draft.turns else "N"
+        parts.append(f'unit = "{column.unit}", gain = {gain:g}, to = "{to}"')
+    elif column.role == "pressing":
+        size = {"N": 1.0, "kN": 1e3}[column.unit]
+        parts.append(f'unit = "{column.unit}", gain = {size:g}, to = "1"')
+    else:
+        parts.append(f'unit = "{column.unit}"')
+    if column.clock is not None:
+        shape, own = draft.shape, column.clock
+        clock = _quoted(shape.names[own - 1]) if shape.header else str(own)
+        unit = shape.units[own - 1] or "s"
+        parts.append(f'time = {{ column = {clock}, unit = "{unit}" }}')
+    return f"{{ {', '.join(parts)} }}{note}"
+
+
+def _sweep(draft: Draft, folder: Path) -> str:
+    velocity, force = draft.columns["velocity"], draft.columns["force"]
+    names = {
+        role: _quoted(column.name) if draft.shape.header else str(column.number)
+        for role, column in (("velocity", velocity), ("force", force))
+    }
+    both = _both_directions(draft)
+    return f"""\
+# Which friction explains {draft.file.name}?   frictax identify {folder.name}
+title = {_quoted(f"The friction of {draft.file.stem}")}
+citation = "" # where the table is from
+
+[sweep] # one row for each steady speed
+{_file(draft, folder)}velocity = {names["velocity"]}
+force = {names["force"]}
+velocity_unit = "{velocity.unit}"
+force_unit = "{force.unit}"
+
+[law]
+f_pos = "compare" # the data choose among Coulomb, Stribeck and a table
+{'f_neg = "compare" # each direction has a law of its own' + chr(10) if both else ""}"""
+
+
+def _both_directions(draft: Draft) -> bool:
+    """Whether each direction has rows enough for a law of its own."""
+    v = draft.shape.values[:, draft.columns["velocity"].number - 1]
+    return bool(min((v > 0).sum(), (v < 0).sum()) >= 8)
+
+
+def _key(name: str) -> str:
+    plain = name.replace("_", "").replace("-", "")
+    return name if plain.isascii() and plain.isalnum() else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """A text as TOML writes it."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,259 @@
+"""`frictax init FILE.csv`: what it guesses, asks, writes, refuses."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from frictax.cli import app, init_command
+from frictax.problems import check, read
+from frictax.problems.starting import first_draft
+
+SHAPES = Path(__file__).parents[1] / "measurements" / "shapes"
+T = 5e-3 * np.arange(41)
+OMEGA = 2 * np.pi * 2.5
+
+
+def frictax(*arguments: str, says: str | None = None) -> Result:
+    return CliRunner().invoke(app, list(arguments), prog_name="frictax", input=says)
+
+
+@pytest.fixture
+def shapes(tmp_path: Path) -> Path:
+    """The files of many shapes, all of one motion, in a folder to work in."""
+    shutil.copytree(SHAPES, tmp_path / "shapes")
+    return tmp_path / "shapes"
+
+
+@pytest.fixture
+def somebody(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Somebody sits at the terminal; returns the questions that were asked."""
+    monkeypatch.setattr(init_command, "_asks", lambda: True)
+    asked, prompt = list[str](), init_command.typer.prompt
+
+    def told(text: str, **options):
+        asked.append(text)
+        return prompt(text, **options)
+
+    monkeypatch.setattr(init_command.typer, "prompt", told)
+    return asked
+
+
+CURRENT = ("--torque-constant", "0.05")
+FLAGS: dict[str, tuple[str, ...]] = {
+    "comma": (),
+    "decimal_comma": (),
+    "tabs": (),
+    "preamble": (),
+    "no_header": (
+        *("--machine", "rotor", "--time", "1[s]"),
+        *("--force", "2[N.m]", "--position", "3[rad]"),
+    ),
+    "counts": ("--position", "encoder[counts/4096]", "--current", "current[A]", *CURRENT),
+    "rpm": ("--time", "t[s]", *CURRENT),
+    "rate": ("--rate", "200"),
+    "two_clocks": ("--machine", "rotor", "--force", "torque[N.m]", "--position", "angle[rad]"),
+    "gaps": ("--yes",),
+    "units_line": (),
+}
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_a_file_of_this_shape_becomes_a_problem_without_a_question(name: str, shapes: Path) -> None:
+    done = frictax("init", str(shapes / f"{name}.csv"), *FLAGS[name])
+    assert done.exit_code == 0, done.output
+    problem = read(shapes / name)
+    check(problem)
+    assert isinstance(problem.data, dict)
+    record = problem.data[name]
+    torque = 0.3 * np.cos(OMEGA * record.t + 0.4)
+    np.testing.assert_allclose(record.inputs["drive"], torque, atol=3e-4)
+    if name == "rpm":
+        speed = 2.0 * OMEGA * np.cos(OMEGA * record.t) + 3.0
+        np.testing.assert_allclose(record.outputs["rotor.w"], speed, atol=1e-3)
+    else:
+        angle = 2.0 * np.sin(OMEGA * record.t) + 3.0 * record.t
+        digit = 2 * np.pi / 4096 if name == "counts" else 1e-5
+        np.testing.assert_allclose(record.outputs["rotor.phi"], angle, atol=digit)
+    assert f"frictax identify {shapes / name} --check" in done.stdout
+
+
+def test_every_file_of_many_shapes_is_begun() -> None:
+    assert {path.stem for path in SHAPES.glob("*.csv")} == set(FLAGS)
+
+
+ANSWERS = {
+    "comma": ("", 0),
+    "counts": ("position=encoder[counts/4096]\n\n0.05\n", 3),
+    "no_header": ("rotor\nforce=2[N.m] position=3[rad] time=1[s]\n", 2),
+    "rate": ("rate=200Hz\n", 1),
+    "two_clocks": ("\n\n", 2),
+    "gaps": ("rotor\n\n", 2),
+    "rpm": ("\n0.05\n", 2),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_terminal_is_asked_five_questions_at_most(
+    name: str, shapes: Path, somebody: list[str]
+) -> None:
+    says, questions = ANSWERS[name]
+    done = frictax("init", str(shapes / f"{name}.csv"), says=says)
+    assert done.exit_code == 0, done.output
+    assert len(somebody) == questions <= 5
+    check(read(shapes / name))
+
+
+def test_a_wrong_answer_is_told_and_asked_again(shapes: Path, somebody: list[str]) -> None:
+    says = "robot\nrotor\nposition=angel[rad]\nangle\nmass=angle\nposition=angle[N]\n\n"
+    done = frictax("init", str(shapes / "gaps.csv"), says=says)
+    assert done.exit_code == 0, done.output
+    for words in (
+        "There is no column 'angel' for the position. Did you mean 'angle'?",
+        "Write ROLE=COLUMN[UNIT]",
+        "'mass' is no role",
+        "The position must be in one of m, mm,",
+    ):
+        assert words in done.stdout
+    assert somebody[:2] == [
+        "Which machine?",
+        "One of rotor, axis, gear, pendulum, servo, brake, sweep",
+    ]
+
+
+def test_nothing_is_asked_where_nobody_can_answer_and_the_flag_is_named(shapes: Path) -> None:
+    for name, sentence in (
+        ("gaps", "gaps.csv does not tell which machine it is of: give --machine rotor|axis|"),
+        ("rate", "rate.csv has no column of times that is told as such: give --rate HZ, or --time"),
+        ("rpm", "The unit of t in rpm.csv is not told: give --time 't[s]' if that is right, or"),
+    ):
+        done = frictax("init", str(shapes / f"{name}.csv"))
+        assert done.exit_code == 2
+        assert done.stderr.startswith(f"frictax: {sentence}"), done.stderr
+        assert not (shapes / name).exists()
+
+
+def test_a_guess_is_no_answer_where_there_is_none(shapes: Path) -> None:
+    for name, sentence in (
+        ("rpm", "Torque (or force) per unit of iq_A [N.m/A]. Give --torque-constant NUMBER."),
+        ("counts", "How many counts of encoder make a turn is not told: give --position 'encoder["),
+    ):
+        done = frictax("init", str(shapes / f"{name}.csv"), "--yes")
+        assert done.exit_code == 2
+        assert sentence in done.stderr
+
+
+WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
+    "no file": (("nowhere.csv",), 1, "There is no file nowhere.csv."),
+    "nothing": ((), 2, "Name the file of a record, FILE.csv, or a bundled problem"),
+    "both": (("comma.csv", "--example", "motor"), 2, "Name the file of a record"),
+    "machine": (
+        ("comma.csv", "--machine", "rotr"),
+        2,
+        "--machine must be one of rotor, axis, gear, pendulum, servo, brake, sweep, got 'rotr'. Did"
+        " you mean 'rotor'?",
+    ),
+    "column": (("comma.csv", "--position", "angel[rad]"), 1, "There is no column 'angel' for the"),
+    "unit": (("comma.csv", "--position", "angle [rad][N]"), 1, "The position must be in one of"),
+    "two times": (("comma.csv", "--rate", "5", "--time", "t [s]"), 2, "--rate and --time both say"),
+    "counts": (("counts.csv", "--position", "encoder[counts/x]"), 1, "Counts in a turn must be a"),
+    "no drive": (
+        ("comma.csv", "--machine", "servo"),
+        2,
+        "A servo needs a column of its reference, and none is told as such: give --reference",
+    ),
+    "words": (("words.csv",), 1, "words.csv holds no lines of numbers"),
+    "mat": (("run.mat",), 1, "run.mat is no text file, and init reads CSV only."),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_cannot_be_is_said_in_one_sentence_and_nothing_is_written(
+    what: str, shapes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shapes)
+    (shapes / "words.csv").write_text("nothing here\n")
+    before = sorted(shapes.rglob("*"))
+    arguments, code, sentence = WRONG[what]
+    done = frictax("init", *arguments)
+    assert done.exit_code == code, done.output
+    assert done.stderr.startswith("frictax: ")
+    assert sentence in done.stderr
+    assert "Traceback" not in done.output
+    assert sorted(shapes.rglob("*")) == before
+
+
+def test_a_column_that_never_changes_is_told_before_anything_is_written(tmp_path: Path) -> None:
+    rows = [f"{t:.3f},{t % 0.1:.3f},1" for t in T]
+    (tmp_path / "f.csv").write_text("\n".join(["t [s],torque [N.m],angle [rad]", *rows]))
+    done = frictax("init", str(tmp_path / "f.csv"))
+    assert done.exit_code in (1, 2)
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "f").exists()
+
+
+def test_a_problem_that_is_there_stays_unless_told(shapes: Path) -> None:
+    assert frictax("init", str(shapes / "comma.csv")).exit_code == 0
+    (shapes / "comma" / "problem.toml").write_text("mine")
+    done = frictax("init", str(shapes / "comma.csv"))
+    assert done.exit_code == 1
+    assert "comma/problem.toml exists. Give --overwrite to replace it, or another" in done.stderr
+    assert (shapes / "comma" / "problem.toml").read_text() == "mine"
+    assert frictax("init", str(shapes / "comma.csv"), "-f").exit_code == 0
+    check(read(shapes / "comma"))
+    assert [p.name for p in (shapes / "comma").iterdir()] == ["problem.toml"]
+
+
+def test_a_problem_finds_its_record_from_any_folder(shapes: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a b" / "c"
+    assert frictax("init", str(shapes / "comma.csv"), "--out", str(out)).exit_code == 0
+    assert 'file = "../../shapes/comma.csv"' in (out / "problem.toml").read_text(encoding="utf-8")
+    check(read(out))
+
+
+def test_what_a_linear_machine_is_guessed_from_is_a_unit_or_the_users_word(tmp_path: Path) -> None:
+    rows = [f"{t:.3f},{np.sin(9 * t):.4f},{40 * np.sin(9 * t + 1):.4f}" for t in T]
+    (tmp_path / "f.csv").write_text("\n".join(["t,F,pos [mm]", *rows]))
+    draft = first_draft(tmp_path / "f.csv")
+    assert (draft.machine, draft.sure) == ("axis", True)
+    assert {r: c.unit for r, c in draft.columns.items()} == {
+        "time": "s",
+        "force": "N",
+        "position": "mm",
+    }
+    (tmp_path / "g.csv").write_text("\n".join(["t,F,q", *rows]))
+    assert first_draft(tmp_path / "g.csv").machine == "rotor"
+    done = frictax("init", str(tmp_path / "g.csv"), "--machine", "axis", "--yes")
+    assert done.exit_code == 0, done.output
+    problem = read(tmp_path / "g")
+    assert isinstance(problem.data, dict)
+    assert problem.data["g"].units["mass.s"].name == "mm"
+
+
+NAMES = {
+    "time_ms,motorCurrent,encoder_deg": {"time": "ms", "current": "A", "position": "deg"},
+    "Zeit [s],Drehzahl [rpm],Drehmoment [Nm]": {"time": "s", "velocity": "rpm", "force": "N.m"},
+    "t,q_ref,q": {"time": "s", "reference": "rad", "position": "rad"},
+    "temps (s),couple (N.m),vitesse (rad/s)": {"time": "s", "force": "N.m", "velocity": "rad/s"},
+    "sample,torque,theta": {"force": "N.m", "position": "rad"},
+}
+
+
+@pytest.mark.parametrize("header", NAMES)
+def test_roles_and_units_are_read_from_names(header: str, tmp_path: Path) -> None:
+    scale = 1e3 if "ms" in header else 1.0
+    first = np.arange(41) if header.startswith("sample") else scale * T
+    rows = zip(first, np.sin(9 * T), np.sin(9 * T + 1), strict=True)
+    text = "\n".join([header, *(",".join(f"{x:.6g}" for x in row) for row in rows)])
+    (tmp_path / "f.csv").write_text(text, encoding="utf-8")
+    columns = first_draft(tmp_path / "f.csv").columns
+    assert {role: column.unit for role, column in columns.items()} == NAMES[header]
+
+
+def test_a_problem_says_its_start_values_and_what_is_known(shapes: Path) -> None:
+    frictax("init", str(shapes / "rpm.csv"), *FLAGS["rpm"])
+    text = (shapes / "rpm" / "problem.toml").read_text(encoding="utf-8")
+    assert 'inputs.drive = { column = "iq_A", unit = "A", gain = 0.05, to = "N.m" }' in text
+    assert "peak = 1.0 # breakaway over sliding friction" in text
