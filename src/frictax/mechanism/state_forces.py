@@ -171,6 +171,17 @@ class QuadraticSpeedDependentTorque(_QuadraticSpeedDependent):
 
     **Source:** Modelica.Mechanics.Rotational.Sources.QuadraticSpeedDependentTorque with
     TorqueDirection = false.
+
+    A motor of 0.5 N.m turns its fan at w = sqrt(0.5/2e-4) = 50 rad/s:
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> fan = fx.Mechanism(
+    ...     rotor=fx.Inertia(J=1e-3),
+    ...     motor=fx.Torque("rotor", 0.5),
+    ...     fan=fx.QuadraticSpeedDependentTorque("rotor", tau_nominal=-2e-4),
+    ... )
+    >>> round(float(fx.simulate(fan, ts=jnp.array([0.0, 2.0]))["rotor"].w[-1]), 3)
+    50.0
     """
 
     rotational = True
