@@ -60,16 +60,20 @@ class Names(SphinxDirective):
         return f".. py:currentmodule:: {module}\n\n.. auto{kind}:: {name}\n{options}\n"
 
 
+MADE = (  # what functions give back
+    "frictax.analysis.residuals.",
+    "frictax.fitting.result.",
+    "frictax.linearization",
+    "frictax.trajectory",
+)
+
+
 def _signature(app, what, name, thing, options, signature, returned) -> Any:
-    """``<factory>`` says nothing to a reader: the docstring tells the default. And what$
-    a function makes is not built by a reader.
+    """``<factory>`` says nothing to a reader: the docstring tells the default. And what a function
+    makes is not built by a reader.
     """
-    made = ("frictax.fitting.result.", "frictax.trajectory")
-    if (
-        inspect.isclass(thing)
-        and (thing.__module__.startswith(made) or POINTER.search(inspect.getdoc(thing) or ""))
-        and not thing.__module__.startswith(("frictax.mechanism.", "frictax.analysis.errors."))
-    ):
+    by_function = type(thing) is type and POINTER.search(inspect.getdoc(thing) or "")
+    if inspect.isclass(thing) and (by_function or thing.__module__.startswith(MADE)):
         return "", None
     return (signature.replace("<factory>", "...") if signature else signature), returned
 
