@@ -292,7 +292,7 @@ def _told(draft: "Draft") -> str:
         x = draft.shape.values[:, column.number - 1]
         sure = "" if column.sure else "   (guessed)"
         lines.append(
-            f"  {column.role:9}  {column.shown:{wide}}  {np.nanmin(x):.4g} to"
-            f" {np.nanmax(x):.4g}{sure}"
+            f"  {column.role:9}  {column.shown:{wide}}  {np.nanmin(x):.6g} to"
+            f" {np.nanmax(x):.6g}{sure}"
         )
     return "\n".join(lines)
