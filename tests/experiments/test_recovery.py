@@ -91,3 +91,25 @@ def test_of_missing_terms_the_table_is_that_of_the_counts_and_right_machines_lac
     for noise, least in (("white", 0.95), ("steps", 0.9)):
         mine = [c for c in lacking if c.noise == noise and c.term != "series stiffness"]
         assert sum(c.right for c in mine) >= least * sum(c.seeds for c in mine), noise
+
+
+@pytest.mark.slow
+def test_of_a_right_gear_on_windows_under_noise_with_a_memory_nothing_is_named(module) -> None:
+    # starts of windows that were read from the record made any term look like a gain: 5 of 11
+    machines = module("six_machines")
+    rig = machines.gear()
+    for seed in (0, 2, 5):
+        record = machines.recorded(rig, "", "AR .9", seed)
+        assert not machines.fitted(rig, record, other=True).missing().found
+
+
+@pytest.mark.slow
+def test_a_ripple_between_stops_is_named_under_an_encoder_s_steps(module) -> None:
+    # blocks of time had no power where few reversals tell: 3 of 8
+    machines = module("six_machines")
+    rig = machines.stops()
+    for seed in (2, 3, 4):
+        record = machines.recorded(rig, "ripple", "steps", seed)
+        found = machines.fitted(rig, record).missing().found
+        assert found
+        assert "ripple" in found[0].name
