@@ -1,12 +1,10 @@
 """The contestants: who finds values and intervals from a record.
 
 Another one is a function of a case and its data, as `frictax` and `scipy` are, entered in
-`FINDERS`. MuJoCo's system identification (`mujoco.sysid`) is one that is welcome: it was not
-installed where the table was made, so that nobody has run it here.
+`FINDERS`. MuJoCo's can say three of the machines: mujoco_sysid.py.
 """
 
 import dataclasses
-import importlib.util
 from collections.abc import Callable
 
 import equinox as eqx
@@ -95,8 +93,3 @@ FINDERS: dict[str, Callable[[Case, Data, fx.FitResult], Found]] = {
     "frictax": frictax,
     "scipy": scipy,
 }
-
-
-def installed() -> dict[str, bool]:
-    """Which contestants that are welcome are there."""
-    return {"mujoco.sysid": importlib.util.find_spec("mujoco") is not None}

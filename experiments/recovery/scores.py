@@ -1,6 +1,7 @@
 """Runs to scores, scores to the table of the README."""
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,12 @@ BEGIN, END = "<!-- table: made by run.py -->\n", "<!-- end of table -->\n"
 SHORT = ("white", "AR .9", "narrowband", "encoder")  # where intervals have to hold the truth
 
 
-def scored(runs: list[dict[str, str]], machine: str, imperfection: str) -> list[dict[str, str]]:
+def scored(
+    runs: list[dict[str, str]],
+    machine: str,
+    imperfection: str,
+    contestants: Iterable[str] = tuple(FINDERS),
+) -> list[dict[str, str]]:
     """A row for each contestant and parameter.
 
     - `seeds`; `answered`: the share of them with an interval, of which are `coverage`, the share
@@ -29,7 +35,7 @@ def scored(runs: list[dict[str, str]], machine: str, imperfection: str) -> list[
       is so without a notice of `DOUBTS`; `doubted`, the share with one; `codes`: how often each.
     """
     rows = []
-    for contestant in FINDERS:
+    for contestant in contestants:
         mine = [r for r in runs if r["contestant"] == contestant]
         names = list(dict.fromkeys(r["parameter"] for r in mine))
         if not names:
@@ -87,12 +93,14 @@ def table(rows: list[dict[str, str]]) -> str:
                 mine = [
                     r for r in rows if (r["machine"], r["imperfection"], r["contestant"]) == key
                 ]
-                cells += _cells(mine, imperfection) if mine else ["-"] * 5
+                cells += shown(mine) if mine else ["-"] * 5
             lines.append(" | ".join([machine, imperfection, *cells]))
     return "".join(f"| {line} |\n" if i != 1 else f"|{line}|\n" for i, line in enumerate(lines))
 
 
-def _cells(mine: list[dict[str, str]], imperfection: str) -> list[str]:
+def shown(mine: list[dict[str, str]]) -> list[str]:
+    """Coverage, width, bias, wrong and silent, of the rows of one contestant."""
+
     def of(column: str) -> np.ndarray:
         return np.array([float(r[column]) for r in mine])
 

@@ -15,9 +15,9 @@ from frictax.handover import Verb
 
 from . import checks, units as units_
 from .assembly import assemble
+from .clocks import held_means, nearest_line
 from .diagnostics import suspicions
 from .readers import Column
-from .resampling import held_means, nearest_line
 from .tables import Table, csv_table, mat_table, pandas_table, parquet_table
 
 AnyColumn = str | int | Column
