@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.measurements.shape import shape_of
+from frictax.problems.starting.shape import shape_of
 
 SHAPES = Path(__file__).parent / "shapes"
 T = 5e-3 * np.arange(41)  # of the encoder, 200 Hz

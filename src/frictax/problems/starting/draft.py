@@ -5,9 +5,8 @@ asked.
 import dataclasses
 from pathlib import Path
 
-from frictax.measurements.shape import Shape, shape_of
-
 from .roles import COUNTS, Chosen, guessed, is_linear
+from .shape import Shape, shape_of
 
 MACHINES = {
     "rotor": "a motor or shaft that turns under a current or torque",

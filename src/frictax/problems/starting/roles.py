@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 
-from frictax.measurements.shape import Shape
 from frictax.measurements.units import (
     ELECTRIC,
     FORCE,
@@ -16,6 +15,8 @@ from frictax.measurements.units import (
     spelled,
 )
 from frictax.text import suggestion
+
+from .shape import Shape
 
 COUNTS = ("count", "counts", "tick", "ticks")
 _PRESSURE = {"N": 1.0, "kN": 1e3}

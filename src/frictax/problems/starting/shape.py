@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .columns import existing_file, is_missing, read_columns
-from .units import named_in, spelled
+from frictax.measurements.columns import existing_file, is_missing, read_columns
+from frictax.measurements.units import named_in, spelled
 
 _DELIMITERS = (",", ";", "\t", "|", " ")  # the likelier first
 _LINES = 400  # that are looked at
