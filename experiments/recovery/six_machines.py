@@ -16,7 +16,6 @@ from imperfections import coloured
 
 import frictax as fx
 from frictax.mechanism.forces import AbstractSource
-from frictax.signals import as_signal
 
 T = np.arange(2001) / 200.0
 FINE = fx.OnSamples(substeps=4)  # truths are run four times as finely as they are fitted
@@ -27,30 +26,7 @@ NOISES = ("white", "steps", "AR .9")
 FAR = 0.6  # of a body's mass, behind a stiffness in series
 CARRIAGE = 0.9  # likewise, of the mass between stops
 PERIOD = 1 / 7.3  # of a ripple, over the travel
-
-
-class _Pull(AbstractSource):
-    """A drag of `square` times the square of the speed, and a ripple over the position."""
-
-    square: float = eqx.field(static=True)
-    ripple: float = eqx.field(static=True)
-    period: float = eqx.field(static=True)
-    clock: Any = eqx.field(converter=as_signal, default=0.0)
-
-    def signal_name(self) -> str:
-        return "clock"
-
-    def driven(self, value: Any, s: Any, v: Any) -> Any:
-        wave = self.ripple * jnp.sin(2 * jnp.pi * s / self.period + 0.7)
-        return wave - self.square * v * jnp.abs(v)
-
-
-class _Slide(_Pull):
-    rotational: ClassVar[bool] = False
-
-
-class _Turn(_Pull):
-    rotational: ClassVar[bool] = True
+PHASE = 0.7  # rad, of a ripple
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,9 +69,16 @@ class Rig:
 
 def _pull(body: str, has: Has, rotational: bool = False) -> dict[str, Any]:
     """Parts for its drag and ripple."""
-    if not has.drag and not has.ripple[0]:
-        return {}
-    return {"more": (_Turn if rotational else _Slide)(body, has.drag, *has.ripple)}
+    size, period = has.ripple
+    parts: dict[str, Any] = {}
+    if has.drag and rotational:
+        parts["drag"] = fx.QuadraticSpeedDependentTorque(body, -has.drag)
+    elif has.drag:
+        parts["drag"] = fx.QuadraticSpeedDependentForce(body, -has.drag)
+    if size:
+        f_cos, f_sin = size * np.sin(PHASE), size * np.cos(PHASE)
+        parts["ripple"] = fx.PeriodicPositionDependentForce(body, f_cos, f_sin, period=period)
+    return parts
 
 
 def _output(machine: fx.Mechanism, name: str) -> np.ndarray:
@@ -103,22 +86,18 @@ def _output(machine: fx.Mechanism, name: str) -> np.ndarray:
     return np.asarray(getattr(fx.simulate(machine, T, FINE)[body], variable))
 
 
-def _mass(m: float, has: Has) -> tuple[dict[str, Any], str]:
-    """A mass, whole or behind a stiffness in series, and which part rubs."""
+def _body(
+    name: str, inertia: float, has: Has, rotational: bool = False
+) -> tuple[dict[str, Any], str]:
+    """A body, whole or behind a stiffness in series, and which part rubs."""
+    one: Any = fx.Inertia if rotational else fx.Mass
     if not has.soft:
-        return {"mass": fx.Mass(m=m)}, "mass"
+        return {name: one(inertia)}, name
     c = 1.0 / has.soft
-    belt = fx.SpringDamper("mass", "far", c=c, d=0.04 * np.sqrt(c * m * FAR * (1 - FAR)))
-    return {"mass": fx.Mass(m=(1 - FAR) * m), "far": fx.Mass(m=FAR * m), "belt": belt}, "far"
-
-
-def _inertia(name: str, J: float, has: Has) -> tuple[dict[str, Any], str]:
-    if not has.soft:
-        return {name: fx.Inertia(J=J)}, name
-    c = 1.0 / has.soft
-    d = 0.04 * np.sqrt(c * J * FAR * (1 - FAR))
-    shaft = fx.RotationalSpringDamper(name, "far", c=c, d=d)
-    return {name: fx.Inertia(J=(1 - FAR) * J), "far": fx.Inertia(J=FAR * J), "shaft": shaft}, "far"
+    d = 0.04 * np.sqrt(c * inertia * FAR * (1 - FAR))
+    joint = fx.RotationalSpringDamper if rotational else fx.SpringDamper
+    near, far = one((1 - FAR) * inertia), one(FAR * inertia)
+    return {name: near, "far": far, "shaft": joint(name, "far", c=c, d=d)}, "far"
 
 
 def sled() -> Rig:
@@ -126,7 +105,7 @@ def sled() -> Rig:
 
     def machine(m: float, c: float, law: Any, force: Any = 0.0, has: Has | None = None) -> Any:
         has = has or Has()
-        bodies, rubs = _mass(m, has)
+        bodies, rubs = _body("mass", m, has)
         return fx.Mechanism(
             **bodies,
             wall=fx.Fixed(),
@@ -166,7 +145,7 @@ def rotor() -> Rig:
 
     def machine(J: float, law: Any, torque: Any = 0.0, has: Has | None = None) -> Any:
         has = has or Has()
-        bodies, rubs = _inertia("rotor", J, has)
+        bodies, rubs = _body("rotor", J, has, rotational=True)
         return fx.Mechanism(
             **bodies,
             bearing=fx.BearingFriction(rubs, tau_pos=law, tau_neg=has.f_neg),
@@ -202,7 +181,7 @@ def pendulum() -> Rig:
 
     def machine(J: float, law: Any, torque: Any = 0.0, has: Has | None = None) -> Any:
         has = has or Has()
-        bodies, rubs = _inertia("arm", J, has)
+        bodies, rubs = _body("arm", J, has, rotational=True)
         return fx.Mechanism(
             **bodies,
             joint=fx.BearingFriction(rubs, tau_pos=law, tau_neg=has.f_neg),
@@ -300,7 +279,7 @@ def servo() -> Rig:
 
     def machine(m: float, law: Any, reference: Any = 0.0, has: Has | None = None) -> Any:
         has = has or Has()
-        bodies, rubs = _mass(m, has)
+        bodies, rubs = _body("mass", m, has)
         return fx.Mechanism(
             **bodies,
             friction=fx.SupportFriction(rubs, f_pos=law, f_neg=has.f_neg),
@@ -336,7 +315,7 @@ def gear() -> Rig:
 
     def machine(J: float, law: Any, torque: Any = 0.0, has: Has | None = None) -> Any:
         has = has or Has()
-        motor, drives = _inertia("motor", 1.0, has)
+        motor, drives = _body("motor", 1.0, has, rotational=True)
         return fx.Mechanism(
             **motor,
             load=fx.Inertia(J=J),

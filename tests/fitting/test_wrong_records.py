@@ -375,8 +375,8 @@ CASES: dict[str, tuple[Case, list[str]]] = {
     ),
     "a sign of the time": (frame(time=fx.Column("t", sign=-1)), ["'t'", "time", "`sign`", "Leave"]),
     "a number for a column": (
-        frame(outputs={"mass.s": 2}),
-        ["`outputs['mass.s']`", "a `Column`", "got 2", "`Record(t, ...)`"],
+        frame(outputs={"mass.s": 2.5}),
+        ["`outputs['mass.s']`", "a `Column`", "got 2.5", "`Record(t, ...)`"],
     ),
     "an array for a column": (
         frame(outputs={"mass.s": Q}),
@@ -470,7 +470,7 @@ CASES: dict[str, tuple[Case, list[str]]] = {
     "an sd of True": (arrays(sd={"mass.s": True}), ["sd of 'mass.s'", "got True", "Leave it out"]),
     "spaces between the columns": (
         csv(GOOD.replace(",", " ")),
-        ["separated by spaces", "pandas.read_csv('run.csv', sep=", "hand over"],
+        ["run.csv", "separated by spaces", 'delimiter=" "'],
     ),
     "a word for the delimiter": (
         csv(delimiter="tab"),
@@ -528,7 +528,7 @@ CASES: dict[str, tuple[Case, list[str]]] = {
     ),
     "a matrix": (
         mat({**VARIABLES, "q": np.stack([Q, F, Q])}),
-        ["'q' of run.mat", "shape (3, 11)", "Choose one column"],
+        ["'q' of run.mat", "'mass.s'", "3 columns", "q(1,:), q(2,:), q(3,:)", "Choose one column"],
     ),
     "a text in a MAT-file": (
         mat({**VARIABLES, "q": "position"}),
@@ -536,7 +536,11 @@ CASES: dict[str, tuple[Case, list[str]]] = {
     ),
     "a cell in a MAT-file": (
         mat({**VARIABLES, "q": np.array([Q, "x"], dtype=object)}),
-        ["'q' of run.mat", "numbers", "Convert"],
+        ["'q' of run.mat", "'mass.s'", "2 columns", "q{1}, q{2}", "Choose one column"],
+    ),
+    "a text in a cell of a MAT-file": (
+        mat({**VARIABLES, "q": np.array([Q, "x"], dtype=object)}, outputs={"mass.s": "q{2}"}),
+        ["'q{2}' of run.mat", "numbers", "Convert"],
     ),
     "text called .parquet": (
         bytes_as("run.parquet", b"t,q\n", fx.Record.from_parquet),

@@ -170,32 +170,3 @@ def test_many_machines_at_once_equal_each_alone() -> None:
     slopes = jnp.array([-6.0, 0.0, 3.0])
     together = jax.vmap(run)(slopes)
     assert np.allclose(together, jnp.stack([run(slope) for slope in slopes]), atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("build", "pieces"),
-    [
-        (
-            lambda: fx.LinearPositionDependentForce("mass", slope=np.nan),
-            ["`LinearPositionDependentForce.slope`", "finite", "nan"],
-        ),
-        (
-            lambda: fx.LinearPositionDependentForce("mass", f_nominal=np.inf),
-            ["`LinearPositionDependentForce.f_nominal`", "finite", "inf"],
-        ),
-        (
-            lambda: fx.LinearPositionDependentForce("mass", s0=[0.0, 1.0]),
-            ["`LinearPositionDependentForce.s0`", "a number", "(2,)"],
-        ),
-        (
-            lambda: fx.Mechanism(
-                mass=fx.Mass(m=1.0), offset=fx.LinearPositionDependentForce("mas", f_nominal=1.0)
-            ),
-            ["'offset' is attached to 'mas'", "no body", "Did you mean 'mass'?"],
-        ),
-    ],
-)
-def test_a_mistake_is_told_by_its_name(build: Any, pieces: list[str]) -> None:
-    with pytest.raises(ValueError, match=".") as error:
-        build()
-    assert [piece for piece in pieces if piece not in str(error.value)] == [], str(error.value)

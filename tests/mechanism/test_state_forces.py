@@ -355,6 +355,24 @@ def test_what_may_be_fitted_are_the_sizes_and_the_others_by_name() -> None:
             ),
             ["'ripple' is attached to 'mas'", "no body", "Did you mean 'mass'?"],
         ),
+        (
+            lambda: fx.LinearPositionDependentForce("mass", slope=np.nan),
+            ["`LinearPositionDependentForce.slope`", "finite", "nan"],
+        ),
+        (
+            lambda: fx.LinearPositionDependentForce("mass", f_nominal=np.inf),
+            ["`LinearPositionDependentForce.f_nominal`", "finite", "inf"],
+        ),
+        (
+            lambda: fx.LinearPositionDependentForce("mass", s0=[0.0, 1.0]),
+            ["`LinearPositionDependentForce.s0`", "a number", "(2,)"],
+        ),
+        (
+            lambda: fx.Mechanism(
+                mass=fx.Mass(m=1.0), offset=fx.LinearPositionDependentForce("mas", f_nominal=1.0)
+            ),
+            ["'offset' is attached to 'mas'", "no body", "Did you mean 'mass'?"],
+        ),
     ],
 )
 def test_a_mistake_is_told_by_its_name(build: Any, pieces: list[str]) -> None:

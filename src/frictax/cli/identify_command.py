@@ -7,14 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import FIT, OUT, Overwrite, option
+from .options import FIT, OUT, AllowCode, Overwrite, Problem, option
 from .working import DATA_FAILED, INTERRUPTED, command_line, end, plain_errors, progress, show
 
 
 def identify(
-    problem: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="A folder with a problem.toml, or such a file.")
-    ],
+    problem: Problem,
     out: Annotated[
         Path | None,
         option(
@@ -25,14 +23,7 @@ def identify(
         ),
     ] = None,
     overwrite: Overwrite = False,
-    allow_code: Annotated[
-        bool,
-        option(
-            FIT,
-            "--allow-code",
-            help="Let the problem call functions of Python files beside it. Read them first.",
-        ),
-    ] = False,
+    allow_code: AllowCode = False,
     check: Annotated[
         bool,
         option(

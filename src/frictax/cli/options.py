@@ -50,6 +50,17 @@ def option(panel: str, *names: str, help: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=panel, **more)
 
 
+Problem = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="A folder with a problem.toml, or such a file.")
+]
+AllowCode = Annotated[
+    bool,
+    option(
+        FIT,
+        "--allow-code",
+        help="Let the problem call functions of Python files beside it. Read them first.",
+    ),
+]
 File = Annotated[
     Path,
     typer.Argument(

@@ -3,29 +3,18 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from .options import FIT, OUT, Overwrite, option
+from .options import OUT, AllowCode, Overwrite, Problem, option
 from .working import DATA_FAILED, command_line, end, plain_errors, progress, show
 
 
 def simulate(
-    problem: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="A folder with a problem.toml, or such a file.")
-    ],
+    problem: Problem,
     out: Annotated[
         Path | None,
         option(OUT, "--out", metavar="FILE", help="The page; simulation.html beside the problem."),
     ] = None,
     overwrite: Overwrite = False,
-    allow_code: Annotated[
-        bool,
-        option(
-            FIT,
-            "--allow-code",
-            help="Let the problem call functions of Python files beside it. Read them first.",
-        ),
-    ] = False,
+    allow_code: AllowCode = False,
 ) -> None:
     """Simulate the machine of a problem file with its start values, under the inputs of its
     records: a look before any fit.

@@ -20,16 +20,9 @@ from frictax.mechanism.forces import AbstractMotion
 from frictax.notice import Notice
 from frictax.parameters import get
 
-from .posing import (
-    check_arguments,
-    entries,
-    fit_engine,
-    inside,
-    labelled,
-    pose,
-    pose_sweep,
-    shared_limits,
-)
+from .checks import check_arguments, labelled
+from .limits import inside, shared_limits
+from .posing import entries, fit_engine, pose, pose_sweep
 from .problem.initial_state import begun_at, named_paths, own_parameters
 from .problem.losses import AbstractLoss, Squares
 from .problem.objectives import AbstractObjective, FreeRun, PreparedRecord

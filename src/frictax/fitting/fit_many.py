@@ -19,9 +19,10 @@ from frictax.measurements import Record, Sweep
 from frictax.measurements.record import changed
 from frictax.mechanism import Machine
 
+from .checks import check_arguments
 from .fit import refuse
 from .fit_data import Search, usual_method
-from .posing import check_arguments, fit_engine, pose, pose_sweep
+from .posing import fit_engine, pose, pose_sweep
 from .problem.losses import AbstractLoss, Squares
 from .problem.objectives import AbstractObjective, FreeRun, Windows
 from .problem.problem import Problem, bounds

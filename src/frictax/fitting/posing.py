@@ -2,34 +2,31 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from frictax.engine import Adaptive, Engine, OnSamples
+from frictax.engine import Adaptive, OnSamples
 from frictax.engine.options import ForwardAlone
 from frictax.measurements import Record, Sweep
-from frictax.mechanism import Machine
 from frictax.notice import Notice
 from frictax.parameters import (
-    Between,
     Declaration,
-    Increasing,
     Parameter,
     Real,
     check,
     check_not_on_edge,
     check_value,
     get,
-    parameters,
-    replace,
     select,
 )
-from frictax.text import brief
 
+from .checks import check_delays, check_deviations, check_priors
+from .limits import narrowed
 from .problem.initial_state import named_paths, own_start, shared_start
 from .problem.losses import AbstractLoss
 from .problem.objectives import AbstractObjective, PreparedRecord, Steady, measured_starts
@@ -61,73 +58,11 @@ def pose_sweep(
     return problem, [*unseen, *notes]
 
 
-def inside(model: Any, limits: Any) -> Any:
-    """`model` with values that the data gave brought between the bounds that the user knows."""
-    moved = {}
-    for path, pair in limits.items() if isinstance(limits, Mapping) else ():
-        (low, high), here = _two_numbers(pair), {p.path: p.value for p in parameters(model)}
-        if path in here and low < high:
-            room = 0.01 * (high - low)
-            moved[path] = np.clip(np.asarray(here[path]), low + room, high - room)
-    return replace(model, moved)
-
-
-def _two_numbers(pair) -> tuple[float, float]:
-    """A least and a most value, or two that bound nothing."""
-    try:
-        low, high = (float(x) for x in pair)
-    except (TypeError, ValueError):
-        return np.nan, np.nan
-    return low, high
-
-
 def entries(problem: Problem, model: Any) -> np.ndarray:
     """What `model` has for each of the problem's numbers, (p,)."""
     return np.concatenate(
         [np.ravel(np.asarray(get(model, u.path), dtype=float)) for u in problem.unknowns]
     )
-
-
-def shared_limits(limits: Any, own: Any) -> Any:
-    """The bounds of a fit that has no values of each record's own."""
-    return (
-        {path: pair for path, pair in limits.items() if path not in own}
-        if isinstance(limits, Mapping)
-        else limits
-    )
-
-
-def labelled(data: Any) -> dict[str, Any]:
-    """The data by label: a record's name, or a contact's name for a sweep."""
-    if isinstance(data, Record | Sweep):
-        data = [data]
-    if isinstance(data, Mapping):
-        wrong = next((label for label in data if not isinstance(label, str)), "")
-        if wrong != "":
-            raise ValueError(
-                f"`fit`: records must be labelled by texts, got {wrong!r}. Write {{'run': record}}."
-            )
-        return dict(data)
-    if isinstance(data, str) or not isinstance(data, Iterable):
-        raise ValueError(
-            f"`fit` takes a record, a list or a dict of records and sweeps, got {brief(data)}. Read"
-            " one with Record.from_csv(...)."
-        )
-    out: dict[str, Any] = {}
-    for item in data:
-        if not isinstance(item, Record | Sweep):
-            raise ValueError(
-                f"`fit` takes records and sweeps, got {brief(item)} among the data. Read one with"
-                " Record.from_csv(...)."
-            )
-        label = item.name if getattr(item, "name", "") else "record"
-        if label in out:
-            raise ValueError(
-                f"`fit`: two records are called {label!r}. Give each a name of its own: Record(...,"
-                " name='...')."
-            )
-        out[label] = item
-    return out
 
 
 def pose(
@@ -143,7 +78,7 @@ def pose(
     limits: Any = None,
 ) -> tuple[Problem, list[Notice]]:
     """The problem, and notices of what was not fitted."""
-    _check_priors(priors)
+    check_priors(priors)
     machine = _wide(objective.machine(model))
     check(machine)
     motions = [r for r in records.values() if isinstance(r, Record)]
@@ -180,14 +115,14 @@ def pose(
     ) | frozenset(name for name, instrument in instruments.items() if float(instrument.delay) != 0)
     for r in motions:
         check_channels(machine, r, states)
-        _check_delays(instruments, r)
+        check_delays(instruments, r)
     if objective.in_units_of_outputs():
-        _check_deviations(records)
+        check_deviations(records)
     prepared = tuple(
         objective.prepare(machine, r) if isinstance(r, Record) else steady_plan(machine, label, r)
         for label, r in records.items()
     )
-    narrowed = _narrowed([*shared, *each], {} if limits is None else limits)
+    declared = narrowed([*shared, *each], {} if limits is None else limits)
     unknowns, values, first = [], [], 0
     for i, label in [(None, ""), *enumerate(records)]:
         for p in shared if i is None else each:
@@ -196,7 +131,7 @@ def pose(
                 if i is None
                 else own_start(setup, p, own, i, list(records.values())[i])
             )
-            declaration = narrowed.get(p.path, p.declaration)
+            declaration = declared.get(p.path, p.declaration)
             _check_start(p, type(machine).__name__, value, declaration)
             unknowns.append(Unknown(p.path, i, label, declaration, np.shape(p.value), first))
             values.append(np.ravel(value))
@@ -244,13 +179,21 @@ def pose(
     )
 
 
-def _check_delays(instruments: Mapping[str, Instrument], record: Record) -> None:
-    for name, instrument in instruments.items():
-        if abs(float(instrument.delay)) >= record.duration:
-            raise ValueError(
-                f"`instruments` {name!r} must have a delay shorter than record {record.name!r}"
-                f" ({record.duration:g} s), got {float(instrument.delay):g} s. It is in seconds."
-            )
+def pose_record(
+    machine: Any,
+    record: Record,
+    objective: AbstractObjective,
+    instruments: Mapping[str, Instrument] | None,
+) -> tuple[Setup, PreparedRecord, frozenset[str]]:
+    """A machine as it stands with the instruments of one record, this record prepared, and the
+    channels that are delayed.
+    """
+    given = {} if instruments is None else dict(instruments)
+    check_channels(machine, record)
+    channels = ("inputs", tuple(record.inputs)), ("outputs", tuple(record.outputs))
+    setup = Setup(machine, *(sensors(kind, names, given) for kind, names in channels))
+    delayed = frozenset(name for name, one in given.items() if float(one.delay) != 0)
+    return setup, jax.tree.map(jnp.asarray, objective.prepare(machine, record)), delayed
 
 
 def sensors(kind: str, channels: Sequence[str], instruments: Mapping[str, Instrument]) -> Named:
@@ -298,129 +241,10 @@ def _chosen(setup: Setup, free, own) -> tuple[list[Parameter], list[Parameter], 
     return shared, each, notes
 
 
-def _narrowed(chosen: Sequence[Parameter], limits) -> dict[str, Declaration]:
-    """The declarations of parameters for which the user knows narrower bounds than their
-    kind has.
-    """
-    if not isinstance(limits, Mapping):
-        raise ValueError(
-            f"`bounds` must be a dict of path -> (least, most), got {limits!r}. Write"
-            " bounds={'mass.m': (50, 150)}."
-        )
-    known, out = {p.path: p for p in chosen}, {}
-    for path, pair in limits.items():
-        if path not in known:
-            raise ValueError(
-                f"`bounds` names {path!r}, which is not fitted. Free are: {', '.join(known)}."
-            )
-        low, high = _two_numbers(pair)
-        if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            raise ValueError(
-                f"`bounds` of {path!r} must be two numbers, the least first, got {pair!r}. Write"
-                f" bounds={{{path!r}: (50, 150)}}, say."
-            )
-        declaration = known[path].declaration
-        domain = declaration.domain
-        for end in (low, high):
-            if isinstance(domain, Increasing) or not (
-                end == domain.bound() or domain.contains(np.asarray(end))
-            ):
-                raise ValueError(
-                    f"`bounds` of {path!r} must lie in its domain, {domain.rule()}, got {pair!r}."
-                )
-        out[path] = dataclasses.replace(declaration, domain=Between(low, high))
-    return out
-
-
 def _check_start(p: Parameter, owner: str, value: np.ndarray, declaration: Declaration) -> None:
     name = f"{owner if p.owner == Setup.__name__ else p.owner}.{p.path.rsplit('.', 1)[-1]}"
     check_value(name, value, declaration)
     check_not_on_edge(name, value, declaration.domain)
-
-
-def _check_deviations(records: Mapping[str, Any]) -> None:
-    """Raise `ValueError` where residuals of different units would be added up unweighted."""
-    motions = {label: r for label, r in records.items() if isinstance(r, Record)}
-    if not motions:
-        return
-    kinds = {name.rpartition(".")[2] for r in motions.values() for name in r.outputs}
-    many = (
-        len(kinds) > 1
-        or any(len(r.outputs) > 1 for r in motions.values())
-        or len(motions) < len(records)
-    )
-    for label, r in records.items() if many else ():
-        name = (
-            next((n for n in r.outputs if r.sd.get(n) is None), None)
-            if isinstance(r, Record)
-            else None
-        )
-        if name is not None:
-            raise ValueError(
-                f"Record {label!r} is compared together with other outputs or sweeps, so each needs"
-                f" a standard deviation: {name!r} has none. Give sd={{{name!r}: ...}}."
-            )
-        if isinstance(r, Sweep) and r.sigma is None:
-            raise ValueError(
-                f"Sweep {label!r} is fitted together with records, so it needs a standard"
-                " deviation. Give sigma=... [N]."
-            )
-
-
-def check_arguments(
-    model: Any,
-    records: Mapping[str, Any],
-    objective: Any,
-    start: Any,
-    priors: Any,
-    instruments: Any = None,
-    engine: Any = None,
-) -> None:
-    if not isinstance(model, Machine):
-        raise ValueError(
-            f"A record is fitted by a `Mechanism` or a hybrid system of your own, got {model!r}. A"
-            " law alone is fitted to a `Sweep`."
-        )
-    if not records or not any(isinstance(r, Record) for r in records.values()):
-        raise ValueError(
-            "`fit` needs at least one `Record`. Read one with Record.from_csv(path, time=...,"
-            " inputs=..., outputs=...)."
-        )
-    for label, r in records.items():
-        if not isinstance(r, Record | Sweep):
-            raise ValueError(
-                f"`fit` takes records and sweeps, got {r!r} under {label!r}. Read one with"
-                " Record.from_csv(...)."
-            )
-    for name, value in (("objective", objective), ("start", start)):
-        if value is not None and (
-            not isinstance(value, AbstractObjective) or isinstance(value, Steady)
-        ):
-            raise ValueError(
-                f"`{name}` must be FreeRun(), Windows(), ClosedLoop(...) or InverseDynamics(), got"
-                f" {value!r}."
-            )
-    _check_priors(priors)
-    if instruments is not None and (
-        not isinstance(instruments, Mapping)
-        or not all(isinstance(i, Instrument) for i in instruments.values())
-    ):
-        raise ValueError(
-            f"`instruments` must be a dict of channel -> Instrument(...), got {instruments!r}. Its"
-            " keys are like 'inputs.drive'."
-        )
-    if engine is not None and not isinstance(engine, Engine):
-        raise ValueError(
-            f"`engine` of a fit must be `OnSamples(...)` or `Adaptive(...)`, got {engine!r}."
-        )
-
-
-def _check_priors(priors) -> None:
-    for prior in priors if isinstance(priors, Sequence) else [priors]:
-        if not isinstance(prior, AbstractPrior) or not isinstance(priors, Sequence):
-            raise ValueError(
-                f"`priors` must be a list of Normal(...) or Smooth(...), got {prior!r}."
-            )
 
 
 def fit_engine(engine: Any, method: Any) -> Any:

@@ -4,7 +4,6 @@ one's own.
 
 from collections.abc import Mapping
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -13,11 +12,11 @@ from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
 
-from .posing import sensors
+from .posing import pose_record, sensors
 from .problem.objectives import AbstractObjective, FreeRun, Steady
 from .problem.problem import steady_plan
 from .problem.sensors import Instrument
-from .problem.setup import Setup, check_channels
+from .problem.setup import Setup
 from .problem.steady import SteadyFriction
 
 
@@ -57,19 +56,13 @@ def weighted_residuals(
             prepared.weight
             * (prepared.predicted(setup, Steady(), None, frozenset()) - prepared.measured)
         )
-    given = {} if instruments is None else dict(instruments)
     objective = FreeRun() if objective is None else objective
     if not isinstance(model, Machine):
         raise ValueError(
             "`weighted_residuals` of a record needs a `Mechanism` or a hybrid system of your own,"
             f" got {model!r}. A law's data are a `Sweep`."
         )
-    machine = objective.machine(model)
-    check_channels(machine, data)
-    channels = ("inputs", tuple(data.inputs)), ("outputs", tuple(data.outputs))
-    setup = Setup(machine, *(sensors(kind, names, given) for kind, names in channels))
-    delayed = frozenset(name for name, instrument in given.items() if float(instrument.delay) != 0)
-    prepared = jax.tree.map(jnp.asarray, objective.prepare(machine, data))
+    setup, prepared, delayed = pose_record(objective.machine(model), data, objective, instruments)
     predicted = prepared.predicted(
         setup, objective, OnSamples() if engine is None else engine, delayed
     )

@@ -48,6 +48,7 @@ def assemble(
                 " inputs are taken as exact. Leave it out."
             )
     own = any(column.time is not None for column in (*drives.values(), *measured.values()))
+    t = None if clock is None else _values(table, clock, "the time", own or drop_missing)
     channels = list[Channel]()
     for kind, columns in (("inputs", drives), ("outputs", measured)):
         for name, column in columns.items():
@@ -56,10 +57,9 @@ def assemble(
             on = None if column.time is None else _own_clock(table, column, name)
             channels.append(Channel(name, kind, values, sd, on))
     declared, labels = dict[str, str](), dict[str, str]()
-    if clock is None:
+    if t is None:
         t = _by_rate(rate, channels)
-    else:
-        t = _values(table, clock, "the time", own or drop_missing)
+    if clock is not None:
         _declare(declared, "time", clock, table)
     for name, column in (*drives.items(), *measured.items()):
         labels[name] = f" (column {table.name(column.name)!r} of {table.source})"

@@ -44,6 +44,13 @@ class Table:
                     f"{self.source} has no column {name!r}, but {key!r}. Write {{{name!r}:"
                     f" {key!r}}}, the part first."
                 )
+            parts = [n for n in self.header if n.startswith((f"{name}(", f"{name}{{", f"{name}."))]
+            if parts:
+                raise ValueError(
+                    f"{name!r} of {self.source} for {role} holds {len(parts)} columns, called"
+                    f" {', '.join(parts[:4])}{', ...' if len(parts) > 4 else ''}. Choose one"
+                    " column."
+                )
             raise missing_column(self.source, name, role, self.header)
         return self.read(name, role, gaps)
 

@@ -11,7 +11,9 @@ import equinox as eqx
 import frictax as fx
 from frictax.analysis import Guarded
 from frictax.analysis.selection.structures import check_structures
-from frictax.fitting.posing import check_arguments, fit_engine, pose, shared_limits
+from frictax.fitting.checks import check_arguments
+from frictax.fitting.limits import shared_limits
+from frictax.fitting.posing import fit_engine, pose
 from frictax.fitting.problem.setup import check_channels
 from frictax.laws import as_law
 from frictax.text import suggestion

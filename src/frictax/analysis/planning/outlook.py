@@ -27,8 +27,9 @@ from frictax.fitting import (
     Squares,
     fit,
 )
+from frictax.fitting.checks import check_arguments, labelled
 from frictax.fitting.fit_data import raise_if_failed
-from frictax.fitting.posing import check_arguments, fit_engine, labelled, pose
+from frictax.fitting.posing import fit_engine, pose
 from frictax.fitting.problem.problem import bounds
 from frictax.fitting.problem.sensors import Instrument
 from frictax.fitting.result.answer import answer

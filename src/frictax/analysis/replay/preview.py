@@ -4,14 +4,12 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from frictax.engine import OnSamples
 from frictax.fitting import FreeRun
-from frictax.fitting.posing import sensors
-from frictax.fitting.problem.setup import Setup, channel_unit, check_channels, contact_names
+from frictax.fitting.posing import pose_record
+from frictax.fitting.problem.setup import channel_unit, contact_names
 from frictax.measurements import Record
 from frictax.measurements.diagnostics import gaps
 from frictax.text import amount
@@ -89,13 +87,8 @@ def preview(
       friction: backward to forward 1, forward to backward 1
     """
     objective = FreeRun(measured_start=True) if objective is None else objective
-    given = {} if instruments is None else dict(instruments)
     placed = objective.machine(machine)
-    check_channels(placed, record)
-    channels = ("inputs", tuple(record.inputs)), ("outputs", tuple(record.outputs))
-    setup = Setup(placed, *(sensors(kind, names, given) for kind, names in channels))
-    delayed = frozenset(name for name, one in given.items() if float(one.delay) != 0)
-    prepared = jax.tree.map(jnp.asarray, objective.prepare(placed, record))
+    setup, prepared, delayed = pose_record(placed, record, objective, instruments)
     here = setup.for_channels(prepared.inputs, prepared.names)
     motion, before, after = walked(here, prepared, record.t, OnSamples(), delayed)
     predicted = np.asarray(prepared.predicted(here, objective, OnSamples(), delayed))

@@ -20,7 +20,8 @@ from frictax.fitting import (
     Windows,
     fit,
 )
-from frictax.fitting.posing import labelled, shared_limits
+from frictax.fitting.checks import labelled
+from frictax.fitting.limits import shared_limits
 from frictax.fitting.problem.objectives import in_turn
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import state_names

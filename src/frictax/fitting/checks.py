@@ -1,0 +1,140 @@
+"""What a fit may be asked, each mistake told in a sentence."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from frictax.engine import Engine
+from frictax.measurements import Record, Sweep
+from frictax.mechanism import Machine
+from frictax.text import brief
+
+from .problem.objectives import AbstractObjective, Steady
+from .problem.priors import AbstractPrior
+from .problem.sensors import Instrument
+
+
+def labelled(data: Any) -> dict[str, Any]:
+    """The data by label: a record's name, or a contact's name for a sweep."""
+    if isinstance(data, Record | Sweep):
+        data = [data]
+    if isinstance(data, Mapping):
+        wrong = next((label for label in data if not isinstance(label, str)), "")
+        if wrong != "":
+            raise ValueError(
+                f"`fit`: records must be labelled by texts, got {wrong!r}. Write {{'run': record}}."
+            )
+        return dict(data)
+    if isinstance(data, str) or not isinstance(data, Iterable):
+        raise ValueError(
+            f"`fit` takes a record, a list or a dict of records and sweeps, got {brief(data)}. Read"
+            " one with Record.from_csv(...)."
+        )
+    out: dict[str, Any] = {}
+    for item in data:
+        if not isinstance(item, Record | Sweep):
+            raise ValueError(
+                f"`fit` takes records and sweeps, got {brief(item)} among the data. Read one with"
+                " Record.from_csv(...)."
+            )
+        label = item.name if getattr(item, "name", "") else "record"
+        if label in out:
+            raise ValueError(
+                f"`fit`: two records are called {label!r}. Give each a name of its own: Record(...,"
+                " name='...')."
+            )
+        out[label] = item
+    return out
+
+
+def check_arguments(
+    model: Any,
+    records: Mapping[str, Any],
+    objective: Any,
+    start: Any,
+    priors: Any,
+    instruments: Any = None,
+    engine: Any = None,
+) -> None:
+    if not isinstance(model, Machine):
+        raise ValueError(
+            f"A record is fitted by a `Mechanism` or a hybrid system of your own, got {model!r}. A"
+            " law alone is fitted to a `Sweep`."
+        )
+    if not records or not any(isinstance(r, Record) for r in records.values()):
+        raise ValueError(
+            "`fit` needs at least one `Record`. Read one with Record.from_csv(path, time=...,"
+            " inputs=..., outputs=...)."
+        )
+    for label, r in records.items():
+        if not isinstance(r, Record | Sweep):
+            raise ValueError(
+                f"`fit` takes records and sweeps, got {r!r} under {label!r}. Read one with"
+                " Record.from_csv(...)."
+            )
+    for name, value in (("objective", objective), ("start", start)):
+        if value is not None and (
+            not isinstance(value, AbstractObjective) or isinstance(value, Steady)
+        ):
+            raise ValueError(
+                f"`{name}` must be FreeRun(), Windows(), ClosedLoop(...) or InverseDynamics(), got"
+                f" {value!r}."
+            )
+    check_priors(priors)
+    if instruments is not None and (
+        not isinstance(instruments, Mapping)
+        or not all(isinstance(i, Instrument) for i in instruments.values())
+    ):
+        raise ValueError(
+            f"`instruments` must be a dict of channel -> Instrument(...), got {instruments!r}. Its"
+            " keys are like 'inputs.drive'."
+        )
+    if engine is not None and not isinstance(engine, Engine):
+        raise ValueError(
+            f"`engine` of a fit must be `OnSamples(...)` or `Adaptive(...)`, got {engine!r}."
+        )
+
+
+def check_priors(priors) -> None:
+    for prior in priors if isinstance(priors, Sequence) else [priors]:
+        if not isinstance(prior, AbstractPrior) or not isinstance(priors, Sequence):
+            raise ValueError(
+                f"`priors` must be a list of Normal(...) or Smooth(...), got {prior!r}."
+            )
+
+
+def check_delays(instruments: Mapping[str, Instrument], record: Record) -> None:
+    for name, instrument in instruments.items():
+        if abs(float(instrument.delay)) >= record.duration:
+            raise ValueError(
+                f"`instruments` {name!r} must have a delay shorter than record {record.name!r}"
+                f" ({record.duration:g} s), got {float(instrument.delay):g} s. It is in seconds."
+            )
+
+
+def check_deviations(records: Mapping[str, Any]) -> None:
+    """Raise `ValueError` where residuals of different units would be added up unweighted."""
+    motions = {label: r for label, r in records.items() if isinstance(r, Record)}
+    if not motions:
+        return
+    kinds = {name.rpartition(".")[2] for r in motions.values() for name in r.outputs}
+    many = (
+        len(kinds) > 1
+        or any(len(r.outputs) > 1 for r in motions.values())
+        or len(motions) < len(records)
+    )
+    for label, r in records.items() if many else ():
+        name = (
+            next((n for n in r.outputs if r.sd.get(n) is None), None)
+            if isinstance(r, Record)
+            else None
+        )
+        if name is not None:
+            raise ValueError(
+                f"Record {label!r} is compared together with other outputs or sweeps, so each needs"
+                f" a standard deviation: {name!r} has none. Give sd={{{name!r}: ...}}."
+            )
+        if isinstance(r, Sweep) and r.sigma is None:
+            raise ValueError(
+                f"Sweep {label!r} is fitted together with records, so it needs a standard"
+                " deviation. Give sigma=... [N]."
+            )
