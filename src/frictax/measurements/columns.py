@@ -179,7 +179,7 @@ def read_columns(
     kept = [
         (i, line)
         for i, line in enumerate(text.splitlines(), start=1)
-        if i > skip and line.strip() and not _is_comment(line)
+        if i > skip and line.strip() and not is_comment(line)
     ]
     if not kept:
         after = f" after the {skip} lines that are skipped" if skip else ""
@@ -194,7 +194,7 @@ def read_columns(
     return Columns(path, names, rows, lines, decimal)
 
 
-def _is_comment(line: str) -> bool:
+def is_comment(line: str) -> bool:
     """Whether a line begins with #, and not with what a spreadsheet writes for a value that it does
     not have.
     """

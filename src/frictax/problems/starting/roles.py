@@ -19,7 +19,7 @@ from frictax.text import suggestion
 from .shape import Shape
 
 COUNTS = ("count", "counts", "tick", "ticks")
-_PRESSURE = {"N": 1.0, "kN": 1e3}
+PRESSING = {"N": 1.0, "kN": 1e3}  # N
 # Words of English, German, French and Spanish; of a name the first role that it fits counts.
 _WORDS = {
     "reference": "ref reference setpoint soll sollwert target desired demand consigne cmd command",
@@ -37,7 +37,7 @@ _UNITS = {
     "velocity": VELOCITY,
     "current": dict.fromkeys(("A", "mA", "V", "mV")),
     "force": FORCE,
-    "pressing": _PRESSURE,
+    "pressing": PRESSING,
 }
 ROLES = tuple(_UNITS)
 _COUNTERS = {"n", "nr", "no", "index", "sample", "samples", "row", "#"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from frictax.measurements.columns import existing_file, is_missing, read_columns
+from frictax.measurements.columns import existing_file, is_comment, is_missing, read_columns
 from frictax.measurements.units import named_in, spelled
 
 _DELIMITERS = (",", ";", "\t", "|", " ")  # the likelier first
@@ -94,7 +94,7 @@ def _separated(path: Path, lines: list[str]) -> tuple[str, str, int, int]:
 
 def _numbers_in(line: str, delimiter: str, decimal: str) -> int:
     """How many cells a line has if most hold numbers and none holds text; else 0."""
-    if line.lstrip().startswith("#"):
+    if is_comment(line):
         return 0
     cells = _split(line, delimiter)
     numbers = sum(_is_number(cell, decimal) for cell in cells)
@@ -115,24 +115,20 @@ def _above(
     if not tail or tail[-1][0] != written[-1]:
         return ("",) * width, untold, False, 0
     line, cells = tail[-1]
-    commented = above[line].lstrip().startswith("#")
+    commented = is_comment(above[line])
     if _are_units(cells) and len(tail) == 2:
         return tuple(tail[0][1]), tuple(map(_unit, cells)), False, 0
     units = tuple(map(_unit_in, cells))
     if commented or len(set(cells)) < width:
         return tuple(cells), units, False, 0
     before = [above[i] for i in written if i < line]
-    return tuple(cells), units, True, line if any(not _is_comment(text) for text in before) else 0
+    return tuple(cells), units, True, line if any(not is_comment(text) for text in before) else 0
 
 
 def _needed(lines: list[str], first: int) -> int:
     """How many lines must be skipped so that the first one read is `first`."""
-    text = [line for line in lines[:first] if line.strip() and not _is_comment(line)]
+    text = [line for line in lines[:first] if line.strip() and not is_comment(line)]
     return first if text else 0
-
-
-def _is_comment(line: str) -> bool:
-    return line.lstrip().startswith("#")
 
 
 def _cells(line: str, delimiter: str) -> list[str]:

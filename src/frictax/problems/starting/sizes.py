@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from frictax.measurements.filters import smooth
 from frictax.measurements.units import FORCE, POSITION, TIME, VELOCITY
 
 from .draft import Draft
@@ -46,19 +47,18 @@ class Sizes:
 
 def sizes(draft: Draft) -> Sizes:
     """What the numbers of the draft's record suggest."""
-    t, motion, drive = _series(draft)
+    t, seen, drive = _series(draft)
     step = (t[-1] - t[0]) / (t.size - 1)
     rate, duration = 1.0 / step, float(t[-1] - t[0])
-    moved = motion if draft.columns.get("position") else np.cumsum(motion) * step
+    moved = seen if draft.columns.get("position") else np.cumsum(seen) * step
     speed = np.gradient(moved, step)
     fast = _fast(drive if drive is not None and np.ptp(drive) > 0 else speed, rate)
     fast = float(np.clip(fast, 2.0 / duration, rate / 30.0))
-    cutoff = min(30.0 * fast, rate / 8.0)
-    smooth = _low(moved, rate, min(cutoff, 10.0 * fast))
-    v = np.gradient(smooth, step)
-    a = np.gradient(v, step)
     inside = slice(t.size // 20, -max(t.size // 20, 1))
-    numbers = _newton(draft, smooth[inside], v[inside], a[inside], drive, inside, fast)
+    motion = smooth(t, moved, min(10.0 * fast, rate / 8.0))
+    s, v, a = motion.x[inside], motion.v[inside], motion.a[inside]
+    u = None if drive is None else smooth(t, drive, 10.0 * fast).x[inside]
+    numbers = _newton(draft, s, v, a, u, rate)
     return Sizes(rate, duration, fast, *(float(_round(x)) for x in numbers))
 
 
@@ -68,18 +68,17 @@ def _newton(
     v: np.ndarray,
     a: np.ndarray,
     drive: np.ndarray | None,
-    inside: slice,
-    fast: float,
+    rate: float,
 ) -> tuple[float, float, float, float]:
     """Inertia, dry and viscous friction, torque of gravity."""
     if draft.machine == "pendulum" and drive is None:
-        return _of_decay(draft.constants.get("mgl", 1.0), s, _rate(draft))
-    if draft.machine == "servo":
-        return _of_servo(draft, s, v, a, inside)
+        return _of_decay(draft.constants.get("mgl", 1.0), s, rate)
     if drive is None or draft.machine == "brake":
         return 1.0, 1.0, 0.0, 0.0
-    u = _low(drive, _rate(draft), 10.0 * fast)[inside]
-    return _squares(u, s, v, a, draft.machine == "pendulum")
+    if draft.machine == "servo":  # by the force that the known controller must have given
+        kp, kv = draft.constants.get("kp", 1.0), draft.constants.get("kv", 1.0)
+        return _squares(kv * (kp * (drive - s) - v), s, v, a, False)
+    return _squares(drive, s, v, a, draft.machine == "pendulum")
 
 
 def _of_decay(gravity: float, s: np.ndarray, rate: float) -> tuple[float, float, float, float]:
@@ -92,16 +91,6 @@ def _of_decay(gravity: float, s: np.ndarray, rate: float) -> tuple[float, float,
     swings = max(moving[-1] / rate / period, 0.5)
     dry = gravity * np.max(size) / (4.0 * swings)
     return gravity * (period / (2 * np.pi)) ** 2, dry, 0.0, gravity
-
-
-def _of_servo(
-    draft: Draft, s: np.ndarray, v: np.ndarray, a: np.ndarray, inside: slice
-) -> tuple[float, float, float, float]:
-    """By the force that the known controller must have given."""
-    _, _, reference = _series(draft)
-    assert reference is not None
-    kp, kv = draft.constants.get("kp", 1.0), draft.constants.get("kv", 1.0)
-    return _squares(kv * (kp * (reference[inside] - s) - v), s, v, a, False)
 
 
 def _squares(
@@ -147,11 +136,6 @@ def _series(draft: Draft) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     return even, np.interp(even, t, y), None if drive is None else np.interp(even, *of(drive))
 
 
-def _rate(draft: Draft) -> float:
-    t, *_ = _series(draft)
-    return (t.size - 1) / float(t[-1] - t[0])
-
-
 def _size(column: Chosen, draft: Draft) -> float:
     """What one of the column's unit is in SI."""
     if column.per_turn is not None:
@@ -166,15 +150,6 @@ def _fast(x: np.ndarray, rate: float) -> float:
     power = np.abs(np.fft.rfft((x - np.mean(x)) * np.hanning(x.size))) ** 2
     share = np.cumsum(power) / max(float(np.sum(power)), 1e-300)
     return float(np.fft.rfftfreq(x.size, 1.0 / rate)[np.searchsorted(share, 0.9)])
-
-
-def _low(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
-    """Without what is faster; a straight line from end to end is taken off first."""
-    line = np.linspace(x[0], x[-1], x.size)
-    both = np.concatenate([x - line, -(x - line)[::-1]])
-    spectrum = np.fft.rfft(both)
-    f = np.fft.rfftfreq(both.size, 1.0 / rate)
-    return np.fft.irfft(spectrum / (1.0 + (f / cutoff) ** 8), both.size)[: x.size] + line
 
 
 def _round(x: float) -> float:

@@ -11,7 +11,7 @@ from frictax.problems.reading import NAME, read
 from .draft import Draft
 from .examples import made_folder, write_folder
 from .machines import Template, template
-from .roles import Chosen
+from .roles import PRESSING, Chosen
 from .sizes import sizes
 
 
@@ -116,8 +116,7 @@ def _column(column: Chosen, draft: Draft) -> str:
         gain, to = draft.constants["torque_constant"], "N.m" if draft.turns else "N"
         parts.append(f'unit = "{column.unit}", gain = {gain:g}, to = "{to}"')
     elif column.role == "pressing":
-        size = {"N": 1.0, "kN": 1e3}[column.unit]
-        parts.append(f'unit = "{column.unit}", gain = {size:g}, to = "1"')
+        parts.append(f'unit = "{column.unit}", gain = {PRESSING[column.unit]:g}, to = "1"')
     else:
         parts.append(f'unit = "{column.unit}"')
     if column.clock is not None:
