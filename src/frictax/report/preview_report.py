@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from .machine_plots import as_json, motion_plots
-from .machine_report import library
+from .interactive.motion import motion_plots
+from .interactive.plotly_json import as_json, script
 from .page import page
 
 
@@ -35,7 +35,7 @@ def preview_text(
         python="",
         again="",
         sources=None,
-        library=library(),
+        library=script(),
         plots=as_json(plots),
         footer="",
     )
