@@ -124,7 +124,9 @@ def machine_report_text(
         plots["friction"] = curve
     moved, shown = [], []
     for i, (label, motion) in enumerate(seen.motions.items()):
-        for j, (caption, figure) in enumerate(motion_plots(found.records[label], label, motion)):
+        for j, (caption, figure) in enumerate(
+            motion_plots(found.records[label], label, motion, beside=len(seen.motions))
+        ):
             plots[name := f"motion-{i}-{j}"] = figure
             moved.append((name, caption))
     for i, profile in enumerate(profiles):

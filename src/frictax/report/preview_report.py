@@ -16,11 +16,11 @@ def preview_text(
     **Arguments:** `previews`: as of `frictax.analysis.replay.preview`; `title`, `notes` of the
     page; `command` that makes it again.
     """
-    plots, shown = dict[str, Any](), []
+    plots, shown, previews = dict[str, Any](), [], list(previews)
     for i, one in enumerate(previews):
         what = "machine with its start values"
         for j, (caption, figure) in enumerate(
-            motion_plots(one.record, one.label, one.motion, what)
+            motion_plots(one.record, one.label, one.motion, what, len(previews))
         ):
             plots[name := f"motion-{i}-{j}"] = figure
             shown.append((name, caption))

@@ -18,29 +18,40 @@ from . import plotly_json as plotly
 
 _COLOURS = {int(mode): colour for mode, (_, colour, _) in MODES.items()}
 _COLOURS[Mode.FREE] = "#dddddd"  # white would not show
+_STRIPS = 3000  # of modes, in one picture
 
 
 def motion_plots(
-    record: Record, label: str, motion: Motion, what: str = "fitted machine"
+    record: Record, label: str, motion: Motion, what: str = "fitted machine", beside: int = 1
 ) -> list[tuple[str, dict[str, Any]]]:
     """A record beside the free run of `what`: the whole, and a stretch around the longest
     standstill with every sample; each with a caption.
+
+    Below each measured output stands what is left, with a band of two of its standard deviations
+    where the record has any. With more than three records `beside` each other each is thinned
+    more, so that the page stays below 3 MB.
     """
+    share = min(1.0, 3 / beside)
     caption = (
         f"{label}: the whole record, and the free run of the {what}. Drag to look closer,"
         " double click to return."
     )
-    out = [(caption, _motion(record, motion, np.arange(record.n), thin=True))]
+    out = [(caption, _motion(record, motion, np.arange(record.n), share, thin=True))]
     near = _standstill(motion)
     if near is not None:
         rows, says = near
         out.append(
-            (f"{label}: {says}, sample by sample.", _motion(record, motion, rows, thin=False))
+            (
+                f"{label}: {says}, sample by sample.",
+                _motion(record, motion, rows, share, thin=False),
+            )
         )
     return out
 
 
-def _motion(record: Record, motion: Motion, rows: np.ndarray, thin: bool) -> dict[str, Any]:
+def _motion(
+    record: Record, motion: Motion, rows: np.ndarray, share: float, thin: bool
+) -> dict[str, Any]:
     t, traces, panels, bands = record.t[rows], [], [], []
 
     def panel(
@@ -54,7 +65,12 @@ def _motion(record: Record, motion: Motion, rows: np.ndarray, thin: bool) -> dic
     def draw(values: np.ndarray, size: float, *looks: str, width: float, **more: Any) -> None:
         x, y = t, values[rows] / size
         traces.append(
-            plotly.line(*(plotly.extremes(x, y) if thin else (x, y)), *looks, width=width) | more
+            plotly.line(
+                *(plotly.extremes(x, y, int(share * plotly.BINS)) if thin else (x, y)),
+                *looks,
+                width=width,
+            )
+            | more
         )
 
     for name, measured in channels(record).items():
@@ -71,8 +87,9 @@ def _motion(record: Record, motion: Motion, rows: np.ndarray, thin: bool) -> dic
             left = measured - simulated
             axis, size = panel("left", _unit(record, name), [np.nan_to_num(left)], 0.5)
             draw(left, size, CYCLE[0], "", width=0.9, yaxis=axis)
-            if name in record.sd:
-                bands.append(plotly.band(axis, 2 * float(np.median(record.sd[name])) / size))
+            sd: Any = record.sd.get(name)
+            if sd is not None:
+                bands.append(plotly.band(axis, 2 * float(np.median(sd)) / size))
     turned = "N.m" if any(record.units[n].rotational for n in record.outputs) else "N"
     kinds: dict[str, dict[str, np.ndarray]] = {}
     for name, values in record.inputs.items():
@@ -108,7 +125,10 @@ def _motion(record: Record, motion: Motion, rows: np.ndarray, thin: bool) -> dic
         "range": [float(t[0]), float(t[-1])],
         "zeroline": False,
     }
-    layout["shapes"] = [*bands, *(s | {"yref": axis} for s in _strips(motion, rows))]
+    layout["shapes"] = [
+        *bands,
+        *(s | {"yref": axis} for s in _strips(motion, rows, int(share * _STRIPS))),
+    ]
     seen = {int(m) for modes in motion.modes.values() for m in np.unique(modes)}
     keys = [
         plotly.trace([None], [None], "markers", name)
@@ -121,7 +141,7 @@ def _motion(record: Record, motion: Motion, rows: np.ndarray, thin: bool) -> dic
     return figure
 
 
-def _strips(motion: Motion, rows: np.ndarray) -> list[dict[str, Any]]:
+def _strips(motion: Motion, rows: np.ndarray, most: int) -> list[dict[str, Any]]:
     """Coloured stretches of each contact's modes; those too short to be seen are drawn all the
     same.
     """
@@ -134,7 +154,7 @@ def _strips(motion: Motion, rows: np.ndarray) -> list[dict[str, Any]]:
             place = {"x0": float(t[a]), "x1": float(t[b]), "y0": row + 0.08, "y1": row + 0.92}
             looks = {"fillcolor": colour, "line": {"width": 0.4, "color": colour}, "layer": "below"}
             shapes.append({"type": "rect", "xref": "x", **place, **looks})
-    return shapes[:3000]
+    return shapes[:most]
 
 
 def _standstill(motion: Motion) -> tuple[np.ndarray, str] | None:

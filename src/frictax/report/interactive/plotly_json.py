@@ -12,7 +12,7 @@ import numpy as np
 
 from ..style import FAINT, INK
 
-_BINS = 1200  # of a long record: lowest and highest sample of each are drawn
+BINS = 600  # of a long record: lowest and highest sample of each are drawn
 _FONT = {
     "family": "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif",
     "size": 13,
@@ -40,13 +40,11 @@ def as_json(figure: Mapping[str, Any]) -> str:
     )
 
 
-def extremes(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest and the highest sample of each of many bins: a drawing that looks like
-    the whole.
-    """
-    if x.size <= 2 * _BINS:
+def extremes(x: np.ndarray, y: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the highest sample of each of `bins`: a drawing that looks like the whole."""
+    if x.size <= 2 * bins:
         return x, y
-    rows = np.array_split(np.arange(x.size), _BINS)
+    rows = np.array_split(np.arange(x.size), bins)
     y = np.where(np.isfinite(y), y, np.nan)
     kept = [r[np.isfinite(y[r])] for r in rows]
     picked = np.unique(
@@ -88,6 +86,7 @@ def figure(traces: list[dict[str, Any]], height: int, **layout: Any) -> dict[str
         "hovermode": "closest",
         "legend": {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom"},
         "dragmode": "zoom",
+        "modebar": {"bgcolor": "rgba(0,0,0,0)"},
     }
     return {"data": traces, "layout": common | layout}
 

@@ -86,7 +86,7 @@
   function soon() {
     if (asked) { return; }
     asked = true;
-    requestAnimationFrame(function () { asked = false; move(); });
+    setTimeout(function () { asked = false; move(); }, 16);
   }
   function listen() {
     sliders = Array.from(document.querySelectorAll("input[type=range]"));
