@@ -67,7 +67,7 @@ def test_within_the_range_that_is_said_a_new_simulation_is_as_near_as_is_said(
 ) -> None:
     (channel,) = channels = channels_of(fitted)
     allowed = max(0.5 * channel.rms(channel.left), 0.01 * float(np.std(channel.measured)))
-    for k, reach in enumerate(ranges(fitted, channels)):
+    for k, reach in enumerate(ranges(fitted, channels, fitted.estimates)):
         assert reach is not None
         assert reach.off <= 1.0
         assert reach.lower < -3 * reach.estimate.standard_error
@@ -135,7 +135,7 @@ def test_a_slider_moves_the_law_of_a_sweep(found: Found, tmp_path: Path) -> None
     before, after = (np.asarray(seen[when]["y"][1], float) for when in ("before", "after"))
     forward = np.arange(before.size) > np.flatnonzero(np.isnan(before))[0]
     # a change of the dry part moves one direction by as much, and leaves the other as it is
-    np.testing.assert_allclose((after - before)[forward] * 1e-3, by, rtol=1e-3)
+    np.testing.assert_allclose((after - before)[forward], by, rtol=1e-3)
     assert np.nanmax(np.abs((after - before)[~forward])) == 0.0
 
 

@@ -135,7 +135,7 @@ def machine_report_text(
     waterfall = waterfall_plot(np.asarray(found.costs))
     if waterfall is not None:
         plots["waterfall"] = waterfall
-    moving = sliders(found)
+    moving = sliders(found, uncertainty.estimates)
     plots |= moving.figures
     schematic = isinstance(found.model, Mechanism)
     modelica = _modelica(found) if hasattr(found.model, "named_parts") else ""

@@ -3,6 +3,7 @@ and how far that holds.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -107,7 +108,9 @@ def channels_of(found: FitResult) -> list[Channel]:
     return out
 
 
-def ranges(found: FitResult, channels: list[Channel]) -> list[Range | None]:
+def ranges(
+    found: FitResult, channels: Sequence[Channel], estimates: Sequence[Estimate]
+) -> list[Range | None]:
     """For each estimate how far the first order holds, measured by simulating anew; None for one
     that moves nothing here.
     """
@@ -115,7 +118,7 @@ def ranges(found: FitResult, channels: list[Channel]) -> list[Range | None]:
     room = bounds(found.problem.unknowns) - x, upper_bounds(found.problem.unknowns) - x
     records = [u.record for u in found.problem.unknowns for _ in u.names]
     out = []
-    for k, (i, estimate) in enumerate(zip(shown, found.estimates, strict=True)):
+    for k, (i, estimate) in enumerate(zip(shown, estimates, strict=True)):
         moved = [c for c in channels if c.rms(c.slopes[:, k]) > 0]
         if not moved:
             out.append(None)
@@ -142,7 +145,7 @@ def ranges(found: FitResult, channels: list[Channel]) -> list[Range | None]:
 
 
 def _off(
-    found: FitResult, channels: list[Channel], x: Any, k: int, step: float, record: int | None
+    found: FitResult, channels: Sequence[Channel], x: Any, k: int, step: float, record: int | None
 ) -> float:
     """The largest error of the first order over what is allowed."""
     worst = 0.0

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.analysis.friction_curve import friction_at
-from frictax.fitting import FitResult
+from frictax.fitting import Estimate, FitResult
 from frictax.measurements import Record
+from frictax.measurements.units import displayed
 from frictax.text import prefixed, rounded
 
 from ..style import CYCLE, FAINT, FORWARD
@@ -36,10 +37,13 @@ class Sliders:
     still: list[str]
 
 
-def sliders(found: FitResult) -> Sliders:
-    """Pictures of all that a fit compares, and a slider for each estimate that moves something."""
+def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sliders:
+    """Pictures of all that a fit compares, and a slider for each estimate that moves something.
+
+    `estimates` with the errors that the page states, those of the fit unless given.
+    """
     channels = channels_of(found)
-    reach = ranges(found, channels)
+    reach = ranges(found, channels, found.estimates if estimates is None else estimates)
     held = [(k, r) for k, r in enumerate(reach) if r is not None and r.upper > r.lower]
     labels = list(found.records)[:_MOST_RECORDS]
     drawn = [c for c in channels if c.label in labels]
@@ -52,12 +56,16 @@ def sliders(found: FitResult) -> Sliders:
         captions.append((name, _caption(found, label, mine)))
     data = {
         "steps": STEPS,
-        "sliders": [{"value": r.estimate.value, "step": _size(r) / STEPS} for _, r in held],
+        "sliders": [
+            {"value": r.estimate.value / unit, "step": _size(r) / STEPS / unit}
+            for _, r in held
+            for _, unit in [_shown(found, r)]
+        ],
         "moves": moves,
         "rms": [_squares(c, held) for c in channels],
     }
     still = [e.name for e, r in zip(found.estimates, reach, strict=True) if r is None]
-    return Sliders(figures, captions, [_row(r) for _, r in held], data, still)
+    return Sliders(figures, captions, [_row(r, *_shown(found, r)) for _, r in held], data, still)
 
 
 def _size(reach: Range) -> float:
@@ -65,20 +73,31 @@ def _size(reach: Range) -> float:
     return max(-reach.lower, reach.upper)
 
 
-def _row(reach: Range) -> dict[str, Any]:
+def _shown(found: FitResult, reach: Range) -> tuple[str, float]:
+    """The unit that the page's table has, and its size."""
+    unit = reach.estimate.unit
+    return displayed(unit, found.shown_force) if found.of_sweep else (unit, 1.0)
+
+
+def _row(reach: Range, unit: str, one: float) -> dict[str, Any]:
+    """What stands at a slider; numbers in `unit`, of the size `one`."""
     e, size = reach.estimate, _size(reach)
-    low, high = (rounded(e.value + end, size / 20) for end in (reach.lower, reach.upper))
-    holds = f"{low} to {high} {e.unit}".rstrip()
+    value, error = e.value / one, e.standard_error / one
+    low, high = (rounded(value + end / one, size / one / 20) for end in (reach.lower, reach.upper))
+    holds = f"holds {low} to {high} {unit}".rstrip()
     if reach.off > 1:
-        holds = f"first order is off by {reach.off:.2g} times what is allowed even in {holds}"
-    error = f"± {e.standard_error:.2g}" if np.isfinite(e.standard_error) else "no error"
+        holds = (
+            f"{low} to {high} {unit}: the first order does not hold even here, it is off by"
+            f" {reach.off:.2g} times what is allowed"
+        )
+    known = f" ± {error:.2g}" if np.isfinite(error) else ""
     return {
         "name": e.name,
-        "unit": e.unit,
-        "least": int(round(STEPS * reach.lower / size)),
-        "most": int(round(STEPS * reach.upper / size)),
-        "found": f"{rounded(e.value, e.standard_error)} {error} {e.unit}".rstrip(),
-        "error": e.standard_error if np.isfinite(e.standard_error) else 0.0,
+        "unit": unit,
+        "least": round(STEPS * reach.lower / size),
+        "most": round(STEPS * reach.upper / size),
+        "found": f"{rounded(value, error)}{known} {unit}".rstrip(),
+        "error": error if np.isfinite(error) else 0.0,
         "holds": holds,
         "doubtful": reach.off > 1,
     }
@@ -104,16 +123,21 @@ def _squares(c: Channel, held: Sequence[tuple[int, Range]]) -> dict[str, Any]:
 
 
 def _caption(found: FitResult, label: str, mine: Sequence[Channel]) -> str:
-    kind = type(found.problem.objective).__name__
+    kind = "the fit" if found.of_sweep else type(found.problem.objective).__name__
+    motion = isinstance(found.records[label], Record)
+    gives = "simulated" if motion else "fitted"
+    against = "" if motion else " Drawn against the motion."
     windows = f", {mine[0].windows} windows" if mine[0].windows > 1 else ""
     band = "; ".join(
         f"{c.name} ±{2 * c.noise / size:.3g} {unit}"
         for c in mine
         for unit, size in [prefixed(c.unit, np.array([2 * c.noise]))]
     )
+    known = "given" if found.problem.noise_known else "found from the misfit"
     return (
-        f"{label}: what {kind} compares{windows}. Below each pair measured − simulated; band: two"
-        f" standard deviations of the noise ({band})."
+        f"{label}: what {kind} compares{windows}. Below each pair what is left, measured −"
+        f" {gives}; band: two"
+        f" standard deviations of the noise, as {known} ({band}).{against}"
     )
 
 
@@ -128,7 +152,7 @@ def _figure(
     motion = isinstance(record, Record)
     traces, moves, layout, shapes = [], [], {}, []
     domains = plotly.stack([1.0, 0.5] * len(mine))
-    over = 1.0 if motion else record.velocity_unit.si
+    over, way = (1.0, 1.0) if motion else (record.velocity_unit.si, record.direction)
     for c, channel in enumerate(mine):
         upper, lower = (plotly.nth("y", 2 * c + j) for j in (1, 2))
         rows = _picked(channel, bins)
@@ -136,11 +160,13 @@ def _figure(
         at = lambda values, rows=rows: np.where(rows < 0, np.nan, values[rows])  # noqa: E731
         unit, size = prefixed(channel.unit, channel.measured[channel.counts])
         seen = {"legendgroup": "measured", "showlegend": c == 0, "yaxis": upper}
-        measured = plotly.line(x, at(channel.measured) / size, FAINT, "measured", width=3.0)
-        left = at(channel.left)
+        measured = plotly.line(x, at(way * channel.measured) / size, FAINT, "measured", width=3.0)
+        left = at(way * channel.left)
         left_unit, left_size = prefixed(channel.unit, left[np.isfinite(left)])
-        slopes = _scaled(channel.slopes, held)[rows]
-        fitted = np.where(rows < 0, np.nan, np.where(channel.counts, channel.fitted, np.nan)[rows])
+        slopes = _scaled(np.reshape(way, (-1, 1)) * channel.slopes, held)[rows]
+        fitted = np.where(
+            rows < 0, np.nan, np.where(channel.counts, way * channel.fitted, np.nan)[rows]
+        )
         below = plotly.line(x, left / left_size, CYCLE[0], "measured − simulated", width=0.9)
         if motion:
             curve = plotly.line(x, fitted / size, FORWARD, "simulated", width=1.4)
@@ -169,7 +195,7 @@ def _figure(
         shapes.append(plotly.band(lower, 2 * channel.noise / left_size))
     what = "time [s]" if motion else f"velocity [{record.velocity_unit.name}]"
     layout["xaxis"] = plotly.axis(what) | {"anchor": plotly.nth("y", 2 * len(mine))}
-    height = 260 * len(mine) + 110
+    height = 260 * len(mine) + 150
     return plotly.figure(traces, height, shapes=shapes, **layout), moves
 
 
@@ -185,8 +211,8 @@ def _short(slopes: np.ndarray) -> list[list[float]]:
 def _law(
     found: FitResult, label: str, held: Sequence[tuple[int, Range]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Velocities, friction and its changes by the sliders, of the law that a sweep was set
-    against; a gap between the directions.
+    """Velocities, friction against the motion and its changes by the sliders, of the law that a
+    sweep was set against; a gap between the directions.
     """
     sweep = found.records[label]
     contact = getattr(found.problem.prepared[found.number(label)], "contact", None)
@@ -197,6 +223,7 @@ def _law(
     at = friction_at(found.problem, contact, v, label, list(found.records))
     x = jnp.asarray(found.x)
     force, slopes = np.asarray(at(x)), np.asarray(jax.jacfwd(at)(x))[:, found.shown]
+    force, slopes = np.sign(v) * force, np.sign(v)[:, None] * slopes
     changes = _scaled(slopes, held)
     if len(ways) == 1:
         return v, force, changes
