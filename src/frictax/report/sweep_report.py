@@ -47,7 +47,7 @@ def write_sweep_report(
     """Write one self-contained HTML file on a fitted sweep: for the screen, a phone and paper.
 
     A report that frictax wrote there before is replaced, in one step once the new one is complete;
-    any other file is left alone.
+    any other file is left alone. Sliders move the fitted law as in `write_machine_report`.
 
     **Arguments:**
 

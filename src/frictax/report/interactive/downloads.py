@@ -14,7 +14,7 @@ from frictax.analysis.replay.motion import Motion
 from frictax.fitting import FitResult
 from frictax.measurements import Record
 
-_PLAIN, _MOST = 200_000, 500_000  # bytes: of a file as it is, of all that is packed
+_PLAIN, _MOST = 120_000, 300_000  # bytes: of a file as it is, of all that is packed
 
 
 def downloads(found: FitResult, result: str, motions: Mapping[str, Motion]) -> list[dict[str, str]]:

@@ -18,7 +18,8 @@ from . import plotly_json as plotly
 
 _COLOURS = {int(mode): colour for mode, (_, colour, _) in MODES.items()}
 _COLOURS[Mode.FREE] = "#dddddd"  # white would not show
-_STRIPS = 3000  # of modes, in one picture
+# Of a long record, and of all in a page: lowest and highest sample of each are drawn.
+_BINS, _ALL_BINS = 500, 800
 
 
 def motion_plots(
@@ -28,29 +29,29 @@ def motion_plots(
     standstill with every sample; each with a caption.
 
     Below each measured output stands what is left, with a band of two of its standard deviations
-    where the record has any. With more than three records `beside` each other each is thinned
-    more, so that the page stays below 3 MB.
+    where the record has any. Of several records `beside` each other each is thinned more, so that
+    the page stays below 3 MB.
     """
-    share = min(1.0, 3 / beside)
+    bins = min(_BINS, _ALL_BINS // beside)
     caption = (
         f"{label}: the whole record, and the free run of the {what}. Drag to look closer,"
         " double click to return."
     )
-    out = [(caption, _motion(record, motion, np.arange(record.n), share, thin=True))]
+    out = [(caption, _motion(record, motion, np.arange(record.n), bins, thin=True))]
     near = _standstill(motion)
     if near is not None:
         rows, says = near
         out.append(
             (
                 f"{label}: {says}, sample by sample.",
-                _motion(record, motion, rows, share, thin=False),
+                _motion(record, motion, rows, bins, thin=False),
             )
         )
     return out
 
 
 def _motion(
-    record: Record, motion: Motion, rows: np.ndarray, share: float, thin: bool
+    record: Record, motion: Motion, rows: np.ndarray, bins: int, thin: bool
 ) -> dict[str, Any]:
     t, traces, panels, bands = record.t[rows], [], [], []
 
@@ -66,7 +67,7 @@ def _motion(
         x, y = t, values[rows] / size
         traces.append(
             plotly.line(
-                *(plotly.extremes(x, y, int(share * plotly.BINS)) if thin else (x, y)),
+                *(plotly.extremes(x, y, bins) if thin else (x, y)),
                 *looks,
                 width=width,
             )
@@ -127,7 +128,7 @@ def _motion(
     }
     layout["shapes"] = [
         *bands,
-        *(s | {"yref": axis} for s in _strips(motion, rows, int(share * _STRIPS))),
+        *(s | {"yref": axis} for s in _strips(motion, rows, 4 * bins)),
     ]
     seen = {int(m) for modes in motion.modes.values() for m in np.unique(modes)}
     keys = [

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..style import FAINT, INK
 
-BINS = 600  # of a long record: lowest and highest sample of each are drawn
 _FONT = {
     "family": "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif",
     "size": 13,

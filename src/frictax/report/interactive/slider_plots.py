@@ -19,7 +19,7 @@ from . import plotly_json as plotly
 from .first_order import Channel, Range, channels_of, ranges
 
 STEPS = 500  # of a slider, from the value found to its farther end
-_NUMBERS = 60_000  # that all thinned curves together may have in a page
+_NUMBERS = 30_000  # that all thinned curves together may have in a page
 _MOST_RECORDS = 6
 _CURVE = 120  # points of a friction curve, each way
 
@@ -50,7 +50,7 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
     figures, captions, moves = {}, [], []
     for i, label in enumerate(labels):
         mine, name = [c for c in drawn if c.label == label], f"fit-{i}"
-        bins = int(np.clip(_NUMBERS / (6 * len(drawn) * (4 + len(held))), 20, 250))
+        bins = int(np.clip(_NUMBERS / (4 * len(drawn) * (4 + len(held))), 20, 250))
         figures[name], moved = _figure(found, label, mine, held, bins)
         moves += [{"plot": name, **move} for move in moved]
         captions.append((name, _caption(found, label, mine)))
