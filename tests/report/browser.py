@@ -58,6 +58,17 @@ WIDTHS = """
     });
     return { wide: wide, page: all.scrollWidth, room: all.clientWidth };
 """
+SWITCH = """
+    function paper() { return getComputedStyle(document.body).backgroundColor; }
+    function ink() {
+      var text = document.querySelector("#plot-fit-0 .xtick text");
+      return getComputedStyle(text).fill;
+    }
+    var before = [paper(), ink()];
+    document.getElementById("theme").click();
+    await pause(400);
+    return [before, [paper(), ink()]];
+"""
 SLIDE = """
     var input = document.getElementById("move-%d"), plot = document.getElementById("plot-fit-0");
     function text(one) { return one.textContent; }

@@ -13,7 +13,7 @@ from frictax.fitting.problem.problem import predictions
 from frictax.report import write_sweep_report
 from frictax.report.interactive.first_order import channels_of, ranges
 from frictax.report.interactive.slider_plots import sliders
-from report.browser import WIDTHS, look, needs_browser, slide
+from report.browser import SWITCH, WIDTHS, look, needs_browser, slide
 
 PUSH = fx.Sine(amplitude=3.0, f=0.5)
 
@@ -124,6 +124,14 @@ def test_no_table_is_wider_than_the_page_and_the_console_is_silent(
     seen, console = look(page[1], WIDTHS, width=width, dark=dark)
     assert console == []
     assert seen == {"wide": [], "page": width, "room": width}
+
+
+@needs_browser
+def test_the_switch_turns_page_and_pictures_dark(page: Any) -> None:
+    (light, dark), console = look(page[1], SWITCH)
+    assert console == []
+    assert light == ["rgb(255, 255, 255)", "rgb(34, 34, 34)"]
+    assert dark == ["rgb(20, 20, 20)", "rgb(228, 230, 234)"]
 
 
 @needs_browser
