@@ -15,18 +15,25 @@ from frictax.analysis.selection.structures_text import structures_rows
 from frictax.fitting import FitResult, Knowledge
 from frictax.fitting.result.text import record_warnings
 from frictax.measurements import Record
+from frictax.mechanism import Mechanism
 from frictax.text import amount
 
-from .machine_json import rms_units
-from .machine_plots import as_json, friction_plot, motion_plots, profile_plot, waterfall_plot
+from .interactive.curves import profile_plot, waterfall_plot
+from .interactive.downloads import downloads
+from .interactive.friction import friction_plot
+from .interactive.motion import motion_plots
+from .interactive.plotly_json import as_json, script
+from .interactive.slider_plots import sliders
+from .machine_json import fit_json, rms_units
+from .mechanism_figure import draw_mechanism
 from .page import page, pictures, write_page
 from .residual_figure import draw_finding, drawn, sentence
 from .structures_figure import draw_held_out, draw_laws
 from .versions import in_words
 
 _SECTIONS = (
-    "parameters mind friction motion outlook validation structures missing residuals profiles"
-    " starts correlation measured modelica again".split()
+    "parameters mind machine fit friction motion outlook validation structures missing residuals"
+    " profiles starts correlation measured modelica downloads again".split()
 )
 _LACKS = {
     "whiteness": "it remembers itself",
@@ -55,7 +62,10 @@ def write_machine_report(
     writes.
 
     Residuals, free runs beside the records and what these could be expected to tell are worked out
-    first, which takes seconds.
+    first, which takes seconds. A slider for each estimate moves what the fit compares along the
+    fit's derivatives: to first order, over a range in which new simulations, one number moved at a
+    time, were found to differ from that by at most half of what the fit leaves (rms), or 1 % of the
+    curve's standard deviation where that is more.
 
     **Arguments:**
 
@@ -117,7 +127,9 @@ def machine_report_text(
         plots["friction"] = curve
     moved, shown = [], []
     for i, (label, motion) in enumerate(seen.motions.items()):
-        for j, (caption, figure) in enumerate(motion_plots(found.records[label], label, motion)):
+        for j, (caption, figure) in enumerate(
+            motion_plots(found.records[label], label, motion, beside=len(seen.motions))
+        ):
             plots[name := f"motion-{i}-{j}"] = figure
             moved.append((name, caption))
     for i, profile in enumerate(profiles):
@@ -126,8 +138,12 @@ def machine_report_text(
     waterfall = waterfall_plot(np.asarray(found.costs))
     if waterfall is not None:
         plots["waterfall"] = waterfall
+    moving = sliders(found, uncertainty.estimates)
+    plots |= moving.figures
+    schematic = isinstance(found.model, Mechanism)
     modelica = _modelica(found) if hasattr(found.model, "named_parts") else ""
     has = {
+        "machine": schematic,
         "friction": curve,
         "outlook": seen.outlook is not None,
         "validation": scores,
@@ -161,6 +177,10 @@ def machine_report_text(
             " for."
         ),
         motions=moved,
+        fit=moving,
+        moving=as_json(moving.data),
+        machine=pictures(draw_mechanism(found.model)) if schematic else None,
+        downloads=downloads(found, fit_json(found), seen.motions),
         validation=[_validation(score) for score in scores],
         outlook=seen.outlook,
         structures=None if comparison is None else _structures(comparison),
@@ -178,18 +198,10 @@ def machine_report_text(
             f" {'' if seed is None else f'seed {seed}; '}{in_words()}."
         ),
         sources=list((sources or {}).items()),
-        library=library() if plots else "",
+        library=script() if plots else "",
         plots=as_json(plots),
         footer="",
     )
-
-
-def library() -> str:
-    """plotly's script, from the installed package."""
-    from importlib.resources import files
-
-    script = files("plotly") / "package_data" / "plotly.min.js"
-    return script.read_text(encoding="utf-8").replace("</script", "<\\/script")
 
 
 def _lead(found: FitResult, comparison: Any) -> str:

@@ -36,7 +36,7 @@ def page(found: Any, sections: Iterable[str], *, notes: Iterable[str], **content
         notes=[notes] if isinstance(notes, str) else list(notes),
         level="" if found is None else f"{100 * found.level:g} %",
         correlation=[] if found is None else correlation_cells(found.correlation, found.names),
-        **content,
+        **{"fit": None, "machine": None, "downloads": [], "moving": "null", **content},
     )
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from .machine_plots import as_json, motion_plots
-from .machine_report import library
+from .interactive.motion import motion_plots
+from .interactive.plotly_json import as_json, script
 from .page import page
 
 
@@ -16,11 +16,11 @@ def preview_text(
     **Arguments:** `previews`: as of `frictax.analysis.replay.preview`; `title`, `notes` of the
     page; `command` that makes it again.
     """
-    plots, shown = dict[str, Any](), []
+    plots, shown, previews = dict[str, Any](), [], list(previews)
     for i, one in enumerate(previews):
         what = "machine with its start values"
         for j, (caption, figure) in enumerate(
-            motion_plots(one.record, one.label, one.motion, what)
+            motion_plots(one.record, one.label, one.motion, what, len(previews))
         ):
             plots[name := f"motion-{i}-{j}"] = figure
             shown.append((name, caption))
@@ -35,7 +35,7 @@ def preview_text(
         python="",
         again="",
         sources=None,
-        library=library(),
+        library=script(),
         plots=as_json(plots),
         footer="",
     )

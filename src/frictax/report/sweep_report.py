@@ -14,6 +14,10 @@ from frictax.fitting.result.text import found_rows
 from frictax.trajectory import Trajectory
 
 from . import words
+from .interactive.downloads import downloads
+from .interactive.plotly_json import as_json, script
+from .interactive.slider_plots import sliders
+from .machine_json import fit_json
 from .page import page, pictures, write_page
 from .python_text import MOST_ROWS, python_text
 from .style import MODES
@@ -22,7 +26,8 @@ from .trajectory_figure import draw_trajectory
 from .versions import in_words
 
 _SECTIONS = (
-    "measured picture parameters comparison simulation correlation modelica rows again".split()
+    "measured picture parameters fit comparison simulation correlation modelica rows downloads"
+    " again".split()
 )
 _MOST_EVENTS = 12
 _WIDE, _NARROW = 7.5, 4.2  # inch: for a page, for a phone
@@ -42,7 +47,7 @@ def write_sweep_report(
     """Write one self-contained HTML file on a fitted sweep: for the screen, a phone and paper.
 
     A report that frictax wrote there before is replaced, in one step once the new one is complete;
-    any other file is left alone.
+    any other file is left alone. Sliders move the fitted law as in `write_machine_report`.
 
     **Arguments:**
 
@@ -81,6 +86,7 @@ def sweep_report_text(
         "simulation": simulation is not None,
         "correlation": len(found.x) > 1,
     }
+    moving = sliders(found)
     return page(
         found,
         [name for name in _SECTIONS if has.get(name, True)],
@@ -118,7 +124,11 @@ def sweep_report_text(
         python=python_text(found),
         again=f"Made with {in_words(str.capitalize)}.",
         sources=None,
-        plots="",
+        fit=moving,
+        moving=as_json(moving.data),
+        downloads=downloads(found, fit_json(found), {}),
+        library=script(),
+        plots=as_json(moving.figures),
         footer="".join(f"{sentence} " for sentence in found.intervals_in_words()),
     )
 

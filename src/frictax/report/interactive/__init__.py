@@ -1,0 +1,1 @@
+"""The interactive pictures of a report, what moves them, and what can be downloaded."""
