@@ -2,6 +2,7 @@
 # make test      style, types and tests, but for those that are exhaustive
 # make test-all  these too, and the documentation site
 # make docs      the documentation site, build/docs/index.html, with its notebooks run and its links checked
+# make dist      the wheel and the source, in dist/, as an index would take them
 # All set up .venv themselves. Another interpreter: make test PYTHON=python3.12
 
 PYTHON ?= python3
@@ -11,10 +12,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all docs lint format bench clean
+.PHONY: help demo test test-slow test-all docs dist lint format bench clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -5
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -6
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -63,6 +64,12 @@ docs: $(VENV)/.installed-docs
 	FRICTAX_DOCS_NOTEBOOKS=$(NOTEBOOKS) $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --jobs 2 \
 	  --conf-dir docs --doctree-dir build/docs-trees . build/docs
 	$(BIN)/python docs/extensions/check_site.py build/docs
+
+dist: $(BIN)/python
+	@$(PIP) build twine
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .

@@ -307,7 +307,7 @@ WRONG = [
     (["compare", "none.csv"], 1, ["There is no file none.csv"]),
     (["compare", "line.csv", *COLUMNS, "--each-direction"], 1, ["no rows with v < 0"]),
     (["fit"], 2, ["Missing argument 'SWEEP.csv'"]),
-    (["fit", "line.csv", *COLUMNS, "--law", "stribek"], 2, ["'stribek' is not one of"]),
+    (["fit", "line.csv", *COLUMNS, "--law", "stribek"], 2, ["Did you mean 'stribeck'?"]),
     (
         ["fit", "line.csv", *COLUMNS, "--law", "coulomb", "--exponent", "2"],
         2,

@@ -125,3 +125,20 @@ def test_a_file_where_the_folder_should_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "motor").write_text("")
     with pytest.raises(NotADirectoryError, match="is a file. Name another folder with --out"):
         copy_example("motor", tmp_path / "motor")
+
+
+def test_the_measured_example_is_the_table_of_the_project_with_its_licence(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = frictax("init", "--example", "screw_drive")
+    assert done.exit_code == 0, done.output
+    assert "simulate" not in done.output
+    for name in ("sweep.csv", "LICENSE"):
+        there = (root / "data" / "screw_drives" / name).read_bytes()
+        assert (tmp_path / "screw_drive" / name).read_bytes() == there
+    ours, theirs = read(tmp_path / "screw_drive"), read(root / "identification" / "screw_drive_1")
+    assert isinstance(ours.data, fx.Sweep)
+    assert isinstance(theirs.data, fx.Sweep)
+    assert (ours.data.force == theirs.data.force).all()
+    assert ours.content.law == theirs.content.law

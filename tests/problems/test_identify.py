@@ -24,6 +24,7 @@ from frictax.problems import (
     write_results,
 )
 from frictax.problems.results import FILES, result_json
+from frictax.report.files import made_folder
 from problems.conftest import PROBLEM
 
 Write = Callable[..., Path]
@@ -159,10 +160,25 @@ def test_results_do_not_follow_a_link_out_of_their_folder(made: Any, tmp_path: P
     inside.mkdir()
     outside.mkdir()
     (inside / "report.html").symlink_to(outside / "report.html")
-    with pytest.raises(
-        FileExistsError, match="is a link, and results are not written through links"
-    ):
+    with pytest.raises(FileExistsError, match="is a link, and nothing is written through links"):
         check_results(made.problem.file, inside, overwrite=True)
+
+
+def test_a_folder_for_results_is_made_and_goes_again_where_nothing_came_of_it(
+    problem: Write, tmp_path: Path
+) -> None:
+    away = tmp_path / "new" / "deep"
+    done = frictax("identify", str(tmp_path / "missing"), "--out", str(away))
+    assert done.returncode == 1
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "file").write_text("mine")
+    done = frictax("identify", str(problem()), "--out", str(tmp_path / "file"))
+    assert "is a file. Name another folder with --out." in done.stderr
+    with made_folder(away):
+        (away / "kept").write_text("work")
+    with pytest.raises(ZeroDivisionError), made_folder(away):
+        _ = 1 / 0
+    assert (away / "kept").exists()
 
 
 def test_code_beside_a_problem_runs_only_when_asked(problem: Write, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from .options import (
     Way,
     Where,
     inside_0_1,
+    law_option,
     option,
     positive,
 )
@@ -61,7 +62,6 @@ app = typer.Typer(
         "Find the friction of a machine from measurements, with error bars and a word on what they"
         " cannot tell."
     ),
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -176,7 +176,7 @@ def fit(
         str,
         option(DATA, metavar="TEXT", help="Where the data are from, for the report."),
     ] = "",
-    law: Annotated[Law, option(FIT, help="The law of friction over speed.")] = Law.STRIBECK,
+    law: Annotated[Law, law_option("The law of friction over speed.")] = Law.STRIBECK,
     exponent: Annotated[
         float | None,
         option(
@@ -187,9 +187,7 @@ def fit(
         ),
     ] = None,
     each_direction: EachDirection = False,
-    neg_law: Annotated[
-        Law | None, option(FIT, help="The law for v < 0; means --each-direction.")
-    ] = None,
+    neg_law: Annotated[Law | None, law_option("The law for v < 0; means --each-direction.")] = None,
     neg_exponent: Annotated[
         float | None,
         option(

@@ -2,6 +2,7 @@
 glance.
 """
 
+import contextlib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ def identify(
             OUT,
             "--out",
             metavar="FOLDER",
-            help="Where results go; the problem's own folder unless given.",
+            help="Where results go, made if need be; the problem's own folder unless given.",
         ),
     ] = None,
     overwrite: Overwrite = False,
@@ -52,6 +53,7 @@ def identify(
             result_texts,
             write_results,
         )
+        from frictax.report.files import made_folder
 
         if check:
             asked = read(problem, allow_code=allow_code)
@@ -59,8 +61,11 @@ def identify(
             doing("Asking what the data can tell")
             said = [*_outline(asked), _outlook(asked)]
         else:
-            targets = check_results(problem, out, overwrite=overwrite)
-            with claimed(targets["result.json"].parent):
+            with contextlib.ExitStack() as held:
+                if out is not None:
+                    held.enter_context(made_folder(out))
+                targets = check_results(problem, out, overwrite=overwrite)
+                held.enter_context(claimed(targets["result.json"].parent))
                 try:
                     made = run(problem, allow_code=allow_code, tell=doing)
                     doing("Writing")

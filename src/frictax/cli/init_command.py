@@ -85,7 +85,10 @@ def init(
     example: Annotated[
         str | None,
         option(
-            DATA, "--example", metavar="NAME", help="In place of a file, a bundled problem: motor."
+            DATA,
+            "--example",
+            metavar="NAME",
+            help="In place of a file, a bundled problem: motor or screw_drive.",
         ),
     ] = None,
     out: Annotated[
@@ -110,7 +113,8 @@ def init(
 
         if example is not None:
             folder = Path(example) if out is None else out
-            written, simulated = copy_example(example, folder, overwrite=overwrite), True
+            written = copy_example(example, folder, overwrite=overwrite)
+            simulated = "[sweep]" not in (folder / "problem.toml").read_text(encoding="utf-8")
         else:
             assert record is not None
             folder = record.with_suffix("") if out is None else out

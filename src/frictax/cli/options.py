@@ -24,6 +24,22 @@ class Direction(enum.StrEnum):
     NEGATIVE = "negative"
 
 
+def _law(name: str) -> Law:
+    from frictax.text import suggestion
+
+    if name.lower() not in list(Law):
+        raise typer.BadParameter(
+            f"{name!r} is none of {', '.join(Law)}.{suggestion(name, [law.value for law in Law])}"
+        )
+    return Law(name.lower())
+
+
+def law_option(help: str) -> Any:
+    return option(
+        FIT, help=help, parser=_law, metavar="|".join(Law), autocompletion=lambda: list(Law)
+    )
+
+
 def positive(value: float | None) -> float | None:
     if value is not None and not (math.isfinite(value) and value > 0):
         raise typer.BadParameter(f"must be > 0, got {value:g}. Use 1 (Modelica) or 2 (Gaussian).")

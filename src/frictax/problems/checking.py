@@ -68,7 +68,8 @@ def kind_of_law(name: str, place: Place) -> Any:
     """The kind of law called `name`, whose start values the data give."""
     if name not in LAWS[:3]:
         raise place.error(
-            f'must be "compare", {", ".join(LAWS[:3])} or a table with a `kind`, got {name!r}.'
+            f'must be "compare", {", ".join(LAWS[:3])} or a table with a `kind`, got'
+            f" {name!r}.{suggestion(name, ['compare', *LAWS[:3]])}"
         )
     return getattr(fx, name)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import frictax as fx
 from frictax.analysis import Validation
-from frictax.report.files import check_target, write_together
+from frictax.report.files import check_folder, check_target, write_together
 from frictax.report.json_text import estimate, plain
 from frictax.report.versions import versions
 
@@ -31,19 +31,8 @@ def check_results(
     `OSError` with one sentence where they cannot, or where one is there and `overwrite` is false.
     """
     folder = find(path).parent if out is None else Path(out)
-    linked = [name for name in FILES if (folder / name).is_symlink()]
-    if linked:
-        raise FileExistsError(
-            f"{folder / linked[0]} is a link, and results are not written through links. Remove it."
-        )
-    targets = {name: check_target(folder / name, name) for name in FILES}
-    for name, target in targets.items():
-        if target.exists() and not overwrite:
-            raise FileExistsError(
-                f"{folder / name} exists. Give --overwrite to replace it, or another folder with"
-                " --out."
-            )
-    return targets
+    check_folder(folder, FILES, overwrite=overwrite)
+    return {name: check_target(folder / name, name) for name in FILES}
 
 
 @contextlib.contextmanager

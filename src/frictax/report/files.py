@@ -1,7 +1,8 @@
 """Writing a file whole or not at all."""
 
+import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 
@@ -37,6 +38,42 @@ def check_target(path: str | Path, what: str) -> Path:
             f"The folder {asked.parent} may not be written to. Choose another one for {what}."
         )
     return target
+
+
+def check_folder(folder: Path, names: Iterable[str], *, overwrite: bool) -> None:
+    """Files of these names may be written into the folder `--out`, which need not be there yet.
+
+    **Raises:** `FileExistsError` with one sentence.
+    """
+    for path in (folder / name for name in names):
+        if path.is_symlink():
+            raise FileExistsError(
+                f"{path} is a link, and nothing is written through links. Remove it."
+            )
+        if path.exists() and not overwrite:
+            raise FileExistsError(
+                f"{path} exists. Give --overwrite to replace it, or another folder with --out."
+            )
+
+
+@contextlib.contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """A folder, made if need be with those above it; what was made goes again where the work fails
+    and left nothing.
+
+    **Raises:** `NotADirectoryError` with one sentence where it is a file.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file. Name another folder with --out.")
+    new = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):  # somebody else has put something there
+            for one in new:
+                one.rmdir()
+        raise
 
 
 def write_whole(target: Path, text: str, *, replace: bool) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from frictax.problems.checking import check
 from frictax.problems.reading import NAME, read
+from frictax.report.files import check_folder, made_folder
 
 from .draft import Draft
-from .examples import made_folder, write_folder
+from .examples import write_folder
 from .machines import Template, template
 from .roles import PRESSING, Chosen
 from .sizes import sizes
@@ -24,7 +25,8 @@ def write_problem(draft: Draft, folder: str | Path, *, overwrite: bool = False) 
     """
     folder = Path(folder)
     texts = problem_texts(draft, folder)
-    with made_folder(folder, texts, overwrite=overwrite):
+    check_folder(folder, texts, overwrite=overwrite)
+    with made_folder(folder):
         with tempfile.TemporaryDirectory(prefix=".frictax-", dir=folder) as trial:
             place = Path(trial)
             for name, text in problem_texts(draft, place).items():

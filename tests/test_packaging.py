@@ -1,0 +1,64 @@
+"""What an index, conda, a container and a citation say of the package agrees with the package."""
+
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import frictax as fx
+
+CONDA = {"matplotlib": "matplotlib-base"}  # the names that differ there
+
+
+@pytest.fixture(scope="module")
+def project(root: Path) -> Any:
+    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_page_of_the_package_index_has_absolute_links_alone(root: Path, project: Any) -> None:
+    page = metadata.metadata("frictax").json["description"]
+    assert isinstance(page, str)
+    links = re.findall(r"\]\(([^)]+)\)", page)
+    assert len(links) > 20
+    assert [link for link in links if not link.startswith("https://")] == []
+    home = project["urls"]["Homepage"].removeprefix("https://github.com/")
+    picture, *_ = [link for link in links if link.endswith(".svg")]
+    assert picture.startswith(f"https://raw.githubusercontent.com/{home}/v{fx.__version__}/")
+    pages = f"https://github.com/{home}/blob/v{fx.__version__}/"
+    ours = [link.removeprefix(pages) for link in links if link.startswith(pages)]
+    assert len(ours) > 20
+    assert [path for path in ours if not (root / path.split("#")[0]).exists()] == []
+
+
+def test_version_and_address_are_the_same_everywhere(root: Path, project: Any) -> None:
+    version, home = fx.__version__, project["urls"]["Homepage"]
+    assert metadata.version("frictax") == version
+    citation = (root / "CITATION.cff").read_text(encoding="utf-8")
+    recipe = (root / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    for text in (f"version: {version}\n", f'repository-code: "{home}"'):
+        assert text in citation
+    for text in (f'version: "{version}"\n', f"homepage: {home}\n"):
+        assert text in recipe
+    assert f"\n## {version} " in (root / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_conda_asks_for_what_pip_asks_for(root: Path, project: Any) -> None:
+    recipe = (root / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    host, run = re.findall(r"  (?:host|run):\n((?:    - .+\n)+)", recipe)
+    asked = {line.strip("- ") for line in run.splitlines()}
+    built = {line.strip("- ") for line in host.splitlines()} - {"pip"}
+    by_pip = [re.split("(?=>=)", one) for one in project["dependencies"]]
+    python = f"python {project['requires-python']}"
+    assert asked == {python} | {f"{CONDA.get(name, name)} {least}" for name, least in by_pip}
+    build = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
+    assert built == {python} | {one.replace(">=", " >=") for one in build["requires"]}
+
+
+def test_the_hook_before_a_commit_has_the_ruff_of_the_tests(root: Path) -> None:
+    hooks = (root / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    pinned = re.findall(r"^ruff==.+$", (root / "constraints.txt").read_text("utf-8"), re.M)
+    assert len(pinned) == 1
+    assert re.findall(r"\[(ruff==[^\]]+)\]", hooks) == 2 * pinned
