@@ -63,18 +63,19 @@ class Piece(eqx.Module):
     mode: Modes
 
 
-def march(model, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0) -> Any:
+def march(
+    model, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0, *, keeps: bool = True
+) -> Any:
     """The whole run: floats that may be differentiated forward, whole numbers, and what reverse
     mode goes over again.
 
-    `nought` is 0 with some derivative: added to all that will have one, it spares JAX tracing each
-    loop until it has found out.
+    That is kept if `keeps`. `nought` is 0 with some derivative: added to all that will have one, it
+    spares JAX tracing each loop until it has found out.
 
     All lanes of a `jax.vmap` march together from sample to sample. A step without event is a few
-    lines of one tight loop; the first lane with an event takes all of them through `_eventful`.
+    lines of one tight loop; the first lane with an event takes all of them through `eventful_step`.
     """
     system = Reused(model)
-    still = constant(system)
     grid, slacks = fine_grid(t0, ts, options)
     steps, n, m = grid.shape[0] - 1, y0.shape[0], mode0.shape[0]
     y0 = y0 + nought
@@ -84,7 +85,7 @@ def march(model, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0) -> An
     modes = jnp.concatenate([mode0[None], jnp.zeros((steps + 1, m), jnp.int32)])
     log = jax.tree.map(
         lambda a: a + nought if jnp.issubdtype(a.dtype, jnp.floating) else a,
-        _empty(options, y0, mode0),
+        empty_log(options, y0, mode0, keeps),
     )
 
     def quiet(carry) -> Any:
@@ -92,25 +93,11 @@ def march(model, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0) -> An
         # arithmetic with it or a loop around it.
         j, y_entries, mode_entries, _, alive, ys, modes = carry
         y, mode = together(y_entries, y0), together(mode_entries, mode0)
-        t, end = row_at(grid, j), row_at(grid, j + 1)
-        h, slack = end - t, row_at(slacks, j)
-        mode1 = system.tick(t + slack, mode)
-        rate = system.flow(t, y, mode1)
-        y1 = advance(options.solver, lambda t, y: system.flow(t, y, mode1), t, end, y, rate)
-        guard = lambda *at: still.guard(*constant(at), mode1)  # noqa: E731
-        g, g1 = guard(t, y), guard(end, y1)
-        # Of a margin that is convex over the step, the tangent at its start lies below. Half a step
-        # of Euler's tells the tangent and, as the second stage of most solvers, costs next to
-        # nothing.
-        middle = guard(t + 0.5 * h, y + 0.5 * h * rate)
-        calm = every(jnp.isfinite(y1))
-        for a, b, m in zip(entries(g), entries(g1), entries(middle), strict=True):
-            tangent = a + 2.5 * (m - a)
-            # Of a margin that is infinite, the tangent is NaN; one that is NaN itself is not calm.
-            calm = calm & every(jnp.ravel((a > 0) & (b > 0) & ~((tangent < a) & (tangent <= 0))))
-        calm = calm & (system.deadline(mode1) >= end - slack)
+        y1, mode1, calm = quiet_step(
+            system, options, (row_at(grid, j), row_at(grid, j + 1), row_at(slacks, j)), y, mode
+        )
         stop = eqxi.unvmap_any(alive & ~calm)
-        ys, modes = _written(ys, j + 1, y1), _written(modes, j, mode1)
+        ys, modes = written(ys, j + 1, y1), written(modes, j, mode1)
 
         def goes_on(olds, news):
             return [jnp.where(stop, a, b) for a, b in zip(olds, entries(news), strict=True)]
@@ -127,9 +114,8 @@ def march(model, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0) -> An
         y, mode = together(y, y0), together(mode, mode0)
 
         def eventful(state) -> Any:
-            return _eventful(
-                system, options, (grid[j], grid[j + 1], slacks[j], j), alive, nought, *state[2:]
-            )
+            step = grid[j], grid[j + 1], slacks[j], j
+            return eventful_step(system, options, step, alive, nought, 0, *state[2:])
 
         now = (y, mode, y, mode, log, count, result)
         y_now, mode_now, y, mode, log, count, result = jax.lax.cond(
@@ -137,7 +123,7 @@ def march(model, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0) -> An
         )
         # at the end of the run nothing has stopped it
         here, there = (jnp.where(stop, i, steps + 1) for i in (j, j + 1))
-        ys, modes = _written(_written(ys, here, y_now), there, y), _written(modes, here, mode_now)
+        ys, modes = written(written(ys, here, y_now), there, y), written(modes, here, mode_now)
         return (
             jnp.where(stop, j + 1, j),
             y,
@@ -158,18 +144,67 @@ def march(model, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0) -> An
     kept = at_samples(options, ts.shape[0])
     log = jax.tree.map(lambda rows: rows[:-1], log)
     whole = (modes[kept], log.fired, log.before, log.after, count, result, 0 * count + (steps - 1))
-    return (ys[kept], log.t1), whole, (ys, modes, log, count)
+    return (ys[kept], log.t1), whole, (ys, modes, log, count) if keeps else None
 
 
-def _eventful(
-    system: Reused, options: OnSamples, step, alive, nought, y, mode, log: Log, count, result
+def quiet_step(system: Reused, options: OnSamples, step, y, mode) -> tuple[Any, Any, Any]:
+    """The step from a sample to the next as if nothing happened in it: state and mode after it, and
+    whether nothing did.
+    """
+    t, end, slack = step
+    h, still = end - t, constant(system)
+    mode1 = system.tick(t + slack, mode)
+    rate = system.flow(t, y, mode1)
+    y1 = advance(options.solver, lambda t, y: system.flow(t, y, mode1), t, end, y, rate)
+    guard = lambda *at: still.guard(*constant(at), mode1)  # noqa: E731
+    calm = every(jnp.isfinite(y1)) & _stays_up(
+        guard(t, y), guard(t + 0.5 * h, y + 0.5 * h * rate), guard(end, y1)
+    )
+    return y1, mode1, calm & (system.deadline(mode1) >= end - slack)
+
+
+def _stays_up(start, middle, end) -> Bool[Array, ""]:
+    """Whether margins that are convex, or do not turn, are > 0 all the way: by those at the start
+    and the end of a piece, and half a step of Euler's on.
+
+    Of a margin that is convex, the tangent at its start lies below. Half a step of Euler's tells
+    the tangent and, as the second stage of most solvers, costs next to nothing.
+    """
+    up = jnp.array(True)
+    for a, b, m in zip(entries(start), entries(end), entries(middle), strict=True):
+        tangent = a + 2.5 * (m - a)
+        # Of a margin that is infinite, the tangent is NaN; one that is NaN itself is not up.
+        up = up & every(jnp.ravel((a > 0) & (b > 0) & ~((tangent < a) & (tangent <= 0))))
+    return up
+
+
+def eventful_step(
+    system: Reused,
+    options: OnSamples,
+    step,
+    alive,
+    nought,
+    first_row,
+    y,
+    mode,
+    log: Log,
+    count,
+    result,
 ) -> Any:
     """The step from a sample to the next, piece by piece between its events: state and mode after
     those at the sample, and at the end.
+
+    The events' entries stand in the `log` from `first_row` on.
     """
     t, end, slack, j = step
     begin = t
     size, m = room(options), mode.shape[0]
+
+    def over(now: Piece, found, cause, active) -> tuple[Any, ...]:
+        *at, after, fired, status = cross_inside(
+            system, options, now, found, cause, None, end, active
+        )
+        return *at, after, fired.astype(cause.dtype), status.astype(jnp.int32)
 
     def body(carry) -> Any:
         piece, (y_now, mode_now), active, idle, log, count, result = carry
@@ -178,8 +213,10 @@ def _eventful(
         mode_now = jnp.where(active & (constant(t) <= begin + slack), mode, mode_now)
         now = Piece(t, y, mode)
         found, cause = _search(system, options, now, end, slack, active)
-        t1, y1, after, fired, status = cross_inside(
-            system, options, now, found, cause, None, end, active
+        t1, y1, after, fired, status = jax.lax.cond(
+            cause == END,
+            lambda: _to_the_end(system, options, now, end, cause),
+            lambda: over(now, found, cause, active),
         )
         done = fired == END
         following = Piece(t1, y1, jnp.where(done, mode, after))
@@ -195,10 +232,8 @@ def _eventful(
             t1, fired, mode, after, None if log.retrace is None else Retrace(t, y, found, y1, j)
         )
         told = active & ~done & (result == Result.successful)
-        row = jnp.where(told, count, size)
-        log = jax.tree.map(
-            lambda rows, new: _written(rows, row, new.astype(rows.dtype)), log, entry
-        )
+        row = first_row + jnp.where(told, count, size)
+        log = jax.tree.map(lambda rows, new: written(rows, row, new.astype(rows.dtype)), log, entry)
         count = jnp.where(told, count + 1, count)
         at_sample = active & ~done & (constant(t1) <= begin + slack) & (result == Result.successful)
         y_now = jnp.where(at_sample, as_of(system, t1, y1, system.tick(t1 + slack, after)), y_now)
@@ -227,6 +262,13 @@ def _eventful(
     )
 
 
+def _to_the_end(system: Reused, options: OnSamples, now: Piece, end, cause) -> tuple[Any, ...]:
+    """As `cross_inside` of a piece that the step ends."""
+    y = _state(system, options, now, end)
+    status = jnp.where(jnp.all(jnp.isfinite(y)), 0, NONFINITE).astype(jnp.int32)
+    return end + 0.0 * now.t, y, now.mode, cause, status
+
+
 def as_of(system: Reused, t, y, mode) -> Any:
     """The state at the time that `t` is, whichever way derivatives move the event at `t` that led
     to `y` and `mode`.
@@ -236,12 +278,13 @@ def as_of(system: Reused, t, y, mode) -> Any:
 
 class _Look(eqx.Module):
     """A search inside a piece: the least margin at places already looked at (0 the start, `_LOOKS`
-    the end), and the bracket of a fall.
+    the end), and the bracket of a fall; `at_once`: some margin is down at the start.
     """
 
     place: Integer
     values: Float[Array, " k"]
     bracket: Bracket
+    at_once: Bool[Array, ""]
     fell: Bool[Array, ""]
     done: Bool[Array, ""]
 
@@ -250,16 +293,26 @@ def _search(system: Reused, options: OnSamples, now: Piece, end, slack, active) 
     """Where the piece ends, and whether at a margin (1), at a deadline (`DEADLINE`) or at the end
     of the step (`END`).
 
-    Looked at is the end first, then the places between, then where the parabola through the lowest
-    three is least: a margin may fall and rise again inside a piece. A margin that is NaN has
-    fallen. Nothing here is differentiated.
+    Looked at is the end first; unless `_stays_up`, the places between, then where the parabola
+    through the lowest three is least: a margin may fall and rise again inside a piece. A margin
+    that is NaN has fallen. Nothing here is differentiated.
     """
     now, end = constant((now, end))
     system, t = constant(system), now.t
     deadline = system.deadline(now.mode).astype(t.dtype)
     stop = jnp.where(deadline < end - slack, jnp.maximum(deadline, t), end)
     passed = deadline <= t + slack
-    f0 = _only(active, lambda: jnp.min(system.guard(t, now.y, now.mode)), t)
+
+    def ends() -> tuple[Any, Any, Any]:
+        h, rate = stop - t, system.flow(t, now.y, now.mode)
+        g0, g1 = (
+            system.guard(x, y, now.mode)
+            for x, y in ((t, now.y), (stop, _state(system, options, now, stop)))
+        )
+        middle = system.guard(t + 0.5 * h, now.y + 0.5 * h * rate, now.mode)
+        return jnp.min(g0), jnp.min(g1), _stays_up(g0, middle, g1)
+
+    f0, f1, up = _only(active, ends, (t, t, jnp.array(False)))
     expired = ~(f0 > 0) | jnp.isnan(deadline)
     width = (stop - t) / _LOOKS
     finest = 4 * jnp.finfo(t.dtype).eps * jnp.abs(end)
@@ -274,16 +327,10 @@ def _search(system: Reused, options: OnSamples, now: Piece, end, slack, active) 
             jnp.clip(0.5 * (left - right) / jnp.where(bend > 0, bend, 1.0), -0.99, 0.99),
             0.0,
         )
-        at = jnp.where(s.place == 0, 1.0 * _LOOKS, jnp.where(s.place < _LOOKS, s.place, turn))
-        x = jnp.where(
-            s.fell, s.bracket.guess(_LOCATED), jnp.where(s.place == 0, stop, t + at * width)
-        )
-        before = jnp.where(
-            s.place == 0,
-            0,
-            jnp.where(s.place < _LOOKS, s.place - 1, jnp.floor(turn).astype(s.place.dtype)),
-        )
-        return x, before
+        between = s.place < _LOOKS
+        at = jnp.where(between, s.place, turn)
+        before = jnp.where(between, s.place - 1, jnp.floor(turn).astype(s.place.dtype))
+        return jnp.where(s.fell, s.bracket.guess(_LOCATED), t + at * width), before
 
     def look(s: _Look) -> _Look:
         x, before = _only(~s.done, lambda: aim(s), (t, s.place))
@@ -294,31 +341,27 @@ def _search(system: Reused, options: OnSamples, now: Piece, end, slack, active) 
         begun = Bracket.start(t + before * width, x, s.values[before], f)
         choose = lambda a, b, c: jnp.where(s.fell, a, jnp.where(down, b, c))  # noqa: E731
         bracket = jax.tree.map(choose, s.bracket.narrowed(x, f), begun, s.bracket)
-        row = jnp.where(s.place == 0, _LOOKS, s.place)
-        values = _written(s.values, row, jnp.where(s.fell, row_at(s.values, row), f))
+        values = written(s.values, s.place, jnp.where(s.fell, row_at(s.values, s.place), f))
         fell = s.fell | down
-        done = jnp.where(
-            fell,
-            bracket.is_shorter_than(_LOCATED) | (bracket.high - bracket.low <= finest),
-            s.place >= _LOOKS,
-        )
-        return _Look(s.place + 1, values, bracket, fell, done | (s.place > 100))
+        done = jnp.where(fell, located(bracket), s.place >= _LOOKS)
+        return _Look(s.place + 1, values, bracket, s.at_once, fell, done | (s.place > 100))
 
-    never = jnp.full_like(t, jnp.inf)
-    values = jnp.concatenate([f0[None], jnp.full(_LOOKS, jnp.inf, t.dtype)])
-    idle = ~active | passed | expired
-    first = _Look(
-        jnp.array(0), values, Bracket.start(t, stop, never, never), jnp.array(False), idle
-    )
+    def located(bracket: Bracket) -> Bool[Array, ""]:
+        return bracket.is_shorter_than(_LOCATED) | (bracket.high - bracket.low <= finest)
+
+    values = jnp.full(_LOOKS + 1, jnp.inf, t.dtype).at[0].set(f0).at[_LOOKS].set(f1)
+    fell, bracket = ~(f1 > 0), Bracket.start(t, stop, f0, f1)
+    idle = ~active | passed | expired | up | (fell & located(bracket))
+    first = _Look(jnp.array(1), values, bracket, expired, fell, idle)
 
     end_ = jax.lax.while_loop(
         lambda s: eqxi.unvmap_any(~s.done), lambda s: select(s.done, s, look(s)), first
     )
 
     def ending() -> tuple[Any, Any]:
-        # Whether the loop looked at all: a margin at 0, computed anew by another part of the
-        # program, may round to the other side.
-        at_once, fell = end_.place == 0, end_.fell
+        # As the loop was told: a margin at 0, computed anew by another part of the program, may
+        # round to the other side.
+        at_once, fell = end_.at_once, end_.fell
         found = jnp.where(at_once, t, jnp.where(fell, end_.bracket.end(), stop))
         return found, jnp.where(
             passed, DEADLINE, jnp.where(fell | at_once, 1, jnp.where(stop < end, DEADLINE, END))
@@ -425,22 +468,22 @@ def _only(needed, compute: Callable[[], Any], like) -> Any:
 
 
 @jax.custom_jvp
-def _written(rows: Array, j, row: Array) -> Array:
+def written(rows: Array, j, row: Array) -> Array:
     """`rows` with row j replaced, in place inside a loop."""
     return _writer(0)(rows, j, row)
 
 
-@_written.defjvp
+@written.defjvp
 def _written_jvp(at, along) -> Any:
     (rows, j, row), (d_rows, _, d_row) = at, along
-    return _written(rows, j, row), d_rows if d_rows.dtype == jax.dtypes.float0 else _writer(0)(
+    return written(rows, j, row), d_rows if d_rows.dtype == jax.dtypes.float0 else _writer(0)(
         d_rows, j, d_row
     )
 
 
 @functools.cache
 def _writer(axis: int) -> Callable:
-    """`_written` along `axis`.
+    """`written` along `axis`.
 
     Under `jax.vmap` it stays one update of a slice, where JAX's own makes a scatter, to XLA a loop.
     """
@@ -501,11 +544,42 @@ def fine_grid(t0, ts, options: OnSamples) -> tuple[Array, Array]:
     return jnp.concatenate([times, times[-1:]]), jnp.concatenate([slacks, last])
 
 
-def _empty(options: OnSamples, y, mode) -> Log:
+def empty_log(options: OnSamples, y, mode, keeps: bool) -> Log:
     size = room(options) + 1
     number, whole = jnp.zeros(size, y.dtype), jnp.zeros(size, jnp.int32)
     states, modes = jnp.zeros((size, *y.shape), y.dtype), jnp.zeros((size, *mode.shape), jnp.int32)
-    retrace = (
-        Retrace(number, states, number, states, whole - 1) if options.adjoint is None else None
-    )
+    retrace = Retrace(number, states, number, states, whole - 1) if keeps else None
     return Log(jnp.full_like(number, jnp.inf), whole, modes, modes, retrace)
+
+
+def shapes_of(options: OnSamples, y0, mode0, ts, *, record: bool) -> Any:
+    """What `march` gives back, as shapes and types: it need not be traced to know them."""
+    number, whole = (
+        functools.partial(jax.ShapeDtypeStruct, dtype=dtype) for dtype in (y0.dtype, jnp.int32)
+    )
+    n, m, samples, events = *y0.shape, *mode0.shape, ts.shape[0], room(options)
+    steps = (
+        options.steps(samples).sum() + 1 if options.finer else (samples - 1) * options.substeps + 1
+    )
+    ending = jax.tree.map(lambda x: whole(()), Result.successful)
+    ints = (
+        whole((samples, m)),
+        whole((events,)),
+        whole((events, m)),
+        whole((events, m)),
+        whole(()),
+        ending,
+        whole(()),
+    )
+    floats = number((samples, n)), number((events,))
+    if not record:
+        return floats, ints, None
+    trace = Retrace(
+        number((events,)),
+        number((events, n)),
+        number((events,)),
+        number((events, n)),
+        whole((events,)),
+    )
+    log = Log(number((events,)), *ints[1:4], trace)
+    return floats, ints, (number((steps + 2, n)), whole((steps + 2, m)), log, whole(()))

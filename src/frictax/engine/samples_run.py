@@ -7,17 +7,18 @@ import equinox.internal as eqxi  # nondifferentiable: there is no public way to 
 import jax
 import jax.numpy as jnp
 
+from . import operation
 from .linear import linear, read_later, split
 from .options import OnSamples
 from .result import SECOND
 from .reused import Reused
-from .samples import Piece, as_of, at_samples, cross_inside, fine_grid, march
+from .samples import Piece, as_of, at_samples, cross_inside, fine_grid
 from .stepping import advance, select
 
 
 @eqx.filter_custom_jvp
 def run_samples(model, t0, t1, y0, mode0, ts, options: OnSamples) -> Any:
-    floats, whole, _ = march(model, t0, y0, mode0, ts, options)
+    floats, whole, _ = operation.value(None, model, t0, y0, mode0, ts, options, keeps=False)
     return floats, whole
 
 
@@ -31,32 +32,23 @@ def _run_samples_jvp(primals, tangents) -> Any:
     moved, rest, d_moved = split(model_, d_model)
     d_y0 = jnp.zeros_like(y0) if d_y0 is None else d_y0
 
-    def run(moved, y0, t0=t0_) -> Any:
-        first = jax.tree.leaves((moved, y0))[0]
-        nought = 0.0 * jnp.ravel(first)[0].astype(y0.dtype)
-        floats, whole, log = march(eqx.combine(moved, rest), t0, y0, mode0, ts_, options, nought)
-        return floats, (whole, log)
-
     # The times of the steps have no derivative unless the start has one: they are read in every
     # step.
-    at, along = (
-        ((moved, y0_), (d_moved, d_y0))
-        if d_t0 is None
-        else ((moved, y0_, t0_), (d_moved, d_y0, d_t0))
-    )
+    at = moved, rest, t0_, y0_, mode0, ts_, options
+    along = d_moved, d_y0, d_t0
     if options.adjoint is not None:
-        floats, d_floats, (whole, _) = jax.jvp(run, at, along, has_aux=True)
+        floats, d_floats, whole = operation.push(*at, along)
         d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_floats[0], slice(1, None))
         return (floats, whole), ((d_ys, d_floats[1]), jax.tree.map(lambda _: None, whole))
-    floats, (whole, log) = run(*at)
+    floats, whole, record = operation.value(*at, keeps=True)
     # Transposition asks that every entry depend linearly on some tangent, also the zeros.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_y0, d_ts))[0])
-    along = (d_moved, *[d + nought for d in along[1:]])
+    along = (d_moved, *[d if d is None else d + nought for d in along[1:]])
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x) + nought, floats)
     # Forward mode goes the whole way once more instead of along the log: where the values are not
     # asked for, this is all that is done.
-    push = lambda along: jax.jvp(run, at, along, has_aux=True)[1]  # noqa: E731
-    pull = _pull(moved, rest, *fine_grid(t0_, ts_, options), log, options, d_t0 is None)
+    push = lambda along: operation.push(*at, along)[1]  # noqa: E731
+    pull = _pull(moved, rest, *fine_grid(t0_, ts_, options), record, options, d_t0 is None)
     d_ys, d_times = linear(push, pull, along, nothing)
     d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
     return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
@@ -125,6 +117,6 @@ def _pull(moved, rest, grid, slacks, record, options: OnSamples, starts_fixed: b
 
         first = (jnp.zeros_like(grid[0]), jnp.zeros_like(ys[0]), nothing, count - 1)
         c_t, c_y, c_moved, _ = jax.lax.fori_loop(0, steps, body, first)
-        return (c_moved, c_y) if starts_fixed else (c_moved, c_y, c_t)
+        return c_moved, c_y, None if starts_fixed else c_t
 
     return pull

@@ -1,0 +1,262 @@
+"""A run on samples as one operation of JAX's, of which `jax.vmap` makes lanes."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import batching, mlir
+
+from .lanes import march_lanes, parted
+from .options import OnSamples
+from .samples import march, shapes_of
+
+_FEW = 8  # lanes: fewer are run one after another
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """All of a run that is no number: what the flat arguments are put together to.
+
+    `kinds` of them: "own" may differ between lanes, "shared" may not, "along" is a tangent.
+    """
+
+    structure: Any
+    rest: tuple[Any, ...]
+    rest_structure: Any
+    kinds: tuple[str, ...]
+    pushes: bool
+    keeps: bool  # what reverse mode goes over again
+
+    def arguments(self, flat: Sequence[Any]) -> Any:
+        rest = jax.tree.unflatten(self.rest_structure, self.rest)
+        return eqx.combine(jax.tree.unflatten(self.structure, flat), rest)
+
+
+def value(moved, rest, t0, y0, mode0, ts, options: OnSamples, *, keeps: bool) -> Any:
+    """`march`: floats, whole numbers, and what reverse mode goes over again, if that is kept."""
+    return _bound((moved, rest, y0, mode0), (t0, ts, options), None, keeps)
+
+
+def push(moved, rest, t0, y0, mode0, ts, options: OnSamples, along) -> Any:
+    """Floats, their tangents by `along` (of moved, y0, and t0 or None), and whole numbers."""
+    return _bound((moved, rest, y0, mode0), (t0, ts, options), along, False)
+
+
+def _bound(own, shared, along, keeps: bool) -> Any:
+    whole = (own, shared, along)
+    arrays, rest = eqx.partition(whole, lambda x: eqx.is_array(x) or isinstance(x, np.ndarray))
+    flat, structure = jax.tree.flatten(arrays)
+    kinds = [
+        kind
+        for kind, part in zip(("own", "shared", "along"), arrays, strict=True)
+        for _ in jax.tree.leaves(part)
+    ]
+    rest_flat, rest_structure = jax.tree.flatten(rest)
+    run = Run(structure, tuple(rest_flat), rest_structure, tuple(kinds), along is not None, keeps)
+    nobody = (False,) * len(flat)
+    out = run_p.bind(*flat, run=run, lanes=None, seeds=None, many=nobody, seeded=nobody)
+    (_, _, y0, mode0), (_, ts, options), _ = whole
+    shapes = _shapes(run, options, y0, mode0, ts)
+    return jax.tree.unflatten(jax.tree.structure(shapes), out)
+
+
+def _shapes(run: Run, options: OnSamples, y0, mode0, ts) -> Any:
+    floats, whole, record = shapes_of(options, y0, mode0, ts, record=run.keeps)
+    return (floats, floats, whole) if run.pushes else (floats, whole, record)
+
+
+def _computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> list[Any]:
+    """The run, of `lanes` (None: of one), with tangents along `seeds` (None: along one).
+
+    Axes of the arguments: seeds if `seeded`, lanes if `many`, then their own. `together`: lanes
+    march together, else they are left to `jax.vmap`.
+    """
+    own, shared, along = run.arguments(flat)
+    (moved, rest, y0, mode0), (t0, ts, options) = own, shared
+    put = lambda flags: jax.tree.unflatten(run.structure, flags)  # noqa: E731
+    of_lanes, _, along_of_lanes = put(many)
+    in_seeds = put(seeded)[2]
+
+    def marched(moved, y0, t0, nought: Any = 0.0, of_lanes: Any = of_lanes) -> Any:
+        if lanes is None:
+            return _one(eqx.combine(moved, rest), t0, y0, mode0, ts, options, nought, run.keeps)
+        is_moved, is_rest, is_y0, is_mode0 = of_lanes
+        is_many = eqx.combine(is_moved, is_rest)
+        if together and lanes >= _FEW:
+            y0 = y0 if is_y0 else jnp.broadcast_to(y0, (lanes, *y0.shape))
+            mode = mode0 if is_mode0 else jnp.broadcast_to(mode0, (lanes, *mode0.shape))
+            model = eqx.combine(moved, rest)
+            return march_lanes(model, is_many, t0, y0, mode, ts, options, nought, keeps=run.keeps)
+        differing, same = parted((moved, rest, y0, mode0), of_lanes)
+
+        def one(differing) -> Any:
+            moved, rest, y0, mode0 = eqx.combine(differing, same)
+            return _one(eqx.combine(moved, rest), t0, y0, mode0, ts, options, nought, run.keeps)
+
+        return jax.lax.map(one, differing) if together else jax.vmap(one)(differing)
+
+    if not run.pushes:
+        return jax.tree.leaves(marched(moved, y0, t0))
+    d_moved, d_y0, d_t0 = along
+    if lanes is not None:
+        # A number and its tangent have one shape.
+        (moved, y0), (d_moved, d_y0), flags = _alike(
+            lanes,
+            (moved, y0),
+            (d_moved, d_y0),
+            (of_lanes[0], of_lanes[2]),
+            along_of_lanes[:2],
+            in_seeds[:2],
+        )
+        of_lanes = (flags[0], of_lanes[1], flags[1], of_lanes[3])
+
+    def run_at(moved, y0, t0=t0) -> Any:
+        nought = 0.0 * jnp.ravel(jax.tree.leaves((moved, y0))[0])[0].astype(y0.dtype)
+        floats, whole, _ = marched(moved, y0, t0, nought, of_lanes)
+        return floats, whole
+
+    at = (moved, y0) if d_t0 is None else (moved, y0, t0)
+    directions = (d_moved, d_y0) if d_t0 is None else (d_moved, d_y0, d_t0)
+    along_one = lambda directions: jax.jvp(run_at, at, directions, has_aux=True)  # noqa: E731
+    if seeds is None:
+        return jax.tree.leaves(along_one(directions))
+    axes = jax.tree.map(lambda is_seeded: 0 if is_seeded else None, in_seeds)
+    along_all = jax.vmap(along_one, in_axes=(axes[: len(directions)],), out_axes=(None, 0, None))
+    return jax.tree.leaves(along_all(directions))
+
+
+def _one(model, t0, y0, mode0, ts, options, nought, keeps: bool) -> Any:
+    return march(model, t0, y0, mode0, ts, options, nought, keeps=keeps)
+
+
+def _alike(lanes: int, values, tangents, many, along_many, seeded) -> Any:
+    """Values and tangents with lanes where one of the two has them, and where that is."""
+
+    def both(x, d, is_many, is_along, has_seeds) -> Any:
+        if not is_many and is_along:
+            x = jnp.broadcast_to(x, (lanes, *x.shape))
+        if is_many and not is_along:
+            d = jnp.expand_dims(d, int(has_seeds))
+            d = jnp.broadcast_to(d, (*d.shape[: int(has_seeds)], lanes, *d.shape[1 + has_seeds :]))
+        return x, d, is_many or is_along
+
+    flat, structure = jax.tree.flatten(values)
+    parts = [jax.tree.leaves(tree) for tree in (tangents, many, along_many, seeded)]
+    done = [both(*one) for one in zip(flat, *parts, strict=True)]
+    return [jax.tree.unflatten(structure, part) for part in zip(*done, strict=True)]
+
+
+run_p = Primitive("frictax_run")
+run_p.multiple_results = True
+
+
+@run_p.def_abstract_eval
+def _abstract(*flat, run: Run, lanes, seeds, many, seeded) -> list[Any]:
+    def plain(x, is_many, is_seeded) -> Any:
+        return jax.ShapeDtypeStruct(x.shape[int(is_many) + int(is_seeded) :], x.dtype)
+
+    (_, _, y0, mode0), (_, ts, options), _ = run.arguments(
+        [plain(*one) for one in zip(flat, many, seeded, strict=True)]
+    )
+    out = jax.tree.leaves(_shapes(run, options, y0, mode0, ts))
+    ahead = () if lanes is None else (lanes,)
+    along = (*(() if seeds is None else (seeds,)), *ahead)
+    return [
+        jax.core.ShapedArray((along if _is_tangent(run, i) else ahead) + x.shape, x.dtype)
+        for i, x in enumerate(out)
+    ]
+
+
+def _is_tangent(run: Run, i: int) -> bool:
+    """Of what is given back: floats, their tangents, whole numbers."""
+    return run.pushes and 2 <= i < 4
+
+
+@run_p.def_impl
+def _eager(*flat, **how) -> list[Any]:
+    return jax.jit(functools.partial(run_p.bind, **how))(*flat)
+
+
+def _batched(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
+    """A further axis: of lanes where a run itself differs, else of seeds."""
+    hit = [dim is not None for dim in dims]
+    size = next(x.shape[dim] for x, dim in zip(flat, dims, strict=True) if dim is not None)
+    how: dict[str, Any] = {
+        "run": run,
+        "lanes": lanes,
+        "seeds": seeds,
+        "many": many,
+        "seeded": seeded,
+    }
+
+    def where(kinds: str) -> bool:
+        return any(h for h, kind in zip(hit, run.kinds, strict=True) if kind == kinds)
+
+    if where("shared"):  # times of its own for each: one after another
+        moving = [jnp.moveaxis(x, d, 0) for x, d, h in zip(flat, dims, hit, strict=True) if h]
+
+        def one(moving) -> Any:
+            left = iter(moving)
+            return run_p.bind(
+                *[next(left) if h else x for x, h in zip(flat, hit, strict=True)], **how
+            )
+
+        out = jax.lax.map(one, moving)
+        return out, [0] * len(out)
+    along_lanes = where("own")
+    before, flags = (lanes, many) if along_lanes else (seeds, seeded)
+    place = [int(s) if along_lanes else 0 for s in seeded]
+    joined = [
+        _joined(x, dim, at, flag, size, before)
+        for x, dim, at, flag in zip(flat, dims, place, flags, strict=True)
+    ]
+    flags = tuple(h or flag for h, flag in zip(hit, flags, strict=True))
+    total = size * (1 if before is None else before)
+    how |= {"lanes": total, "many": flags} if along_lanes else {"seeds": total, "seeded": flags}
+    out = run_p.bind(*joined, **how)
+    made, at = [], []
+    for i, x in enumerate(out):
+        tangent = _is_tangent(run, i)
+        axis = int(seeds is not None and tangent) if along_lanes else 0
+        if not along_lanes and not tangent:
+            made.append(x)
+            at.append(None)
+            continue
+        if before is not None:
+            x = x.reshape(*x.shape[:axis], size, before, *x.shape[axis + 1 :])
+        made.append(x)
+        at.append(axis)
+    return made, at
+
+
+def _joined(x, dim, place: int, flag: bool, size: int, before: int | None) -> Any:
+    """`x` with the axis `dim` moved to `place`, as one with the axis of `before` that lies there if
+    `flag`.
+    """
+    if dim is None:
+        if not flag:
+            return x
+        x = jnp.broadcast_to(jnp.expand_dims(x, place), (*x.shape[:place], size, *x.shape[place:]))
+    else:
+        x = jnp.moveaxis(x, dim, place)
+        if before is None:
+            return x
+        if not flag:
+            x = jnp.expand_dims(x, place + 1)
+            x = jnp.broadcast_to(x, (*x.shape[: place + 1], before, *x.shape[place + 2 :]))
+    return x.reshape(*x.shape[:place], size * before, *x.shape[place + 2 :])
+
+
+def _lowering(together: bool) -> Callable[..., Any]:
+    return mlir.lower_fun(functools.partial(_computed, together=together), multiple_results=True)
+
+
+batching.primitive_batchers[run_p] = _batched
+mlir.register_lowering(run_p, _lowering(together=False))
+mlir.register_lowering(run_p, _lowering(together=True), platform="cpu")
