@@ -7,9 +7,9 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.annotations import ArrayLike
 from frictax.parameters import Integer
 
+from .on_samples import run_samples
 from .options import Adaptive, Engine, OnSamples
 from .reused import model_of
-from .samples_run import run_samples
 from .system import AbstractHybridSystem
 
 

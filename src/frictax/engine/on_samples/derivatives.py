@@ -7,13 +7,15 @@ import equinox.internal as eqxi  # nondifferentiable: there is no public way to 
 import jax
 import jax.numpy as jnp
 
+from ..linear import linear, read_later, split
+from ..options import OnSamples
+from ..result import SECOND
+from ..reused import Reused
+from ..stepping import advance, select
 from . import operation
-from .linear import linear, read_later, split
-from .options import OnSamples
-from .result import SECOND
-from .reused import Reused
-from .samples import Piece, as_of, at_samples, cross_inside, fine_grid
-from .stepping import advance, select
+from .crossing import as_of, cross_inside
+from .grid import at_samples, fine_grid
+from .search import Piece
 
 
 @eqx.filter_custom_jvp

@@ -9,11 +9,13 @@ from jaxtyping import Array
 
 from frictax.parameters.shapes import row_at
 
-from .options import OnSamples, room
-from .result import Result
-from .reused import Reused
-from .samples import Log, at_samples, empty_log, eventful_step, fine_grid, quiet_step, written
-from .stepping import entries, together
+from ..options import OnSamples, room
+from ..result import Result
+from ..reused import Reused
+from ..stepping import entries, together
+from .grid import at_samples, fine_grid
+from .log import Log, empty_log, written
+from .march import eventful_step, quiet_step
 
 BLOCK = 128
 
@@ -21,8 +23,8 @@ BLOCK = 128
 def march_lanes(
     model, many, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0, *, keeps: bool = True
 ) -> Any:
-    """`march` of lanes: `model` with a first axis of lanes where the tree `many` is true (see `parted`), `y0` of
-    shape (L, n) and `mode0` of (L, m). Whatever is returned has lanes first.
+    """`march` of lanes: `model` with a first axis of lanes where the tree `many` is true (see
+    `parted`), `y0` of shape (L, n) and `mode0` of (L, m). Whatever is returned has lanes first.
 
     Lanes go in blocks from sample to sample together, each array of lanes a vector. A lane in whose
     step something happens keeps the others waiting while it goes through the step of a single run,

@@ -9,12 +9,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 
+from ..options import OnSamples
 from .lanes import march_lanes, parted
-from .options import OnSamples
-from .samples import march, shapes_of
+from .march import march, shapes_of
 
 _FEW = 8  # lanes: fewer are run one after another
 
@@ -168,7 +169,7 @@ def _abstract(*flat, run: Run, lanes, seeds, many, seeded) -> list[Any]:
     ahead = () if lanes is None else (lanes,)
     along = (*(() if seeds is None else (seeds,)), *ahead)
     return [
-        jax.core.ShapedArray((along if _is_tangent(run, i) else ahead) + x.shape, x.dtype)
+        ShapedArray((along if _is_tangent(run, i) else ahead) + x.shape, x.dtype)
         for i, x in enumerate(out)
     ]
 
@@ -250,7 +251,7 @@ def _joined(x, dim, place: int, flag: bool, size: int, before: int | None) -> An
         if not flag:
             x = jnp.expand_dims(x, place + 1)
             x = jnp.broadcast_to(x, (*x.shape[: place + 1], before, *x.shape[place + 2 :]))
-    return x.reshape(*x.shape[:place], size * before, *x.shape[place + 2 :])
+    return x.reshape(*x.shape[:place], size * x.shape[place + 1], *x.shape[place + 2 :])
 
 
 def _lowering(together: bool) -> Callable[..., Any]:
