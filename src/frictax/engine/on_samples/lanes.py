@@ -21,31 +21,39 @@ BLOCK = 128
 
 
 def march_lanes(
-    model, many, t0, y0, mode0, ts, options: OnSamples, nought: Any = 0.0, *, keeps: bool = True
+    lanes: int, own, many, options: OnSamples, nought: Any = 0.0, *, keeps: bool = True
 ) -> Any:
-    """`march` of lanes: `model` with a first axis of lanes where the tree `many` is true (see
-    `parted`), `y0` of shape (L, n) and `mode0` of (L, m). Whatever is returned has lanes first.
+    """`march` of so many lanes: `own` (what moves of the model, the rest of it, t0, y0, mode0, ts)
+    with a first axis of lanes where the tree `many` is true (see `parted`). Whatever is returned
+    has lanes first.
 
     Lanes go in blocks from sample to sample together, each array of lanes a vector. A lane in whose
     step something happens keeps the others waiting while it goes through the step of a single run,
     with its branches: a branch for all lanes would be taken by each.
     """
-    size = y0.shape[0]
-    own, shared = parted(model, many)
-    block = min(BLOCK, size)
-    blocks = -(-size // block)
+    moved, rest, t0, y0, mode0, ts = own
+    is_moved, is_rest, is_t0, is_y0, is_mode0, is_ts = many
+    each = lambda x, is_many: x if is_many else jnp.broadcast_to(x, (lanes, *x.shape))  # noqa: E731
+    differ, shared = parted(eqx.combine(moved, rest), eqx.combine(is_moved, is_rest))
+    start = each(y0, is_y0), each(mode0, is_mode0)
+    timed = is_t0 or is_ts
+    times = (each(t0, is_t0), each(ts, is_ts)) if timed else (t0, ts)
+    block = min(BLOCK, lanes)
+    blocks = -(-lanes // block)
 
     def padded(a: Array) -> Array:
-        a = jnp.concatenate([a, jnp.broadcast_to(a[-1:], (blocks * block - size, *a.shape[1:]))])
+        a = jnp.concatenate([a, jnp.broadcast_to(a[-1:], (blocks * block - lanes, *a.shape[1:]))])
         return a.reshape(blocks, block, *a.shape[1:])
 
-    run = lambda own, y0, mode0: _block(  # noqa: E731
-        own, shared, t0, y0, mode0, ts, options, nought, keeps
-    )
+    def run(differ, start, own_times) -> Any:
+        at = own_times if timed else times
+        return _block(differ, shared, start[0], start[1], at, timed, options, nought, keeps)
+
+    apart = (differ, start, times if timed else None)
     if blocks == 1:
-        return run(own, y0, mode0)
-    made = jax.lax.map(lambda lanes: run(*lanes), jax.tree.map(padded, (own, y0, mode0)))
-    return jax.tree.map(lambda a: a.reshape(blocks * block, *a.shape[2:])[:size], made)
+        return run(*apart)
+    made = jax.lax.map(lambda block: run(*block), jax.tree.map(padded, apart))
+    return jax.tree.map(lambda a: a.reshape(blocks * block, *a.shape[2:])[:lanes], made)
 
 
 def parted(tree, many) -> tuple[Any, Any]:
@@ -57,13 +65,20 @@ def parted(tree, many) -> tuple[Any, Any]:
     return pick(True), pick(False)
 
 
-def _block(own, shared, t0, y0, mode0, ts, options: OnSamples, nought, keeps: bool) -> Any:
+def _block(
+    own, shared, y0, mode0, times, timed: bool, options: OnSamples, nought, keeps: bool
+) -> Any:
     lanes, y_like, mode_like = y0.shape[0], y0[0], mode0[0]
     system_of = lambda own: Reused(eqx.combine(own, shared))  # noqa: E731
     # Of what is a row of numbers for each lane, a step reads one number a lane: these lie together.
     across = jax.tree.map(lambda a: jnp.moveaxis(a, 0, -1), own)
-    grid, slacks = fine_grid(t0, ts, options)
+    grids = lambda t0, ts: fine_grid(t0, ts, options)  # noqa: E731
+    grid, slacks = jax.vmap(grids, out_axes=-1)(*times) if timed else grids(*times)
     steps, n, m = grid.shape[0] - 1, y0.shape[1], mode0.shape[1]
+
+    def step_at(j) -> Any:
+        return row_at(grid, j), row_at(grid, j + 1), row_at(slacks, j)
+
     y0 = y0 + nought
     ys = jnp.concatenate([y0.T[None], jnp.zeros((steps + 1, n, lanes), y0.dtype) + nought])
     modes = jnp.concatenate([mode0.T[None], jnp.zeros((steps + 1, m, lanes), jnp.int32)])
@@ -84,12 +99,11 @@ def _block(own, shared, t0, y0, mode0, ts, options: OnSamples, nought, keeps: bo
         )
         return entries(y), entries(mode), calm
 
-    all_lanes = jax.vmap(one, in_axes=(-1, 0, 0, None))
+    all_lanes = jax.vmap(one, in_axes=(-1, 0, 0, 0 if timed else None))
 
     def quiet(carry) -> Any:
         j, y, mode, _, alive, ys, modes = carry
-        step = row_at(grid, j), row_at(grid, j + 1), row_at(slacks, j)
-        y1, mode1, calm = all_lanes(across, y, mode, step)
+        y1, mode1, calm = all_lanes(across, y, mode, step_at(j))
         todo = alive & ~calm
         y, mode = jax.tree.map(
             lambda a, b: jnp.where(jnp.reshape(todo, (-1,) + (1,) * (a.ndim - 1)), a, b),
@@ -109,7 +123,7 @@ def _block(own, shared, t0, y0, mode0, ts, options: OnSamples, nought, keeps: bo
         )
         stopped = jnp.any(todo)
         here = jnp.minimum(j, steps - 1)
-        step = row_at(grid, here), row_at(grid, here + 1), row_at(slacks, here), here
+        step = step_at(here)
 
         def event(carry) -> Any:
             todo, y, mode, ys, modes, log, count, result = carry
@@ -118,7 +132,7 @@ def _block(own, shared, t0, y0, mode0, ts, options: OnSamples, nought, keeps: bo
             y_now, mode_now, y1, mode1, log, count1, result1 = eventful_step(
                 system_of(at(own)),
                 options,
-                step,
+                (*(at(step) if timed else step), here),
                 jnp.array(True),
                 nought,
                 i * rows,
@@ -162,7 +176,7 @@ def _block(own, shared, t0, y0, mode0, ts, options: OnSamples, nought, keeps: bo
     _, _, _, _, ys, modes, log, count, result = jax.lax.while_loop(
         lambda c: c[0] < steps, body, carry
     )
-    kept = at_samples(options, ts.shape[0])
+    kept = at_samples(options, times[1].shape[-1])
     first = lambda a: jnp.moveaxis(a, -1, 0)  # noqa: E731
     log: Log = jax.tree.map(lambda a: a.reshape(lanes, rows, *a.shape[1:])[:, :-1], log)
     ended = jnp.full(lanes, steps - 1, count.dtype)

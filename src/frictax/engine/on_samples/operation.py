@@ -24,7 +24,7 @@ _FEW = 8  # lanes: fewer are run one after another
 class Run:
     """All of a run that is no number: what the flat arguments are put together to.
 
-    `kinds` of them: "own" may differ between lanes, "shared" may not, "along" is a tangent.
+    `kinds` of them: "own" may differ between lanes, "options" may not, "along" is a tangent.
     """
 
     structure: Any
@@ -41,33 +41,33 @@ class Run:
 
 def value(moved, rest, t0, y0, mode0, ts, options: OnSamples, *, keeps: bool) -> Any:
     """`march`: floats, whole numbers, and what reverse mode goes over again, if that is kept."""
-    return _bound((moved, rest, y0, mode0), (t0, ts, options), None, keeps)
+    return _bound((moved, rest, t0, y0, mode0, ts), options, None, keeps)
 
 
 def push(moved, rest, t0, y0, mode0, ts, options: OnSamples, along) -> Any:
     """Floats, their tangents by `along` (of moved, y0, and t0 or None), and whole numbers."""
-    return _bound((moved, rest, y0, mode0), (t0, ts, options), along, False)
+    return _bound((moved, rest, t0, y0, mode0, ts), options, along, False)
 
 
-def _bound(own, shared, along, keeps: bool) -> Any:
-    whole = (own, shared, along)
+def _bound(own, options: OnSamples, along, keeps: bool) -> Any:
+    whole = (own, options, along)
     arrays, rest = eqx.partition(whole, lambda x: eqx.is_array(x) or isinstance(x, np.ndarray))
     flat, structure = jax.tree.flatten(arrays)
     kinds = [
         kind
-        for kind, part in zip(("own", "shared", "along"), arrays, strict=True)
+        for kind, part in zip(("own", "options", "along"), arrays, strict=True)
         for _ in jax.tree.leaves(part)
     ]
     rest_flat, rest_structure = jax.tree.flatten(rest)
     run = Run(structure, tuple(rest_flat), rest_structure, tuple(kinds), along is not None, keeps)
     nobody = (False,) * len(flat)
     out = run_p.bind(*flat, run=run, lanes=None, seeds=None, many=nobody, seeded=nobody)
-    (_, _, y0, mode0), (_, ts, options), _ = whole
-    shapes = _shapes(run, options, y0, mode0, ts)
+    shapes = _shapes(run, options, own)
     return jax.tree.unflatten(jax.tree.structure(shapes), out)
 
 
-def _shapes(run: Run, options: OnSamples, y0, mode0, ts) -> Any:
+def _shapes(run: Run, options: OnSamples, own) -> Any:
+    *_, y0, mode0, ts = own
     floats, whole, record = shapes_of(options, y0, mode0, ts, record=run.keeps)
     return (floats, floats, whole) if run.pushes else (floats, whole, record)
 
@@ -78,68 +78,55 @@ def _computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> li
     Axes of the arguments: seeds if `seeded`, lanes if `many`, then their own. `together`: lanes
     march together, else they are left to `jax.vmap`.
     """
-    own, shared, along = run.arguments(flat)
-    (moved, rest, y0, mode0), (t0, ts, options) = own, shared
+    own, options, along = run.arguments(flat)
     put = lambda flags: jax.tree.unflatten(run.structure, flags)  # noqa: E731
     of_lanes, _, along_of_lanes = put(many)
-    in_seeds = put(seeded)[2]
 
-    def marched(moved, y0, t0, nought: Any = 0.0, of_lanes: Any = of_lanes) -> Any:
-        if lanes is None:
-            return _one(eqx.combine(moved, rest), t0, y0, mode0, ts, options, nought, run.keeps)
-        is_moved, is_rest, is_y0, is_mode0 = of_lanes
-        is_many = eqx.combine(is_moved, is_rest)
-        if together and lanes >= _FEW:
-            y0 = y0 if is_y0 else jnp.broadcast_to(y0, (lanes, *y0.shape))
-            mode = mode0 if is_mode0 else jnp.broadcast_to(mode0, (lanes, *mode0.shape))
+    def marched(own, of_lanes, nought: Any = 0.0) -> Any:
+        def one(own) -> Any:
+            moved, rest, t0, y0, mode0, ts = own
             model = eqx.combine(moved, rest)
-            return march_lanes(model, is_many, t0, y0, mode, ts, options, nought, keeps=run.keeps)
-        differing, same = parted((moved, rest, y0, mode0), of_lanes)
+            return march(model, t0, y0, mode0, ts, options, nought, keeps=run.keeps)
 
-        def one(differing) -> Any:
-            moved, rest, y0, mode0 = eqx.combine(differing, same)
-            return _one(eqx.combine(moved, rest), t0, y0, mode0, ts, options, nought, run.keeps)
-
-        return jax.lax.map(one, differing) if together else jax.vmap(one)(differing)
+        if lanes is None:
+            return one(own)
+        if together and lanes >= _FEW:
+            return march_lanes(lanes, own, of_lanes, options, nought, keeps=run.keeps)
+        differing, same = parted(own, of_lanes)
+        each = lambda differing: one(eqx.combine(differing, same))  # noqa: E731
+        return jax.lax.map(each, differing) if together else jax.vmap(each)(differing)
 
     if not run.pushes:
-        return jax.tree.leaves(marched(moved, y0, t0))
-    d_moved, d_y0, d_t0 = along
+        return jax.tree.leaves(marched(own, of_lanes))
+    moved, rest, t0, y0, mode0, ts = own
+    in_seeds = put(seeded)[2]
+    at = (moved, y0, t0)
+    fixed = along[2] is None
     if lanes is not None:
-        # A number and its tangent have one shape.
-        (moved, y0), (d_moved, d_y0), flags = _alike(
-            lanes,
-            (moved, y0),
-            (d_moved, d_y0),
-            (of_lanes[0], of_lanes[2]),
-            along_of_lanes[:2],
-            in_seeds[:2],
+        at, along, many_at = _alike(
+            lanes, at, along, (of_lanes[0], of_lanes[3], of_lanes[2]), along_of_lanes, in_seeds
         )
-        of_lanes = (flags[0], of_lanes[1], flags[1], of_lanes[3])
+        of_lanes = (many_at[0], of_lanes[1], many_at[2], many_at[1], *of_lanes[4:])
 
-    def run_at(moved, y0, t0=t0) -> Any:
+    def run_at(moved, y0, t0=at[2]) -> Any:
         nought = 0.0 * jnp.ravel(jax.tree.leaves((moved, y0))[0])[0].astype(y0.dtype)
-        floats, whole, _ = marched(moved, y0, t0, nought, of_lanes)
+        floats, whole, _ = marched((moved, rest, t0, y0, mode0, ts), of_lanes, nought)
         return floats, whole
 
-    at = (moved, y0) if d_t0 is None else (moved, y0, t0)
-    directions = (d_moved, d_y0) if d_t0 is None else (d_moved, d_y0, d_t0)
-    along_one = lambda directions: jax.jvp(run_at, at, directions, has_aux=True)  # noqa: E731
+    moving = slice(0, 2 if fixed else 3)
+    along_one = lambda along: jax.jvp(run_at, at[moving], along[moving], has_aux=True)  # noqa: E731
     if seeds is None:
-        return jax.tree.leaves(along_one(directions))
+        return jax.tree.leaves(along_one(along))
     axes = jax.tree.map(lambda is_seeded: 0 if is_seeded else None, in_seeds)
-    along_all = jax.vmap(along_one, in_axes=(axes[: len(directions)],), out_axes=(None, 0, None))
-    return jax.tree.leaves(along_all(directions))
-
-
-def _one(model, t0, y0, mode0, ts, options, nought, keeps: bool) -> Any:
-    return march(model, t0, y0, mode0, ts, options, nought, keeps=keeps)
+    return jax.tree.leaves(jax.vmap(along_one, in_axes=(axes,), out_axes=(None, 0, None))(along))
 
 
 def _alike(lanes: int, values, tangents, many, along_many, seeded) -> Any:
     """Values and tangents with lanes where one of the two has them, and where that is."""
 
     def both(x, d, is_many, is_along, has_seeds) -> Any:
+        if x is None or d is None:
+            return x, d, is_many
         if not is_many and is_along:
             x = jnp.broadcast_to(x, (lanes, *x.shape))
         if is_many and not is_along:
@@ -147,8 +134,12 @@ def _alike(lanes: int, values, tangents, many, along_many, seeded) -> Any:
             d = jnp.broadcast_to(d, (*d.shape[: int(has_seeds)], lanes, *d.shape[1 + has_seeds :]))
         return x, d, is_many or is_along
 
-    flat, structure = jax.tree.flatten(values)
-    parts = [jax.tree.leaves(tree) for tree in (tangents, many, along_many, seeded)]
+    is_none = lambda x: x is None  # noqa: E731
+    flat, structure = jax.tree.flatten(values, is_leaf=is_none)
+    # a number without tangent stays as it is
+    parts = [
+        jax.tree.leaves(tree, is_leaf=is_none) for tree in (tangents, many, along_many, seeded)
+    ]
     done = [both(*one) for one in zip(flat, *parts, strict=True)]
     return [jax.tree.unflatten(structure, part) for part in zip(*done, strict=True)]
 
@@ -162,10 +153,8 @@ def _abstract(*flat, run: Run, lanes, seeds, many, seeded) -> list[Any]:
     def plain(x, is_many, is_seeded) -> Any:
         return jax.ShapeDtypeStruct(x.shape[int(is_many) + int(is_seeded) :], x.dtype)
 
-    (_, _, y0, mode0), (_, ts, options), _ = run.arguments(
-        [plain(*one) for one in zip(flat, many, seeded, strict=True)]
-    )
-    out = jax.tree.leaves(_shapes(run, options, y0, mode0, ts))
+    own, options, _ = run.arguments([plain(*one) for one in zip(flat, many, seeded, strict=True)])
+    out = jax.tree.leaves(_shapes(run, options, own))
     ahead = () if lanes is None else (lanes,)
     along = (*(() if seeds is None else (seeds,)), *ahead)
     return [
@@ -199,7 +188,7 @@ def _batched(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
     def where(kinds: str) -> bool:
         return any(h for h, kind in zip(hit, run.kinds, strict=True) if kind == kinds)
 
-    if where("shared"):  # times of its own for each: one after another
+    if where("options"):  # one after another
         moving = [jnp.moveaxis(x, d, 0) for x, d, h in zip(flat, dims, hit, strict=True) if h]
 
         def one(moving) -> Any:
