@@ -1,12 +1,23 @@
-"""Runs beside each other under vmap are the runs alone."""
+"""Runs beside each other under vmap are the runs alone, in every order of transformations."""
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.engine.on_samples import lanes
 from machines import TIGHT, stop2
+from sampled import PULL, STRUCTURES, TS, block, drawn, draws, drive
+
+FEW = 11  # lanes: enough to go together
+SHORT = TS[:61]
+SCALES = draws(block(), FEW)
 
 
 @pytest.mark.slow
@@ -23,3 +34,145 @@ def test_a_run_beside_others_is_the_run_alone_also_where_its_steps_run_out_at_a_
     beside = np.asarray(jax.jit(jax.vmap(outcome))(stiffness))
     alone = np.asarray(jax.jit(lambda c: jax.lax.map(outcome, c))(stiffness))
     assert np.max(np.abs(beside - alone)) <= 1e-10
+
+
+def outputs(scale: jax.Array, engine: Any = None) -> jax.Array:
+    engine = fx.OnSamples() if engine is None else engine
+    return fx.simulate(drawn(block(), scale), SHORT, engine).ys
+
+
+def cost(scale: jax.Array) -> jax.Array:
+    return jnp.sum(jnp.sin(3.0 * outputs(scale)))
+
+
+def in_turn(f: Callable[..., Any], *at: jax.Array) -> Any:
+    """Of each lane alone."""
+    return jax.jit(lambda *at: jax.lax.map(lambda row: f(*row), at))(*at)
+
+
+@functools.cache
+def alone(what: str) -> np.ndarray:
+    of = {"values": outputs, "jacobian": jax.jacfwd(outputs), "gradient": jax.grad(cost)}
+    return np.asarray(in_turn(of[what], SCALES))
+
+
+def together(f: Callable[..., Any], *at: Any) -> np.ndarray:
+    """`f` of all lanes, which must have gone together."""
+    lanes_made: list[int] = []
+    march = lanes.march_lanes
+
+    def seen(count: int, *rest: Any, **more: Any) -> Any:
+        lanes_made.append(count)
+        return march(count, *rest, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("frictax.engine.on_samples.operation.march_lanes", seen)
+        out = np.asarray(jax.jit(f)(*at))
+    assert set(lanes_made) == {FEW}
+    return out
+
+
+def diagonal(jacobian: jax.Array) -> jax.Array:
+    """Of the derivatives of all lanes by all lanes, those of each by its own."""
+    return jnp.stack([jacobian[i, :, :, i] for i in range(FEW)])
+
+
+ORDERS: dict[str, tuple[Callable[[jax.Array], Any], str]] = {
+    "vmap": (jax.vmap(outputs), "values"),
+    "vmap of jacfwd": (jax.vmap(jax.jacfwd(outputs)), "jacobian"),
+    "grad of vmap": (jax.grad(lambda p: jnp.sum(jax.vmap(cost)(p))), "gradient"),
+    "jacfwd of vmap": (lambda p: diagonal(jax.jacfwd(jax.vmap(outputs))(p)), "jacobian"),
+    "vmap of grad": (jax.vmap(jax.grad(cost)), "gradient"),
+    "vmap of jacrev": (jax.vmap(jax.jacrev(outputs)), "jacobian"),
+    "linearize of vmap": (
+        lambda p: jnp.stack(
+            [
+                jax.linearize(jax.vmap(outputs), p)[1](jnp.zeros_like(p).at[:, k].set(1.0))
+                for k in range(p.shape[1])
+            ],
+            -1,
+        ),
+        "jacobian",
+    ),
+    "vmap of vmap": (
+        lambda p: jax.vmap(lambda q: jax.vmap(outputs)(q[None])[0])(p),
+        "values",
+    ),
+    "vmap of checkpoint": (jax.vmap(jax.grad(jax.checkpoint(cost))), "gradient"),
+    "lax.map by batches": (lambda p: jax.lax.map(outputs, p, batch_size=FEW), "values"),
+    "vmap in a scan": (
+        lambda p: jax.lax.scan(lambda c, _: (c, jax.vmap(outputs)(p)), 0.0, None, length=1)[1][0],
+        "values",
+    ),
+    "vmap of jacfwd, forward mode alone": (
+        jax.vmap(jax.jacfwd(lambda p: outputs(p, fx.OnSamples(adjoint=diffrax.ForwardMode())))),
+        "jacobian",
+    ),
+}
+
+
+@pytest.mark.slow_after(4)
+@pytest.mark.parametrize("order", ORDERS)
+def test_each_order_of_transformations_goes_together_and_gives_what_each_lane_gives_alone(
+    order: str,
+) -> None:
+    f, what = ORDERS[order]
+    found, expected = together(f, SCALES), alone(what)
+    assert np.max(np.abs(found - expected)) <= 1e-14 * np.max(np.abs(expected))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_random_machines_beside_each_other_are_those_alone(name: str, seed: int) -> None:
+    machine = STRUCTURES[name](bool(seed))
+    scales = draws(machine, 140, seed + 10)  # more than a block
+
+    def everything(scale: jax.Array) -> Any:
+        run = fx.simulate(drawn(machine, scale), TS, fx.OnSamples())
+        return run.ys, run.modes, run.path.times, run.path.fired, run.path.count
+
+    beside, apart = jax.jit(jax.vmap(everything))(scales), in_turn(everything, scales)
+    (ys, modes, times, fired, count), (ys1, modes1, times1, fired1, count1) = beside, apart
+    assert np.array_equal(count, count1)
+    assert int(jnp.max(count)) > 2
+    assert np.array_equal(fired, fired1)
+    assert np.array_equal(modes, modes1)
+    assert np.allclose(ys, ys1, rtol=0, atol=1e-12)
+    assert np.allclose(times, times1, rtol=0, atol=1e-12)
+
+
+def test_records_and_times_of_each_lane_are_its_own() -> None:
+    pulls = jnp.linspace(0.8, 1.2, FEW)
+    late = jnp.linspace(0.0, 0.3, FEW)
+
+    def run(pull: jax.Array, late: jax.Array) -> jax.Array:
+        times = late + SHORT
+        pulled = drive(times=times, values=pull * PULL[:61])
+        parts = {name: block()[name] for name in ("mass", "friction")}
+        machine = fx.Mechanism(**parts, drive=fx.Force("mass", pulled))
+        return fx.simulate(machine, times, fx.OnSamples()).ys
+
+    of = jax.jacfwd(run)
+    beside, apart = together(jax.vmap(of), pulls, late), in_turn(of, pulls, late)
+    assert np.max(np.abs(beside - apart)) <= 1e-14 * np.max(np.abs(apart))
+    assert np.max(np.abs(apart[0] - apart[-1])) > 1e-3
+
+
+def test_a_lane_that_fails_fails_alone() -> None:
+    def run(F_Coulomb: jax.Array, mass: jax.Array) -> Any:
+        changed = {"friction.f_pos.F_Coulomb": F_Coulomb, "mass.m": mass}
+        machine = fx.parameters.replace(block(), changed)
+        run = fx.simulate(machine, TS, fx.OnSamples(max_events=6))
+        return run.result == fx.Result.successful, run.path.count, run.ys[-1]
+
+    friction = jnp.linspace(0.7, 9.0, FEW)  # little friction: more events than there is room for
+    mass = jnp.ones(FEW).at[3].set(jnp.nan)
+    fine, count, end = jax.jit(jax.vmap(run))(friction, mass)
+    fine1, count1, end1 = in_turn(run, friction, mass)
+    assert 1 < int(jnp.sum(fine)) < FEW - 1
+    assert not fine[3]
+    assert np.array_equal(fine, fine1)
+    assert np.array_equal(count, count1)
+    assert np.allclose(end, end1, rtol=0, atol=1e-13, equal_nan=True)
+    assert bool(jnp.all(jnp.isfinite(end[fine])))
