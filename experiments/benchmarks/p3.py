@@ -1,0 +1,109 @@
+"""What does a simulation cost that runs beside a thousand others, and its derivatives?
+
+Problem P3: 1024 blocks of P2, their four friction parameters drawn 5 % about P2's, under a force on
+2000 samples: 39 mode changes each. Timed is a compiled function from all parameters to position and
+speed of all blocks at all samples, by `jax.vmap`, and to their derivatives by each block's own four
+parameters. C does one after another, as does `jax.lax.map`. One core.
+
+The error is the largest one over all blocks and samples, relative to the largest value of its
+column; the truth is C with eight steps a sample.
+
+    python experiments/benchmarks/p3.py [--rounds 9] [--csv FILE]
+"""
+
+import functools
+
+import numpy as np
+from contest import Contestant, hold, timed
+from sampled_problem import PARAMETERS, Floor, refined, times
+
+from frictax import fast_loops
+
+fast_loops()  # before jax computes anything
+
+BLOCKS = 1024
+TIMES = times(1999)
+FORCE = 2.0 * np.sin(2.0 * np.pi * TIMES)
+DRAWN = PARAMETERS * np.exp(0.05 * np.random.default_rng(0).standard_normal((BLOCKS, 4)))
+
+
+def c_floor(name: str, *options: str) -> list[Contestant]:
+    """The hand-written C, one block after another, into memory that is there."""
+    floor = Floor.build(*options)
+    y, dy = np.zeros((BLOCKS, len(FORCE), 2)), np.zeros((BLOCKS, len(FORCE), 2, 4))
+
+    def forward() -> np.ndarray:
+        for p, one in zip(DRAWN, y, strict=True):
+            floor.forward(p, FORCE, one)
+        return y
+
+    def jacobian() -> np.ndarray:
+        for p, one, d_one in zip(DRAWN, y, dy, strict=True):
+            floor.jacobian(p, FORCE, one, d_one)
+        return dy
+
+    return [
+        Contestant(name, "forward", forward, lambda: timed(lambda i: forward(), 1)),
+        Contestant(name, "jacobian", jacobian, lambda: timed(lambda i: jacobian(), 1)),
+    ]
+
+
+def frictax() -> list[Contestant]:
+    """The public interface, compiled from the parameters of all blocks to all outputs."""
+    import jax
+    import jax.numpy as jnp
+
+    import frictax as fx
+
+    jax.config.update("jax_enable_x64", True)
+    ts, us = jnp.asarray(TIMES), jnp.asarray(FORCE)
+    how = fx.OnSamples()
+
+    def outputs(p: jax.Array) -> jax.Array:
+        law = fx.Stribeck(F_Coulomb=p[0], F_prop=p[1], F_Stribeck=p[2], fexp=p[3])
+        block = fx.Mechanism(
+            mass=fx.Mass(m=1.0),
+            friction=fx.SupportFriction("mass", f_pos=law, peak=1.0),
+            drive=fx.Force("mass", fx.Sampled(ts, us)),
+        )
+        return fx.simulate(block, ts, how).ys
+
+    def contestant(name: str, task: str, f) -> Contestant:
+        p = jnp.asarray(DRAWN)
+        return Contestant(
+            name,
+            task,
+            lambda: np.asarray(f(p)),
+            lambda: timed(lambda i: f(p).block_until_ready(), 1),
+        )
+
+    jacobian = jax.jacfwd(outputs)
+    return [
+        contestant("frictax, vmap", "forward", jax.jit(jax.vmap(outputs))),
+        contestant("frictax, vmap", "jacobian", jax.jit(jax.vmap(jacobian))),
+        contestant("frictax, lax.map", "forward", jax.jit(lambda p: jax.lax.map(outputs, p))),
+        contestant("frictax, lax.map", "jacobian", jax.jit(lambda p: jax.lax.map(jacobian, p))),
+    ]
+
+
+@functools.cache
+def truth(task: str) -> np.ndarray:
+    """From C with eight steps a sample."""
+    run, force = getattr(Floor.build(), task), refined(FORCE)
+    return np.stack([np.array(run(p, force)[::8]) for p in DRAWN])
+
+
+def error(c: Contestant) -> float:
+    """The largest error over all samples, relative to the largest value of its column."""
+    exact = truth(c.task)
+    most = lambda x: np.abs(x).max(axis=(0, 1))  # noqa: E731
+    return float(np.max(most(c.answer() - exact) / most(exact)))
+
+
+def field() -> list[Contestant]:
+    """Everybody who takes part."""
+    return [*c_floor("C"), *c_floor("C with library exp", "-DLIBRARY_EXP"), *frictax()]
+
+
+if __name__ == "__main__":
+    hold(__doc__, "p3.csv", field, error)
