@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from frictax.text import amount
+
 from .options import FIT, OUT, AllowCode, Overwrite, Problem, option
 from .working import DATA_FAILED, INTERRUPTED, command_line, end, plain_errors, progress, show
 
@@ -146,7 +148,7 @@ def _said(made: Any) -> list[Any]:
     out += [str(made.study)] if made.study is not None else []
     out += [f"! {notice}" for notice in made.notices]
     for score in made.scores:
-        left = (f"rms of {name} {x:.4g} {score.units[name]}" for name, x in score.rms.items())
+        left = (f"rms of {name} {amount(x, score.units[name])}" for name, x in score.rms.items())
         plain = f"{score.label}: {score.by}, {', '.join(left)}"
         out.append(plain if score.run is None else str(score.run))
     return out

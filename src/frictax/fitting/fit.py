@@ -161,7 +161,7 @@ def fit(
     Mechanism fitted to pull by FreeRun
     parameter                 value    unit  std. error  95 % interval
     friction.f_pos.F_Coulomb  1.25051  N     0.00043     1.24966 to 1.25136
-    pull: rms mass.v 0.009929
+    pull: rms mass.v 9.93 mm/s
     400 degrees of freedom, condition 1, ... steps, ... s
     Intervals (Guarded): residuals that remember nothing (399 degrees of freedom). ...
     """

@@ -90,6 +90,10 @@ def estimate(e: Estimate) -> dict[str, Any]:
     """One fitted number with its unit, error, interval, and how well it is known."""
     names = ("name", "path", "value", "unit", "standard_error", "lower", "upper")
     known = {"degrees_of_freedom": e.dof, "knowledge": e.knowledge.value}
+    if e.declared is not None and e.declared[0] != e.unit:  # as the records have it
+        unit, size = e.declared
+        four = ("value", "standard_error", "lower", "upper")
+        known["in_records"] = {"unit": unit} | {name: getattr(e, name) / size for name in four}
     return {name: getattr(e, name) for name in names} | known
 
 

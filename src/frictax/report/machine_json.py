@@ -7,7 +7,6 @@ import numpy as np
 
 from frictax.analysis import Guarded
 from frictax.fitting import FitResult
-from frictax.fitting.problem.setup import channel_unit
 from frictax.measurements import Record
 from frictax.parameters import parameters
 
@@ -81,16 +80,8 @@ def _parameters(found: FitResult) -> list[dict[str, Any]]:
     ]
 
 
-def rms_units(found: FitResult, label: str) -> dict[str, Any]:
-    """The unit of what is left of each channel of a record."""
-    record = found.records[label]
-    if not isinstance(record, Record):
-        return dict.fromkeys(found.rms[label], record.force_unit.si_name)
-    return {name: channel_unit(found.model, record, name) for name in found.rms[label]}
-
-
 def _record(found: FitResult, label: str) -> dict[str, Any]:
-    record, units = found.records[label], rms_units(found, label)
+    record, units = found.records[label], found.rms_units(label)
     motion = isinstance(record, Record)
     out: dict[str, Any] = {
         "kind": "motion" if motion else "sweep",

@@ -40,7 +40,7 @@ from frictax.fitting.search.multistart import search
 from frictax.measurements import Sweep
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.notice import Notice
-from frictax.text import aligned
+from frictax.text import aligned, figures, shown
 
 from ..errors.guarded import Guarded
 from ..errors.refits import Samples, searched
@@ -88,9 +88,7 @@ class Outlook:
         return ("parameter", "start", "unit", "expected error", "relative", ""), [
             (
                 name,
-                f"{value:.6g}",
-                unit,
-                f"{error:.2g}" if np.isfinite(error) else "",
+                *_cells(value, error, unit),
                 _share(share),
                 _VERDICT[self.identifiability.knowledge[name]],
             )
@@ -105,6 +103,12 @@ class Outlook:
         return "\n".join([*lines, *(f"! {sentence}" for sentence in self.sentences)])
 
     __repr__ = __str__
+
+
+def _cells(value: float, error: float, unit: str) -> tuple[str, str, str]:
+    """A start value, its unit and the error that is to be expected, as a table has them."""
+    row = shown(value, error, unit)
+    return figures(value / row.size, 6), row.unit, row.error
 
 
 _VERDICT = {

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from frictax.handover import Verb
 from frictax.laws import AbstractLaw
 from frictax.measurements.sweep import Sweep
-from frictax.measurements.units import Unit, shown_force
+from frictax.measurements.units import Unit, displayed, shown_force
 from frictax.notice import Notice
 from frictax.parameters import Parameter, UnknownName, parameters, replace
 
@@ -28,7 +28,7 @@ from .notices import held_breakaways, standing_still, too_large
 from .spread import Spread
 from .steady_sentences import SteadyFit, doubtful_dips
 from .sweep_checks import sweep_checks
-from .units import unit_of
+from .units import amount_of, in_records, rms_units, unit_of
 from .worth import worth
 
 Model = TypeVar("Model")
@@ -185,6 +185,29 @@ class FitResult(Estimated, Generic[Model]):
         """The unit of an unknown, or of a parameter."""
         return unit_of(self.records, self.problem.setup.machine)
 
+    def declared(
+        self, unit: str, path: str, record: int | None, value: float
+    ) -> tuple[str, float] | None:
+        """The unit in which tables show what has this path and the SI unit `unit`, and its size:
+        that of the data, of one record's own number that record's; None where a prefix is to suit.
+        """
+        if self.of_sweep:
+            return displayed(unit, self.shown_force)
+        labels = list(self.records) if record is None else [list(self.records)[record]]
+        return in_records({n: self.records[n] for n in labels}, unit, path, value)
+
+    def rms_units(self, label: str) -> dict[str, str]:
+        """The SI unit of what is left of each channel of record `label`."""
+        return rms_units(self.records, self.model, label, self.rms[label])
+
+    def rms_in_words(self, label: str) -> dict[str, str]:
+        """What is left of each channel of record `label`, with the unit that the record gives."""
+        of = self.rms_units(label)
+        return {
+            name: amount_of(self.records, label, of[name], x, name)
+            for name, x in self.rms[label].items()
+        }
+
     @property
     def of_sweep(self) -> bool:
         """Whether a friction law was fitted to a sweep, and not a machine to records."""
@@ -278,12 +301,15 @@ class FitResult(Estimated, Generic[Model]):
     def fixed(self) -> tuple[Estimate, ...]:
         """The numbers of the model that were not fitted."""
         fitted = {u.path for u in self.problem.unknowns}
-        unit, nan, out = self.unit_of, float("nan"), []
+        nan, out = float("nan"), []
         for p in [p for p in parameters(self.model) if p.path not in fitted]:
             value = np.asarray(p.value, dtype=float)
             names = Unknown(p.path, None, "", p.declaration, value.shape, 0).names
+            unit = self.unit_of(p)
             for name, x in zip(names, np.ravel(value).tolist(), strict=True):
-                out.append(Estimate(name, p.path, x, nan, nan, nan, unit(p), Knowledge.FIXED))
+                declared = self.declared(unit, p.path, None, x)
+                known = Knowledge.FIXED
+                out.append(Estimate(name, p.path, x, nan, nan, nan, unit, known, nan, declared))
         return tuple(out)
 
     def with_all_active(self) -> "FitResult":
