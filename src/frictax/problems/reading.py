@@ -73,6 +73,7 @@ class Problem:
         """The options of `fit` for records that the file gives."""
         fit, place = self.content.fit, self.place.below("fit")
         out: dict[str, Any] = {"free": fit.free, "own": fit.own, "bounds": fit.bounds}
+        out["tied"] = fit.tied
         out |= {"starts": fit.starts, "spread": fit.spread, "seed": fit.seed, "level": fit.level}
         out["objective"] = build(fit.objective, OBJECTIVES, place.below("objective"))
         out["start"] = (
@@ -237,8 +238,9 @@ class _Reader:
             if free is None or any(_is_below(path, p) for p in [*free, *each])
         }
         return fx.Structure(
-            built, free=free, own=each, priors=priors, instruments=instruments, bounds=limits
-        )
+            built, free=free, own=each, priors=priors, instruments=instruments, bounds=limits,
+            tied=fit.tied if entry.tied is None else entry.tied,
+        )  # fmt: skip
 
     def record(self, label: str, entry: RecordEntry) -> fx.Record:
         place = self.place.below("records", label)
@@ -439,6 +441,7 @@ def _check_names(problem: Problem) -> None:
         ("free", content.fit.free or []),
         ("own", list(content.fit.own)),
         ("bounds", list(content.fit.bounds)),
+        ("tied", list(content.fit.tied)),
     ):
         for path in paths:
             if not any(_is_below(p, path) for p in known):

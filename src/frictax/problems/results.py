@@ -178,7 +178,8 @@ def _outlook(outlook: Any) -> dict[str, Any]:
 
 def _errors(made: Identification) -> dict[str, Any]:
     u, left_out = made.uncertainty or made.found.uncertainty(), ("path", "knowledge")
-    rows = [{k: v for k, v in estimate(e).items() if k not in left_out} for e in u.estimates]
+    told = (*u.estimates, *u.tied)
+    rows = [{k: v for k, v in estimate(e).items() if k not in left_out} for e in told]
     return {
         "by": type(u.by).__name__,
         "says": u.says,
@@ -214,12 +215,13 @@ def parameters_toml(made: Identification) -> str:
         f"# {' '.join(made.problem.content.title.split())}",
         f"# Found by frictax {fx.__version__}; errors by {type(errors.by).__name__}. SI units.",
     ]
-    for e in errors.estimates:
+    for e in (*errors.estimates, *errors.tied):
         lines += [
             "",
             f"[{_quoted(e.name)}]",
             f"value = {_number(e.value)}",
             f"unit = {_quoted(e.unit)}",
+            *([f"tied = {_quoted(e.tied)}"] if e.tied else []),
         ]
         if np.isfinite(e.standard_error):
             lines += [

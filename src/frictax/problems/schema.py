@@ -127,6 +127,7 @@ class LawEntry(Strict):
 class FitEntry(Strict):
     free: list[Text] | None = None
     own: list[Text] | dict[Text, list[FiniteFloat]] = []
+    tied: dict[Text, Text] = {}
     records: list[Text] | None = None
     objective: Made = "FreeRun"
     start: Made | None = None
@@ -148,6 +149,7 @@ class StructureEntry(Strict):
     machine: dict[str, Any] = {}
     free: list[Text] | None = None
     own: list[Text] | dict[Text, list[FiniteFloat]] | None = None
+    tied: dict[Text, Text] | None = None
     priors: list[Made] = []
 
 
@@ -207,11 +209,11 @@ class ProblemFile(Strict):
                 raise ValueError(
                     f"has [{name}] beside a [sweep], which has no such thing: leave it out"
                 )
-        of_records = sorted(self.fit.model_fields_set - {"free", "loss", "level"})
+        of_records = sorted(self.fit.model_fields_set - {"free", "tied", "loss", "level"})
         if self.sweep is not None and of_records:
             raise ValueError(
-                f"has fit.{of_records[0]} beside a [sweep]: fit of a sweep takes free, loss and"
-                " level"
+                f"has fit.{of_records[0]} beside a [sweep]: fit of a sweep takes free, tied,"
+                " loss and level"
             )
         if self.records and not self.machine:
             raise ValueError(

@@ -59,6 +59,7 @@ def _found(found: FitResult) -> dict[str, Any]:
             "f_neg": None if steady.f_neg is None else _law(steady.f_neg),
         },
         "estimates": [estimate(e) for e in found.estimates],
+        "tied": [estimate(e) for e in found.tied],
         "fixed": [{"name": e.name, "value": e.value, "unit": e.unit} for e in found.fixed],
         "covariance": found.covariance,
         "residuals": found.residuals,
@@ -90,6 +91,8 @@ def estimate(e: Estimate) -> dict[str, Any]:
     """One fitted number with its unit, error, interval, and how well it is known."""
     names = ("name", "path", "value", "unit", "standard_error", "lower", "upper")
     known = {"degrees_of_freedom": e.dof, "knowledge": e.knowledge.value}
+    if e.tied:
+        known["tied"] = e.tied
     if e.declared is not None and e.declared[0] != e.unit:  # as the records have it
         unit, size = e.declared
         four = ("value", "standard_error", "lower", "upper")

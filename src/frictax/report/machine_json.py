@@ -49,6 +49,7 @@ def found_machine_json(found: FitResult) -> str:
             "level": found.level,
             "errors": Guarded.__name__,
             "estimates": [estimate(e) for e in found.estimates],
+            "tied": [estimate(e) for e in found.tied],
             "covariance": {"names": names, "values": found.covariance},
             "correlation": {"names": names, "values": found.correlation},
             "parameters": _parameters(found),
@@ -69,6 +70,7 @@ def found_machine_json(found: FitResult) -> str:
 def _parameters(found: FitResult) -> list[dict[str, Any]]:
     """Every number of the machine that all records share, fitted or not."""
     fitted = {e.path.partition("[")[0].partition("@")[0] for e in found.estimates}
+    tied = {tie.path: tie.says for tie in found.problem.ties}
     return [
         {
             "name": p.path,
@@ -76,6 +78,7 @@ def _parameters(found: FitResult) -> list[dict[str, Any]]:
             "unit": found.unit_of(p),
             "fitted": p.path in fitted,
         }
+        | ({"tied": tied[p.path]} if p.path in tied else {})
         for p in parameters(found.model)
     ]
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from frictax.analysis import Comparison
 from frictax.contacts import Mode
 from frictax.fitting import FitResult
-from frictax.fitting.result.text import found_rows
+from frictax.fitting.result.text import found_rows, shown_estimates
 from frictax.trajectory import Trajectory
 
 from . import words
@@ -97,7 +97,7 @@ def sweep_report_text(
         formulas=words.formulas(found),
         parameters=[
             (*row, words.meaning(e.path))
-            for row, e in zip(found_rows(found), (*found.estimates, *found.fixed), strict=True)
+            for row, e in zip(found_rows(found), shown_estimates(found), strict=True)
         ],
         last="meaning",
         quality=words.quality(found),

@@ -8,6 +8,7 @@ import numpy as np
 
 from frictax.contacts import MassWithStopAndFriction
 from frictax.fitting import FitResult
+from frictax.fitting.problem.ties import tied_again
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
 from frictax.mechanism import (
     Force,
@@ -88,7 +89,7 @@ def _as_fitted(found: FitResult) -> Structure:
     own = [u.path for u in problem.unknowns if not u.hidden and u.record is not None]
     return Structure(
         found.model, list(dict.fromkeys(shared)), tuple(dict.fromkeys(own)), problem.priors,
-        instruments_of(found),
+        instruments_of(found), tied=tied_again(problem.ties),
     )  # fmt: skip
 
 

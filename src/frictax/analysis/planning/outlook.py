@@ -32,6 +32,7 @@ from frictax.fitting.fit_data import raise_if_failed
 from frictax.fitting.posing import fit_engine, pose
 from frictax.fitting.problem.problem import bounds
 from frictax.fitting.problem.sensors import Instrument
+from frictax.fitting.problem.ties import Tied, tied_again
 from frictax.fitting.result.answer import answer
 from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.identifiability import listed, null_directions, null_notice
@@ -128,6 +129,7 @@ def outlook(
     f_neg: Law | None = None,
     peak: float | None = None,
     offset: float | None = None,
+    tied: Tied | None = None,
     priors: Sequence[AbstractPrior] = (),
     bounds: Bounds | None = None,
     method: AbstractMethod | None = None,
@@ -152,6 +154,7 @@ def outlook(
     priors: Sequence[AbstractPrior] = (),
     instruments: Mapping[str, Instrument] | None = None,
     engine: Engine | None = None,
+    tied: Tied | None = None,
 ) -> Outlook: ...
 
 
@@ -178,8 +181,8 @@ def outlook(
     breakaway rows.
 
     **Arguments:** `model`, `data`, `free`, `objective`, `f_neg` as for `fit`; of its other options
-    those for a sweep, or, for records, `own`, `priors`, `instruments` and `engine`. For a sweep the
-    best fit takes the place of the start values.
+    those for a sweep, or, for records, `own`, `tied`, `priors`, `instruments` and `engine`. For a
+    sweep the best fit takes the place of the start values.
 
     A mass that a sine of 2 N hardly moves: viscous friction does not show at such speeds.
 
@@ -229,17 +232,18 @@ def _of_records(
     options: Mapping[str, Any],
 ) -> Outlook:
     known: dict[str, Any] = {"own": (), "priors": (), "instruments": {}, "engine": None}
+    known["tied"] = None
     unknown = [name for name in options if name not in known]
     if unknown:
         raise TypeError(
             f"`outlook` has no option {unknown[0]!r}. It has: free, objective, by, f_neg,"
             f" {', '.join(known)}."
         )
-    own, priors, instruments, engine = (known | {**options}).values()
+    own, priors, instruments, engine, tied = (known | {**options}).values()
     method = LevenbergMarquardt(tolerance=1e-2, max_steps=30)
     check_arguments(model, records, objective, None, priors, instruments, engine)
     how = (objective, priors, instruments, fit_engine(engine, method), Squares())
-    problem, _ = pose(model, records, free, own, *how)
+    problem, _ = pose(model, records, free, own, *how, tied=tied)
     state, costs, noise, *_ = search(problem, method, 1, 0.0, 0, None)
     raise_if_failed(problem, costs, records)
     first = answer(model, problem, records, state, costs, noise, method, 0.95, [], 0.0)
@@ -308,7 +312,9 @@ def _expected(
         lower,
         told,
         covariance,
-        lambda weak: better_motions(first.start, records, first.names, weak, free, instruments),
+        lambda weak: better_motions(
+            first.start, records, first.names, weak, free, instruments, tied_again(problem.ties)
+        ),
         said,
     )
 

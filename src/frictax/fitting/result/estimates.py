@@ -22,7 +22,7 @@ class Estimate:
     `standard_error` is nan, and an end of the interval is nan, where none can be given. `dof`:
     degrees of freedom of Student's t in the interval, inf for a normal one. `declared`: the unit
     that the records give such a quantity in, and its size in SI, which tables keep; `shown` is the
-    number as they print it.
+    number as they print it. `tied`: what it is equal to, where it was not free.
 
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
@@ -46,6 +46,7 @@ class Estimate:
     knowledge: Knowledge
     dof: float = float("nan")
     declared: tuple[str, float] | None = None
+    tied: str = ""
 
     @property
     def shown(self) -> Shown:
@@ -60,12 +61,13 @@ class Estimate:
         """
         row, known, says = self.shown, self.knowledge, self.knowledge.value
         size, value, error = abs(self.value) or 1.0, row.value, row.error
+        name = f"{self.name} {self.tied}".rstrip()
         if known in (Knowledge.FIXED, Knowledge.AT_BOUND):
-            return self.name, figures(self.value / row.size, 6), row.unit, "", says
+            return name, figures(self.value / row.size, 6), row.unit, "", says
         if known is Knowledge.UNKNOWN:
             error = "unbounded" if self.standard_error >= 1e4 * size else error
-            return self.name, value, row.unit, error, says
-        return self.name, value, row.unit, error, row.interval
+            return name, value, row.unit, error, says
+        return name, value, row.unit, error, row.interval
 
     def __str__(self) -> str:
         name, value, unit, error, interval = (cell.strip() for cell in self.cells)

@@ -14,7 +14,7 @@ from frictax.laws import AbstractLaw
 from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import Unit, displayed, shown_force
 from frictax.notice import Notice
-from frictax.parameters import Parameter, UnknownName, parameters, replace
+from frictax.parameters import Parameter, UnknownName, get, parameters, replace
 
 from ..problem.losses import AbstractLoss
 from ..problem.problem import Problem, Unknown, bounds, predictions, upper_bounds
@@ -42,7 +42,7 @@ class FitResult(Estimated, Generic[Model]):
       `model`: with those that all records share now, and `model_for(label)` with those of one
       record's own, too. `records`: the data by label.
     - `estimates`: one for each fitted number, in SI units; ``mass.v@run2`` belongs to record run2
-      alone. `fixed`: one for each number that was not fitted.
+      alone. `tied`: one for each that follows from others; `fixed`: for each that was not fitted.
     - Their errors, intervals (at `level`, by Student's t) and degrees of freedom are those of
       `uncertainty()`, by `Guarded`. `covariance` (p, p): in the order of the estimates.
     - `residuals` (n,): measured minus predicted [SI]; `weighted_residuals`: over the standard
@@ -300,7 +300,7 @@ class FitResult(Estimated, Generic[Model]):
     @functools.cached_property
     def fixed(self) -> tuple[Estimate, ...]:
         """The numbers of the model that were not fitted."""
-        fitted = {u.path for u in self.problem.unknowns}
+        fitted = {u.path for u in (*self.problem.unknowns, *self.problem.ties)}
         nan, out = float("nan"), []
         for p in [p for p in parameters(self.model) if p.path not in fitted]:
             value = np.asarray(p.value, dtype=float)
@@ -311,6 +311,11 @@ class FitResult(Estimated, Generic[Model]):
                 known = Knowledge.FIXED
                 out.append(Estimate(name, p.path, x, nan, nan, nan, unit, known, nan, declared))
         return tuple(out)
+
+    @functools.cached_property
+    def tied(self) -> tuple[Estimate, ...]:
+        """The numbers that were tied to others, with the errors that follow."""
+        return self._tied()
 
     def with_all_active(self) -> "FitResult":
         """The same with errors for numbers at their bounds too, as if these were not there."""
@@ -323,7 +328,12 @@ class FitResult(Estimated, Generic[Model]):
         """The machine or law with the fitted values that all records share."""
         here = {p.path for p in parameters(self.start)}
         shared = [u for u in self.problem.unknowns if u.record is None and u.path in here]
-        return replace(self.start, {u.path: np.reshape(self.x[u.place], u.shape) for u in shared})
+        values = {u.path: np.reshape(self.x[u.place], u.shape) for u in shared}
+        ties = [tie.path for tie in self.problem.ties if tie.path in here]
+        if ties:
+            setup = self.problem.setup_at(jnp.asarray(self.x), None)
+            values |= {path: np.asarray(get(setup, path)) for path in ties}
+        return replace(self.start, values)
 
     def model_for(self, label: str) -> Model:
         """The machine with all values that belong to the record called `label`."""
@@ -350,6 +360,8 @@ class FitResult(Estimated, Generic[Model]):
     leave_records_out = Verb("frictax.analysis.replay.validation:leave_records_out")
     transfer = Verb("frictax.analysis.replay.validation:transfer")
     profile = Verb("frictax.analysis.errors.profiles:profile_of")
+    derived = Verb("frictax.analysis.derived.derived:derived")
+    _tied = Verb("frictax.analysis.derived.derived:tied")
     posterior = Verb("frictax.analysis.errors.posterior:posterior")
     residual_study = Verb("frictax.analysis.residuals.study:residual_study")
     missing = Verb("frictax.analysis.missing.missing:missing")

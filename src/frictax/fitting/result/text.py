@@ -8,6 +8,7 @@ import numpy as np
 from frictax.measurements.record import Record
 from frictax.text import aligned, figures
 
+from .estimates import Estimate
 from .fit_result import FitResult
 
 
@@ -27,7 +28,12 @@ def found_rows(found: FitResult) -> list[tuple[str, str, str, str, str]]:
 
     Those of a sweep in its own unit, with the parameters that were not fitted at the end.
     """
-    return [e.cells for e in (*found.estimates, *(found.fixed if found.of_sweep else ()))]
+    return [e.cells for e in shown_estimates(found)]
+
+
+def shown_estimates(found: FitResult) -> tuple[Estimate, ...]:
+    """What the table has a row for."""
+    return (*found.estimates, *found.tied, *(found.fixed if found.of_sweep else ()))
 
 
 def record_warnings(records: Mapping[str, Any]) -> list[str]:
