@@ -159,6 +159,10 @@ def fit(
     >>> found = fx.fit(fx.Coulomb, sweep, f_neg=fx.Coulomb, tied=ties)
     >>> for e in (*found.estimates, *found.tied):
     ...     print(e)
+    f_pos.F_Coulomb 6.0025 N, std. error 0.0046 N, 5.9926 to 6.0125 N
+    f_pos.F_prop 0.19938 N.s/m, std. error 0.00083 N.s/m, 0.19759 to 0.20117 N.s/m
+    f_neg.F_Coulomb 5.5025 N, std. error 0.0046 N, 5.4926 to 5.5125 N
+    f_neg.F_prop = f_pos.F_prop 0.19938 N.s/m, std. error 0.00083 N.s/m, 0.19759 to 0.20117 N.s/m
 
     A mass that 2 N move, and that the record shows to be slower than it would be with 1 N of
     friction:

@@ -10,6 +10,7 @@ import equinox as eqx
 
 import frictax as fx
 from frictax.analysis import Guarded
+from frictax.analysis.derived.common import common
 from frictax.analysis.selection.structures import check_structures
 from frictax.fitting.checks import check_arguments
 from frictax.fitting.limits import shared_limits
@@ -19,7 +20,8 @@ from frictax.laws import as_law
 from frictax.text import suggestion
 
 from .building import LAWS, Place, build, computed
-from .reading import Problem
+from .deriving import check_derived
+from .reading import Problem, paths_of
 from .schema import LawEntry
 
 
@@ -30,9 +32,13 @@ def check(problem: Problem) -> None:
     if isinstance(problem.data, fx.Sweep):
         check_laws(problem)
         return
-    place, names = problem.place, []
+    place, names, paths, titles = problem.place, [], [], []
     for here, structure in _structures(problem).values():
         names += _fitted_numbers(problem, here, structure)
+        paths += paths_of(structure.model, problem.fitted)
+        titles += [title for title, *_ in common(structure.model)]
+    asked = problem.content.derived
+    check_derived(asked, place.below("derived"), problem.fitted, paths, dict.fromkeys(titles))
     below = place.below("uncertainty", "profiles")
     for name in problem.content.uncertainty.profiles:
         if name not in names:
@@ -49,6 +55,7 @@ def check(problem: Problem) -> None:
 
 def check_laws(problem: Problem) -> None:
     """The laws that a sweep's file names can be made."""
+    check_derived(problem.content.derived, problem.place.below("derived"))
     place = problem.place.below("law")
     for way, entry in laws_asked(problem).items():
         if way not in ("f_pos", "f_neg") or entry in (None, "compare"):

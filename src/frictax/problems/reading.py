@@ -430,7 +430,7 @@ def _check_names(problem: Problem) -> None:
     problem.errors()
     problem.scores()
     problem.criterion()
-    known = _paths(
+    known = paths_of(
         checked(
             lambda: settings["objective"].machine(problem.machine),
             place.below("fit", "objective"),
@@ -454,7 +454,7 @@ def _is_below(path: str, other: str) -> bool:
     return path == other or path.startswith(f"{other}.")
 
 
-def _paths(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
+def paths_of(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
     """All that a fit may move: the machine's parameters, and those of its sensors and drives."""
     channels = dict.fromkeys(
         f"{kind}.{name}"

@@ -117,6 +117,7 @@ def result_json(made: Identification) -> str:
         "outlook": None if made.outlook is None else _outlook(made.outlook),
         "structure": _structure(made),
         "errors": _errors(made),
+        "derived": [_derived(e) for e in made.derived],
         "profiles": {
             name: {key: getattr(p, key) for key in ("unit", "lower", "upper", "one_sided")}
             | {"says": p.sentence}
@@ -130,6 +131,10 @@ def result_json(made: Identification) -> str:
         "validation": [_validation(score) for score in made.scores],
     }
     return json.dumps(plain(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _derived(e: fx.Estimate) -> dict[str, Any]:
+    return {k: v for k, v in estimate(e).items() if k != "path"}
 
 
 def _missing(missing: Any) -> dict[str, Any]:
@@ -242,7 +247,12 @@ def report(made: Identification, command: str | None) -> str:
 
         notes = [*content.notes, *content.learnt]
         return sweep_report_text(
-            made.found, made.comparison, title=content.title, notes=notes, command=command
+            made.found,
+            made.comparison,
+            title=content.title,
+            notes=notes,
+            command=command,
+            derived=made.derived,
         )
     from frictax.report.machine_report import machine_report_text
 
@@ -260,6 +270,7 @@ def report(made: Identification, command: str | None) -> str:
         sources=made.problem.sources,
         seed=content.fit.seed,
         command=command,
+        derived=made.derived,
     )
 
 

@@ -141,6 +141,16 @@ class FitEntry(Strict):
     level: Level = 0.95
 
 
+class DerivedEntry(Strict):
+    """Arithmetic of what is fitted, or a common quantity by its name; its SI unit; the record whose
+    own values count.
+    """
+
+    value: Text
+    unit: Text | Literal[""] = ""
+    record: Text | None = None
+
+
 class StructureEntry(Strict):
     """Another structure to be compared: parts that differ, or a machine of its own; what is free in
     it.
@@ -192,6 +202,7 @@ class ProblemFile(Strict):
     fit: FitEntry = FitEntry()
     structures: dict[Text, StructureEntry] = {}
     compare: CompareEntry = CompareEntry()
+    derived: dict[Text, Text | DerivedEntry] = {}
     uncertainty: UncertaintyEntry = UncertaintyEntry()
     validation: ValidationEntry = ValidationEntry()
 

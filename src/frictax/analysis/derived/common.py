@@ -5,9 +5,9 @@ from typing import Any
 
 from frictax.contacts import AbstractContact, MassWithStopAndFriction
 from frictax.contacts.contact import AbstractPressed
-from frictax.fitting import FitResult
 from frictax.fitting.problem.steady import SteadyFriction, as_steady
 from frictax.laws import AbstractLaw, Coulomb, Stribeck
+from frictax.measurements import Sweep
 from frictax.mechanism import Fixed, Inertia, Mass, Mechanism
 from frictax.mechanism.attachments import is_rotational
 
@@ -15,18 +15,17 @@ from frictax.mechanism.attachments import is_rotational
 Quantity = tuple[str, Callable[[Any], Any], str]
 
 
-def common(found: FitResult) -> Iterator[Quantity]:
-    """Those that are well defined for the machine or law of a fit.
+def common(model: Any, sweep: Sweep | None = None) -> Iterator[Quantity]:
+    """Those that are well defined for a machine, or for the friction that a sweep measures.
 
     - breakaway: peak times sliding friction at rest, of what is pressed on at `fn_max`;
     - Stribeck velocity: 1/fexp, the speed at which the dip has fallen to 1/e, by any exponent;
     - time constant: inertia over viscous friction of a body that slides on what stands still, with
       which it would slow down were there no dry friction.
     """
-    model = found.model
+    if sweep is not None:
+        yield from _of_sweep(model, sweep)
     if not isinstance(model, Mechanism):
-        if found.of_sweep:
-            yield from _of_sweep(found)
         return
     for name, part in model.named_parts():
         if not isinstance(part, AbstractContact) or part.depends_on_torque:
@@ -51,13 +50,13 @@ def common(found: FitResult) -> Iterator[Quantity]:
                 )
 
 
-def _of_sweep(found: FitResult) -> Iterator[Quantity]:
-    steady, turns = as_steady(found.model), found.sweep.rotational
+def _of_sweep(model: Any, sweep: Sweep) -> Iterator[Quantity]:
+    steady, turns = as_steady(model), sweep.rotational
     ways: list[tuple[str, AbstractLaw]] = [("f_pos", steady.f_pos)]
     ways += [("f_neg", steady.f_neg)] if steady.f_neg is not None else []
     for branch, law in ways:
         title = branch if len(ways) > 1 else type(law).__name__
-        if isinstance(found.model, SteadyFriction) and found.sweep.breakaway.any():
+        if isinstance(model, SteadyFriction) and sweep.breakaway.any():
             yield (
                 f"{title}: breakaway",
                 lambda m, b=branch: m.peak * getattr(m, b).f0,
@@ -93,8 +92,8 @@ def _ways(part: Any) -> Iterator[tuple[int, str, str]]:
 
 
 def _breakaway(part: Any, way: int) -> Any:
-    pressed = isinstance(part, AbstractPressed)
-    return part.holds(way, part.scale(getattr(part, "fn_max")) if pressed else 1.0)
+    pressed = issubclass(type(part), AbstractPressed)
+    return part.holds(way, part.scale(part.fn_max) if pressed else 1.0)
 
 
 def _carries(model: Mechanism, name: str, part: Any) -> str | None:

@@ -1,6 +1,8 @@
 """Numbers made of fitted numbers, with errors by the delta method."""
 
+import contextlib
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,9 +20,10 @@ from frictax.notice import Notice
 from frictax.parameters import get, parameters
 from frictax.text import aligned, suggestion
 
-from .common import common
+from .common import Quantity, common
 from .expression import expression
 
+_EXACT = 1e-13  # of the value: an error that is rounding
 _UNTOLD = 1e4  # times the value: an error of what the data do not tell
 
 
@@ -117,14 +120,9 @@ def derived(
     guide: breakaway     ...     N     ...         ... to ...
     mass: time constant  ...     s     ...         ... to ...
     """
-    spread = found.spread if by is None else getattr(by, "spread", None)
-    if isinstance(by, Estimated):
-        spread = by.spread  # pyright: ignore
-    elif by is not None:
-        spread = by.spread(found)
-    assert isinstance(spread, Spread)
+    spread = _spread(found, by)
     record = None if label is None else found.number(label)
-    known = {title: (of, si) for title, of, si in common(found)}
+    known = {title: (of, si) for title, of, si in _common(found)}
     if function is None or (isinstance(function, str) and function in known):
         asked = known if function is None else {function: known[function]}
         if not asked:
@@ -143,7 +141,7 @@ def derived(
         return made.told(found, names, units, function is not None)
     if isinstance(function, str):
         title = function
-        if ":" in function:
+        if is_title(function):
             raise ValueError(
                 f"`derived` has no common quantity {function!r} here.{suggestion(function, known)}"
                 f" There are: {', '.join(known) or 'none'}."
@@ -170,6 +168,30 @@ def derived(
     return made.told(found, names, _each(unit, count, "unit"), shape[0] == ())
 
 
+def is_title(text: str) -> bool:
+    """Whether a text is made like the name of a common quantity, and not like arithmetic."""
+    return re.fullmatch(r"[\w.]+: [\w ]+", text) is not None
+
+
+def common_estimates(found: FitResult, by: Any = None) -> tuple[Estimate, ...]:
+    """The common quantities that have a finite value."""
+    out: list[Estimate] = []
+    for title, *_ in _common(found):
+        with contextlib.suppress(ValueError):
+            out += derived(found, title, by=by).estimates
+    return tuple(out)
+
+
+def _common(found: FitResult) -> Iterator[Quantity]:
+    return common(found.model, found.sweep if found.of_sweep else None)
+
+
+def _spread(found: FitResult, by: Any) -> Spread:
+    if by is None:
+        return found.spread
+    return by.spread if isinstance(by, Estimated) else by.spread(found)  # pyright: ignore
+
+
 def _each(given: str | Sequence[str], count: int, what: str) -> list[str]:
     out = [given] * (count if what == "unit" else 1) if isinstance(given, str) else list(given)
     if what == "name" and isinstance(given, str) and count > 1:
@@ -184,12 +206,14 @@ def _each(given: str | Sequence[str], count: int, what: str) -> list[str]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Followed:
-    """Values (k,) that follow from the fitted numbers, their derivatives (k, q) by these, and what
-    the account `spread` makes of them.
+    """Values (k,) that follow from the fitted numbers, their derivatives (k, q) by those that have
+    errors, what is known of each where it depends on none of these, and what the account `spread`
+    makes of them.
     """
 
     value: Float[np.ndarray, " k"]
     gradient: Float[np.ndarray, "k q"]
+    held: tuple[Knowledge, ...]
     spread: Spread
 
     def told(
@@ -211,8 +235,8 @@ class Followed:
         estimates = []
         for i, (name, unit) in enumerate(zip(names, units, strict=True)):
             value, sd, known = float(self.value[i]), float(error[i]), Knowledge.KNOWN
-            if not moves[i]:
-                known, sd, half[i], dof[i] = Knowledge.FIXED, np.nan, np.nan, np.nan
+            if self.held[i] is Knowledge.UNKNOWN or not sd > _EXACT * abs(value):
+                known, sd, half[i], dof[i] = self.held[i], np.nan, np.nan, np.nan
             elif sd >= _UNTOLD * (abs(value) or 1.0):
                 known = Knowledge.UNKNOWN
             ends = float(value - half[i]), float(value + half[i])
@@ -243,7 +267,22 @@ def followed_by(
             f"`derived` must be a finite number with a derivative, got {value.tolist()} at the"
             " fitted values. Write it by operations that JAX differentiates, away from 0/0."
         )
-    return Followed(value, gradient * found.active, spread)
+    return Followed(value, gradient * found.active, tuple(_held(found, gradient)), spread)
+
+
+def _held(found: FitResult, gradient: Float[np.ndarray, "k q"]) -> Iterator[Knowledge]:
+    """What is known of each quantity by the numbers that have no error: that the data do not tell
+    it, that it lies at a bound, or else that it is fixed.
+    """
+    known, names = (
+        found.identifiability.knowledge,
+        [n for u in found.problem.unknowns for n in u.names],
+    )
+    for row in gradient:
+        on = [n for n, g, a in zip(names, row, found.active, strict=True) if g != 0 and not a]
+        kinds = {known[n] for n in on if n in known}
+        at_bound = Knowledge.AT_BOUND if kinds else Knowledge.FIXED
+        yield Knowledge.UNKNOWN if Knowledge.UNKNOWN in kinds else at_bound
 
 
 def tied(found: FitResult, spread: Spread | None = None) -> tuple[Estimate, ...]:
