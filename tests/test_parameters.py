@@ -14,6 +14,7 @@ from frictax.parameters import (
     AtLeast,
     Between,
     Increasing,
+    LogScale,
     Positive,
     Real,
     children,
@@ -28,6 +29,7 @@ anything = st.floats(-30.0, 30.0)
 SCALARS = {
     "real": Real(),
     "positive": Positive(),
+    "log scale": LogScale(),
     "at least 0": AtLeast(0.0),
     "at least 1": AtLeast(1.0),
     "at least -2": AtLeast(-2.0),
@@ -90,6 +92,7 @@ def test_the_way_back_has_a_derivative_equal_to_central_differences(name: str) -
     ("domain", "inside", "edge", "outside"),
     [
         (Positive(), 0.1, 0.0, -1.0),
+        (LogScale(), 0.1, 0.0, -1.0),
         (AtLeast(1.0), 1.0, 1.0, 0.9),
         (Increasing(), [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]),
     ],

@@ -77,7 +77,7 @@ def test_rows_of_small_large_and_unknown_numbers(value, error, unit, cells):
 def test_a_number_without_error_has_four_figures_and_no_interval():
     row = shown(1.0 / 3.0, math.nan, "N")
     assert (row.value, row.error, row.interval) == ("0.3333", "", "")
-    assert alike([math.nan, math.inf, 2.0], 0.1) == ["", "", "2.00"]
+    assert alike([math.nan, math.inf, 2.0], 0.1) == ["", "inf", "2.00"]
     assert figures(float("nan")) == "nan"
 
 

@@ -37,7 +37,7 @@ class Shown:
 
     @property
     def interval(self) -> str:
-        return f"{self.lower} to {self.upper}" if self.lower or self.upper else ""
+        return f"{self.lower or '?'} to {self.upper or '?'}" if self.lower or self.upper else ""
 
 
 def shown(
@@ -73,7 +73,7 @@ def shown(
 
 def alike(numbers: Sequence[float], error: float = math.nan) -> list[str]:
     """Numbers to the second figure of their error, and as much farther as two of them that differ
-    would look the same; empty where one is not finite.
+    would look the same; empty where there is none (nan).
 
     >>> alike([0.0, 2e-4, 2.0], 1.0), alike([3e-9, 2.97e-9], 1.2e-11), alike([1e7], 2e5)
     (['0.0000', '0.0002', '2.0000'], ['3.000e-9', '2.970e-9'], ['1.000e7'])
@@ -96,8 +96,13 @@ def _apart(numbers: Sequence[float], least: int, powers: bool) -> list[str]:
         powers = powers or digits > 12
         texts = {x: _written(x, digits, powers) for x in known}
         if len(set(map(float, texts.values()))) == len(known):
-            return [texts.get(float(x), "") for x in numbers]
-    return [repr(float(x)) if math.isfinite(x) else "" for x in numbers]
+            return [texts.get(float(x), _endless(x)) for x in numbers]
+    return [repr(float(x)) if math.isfinite(x) else _endless(x) for x in numbers]
+
+
+def _endless(x: float) -> str:
+    """What stands for a number that is not finite: nothing, where there is none."""
+    return "" if math.isnan(x) else "inf" if x > 0 else "-inf"
 
 
 def _order(x: float) -> int:

@@ -35,6 +35,7 @@ def fit(
     offset: float | None = None,
     free: str | Iterable[str] | None = None,
     tied: Tied | None = None,
+    log_scale: str | Iterable[str] = (),
     priors: Sequence[AbstractPrior] = (),
     bounds: Bounds | None = None,
     method: AbstractMethod | None = None,
@@ -54,6 +55,7 @@ def fit(
     *,
     free: str | Iterable[str] | None = None,
     tied: Tied | None = None,
+    log_scale: str | Iterable[str] = (),
     own: Own = (),
     objective: AbstractObjective | None = None,
     start: AbstractObjective | None = None,
@@ -80,6 +82,7 @@ def fit(
     offset: Any = None,
     free: Any = None,
     tied: Any = None,
+    log_scale: Any = (),
     own: Any = (),
     objective: Any = None,
     start: Any = None,
@@ -118,6 +121,8 @@ def fit(
       parameters by path that JAX can differentiate. A part or law tied to another of its kind ties
       each of its parameters. Nothing that is tied is in `free`; it is in the table and in
       `found.tied`, with the error that follows.
+    - `log_scale`: paths of what is > 0 and known by factors, such as a viscous coefficient of which
+      the size is open: moved on a logarithmic scale, with intervals from value/k to value*k.
     - `method`: `LevenbergMarquardt()` or `Optax(...)`; `loss`: `Squares()` or `Huber()`; `level` of
       the intervals.
 
@@ -187,7 +192,7 @@ def fit(
     Intervals (Guarded): residuals that remember nothing (399 degrees of freedom). ...
     """
     steady = {"f_neg": f_neg, "peak": peak, "offset": offset}
-    shared = {"free": free, "priors": priors, "tied": tied}
+    shared = {"free": free, "priors": priors, "tied": tied, "log_scale": log_scale}
     shared["limits"] = {} if bounds is None else bounds
     how = Search(method, loss, level, starts, spread, seed, progress)
     moving = {

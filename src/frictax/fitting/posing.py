@@ -27,7 +27,7 @@ from frictax.parameters import (
 )
 
 from .checks import check_delays, check_deviations, check_priors
-from .limits import narrowed
+from .limits import narrowed, on_log_scale
 from .problem.initial_state import named_paths, own_start, shared_start
 from .problem.losses import AbstractLoss
 from .problem.objectives import AbstractObjective, PreparedRecord, Steady, measured_starts
@@ -50,6 +50,7 @@ def pose_sweep(
     loss: AbstractLoss,
     limits: Any = None,
     tied: Any = None,
+    log_scale: Any = (),
 ) -> tuple[Problem, list[Notice]]:
     """The problem of a sweep, and notices of what was not fitted."""
     records = {sweep.name: sweep}
@@ -58,7 +59,8 @@ def pose_sweep(
     model = followed(alone, ties).machine
     chosen, unseen = movable(model, sweep, free, {tie.path for tie in ties})
     paths = [p.path for p in chosen]
-    problem, notes = pose(model, records, paths, (), Steady(), priors, {}, None, loss, limits, tied)
+    how = (Steady(), priors, {}, None, loss, limits, tied, log_scale)
+    problem, notes = pose(model, records, paths, (), *how)
     problem = dataclasses.replace(problem, noise_known=sweep.sigma_known)
     check_determined(problem, sweep)
     return problem, [*unseen, *notes]
@@ -83,6 +85,7 @@ def pose(
     loss: AbstractLoss,
     limits: Any = None,
     tied: Any = None,
+    log_scale: Any = (),
 ) -> tuple[Problem, list[Notice]]:
     """The problem, and notices of what was not fitted."""
     check_priors(priors)
@@ -136,6 +139,7 @@ def pose(
     )
     _check_untied({} if limits is None else limits, ties)
     declared = narrowed([*shared, *each], {} if limits is None else limits)
+    declared = on_log_scale([*shared, *each], log_scale, declared)
     declared = _left_by(ties, setup, [*shared, *each], declared)
     unknowns, values, first = [], [], 0
     for i, label in [(None, ""), *enumerate(records)]:

@@ -86,7 +86,7 @@ def shared_settings(problem: Problem) -> tuple[dict[str, Any], fx.Structure]:
     """
     settings = problem.settings()
     own = {key: settings.pop(key) for key in ("free", "own", "priors", "instruments", "bounds")}
-    own["tied"] = settings.pop("tied")
+    own |= {key: settings.pop(key) for key in ("tied", "log_scale")}
     return settings, fx.Structure(problem.machine, **own)
 
 
@@ -105,7 +105,7 @@ def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
         here = problem.place.below("structures", name)
         same = all(
             getattr(structure, key) == getattr(given, key)
-            for key in ("free", "own", "bounds", "tied")
+            for key in ("free", "own", "bounds", "tied", "log_scale")
         )
         same = same and not structure.priors and not given.priors
         if same and eqx.tree_equal(structure.model, given.model):
@@ -144,7 +144,9 @@ def _posed(
     check_arguments(structure.model, records, objective, None, priors, instruments)
     engine = fit_engine(None, fx.LevenbergMarquardt())
     arguments = (own, objective, priors, instruments, engine, loss, limits)
-    return pose(structure.model, records, structure.free, *arguments, structure.tied)[0]
+    return pose(
+        structure.model, records, structure.free, *arguments, structure.tied, structure.log_scale
+    )[0]
 
 
 def _plan(machine: Any, record: fx.Record, objective: Any) -> None:

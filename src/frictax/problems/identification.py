@@ -216,7 +216,7 @@ def _of_sweep(problem: Problem, say: Tell) -> Identification:
             chosen[way] = _law(problem, way, data)
     say("Fitting")
     options: dict[str, Any] = {key: laws[key] for key in ("peak", "offset")}
-    options |= {key: settings[key] for key in ("free", "tied", "loss", "level")}
+    options |= {key: settings[key] for key in ("free", "tied", "log_scale", "loss", "level")}
     options["f_neg"] = chosen.get("f_neg")
     found = computed(lambda: fx.fit(chosen["f_pos"], sweep, **options), place)
     made = derive(problem.content.derived, found, None, place.below("derived"))

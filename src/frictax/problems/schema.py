@@ -128,6 +128,7 @@ class FitEntry(Strict):
     free: list[Text] | None = None
     own: list[Text] | dict[Text, list[FiniteFloat]] = []
     tied: dict[Text, Text] = {}
+    log_scale: list[Text] = []
     records: list[Text] | None = None
     objective: Made = "FreeRun"
     start: Made | None = None
@@ -220,11 +221,13 @@ class ProblemFile(Strict):
                 raise ValueError(
                     f"has [{name}] beside a [sweep], which has no such thing: leave it out"
                 )
-        of_records = sorted(self.fit.model_fields_set - {"free", "tied", "loss", "level"})
+        of_records = sorted(
+            self.fit.model_fields_set - {"free", "tied", "log_scale", "loss", "level"}
+        )
         if self.sweep is not None and of_records:
             raise ValueError(
                 f"has fit.{of_records[0]} beside a [sweep]: fit of a sweep takes free, tied,"
-                " loss and level"
+                " log_scale, loss and level"
             )
         if self.records and not self.machine:
             raise ValueError(

@@ -20,8 +20,6 @@ from .style import pinned
 
 GENERATOR = "frictax"
 _MARK = f'name="generator" content="{GENERATOR} '
-
-
 _UNLESS_GIVEN = {"fit": None, "machine": None, "derived": [], "downloads": [], "moving": "null"}
 
 
@@ -41,14 +39,7 @@ def page(found: Any, sections: Iterable[str], *, notes: Iterable[str], **content
         notes=[notes] if isinstance(notes, str) else list(notes),
         level="" if found is None else f"{100 * found.level:g} %",
         correlation=[] if found is None else correlation_cells(found.correlation, found.names),
-        **{
-            "fit": None,
-            "machine": None,
-            "derived": [],
-            "downloads": [],
-            "moving": "null",
-            **content,
-        },
+        **(_UNLESS_GIVEN | content),
     )
 
 

@@ -110,7 +110,7 @@ def derived(
     ...     guide=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0, F_prop=0.5)),
     ... )
     >>> v = np.asarray(fx.simulate(block, t)["mass"].v)
-    >>> v += 0.01 * np.random.default_rng(0).standard_normal(401)
+    >>> v = v + 0.01 * np.random.default_rng(0).standard_normal(401)
     >>> found = fx.fit(block, fx.Record(t, outputs={"mass.v": v}), free="guide.f_pos")
     >>> print(found.derived(lambda p: p["mass.m"] / p["guide.f_pos.F_prop"], name="T", unit="s"))
     derived  value  unit  std. error  95 % interval

@@ -220,7 +220,7 @@ def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> 
     named = [(n, u) for u in unknowns if not u.hidden for n in u.names]
     for i, (n, u) in enumerate(named):
         path, known = n if "@" in n else u.path, found.identifiability.knowledge[n]
-        low, high = np.maximum(x[i] - half[i], lower[i]), np.minimum(x[i] + half[i], upper[i])
+        low, high = u.declaration.domain.interval(float(x[i]), float(half[i]))
         if known is Knowledge.AT_BOUND:  # of which one end is known
             low, high = (b if x[i] == b else np.nan for b in (lower[i], upper[i]))
         value, sd, low, high, freedom = map(float, (x[i], error[i], low, high, dof[i]))

@@ -19,7 +19,7 @@ from frictax.mechanism import (
     QuadraticSpeedDependentTorque,
     Torque,
 )
-from frictax.parameters import get, replace
+from frictax.parameters import LogScale, get, replace
 
 from ..selection.structure import Structure
 from .candidates import Candidate, between, bodies, catalogue, instruments_of, with_fields
@@ -90,6 +90,7 @@ def _as_fitted(found: FitResult) -> Structure:
     return Structure(
         found.model, list(dict.fromkeys(shared)), tuple(dict.fromkeys(own)), problem.priors,
         instruments_of(found), tied=tied_again(problem.ties),
+        log_scale=[u.path for u in problem.unknowns if u.declaration.domain == LogScale()],
     )  # fmt: skip
 
 

@@ -53,6 +53,7 @@ class Structure:
     instruments: Mapping[str, Instrument] = dataclasses.field(default_factory=dict)
     bounds: Bounds = dataclasses.field(default_factory=dict)
     tied: Tied = dataclasses.field(default_factory=dict)
+    log_scale: str | Iterable[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Mechanism | AbstractHybridSystem):
