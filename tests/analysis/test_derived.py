@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.analysis.derived.common import common
 from frictax.analysis.derived.expression import expression
 
 V = np.linspace(5.0, 8.0, 16)  # far from rest, so that intercept and slope go together
@@ -125,6 +126,33 @@ def test_a_machine_has_breakaway_torque_and_time_constant_in_units_of_its_record
                           name="half speed", unit="rad/s")  # fmt: skip
     assert slow.estimates[0].cells[1:3] == ("190.986", "rpm")
     assert slow.estimates[0].knowledge is fx.Knowledge.FIXED
+
+
+def test_common_quantities_are_those_that_are_well_defined():
+    coast = rig(fx.Stribeck(F_prop=1e-4, F_Coulomb=4e-3, F_Stribeck=1e-3, fexp=0.1))
+    names = [title for title, *_ in common(coast)]
+    assert names == [
+        "bearing: breakaway",
+        "bearing.tau_pos: Stribeck velocity",
+        "rotor: time constant",
+    ]
+    assert [title for title, *_ in common(rig(fx.Coulomb(F_Coulomb=4e-3)))] == names[:1]
+    shaft = fx.Mechanism(
+        rotor=fx.Inertia(J=1.0),
+        disc=fx.Inertia(J=1.0),
+        bearing=fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=1.0, F_prop=0.1)),
+        shaft=fx.RotationalSpring("rotor", "disc", c=10.0),
+        brake=fx.Brake("disc", mu_pos=[[0, 0.5]], peak=1.2, cgeo=0.1, fn_max=20.0),
+    )
+    told = {title: (of, unit) for title, of, unit in common(shaft)}
+    assert list(told) == ["bearing: breakaway", "brake: breakaway at fn_max"]
+    of, unit = told["brake: breakaway at fn_max"]
+    assert (float(of(shaft)), unit) == (pytest.approx(1.2), "N.m")
+    each = rig(fx.Coulomb(4e-3, 1e-4), tau_neg=fx.Coulomb(5e-3, 1e-4))
+    assert [title for title, *_ in common(each)][2:] == [
+        "bearing: breakaway backward",
+        "rotor: time constant backward",
+    ]
 
 
 def test_what_the_data_do_not_tell_is_not_told_of_what_follows_but_where_it_cancels():

@@ -8,7 +8,7 @@ from frictax.contacts.contact import AbstractPressed
 from frictax.fitting.problem.steady import SteadyFriction, as_steady
 from frictax.laws import AbstractLaw, Coulomb, Stribeck
 from frictax.measurements import Sweep
-from frictax.mechanism import Fixed, Inertia, Mass, Mechanism
+from frictax.mechanism import Fixed, Force, Inertia, Mass, Mechanism, Torque
 from frictax.mechanism.attachments import is_rotational
 
 # name, from a machine to the number, SI unit
@@ -20,8 +20,8 @@ def common(model: Any, sweep: Sweep | None = None) -> Iterator[Quantity]:
 
     - breakaway: peak times sliding friction at rest, of what is pressed on at `fn_max`;
     - Stribeck velocity: 1/fexp, the speed at which the dip has fallen to 1/e, by any exponent;
-    - time constant: inertia over viscous friction of a body that slides on what stands still, with
-      which it would slow down were there no dry friction.
+    - time constant: inertia over viscous friction of a body that slides on what stands still and
+      that no other part but drives acts on: how it would slow down were there no dry friction.
     """
     if sweep is not None:
         yield from _of_sweep(model, sweep)
@@ -105,4 +105,10 @@ def _carries(model: Mechanism, name: str, part: Any) -> str | None:
     body, support = part.between()
     body = body.partition(".")[0]
     grounded = support is None or isinstance(model[support.partition(".")[0]], Fixed)
-    return body if grounded and isinstance(model[body], Mass | Inertia) else None
+    held = any(
+        isinstance(value, str) and value.partition(".")[0] == body
+        for other, acting in model.named_parts()
+        if other != name and not isinstance(acting, Force | Torque)
+        for value in vars(acting).values()
+    )
+    return body if grounded and not held and isinstance(model[body], Mass | Inertia) else None
