@@ -51,6 +51,36 @@ def test_what_is_tied_has_the_value_error_and_interval_of_what_it_is_equal_to(ti
     assert [t["tied"] for t in told] == ["= f_pos.F_Coulomb", "= f_pos.F_prop"]
 
 
+@pytest.mark.slow
+def test_draws_say_the_same_of_what_is_tied_as_of_what_it_is_equal_to(tied):
+    drawn = tied.posterior(draws=200, warmup=200, chains=2)
+    for e, free in zip(drawn.tied, drawn.estimates, strict=True):
+        assert e.name == free.name.replace("f_pos", "f_neg")
+        assert (e.value, e.lower, e.upper) == (free.value, free.lower, free.upper)
+    assert "f_neg.F_prop = f_pos.F_prop" in str(drawn)
+
+
+def test_a_profile_of_what_is_tied_names_what_to_ask_for(tied):
+    with pytest.raises(KeyError, match=r"'f_neg.F_prop' was not free.* Ask for f_pos.F_prop"):
+        tied.profile("f_neg.F_prop")
+
+
+def test_many_fits_have_what_is_tied(tied):
+    many = fx.fit_many(fx.SteadyFriction(fx.Coulomb(6.0, 0.2), fx.Coulomb(6.0, 0.2)), SWEEP,
+                       SWEEP.force[None], tied={"f_neg": "f_pos"})  # fmt: skip
+    assert many.names == tied.names
+    assert many.values[0] == pytest.approx(tied.x, rel=1e-5)
+
+
+def test_tables_are_tied_force_by_force():
+    law = fx.Table([[0, 6.0], [4, 6.8], [9, 7.8]])
+    found = fx.fit(fx.SteadyFriction(law, law), SWEEP, tied={"f_neg.f": "f_pos.f"})
+    assert len(found.estimates) == 3
+    assert [e.name for e in found.tied] == [f"f_neg.f[{i}]" for i in range(3)]
+    for e, free in zip(found.tied, found.estimates, strict=True):
+        assert e.standard_error == pytest.approx(free.standard_error)
+
+
 def test_errors_of_multiples_and_functions_are_those_of_the_delta_method():
     double = fx.fit(
         fx.Coulomb, SWEEP, f_neg=fx.Coulomb, tied={"f_neg.F_prop": "1.5 * f_pos.F_prop"}

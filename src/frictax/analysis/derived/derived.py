@@ -84,8 +84,8 @@ def derived(
     Of a function g of the fitted numbers x with covariance S the standard error is the root of
     (dg/dx) S (dg/dx)', so that errors that go together count so; intervals are by Student's t at
     the fit's level, from the same account of the residuals as those of the estimates. To first
-    order: of a strongly bent function, or one that cannot be negative, look at the draws of
-    `FitResult.posterior`.
+    order: of a strongly bent function, or one that cannot be negative, ask the draws,
+    ``found.posterior().derived(...)``.
 
     **Arguments:**
 
@@ -120,8 +120,55 @@ def derived(
     guide: breakaway     ...     N     ...         ... to ...
     mass: time constant  ...     s     ...         ... to ...
     """
-    spread = _spread(found, by)
     record = None if label is None else found.number(label)
+    of, names, units, scalar = _asked(found, function, name, unit, record)
+    made = followed_by(found, of, record, _spread(found, by))
+    return made.told(found, names, units, scalar)
+
+
+def of_draws(
+    drawn: Any,
+    function: Any = None,
+    *,
+    name: str | Sequence[str] | None = None,
+    unit: str | Sequence[str] = "",
+    label: Checked[str] | None = None,
+) -> Derived:
+    """Quantities that follow from the fitted numbers, over the draws of a posterior: medians,
+    standard deviations and intervals of equal tails, however bent they are.
+
+    Arguments as of `FitResult.derived`.
+    """
+    found = drawn.found
+    record = None if label is None else found.number(label)
+    of, names, units, scalar = _asked(found, function, name, unit, record)
+    x = jnp.asarray(drawn.all_draws.reshape(-1, drawn.all_draws.shape[-1]))
+    at = jax.jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
+    values = np.asarray(at(x), float)
+    tail = 0.5 * (1.0 - drawn.level)
+    low, middle, high = np.quantile(values, (tail, 0.5, 1.0 - tail), axis=0)
+    covariance = np.atleast_2d(np.cov(values, rowvar=False))
+    error, estimates = np.sqrt(np.diag(covariance)), []
+    for i, (title, si) in enumerate(zip(names, units, strict=True)):
+        number, sd, *ends = (float(a[i]) for a in (middle, error, low, high))
+        known = Knowledge.KNOWN if sd > _EXACT * abs(number) else Knowledge.FIXED
+        shown = found.declared(si, "", record, number) if si else None
+        estimates.append(
+            Estimate(title, title, number, sd, ends[0], ends[1], si, known, np.nan, shown)
+        )
+    return Derived(tuple(estimates), covariance, np.zeros((len(names), 0)), drawn.level, scalar)
+
+
+def _asked(
+    found: FitResult,
+    function: Any,
+    name: str | Sequence[str] | None,
+    unit: str | Sequence[str],
+    record: int | None,
+) -> tuple[Callable[[Any], Array], list[str], list[str], bool]:
+    """What is asked for as a function of the setup to numbers (k,), with names and units, and
+    whether it is one number.
+    """
     known = {title: (of, si) for title, of, si in _common(found)}
     if function is None or (isinstance(function, str) and function in known):
         asked = known if function is None else {function: known[function]}
@@ -134,11 +181,9 @@ def derived(
         def all_of_them(setup: Any) -> Array:
             return jnp.stack([jnp.asarray(of(setup.machine)) for of, _ in asked.values()])
 
-        made = followed_by(found, all_of_them, record, spread)
-        names, units = list(asked), [si for _, si in asked.values()]
-        if function is not None:
-            names = names if name is None else _each(name, 1, "name")
-        return made.told(found, names, units, function is not None)
+        names = list(asked) if name is None else _each(name, len(asked), "name")
+        return all_of_them, names, [si for _, si in asked.values()], function is not None
+    title = getattr(function, "__name__", "derived").replace("<lambda>", "derived")
     if isinstance(function, str):
         title = function
         if is_title(function):
@@ -147,25 +192,21 @@ def derived(
                 f" There are: {', '.join(known) or 'none'}."
             )
         function = expression(function)
-    else:
-        title = getattr(function, "__name__", "derived").replace("<lambda>", "derived")
     if not callable(function):
         raise ValueError(
             "`derived` takes a function of all parameters by path, or text such as 'rotor.J /"
             f" bearing.tau_pos.F_prop', got {function!r}."
         )
-    shape: list[tuple[int, ...]] = []
 
-    def asked_for(setup: Any) -> Array:
-        value = jnp.asarray(function(ByPath(setup)), dtype=float)
-        shape.append(value.shape)
-        return jnp.ravel(value)
+    def value(setup: Any) -> Array:
+        return jnp.asarray(function(ByPath(setup)), dtype=float)
 
-    made = followed_by(found, asked_for, record, spread)
-    count = len(made.value)
-    plain = [title] if shape[0] == () else [f"{title}[{i}]" for i in range(count)]
+    at = jnp.asarray(found.x)
+    shape = jax.eval_shape(lambda x: value(found.problem.setup_at(x, record)), at).shape
+    count = int(np.prod(shape))
+    plain = [title] if shape == () else [f"{title}[{i}]" for i in range(count)]
     names = plain if name is None else _each(name, count, "name")
-    return made.told(found, names, _each(unit, count, "unit"), shape[0] == ())
+    return lambda setup: jnp.ravel(value(setup)), names, _each(unit, count, "unit"), shape == ()
 
 
 def is_title(text: str) -> bool:

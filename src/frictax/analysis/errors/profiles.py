@@ -317,6 +317,12 @@ def _untold(name: str) -> ValueError:
 
 def _place(found: FitResult, path: str) -> tuple[int, Any]:
     known = {e.name: e for e in found.estimates}
+    ties = {tie.path: tie for tie in found.problem.ties}
+    if path in ties:
+        other = ties[path].source or "what it is made of"
+        raise UnknownName(
+            f"`profile`: {path!r} was not free, it is tied ({ties[path].says}). Ask for {other}."
+        )
     if path not in known:
         raise UnknownName(f"`profile`: {path!r} was not fitted. Fitted are: {', '.join(known)}.")
     names = [name for u in found.problem.unknowns for name in u.names]
