@@ -188,6 +188,8 @@ def test_arithmetic_written_as_text_means_what_it_says():
         ("Coulomb: breakaway", ValueError, "no common quantity"),
         ("F_Coulomb / (F_prop - F_prop)", ValueError, "finite number"),
         (3.0, ValueError, "takes a function"),
+        (lambda p: np.sqrt(p["F_prop"]), ValueError, "operations that JAX differentiates"),
+        (lambda p: 1.0 if p["F_prop"] > 0 else 2.0, ValueError, "jnp.where"),
         (lambda p: p["F_prop"] ** p["x"], KeyError, "no parameter 'x'"),
     ],
 )

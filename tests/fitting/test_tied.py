@@ -266,6 +266,11 @@ def test_what_is_free_moves_only_where_what_follows_it_may_be():
         ({"tied": {"f_neg.F_prop": "a * f_pos.F_prop"}}, ValueError, "'factor [*] path', got"),
         ({"tied": {"f_neg.F_prop": 3.0}}, ValueError, r"got 'f_neg.F_prop': 3\.0"),
         ({"tied": {"f_neg": "f_pos.F_prop"}}, ValueError, "have not the same parameters"),
+        (
+            {"tied": {"f_neg.F_prop": lambda p: float(p["f_pos.F_prop"])}},
+            ValueError,
+            "`tied` of 'f_neg.F_prop' must be made of operations that JAX differentiates",
+        ),
         ({"tied": {"f_neg": lambda p: 1.0}}, ValueError, "which is no number"),
         ({"tied": ["f_neg.F_prop"]}, ValueError, "must be a dict"),
         (

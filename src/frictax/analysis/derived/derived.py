@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from frictax.annotations import Checked
 from frictax.fitting import Estimate, FitResult, Knowledge
-from frictax.fitting.problem.ties import ByPath
+from frictax.fitting.problem.ties import ByPath, differentiable
 from frictax.fitting.result.estimates import Estimated, quantile
 from frictax.fitting.result.spread import Spread
 from frictax.notice import Notice
@@ -201,8 +201,8 @@ def _asked(
     def value(setup: Any) -> Array:
         return jnp.asarray(function(ByPath(setup)), dtype=float)
 
-    at = jnp.asarray(found.x)
-    shape = jax.eval_shape(lambda x: value(found.problem.setup_at(x, record)), at).shape
+    shape = differentiable(value, found.problem.setup_at(jnp.asarray(found.x), record), "`derived`")
+    shape = shape.shape
     count = int(np.prod(shape))
     plain = [title] if shape == () else [f"{title}[{i}]" for i in range(count)]
     names = plain if name is None else _each(name, count, "name")

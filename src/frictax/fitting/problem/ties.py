@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
 
 from frictax.parameters import (
@@ -125,7 +126,23 @@ def ties_of(
                     f" ({ties[path].says}). Name it in one."
                 )
     _check(setup, here, ties, unit)
+    for tie in ties.values():
+        differentiable(lambda s, tie=tie: tie.value(ByPath(s)), setup, f"`tied` of {tie.path!r}")
     return tuple(ties.values())
+
+
+def differentiable(function: Callable[[Any], Any], setup: Any, what: str) -> Any:
+    """What kind of array a function of the setup gives; raises `ValueError` where JAX cannot follow
+    it.
+    """
+    try:
+        return eqx.filter_eval_shape(function, setup)
+    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
+        raise ValueError(
+            f"{what} must be made of operations that JAX differentiates, without `float`, `if` and"
+            " numpy's functions. Write jnp.sqrt(...) for np.sqrt(...), say, and jnp.where(...) for"
+            " `if`."
+        ) from error
 
 
 def _each(setup: Any, here: Mapping[str, Parameter], path: Any, to: Any) -> list[Tie]:
