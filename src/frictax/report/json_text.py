@@ -64,6 +64,7 @@ def _found(found: FitResult) -> dict[str, Any]:
         "covariance": found.covariance,
         "residuals": found.residuals,
         "rms": found.rms_force,
+        "rms_unit": sweep.force_unit.si_name,
         "noise_scale": found.noise_scale,
         "degrees_of_freedom": found.dof,
         "level": found.level,
