@@ -23,7 +23,7 @@ from frictax.text import aligned, suggestion
 from .common import Quantity, common
 from .expression import expression
 
-_EXACT = 1e-13  # of the value: an error that is rounding
+EXACT = 1e-13  # of the value: an error that is rounding
 _UNTOLD = 1e4  # times the value: an error of what the data do not tell
 
 
@@ -121,45 +121,12 @@ def derived(
     mass: time constant  ...     s     ...         ... to ...
     """
     record = None if label is None else found.number(label)
-    of, names, units, scalar = _asked(found, function, name, unit, record)
+    of, names, units, scalar = asked_for(found, function, name, unit, record)
     made = followed_by(found, of, record, _spread(found, by))
     return made.told(found, names, units, scalar)
 
 
-def of_draws(
-    drawn: Any,
-    function: Any = None,
-    *,
-    name: str | Sequence[str] | None = None,
-    unit: str | Sequence[str] = "",
-    label: Checked[str] | None = None,
-) -> Derived:
-    """Quantities that follow from the fitted numbers, over the draws of a posterior: medians,
-    standard deviations and intervals of equal tails, however bent they are.
-
-    Arguments as of `FitResult.derived`.
-    """
-    found = drawn.found
-    record = None if label is None else found.number(label)
-    of, names, units, scalar = _asked(found, function, name, unit, record)
-    x = jnp.asarray(drawn.all_draws.reshape(-1, drawn.all_draws.shape[-1]))
-    at = jax.jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
-    values = np.asarray(at(x), float)
-    tail = 0.5 * (1.0 - drawn.level)
-    low, middle, high = np.quantile(values, (tail, 0.5, 1.0 - tail), axis=0)
-    covariance = np.atleast_2d(np.cov(values, rowvar=False))
-    error, estimates = np.sqrt(np.diag(covariance)), []
-    for i, (title, si) in enumerate(zip(names, units, strict=True)):
-        number, sd, *ends = (float(a[i]) for a in (middle, error, low, high))
-        known = Knowledge.KNOWN if sd > _EXACT * abs(number) else Knowledge.FIXED
-        shown = found.declared(si, "", record, number) if si else None
-        estimates.append(
-            Estimate(title, title, number, sd, ends[0], ends[1], si, known, np.nan, shown)
-        )
-    return Derived(tuple(estimates), covariance, np.zeros((len(names), 0)), drawn.level, scalar)
-
-
-def _asked(
+def asked_for(
     found: FitResult,
     function: Any,
     name: str | Sequence[str] | None,
@@ -276,7 +243,7 @@ class Followed:
         estimates = []
         for i, (name, unit) in enumerate(zip(names, units, strict=True)):
             value, sd, known = float(self.value[i]), float(error[i]), Knowledge.KNOWN
-            if self.held[i] is Knowledge.UNKNOWN or not sd > _EXACT * abs(value):
+            if self.held[i] is Knowledge.UNKNOWN or not sd > EXACT * abs(value):
                 known, sd, half[i], dof[i] = self.held[i], np.nan, np.nan, np.nan
             elif sd >= _UNTOLD * (abs(value) or 1.0):
                 known = Knowledge.UNKNOWN

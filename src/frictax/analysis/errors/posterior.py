@@ -90,7 +90,7 @@ class Posterior(Estimated):
             )
         return tuple(out)
 
-    derived = Verb("frictax.analysis.derived.derived:of_draws")
+    derived = Verb("frictax.analysis.derived.draws:of_draws")
     plot = Verb("frictax.report.posterior_figure:draw_posterior")
 
     def __str__(self) -> str:
