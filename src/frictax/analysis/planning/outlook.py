@@ -62,6 +62,7 @@ class Outlook:
     - `relative` (p,): these over the values' sizes, or their distances from their bounds.
     - `identifiability`: knowledge of each, singular values, null directions; its `notices`, here
       too, and as `sentences`, say what would cure it.
+    - `declared`: the units in which the data have them, with their sizes, as of an `Estimate`.
     - `cures`: by name, how other experiments would change the error.
 
     **Example:** at `outlook`.
@@ -75,6 +76,7 @@ class Outlook:
     identifiability: Identifiability
     cures: Mapping[str, tuple[Cure, ...]]
     title: str
+    declared: tuple[tuple[str, float] | None, ...]
 
     @property
     def notices(self) -> tuple[Notice, ...]:
@@ -89,12 +91,18 @@ class Outlook:
         return ("parameter", "start", "unit", "expected error", "relative", ""), [
             (
                 name,
-                *_cells(value, error, unit),
+                *_cells(value, error, unit, declared),
                 _share(share),
                 _VERDICT[self.identifiability.knowledge[name]],
             )
-            for name, value, unit, error, share in zip(
-                self.names, self.values, self.units, self.errors, self.relative, strict=True
+            for name, value, unit, error, share, declared in zip(
+                self.names,
+                self.values,
+                self.units,
+                self.errors,
+                self.relative,
+                self.declared,
+                strict=True,
             )
         ]
 
@@ -106,9 +114,11 @@ class Outlook:
     __repr__ = __str__
 
 
-def _cells(value: float, error: float, unit: str) -> tuple[str, str, str]:
+def _cells(
+    value: float, error: float, unit: str, declared: tuple[str, float] | None
+) -> tuple[str, str, str]:
     """A start value, its unit and the error that is to be expected, as a table has them."""
-    row = shown(value, error, unit)
+    row = shown(value, error, unit, fixed=declared)
     return figures(value / row.size, 6), row.unit, row.error
 
 
@@ -394,7 +404,8 @@ def _judged(
     condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
     known = Identifiability(knowledge, tuple(dict.fromkeys(notices)), s, condition, tuple(null))
     units = tuple(e.unit for e in estimates)
-    return Outlook(tuple(names), units, x, errors, relative, known, found, title)
+    declared = tuple(e.declared for e in estimates)
+    return Outlook(tuple(names), units, x, errors, relative, known, found, title, declared)
 
 
 def _apart(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
