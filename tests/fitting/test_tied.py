@@ -60,6 +60,17 @@ def test_draws_say_the_same_of_what_is_tied_as_of_what_it_is_equal_to(tied):
     assert "f_neg.F_prop = f_pos.F_prop" in str(drawn)
 
 
+def test_what_follows_a_number_on_a_log_scale_has_its_interval():
+    ties = {"f_neg.F_prop": "1.0 * f_pos.F_prop", "peak": lambda p: 10 * p["f_neg.F_prop"]}
+    found = fx.fit(fx.Coulomb, SWEEP, f_neg=fx.Coulomb, tied=ties, log_scale="f_pos.F_prop")
+    follows, last = found.tied
+    free = found.estimates[1]
+    assert follows.lower == pytest.approx(free.lower, rel=1e-9)
+    assert follows.upper == pytest.approx(free.upper, rel=1e-9)
+    assert follows.upper / follows.value == pytest.approx(follows.value / follows.lower)
+    assert last.upper - last.value == pytest.approx(last.value - last.lower)
+
+
 def test_a_profile_of_what_is_tied_names_what_to_ask_for(tied):
     with pytest.raises(KeyError, match=r"'f_neg.F_prop' was not free.* Ask for f_pos.F_prop"):
         tied.profile("f_neg.F_prop")

@@ -144,10 +144,11 @@ class LogScale(AbstractDomain):
         return 0.0
 
     def interval(self, value: float, half: float) -> tuple[float, float]:
-        if not value > 0:
+        if not (value > 0 and half >= 0):
             return np.nan, np.nan
-        with np.errstate(over="ignore"):
-            factor = float(np.exp(half / value))
+        if half > 20.0 * value:  # a factor of 5e8: its size is not known at all
+            return 0.0, np.inf
+        factor = float(np.exp(half / value))
         return value / factor, value * factor
 
     def suggestion(self) -> str:

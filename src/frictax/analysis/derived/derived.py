@@ -13,11 +13,11 @@ from jaxtyping import Array, Float
 
 from frictax.annotations import Checked
 from frictax.fitting import Estimate, FitResult, Knowledge
-from frictax.fitting.problem.ties import ByPath, differentiable
+from frictax.fitting.problem.ties import ByPath, Tie, differentiable
 from frictax.fitting.result.estimates import Estimated, quantile
 from frictax.fitting.result.spread import Spread
 from frictax.notice import Notice
-from frictax.parameters import get, parameters
+from frictax.parameters import LogScale, get, parameters
 from frictax.text import aligned, suggestion
 
 from .common import Quantity, common
@@ -305,6 +305,7 @@ def _tied(found: FitResult, spread: Spread) -> Iterator[Estimate]:
     if not problem.ties:
         return
     declared = {p.path: p for p in parameters(problem.setup)}
+    moved = {u.path: u.declaration.domain for u in problem.unknowns}
     own = any(u.record is not None and not u.hidden for u in problem.unknowns)
     for tie in problem.ties:
         p = declared[tie.path]
@@ -315,6 +316,8 @@ def _tied(found: FitResult, spread: Spread) -> Iterator[Estimate]:
             if any(np.any(one.gradient != each[0].gradient) for one in each):
                 records = {f"@{n}": i for i, n in enumerate(found.records)}
         unit, domain = found.unit_of(p), p.declaration.domain
+        if moved.get(_free_of(tie, problem.ties)) == LogScale():  # known by factors, as that is
+            domain = LogScale()
         for label, record in records.items():
             made = followed_by(found, at, record, spread)
             plain = np.shape(p.value) == ()
@@ -322,15 +325,20 @@ def _tied(found: FitResult, spread: Spread) -> Iterator[Estimate]:
                 f"{tie.path}{'' if plain else f'[{i}]'}{label}" for i in range(len(made.value))
             ]
             for e in made.told(found, names, [unit] * len(names), plain).estimates:
+                lower, upper = domain.interval(e.value, e.upper - e.value)
                 yield dataclasses.replace(
                     e,
                     path=tie.path + label,
-                    lower=float(np.fmax(e.lower, domain.bound()))
-                    if e.lower == e.lower
-                    else e.lower,
-                    upper=float(np.fmin(e.upper, domain.upper()))
-                    if e.upper == e.upper
-                    else e.upper,
+                    lower=lower,
+                    upper=upper,
                     declared=found.declared(unit, tie.path, record, e.value),
                     tied=tie.says,
                 )
+
+
+def _free_of(tie: Tie, ties: Sequence[Tie]) -> str:
+    """The path at the end of a chain of multiples; empty where a function stands in it."""
+    others = {other.path: other for other in ties}
+    while tie.source in others:
+        tie = others[tie.source]
+    return tie.source
