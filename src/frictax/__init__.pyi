@@ -9,6 +9,7 @@ from frictax.analysis import (
     ComparedLaw as ComparedLaw,
     ComparedStructure as ComparedStructure,
     Comparison as Comparison,
+    Derived as Derived,
     Finding as Finding,
     Guarded as Guarded,
     Jackknife as Jackknife,

@@ -100,6 +100,16 @@ def test_of_a_linear_model_it_is_students_t(plain: fx.Posterior) -> None:
 
 
 @pytest.mark.slow
+def test_what_is_derived_and_tied_is_told_draw_by_draw(plain: fx.Posterior) -> None:
+    first, second = plain.names[:2]
+    made = plain.derived(lambda p: p[first] * p[second], name="product")
+    values = plain.draws[..., 0].ravel() * plain.draws[..., 1].ravel()
+    assert made.interval == pytest.approx(tuple(np.quantile(values, (0.025, 0.975))))
+    assert made.standard_error == pytest.approx(np.std(values, ddof=1))
+    assert plain.tied == ()
+
+
+@pytest.mark.slow
 def test_unless_given_residuals_count_as_what_they_are_worth() -> None:
     found = fitted(1)
     one = found.posterior(draws=100, warmup=100, chains=2)

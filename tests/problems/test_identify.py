@@ -339,3 +339,40 @@ def test_a_validation_record_is_predicted_from_a_start_of_its_own_where_asked(
     assert [e["name"] for e in own["start"]] == ["mass.s@other", "mass.v@other"]
     assert own["rms"]["mass.s"] <= own["from_measured_start"]["mass.s"]
     assert "other: start of its own" in texts["report.html"]
+
+
+def test_what_is_tied_and_derived_is_in_tables_results_and_report(problem: Write) -> None:
+    folder = problem(
+        (
+            "F_Coulomb = 0.8 }\n",
+            "F_Coulomb = 0.8 }\nf_neg = { kind = 'Coulomb', F_Coulomb = 0.8 }\n",
+        ),
+        ("[uncertainty]\n", TIED_AND_DERIVED),
+    )
+    made = identify(folder)
+    texts = result_texts(made)
+    assert [e.name for e in made.derived] == ["deceleration", "grip"]
+    deceleration, grip = made.derived
+    assert deceleration.lower < 0.5 < deceleration.upper
+    assert (deceleration.unit, grip.unit) == ("m/s2", "N")
+    result = json.loads(texts["result.json"])
+    assert result["derived"][0]["value"] == deceleration.value
+    assert result["fit"]["tied"][0]["tied"] == "= friction.f_pos.F_Coulomb"
+    values = tomllib.loads(texts["parameters.toml"])
+    assert values["friction.f_neg.F_Coulomb"]["tied"] == "= friction.f_pos.F_Coulomb"
+    same = [values[f"friction.{way}.F_Coulomb"]["value"] for way in ("f_pos", "f_neg")]
+    assert same[0] == same[1]
+    for words in ("friction.f_neg.F_Coulomb = friction.f_pos.F_Coulomb", "deceleration", "grip"):
+        assert words in texts["report.html"]
+
+
+TIED_AND_DERIVED = """
+tied = { "friction.f_neg.F_Coulomb" = "friction.f_pos.F_Coulomb" }
+log_scale = ["mass.m"]
+
+[derived]
+deceleration = { value = "friction.f_pos.F_Coulomb / mass.m", unit = "m/s2" }
+grip = "friction: breakaway forward"
+
+[uncertainty]
+"""

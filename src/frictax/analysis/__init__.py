@@ -1,8 +1,9 @@
-"""What a fit is worth: `errors` (how well its numbers are known), `residuals` (what it leaves),
-`selection` (which law, which parts), `planning` (what a record could tell), `replay` (runs beside
-the record).
+"""What a fit is worth: `errors` (how well its numbers are known), `derived` (what follows from
+them), `residuals` (what it leaves), `selection` (which law, which parts), `planning` (what a record
+could tell), `replay` (runs beside the record).
 """
 
+from .derived.derived import Derived as Derived
 from .errors.accounts import White as White
 from .errors.autoregression import Autoregression as Autoregression
 from .errors.clusters import Clustered as Clustered

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from frictax.text import aligned, amount
+
 from .options import FIT, OUT, AllowCode, Overwrite, Problem, option
 from .working import DATA_FAILED, INTERRUPTED, command_line, end, plain_errors, progress, show
 
@@ -131,7 +133,10 @@ def _outlook(problem: Any) -> str:
         from frictax.problems.identification import asked_law
 
         return str(fx.outlook(asked_law(problem), problem.data))
-    asked, settings = ("free", "own", "priors", "instruments", "objective"), problem.settings()
+    asked, settings = (
+        ("free", "own", "tied", "priors", "instruments", "objective"),
+        problem.settings(),
+    )
     settings = {key: settings[key] for key in asked}
     try:
         return str(fx.outlook(problem.machine, problem.fitted, **settings))
@@ -139,19 +144,26 @@ def _outlook(problem: Any) -> str:
         return f"! {why}"
 
 
+def _derived(made: Any) -> list[str]:
+    """What follows from the numbers, as a table."""
+    head = ("derived", "value", "unit", "std. error", f"{100 * made.found.level:g} % interval")
+    rows = [e.cells for e in made.derived]
+    return ["\n".join(aligned(head, rows))] if rows else []
+
+
 def _said(made: Any) -> list[Any]:
     """The results as text."""
     comparisons = made.comparison if isinstance(made.comparison, list) else [made.comparison]
     out: list[Any] = [str(c) for c in comparisons if c is not None]
     if made.uncertainty is None:
-        return [*out, str(made.found)]
-    out += [str(made.found), str(made.uncertainty)]
+        return [*out, str(made.found), *_derived(made)]
+    out += [str(made.found), str(made.uncertainty), *_derived(made)]
     if made.profiles:
         out.append("\n".join(str(p) for p in made.profiles.values()))
     out += [str(made.study)] if made.study is not None else []
     out += [f"! {notice}" for notice in made.notices]
     for score in made.scores:
-        left = (f"rms of {name} {x:.4g} {score.units[name]}" for name, x in score.rms.items())
+        left = (f"rms of {name} {amount(x, score.units[name])}" for name, x in score.rms.items())
         plain = f"{score.label}: {score.by}, {', '.join(left)}"
         out.append(plain if score.run is None else str(score.run))
     return out

@@ -1,5 +1,6 @@
 """The machine that a fit identified, as Modelica text."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +104,9 @@ def _comment(found: FitResult, label: str) -> list[str]:
         f"Fitted, with the standard error and the {100 * found.level:g} % interval for white"
         " residuals:",
         *(
-            f"  {e.name} = {e.value:.10g} {e.unit}, {e.standard_error:.3g}, {e.lower:.6g} to"
-            f" {e.upper:.6g} ({e.knowledge.value})"
+            f"  {e.name} = {e.value:.10g} {e.unit}, {error}, {interval}"
             for e in found.estimates
+            for *_, error, interval in [dataclasses.replace(e, declared=(e.unit, 1.0)).cells]
         ),
         *(f"! {w}" for w in found.warnings),
     ]

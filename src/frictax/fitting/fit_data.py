@@ -175,6 +175,8 @@ def fit_records(
     start: AbstractObjective | None,
     priors: Sequence[AbstractPrior],
     limits: Any,
+    tied: Any,
+    log_scale: Any,
     instruments: Mapping[str, Instrument] | None,
     engine: Any,
 ) -> FitResult:
@@ -201,6 +203,8 @@ def fit_records(
             "instruments": instruments,
             "engine": engine,
             "limits": begin_at,
+            "tied": tied,
+            "log_scale": (),
         }
         found = fit_records(model, data, first, objective=start, start=None, **settings)
         if theirs:
@@ -217,7 +221,18 @@ def fit_records(
         else _with_room(fit_engine(None, method), model, records)
     )
     problem, notes = pose(
-        model, records, free, own, objective, priors, instruments, engine, loss, limits
+        model,
+        records,
+        free,
+        own,
+        objective,
+        priors,
+        instruments,
+        engine,
+        loss,
+        limits,
+        tied,
+        log_scale,
     )
     return how.end(model, problem, records, method, notes)
 
@@ -233,13 +248,22 @@ def fit_sweep(
     free: str | Iterable[str] | None,
     priors: Sequence[AbstractPrior],
     limits: Any,
+    tied: Any,
+    log_scale: Any,
 ) -> FitResult:
     """`fit` of a friction law to a sweep; see there."""
     start = assembled(model, sweep, f_neg, peak, offset)
     if isinstance(model, type):  # whose start the data give
         start = inside(start, limits)
     problem, notes = pose_sweep(
-        start, sweep, free, priors, Squares() if how.loss is None else how.loss, limits
+        start,
+        sweep,
+        free,
+        priors,
+        Squares() if how.loss is None else how.loss,
+        limits,
+        tied,
+        log_scale,
     )
     paths = tuple(u.path for u in problem.unknowns)
     near = [entries(problem, inside(other, limits)) for other in near_data(start, sweep, paths)]

@@ -28,6 +28,7 @@ from .problem.objectives import AbstractObjective, FreeRun, Windows
 from .problem.problem import Problem, bounds
 from .problem.read_starts import without_rounding
 from .problem.steady import SteadyFriction
+from .problem.ties import Tied
 from .result.answer import answer
 from .result.estimates import Replicates
 from .result.fit_result import FitResult
@@ -50,6 +51,7 @@ def fit_many(
     measured: ArrayLike | Mapping[str, ArrayLike],
     *,
     free: str | Iterable[str] | None = None,
+    tied: Tied | None = None,
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
     level: float = 0.95,
@@ -68,7 +70,8 @@ def fit_many(
     - `data`: the sweep or the record; its own forces or outputs are not looked at.
     - `measured`: for a sweep forces (k, n) [N or N.m]; for a record output -> (k, n) in SI, or (k,
       n) where it has one output.
-    - `objective`, `engine`: for records only, as in `fit`.
+    - `free`, `tied`, `method`, `loss`, `level`: as in `fit`; `objective`, `engine`: for records
+      only.
 
     **Returns:** `Replicates`: values of all k fits, as `fit` would give them, for bootstrap and
     coverage; intervals by the account of a single fit, when they are asked for.
@@ -93,12 +96,14 @@ def fit_many(
     loss = Squares() if loss is None else loss
     if isinstance(data, Record):
         method = usual_method() if method is None else method
-        problem, prepared = _of_record(model, data, measured, free, objective, engine, method, loss)
+        problem, prepared = _of_record(
+            model, data, measured, free, objective, engine, method, loss, tied
+        )
     elif isinstance(data, Sweep):
         refuse({"objective": objective, "engine": engine}, "a record", "a sweep")
         method = LevenbergMarquardt() if method is None else method
         start = assembled(model, data, None, None, None)
-        problem, _ = pose_sweep(start, data, free, (), loss)
+        problem, _ = pose_sweep(start, data, free, (), loss, tied=tied)
         forces = _numbers(measured, data.n)
         if forces is None:
             raise ValueError(
@@ -183,11 +188,13 @@ def _of_record(
     engine,
     method: AbstractMethod,
     loss: AbstractLoss,
+    tied: Any,
 ) -> tuple[Problem, list[Any]]:
     """The problem, and its record with each of the measurements."""
     objective, records = FreeRun() if objective is None else objective, {record.name: record}
     check_arguments(model, records, objective, None, (), None, engine)
-    problem, _ = pose(model, records, free, (), objective, (), {}, fit_engine(engine, method), loss)
+    how = (objective, (), {}, fit_engine(engine, method), loss)
+    problem, _ = pose(model, records, free, (), *how, tied=tied)
     if objective.fits_starts():
         raise ValueError(
             "`fit_many` cannot find the starts of windows. Write Windows(...) without free_starts,"

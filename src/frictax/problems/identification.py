@@ -17,6 +17,7 @@ from frictax.notice import Notice
 
 from .building import LAWS, build, checked, computed
 from .checking import check, kind_of_law, laws_asked, shared_settings
+from .deriving import derive
 from .reading import Problem, read
 
 Tell = Callable[[str], Any]
@@ -55,6 +56,7 @@ class Identification:
       for each direction.
     - `uncertainty`: errors by the account that the problem names; `profiles` by path; `scores` of
       validation records.
+    - `derived`: what the file asks for under [derived], or else common quantities.
     - `study`, `motions`, `notices`, `outlook`, `missing`: as of an `Examination`.
     """
 
@@ -69,6 +71,7 @@ class Identification:
     notices: tuple[Notice, ...] = ()
     outlook: Any = None
     missing: Any = None
+    derived: tuple[fx.Estimate, ...] = ()
 
 
 def identify(
@@ -140,6 +143,7 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
         seen.notices,
         seen.outlook,
         seen.missing,
+        derive(content.derived, found, uncertainty, problem.place.below("derived")),
     )
 
 
@@ -212,7 +216,8 @@ def _of_sweep(problem: Problem, say: Tell) -> Identification:
             chosen[way] = _law(problem, way, data)
     say("Fitting")
     options: dict[str, Any] = {key: laws[key] for key in ("peak", "offset")}
-    options |= {key: settings[key] for key in ("free", "loss", "level")}
+    options |= {key: settings[key] for key in ("free", "tied", "log_scale", "loss", "level")}
     options["f_neg"] = chosen.get("f_neg")
     found = computed(lambda: fx.fit(chosen["f_pos"], sweep, **options), place)
-    return Identification(problem, found, comparisons, None, {}, None, (), {})
+    made = derive(problem.content.derived, found, None, place.below("derived"))
+    return Identification(problem, found, comparisons, None, {}, None, (), {}, derived=made)

@@ -106,6 +106,7 @@ def result_json(made: Identification) -> str:
         "outlook": None if made.outlook is None else _outlook(made.outlook),
         "structure": _structure(made),
         "errors": _errors(made),
+        "derived": [_derived(e) for e in made.derived],
         "profiles": {
             name: {key: getattr(p, key) for key in ("unit", "lower", "upper", "one_sided")}
             | {"says": p.sentence}
@@ -119,6 +120,10 @@ def result_json(made: Identification) -> str:
         "validation": [_validation(score) for score in made.scores],
     }
     return json.dumps(plain(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _derived(e: fx.Estimate) -> dict[str, Any]:
+    return {k: v for k, v in estimate(e).items() if k != "path"}
 
 
 def _missing(missing: Any) -> dict[str, Any]:
@@ -167,7 +172,8 @@ def _outlook(outlook: Any) -> dict[str, Any]:
 
 def _errors(made: Identification) -> dict[str, Any]:
     u, left_out = made.uncertainty or made.found.uncertainty(), ("path", "knowledge")
-    rows = [{k: v for k, v in estimate(e).items() if k not in left_out} for e in u.estimates]
+    told = (*u.estimates, *u.tied)
+    rows = [{k: v for k, v in estimate(e).items() if k not in left_out} for e in told]
     return {
         "by": type(u.by).__name__,
         "says": u.says,
@@ -203,12 +209,13 @@ def parameters_toml(made: Identification) -> str:
         f"# {' '.join(made.problem.content.title.split())}",
         f"# Found by frictax {fx.__version__}; errors by {type(errors.by).__name__}. SI units.",
     ]
-    for e in errors.estimates:
+    for e in (*errors.estimates, *errors.tied):
         lines += [
             "",
             f"[{_quoted(e.name)}]",
             f"value = {_number(e.value)}",
             f"unit = {_quoted(e.unit)}",
+            *([f"tied = {_quoted(e.tied)}"] if e.tied else []),
         ]
         if np.isfinite(e.standard_error):
             lines += [
@@ -229,7 +236,12 @@ def report(made: Identification, command: str | None) -> str:
 
         notes = [*content.notes, *content.learnt]
         return sweep_report_text(
-            made.found, made.comparison, title=content.title, notes=notes, command=command
+            made.found,
+            made.comparison,
+            title=content.title,
+            notes=notes,
+            command=command,
+            derived=made.derived,
         )
     from frictax.report.machine_report import machine_report_text
 
@@ -247,6 +259,7 @@ def report(made: Identification, command: str | None) -> str:
         sources=made.problem.sources,
         seed=content.fit.seed,
         command=command,
+        derived=made.derived,
     )
 
 

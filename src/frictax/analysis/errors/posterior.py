@@ -1,6 +1,7 @@
 """What records and priors say of all numbers at once: draws from the posterior density."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -38,6 +39,7 @@ class Posterior(Estimated):
       done to the draws besides, in words.
     - `r_hat` (p,): 1 where the chains agree; `ess` (p,): how many independent draws they are worth;
       `divergences`: draws at the end of a path that the sampler could not follow.
+    - `tied`: what follows from them; `derived(...)`: what is made of them, draw by draw.
     - `notices`: what speaks against it; `warnings`: the same as plain sentences.
 
     **Source:** A. Vehtari et al., "Rank-normalization, folding, and localization: an improved
@@ -72,6 +74,23 @@ class Posterior(Estimated):
         )
         return Band(v, middle, low, high, self.level)
 
+    @functools.cached_property
+    def tied(self) -> tuple[Estimate, ...]:
+        """What follows from the numbers, over the draws."""
+        out: list[Estimate] = []
+        for e in self.found.tied:
+            path, _, label = e.path.partition("@")
+            at = None if not label else label
+            of_all = self.derived(lambda p, path=path: p[path], unit=e.unit, label=at).estimates
+            k = sum(other.path == e.path for other in out)
+            out.append(
+                dataclasses.replace(
+                    of_all[k], name=e.name, path=e.path, declared=e.declared, tied=e.tied
+                )
+            )
+        return tuple(out)
+
+    derived = Verb("frictax.analysis.derived.draws:of_draws")
     plot = Verb("frictax.report.posterior_figure:draw_posterior")
 
     def __str__(self) -> str:
@@ -80,6 +99,7 @@ class Posterior(Estimated):
             (*e.cells, f"{r:.3f}", f"{s:.0f}")
             for e, r, s in zip(self.estimates, self.r_hat, self.ess, strict=True)
         ]
+        rows += [(*e.cells, "", "") for e in self.tied]
         interval = f"{100 * self.level:g} % interval"
         head = ("parameter", "median", "unit", "std. dev.", interval, "R-hat", "ESS")
         first = (

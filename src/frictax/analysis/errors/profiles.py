@@ -13,6 +13,7 @@ from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import quantile
 from frictax.parameters import UnknownName
+from frictax.text import shown
 
 from .accounts import AbstractErrors, White
 from .guarded import Guarded
@@ -85,7 +86,7 @@ def profile_of(
     >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
     >>> found = fx.fit(fx.Coulomb, sweep)
     >>> print(found.profile("F_Coulomb"))
-    F_Coulomb: 6.00292 N, 5.9621 to 6.04373 N (95 %, profile likelihood, Guarded)
+    F_Coulomb: 6.003 N, 5.962 to 6.044 N (95 %, profile likelihood, Guarded)
     >>> pair = found.profile(("F_Coulomb", "F_prop"), points=5)
     >>> pair.ratio.shape
     (5, 5)
@@ -134,7 +135,7 @@ def profile(
     >>> import frictax as fx
     >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
     >>> fx.fit(fx.Coulomb, sweep).profile("F_Coulomb")
-    F_Coulomb: 6.1 N, ... to ... N (95 %, profile likelihood, Guarded)
+    F_Coulomb: 6.10 N, ... to ... N (95 %, profile likelihood, Guarded)
     """
     i, estimate = _place(found, path)
     level = _level(found, level)
@@ -162,11 +163,13 @@ def profile(
     )
     order = np.argsort([v for v, _, _ in at.seen])
     values, costs, others = (np.asarray([entry[k] for entry in at.seen])[order] for k in range(3))
-    unit = "" if estimate.unit == "1" else f" {estimate.unit}"
+    ends, declared = (float(lower), float(upper)), estimate.declared
+    row = shown(best, float(step), estimate.unit, ends, declared)
+    unit = "" if row.unit == "1" else f" {row.unit}"
     kind = Guarded if by is None else type(getattr(by, "by", by))
     sentence = (
-        f"{path}: {best:.6g}{unit},"
-        f" {'at most ' if reaches else f'{lower:.6g} to '}{upper:.6g}{unit} ({100 * level:g} %,"
+        f"{path}: {row.value}{unit},"
+        f" {'at most ' if reaches else f'{row.lower} to '}{row.upper}{unit} ({100 * level:g} %,"
         f" profile likelihood, {kind.__name__}{f'; {bound:g} is not ruled out' if reaches else ''})"
     )
     return Profile(
@@ -314,6 +317,12 @@ def _untold(name: str) -> ValueError:
 
 def _place(found: FitResult, path: str) -> tuple[int, Any]:
     known = {e.name: e for e in found.estimates}
+    ties = {tie.path: tie for tie in found.problem.ties}
+    if path in ties:
+        other = ties[path].source or "what it is made of"
+        raise UnknownName(
+            f"`profile`: {path!r} was not free, it is tied ({ties[path].says}). Ask for {other}."
+        )
     if path not in known:
         raise UnknownName(f"`profile`: {path!r} was not fitted. Fitted are: {', '.join(known)}.")
     names = [name for u in found.problem.unknowns for name in u.names]

@@ -13,6 +13,7 @@ from frictax.fitting.result.spread import Spread
 from frictax.notice import Notice
 from frictax.text import aligned
 
+from ..derived.derived import tied
 from ..friction_curve import friction_band
 from .accounts import AbstractErrors, White
 from .guarded import Guarded
@@ -70,6 +71,11 @@ class Uncertainty(Estimated):
         )
 
     @property
+    def tied(self) -> tuple[Estimate, ...]:
+        """What follows from them, with these errors."""
+        return tied(self.found, self.spread)
+
+    @property
     def half_widths(self) -> Float[np.ndarray, " p"]:
         """Half of each interval, as far as no bound cuts it off."""
         half = self.spread.half_width(self.level, np.eye(len(self.found.shown))[self.found.shown])
@@ -118,10 +124,12 @@ class Uncertainty(Estimated):
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The head of its table, and the table."""
         head = ("parameter", "value", "unit", "std. error")
-        return (*head, f"{100 * self.level:g} % interval", "x white"), [
+        rows = [
             (*e.cells, f"{ratio:.1f}" if np.isfinite(ratio) else "")
             for e, ratio in zip(self.estimates, self.ratio.values(), strict=True)
         ]
+        rows += [(*e.cells, "") for e in self.tied]
+        return (*head, f"{100 * self.level:g} % interval", "x white"), rows
 
     def __str__(self) -> str:
         freedom = f" ({self.freedom})" if self.dof < 100 else ""
@@ -212,10 +220,11 @@ def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> 
     named = [(n, u) for u in unknowns if not u.hidden for n in u.names]
     for i, (n, u) in enumerate(named):
         path, known = n if "@" in n else u.path, found.identifiability.knowledge[n]
-        low, high = np.maximum(x[i] - half[i], lower[i]), np.minimum(x[i] + half[i], upper[i])
+        low, high = u.declaration.domain.interval(float(x[i]), float(half[i]))
         if known is Knowledge.AT_BOUND:  # of which one end is known
             low, high = (b if x[i] == b else np.nan for b in (lower[i], upper[i]))
         value, sd, low, high, freedom = map(float, (x[i], error[i], low, high, dof[i]))
         unit = found.unit_of(u)
-        estimates.append(Estimate(n, path, value, sd, low, high, unit, known, freedom))
+        declared = found.declared(unit, u.path, u.record, value)
+        estimates.append(Estimate(n, path, value, sd, low, high, unit, known, freedom, declared))
     return Uncertainty(found, Guarded() if by is None else by, spread, tuple(estimates))

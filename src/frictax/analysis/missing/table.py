@@ -7,7 +7,7 @@ import numpy as np
 from frictax.fitting import FitResult
 from frictax.handover import Verb
 from frictax.parameters import UnknownName
-from frictax.text import aligned, amount, rounded
+from frictax.text import aligned, amount, shown
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -148,5 +148,6 @@ def _titled(term: MissingTerm) -> str:
 
 def _valued(term: MissingTerm) -> str:
     if not np.isfinite(term.standard_error):
-        return f"about {term.value:.3g} {term.unit}"
-    return f"{rounded(term.value, term.standard_error)} +- {term.standard_error:.2g} {term.unit}"
+        return f"about {amount(term.value, term.unit)}"
+    row = shown(term.value, term.standard_error, term.unit)
+    return f"{row.value} +- {row.error} {row.unit}"

@@ -32,6 +32,7 @@ from frictax.fitting.fit_data import raise_if_failed
 from frictax.fitting.posing import fit_engine, pose
 from frictax.fitting.problem.problem import bounds
 from frictax.fitting.problem.sensors import Instrument
+from frictax.fitting.problem.ties import Tied, tied_again
 from frictax.fitting.result.answer import answer
 from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.identifiability import listed, null_directions, null_notice
@@ -40,7 +41,7 @@ from frictax.fitting.search.multistart import search
 from frictax.measurements import Sweep
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.notice import Notice
-from frictax.text import aligned
+from frictax.text import aligned, figures, shown
 
 from ..errors.guarded import Guarded
 from ..errors.refits import Samples, searched
@@ -61,6 +62,7 @@ class Outlook:
     - `relative` (p,): these over the values' sizes, or their distances from their bounds.
     - `identifiability`: knowledge of each, singular values, null directions; its `notices`, here
       too, and as `sentences`, say what would cure it.
+    - `declared`: the units in which the data have them, with their sizes, as of an `Estimate`.
     - `cures`: by name, how other experiments would change the error.
 
     **Example:** at `outlook`.
@@ -74,6 +76,7 @@ class Outlook:
     identifiability: Identifiability
     cures: Mapping[str, tuple[Cure, ...]]
     title: str
+    declared: tuple[tuple[str, float] | None, ...]
 
     @property
     def notices(self) -> tuple[Notice, ...]:
@@ -88,14 +91,18 @@ class Outlook:
         return ("parameter", "start", "unit", "expected error", "relative", ""), [
             (
                 name,
-                f"{value:.6g}",
-                unit,
-                f"{error:.2g}" if np.isfinite(error) else "",
+                *_cells(value, error, unit, declared),
                 _share(share),
                 _VERDICT[self.identifiability.knowledge[name]],
             )
-            for name, value, unit, error, share in zip(
-                self.names, self.values, self.units, self.errors, self.relative, strict=True
+            for name, value, unit, error, share, declared in zip(
+                self.names,
+                self.values,
+                self.units,
+                self.errors,
+                self.relative,
+                self.declared,
+                strict=True,
             )
         ]
 
@@ -105,6 +112,14 @@ class Outlook:
         return "\n".join([*lines, *(f"! {sentence}" for sentence in self.sentences)])
 
     __repr__ = __str__
+
+
+def _cells(
+    value: float, error: float, unit: str, declared: tuple[str, float] | None
+) -> tuple[str, str, str]:
+    """A start value, its unit and the error that is to be expected, as a table has them."""
+    row = shown(value, error, unit, fixed=declared)
+    return figures(value / row.size, 6), row.unit, row.error
 
 
 _VERDICT = {
@@ -124,6 +139,7 @@ def outlook(
     f_neg: Law | None = None,
     peak: float | None = None,
     offset: float | None = None,
+    tied: Tied | None = None,
     priors: Sequence[AbstractPrior] = (),
     bounds: Bounds | None = None,
     method: AbstractMethod | None = None,
@@ -148,6 +164,7 @@ def outlook(
     priors: Sequence[AbstractPrior] = (),
     instruments: Mapping[str, Instrument] | None = None,
     engine: Engine | None = None,
+    tied: Tied | None = None,
 ) -> Outlook: ...
 
 
@@ -174,8 +191,8 @@ def outlook(
     breakaway rows.
 
     **Arguments:** `model`, `data`, `free`, `objective`, `f_neg` as for `fit`; of its other options
-    those for a sweep, or, for records, `own`, `priors`, `instruments` and `engine`. For a sweep the
-    best fit takes the place of the start values.
+    those for a sweep, or, for records, `own`, `tied`, `priors`, `instruments` and `engine`. For a
+    sweep the best fit takes the place of the start values.
 
     A mass that a sine of 2 N hardly moves: viscous friction does not show at such speeds.
 
@@ -225,17 +242,18 @@ def _of_records(
     options: Mapping[str, Any],
 ) -> Outlook:
     known: dict[str, Any] = {"own": (), "priors": (), "instruments": {}, "engine": None}
+    known["tied"] = None
     unknown = [name for name in options if name not in known]
     if unknown:
         raise TypeError(
             f"`outlook` has no option {unknown[0]!r}. It has: free, objective, by, f_neg,"
             f" {', '.join(known)}."
         )
-    own, priors, instruments, engine = (known | {**options}).values()
+    own, priors, instruments, engine, tied = (known | {**options}).values()
     method = LevenbergMarquardt(tolerance=1e-2, max_steps=30)
     check_arguments(model, records, objective, None, priors, instruments, engine)
     how = (objective, priors, instruments, fit_engine(engine, method), Squares())
-    problem, _ = pose(model, records, free, own, *how)
+    problem, _ = pose(model, records, free, own, *how, tied=tied)
     state, costs, noise, *_ = search(problem, method, 1, 0.0, 0, None)
     raise_if_failed(problem, costs, records)
     first = answer(model, problem, records, state, costs, noise, method, 0.95, [], 0.0)
@@ -304,7 +322,9 @@ def _expected(
         lower,
         told,
         covariance,
-        lambda weak: better_motions(first.start, records, first.names, weak, free, instruments),
+        lambda weak: better_motions(
+            first.start, records, first.names, weak, free, instruments, tied_again(problem.ties)
+        ),
         said,
     )
 
@@ -384,7 +404,8 @@ def _judged(
     condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
     known = Identifiability(knowledge, tuple(dict.fromkeys(notices)), s, condition, tuple(null))
     units = tuple(e.unit for e in estimates)
-    return Outlook(tuple(names), units, x, errors, relative, known, found, title)
+    declared = tuple(e.declared for e in estimates)
+    return Outlook(tuple(names), units, x, errors, relative, known, found, title, declared)
 
 
 def _apart(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:

@@ -60,8 +60,8 @@ class Validation:
         if self.start:
             named = [(e.name.partition("@")[0], e) for e in self.start]
             found = [
-                f"{n} = {rounded(e.value, e.standard_error)} {e.unit}"
-                f" ({rounded(self.measured.get(n, np.nan), e.standard_error)} measured)"
+                f"{n} = {e.shown.value} {e.shown.unit}"
+                f" ({_beside(e, self.measured.get(n, np.nan))} measured)"
                 for n, e in named
             ]
             lines.append(f"  its start, the only numbers fitted: {', '.join(found)}")
@@ -307,6 +307,12 @@ def _together(all_of_them: Mapping[str, Validation]) -> dict[str, float]:
     names = dict.fromkeys(n for one in all_of_them.values() for n in one.rms)
     each = {n: [one.rms[n] for one in all_of_them.values() if n in one.rms] for n in names}
     return {n: float(np.sqrt(np.mean(np.square(x)))) for n, x in each.items()}
+
+
+def _beside(e: Estimate, value: float) -> str:
+    """Another value of what was estimated, in the same unit and to the same figures."""
+    size = e.shown.size
+    return rounded(value / size, e.standard_error / size)
 
 
 def _shown(unit: str, *values: float) -> list[str]:

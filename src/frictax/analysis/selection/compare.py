@@ -19,7 +19,7 @@ from frictax.fitting import (
 )
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
-from frictax.text import aligned
+from frictax.text import aligned, figures as shortly
 
 from ..errors.refits import refitted
 from .nested import from_contained
@@ -77,8 +77,8 @@ class Comparison:
             (
                 row.name,
                 str(len(row.found.estimates)),
-                f"{row.found.rms_force / force.si:.{figures}g}",
-                f"{row.left_out / force.si:.{figures}g}" if np.isfinite(row.left_out) else unknown,
+                shortly(row.found.rms_force / force.si, figures),
+                shortly(row.left_out / force.si, figures) if np.isfinite(row.left_out) else unknown,
                 f"{row.found.aicc:.1f}",
                 f"{row.found.bic:.1f}",
                 chosen if row is self.best else row.remark,

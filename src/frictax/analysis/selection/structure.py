@@ -6,6 +6,7 @@ from typing import Any
 
 from frictax.annotations import Checked
 from frictax.fitting import AbstractPrior, Bounds, FitResult, Instrument, Own
+from frictax.fitting.problem.ties import Tied
 from frictax.handover import Verb
 from frictax.measurements import Record
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
@@ -51,6 +52,8 @@ class Structure:
     priors: Sequence[AbstractPrior] = ()
     instruments: Mapping[str, Instrument] = dataclasses.field(default_factory=dict)
     bounds: Bounds = dataclasses.field(default_factory=dict)
+    tied: Tied = dataclasses.field(default_factory=dict)
+    log_scale: str | Iterable[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Mechanism | AbstractHybridSystem):

@@ -166,6 +166,7 @@ def _fitted(
     """The fit of a structure, and the one whose end was its start."""
     objective, start, engine = settings["objective"], settings["start"], settings["engine"]
     common = {"free": structure.free, "instruments": structure.instruments, "engine": engine}
+    common |= {"tied": structure.tied, "log_scale": structure.log_scale}
     limits = shared_limits(structure.bounds, structure.own)
     model, before = structure.model, None
     if start is not None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from frictax.text import aligned
+from frictax.text import aligned, figures
 
 from .structure import StructureComparison
 
@@ -29,9 +29,9 @@ def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tu
         ]
         mark = "<- chosen" if row is made.best else "implausible" if row.implausible else ""
         cells = [
-            f"{row.trajectory / size:.4g}",
-            f"{row.force:.4g}",
-            *(f"{x:.3g}" for x in left),
+            figures(row.trajectory / size),
+            figures(row.force),
+            *(figures(x, 3) for x in left),
             f"{row.aic:.1f}",
             f"{row.bic:.1f}",
         ]

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from frictax.notice import Notice
-from frictax.text import rounded
+from frictax.text import Shown, figures, shown
 
 from .identifiability import Knowledge
 
@@ -20,7 +20,9 @@ class Estimate:
     """One number that was fitted (an entry of a table has its own), in SI units.
 
     `standard_error` is nan, and an end of the interval is nan, where none can be given. `dof`:
-    degrees of freedom of Student's t in the interval, inf for a normal one.
+    degrees of freedom of Student's t in the interval, inf for a normal one. `declared`: the unit
+    that the records give such a quantity in, and its size in SI, which tables keep; `shown` is the
+    number as they print it. `tied`: what it is equal to, where it was not free.
 
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
@@ -30,6 +32,8 @@ class Estimate:
     ...     print(f"{e.name}: {e.value:.3f} {e.unit}, {e.lower:.3f} to {e.upper:.3f}")
     F_Coulomb: 6.003 N, 5.962 to 6.044
     F_prop: 0.200 N.s/m, 0.190 to 0.210
+    >>> print(found.estimates[0])
+    F_Coulomb 6.003 N, std. error 0.013 N, 5.962 to 6.044 N
     """
 
     name: str
@@ -41,18 +45,36 @@ class Estimate:
     unit: str
     knowledge: Knowledge
     dof: float = float("nan")
+    declared: tuple[str, float] | None = None
+    tied: str = ""
 
     @property
-    def cells(self) -> tuple[str, ...]:
-        """Name, value, unit, standard error and interval as a table prints them."""
-        error = self.standard_error
-        return (
-            self.name,
-            rounded(self.value, error),
-            self.unit,
-            f"{error:.2g}" if np.isfinite(error) else "",
-            f"{rounded(self.lower, error)} to {rounded(self.upper, error)}",
-        )
+    def shown(self) -> Shown:
+        """Value, error and interval to the second figure of the error, in a unit that suits."""
+        of = self.value, self.standard_error, self.unit
+        return shown(*of, (self.lower, self.upper), self.declared)
+
+    @property
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """Name, value, unit, standard error and interval as a table prints them; in the place of an
+        interval that there is none of, what is known.
+        """
+        row, known, says = self.shown, self.knowledge, self.knowledge.value
+        size, value, error = abs(self.value) or 1.0, row.value, row.error
+        name = f"{self.name} {self.tied}".rstrip()
+        if known in (Knowledge.FIXED, Knowledge.AT_BOUND):
+            return name, figures(self.value / row.size, 6), row.unit, "", says
+        if known is Knowledge.UNKNOWN:
+            error = "unbounded" if self.standard_error >= 1e4 * size else error
+            return name, value, row.unit, error, says
+        return name, value, row.unit, error, row.interval
+
+    def __str__(self) -> str:
+        name, value, unit, error, interval = (cell.strip() for cell in self.cells)
+        of = "" if unit == "1" else f" {unit}"
+        error = f", std. error {error}{of}" if error and error != "unbounded" else ""
+        interval += of if interval == self.shown.interval else ""
+        return f"{name} {value}{of}{error}, {interval}"
 
 
 @dataclasses.dataclass(frozen=True)
