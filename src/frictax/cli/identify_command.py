@@ -39,7 +39,8 @@ def identify(
     """Identify the machine that a problem file describes: fit, errors, structures, residuals,
     validation, report.
 
-    Writes `result.json`, `parameters.toml` and `report.html`, all of them or none.
+    Writes `result.json`, `parameters.toml`, `report.html` and the fit itself, `result.fit`, which
+    `fx.load_fit` reads; all of them or none.
     """
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
@@ -49,7 +50,7 @@ def identify(
             claimed,
             identify as run,
             read,
-            result_texts,
+            result_files,
             write_results,
         )
 
@@ -65,7 +66,7 @@ def identify(
                     made = run(problem, allow_code=allow_code, tell=doing)
                     doing("Writing")
                     write_results(
-                        result_texts(made, command_line.get()), targets, overwrite=overwrite
+                        result_files(made, command_line.get()), targets, overwrite=overwrite
                     )
                 except KeyboardInterrupt:
                     end("Interrupted: nothing was written.", INTERRUPTED)

@@ -73,6 +73,7 @@ class Posterior(Estimated):
         return Band(v, middle, low, high, self.level)
 
     plot = Verb("frictax.report.posterior_figure:draw_posterior")
+    save = Verb("frictax.report.saving.fit_file:save_posterior")
 
     def __str__(self) -> str:
         chains, n = self.draws.shape[:2]
