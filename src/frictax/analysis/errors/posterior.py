@@ -1,12 +1,13 @@
 """What records and priors say of all numbers at once: draws from the posterior density."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import whole
@@ -36,6 +37,9 @@ class Posterior(Estimated):
       (chains, n, q) of `found.x`.
     - `samples`: how many independent ones the residuals were taken to be worth; `widened`: what was
       done to the draws besides, in words.
+    - `stats`: what the sampler says of each draw, (chains, n) by ArviZ's names: `lp` (but for a
+      constant, and before draws were widened), `diverging`, `acceptance_rate`, `tree_depth`,
+      `n_steps`.
     - `r_hat` (p,): 1 where the chains agree; `ess` (p,): how many independent draws they are worth;
       `divergences`: draws at the end of a path that the sampler could not follow.
     - `notices`: what speaks against it; `warnings`: the same as plain sentences.
@@ -58,6 +62,7 @@ class Posterior(Estimated):
     divergences: int
     notices: tuple[Notice, ...]
     widened: str = ""
+    stats: Mapping[str, Shaped[np.ndarray, "c n"]] = dataclasses.field(default_factory=dict)
 
     def friction(self, contact: str, velocity: ArrayLike, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of the
@@ -74,6 +79,7 @@ class Posterior(Estimated):
 
     plot = Verb("frictax.report.posterior_figure:draw_posterior")
     save = Verb("frictax.report.saving.fit_file:save_posterior")
+    to_arviz = Verb("frictax.report.inference_data:to_arviz")
 
     def __str__(self) -> str:
         chains, n = self.draws.shape[:2]
@@ -179,8 +185,9 @@ def posterior(
     notices = []
     if drawn.interrupted:
         notices.append(Notice("draws-interrupted", "", {"drawn": x.shape[1], "asked": draws}))
-    if drawn.divergences:
-        notices.append(Notice("divergences", "", {"draws": drawn.divergences}))
+    divergences = int(drawn.stats["diverging"].sum())
+    if divergences:
+        notices.append(Notice("divergences", "", {"draws": divergences}))
     apart = [
         e.name for e, r, s in zip(estimates, r_hat, ess, strict=True) if not (r < 1.01 and s > 400)
     ]
@@ -197,9 +204,10 @@ def posterior(
         level,
         r_hat,
         ess,
-        drawn.divergences,
+        divergences,
         tuple(notices),
         ", and draws are as wide as the errors of the fit" if samples is None else "",
+        drawn.stats,
     )
 
 
