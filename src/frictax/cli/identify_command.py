@@ -70,12 +70,17 @@ def identify(
                     )
                 except KeyboardInterrupt:
                     end("Interrupted: nothing was written.", INTERRUPTED)
-            said = [*_said(made), "\n".join(f"Written: {path}" for path in targets.values())]
+            said = [*_said(made), "\n".join(map(_written, targets.values()))]
     show(*said)
     if not check and not made.found.converged:
         end(
             "The fit did not converge: its numbers are not the answer. See the report.", DATA_FAILED
         )
+
+
+def _written(path: Path) -> str:
+    more = " (the fit itself: fx.load_fit, frictax report)" if path.suffix == ".fit" else ""
+    return f"Written: {path}{more}"
 
 
 def estimates_table(
