@@ -150,12 +150,13 @@ def _read(path: str | Path, known: Any, kind: type) -> Any:
             thing = Unpacked(arrays, own).of(head["thing"])
             found = thing if isinstance(thing, FitResult) else thing.found
             check(found.start)
+            _ = found.warnings, thing.warnings  # of codes that are known here
             off = _off(found) if own else 0.0
     except Exception as why:  # whatever a file holds that `save` would not have written
-        says = str(why) if isinstance(why, ValueError) else f"({type(why).__name__}: {why})."
+        says = str(why) if isinstance(why, ValueError) else f"({type(why).__name__}: {why})"
         raise ValueError(
             f"{path}, written by frictax {head.get('frictax')}, cannot be read by"
-            f" {frictax.__version__}. {' '.join(says.split())}"
+            f" {frictax.__version__}. {' '.join(says.split()).rstrip('.')}."
         ) from why
     if lacking:
         names = ", ".join(f"{n['name']} of {n['module']}" for n in lacking)
@@ -200,7 +201,12 @@ def _opened(path: Path) -> tuple[dict[str, Any], Mapping[str, np.ndarray]]:
                 for name in archive.namelist()
                 if name != _HEAD
             }
-            return json.loads(archive.read(_HEAD)), arrays
+            head = json.loads(archive.read(_HEAD))
+        own = [
+            {"name": str(n["name"]), "module": n["module"], "class": n["class"]}
+            for n in head["own"]
+        ]
+        return {**head, "kind": str(head["kind"]), "own": own}, arrays
     except Exception as why:  # written by something else, with a checksum that fits
         says = " ".join(str(why).split())
         raise ValueError(f"{path} is no fit file that `found.save` wrote: {says}.") from why
