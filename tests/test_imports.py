@@ -45,10 +45,8 @@ RANK = {room: rank for rank, room in enumerate(GROUND + FORWARD + INVERSE)}
 STAGES = ["problem", "search", "result"]
 # These two stand beside each other and do not know one another.
 APART = [{"laws", "signals"}, {"report", "export"}]
-# What a result turns itself into on request (`run.to_pandas()`, `run.to_xarray()`).
-TURNED_INTO = {"pandas", "xarray"}
 RIM = {"pandas", "scipy", "matplotlib", "plotly", "typer", "rich", "jinja2", "pydantic", "pooch"}
-NEVER_FORWARD = RIM | TURNED_INTO | {"optax", "optimistix"}
+NEVER_FORWARD = RIM | {"xarray", "optax", "optimistix"}
 # An event of diffrax asks for a root finder of optimistix's type: that is no optimiser. And what
 # type checkers alone read may name any type.
 ROOT_FINDER = {("engine", "optimistix"), ("annotations", "optax"), ("annotations", "pandas")}
@@ -241,10 +239,8 @@ def test_the_engine_knows_the_contract_of_a_hybrid_system_and_nothing_of_frictio
 def test_the_forward_half_knows_no_optimiser_no_plot_and_no_file(path: Path) -> None:
     wrong = [
         f"line {line}: {module}"
-        for module, inside, line in _imports(path)
-        if (top := module.split(".")[0]) in NEVER_FORWARD
-        and not (inside and top in TURNED_INTO)
-        and (_room(path), top) not in ROOT_FINDER
+        for module, _, line in _imports(path)
+        if (top := module.split(".")[0]) in NEVER_FORWARD and (_room(path), top) not in ROOT_FINDER
     ]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call):

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from frictax.annotations import DataFrame
 from frictax.contacts.mode import STUCK, UNKNOWN
 from frictax.engine import Path
 from frictax.handover import Verb
@@ -146,36 +145,8 @@ class Trajectory(eqx.Module):
 
     plot = Verb("frictax.report.trajectory_figure:draw_trajectory")
 
-    def to_pandas(self) -> DataFrame:
-        """All variables of all parts as a table, columns named ``part.variable``,
-        indexed by time.
-        """
-        import pandas as pd
-
-        return pd.DataFrame(self._columns(), index=pd.Index(jax.device_get(self.ts), name="time"))
-
-    def to_xarray(self) -> Any:
-        """All variables of all parts as an `xarray.Dataset` over the coordinate ``time`` (needs the
-        package xarray).
-        """
-        try:
-            import xarray as xr  # pyright: ignore[reportMissingImports]
-        except ImportError:
-            raise ImportError(
-                "`to_xarray` needs the package xarray: `pip install xarray`, or use `to_pandas()`."
-            ) from None
-        return xr.Dataset(
-            {k: ("time", v) for k, v in self._columns().items()},
-            coords={"time": jax.device_get(self.ts)},
-        )
-
-    def _columns(self) -> dict[str, Any]:
-        columns = {}
-        for name in self.names:
-            for variable, value in vars(self[name]).items():
-                if value is not None:
-                    columns[f"{name}.{variable}"] = jax.device_get(value)
-        return columns
+    to_pandas = Verb("frictax.report.tables:to_pandas")
+    to_xarray = Verb("frictax.report.tables:to_xarray")
 
 
 @eqx.filter_jit

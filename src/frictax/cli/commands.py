@@ -39,6 +39,7 @@ from .options import (
     option,
     positive,
 )
+from .report_command import report as report_of
 from .simulate_command import simulate
 from .working import (
     DATA_FAILED,
@@ -97,6 +98,15 @@ app.command(
 It ends with 0 when all is well, 1 when the problem or a run fails, 2 when the command line is
 wrong."""
 )(simulate)
+app.command(
+    name="report",
+    epilog="""**Examples**
+
+`frictax report motor/result.fit --out again.html`
+
+It ends with 0 when all is well, 1 when the file or the report fails, 2 when the command line is
+wrong.""",
+)(report_of)
 app.command(name="table", epilog="`frictax table identification --write`")(estimates_table)
 
 

@@ -42,7 +42,8 @@ def identify(
     """Identify the machine that a problem file describes: fit, errors, structures, residuals,
     validation, report.
 
-    Writes `result.json`, `parameters.toml` and `report.html`, all of them or none.
+    Writes `result.json`, `parameters.toml`, `report.html` and the fit itself, `result.fit`, which
+    `fx.load_fit` reads; all of them or none.
     """
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
@@ -52,7 +53,7 @@ def identify(
             claimed,
             identify as run,
             read,
-            result_texts,
+            result_files,
             write_results,
         )
         from frictax.report.files import made_folder
@@ -72,16 +73,21 @@ def identify(
                     made = run(problem, allow_code=allow_code, tell=doing)
                     doing("Writing")
                     write_results(
-                        result_texts(made, command_line.get()), targets, overwrite=overwrite
+                        result_files(made, command_line.get()), targets, overwrite=overwrite
                     )
                 except KeyboardInterrupt:
                     end("Interrupted: nothing was written.", INTERRUPTED)
-            said = [*_said(made), "\n".join(f"Written: {path}" for path in targets.values())]
+            said = [*_said(made), "\n".join(map(_written, targets.values()))]
     show(*said)
     if not check and not made.found.converged:
         end(
             "The fit did not converge: its numbers are not the answer. See the report.", DATA_FAILED
         )
+
+
+def _written(path: Path) -> str:
+    more = " (the fit itself: fx.load_fit, frictax report)" if path.suffix == ".fit" else ""
+    return f"Written: {path}{more}"
 
 
 def estimates_table(

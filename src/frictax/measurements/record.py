@@ -311,6 +311,8 @@ class Record:
         )
 
     plot = Verb("frictax.report.record_figure:draw_record")
+    to_pandas = Verb("frictax.report.tables:to_pandas")
+    to_xarray = Verb("frictax.report.tables:to_xarray")
 
     _text = Verb("frictax.measurements.summary:channel_table")
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from frictax.annotations import ArrayLike, Checked
+from frictax.handover import Verb
 
 from . import units
 from .columns import read_columns
@@ -273,6 +274,9 @@ class Sweep:
     def rotational(self) -> bool:
         """Whether speeds are rad/s and forces N.m, rather than m/s and N."""
         return self.velocity_unit.rotational
+
+    to_pandas = Verb("frictax.report.tables:to_pandas")
+    to_xarray = Verb("frictax.report.tables:to_xarray")
 
     def __repr__(self) -> str:
         rest = int(self.breakaway.sum())

@@ -1,5 +1,5 @@
-"""What an identification leaves in its folder: result.json, parameters.toml, report.html, all of
-them or none.
+"""What an identification leaves in its folder: result.json, result.fit, parameters.toml,
+report.html, all of them or none.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from frictax.report.versions import versions
 from .identification import Identification
 from .reading import find
 
-FILES = ("result.json", "parameters.toml", "report.html")
+FILES = ("result.json", "result.fit", "parameters.toml", "report.html")
 
 
 def check_results(
@@ -70,11 +70,18 @@ def result_texts(made: Identification, command: str | None = None) -> dict[str, 
     }
 
 
+def result_files(made: Identification, command: str | None = None) -> dict[str, str | bytes]:
+    """These texts, and the fit itself, which `load_fit` reads."""
+    from frictax.report.saving.fit_file import fit_bytes
+
+    return {**result_texts(made, command), "result.fit": fit_bytes(made.found)}
+
+
 def write_results(
-    texts: Mapping[str, str], targets: Mapping[str, Path], *, overwrite: bool = False
+    contents: Mapping[str, str | bytes], targets: Mapping[str, Path], *, overwrite: bool = False
 ) -> None:
     """Write all files of an identification, or none of them."""
-    write_together({targets[name]: text for name, text in texts.items()}, replace=overwrite)
+    write_together({targets[name]: whole for name, whole in contents.items()}, replace=overwrite)
 
 
 def result_json(made: Identification) -> str:

@@ -24,12 +24,12 @@ _FEWEST = 100  # draws that an interrupted chain must have to be worth anything
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Chains:
-    """Draws of the values (chains, n, q), how many of them ended a diverging path, and whether a
-    key stopped the chains.
+    """Draws of the values (chains, n, q); what the sampler says of each, by name (chains, n); and
+    whether a key stopped the chains.
     """
 
     x: Float[np.ndarray, "c n q"]
-    divergences: int
+    stats: dict[str, np.ndarray]
     interrupted: bool
 
 
@@ -95,10 +95,9 @@ def chains(
     stop = threading.Event()
     many = _Chain(problem, method, np.float64(samples), warmup, draws, stop, tell)
     keys = jax.random.split(jax.random.key(seed), number)
-    kept: list[list[np.ndarray]] = [[] for _ in range(number)]
-    diverged = [0] * number
+    kept: list[list[dict[str, np.ndarray]]] = [[] for _ in range(number)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(many.run, k, keys[k], frame, kept[k], diverged) for k in range(number)]
+        jobs = [pool.submit(many.run, k, keys[k], frame, kept[k]) for k in range(number)]
         try:
             for job in wait(jobs, return_when=FIRST_EXCEPTION).done:
                 job.result()
@@ -111,8 +110,12 @@ def chains(
             if not isinstance(why, KeyboardInterrupt) or least < _FEWEST:
                 raise
     least = min(map(_drawn, kept))
-    w = jnp.asarray(np.stack([np.concatenate(blocks)[:least] for blocks in kept]))
-    return Chains(np.asarray(frame.values(w)), sum(diverged), stop.is_set())
+    told = {
+        name: np.stack([np.concatenate([b[name] for b in blocks])[:least] for blocks in kept])
+        for name in kept[0][0]
+    }
+    x = np.asarray(frame.values(jnp.asarray(told.pop("w"))))
+    return Chains(x, told, stop.is_set())
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,9 +130,7 @@ class _Chain:
     stop: threading.Event
     tell: Callable[[str], Any]
 
-    def run(
-        self, number: int, key: Any, frame: Frame, kept: list[np.ndarray], diverged: list[int]
-    ) -> None:
+    def run(self, number: int, key: Any, frame: Frame, kept: list[dict[str, np.ndarray]]) -> None:
         """One chain: half of the warm-up in the frame given, half in that of the draws so far, then
         the draws.
         """
@@ -146,19 +147,18 @@ class _Chain:
             while _drawn(drawn) < count and not self.stop.is_set():
                 key, own = jax.random.split(key)
                 size = np.float64(step)
-                state, averaging, w, wild = _block(
+                state, averaging, told = _block(
                     self.problem, frame, self.samples, own, state, averaging, np.bool_(moves), size
                 )
-                w = np.asarray(w)[: count - _drawn(drawn)]
-                drawn.append(w)
-                done += len(w)
+                left = count - _drawn(drawn)
+                drawn.append({name: np.asarray(a)[:left] for name, a in told.items()})
+                done += min(left, _BLOCK)
                 if not moves:
-                    kept.append(w)
-                    diverged[number] += int(np.sum(np.asarray(wild)[: len(w)]))
+                    kept.append(drawn[-1])
                 self.tell(f"chain {number + 1}: {done} of {self.warmup + self.draws} draws")
             if moves and drawn:
                 step = float(np.exp(averaging[1]))
-                halves.append(np.concatenate(drawn))
+                halves.append(np.concatenate([block["w"] for block in drawn]))
             if moves and len(halves) == 1 and drawn:
                 frame, state = _reframed(frame, state, halves[0][len(halves[0]) // 3 :])
 
@@ -190,8 +190,8 @@ class _Chain:
         )
 
 
-def _drawn(blocks: list[np.ndarray]) -> int:
-    return sum(map(len, blocks))
+def _drawn(blocks: list[dict[str, np.ndarray]]) -> int:
+    return sum(len(block["w"]) for block in blocks)
 
 
 def _averaging(step: float) -> tuple[np.ndarray, ...]:
@@ -211,7 +211,7 @@ def _block(
     averaging: Any,
     moves: Any,
     size: Any,
-) -> tuple[Any, Any, Array, Array]:
+) -> tuple[Any, Any, dict[str, Array]]:
     """`_BLOCK` draws on from `state`; the step size is `size` unless it `moves` with the
     averaging.
     """
@@ -246,11 +246,18 @@ def _block(
         step = jnp.where(moves, jnp.exp(now.log_step_size), size)
         new, info = draw(key, hmc.HMCState(*state), density, step, jnp.ones(root.shape[0]))
         after = tuple(jnp.asarray(x, dtype=float) for x in adapt[1](now, info.acceptance_rate))
-        return (tuple(new), after), (frame.middle + root @ new.position, info.is_divergent)
+        return (tuple(new), after), {
+            "w": frame.middle + root @ new.position,
+            "lp": new.logdensity,
+            "diverging": info.is_divergent,
+            "acceptance_rate": info.acceptance_rate,
+            "tree_depth": info.num_trajectory_expansions,
+            "n_steps": info.num_integration_steps,
+        }
 
     first = tuple(map(jnp.asarray, state)), tuple(jnp.asarray(x, dtype=float) for x in averaging)
-    (state, averaging), (w, wild) = jax.lax.scan(one, first, jax.random.split(key, _BLOCK))
-    return state, averaging, w, wild
+    (state, averaging), told = jax.lax.scan(one, first, jax.random.split(key, _BLOCK))
+    return state, averaging, told
 
 
 def _density(

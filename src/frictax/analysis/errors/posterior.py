@@ -2,12 +2,13 @@
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import whole
@@ -37,6 +38,9 @@ class Posterior(Estimated):
       (chains, n, q) of `found.x`.
     - `samples`: how many independent ones the residuals were taken to be worth; `widened`: what was
       done to the draws besides, in words.
+    - `stats`: what the sampler says of each draw, (chains, n) by ArviZ's names: `lp` (but for a
+      constant, and before draws were widened), `diverging`, `acceptance_rate`, `tree_depth`,
+      `n_steps`.
     - `r_hat` (p,): 1 where the chains agree; `ess` (p,): how many independent draws they are worth;
       `divergences`: draws at the end of a path that the sampler could not follow.
     - `tied`: what follows from them; `derived(...)`: what is made of them, draw by draw.
@@ -60,6 +64,7 @@ class Posterior(Estimated):
     divergences: int
     notices: tuple[Notice, ...]
     widened: str = ""
+    stats: Mapping[str, Shaped[np.ndarray, "c n"]] = dataclasses.field(default_factory=dict)
 
     def friction(self, contact: str, velocity: ArrayLike, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of the
@@ -92,6 +97,8 @@ class Posterior(Estimated):
 
     derived = Verb("frictax.analysis.derived.draws:of_draws")
     plot = Verb("frictax.report.posterior_figure:draw_posterior")
+    save = Verb("frictax.report.saving.fit_file:save_posterior")
+    to_arviz = Verb("frictax.report.inference_data:to_arviz")
 
     def __str__(self) -> str:
         chains, n = self.draws.shape[:2]
@@ -198,8 +205,9 @@ def posterior(
     notices = []
     if drawn.interrupted:
         notices.append(Notice("draws-interrupted", "", {"drawn": x.shape[1], "asked": draws}))
-    if drawn.divergences:
-        notices.append(Notice("divergences", "", {"draws": drawn.divergences}))
+    divergences = int(drawn.stats["diverging"].sum())
+    if divergences:
+        notices.append(Notice("divergences", "", {"draws": divergences}))
     apart = [
         e.name for e, r, s in zip(estimates, r_hat, ess, strict=True) if not (r < 1.01 and s > 400)
     ]
@@ -216,9 +224,10 @@ def posterior(
         level,
         r_hat,
         ess,
-        drawn.divergences,
+        divergences,
         tuple(notices),
         ", and draws are as wide as the errors of the fit" if samples is None else "",
+        drawn.stats,
     )
 
 

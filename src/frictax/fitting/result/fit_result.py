@@ -106,7 +106,7 @@ class FitResult(Estimated, Generic[Model]):
     def estimates(self) -> tuple[Estimate, ...]:
         return self.uncertainty().estimates
 
-    @property
+    @functools.cached_property
     def covariance(self) -> Float[np.ndarray, "p p"]:
         return self.spread.covariance[np.ix_(self.shown, self.shown)]
 
@@ -367,6 +367,7 @@ class FitResult(Estimated, Generic[Model]):
     missing = Verb("frictax.analysis.missing.missing:missing")
     report = Verb("frictax.report.fit_report:write_report")
     plot = Verb("frictax.report.fit_report:draw")
+    save = Verb("frictax.report.saving.fit_file:save_fit")
     to_json = Verb("frictax.report.machine_json:fit_json")
     to_mujoco = Verb("frictax.export.robots:to_mujoco")
     to_urdf = Verb("frictax.export.robots:to_urdf")

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from frictax.contacts import AbstractContact, Brake
+from frictax.contacts import Brake
 from frictax.contacts.contact import AbstractPressed
 from frictax.measurements.record import Record
 from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import Unit
 from frictax.mechanism import Mechanism
-from frictax.mechanism.attachments import is_rotational
+from frictax.mechanism.attachments import is_rotational, turns_about
 from frictax.mechanism.forces import AbstractSource
 from frictax.parameters import rotational_unit
 from frictax.signals import AbstractSignal
@@ -45,12 +45,7 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
         declared, (name, _, field) = u.declaration.unit, u.path.partition(".")
         if not isinstance(machine, Mechanism) or name not in machine.names:
             return rotational_unit(declared) if measured else declared
-        part = machine[name]
-        turns = is_rotational(part)
-        if turns is None:  # its body says
-            contact = isinstance(part, AbstractContact)
-            if body := part.between()[0] if contact else getattr(part, "body", ""):
-                turns = is_rotational(machine[body.partition(".")[0]])
+        part, turns = machine[name], turns_about(machine, name)
         if "." not in field:
             if turns and isinstance(part, AbstractSource) and is_rotational(part) is None:
                 return rotational_unit(declared)
