@@ -13,8 +13,8 @@ from frictax.analysis import Comparison
 from frictax.fitting import Found, fit
 from frictax.measurements import Sweep
 from frictax.report import draw_sweep, draw_trajectory
-from frictax.report.style import BACKWARD, FORWARD, STUCK, plain
-from frictax.report.trajectory_figure import mode_spans
+from frictax.report.modes import BACKWARD, FORWARD, STUCK, mode_spans
+from frictax.report.style import plain
 from frictax.text import prefixed
 from frictax.trajectory import Trajectory
 

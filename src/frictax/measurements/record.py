@@ -310,6 +310,7 @@ class Record:
             )
         )
 
+    _repr_html_ = Verb("frictax.report.notebook:record_html")
     plot = Verb("frictax.report.record_figure:draw_record")
 
     _text = Verb("frictax.measurements.summary:channel_table")

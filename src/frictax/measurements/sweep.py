@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from frictax.annotations import ArrayLike, Checked
+from frictax.handover import Verb
 
 from . import units
 from .columns import read_columns
@@ -273,6 +274,8 @@ class Sweep:
     def rotational(self) -> bool:
         """Whether speeds are rad/s and forces N.m, rather than m/s and N."""
         return self.velocity_unit.rotational
+
+    _repr_html_ = Verb("frictax.report.notebook:sweep_html")
 
     def __repr__(self) -> str:
         rest = int(self.breakaway.sum())

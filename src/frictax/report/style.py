@@ -1,7 +1,4 @@
-"""How all figures look.
-
-Colours are M. Okabe's and K. Ito's (2008), which colour-blind readers tell apart.
-"""
+"""How all figures look."""
 
 from contextlib import AbstractContextManager
 from typing import Any
@@ -11,20 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from frictax.contacts import Mode
+from .modes import BACKWARD as BACKWARD, FORWARD as FORWARD, MODES as MODES, STUCK as STUCK
 
-FORWARD, BACKWARD = "#0072B2", "#D55E00"
-STUCK, FREE = "#B4B8BE", "#FFFFFF"
 INK, FAINT = "#222222", "#8A8F98"
 # For several bodies or contacts in one panel; neither of the two modes' colours comes first, to not
 # suggest a mode.
 CYCLE = ("#1B1B1B", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0072B2", "#D55E00")
-MODES = {
-    Mode.BACKWARD: ("backward", BACKWARD, ""),
-    Mode.STUCK: ("stuck", STUCK, ""),
-    Mode.FORWARD: ("forward", FORWARD, ""),
-    Mode.FREE: ("free", FREE, "////"),
-}
 
 
 def style() -> AbstractContextManager[None]:

@@ -73,20 +73,27 @@ class Posterior(Estimated):
         return Band(v, middle, low, high, self.level)
 
     plot = Verb("frictax.report.posterior_figure:draw_posterior")
+    _repr_html_ = Verb("frictax.report.notebook:posterior_html")
 
-    def __str__(self) -> str:
+    @property
+    def title(self) -> str:
+        """How it was drawn."""
         chains, n = self.draws.shape[:2]
-        rows = [
-            (*e.cells, f"{r:.3f}", f"{s:.0f}")
-            for e, r, s in zip(self.estimates, self.r_hat, self.ess, strict=True)
-        ]
-        interval = f"{100 * self.level:g} % interval"
-        head = ("parameter", "median", "unit", "std. dev.", interval, "R-hat", "ESS")
-        first = (
+        return (
             f"Posterior: {chains} chains of {n} draws by NUTS; the residuals count as"
             f" {self.samples:.3g} independent ones{self.widened}"
         )
-        return "\n".join([first, *aligned(head, rows), *self.warnings])
+
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The head of its table, and the table."""
+        interval = f"{100 * self.level:g} % interval"
+        return ("parameter", "median", "unit", "std. dev.", interval, "R-hat", "ESS"), [
+            (*e.cells, f"{r:.3f}", f"{s:.0f}")
+            for e, r, s in zip(self.estimates, self.r_hat, self.ess, strict=True)
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *aligned(*self.rows()), *self.warnings])
 
     __repr__ = __str__
 

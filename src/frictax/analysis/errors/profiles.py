@@ -12,6 +12,7 @@ from jaxtyping import Float
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import quantile
+from frictax.handover import Verb
 from frictax.parameters import UnknownName
 
 from .accounts import AbstractErrors, White
@@ -50,6 +51,8 @@ class Profile:
     level: float
     sentence: str
 
+    _repr_html_ = Verb("frictax.report.notebook:profile_html")
+
     def __str__(self) -> str:
         return self.sentence
 
@@ -71,6 +74,10 @@ class ProfilePair:
     ratio: Float[np.ndarray, "n m"]
     threshold: float
     level: float
+
+    def __repr__(self) -> str:
+        size = f"{self.first.size} by {self.second.size} points"
+        return f"ProfilePair({', '.join(self.names)}: {size}, {100 * self.level:g} %)"
 
 
 def profile_of(

@@ -89,6 +89,11 @@ class Missing:
         known = ", ".join(term.name for term in self.terms)
         raise UnknownName(f"There is no candidate {name!r} in this table. It has: {known}.")
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(dict.fromkeys(term.name for term in (*self.found, *self.terms)))
+
+    _repr_html_ = Verb("frictax.report.notebook:missing_html")
+
     @property
     def sentences(self) -> tuple[str, ...]:
         """What is missing, in words."""

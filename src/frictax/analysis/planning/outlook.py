@@ -37,6 +37,7 @@ from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.identifiability import listed, null_directions, null_notice
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.multistart import search
+from frictax.handover import Verb
 from frictax.measurements import Sweep
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.notice import Notice
@@ -98,6 +99,8 @@ class Outlook:
                 self.names, self.values, self.units, self.errors, self.relative, strict=True
             )
         ]
+
+    _repr_html_ = Verb("frictax.report.notebook:outlook_html")
 
     def __str__(self) -> str:
         lines = [self.title, *aligned(*self.rows())]

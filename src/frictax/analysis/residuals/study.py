@@ -81,6 +81,10 @@ class ResidualStudy:
             )
         return mine[0]
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(dict.fromkeys(finding.name for finding in self.findings))
+
+    _repr_html_ = Verb("frictax.report.notebook:study_html")
     plot = Verb("frictax.report.residual_figure:draw_residuals")
 
     def __str__(self) -> str:

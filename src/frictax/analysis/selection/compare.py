@@ -17,6 +17,7 @@ from frictax.fitting import (
     fit,
     starting_law,
 )
+from frictax.handover import Verb
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
 from frictax.text import aligned
@@ -44,6 +45,11 @@ class ComparedLaw:
     left_out: float
     remark: str
 
+    def __repr__(self) -> str:
+        force, count = self.found.shown_force, len(self.found.estimates)
+        left_out = f"left out {self.left_out / force.si:.4g} {force.name}"
+        return f"ComparedLaw({self.name}: {count} numbers, {left_out}{_also(self.remark)})"
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
@@ -62,6 +68,11 @@ class Comparison:
 
     def __getitem__(self, name: str) -> ComparedLaw:
         return row_named(self.rows, name, "law")
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [row.name for row in self.rows]
+
+    _repr_html_ = Verb("frictax.report.notebook:comparison_html")
 
     def as_table(
         self, unit: str = " {}", figures: int = 4, chosen: str = "<- chosen", unknown: str = "inf"
@@ -90,6 +101,10 @@ class Comparison:
         return "\n".join([*aligned(*self.as_table()), self.reason])
 
     __repr__ = __str__
+
+
+def _also(remark: str) -> str:
+    return f"; {remark}" if remark else ""
 
 
 _OF_SWEEP = frozenset({"offset", "method", "loss"})

@@ -89,6 +89,10 @@ class ComparedStructure:
     implausible: tuple[str, ...]
     doubts: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        remark = f"; {self.remark}" if self.remark else ""
+        return f"ComparedStructure({self.name}: {self.numbers} numbers{remark})"
+
     @property
     def numbers(self) -> int:
         return len(self.found.estimates)
@@ -133,6 +137,11 @@ class StructureComparison:
 
     def __getitem__(self, name: str) -> ComparedStructure:
         return row_named(self.rows, name, "structure")
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [row.name for row in self.rows]
+
+    _repr_html_ = Verb("frictax.report.notebook:structures_html")
 
     plot = Verb("frictax.report.structures_figure:draw_structures")
 

@@ -68,6 +68,11 @@ class Band:
     upper: Float[np.ndarray, " n"]
     level: float
 
+    def __repr__(self) -> str:
+        n, level = np.size(self.velocity), 100 * self.level
+        ends = f" from {np.min(self.velocity):g} to {np.max(self.velocity):g}" if n else ""
+        return f"Band({n} velocities{ends}, {level:g} %)"
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Replicates:
@@ -86,6 +91,10 @@ class Replicates:
     converged: Bool[np.ndarray, " k"]
     level: float
     find_errors: Callable[[], tuple[np.ndarray, ...]] = dataclasses.field(repr=False)
+
+    def __repr__(self) -> str:
+        done, names = int(np.sum(self.converged)), ", ".join(self.names)
+        return f"Replicates({len(self.converged)} fits of {names}; {done} converged)"
 
     @functools.cached_property
     def _errors(self) -> Float[np.ndarray, "3 k p"]:

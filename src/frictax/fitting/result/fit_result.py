@@ -329,6 +329,7 @@ class FitResult(Estimated, Generic[Model]):
     missing = Verb("frictax.analysis.missing.missing:missing")
     report = Verb("frictax.report.fit_report:write_report")
     plot = Verb("frictax.report.fit_report:draw")
+    _repr_html_ = Verb("frictax.report.notebook:fit_html")
     to_json = Verb("frictax.report.machine_json:fit_json")
     to_mujoco = Verb("frictax.export.robots:to_mujoco")
     to_urdf = Verb("frictax.export.robots:to_urdf")
