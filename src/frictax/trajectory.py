@@ -16,6 +16,7 @@ from frictax.mechanism.contact_margins import rounding, slides_in
 from frictax.mechanism.energy import stored
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import Integer, is_traced
+from frictax.verbs import TrajectoryVerbs
 
 OverTime = Float[Array, " T"]
 
@@ -74,7 +75,7 @@ class Energy(eqx.Module):
         return self.heated - self.heat - self.cooled
 
 
-class Trajectory(eqx.Module):
+class Trajectory(TrajectoryVerbs, eqx.Module):
     """A run of a mechanism: ``run["mass"].v``, ``run["friction"].mode``, ``run.events.time``,
     ``run.plot()``.
 
@@ -144,7 +145,6 @@ class Trajectory(eqx.Module):
             )
         return _energy(self.system, self.ts, self.ys, self.modes)
 
-    plot = Verb("frictax.report.trajectory_figure:draw_trajectory")
     _repr_html_ = Verb("frictax.report.notebook:run_html")
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from frictax.annotations import ArrayLike, Checked, DataFrame
 from frictax.arguments import whole
 from frictax.handover import Verb
+from frictax.verbs import RecordVerbs
 
 from . import checks, units as units_
 from .assembly import assemble
@@ -24,7 +25,7 @@ AnyColumn = str | int | Column
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
-class Record:
+class Record(RecordVerbs):
     """How a machine moved: times, what drove its parts, what was measured of them, and how well.
 
     Inputs are named by the part that they drive (``"drive"``), outputs by the variable that they
@@ -311,7 +312,6 @@ class Record:
         )
 
     _repr_html_ = Verb("frictax.report.notebook:record_html")
-    plot = Verb("frictax.report.record_figure:draw_record")
 
     _text = Verb("frictax.measurements.summary:channel_table")
 

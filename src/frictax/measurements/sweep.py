@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -16,6 +16,8 @@ from .columns import read_columns
 
 if TYPE_CHECKING:
     from .record import Record
+
+Direction = Literal["both", "positive", "negative"]
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -111,7 +113,7 @@ class Sweep:
         *,
         breakaway: str | int | None = None,
         where: Mapping[str, str | Checked[float]] | None = None,
-        direction: str = "both",
+        direction: Checked[Direction] = "both",
         sign: int = 1,
         velocity_unit: str = "rad/s",
         force_unit: str = "N.m",
@@ -238,7 +240,7 @@ class Sweep:
             notes=notes,
         )
 
-    def select(self, direction: str) -> "Sweep":
+    def select(self, direction: Checked[Direction]) -> "Sweep":
         """The rows of one direction, or all."""
         if direction not in ("both", "positive", "negative"):
             raise ValueError(

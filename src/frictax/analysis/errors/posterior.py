@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import whole
-from frictax.fitting import Band, Estimate, FitResult, Knowledge
+from frictax.fitting import Band, Estimate, FitResult, Knowledge, Progress
 from frictax.fitting.fit_data import speaker
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
@@ -18,6 +18,7 @@ from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
 from frictax.notice import Notice
 from frictax.text import aligned
+from frictax.verbs import PosteriorVerbs
 
 from ..friction_curve import friction_at
 from .accounts import effective_samples
@@ -27,7 +28,7 @@ _CURVES = 400  # draws that a band of friction is made of
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Posterior(Estimated):
+class Posterior(Estimated, PosteriorVerbs):
     """Draws from the posterior density of the fitted numbers. Print it, or draw it by `plot()`.
 
     - `found`: the fit; `estimates`: medians with standard deviations and intervals of equal tails
@@ -72,7 +73,6 @@ class Posterior(Estimated):
         )
         return Band(v, middle, low, high, self.level)
 
-    plot = Verb("frictax.report.posterior_figure:draw_posterior")
     _repr_html_ = Verb("frictax.report.notebook:posterior_html")
 
     @property
@@ -107,7 +107,7 @@ def posterior(
     samples: Checked[float] | None = None,
     level: Checked[float] | None = None,
     seed: int = 0,
-    progress: Any = False,
+    progress: bool | Progress = False,
 ) -> Posterior:
     """Draw from the posterior density of all fitted numbers, on the objective of the fit, by the
     No-U-Turn sampler.

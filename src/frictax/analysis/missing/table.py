@@ -8,6 +8,7 @@ from frictax.fitting import FitResult
 from frictax.handover import Verb
 from frictax.parameters import UnknownName
 from frictax.text import aligned, amount, rounded
+from frictax.verbs import MissingVerbs
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class MissingTerm:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Missing:
+class Missing(MissingVerbs):
     """What a fitted machine lacks: each candidate with what it would do, best first. Print it.
 
     - `terms`: the classes of candidates that the record can tell apart, the best first;
@@ -79,8 +80,6 @@ class Missing:
     unit: str
     untold: tuple[str, ...]
     of: FitResult
-
-    structures = Verb("frictax.analysis.missing.structures:structures")
 
     def __getitem__(self, name: str) -> MissingTerm:
         for term in (*self.found, *self.terms):

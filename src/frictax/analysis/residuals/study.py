@@ -7,6 +7,7 @@ from frictax.handover import Verb
 from frictax.measurements import Sweep
 from frictax.notice import Notice
 from frictax.parameters import UnknownName
+from frictax.verbs import ResidualStudyVerbs
 
 from .effects import Columns, direction, position, speed, time
 from .finding import Finding
@@ -18,7 +19,7 @@ NAMES = ("whiteness", "speed", "position", "direction", "time", "ripple")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class ResidualStudy:
+class ResidualStudy(ResidualStudyVerbs):
     """What a fit leaves unexplained, a sentence a finding, the strongest first. Print it, or draw
     it by `plot()`.
 
@@ -85,7 +86,6 @@ class ResidualStudy:
         return list(dict.fromkeys(finding.name for finding in self.findings))
 
     _repr_html_ = Verb("frictax.report.notebook:study_html")
-    plot = Verb("frictax.report.residual_figure:draw_residuals")
 
     def __str__(self) -> str:
         many = len({finding.record for finding in self.findings}) > 1

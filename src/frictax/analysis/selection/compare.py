@@ -107,10 +107,6 @@ def _also(remark: str) -> str:
     return f"; {remark}" if remark else ""
 
 
-_OF_SWEEP = frozenset({"offset", "method", "loss"})
-_OF_RECORDS = frozenset({"objective", "start", "engine", "cutoff", "repeats", "bands"})
-
-
 @overload
 def compare(
     data: Sweep,
@@ -136,7 +132,20 @@ def compare(
 ) -> StructureComparison: ...
 
 
-def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | StructureComparison:
+def compare(
+    data: Any,
+    candidates: Any = None,
+    *,
+    offset: Any = None,
+    method: Any = None,
+    loss: Any = None,
+    objective: Any = None,
+    start: Any = None,
+    engine: Any = None,
+    cutoff: Any = None,
+    repeats: Any = None,
+    bands: Any = None,
+) -> Comparison | StructureComparison:
     """Fit several laws to one sweep and say which it asks for; or several structures to records, by
     `frictax.analysis.selection.structures.compare_structures`, with its options.
 
@@ -165,19 +174,23 @@ def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | S
     >>> made.best.name, [round(row.left_out, 3) for row in made.rows]
     ('Stribeck', [0.275, 0.04])
     """
-    of_sweep = isinstance(data, Sweep)
-    known, others = (_OF_SWEEP, _OF_RECORDS) if of_sweep else (_OF_RECORDS, _OF_SWEEP)
-    _check_options(options, known, others, "a sweep" if of_sweep else "records")
-    run = _compared if of_sweep else compare_structures
-    return run(data, candidates, **options)
+    of_sweep = {"offset": offset, "method": method, "loss": loss}
+    of_records = {"objective": objective, "start": start, "engine": engine}
+    of_records |= {"cutoff": cutoff, "repeats": repeats, "bands": bands}
+    if isinstance(data, Sweep):
+        _refuse(of_records, "records", "a sweep")
+        return _compared(data, candidates, offset, method, loss)
+    _refuse(of_sweep, "sweeps", "records")
+    given = {name: value for name, value in of_records.items() if value is not None}
+    return compare_structures(data, candidates, **given)
 
 
 def _compared(
     sweep: Sweep,
     laws: Mapping[str, Law] | None,
-    offset: float | None = None,
-    method: AbstractMethod | None = None,
-    loss: AbstractLoss | None = None,
+    offset: float | None,
+    method: AbstractMethod | None,
+    loss: AbstractLoss | None,
 ) -> Comparison:
     rows, laws = [], default_laws(sweep) if laws is None else laws
     fits = {
@@ -200,20 +213,13 @@ def _compared(
     return Comparison(sweep, tuple(rows), best, said)
 
 
-def _check_options(
-    options: Mapping[str, Any], known: frozenset[str], others: frozenset[str], here: str
-) -> None:
+def _refuse(options: Mapping[str, Any], of: str, here: str) -> None:
     """Raise for an option that does not belong to what is compared."""
-    for name in options:
-        if name in others and options[name] is not None:
-            of = "records" if here == "a sweep" else "sweeps"
+    for name, value in options.items():
+        if value is not None:
             raise ValueError(
                 f"`compare`: `{name}` belongs to comparisons of {of}, and what is compared here is"
                 f" {here}. Leave it out."
-            )
-        if name not in known | others:
-            raise TypeError(
-                f"`compare` has no option {name!r}. It has: {', '.join(sorted(known))}."
             )
 
 

@@ -10,6 +10,7 @@ from frictax.handover import Verb
 from frictax.measurements import Record
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.parameters import UnknownName
+from frictax.verbs import StructureComparisonVerbs
 
 from .cross_validation import HeldOut
 
@@ -114,7 +115,7 @@ def row_named(rows: Iterable[Any], name: str, kind: str) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class StructureComparison:
+class StructureComparison(StructureComparisonVerbs):
     """Structures fitted to the same records, in the order given, with the one to take.
 
     Print it, or draw it by `plot()`.
@@ -142,8 +143,6 @@ class StructureComparison:
         return [row.name for row in self.rows]
 
     _repr_html_ = Verb("frictax.report.notebook:structures_html")
-
-    plot = Verb("frictax.report.structures_figure:draw_structures")
 
     _text = Verb("frictax.analysis.selection.structures_text:structures_text")
 

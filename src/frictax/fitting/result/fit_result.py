@@ -15,6 +15,7 @@ from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import Unit, shown_force
 from frictax.notice import Notice
 from frictax.parameters import Parameter, UnknownName, parameters, replace
+from frictax.verbs import FitResultVerbs
 
 from ..problem.losses import AbstractLoss
 from ..problem.problem import Problem, Unknown, bounds, predictions, upper_bounds
@@ -35,7 +36,7 @@ Model = TypeVar("Model")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class FitResult(Estimated, Generic[Model]):
+class FitResult(Estimated, FitResultVerbs, Generic[Model]):
     """What a fit found, how well it is known, and what it cannot know. Print it.
 
     - `start`: the machine or friction law that was fitted, with the values that it had before;
@@ -314,29 +315,7 @@ class FitResult(Estimated, Generic[Model]):
             raise UnknownName(f"There is no record {label!r} in this fit. It has: {known}.")
         return list(self.records).index(label)
 
-    predict = Verb("frictax.analysis.friction_curve:predict")
-    band = Verb("frictax.analysis.friction_curve:band")
-    score = Verb("frictax.analysis.replay.score:score")
-    uncertainty = Verb("frictax.analysis.errors.uncertainty:uncertainty")
-    step_error = Verb("frictax.fitting.result.step_error:step_error")
-    free_run = Verb("frictax.analysis.replay.free_run:free_run")
-    validate = Verb("frictax.analysis.replay.validation:validate")
-    leave_records_out = Verb("frictax.analysis.replay.validation:leave_records_out")
-    transfer = Verb("frictax.analysis.replay.validation:transfer")
-    profile = Verb("frictax.analysis.errors.profiles:profile_of")
-    posterior = Verb("frictax.analysis.errors.posterior:posterior")
-    residual_study = Verb("frictax.analysis.residuals.study:residual_study")
-    missing = Verb("frictax.analysis.missing.missing:missing")
-    report = Verb("frictax.report.fit_report:write_report")
-    plot = Verb("frictax.report.fit_report:draw")
     _repr_html_ = Verb("frictax.report.notebook:fit_html")
-    to_json = Verb("frictax.report.machine_json:fit_json")
-    to_mujoco = Verb("frictax.export.robots:to_mujoco")
-    to_urdf = Verb("frictax.export.robots:to_urdf")
-    to_modelica = Verb("frictax.export.modelica_found:to_modelica")
-    write_modelica = Verb("frictax.export.modelica_found:write_identified")
-    to_modelica_modifiers = Verb("frictax.export.modelica_found:identified_modifiers")
-    intervals_in_words = Verb("frictax.analysis.errors.uncertainty:in_words")
     _usual_spread = Verb("frictax.analysis.errors.uncertainty:usual_spread")
     _first_look = Verb("frictax.analysis.missing.first_look:first_look")
     _text = Verb("frictax.fitting.result.text:fit_text")
