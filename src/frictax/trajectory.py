@@ -145,7 +145,7 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
             )
         return _energy(self.system, self.ts, self.ys, self.modes)
 
-    _repr_html_ = Verb("frictax.report.notebook:run_html")
+    _repr_html_ = Verb("frictax.report.notebook.cards:run_html")
 
     def __repr__(self) -> str:
         return f"Trajectory({', '.join(self.names)}: {self._told()})"

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.report.sparkline import curve
+from frictax.report.notebook.sparkline import curve
 
 LARGEST = 30_000  # bytes
 TAGS = {"div", "p", "b", "table", "thead", "tbody", "tr", "th", "td", "svg", "path"}

@@ -73,7 +73,7 @@ class Posterior(Estimated, PosteriorVerbs):
         )
         return Band(v, middle, low, high, self.level)
 
-    _repr_html_ = Verb("frictax.report.notebook:posterior_html")
+    _repr_html_ = Verb("frictax.report.notebook.cards:posterior_html")
 
     @property
     def title(self) -> str:

@@ -51,7 +51,7 @@ class Profile:
     level: float
     sentence: str
 
-    _repr_html_ = Verb("frictax.report.notebook:profile_html")
+    _repr_html_ = Verb("frictax.report.notebook.cards:profile_html")
 
     def __str__(self) -> str:
         return self.sentence

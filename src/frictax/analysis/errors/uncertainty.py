@@ -124,7 +124,7 @@ class Uncertainty(Estimated):
             for e, ratio in zip(self.estimates, self.ratio.values(), strict=True)
         ]
 
-    _repr_html_ = Verb("frictax.report.notebook:uncertainty_html")
+    _repr_html_ = Verb("frictax.report.notebook.cards:uncertainty_html")
 
     @property
     def title(self) -> str:

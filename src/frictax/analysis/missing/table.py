@@ -91,7 +91,7 @@ class Missing(MissingVerbs):
     def _ipython_key_completions_(self) -> list[str]:
         return list(dict.fromkeys(term.name for term in (*self.found, *self.terms)))
 
-    _repr_html_ = Verb("frictax.report.notebook:missing_html")
+    _repr_html_ = Verb("frictax.report.notebook.cards:missing_html")
 
     @property
     def sentences(self) -> tuple[str, ...]:

@@ -101,7 +101,7 @@ class Outlook:
             )
         ]
 
-    _repr_html_ = Verb("frictax.report.notebook:outlook_html")
+    _repr_html_ = Verb("frictax.report.notebook.cards:outlook_html")
 
     def __str__(self) -> str:
         lines = [self.title, *aligned(*self.rows())]

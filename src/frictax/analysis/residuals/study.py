@@ -85,7 +85,7 @@ class ResidualStudy(ResidualStudyVerbs):
     def _ipython_key_completions_(self) -> list[str]:
         return list(dict.fromkeys(finding.name for finding in self.findings))
 
-    _repr_html_ = Verb("frictax.report.notebook:study_html")
+    _repr_html_ = Verb("frictax.report.notebook.cards:study_html")
 
     def __str__(self) -> str:
         many = len({finding.record for finding in self.findings}) > 1

@@ -72,7 +72,7 @@ class Comparison:
     def _ipython_key_completions_(self) -> list[str]:
         return [row.name for row in self.rows]
 
-    _repr_html_ = Verb("frictax.report.notebook:comparison_html")
+    _repr_html_ = Verb("frictax.report.notebook.cards:comparison_html")
 
     def as_table(
         self, unit: str = " {}", figures: int = 4, chosen: str = "<- chosen", unknown: str = "inf"

@@ -142,7 +142,7 @@ class StructureComparison(StructureComparisonVerbs):
     def _ipython_key_completions_(self) -> list[str]:
         return [row.name for row in self.rows]
 
-    _repr_html_ = Verb("frictax.report.notebook:structures_html")
+    _repr_html_ = Verb("frictax.report.notebook.cards:structures_html")
 
     _text = Verb("frictax.analysis.selection.structures_text:structures_text")
 

@@ -315,7 +315,7 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
             raise UnknownName(f"There is no record {label!r} in this fit. It has: {known}.")
         return list(self.records).index(label)
 
-    _repr_html_ = Verb("frictax.report.notebook:fit_html")
+    _repr_html_ = Verb("frictax.report.notebook.cards:fit_html")
     _usual_spread = Verb("frictax.analysis.errors.uncertainty:usual_spread")
     _first_look = Verb("frictax.analysis.missing.first_look:first_look")
     _text = Verb("frictax.fitting.result.text:fit_text")

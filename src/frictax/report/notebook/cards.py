@@ -31,8 +31,8 @@ from frictax.measurements.summary import deviation, headline, span
 from frictax.text import amount
 from frictax.trajectory import Trajectory
 
-from . import words
-from .modes import MODES, mode_spans
+from .. import words
+from ..modes import MODES, mode_spans
 from .sparkline import curve, dots, legend, strip
 
 _ROWS, _SENTENCES = 14, 4  # at most: what fits a screen

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from frictax.contacts import Mode
 
-from .modes import MODES
+from ..modes import MODES
 
 _FINE = 8  # units of a picture for each pixel, so that whole numbers will do
 _COLUMNS = 100  # of a curve: in each its least and its greatest value are drawn
