@@ -216,17 +216,17 @@ def test_editors_and_type_checkers_know_each_public_verb_by_its_function() -> No
     typed = {}
     stub = ast.parse((SOURCE / "verbs.pyi").read_text(encoding="utf-8"))
     homes = {
-        alias.asname: f"{node.module}:{alias.name}"
+        str(alias.asname): f"{node.module}:{alias.name}"
         for node in stub.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
     for node in stub.body:
-        for verb in node.body if isinstance(node, ast.ClassDef) else []:
-            assert isinstance(verb, ast.Assign), ast.unparse(verb)
-            (name,) = verb.targets
+        if isinstance(node, ast.ClassDef):
             owner = node.name.removesuffix("Verbs")
-            typed[owner, ast.unparse(name)] = homes[ast.unparse(verb.value)]
+            for line in map(ast.unparse, node.body):
+                name, _, function = line.partition(" = ")
+                typed[owner, name] = homes[function]
     verbs = {
         (owner.__name__, verb): target
         for owner, verb, target in _verbs()

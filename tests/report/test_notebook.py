@@ -287,6 +287,10 @@ def test_names_in_brackets_are_completed(run: Any, comparison: Any, fitted: Any)
     assert run._ipython_key_completions_() == ["mass", "friction", "drive"]
     assert run.system.mechanism._ipython_key_completions_() == ["mass", "friction", "drive"]
     assert comparison._ipython_key_completions_() == ["Coulomb", "a $curve$"]
+    assert fitted._ipython_key_completions_() == list(fitted.names)
+    assert fitted["mass.m"] is fitted.estimates[0]
+    with pytest.raises(KeyError, match=r"no fitted number 'mass.mm'. Did you mean 'mass.m'\? Fit"):
+        fitted["mass.mm"]
     study = fitted.residual_study()
     assert {study[name].name for name in study._ipython_key_completions_()} == {
         finding.name for finding in study.findings

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from frictax.notice import Notice
-from frictax.text import rounded
+from frictax.parameters import UnknownName
+from frictax.text import rounded, suggestion
 
 from .identifiability import Knowledge
 
@@ -129,6 +130,19 @@ class Estimated:
     estimates: tuple[Estimate, ...]
     covariance: Float[np.ndarray, "p p"]
     notices: tuple[Notice, ...]
+
+    def __getitem__(self, name: str) -> Estimate:
+        """The estimate of that name."""
+        known = self.names
+        if name not in known:
+            raise UnknownName(
+                f"There is no fitted number {name!r}.{suggestion(name, known)} Fitted are:"
+                f" {', '.join(known)}."
+            )
+        return self.estimates[known.index(name)]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.names)
 
     @property
     def warnings(self) -> tuple[str, ...]:

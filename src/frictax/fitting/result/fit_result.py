@@ -42,8 +42,9 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
     - `start`: the machine or friction law that was fitted, with the values that it had before;
       `model`: with those that all records share now, and `model_for(label)` with those of one
       record's own, too. `records`: the data by label.
-    - `estimates`: one for each fitted number, in SI units; ``mass.v@run2`` belongs to record run2
-      alone. `fixed`: one for each number that was not fitted.
+    - `estimates`: one for each fitted number, in SI units, by its name ``found["mass.m"]``;
+      ``mass.v@run2`` belongs to record run2 alone. `fixed`: one for each number that was not
+      fitted.
     - Their errors, intervals (at `level`, by Student's t) and degrees of freedom are those of
       `uncertainty()`, by `Guarded`. `covariance` (p, p): in the order of the estimates.
     - `residuals` (n,): measured minus predicted [SI]; `weighted_residuals`: over the standard
@@ -68,6 +69,8 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
     >>> found = fx.fit(fx.Coulomb, fx.Sweep(v, f, velocity_unit="m/s", force_unit="N"))
     >>> {name: round(float(value), 3) for name, value in found.values.items()}
     {'F_Coulomb': 6.003, 'F_prop': 0.2}
+    >>> found["F_prop"].unit
+    'N.s/m'
     >>> [round(float(end), 3) for end in found.intervals["F_Coulomb"]]
     [5.962, 6.044]
     >>> band = found.band([1.0, 10.0])
