@@ -185,6 +185,8 @@ def test_a_run_that_did_not_end_says_so_and_shows_what_it_reached(run: Any) -> N
         fx.simulate(shaken, run.ts, fx.Adaptive(max_events=4))
     assert "⚠ The run did not reach its end" in shown(error.value.run).text
     assert "not to its end" in repr(error.value.run)
+    d = error.value.run._repr_html_().split('<path d="')[1].split('"')[0]
+    assert max(int(x) for x, _ in re.findall(r"(\d+) (\d+)", d)) < 0.8 * 300 * 8  # to 60 %
 
 
 def test_of_a_batch_of_runs_its_shape_is_told(run: Any) -> None:
@@ -289,6 +291,10 @@ def test_names_in_brackets_are_completed(run: Any, comparison: Any, fitted: Any)
     assert comparison._ipython_key_completions_() == ["Coulomb", "a $curve$"]
     assert fitted._ipython_key_completions_() == list(fitted.names)
     assert fitted["mass.m"] is fitted.estimates[0]
+    assert re.fullmatch(
+        r"Estimate\(mass\.m: [\d.]+ kg, std\. error [\d.]+, [\d.]+ to [\d.]+\)",
+        repr(fitted["mass.m"]),
+    )
     with pytest.raises(KeyError, match=r"no fitted number 'mass.mm'. Did you mean 'mass.m'\? Fit"):
         fitted["mass.mm"]
     study = fitted.residual_study()
@@ -349,3 +355,18 @@ def test_a_notebook_shows_results_without_a_plotting_library() -> None:
         " assert not {'matplotlib', 'plotly', 'pandas'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_a_picture_shows_itself_in_a_notebook_that_knows_no_pyplot(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "matplotlib_inline.backend_inline", raising=False)
+    for figure in (run.plot(width=6.0), run.system.mechanism.plot()):
+        png, size = figure._repr_png_()
+        wide, high = (int.from_bytes(png[k : k + 4], "big") for k in (16, 20))
+        assert (wide, high) == (
+            pytest.approx(2 * size["width"], abs=2),
+            pytest.approx(2 * size["height"], abs=2),
+        )
+    monkeypatch.setitem(sys.modules, "matplotlib_inline.backend_inline", sys)
+    assert run.plot()._repr_png_() is None  # drawn by those who draw all figures

@@ -1,5 +1,7 @@
 """The picture of where the starts of a search ended."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -11,7 +13,7 @@ from .style import BACKWARD, FAINT, FORWARD, canvas, headed, legend_above, style
 _SAME = 0.01  # of a likelihood ratio: what two ends at one minimum may differ by
 
 
-def draw_starts(found: FitResult, *, width: float = 5.5) -> Figure:
+def draw_starts(found: FitResult[Any], *, width: float = 5.5) -> Figure:
     """Draw the misfit at the end of each start of a search, sorted (a waterfall): whether the least
     one was found again and again, or once by luck.
 

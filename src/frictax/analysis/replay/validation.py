@@ -253,7 +253,7 @@ def leave_records_out(found: FitResult) -> LeftOut:
     return LeftOut(records, fitted, values, stopped)
 
 
-def transfer(found: FitResult, there: Checked[FitResult]) -> Transfer:
+def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
     """What a fit under one condition is worth under another: the records of the fit `there`
     predicted by the parameters found here, and the differences of the parameters.
 

@@ -43,6 +43,11 @@ class Estimate:
     knowledge: Knowledge
     dof: float = float("nan")
 
+    def __repr__(self) -> str:
+        name, value, unit, error, interval = self.cells
+        more = f", std. error {error}, {interval}" if error else f", {self.knowledge.value}"
+        return f"Estimate({name}: {value}{'' if unit == '1' else f' {unit}'}{more})"
+
     @property
     def cells(self) -> tuple[str, ...]:
         """Name, value, unit, standard error and interval as a table prints them."""

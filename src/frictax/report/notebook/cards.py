@@ -42,7 +42,7 @@ _NAME, _SENTENCE = 60, 500  # letters
 def fit_html(found: FitResult) -> str:
     """A fit: its numbers, how good it is, and what it warns of."""
     if found.of_sweep:
-        title = f"{type(found.law).__name__} friction of {found.sweep!r}"
+        title = f"{type(found.law).__name__} friction of {_swept(found.sweep)}"
         lines = [*words.formulas(found), *quality(found)]
     else:
         kind, by = type(found.model).__name__, type(found.problem.objective).__name__
@@ -79,7 +79,7 @@ def sweep_html(sweep: Sweep) -> str:
     v, f = sweep.velocity[moving], sweep.force[moving]
     _, *rows = words.measured(sweep, sweep.force_unit)
     caption = Markup("{} force over velocity").format(dots(v, f, "force over velocity"))
-    return _card(repr(sweep), (("", ""), rows), "ll", (), sweep.notes, picture=caption)
+    return _card(_swept(sweep), (("", ""), rows), "ll", (), sweep.notes, picture=caption)
 
 
 def run_html(run: Trajectory) -> str:
@@ -123,7 +123,7 @@ def run_html(run: Trajectory) -> str:
 
 def comparison_html(made: Comparison) -> str:
     """Laws beside each other, the one to take in bold."""
-    title = f"Laws for {made.sweep!r}"
+    title = f"Laws for {_swept(made.sweep)}"
     return _card(title, made.as_table(), "lrrrrrl", [made.reason], chosen=made.best.name)
 
 
@@ -244,6 +244,10 @@ def _some(names: Iterable[str]) -> str:
     all_names = [_clipped(name, 30) for name in names]
     shown = ", ".join(all_names[:5])
     return shown if len(all_names) <= 5 else f"{shown} and {len(all_names) - 5} more"
+
+
+def _swept(sweep: Sweep) -> str:
+    return repr(sweep).removeprefix("Sweep(").removesuffix(")")
 
 
 def _first(lines: Sequence[str], what: str) -> list[str]:

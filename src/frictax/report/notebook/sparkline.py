@@ -26,7 +26,7 @@ def curve(
     """y over x as a line, broken where a value is not finite; `level`: a dashed line across."""
     seen = np.isfinite(x) & np.isfinite(y)
     heights = y[seen] if level is None else np.append(y[seen], level)
-    place = _Place(x[seen], heights, size)
+    place = _Place(x, heights, size)
     parts = []
     edges = np.flatnonzero(np.diff(seen.astype(int), prepend=0, append=0))
     for a, b in edges.reshape(-1, 2):
