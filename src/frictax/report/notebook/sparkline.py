@@ -54,8 +54,8 @@ def strip(
     *,
     size: tuple[int, int] = (300, 14),
 ) -> Markup:
-    """Which mode lasted when: a coloured band for each, none where a contact is free. What is
-    shorter than two pixels may not show.
+    """Which mode lasted when: a coloured band for each, an empty one where a contact is free. What
+    is shorter than two pixels may not show.
     """
     edges = np.linspace(*ends, _STEPS + 1)
     middles = 0.5 * (edges[1:] + edges[:-1])
@@ -80,8 +80,9 @@ def strip(
         for mode, parts in bands.items()
         if mode in MODES and mode is not Mode.FREE
     ]
-    frame = f'<path d="M0 0h{wide}v{high}h-{wide}z" fill="none" stroke="currentColor"/>'
-    return _picture(size, says, [*lines, frame])
+    seen = round(sum(mode is not None for mode in modes) * wide / _STEPS)
+    frame = f"M0 0h{seen}v{high}h-{seen}z"
+    return _picture(size, says, [*lines, _path(frame, width=0.8)] if seen else [])
 
 
 def legend(modes: Iterable[Mode]) -> Markup:
