@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.report.notebook.sparkline import curve
+from frictax.report.notebook.sparkline import curve, strip
 
 LARGEST = 30_000  # bytes
 TAGS = {"div", "p", "b", "table", "thead", "tbody", "tr", "th", "td", "svg", "path"}
@@ -190,6 +190,18 @@ def test_a_run_that_did_not_end_says_so_and_shows_what_it_reached(run: Any) -> N
     right = max(int(x) for x, _ in re.findall(r"(\d+) (\d+)", d))
     reached = np.asarray(run.ts)[np.isfinite(np.asarray(error.value.run.ys[:, 0]))][-1]
     assert right == pytest.approx(16 + 296 * 8 * reached / 8.0, abs=1)
+
+
+def test_the_strip_of_a_contact_that_chatters_stays_small() -> None:
+    modes = [fx.Mode.FORWARD, fx.Mode.STUCK, fx.Mode.BACKWARD, fx.Mode.FREE]
+    spans = [(modes[i % 4], 0.1 * i, 0.1 * (i + 1)) for i in range(5000)]
+    for of in (spans, spans[:100], []):
+        drawn = strip(of, (0.0, 500.0), HOSTILE)
+        assert 14 * len(drawn) < LARGEST - 5000
+        assert Page(drawn).tags <= TAGS
+    two = strip([(fx.Mode.STUCK, 0.0, 3.0), (fx.Mode.FORWARD, 3.0, 6.0)], (0.0, 12.0), "")
+    assert 'd="M0 56h600" stroke="#B4B8BE"' in two
+    assert 'd="M600 56h600" stroke="#0072B2"' in two
 
 
 def test_of_a_batch_of_runs_its_shape_is_told(run: Any) -> None:

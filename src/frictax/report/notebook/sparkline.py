@@ -10,8 +10,8 @@ from frictax.contacts import Mode
 from ..modes import MODES
 
 _FINE = 8  # units of a picture for each pixel, so that whole numbers will do
-_COLUMNS = 100  # of a curve: in each its least and its greatest value are drawn
-_STEPS = 150  # of a strip
+_COLUMNS = 80  # of a curve: in each its least and its greatest value are drawn
+_STEPS = 120  # of a strip
 _DOTS = 120
 
 
@@ -55,7 +55,7 @@ def strip(
     size: tuple[int, int] = (300, 14),
 ) -> Markup:
     """Which mode lasted when: a coloured band for each, an empty one where a contact is free. What
-    is shorter than two pixels may not show.
+    is shorter than three pixels may not show.
     """
     edges = np.linspace(*ends, _STEPS + 1)
     middles = 0.5 * (edges[1:] + edges[:-1])
@@ -73,10 +73,10 @@ def strip(
             mode = modes[start]
             if mode is not None:
                 a, b = (round(i * wide / _STEPS) for i in (start, k))
-                bands.setdefault(mode, []).append(f"M{a} 0h{b - a}v{high}h{a - b}z")
+                bands.setdefault(mode, []).append(f"M{a} {high // 2}h{b - a}")
             start = k
     lines = [
-        f'<path d="{"".join(parts)}" fill="{MODES[mode][1]}"/>'
+        f'<path d="{"".join(parts)}" stroke="{MODES[mode][1]}" stroke-width="{high}"/>'
         for mode, parts in bands.items()
         if mode in MODES and mode is not Mode.FREE
     ]
