@@ -39,6 +39,9 @@ fx.linearize(block, ts[0], run.ys[0], run.modes[0], drives="drive")  # wrong
 
 sweep = fx.Sweep.from_csv("sweep.csv", velocity="omega", force="torque", direction="positive")
 fx.Sweep.from_csv("sweep.csv", velocity="omega", force="torque", direction="forward")  # wrong
+fx.Sweep.from_csv("sweep.csv", velocity="v", force="f", decimal=",", sign=-1)
+fx.Sweep.from_csv("sweep.csv", velocity="v", force="f", decimal=":")  # wrong
+fx.Sweep.from_csv("sweep.csv", velocity="v", force="f", sign=2)  # wrong
 sweep.select("negative")
 sweep.select("left")  # wrong
 record = fx.Record.from_csv(
@@ -107,6 +110,7 @@ assert_type(found.residual_study()["speed"].strong, bool)
 assert_type(found.missing().structures(), dict[str, fx.Structure])
 assert_type(found.band([1.0, 2.0], level=0.9), fx.Band)
 found.band([1.0, 2.0], levl=0.9)  # wrong
+found.residual_study()["sped"]  # wrong
 found.free_run("a", objective=fx.FreeRun(), draws=100, seed=1)
 found.free_run("a", draw=100)  # wrong
 found.validate(record, states=["mass.s"])

@@ -17,6 +17,7 @@ from frictax.verbs import RecordVerbs
 from . import checks, units as units_
 from .assembly import assemble
 from .clocks import held_means, nearest_line
+from .columns import Decimal
 from .diagnostics import suspicions
 from .readers import Column
 from .tables import Table, csv_table, mat_table, pandas_table, parquet_table
@@ -107,7 +108,7 @@ class Record(RecordVerbs):
         hold: bool = False,
         drop_missing: bool = False,
         delimiter: str = ",",
-        decimal: str = ".",
+        decimal: Checked[Decimal] = ".",
         skip: int = 0,
         header: bool = True,
         name: str | None = None,

@@ -12,7 +12,7 @@ from frictax.annotations import ArrayLike, Checked
 from frictax.handover import Verb
 
 from . import units
-from .columns import read_columns
+from .columns import Decimal, read_columns
 
 if TYPE_CHECKING:
     from .record import Record
@@ -71,7 +71,7 @@ class Sweep:
         sigma_known: bool = False,
         velocity_unit: str = "rad/s",
         force_unit: str = "N.m",
-        sign: int = 1,
+        sign: Checked[Literal[1, -1]] = 1,
         name: str = "sweep",
         citation: str = "",
         notes: tuple[str, ...] = (),
@@ -114,12 +114,12 @@ class Sweep:
         breakaway: str | int | None = None,
         where: Mapping[str, str | Checked[float]] | None = None,
         direction: Checked[Direction] = "both",
-        sign: int = 1,
+        sign: Checked[Literal[1, -1]] = 1,
         velocity_unit: str = "rad/s",
         force_unit: str = "N.m",
         sigma_known: bool = False,
         delimiter: str = ",",
-        decimal: str = ".",
+        decimal: Checked[Decimal] = ".",
         skip: int = 0,
         header: bool = True,
         name: str | None = None,
@@ -177,7 +177,7 @@ class Sweep:
         *,
         settle: float | int = 0.0,
         keep_unsteady: bool = False,
-        sign: int = 1,
+        sign: Checked[Literal[1, -1]] = 1,
         name: str = "sweep",
         citation: str = "",
     ) -> "Sweep":

@@ -1,7 +1,9 @@
 """What is left of a fit to records, and what it looks like."""
 
 import dataclasses
+from typing import Literal, get_args
 
+from frictax.annotations import Checked
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.handover import Verb
 from frictax.measurements import Sweep
@@ -15,7 +17,8 @@ from .ripple import ripple
 from .series import Series, channel_series, force_series, left, sweep_series
 from .whiteness import whiteness
 
-NAMES = ("whiteness", "speed", "position", "direction", "time", "ripple")
+Kind = Literal["whiteness", "speed", "position", "direction", "time", "ripple"]
+NAMES: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -74,7 +77,7 @@ class ResidualStudy(ResidualStudyVerbs):
     def notes(self) -> tuple[str, ...]:
         return tuple(map(str, self.notices))
 
-    def __getitem__(self, name: str) -> Finding:
+    def __getitem__(self, name: Checked[Kind]) -> Finding:
         mine = [finding for finding in self.findings if finding.name == name]
         if not mine:
             raise UnknownName(
