@@ -24,6 +24,7 @@ GROUND = [
     "arguments",
     "notice",
     "handover",
+    "verbs",
     "pytree",
     "xla",
     "executable_cache",
@@ -63,6 +64,7 @@ READS_OR_WRITES = {
     "tofile",
     "fromfile",
 }
+VERBS = {"frictax.handover", "frictax.verbs"}
 FULLEST = {"mechanism": 25, "report": 25}  # files of a folder; 16 of any other
 
 
@@ -120,14 +122,15 @@ def _verbs() -> Iterator[tuple[type, str, str]]:
     from frictax.handover import Verb
 
     for name, path in sorted(MODULES.items()):
-        if "Verb(" not in path.read_text(encoding="utf-8") or name == "frictax.handover":
+        if "Verb" not in path.read_text(encoding="utf-8") or name in VERBS:
             continue
         module = importlib.import_module(name)
         for thing in vars(module).values():
             if inspect.isclass(thing) and thing.__module__ == name:
                 yield from (
                     (thing, verb, value.target)
-                    for verb, value in vars(thing).items()
+                    for of in thing.__mro__
+                    for verb, value in vars(of).items()
                     if isinstance(value, Verb)
                 )
 
@@ -205,6 +208,31 @@ def test_every_verb_is_carried_out_above_and_takes_the_object_first() -> None:
             first.annotation
         ), f"{verb}: {first}"
         assert verb.startswith("_") or carried_out.__doc__, target
+
+
+def test_editors_and_type_checkers_know_each_public_verb_by_its_function() -> None:
+    typed = {}
+    stub = ast.parse((SOURCE / "verbs.pyi").read_text(encoding="utf-8"))
+    homes = {
+        str(alias.asname): f"{node.module}:{alias.name}"
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for node in stub.body:
+        if isinstance(node, ast.ClassDef):
+            owner = node.name.removesuffix("Verbs")
+            for line in map(ast.unparse, node.body):
+                name, _, function = line.partition(" = ")
+                typed[owner, name] = homes[function]
+    verbs = {
+        (owner.__name__, verb): target
+        for owner, verb, target in _verbs()
+        if not verb.startswith("_")
+    }
+    untyped = {f"{owner}.{verb}" for owner, verb in verbs.keys() - typed.keys()}
+    assert not untyped, f"move {untyped} into verbs.py and its stub"
+    assert typed == verbs
 
 
 @functools.cache

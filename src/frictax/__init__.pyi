@@ -1,6 +1,6 @@
 """The public names and the rooms that define them: for type checkers, and for the lazy import."""
 
-from frictax import data as data, parameters as parameters
+from frictax import data as data, parameters as parameters, report as report
 from frictax.analysis import (
     HAC as HAC,
     Autoregression as Autoregression,

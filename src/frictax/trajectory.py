@@ -8,13 +8,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.contacts.mode import STUCK, UNKNOWN
-from frictax.engine import Path
+from frictax.engine import Path, Result
 from frictax.handover import Verb
 from frictax.mechanism import MechanicalSystem
 from frictax.mechanism.contact_margins import rounding, slides_in
 from frictax.mechanism.energy import stored
 from frictax.mechanism.variables import variables_at
-from frictax.parameters import Integer
+from frictax.parameters import Integer, is_traced
+from frictax.verbs import TrajectoryVerbs
 
 OverTime = Float[Array, " T"]
 
@@ -73,7 +74,7 @@ class Energy(eqx.Module):
         return self.heated - self.heat - self.cooled
 
 
-class Trajectory(eqx.Module):
+class Trajectory(TrajectoryVerbs, eqx.Module):
     """A run of a mechanism: ``run["mass"].v``, ``run["friction"].mode``, ``run.events.time``,
     ``run.plot()``.
 
@@ -143,10 +144,23 @@ class Trajectory(eqx.Module):
             )
         return _energy(self.system, self.ts, self.ys, self.modes)
 
-    plot = Verb("frictax.report.trajectory_figure:draw_trajectory")
+    _repr_html_ = Verb("frictax.report.notebook.cards:run_html")
 
-    to_pandas = Verb("frictax.report.tables:to_pandas")
-    to_xarray = Verb("frictax.report.tables:to_xarray")
+    def __repr__(self) -> str:
+        return f"Trajectory({', '.join(self.names)}: {self._told()})"
+
+    def _told(self) -> str:
+        """How long the run is, and how it ended where that is known."""
+        ts, result, shape = self.ts, self.result, self.path.ys.shape
+        if len(shape) != 2:
+            return f"a batch of shape {shape[:-2]}"
+        span = "" if is_traced(ts) else f" from {float(ts[0]):g} to {float(ts[-1]):g} s"
+        traced = any(map(is_traced, jax.tree.leaves(result)))
+        ended = traced or bool(result == Result.successful)
+        return f"{ts.size} times{span}" + ("" if ended else f", not to its end: {Result[result]}")
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.names)
 
 
 @eqx.filter_jit

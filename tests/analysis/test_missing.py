@@ -345,7 +345,9 @@ def test_a_ripple_that_a_motor_with_noise_of_a_memory_has_is_named_on_windows() 
     table = found.missing()
     assert "ripple on rotor" in table.found[0].name, str(table)
     assert table.found[0].period == pytest.approx(2.6, rel=0.02)
-    made = table.structures()["ripple on rotor"].model["ripple"]
+    machine = table.structures()["ripple on rotor"].model
+    assert isinstance(machine, fx.Mechanism)
+    made = machine["ripple"]
     assert made.body == "rotor"
     assert float(jnp.hypot(made.f_cos, made.f_sin)) == pytest.approx(9e-4, rel=0.2)
 
@@ -408,7 +410,8 @@ def test_drag_ripple_and_spring_become_parts_of_the_size_that_was_found() -> Non
     ]
     made = Missing(tuple(terms), (), 1.0, 1.0, "", (), found).structures()
     assert list(made) == ["as fitted", *names]
-    parts = {name: dict(made[name].model.named_parts()) for name in names}
+    models: dict[str, Any] = {name: made[name].model for name in names}
+    parts = {name: dict(model.named_parts()) for name, model in models.items()}
     drag, ripple = parts[names[0]]["drag"], parts[names[1]]["ripple"]
     assert float(drag.driven(None, jnp.zeros(()), jnp.array(-2.0))) == pytest.approx(0.3 * 4.0)
     s = jnp.linspace(-0.1, 0.1, 50)
@@ -436,5 +439,6 @@ def test_a_number_that_was_held_and_a_stiffness_become_structures() -> None:
     made = table.structures()
     assert list(made) == ["as fitted", *(term.name for term in terms)]
     assert list(made[terms[0].name].free or ()) == [*FREE, "outputs.mass.s.offset"]
-    assert made[terms[1].name].model.names[:2] == ("mass", "beyond_mass")
+    beyond: Any = made[terms[1].name].model
+    assert beyond.names[:2] == ("mass", "beyond_mass")
     assert {"series_mass.c", "beyond_mass.m"} < set(made[terms[1].name].free or ())

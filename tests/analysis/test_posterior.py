@@ -16,7 +16,7 @@ T = np.linspace(0.0, 4.0, 401)
 V = 0.6 * np.sin(3.0 * T) + 0.4 * np.sin(7.1 * T)
 A = 1.8 * np.cos(3.0 * T) + 2.84 * np.cos(7.1 * T)
 S = -0.2 * np.cos(3.0 * T) - 0.4 / 7.1 * np.cos(7.1 * T)
-SETTINGS = {"draws": 1000, "warmup": 400, "chains": 2}
+SETTINGS: dict[str, Any] = {"draws": 1000, "warmup": 400, "chains": 2}
 SLIDING = ["mass.m", "friction.f_pos"]
 
 

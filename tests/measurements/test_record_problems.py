@@ -352,11 +352,11 @@ def test_what_was_not_fitted_is_named_without_quotation_marks_around_the_sentenc
             "`profile`: 'mass.k' was not fitted. Fitted are: friction.f_pos.F_Coulomb.",
         ),
         (
-            lambda: found.profile(3),
+            lambda: found.profile(3),  # pyright: ignore
             "`profile` takes the name of a fitted number or a pair of them, got 3. ",
-        ),  # pyright: ignore
+        ),
         (
-            lambda: found.score("run", fx.FreeRun),
+            lambda: found.score("run", fx.FreeRun),  # pyright: ignore
             "`score` needs an objective such as FreeRun(measured_start=True)",
         ),  # pyright: ignore
     ):

@@ -12,7 +12,7 @@ from jaxtyping import Float, Shaped
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import whole
-from frictax.fitting import Band, Estimate, FitResult, Knowledge
+from frictax.fitting import Band, Estimate, FitResult, Knowledge, Progress
 from frictax.fitting.fit_data import speaker
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
@@ -20,6 +20,7 @@ from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
 from frictax.notice import Notice
 from frictax.text import aligned
+from frictax.verbs import PosteriorVerbs
 
 from ..friction_curve import friction_at
 from .accounts import effective_samples
@@ -29,7 +30,7 @@ _CURVES = 400  # draws that a band of friction is made of
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Posterior(Estimated):
+class Posterior(Estimated, PosteriorVerbs):
     """Draws from the posterior density of the fitted numbers. Print it, or draw it by `plot()`.
 
     - `found`: the fit; `estimates`: medians with standard deviations and intervals of equal tails
@@ -95,25 +96,27 @@ class Posterior(Estimated):
             )
         return tuple(out)
 
-    derived = Verb("frictax.analysis.derived.draws:of_draws")
-    plot = Verb("frictax.report.posterior_figure:draw_posterior")
-    save = Verb("frictax.report.saving.fit_file:save_posterior")
-    to_arviz = Verb("frictax.report.inference_data:to_arviz")
+    _repr_html_ = Verb("frictax.report.notebook.cards:posterior_html")
 
-    def __str__(self) -> str:
+    @property
+    def title(self) -> str:
+        """How it was drawn."""
         chains, n = self.draws.shape[:2]
-        rows = [
-            (*e.cells, f"{r:.3f}", f"{s:.0f}")
-            for e, r, s in zip(self.estimates, self.r_hat, self.ess, strict=True)
-        ]
-        rows += [(*e.cells, "", "") for e in self.tied]
-        interval = f"{100 * self.level:g} % interval"
-        head = ("parameter", "median", "unit", "std. dev.", interval, "R-hat", "ESS")
-        first = (
+        return (
             f"Posterior: {chains} chains of {n} draws by NUTS; the residuals count as"
             f" {self.samples:.3g} independent ones{self.widened}"
         )
-        return "\n".join([first, *aligned(head, rows), *self.warnings])
+
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The head of its table, and the table."""
+        interval = f"{100 * self.level:g} % interval"
+        return ("parameter", "median", "unit", "std. dev.", interval, "R-hat", "ESS"), [
+            (*e.cells, f"{r:.3f}", f"{s:.0f}")
+            for e, r, s in zip(self.estimates, self.r_hat, self.ess, strict=True)
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *aligned(*self.rows()), *self.warnings])
 
     __repr__ = __str__
 
@@ -127,7 +130,7 @@ def posterior(
     samples: Checked[float] | None = None,
     level: Checked[float] | None = None,
     seed: int = 0,
-    progress: Any = False,
+    progress: bool | Progress = False,
 ) -> Posterior:
     """Draw from the posterior density of all fitted numbers, on the objective of the fit, by the
     No-U-Turn sampler.

@@ -4,7 +4,7 @@ elsewhere.
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +12,7 @@ from jaxtyping import Float
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import quantile
+from frictax.handover import Verb
 from frictax.parameters import UnknownName
 from frictax.text import shown
 
@@ -51,6 +52,8 @@ class Profile:
     level: float
     sentence: str
 
+    _repr_html_ = Verb("frictax.report.notebook.cards:profile_html")
+
     def __str__(self) -> str:
         return self.sentence
 
@@ -73,12 +76,37 @@ class ProfilePair:
     threshold: float
     level: float
 
+    def __repr__(self) -> str:
+        size = f"{self.first.size} by {self.second.size} points"
+        return f"ProfilePair({', '.join(self.names)}: {size}, {100 * self.level:g} %)"
+
+
+@overload
+def profile_of(
+    found: FitResult,
+    path: str,
+    *,
+    by: AbstractErrors | Uncertainty | None = None,
+    level: float | None = None,
+) -> Profile: ...
+
+
+@overload
+def profile_of(
+    found: FitResult,
+    path: tuple[str, str],
+    *,
+    by: AbstractErrors | Uncertainty | None = None,
+    level: float | None = None,
+    points: int = 15,
+) -> ProfilePair: ...
+
 
 def profile_of(
-    found: FitResult, path: str | tuple[str, str], **options: Any
-) -> "Profile | ProfilePair":
-    """The profile likelihood of one fitted number, or of a pair: options are those of `profile` and
-    `profile_pair`.
+    found: FitResult, path: Any, *, by: Any = None, level: Any = None, points: Any = None
+) -> Profile | ProfilePair:
+    """The profile likelihood of one fitted number, see `profile`, or of a pair on a grid of
+    `points` by `points`, see `profile_pair`.
 
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
@@ -92,13 +120,18 @@ def profile_of(
     (5, 5)
     """
     if isinstance(path, str):
-        return profile(found, path, **options)
+        if points is not None:
+            raise ValueError(
+                f"`profile`: `points` is an option for a pair of numbers, got {points!r}. Leave it"
+                " out."
+            )
+        return profile(found, path, by, level)
     if not (isinstance(path, tuple | list) and len(path) == 2):
         raise ValueError(
             f"`profile` takes the name of a fitted number or a pair of them, got {path!r}. There"
             f" are: {', '.join(found.names)}."
         )
-    return profile_pair(found, path, **options)
+    return profile_pair(found, (path[0], path[1]), by, level, 15 if points is None else points)
 
 
 def profile(

@@ -10,6 +10,7 @@ from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.spread import Spread
+from frictax.handover import Verb
 from frictax.notice import Notice
 from frictax.text import aligned
 
@@ -131,11 +132,17 @@ class Uncertainty(Estimated):
         rows += [(*e.cells, "") for e in self.tied]
         return (*head, f"{100 * self.level:g} % interval", "x white"), rows
 
-    def __str__(self) -> str:
+    _repr_html_ = Verb("frictax.report.notebook.cards:uncertainty_html")
+
+    @property
+    def title(self) -> str:
+        """Whose account it is, and what it makes of the residuals."""
         freedom = f" ({self.freedom})" if self.dof < 100 else ""
-        first = f"{type(self.by).__name__}: {self.says}{freedom}"
+        return f"{type(self.by).__name__}: {self.says}{freedom}"
+
+    def __str__(self) -> str:
         return "\n".join(
-            [first, *aligned(*self.rows()), *(f"! {sentence}" for sentence in self.warnings)]
+            [self.title, *aligned(*self.rows()), *(f"! {sentence}" for sentence in self.warnings)]
         )
 
     __repr__ = __str__

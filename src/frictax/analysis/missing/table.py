@@ -8,6 +8,7 @@ from frictax.fitting import FitResult
 from frictax.handover import Verb
 from frictax.parameters import UnknownName
 from frictax.text import aligned, amount, shown
+from frictax.verbs import MissingVerbs
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class MissingTerm:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Missing:
+class Missing(MissingVerbs):
     """What a fitted machine lacks: each candidate with what it would do, best first. Print it.
 
     - `terms`: the classes of candidates that the record can tell apart, the best first;
@@ -80,14 +81,17 @@ class Missing:
     untold: tuple[str, ...]
     of: FitResult
 
-    structures = Verb("frictax.analysis.missing.structures:structures")
-
     def __getitem__(self, name: str) -> MissingTerm:
         for term in (*self.found, *self.terms):
             if any(name in each for each in (term.name, *term.alike)):
                 return term
         known = ", ".join(term.name for term in self.terms)
         raise UnknownName(f"There is no candidate {name!r} in this table. It has: {known}.")
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(dict.fromkeys(term.name for term in (*self.found, *self.terms)))
+
+    _repr_html_ = Verb("frictax.report.notebook.cards:missing_html")
 
     @property
     def sentences(self) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from frictax.fitting import (
     fit,
 )
 from frictax.fitting.checks import check_arguments, labelled
+from frictax.fitting.fit import refuse
 from frictax.fitting.fit_data import raise_if_failed
 from frictax.fitting.posing import fit_engine, pose
 from frictax.fitting.problem.problem import bounds
@@ -38,6 +39,7 @@ from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.identifiability import listed, null_directions, null_notice
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.multistart import search
+from frictax.handover import Verb
 from frictax.measurements import Sweep
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.notice import Notice
@@ -105,6 +107,8 @@ class Outlook:
                 strict=True,
             )
         ]
+
+    _repr_html_ = Verb("frictax.report.notebook.cards:outlook_html")
 
     def __str__(self) -> str:
         lines = [self.title, *aligned(*self.rows())]
@@ -175,8 +179,22 @@ def outlook(
     free: Any = None,
     objective: AbstractObjective | None = None,
     by: AbstractErrors | None = None,
+    own: Any = (),
+    priors: Any = (),
+    instruments: Any = None,
+    engine: Any = None,
+    tied: Any = None,
     f_neg: Any = None,
-    **options: Any,
+    peak: Any = None,
+    offset: Any = None,
+    bounds: Any = None,
+    method: Any = None,
+    loss: Any = None,
+    level: Any = None,
+    starts: Any = None,
+    spread: Any = None,
+    seed: Any = None,
+    progress: Any = None,
 ) -> Outlook:
     """How well a fit of `model` to `data` would know each parameter, what it could not tell apart,
     and which experiment would.
@@ -216,21 +234,20 @@ def outlook(
     ...
     ! Cure: move it faster, at up to 0.37 m/s in place of 0.12; errors would be smaller, of ...
     """
+    of_records = {"objective": objective, "by": by, "own": own}
+    of_records |= {"instruments": instruments, "engine": engine}
+    of_sweep = {"f_neg": f_neg, "peak": peak, "offset": offset, "bounds": bounds}
+    of_sweep |= {"method": method, "loss": loss, "level": level, "starts": starts}
+    of_sweep |= {"spread": spread, "seed": seed, "progress": progress}
     if isinstance(data, Sweep) and not isinstance(model, Mechanism | AbstractHybridSystem):
-        if objective is not None or by is not None:
-            raise ValueError(
-                "`objective` and `by` are options for records and mean nothing for a law's sweep."
-                " Leave them out."
-            )
-        return _of_sweep(model, data, free, f_neg, options)
-    if f_neg is not None:
-        raise ValueError(
-            "`f_neg` is an option for a law's sweep and means nothing for a machine, got"
-            f" {f_neg!r}. Leave it out."
-        )
-    return _of_records(
-        model, labelled(data), free, FreeRun() if objective is None else objective, by, options
-    )
+        refuse(of_records, "records", "a law's sweep")
+        given = {name: value for name, value in of_sweep.items() if value is not None}
+        return _of_sweep(data, fit(model, data, free=free, priors=priors, tied=tied, **given))
+    refuse(of_sweep, "a law's sweep", "a machine")
+    judge = FreeRun() if objective is None else objective
+    instruments = {} if instruments is None else instruments
+    how = judge, by, own, priors, instruments, engine, tied
+    return _of_records(model, labelled(data), free, *how)
 
 
 def _of_records(
@@ -239,17 +256,12 @@ def _of_records(
     free: Any,
     objective: AbstractObjective,
     by: AbstractErrors | None,
-    options: Mapping[str, Any],
+    own: Any,
+    priors: Any,
+    instruments: Any,
+    engine: Any,
+    tied: Any,
 ) -> Outlook:
-    known: dict[str, Any] = {"own": (), "priors": (), "instruments": {}, "engine": None}
-    known["tied"] = None
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        raise TypeError(
-            f"`outlook` has no option {unknown[0]!r}. It has: free, objective, by, f_neg,"
-            f" {', '.join(known)}."
-        )
-    own, priors, instruments, engine, tied = (known | {**options}).values()
     method = LevenbergMarquardt(tolerance=1e-2, max_steps=30)
     check_arguments(model, records, objective, None, priors, instruments, engine)
     how = (objective, priors, instruments, fit_engine(engine, method), Squares())
@@ -329,10 +341,7 @@ def _expected(
     )
 
 
-def _of_sweep(
-    model: Any, sweep: Sweep, free: Any, f_neg: Any, options: Mapping[str, Any]
-) -> Outlook:
-    found = fit(model, sweep, f_neg=f_neg, free=free, **options)
+def _of_sweep(sweep: Sweep, found: FitResult) -> Outlook:
     jacobian = found.jacobian
     norms = np.linalg.norm(jacobian, axis=0)
     covariance = found.noise_scale**2 * inverse_gram(jacobian, norms, _apart(jacobian))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
+from frictax.annotations import Checked
 from frictax.fitting import AbstractObjective, ClosedLoop, Estimate, FitResult, FreeRun, fit
 from frictax.fitting.problem.initial_state import starting_state
 from frictax.fitting.problem.setup import state_names
@@ -139,7 +140,7 @@ class Transfer:
 
 def validate(
     found: FitResult,
-    record: Any,
+    record: Checked[Record | str],
     *,
     states: Iterable[str] | None = None,
     objective: AbstractObjective | None = None,
@@ -252,7 +253,7 @@ def leave_records_out(found: FitResult) -> LeftOut:
     return LeftOut(records, fitted, values, stopped)
 
 
-def transfer(found: FitResult, there: Any) -> Transfer:
+def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
     """What a fit under one condition is worth under another: the records of the fit `there`
     predicted by the parameters found here, and the differences of the parameters.
 

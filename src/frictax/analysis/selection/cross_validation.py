@@ -38,6 +38,10 @@ class HeldOut:
     force_squares: Float[np.ndarray, " u"]
     unfinished: int = 0
 
+    def __repr__(self) -> str:
+        rms = f"trajectory {self.trajectory_rms:.4g}, force {self.force_rms:.4g}"
+        return f"HeldOut({', '.join(self.folds)}: {rms})"
+
     @property
     def trajectory_rms(self) -> float:
         """Over all that was left out."""

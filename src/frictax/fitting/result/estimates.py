@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from frictax.notice import Notice
-from frictax.text import Shown, figures, shown
+from frictax.parameters import UnknownName
+from frictax.text import Shown, figures, shown, suggestion
 
 from .identifiability import Knowledge
 
@@ -47,6 +48,11 @@ class Estimate:
     dof: float = float("nan")
     declared: tuple[str, float] | None = None
     tied: str = ""
+
+    def __repr__(self) -> str:
+        name, value, unit, error, interval = self.cells
+        more = f", std. error {error}, {interval}" if error else f", {self.knowledge.value}"
+        return f"Estimate({name}: {value}{'' if unit == '1' else f' {unit}'}{more})"
 
     @property
     def shown(self) -> Shown:
@@ -90,6 +96,11 @@ class Band:
     upper: Float[np.ndarray, " n"]
     level: float
 
+    def __repr__(self) -> str:
+        n, level = np.size(self.velocity), 100 * self.level
+        ends = f" from {np.min(self.velocity):g} to {np.max(self.velocity):g}" if n else ""
+        return f"Band({n} velocities{ends}, {level:g} %)"
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Replicates:
@@ -108,6 +119,10 @@ class Replicates:
     converged: Bool[np.ndarray, " k"]
     level: float
     find_errors: Callable[[], tuple[np.ndarray, ...]] = dataclasses.field(repr=False)
+
+    def __repr__(self) -> str:
+        done, names = int(np.sum(self.converged)), ", ".join(self.names)
+        return f"Replicates({len(self.converged)} fits of {names}; {done} converged)"
 
     @functools.cached_property
     def _errors(self) -> Float[np.ndarray, "3 k p"]:
@@ -142,6 +157,19 @@ class Estimated:
     estimates: tuple[Estimate, ...]
     covariance: Float[np.ndarray, "p p"]
     notices: tuple[Notice, ...]
+
+    def __getitem__(self, name: str) -> Estimate:
+        """The estimate of that name."""
+        known = self.names
+        if name not in known:
+            raise UnknownName(
+                f"There is no fitted number {name!r}.{suggestion(name, known)} Fitted are:"
+                f" {', '.join(known)}."
+            )
+        return self.estimates[known.index(name)]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.names)
 
     @property
     def warnings(self) -> tuple[str, ...]:

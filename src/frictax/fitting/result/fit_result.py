@@ -15,6 +15,7 @@ from frictax.measurements.sweep import Sweep
 from frictax.measurements.units import Unit, displayed, shown_force
 from frictax.notice import Notice
 from frictax.parameters import Parameter, UnknownName, get, parameters, replace
+from frictax.verbs import FitResultVerbs
 
 from ..problem.losses import AbstractLoss
 from ..problem.problem import Problem, Unknown, bounds, predictions, upper_bounds
@@ -35,14 +36,15 @@ Model = TypeVar("Model")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class FitResult(Estimated, Generic[Model]):
+class FitResult(Estimated, FitResultVerbs, Generic[Model]):
     """What a fit found, how well it is known, and what it cannot know. Print it.
 
     - `start`: the machine or friction law that was fitted, with the values that it had before;
       `model`: with those that all records share now, and `model_for(label)` with those of one
       record's own, too. `records`: the data by label.
-    - `estimates`: one for each fitted number, in SI units; ``mass.v@run2`` belongs to record run2
-      alone. `tied`: one for each that follows from others; `fixed`: for each that was not fitted.
+    - `estimates`: one for each fitted number, in SI units, by its name ``found["mass.m"]``;
+      ``mass.v@run2`` belongs to record run2 alone. `tied`: one for each that follows from others;
+      `fixed`: for each that was not fitted.
     - Their errors, intervals (at `level`, by Student's t) and degrees of freedom are those of
       `uncertainty()`, by `Guarded`. `covariance` (p, p): in the order of the estimates.
     - `residuals` (n,): measured minus predicted [SI]; `weighted_residuals`: over the standard
@@ -67,6 +69,8 @@ class FitResult(Estimated, Generic[Model]):
     >>> found = fx.fit(fx.Coulomb, fx.Sweep(v, f, velocity_unit="m/s", force_unit="N"))
     >>> {name: round(float(value), 3) for name, value in found.values.items()}
     {'F_Coulomb': 6.003, 'F_prop': 0.2}
+    >>> found["F_prop"].unit
+    'N.s/m'
     >>> [round(float(end), 3) for end in found.intervals["F_Coulomb"]]
     [5.962, 6.044]
     >>> band = found.band([1.0, 10.0])
@@ -350,31 +354,8 @@ class FitResult(Estimated, Generic[Model]):
             raise UnknownName(f"There is no record {label!r} in this fit. It has: {known}.")
         return list(self.records).index(label)
 
-    predict = Verb("frictax.analysis.friction_curve:predict")
-    band = Verb("frictax.analysis.friction_curve:band")
-    score = Verb("frictax.analysis.replay.score:score")
-    uncertainty = Verb("frictax.analysis.errors.uncertainty:uncertainty")
-    step_error = Verb("frictax.fitting.result.step_error:step_error")
-    free_run = Verb("frictax.analysis.replay.free_run:free_run")
-    validate = Verb("frictax.analysis.replay.validation:validate")
-    leave_records_out = Verb("frictax.analysis.replay.validation:leave_records_out")
-    transfer = Verb("frictax.analysis.replay.validation:transfer")
-    profile = Verb("frictax.analysis.errors.profiles:profile_of")
-    derived = Verb("frictax.analysis.derived.derived:derived")
+    _repr_html_ = Verb("frictax.report.notebook.cards:fit_html")
     _tied = Verb("frictax.analysis.derived.derived:tied")
-    posterior = Verb("frictax.analysis.errors.posterior:posterior")
-    residual_study = Verb("frictax.analysis.residuals.study:residual_study")
-    missing = Verb("frictax.analysis.missing.missing:missing")
-    report = Verb("frictax.report.fit_report:write_report")
-    plot = Verb("frictax.report.fit_report:draw")
-    save = Verb("frictax.report.saving.fit_file:save_fit")
-    to_json = Verb("frictax.report.machine_json:fit_json")
-    to_mujoco = Verb("frictax.export.robots:to_mujoco")
-    to_urdf = Verb("frictax.export.robots:to_urdf")
-    to_modelica = Verb("frictax.export.modelica_found:to_modelica")
-    write_modelica = Verb("frictax.export.modelica_found:write_identified")
-    to_modelica_modifiers = Verb("frictax.export.modelica_found:identified_modifiers")
-    intervals_in_words = Verb("frictax.analysis.errors.uncertainty:in_words")
     _usual_spread = Verb("frictax.analysis.errors.uncertainty:usual_spread")
     _first_look = Verb("frictax.analysis.missing.first_look:first_look")
     _text = Verb("frictax.fitting.result.text:fit_text")

@@ -15,7 +15,7 @@ from .fit_result import FitResult
 def fit_text(found: FitResult) -> str:
     """The table that is printed, what is left, and what belongs next to the numbers."""
     head = ("parameter", "value", "unit", "std. error", f"{100 * found.level:g} % interval")
-    lines = [_headline(found), *aligned(head, found_rows(found)), *_quality(found)]
+    lines = [_headline(found), *aligned(head, found_rows(found)), *quality(found)]
     strong = _correlations(found)
     if strong:
         lines.append("correlation " + ", ".join(strong))
@@ -53,7 +53,7 @@ def _headline(found: FitResult) -> str:
     return f"{type(found.model).__name__} fitted to {', '.join(found.records)} by {kind}"
 
 
-def _quality(found: FitResult) -> list[str]:
+def quality(found: FitResult) -> list[str]:
     """How well it fits, and how the search went."""
     lines = []
     if found.of_sweep:
