@@ -25,6 +25,8 @@ GROUND = [
     "notice",
     "handover",
     "pytree",
+    "interrupts",
+    "progress",
     "xla",
     "executable_cache",
 ]

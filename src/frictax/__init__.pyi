@@ -116,6 +116,7 @@ from frictax.parameters import (
     from_unconstrained as from_unconstrained,
     to_unconstrained as to_unconstrained,
 )
+from frictax.progress import ProgressLine as ProgressLine
 from frictax.signals import (
     AbstractSignal as AbstractSignal,
     Constant as Constant,

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from frictax.interrupts import leave
+
 from . import data_commands
 from .identify_command import estimates_table, identify
 from .init_command import init
@@ -111,7 +113,12 @@ def main() -> None:
         app(prog_name="frictax")
     except KeyboardInterrupt:  # while modules were still being loaded
         typer.echo("frictax: Interrupted.", err=True)
+        leave(INTERRUPTED)
         sys.exit(INTERRUPTED)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            leave(INTERRUPTED)
+        raise
 
 
 def _show_version(asked: bool) -> bool:

@@ -62,7 +62,7 @@ def identify(
             targets = check_results(problem, out, overwrite=overwrite)
             with claimed(targets["result.json"].parent):
                 try:
-                    made = run(problem, allow_code=allow_code, tell=doing)
+                    made = run(problem, allow_code=allow_code, progress=doing)
                     doing("Writing")
                     write_results(
                         result_texts(made, command_line.get()), targets, overwrite=overwrite

@@ -4,12 +4,14 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
+
+from frictax.progress import Work, shown
 
 from .options import Direction, Law
 
@@ -74,10 +76,8 @@ def as_option_names(sentence: str) -> str:
 
 
 @contextlib.contextmanager
-def with_sweep(
-    options: Mapping[str, Any], each_direction: bool
-) -> "Iterator[tuple[Sweep, Callable[[str], None]]]":
-    """The sweep that the options describe, once these are checked, and what tells the progress."""
+def with_sweep(options: Mapping[str, Any], each_direction: bool) -> "Iterator[tuple[Sweep, Work]]":
+    """The sweep that the options describe, once these are checked, and its progress."""
     with plain_errors(), progress() as doing:
         check_usage(options, each_direction=each_direction)
         check_files(options)
@@ -85,18 +85,9 @@ def with_sweep(
         yield read(options), doing
 
 
-@contextlib.contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """A spinner with a word on what is being done, on the error stream, where that is a
-    terminal.
-    """
-    if not sys.stderr.isatty():
-        yield lambda word: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("") as status:
-        yield lambda word: status.update(f"{word} ...")
+def progress() -> contextlib.AbstractContextManager[Work]:
+    """How far the command is, in one line of the error stream, where that is a terminal."""
+    return shown(sys.stderr.isatty(), "frictax")
 
 
 def keep_compiled() -> None:

@@ -7,8 +7,9 @@ from frictax.engine.options import Engine
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
+from frictax.progress import Progress, shown
 
-from .fit_data import Progress, Search, fit_records, fit_sweep
+from .fit_data import Search, fit_records, fit_sweep
 from .problem.losses import AbstractLoss
 from .problem.objectives import AbstractObjective
 from .problem.priors import AbstractPrior
@@ -167,7 +168,6 @@ def fit(
     """
     steady = {"f_neg": f_neg, "peak": peak, "offset": offset}
     shared = {"free": free, "priors": priors, "limits": {} if bounds is None else bounds}
-    how = Search(method, loss, level, starts, spread, seed, progress)
     moving = {
         "own": own,
         "objective": objective,
@@ -175,11 +175,13 @@ def fit(
         "instruments": instruments,
         "engine": engine,
     }
-    if isinstance(data, Sweep) and not isinstance(model, Machine):
-        refuse(moving, "the records of a machine", "a law's sweep")
-        return fit_sweep(model, data, how, **steady, **shared)
-    refuse(steady, "a law's sweep", "a machine, which holds its own")
-    return fit_records(model, data, how, **moving, **shared)
+    with shown(progress, "Fitting") as work:
+        how = Search(method, loss, level, starts, spread, seed, work)
+        if isinstance(data, Sweep) and not isinstance(model, Machine):
+            refuse(moving, "the records of a machine", "a law's sweep")
+            return fit_sweep(model, data, how, **steady, **shared)
+        refuse(steady, "a law's sweep", "a machine, which holds its own")
+        return fit_records(model, data, how, **moving, **shared)
 
 
 def refuse(given: Mapping[str, Any], of: str, here: str) -> None:

@@ -11,12 +11,12 @@ from jaxtyping import Float
 from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import whole
 from frictax.fitting import Band, Estimate, FitResult, Knowledge
-from frictax.fitting.fit_data import speaker
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
 from frictax.notice import Notice
+from frictax.progress import Progress, shown
 from frictax.text import aligned
 
 from ..friction_curve import friction_at
@@ -100,7 +100,7 @@ def posterior(
     samples: Checked[float] | None = None,
     level: Checked[float] | None = None,
     seed: int = 0,
-    progress: Any = False,
+    progress: bool | Progress = False,
 ) -> Posterior:
     """Draw from the posterior density of all fitted numbers, on the objective of the fit, by the
     No-U-Turn sampler.
@@ -161,8 +161,11 @@ def posterior(
             f" {len(found.x)} numbers that were fitted: the density has no end. Fit fewer, as"
             " without `free_starts`, or record for longer."
         )
-    say, counts = speaker(progress) or (lambda line: None), (chains, warmup, draws)
-    drawn = nuts.chains(found.problem, method_of(found), _frame(found, n), n, counts, seed, say)
+    counts = chains, warmup, draws
+    with shown(progress, "Drawing") as work:
+        drawn = nuts.chains(
+            found.problem, method_of(found), _frame(found, n), n, counts, seed, work
+        )
     x = drawn.x if samples is not None else _stretched(found, drawn.x, n)
     mine = x[..., found.shown]
     r_hat, ess = (np.atleast_1d(np.asarray(of(jnp.asarray(mine)))) for of in (rhat, ess_bulk))

@@ -23,7 +23,6 @@ from frictax.fitting import (
     Law,
     LevenbergMarquardt,
     Own,
-    Progress,
     Squares,
     fit,
 )
@@ -37,9 +36,11 @@ from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.identifiability import listed, null_directions, null_notice
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.multistart import search
+from frictax.interrupts import as_part
 from frictax.measurements import Sweep
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.notice import Notice
+from frictax.progress import SILENT, Progress, Work, shown
 from frictax.text import aligned
 
 from ..errors.guarded import Guarded
@@ -148,6 +149,7 @@ def outlook(
     priors: Sequence[AbstractPrior] = (),
     instruments: Mapping[str, Instrument] | None = None,
     engine: Engine | None = None,
+    progress: bool | Progress = False,
 ) -> Outlook: ...
 
 
@@ -159,6 +161,7 @@ def outlook(
     objective: AbstractObjective | None = None,
     by: AbstractErrors | None = None,
     f_neg: Any = None,
+    progress: bool | Progress = False,
     **options: Any,
 ) -> Outlook:
     """How well a fit of `model` to `data` would know each parameter, what it could not tell apart,
@@ -175,7 +178,7 @@ def outlook(
 
     **Arguments:** `model`, `data`, `free`, `objective`, `f_neg` as for `fit`; of its other options
     those for a sweep, or, for records, `own`, `priors`, `instruments` and `engine`. For a sweep the
-    best fit takes the place of the start values.
+    best fit takes the place of the start values. `progress` as in `fit`.
 
     A mass that a sine of 2 N hardly moves: viscous friction does not show at such speeds.
 
@@ -205,15 +208,16 @@ def outlook(
                 "`objective` and `by` are options for records and mean nothing for a law's sweep."
                 " Leave them out."
             )
-        return _of_sweep(model, data, free, f_neg, options)
+        with shown(progress, "Looking ahead") as work:
+            return _of_sweep(model, data, free, f_neg, options, work)
     if f_neg is not None:
         raise ValueError(
             "`f_neg` is an option for a law's sweep and means nothing for a machine, got"
             f" {f_neg!r}. Leave it out."
         )
-    return _of_records(
-        model, labelled(data), free, FreeRun() if objective is None else objective, by, options
-    )
+    objective = FreeRun() if objective is None else objective
+    with shown(progress, "Looking ahead") as work:
+        return _of_records(model, labelled(data), free, objective, by, options, work)
 
 
 def _of_records(
@@ -223,6 +227,7 @@ def _of_records(
     objective: AbstractObjective,
     by: AbstractErrors | None,
     options: Mapping[str, Any],
+    work: Work,
 ) -> Outlook:
     known: dict[str, Any] = {"own": (), "priors": (), "instruments": {}, "engine": None}
     unknown = [name for name in options if name not in known]
@@ -236,10 +241,13 @@ def _of_records(
     check_arguments(model, records, objective, None, priors, instruments, engine)
     how = (objective, priors, instruments, fit_engine(engine, method), Squares())
     problem, _ = pose(model, records, free, own, *how)
-    state, costs, noise, *_ = search(problem, method, 1, 0.0, 0, None)
+    parts = work.parts({"first fit": 2.0, "other motions": 1.0})
+    with as_part():
+        state, costs, noise, *_ = search(problem, method, 1, 0.0, 0, parts["first fit"])
+    parts["first fit"].end()
     raise_if_failed(problem, costs, records)
     first = answer(model, problem, records, state, costs, noise, method, 0.95, [], 0.0)
-    return _expected(first, free, by, instruments)
+    return _expected(first, free, by, instruments, parts["other motions"])
 
 
 def outlook_of(found: FitResult, by: AbstractErrors | None = None) -> Outlook:
@@ -258,7 +266,11 @@ def outlook_of(found: FitResult, by: AbstractErrors | None = None) -> Outlook:
 
 
 def _expected(
-    first: FitResult, free: Any, by: AbstractErrors | None, instruments: Mapping[str, Any]
+    first: FitResult,
+    free: Any,
+    by: AbstractErrors | None,
+    instruments: Mapping[str, Any],
+    work: Work = SILENT,
 ) -> Outlook:
     """At the start values of `first`, with the residuals that it leaves."""
     problem, records, method = first.problem, first.records, first.method
@@ -304,15 +316,17 @@ def _expected(
         lower,
         told,
         covariance,
-        lambda weak: better_motions(first.start, records, first.names, weak, free, instruments),
+        lambda weak: better_motions(
+            first.start, records, first.names, weak, free, instruments, work
+        ),
         said,
     )
 
 
 def _of_sweep(
-    model: Any, sweep: Sweep, free: Any, f_neg: Any, options: Mapping[str, Any]
+    model: Any, sweep: Sweep, free: Any, f_neg: Any, options: Mapping[str, Any], work: Work
 ) -> Outlook:
-    found = fit(model, sweep, f_neg=f_neg, free=free, **options)
+    found = fit(model, sweep, f_neg=f_neg, free=free, progress=work, **options)
     jacobian = found.jacobian
     norms = np.linalg.norm(jacobian, axis=0)
     covariance = found.noise_scale**2 * inverse_gram(jacobian, norms, _apart(jacobian))

@@ -19,6 +19,7 @@ from frictax.fitting import (
 )
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
+from frictax.progress import Progress, shown
 from frictax.text import aligned
 
 from ..errors.refits import refitted
@@ -92,8 +93,8 @@ class Comparison:
     __repr__ = __str__
 
 
-_OF_SWEEP = frozenset({"offset", "method", "loss"})
-_OF_RECORDS = frozenset({"objective", "start", "engine", "cutoff", "repeats", "bands"})
+_OF_SWEEP = frozenset({"offset", "method", "loss", "progress"})
+_OF_RECORDS = frozenset({"objective", "start", "engine", "cutoff", "repeats", "bands", "progress"})
 
 
 @overload
@@ -104,6 +105,7 @@ def compare(
     offset: float | None = None,
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
+    progress: bool | Progress = False,
 ) -> Comparison: ...
 
 
@@ -118,6 +120,7 @@ def compare(
     cutoff: float = 50.0,
     repeats: int = 4,
     bands: int = 3,
+    progress: bool | Progress = False,
 ) -> StructureComparison: ...
 
 
@@ -128,7 +131,8 @@ def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | S
     **Arguments:** `data`: usually one direction, ``sweep.positive()``, for measured machines are
     rarely symmetric; `candidates`: by name, laws or `SteadyFriction` with start values;
     unless given, Coulomb, Stribeck with exponents 1 and 2, and a table whose speeds are chosen from
-    the data; `offset` [N or N.m]: start of a constant force beside each, as in `fit`.
+    the data; `offset` [N or N.m]: start of a constant force beside each, as in `fit`; `progress`
+    as in `fit`.
 
     **Returns:** a `Comparison`. A given sigma sets relative weights only, unless the sweep says
     that it is known. The likelihoods are those of independent normal noise, so differences of AICc
@@ -163,16 +167,20 @@ def _compared(
     offset: float | None = None,
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
+    progress: bool | Progress = False,
 ) -> Comparison:
     rows, laws = [], default_laws(sweep) if laws is None else laws
-    fits = {
-        name: fit(law, sweep, offset=offset, method=method, loss=loss) for name, law in laws.items()
-    }
-    for name, found in from_contained(fits).items():
-        unknown = ", ".join(found.identifiability.unknown)
-        remark = f"not identifiable: {unknown}" if unknown else ""
-        remark = remark if found.converged else UNENDED
-        rows.append(ComparedLaw(name, found, _left_out(found), remark))
+    with shown(progress, "Comparing laws") as work:
+        parts, fits = work.parts(dict.fromkeys(laws, 1.0)), {}
+        for name, law in laws.items():
+            fits[name] = fit(law, sweep, offset=offset, method=method, loss=loss)
+            parts[name]("fitted", 0.5)
+        for name, found in from_contained(fits).items():
+            unknown = ", ".join(found.identifiability.unknown)
+            remark = f"not identifiable: {unknown}" if unknown else ""
+            remark = remark if found.converged else UNENDED
+            rows.append(ComparedLaw(name, found, _left_out(found), remark))
+            parts[name]("fitted without each of its rows", 1.0)
     if not rows:
         raise ValueError(
             "`compare` needs at least one law, got none. Leave `laws` out for the usual ones."
