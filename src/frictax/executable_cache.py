@@ -140,17 +140,17 @@ def _made(
     which goes on where a key stops this thread.
     """
     path = None if folder is None else _path(function, folder, args)
-    found = None if path is None else waited(_read, path)
-    if found is None:
+    program: Any = None if path is None else waited(_read, path)
+    if program is None:
         return begun(_lowered(flat, path, arrays))
 
     def run(*arrays) -> Any:
-        nonlocal found
+        nonlocal program
         try:
-            return jax.block_until_ready(found(*arrays))
+            return jax.block_until_ready(program(*arrays))
         except jax.errors.JaxRuntimeError:  # XLA looks for some functions only when they are called
-            found = _lowered(flat, path, list(arrays))()
-            return found(*arrays)
+            program = _lowered(flat, path, list(arrays))()
+            return program(*arrays)
 
     return begun(lambda: run)
 

@@ -21,10 +21,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, wait
-from typing import Any
+from typing import Any, NoReturn
 
 _OFTEN = 0.2  # seconds after which a waiting thread looks up: on Windows no key wakes it
-_PATIENCE = 0.5  # seconds that the end of the process waits for a call that was left to itself
+_PATIENCE = 0.3  # seconds that the end of the process waits for a call that was left to itself
 
 _idle: deque["_Helper"] = deque()
 _busy: set["_Helper"] = set()
@@ -256,14 +256,6 @@ class Workers:
                 job.set_result(result)
 
 
-def leave(code: int) -> None:
-    """End the process with that exit code at once, where calls are at work that nobody waits for;
-    return where there are none.
-    """
-    if _busy:
-        _end(code)
-
-
 @functools.cache
 def _at_exit_once() -> None:
     atexit.register(_at_exit)
@@ -281,18 +273,18 @@ def _at_exit() -> None:
         while _busy:
             time.sleep(0.02)
             if time.monotonic() > begun + _PATIENCE and _interrupted():
-                _end(None)
+                leave()
     except KeyboardInterrupt:
-        _end(None)
+        leave()
 
 
 def _interrupted() -> bool:
     return isinstance(getattr(sys, "last_value", None), KeyboardInterrupt)
 
 
-def _end(code: int | None) -> None:
-    """End as Python does, but for the threads: what was registered is called, what was written is
-    kept; None: by the signal of a key.
+def leave(code: int | None = None) -> NoReturn:
+    """End the process as Python does, but for calls at work that nobody waits for: what was
+    registered is called, what was written is kept. With that exit code, or by the signal of a key.
     """
     atexit.unregister(_at_exit)
     atexit._run_exitfuncs()

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from frictax.annotations import Checked
 from frictax.interrupts import as_part
 
 _OFTEN = 0.2  # seconds between two pictures in a notebook
@@ -142,16 +143,17 @@ SILENT = Work(None)
 
 
 @contextlib.contextmanager
-def shown(progress: bool | Progress | Work, title: str) -> Iterator[Work]:
+def shown(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
     """Long work, whose progress is shown or told as asked."""
     if not isinstance(progress, bool) and not callable(progress):
         raise ValueError(
             f"`progress` must be True, False or a function of a line of text, got {progress!r}."
         )
-    is_silent = progress is False or (isinstance(progress, Work) and not progress)
-    show = _display(title) if progress is True else contextlib.nullcontext(progress)
-    with as_part(), show as say:
-        work = SILENT if is_silent else Work(say)
+    listens = (
+        progress if callable(progress) and (not isinstance(progress, Work) or progress) else None
+    )
+    with as_part(), _display(title) if progress is True else contextlib.nullcontext(listens) as say:
+        work = SILENT if say is None else Work(say)
         try:
             yield work
         except BaseException:
@@ -167,7 +169,7 @@ def in_words(seconds: float) -> str:
     ('0.3 s', '8 s', '2 min', '1.1 h')
     """
     if seconds < 90:
-        return f"{seconds:.1f} s" if seconds < 1 else f"{seconds:.0f} s"
+        return f"{max(seconds, 0.1):.1f} s" if seconds < 1 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"
 
 

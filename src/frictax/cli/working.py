@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from frictax.interrupts import Keys
 from frictax.progress import Work, shown
 
 from .options import Direction, Law
@@ -85,9 +87,21 @@ def with_sweep(options: Mapping[str, Any], each_direction: bool) -> "Iterator[tu
         yield read(options), doing
 
 
-def progress() -> contextlib.AbstractContextManager[Work]:
-    """How far the command is, in one line of the error stream, where that is a terminal."""
-    return shown(sys.stderr.isatty(), "frictax")
+@contextlib.contextmanager
+def progress() -> Iterator[Work]:
+    """How far the command is, in one line of the error stream, where that is a terminal; no key is
+    lost.
+    """
+    with shown(sys.stderr.isatty(), "frictax") as work, Keys():
+        yield work
+
+
+def keys_are_raised() -> None:
+    """From here on a key is an exception, so that files are written whole or not at all."""
+    from . import _leave
+
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def keep_compiled() -> None:

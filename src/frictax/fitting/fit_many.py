@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.annotations import ArrayLike
+from frictax.annotations import ArrayLike, Checked
 from frictax.engine import OnSamples
 from frictax.executable_cache import jitted
 from frictax.interrupts import Workers, as_part
@@ -19,7 +19,7 @@ from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
 from frictax.measurements.record import changed
 from frictax.mechanism import Machine
-from frictax.progress import Progress, Work, shown
+from frictax.progress import SILENT, Progress, Work, shown
 
 from .checks import check_arguments
 from .fit import refuse
@@ -59,7 +59,7 @@ def fit_many(
     level: float = 0.95,
     objective: AbstractObjective | None = None,
     engine: OnSamples | None = None,
-    progress: bool | Progress = False,
+    progress: Checked[bool | Progress] = False,
 ) -> Replicates:
     """Fit one model to many measurements (or draws) of one experiment.
 
@@ -142,7 +142,9 @@ def _fitted(
 
     if isinstance(method, LevenbergMarquardt) and loss.rounds == 1:
         again = isinstance(problem.objective, Windows)
-        parts = work.parts({" fits": 2.0, " again": 2.0 * again, " edges": 1.0})
+        parts = work.parts(
+            {" fits": 2.0, " again": 2.0 * again, " edges": 1.0 * (not problem.is_steady)}
+        )
         end = _together(problem, prepared, method, parts[" fits"])
         if again:
             for i, x in enumerate(np.asarray(end.x)):
@@ -245,7 +247,7 @@ def _together(
     count = len(prepared)
     each = -(-count // -(-count // _TOGETHER))
 
-    def fitted(starts: Float[np.ndarray, "k p"]) -> Descent:
+    def fitted(starts: Float[np.ndarray, "k p"], work: Work) -> Descent:
         ends = []
         for first in range(0, count, each):
             some = np.minimum(np.arange(first, first + each), count - 1)
@@ -256,13 +258,13 @@ def _together(
             work.count(done, count, "fits")
         return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *ends)
 
-    ends = fitted(np.zeros((len(prepared), problem.x0.size)))
+    ends = fitted(np.zeros((len(prepared), problem.x0.size)), work)
     # as in one fit: next to its bound a value acts so little that no search leads back
     for back in BACK:
         z = put_back(problem, ends, back)
         if z is None:
             break
-        again = fitted(z)
+        again = fitted(z, SILENT)
         better = again.cost < ends.cost * (1 - 1e-6)
         ends = jax.tree.map(
             lambda a, b, better=better: np.where(

@@ -10,6 +10,7 @@ from frictax.analysis import Guarded
 from frictax.analysis.examination import examined
 from frictax.analysis.replay.free_run import free_run
 from frictax.analysis.replay.motion import Motion
+from frictax.annotations import Checked
 from frictax.fitting.problem.setup import channel_unit
 from frictax.interrupts import Workers, results_of
 from frictax.laws import as_law
@@ -74,7 +75,7 @@ class Identification:
 
 
 def identify(
-    path: str | Path, *, allow_code: bool = False, progress: bool | Progress = False
+    path: str | Path, *, allow_code: bool = False, progress: Checked[bool | Progress] = False
 ) -> Identification:
     """Identify the machine that a problem file describes; nothing is written, see `write_results`.
 
@@ -109,10 +110,13 @@ def _of_records(problem: Problem, work: Work) -> Identification:
         )
         found = comparison.best.found
     else:
-        settings = problem.settings() | {"progress": fitting}
+        settings = problem.settings()
         comparison, found = (
             None,
-            computed(lambda: fx.fit(problem.machine, records, **settings), problem.place),
+            computed(
+                lambda: fx.fit(problem.machine, records, **settings, progress=fitting),
+                problem.place,
+            ),
         )
     fitting.end()
     parts[" errors"]("Finding errors", 0.0)

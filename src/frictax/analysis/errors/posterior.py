@@ -100,7 +100,7 @@ def posterior(
     samples: Checked[float] | None = None,
     level: Checked[float] | None = None,
     seed: int = 0,
-    progress: bool | Progress = False,
+    progress: Checked[bool | Progress] = False,
 ) -> Posterior:
     """Draw from the posterior density of all fitted numbers, on the objective of the fit, by the
     No-U-Turn sampler.

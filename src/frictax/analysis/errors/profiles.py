@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from frictax.annotations import Checked
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import quantile
@@ -108,7 +109,7 @@ def profile(
     by: AbstractErrors | Uncertainty | None = None,
     level: float | None = None,
     *,
-    progress: bool | Progress = False,
+    progress: Checked[bool | Progress] = False,
 ) -> Profile:
     """Hold one number at values left and right of its estimate, fit all others anew at each, and
     find where the misfit becomes too large.
@@ -207,7 +208,7 @@ def profile_pair(
     level: float | None = None,
     points: int = 15,
     *,
-    progress: bool | Progress = False,
+    progress: Checked[bool | Progress] = False,
 ) -> ProfilePair:
     """`profile` of two numbers on a grid of `points` by `points` over three and a half standard
     errors either way, within their domains.

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from frictax.annotations import Checked
 from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import channel_unit
 from frictax.progress import Progress, Work, shown
@@ -24,7 +25,7 @@ _AS_MUCH = 0.95  # of the best of a class
 _NEARLY = 10.0  # below which Kass, Raftery, JASA 90 (1995), call evidence less than very strong
 
 
-def missing(found: FitResult, *, progress: bool | Progress = False) -> Missing:
+def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> Missing:
     """Which term the fitted machine lacks: `Missing`.
 
     Of machines on records, by any objective; a sweep says `lack-of-fit` by itself. `progress` as in

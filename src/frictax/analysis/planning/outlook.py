@@ -7,6 +7,7 @@ from typing import Any, overload
 import numpy as np
 from jaxtyping import Float
 
+from frictax.annotations import Checked
 from frictax.engine import Engine
 from frictax.fitting import (
     AbstractLoss,
@@ -133,7 +134,7 @@ def outlook(
     starts: int = 1,
     spread: float = 0.5,
     seed: int = 0,
-    progress: bool | Progress = False,
+    progress: Checked[bool | Progress] = False,
 ) -> Outlook: ...
 
 
@@ -149,7 +150,7 @@ def outlook(
     priors: Sequence[AbstractPrior] = (),
     instruments: Mapping[str, Instrument] | None = None,
     engine: Engine | None = None,
-    progress: bool | Progress = False,
+    progress: Checked[bool | Progress] = False,
 ) -> Outlook: ...
 
 
@@ -161,7 +162,7 @@ def outlook(
     objective: AbstractObjective | None = None,
     by: AbstractErrors | None = None,
     f_neg: Any = None,
-    progress: bool | Progress = False,
+    progress: Checked[bool | Progress] = False,
     **options: Any,
 ) -> Outlook:
     """How well a fit of `model` to `data` would know each parameter, what it could not tell apart,

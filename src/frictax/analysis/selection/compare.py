@@ -6,6 +6,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from frictax.annotations import Checked
 from frictax.engine import Engine
 from frictax.fitting import (
     AbstractLoss,
@@ -105,7 +106,7 @@ def compare(
     offset: float | None = None,
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
-    progress: bool | Progress = False,
+    progress: Checked[bool | Progress] = False,
 ) -> Comparison: ...
 
 
@@ -120,7 +121,7 @@ def compare(
     cutoff: float = 50.0,
     repeats: int = 4,
     bands: int = 3,
-    progress: bool | Progress = False,
+    progress: Checked[bool | Progress] = False,
 ) -> StructureComparison: ...
 
 
@@ -167,7 +168,7 @@ def _compared(
     offset: float | None = None,
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
-    progress: bool | Progress = False,
+    progress: Checked[bool | Progress] = False,
 ) -> Comparison:
     rows, laws = [], default_laws(sweep) if laws is None else laws
     with shown(progress, "Comparing laws") as work:
@@ -198,7 +199,7 @@ def _check_options(
 ) -> None:
     """Raise for an option that does not belong to what is compared."""
     for name in options:
-        if name in others and options[name] is not None:
+        if name in others - known and options[name] is not None:
             of = "records" if here == "a sweep" else "sweeps"
             raise ValueError(
                 f"`compare`: `{name}` belongs to comparisons of {of}, and what is compared here is"

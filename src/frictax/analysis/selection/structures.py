@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
+from frictax.annotations import Checked
 from frictax.arguments import whole
 from frictax.fitting import (
     AbstractObjective,
@@ -50,7 +51,7 @@ def compare_structures(
     cutoff: float = 50.0,
     repeats: int = 4,
     bands: int = 3,
-    progress: bool | Progress = False,
+    progress: Checked[bool | Progress] = False,
 ) -> StructureComparison:
     """Fit several structures to the same records and say which of them they ask for; `compare` of
     records is this.
