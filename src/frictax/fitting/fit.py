@@ -126,8 +126,10 @@ def fit(
       `OnSamples(...)`, the fast one, or `Adaptive(...)`, by which the parameters are fitted through
       diffrax's own solve.
     - `bounds`: path -> (least, most), where the user knows more than a parameter's own domain says.
-    - `starts`, `spread`, `seed`: how many starts to search from, how far apart, and which;
-      `progress`: True, or a function of a line.
+    - `starts`, `spread`, `seed`: how many starts to search from, how far apart, and which.
+    - `progress`: True shows in one line how far it is and how much time is left; a function is
+      called with each `ProgressLine`. A key (`KeyboardInterrupt`) stops it at once; what was found
+      so far is returned, with the notice `search-interrupted`, if a search had got anywhere.
 
     **Returns:** a `FitResult`. Intervals are the linearised ones, +- t standard errors, by
     `Guarded()`: over 2000 synthetic sweeps like the measured one of a screw drive, and over 400
