@@ -26,6 +26,8 @@ GROUND = [
     "handover",
     "verbs",
     "pytree",
+    "interrupts",
+    "progress",
     "xla",
     "executable_cache",
 ]

@@ -117,6 +117,7 @@ from frictax.parameters import (
     from_unconstrained as from_unconstrained,
     to_unconstrained as to_unconstrained,
 )
+from frictax.progress import ProgressLine as ProgressLine
 from frictax.report.saving import load_fit as load_fit, load_posterior as load_posterior
 from frictax.signals import (
     AbstractSignal as AbstractSignal,

@@ -251,6 +251,26 @@ def test_it_prints_a_table_gives_a_band_and_draws_itself(plain: fx.Posterior) ->
         plain.friction("mass", 0.1)
 
 
+def test_draws_are_the_same_to_the_last_bit_however_they_are_told_and_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, lines = fitted(), []
+    asked: dict[str, Any] = {"samples": 30, "draws": 110, "warmup": 110, "chains": 2}
+    plain = found.posterior(**asked)
+    told = found.posterior(**asked, progress=lines.append)
+    monkeypatch.setattr("frictax.analysis.errors.nuts._SECONDS", 0.0)  # each draw in its own call
+    cut = found.posterior(**asked, progress=lines.append)
+    np.testing.assert_array_equal(told.all_draws, plain.all_draws)
+    np.testing.assert_array_equal(cut.all_draws, plain.all_draws)
+    assert told.divergences == plain.divergences == cut.divergences
+    assert re.fullmatch(r"chain [12]: 1 of 220 draws, 1 %", lines[0])
+    assert re.fullmatch(r"chain [12]: 220 of 220 draws, 100 %", lines[-1])
+    shares = [line.share for line in lines]
+    half = shares.index(1.0) + 1
+    assert shares[:half] == sorted(shares[:half])
+    assert len(shares) - half == 2 * (75 + 75 + 110)  # whole blocks of 25 in the warm-up
+
+
 def test_a_key_stops_it_and_what_was_drawn_is_kept() -> None:
     sent = []
 

@@ -86,6 +86,19 @@ def test_progress_tells_step_cost_distance_and_the_time_left(run) -> None:
     )
 
 
+def test_a_fit_is_the_same_to_the_last_bit_told_or_not_and_ends_at_100_percent(run) -> None:
+    lines: list[Any] = []
+    for starts in (1, 4):
+        told = fx.fit(block(**AWAY_LAW), run, free=LAW, starts=starts, progress=lines.append)
+        plain = fx.fit(block(**AWAY_LAW), run, free=LAW, starts=starts)
+        np.testing.assert_array_equal(told.x, plain.x)
+        assert told.iterations == plain.iterations
+        shares = [line.share for line in lines if line.share is not None]
+        assert shares == sorted(shares)
+        assert shares[-1] == lines[-1].share == 1.0
+        lines.clear()
+
+
 def test_an_interruption_keeps_the_best_point_so_far(run) -> None:
     def stop(line: str) -> None:
         raise KeyboardInterrupt

@@ -70,7 +70,7 @@ def identify(
                 targets = check_results(problem, out, overwrite=overwrite)
                 held.enter_context(claimed(targets["result.json"].parent))
                 try:
-                    made = run(problem, allow_code=allow_code, tell=doing)
+                    made = run(problem, allow_code=allow_code, progress=doing)
                     doing("Writing")
                     write_results(
                         result_files(made, command_line.get()), targets, overwrite=overwrite

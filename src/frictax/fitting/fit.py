@@ -7,8 +7,9 @@ from frictax.engine.options import Engine
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
+from frictax.progress import Progress, watched
 
-from .fit_data import Progress, Search, fit_records, fit_sweep
+from .fit_data import Search, fit_records, fit_sweep
 from .problem.losses import AbstractLoss
 from .problem.objectives import AbstractObjective
 from .problem.priors import AbstractPrior
@@ -138,8 +139,10 @@ def fit(
       `OnSamples(...)`, the fast one, or `Adaptive(...)`, by which the parameters are fitted through
       diffrax's own solve.
     - `bounds`: path -> (least, most), where the user knows more than a parameter's own domain says.
-    - `starts`, `spread`, `seed`: how many starts to search from, how far apart, and which;
-      `progress`: True, or a function of a line.
+    - `starts`, `spread`, `seed`: how many starts to search from, how far apart, and which.
+    - `progress`: True shows in one line how far it is and how much time is left; a function is
+      called with each `ProgressLine`. A key (`KeyboardInterrupt`) stops it at once; what was found
+      so far is returned, with the notice `search-interrupted`, if a search had got anywhere.
 
     **Returns:** a `FitResult`. Intervals are the linearised ones, +- t standard errors, by
     `Guarded()`: over 2000 synthetic sweeps like the measured one of a screw drive, and over 400
@@ -194,7 +197,6 @@ def fit(
     steady = {"f_neg": f_neg, "peak": peak, "offset": offset}
     shared = {"free": free, "priors": priors, "tied": tied, "log_scale": log_scale}
     shared["limits"] = {} if bounds is None else bounds
-    how = Search(method, loss, level, starts, spread, seed, progress)
     moving = {
         "own": own,
         "objective": objective,
@@ -202,11 +204,13 @@ def fit(
         "instruments": instruments,
         "engine": engine,
     }
-    if isinstance(data, Sweep) and not isinstance(model, Machine):
-        refuse(moving, "the records of a machine", "a law's sweep")
-        return fit_sweep(model, data, how, **steady, **shared)
-    refuse(steady, "a law's sweep", "a machine, which holds its own")
-    return fit_records(model, data, how, **moving, **shared)
+    with watched(progress, "Fitting") as work:
+        how = Search(method, loss, level, starts, spread, seed, work)
+        if isinstance(data, Sweep) and not isinstance(model, Machine):
+            refuse(moving, "the records of a machine", "a law's sweep")
+            return fit_sweep(model, data, how, **steady, **shared)
+        refuse(steady, "a law's sweep", "a machine, which holds its own")
+        return fit_records(model, data, how, **moving, **shared)
 
 
 def refuse(given: Mapping[str, Any], of: str, here: str) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from frictax.analysis import FreeRunScore, Validation
-from frictax.analysis.examination import examined, workers
+from frictax.analysis.examination import examined
 from frictax.analysis.replay.motion import Motion
 from frictax.analysis.selection.structures_text import structures_rows
 from frictax.fitting import Estimate, FitResult
 from frictax.fitting.result.text import record_warnings
+from frictax.interrupts import Workers
 from frictax.measurements import Record
 from frictax.mechanism import Mechanism
 from frictax.text import amount
@@ -78,7 +79,7 @@ def write_machine_report(
     """
 
     def text() -> str:
-        with workers() as pool:
+        with Workers() as pool:
             seen = examined(found, pool)
         return machine_report_text(
             found,

@@ -12,13 +12,13 @@ from jaxtyping import Float, Shaped
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import whole
-from frictax.fitting import Band, Estimate, FitResult, Knowledge, Progress
-from frictax.fitting.fit_data import speaker
+from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
 from frictax.notice import Notice
+from frictax.progress import Progress, watched
 from frictax.text import aligned
 from frictax.verbs import PosteriorVerbs
 
@@ -130,7 +130,7 @@ def posterior(
     samples: Checked[float] | None = None,
     level: Checked[float] | None = None,
     seed: int = 0,
-    progress: bool | Progress = False,
+    progress: Checked[bool | Progress] = False,
 ) -> Posterior:
     """Draw from the posterior density of all fitted numbers, on the objective of the fit, by the
     No-U-Turn sampler.
@@ -151,8 +151,8 @@ def posterior(
 
     **Arguments:** `draws` kept of each chain, after `warmup` that adapt step and metric; `chains`;
     `samples`, the n above; `level` of the intervals, that of the fit unless given; `seed`;
-    `progress` as in `fit`. A key stops it; what was drawn so far is returned, if that is 100 draws
-    of each chain.
+    `progress` as in `fit`. A key stops it at once; what was drawn so far is returned, if that is
+    100 draws of each chain.
 
     **Returns:** a `Posterior`.
 
@@ -191,8 +191,11 @@ def posterior(
             f" {len(found.x)} numbers that were fitted: the density has no end. Fit fewer, as"
             " without `free_starts`, or record for longer."
         )
-    say, counts = speaker(progress) or (lambda line: None), (chains, warmup, draws)
-    drawn = nuts.chains(found.problem, method_of(found), _frame(found, n), n, counts, seed, say)
+    counts = chains, warmup, draws
+    with watched(progress, "Drawing") as work:
+        drawn = nuts.chains(
+            found.problem, method_of(found), _frame(found, n), n, counts, seed, work
+        )
     x = drawn.x if samples is not None else _stretched(found, drawn.x, n)
     mine = x[..., found.shown]
     r_hat, ess = (np.atleast_1d(np.asarray(of(jnp.asarray(mine)))) for of in (rhat, ess_bulk))

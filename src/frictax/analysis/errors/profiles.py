@@ -9,11 +9,13 @@ from typing import Any, overload
 import numpy as np
 from jaxtyping import Float
 
+from frictax.annotations import Checked
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import quantile
 from frictax.handover import Verb
 from frictax.parameters import UnknownName
+from frictax.progress import SILENT, Progress, Work, watched
 from frictax.text import shown
 
 from .accounts import AbstractErrors, White
@@ -22,6 +24,7 @@ from .refits import least_cost_with
 from .uncertainty import Uncertainty
 
 _NEAR = 1e-3  # of the threshold's root: where the search for an end of the interval stops
+_USUAL = 14  # points that a profile takes
 _FAR = 100  # standard errors: what does not end within these counts as open
 
 
@@ -139,6 +142,8 @@ def profile(
     path: str,
     by: AbstractErrors | Uncertainty | None = None,
     level: float | None = None,
+    *,
+    progress: Checked[bool | Progress] = False,
 ) -> Profile:
     """Hold one number at values left and right of its estimate, fit all others anew at each, and
     find where the misfit becomes too large.
@@ -153,7 +158,7 @@ def profile(
     ``"mass.v@run2"``; `by`: an account of the residuals (`HAC()`, ...), or what it has made of this
     fit, by whose error over that of white residuals the ratio is made smaller, and whose degrees of
     freedom the threshold has, that of the fit's own errors unless given; `level`, that of the fit
-    unless given.
+    unless given; `progress` as in `fit`.
 
     An end that is not reached within 100 standard errors is open: inf, or the bound. Where the user
     gave an upper bound, and it is not ruled out, the interval ends there.
@@ -170,12 +175,23 @@ def profile(
     >>> fx.fit(fx.Coulomb, sweep).profile("F_Coulomb")
     F_Coulomb: 6.10 N, ... to ... N (95 %, profile likelihood, Guarded)
     """
+    with watched(progress, "Profile") as work:
+        return _profile(found, path, by, level, work)
+
+
+def _profile(
+    found: FitResult,
+    path: str,
+    by: AbstractErrors | Uncertainty | None,
+    level: float | None,
+    work: Work,
+) -> Profile:
     i, estimate = _place(found, path)
     level = _level(found, level)
     stretch, dof = _stretch(found, [i], by)
     two_sided = float(quantile(level, dof, False)) ** 2
     one_sided = float(quantile(2 * level - 1, dof, False)) ** 2
-    at = _Held(found, [i], stretch)
+    at = _Held(found, [i], stretch, work)
     bound, most = (float(of(found.problem.unknowns)[i]) for of in (bounds, upper_bounds))
     best = min(max(float(found.x[i]), bound), most)
     step = np.sqrt(stretch * found.full_covariance[i, i])
@@ -227,6 +243,8 @@ def profile_pair(
     by: AbstractErrors | Uncertainty | None = None,
     level: float | None = None,
     points: int = 15,
+    *,
+    progress: Checked[bool | Progress] = False,
 ) -> ProfilePair:
     """`profile` of two numbers on a grid of `points` by `points` over three and a half standard
     errors either way, within their domains.
@@ -237,7 +255,6 @@ def profile_pair(
         raise ValueError(f"`profile` of a pair needs two different numbers, got {first!r} twice.")
     level = _level(found, level)
     stretch, dof = _stretch(found, [i, j], by)
-    at = _Held(found, [i, j], stretch)
     axes = []
     for k, estimate in ((i, a), (j, b)):
         if not np.isfinite(estimate.standard_error):
@@ -248,10 +265,13 @@ def profile_pair(
             np.linspace(max(found.x[k] - width, least), min(found.x[k] + width, most), points)
         )
     ratio = np.zeros((points, points))
-    for n, x in enumerate(axes[0]):
-        # each begins where its neighbour ended
-        for m in range(points) if n % 2 == 0 else reversed(range(points)):
-            ratio[n, m] = at([x, axes[1][m]])
+    with watched(progress, "Profile") as work:
+        at = _Held(found, [i, j], stretch, SILENT)
+        for n, x in enumerate(axes[0]):
+            # each begins where its neighbour ended
+            for m in range(points) if n % 2 == 0 else reversed(range(points)):
+                ratio[n, m] = at([x, axes[1][m]])
+                work.count(len(at.seen), points**2, "points")
     from scipy.stats import f
 
     return ProfilePair(
@@ -270,8 +290,8 @@ class _Held:
     `seen`: value, cost, all numbers.
     """
 
-    def __init__(self, found: FitResult, places: list[int], stretch: float) -> None:
-        self.found, self.places, self.stretch = found, places, stretch
+    def __init__(self, found: FitResult, places: list[int], stretch: float, work: Work) -> None:
+        self.found, self.places, self.stretch, self.work = found, places, stretch, work
         self.z = np.asarray(found.z)
         self.noise = np.float64(
             found.noise_scale if found.problem.loss.rounds > 1 or found.problem.priors else 1.0
@@ -292,6 +312,8 @@ class _Held:
             self.z = np.where(self.which, self.found.z, z)
             self.least = min(self.least, float(cost))
         self.seen.append((float(values[0]), float(cost), np.asarray(everything)))
+        count = len(self.seen)
+        self.work(f"point {count}", min(count / _USUAL, 0.95))
         return float(self.ratios(np.asarray([cost]))[0])
 
     def _end(self, z: Any, which: np.ndarray, x: np.ndarray) -> Any:

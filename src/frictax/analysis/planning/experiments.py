@@ -19,6 +19,7 @@ from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import VELOCITY_OF
 from frictax.mechanism import Mechanism
+from frictax.progress import SILENT, Work
 
 FAST, SLOW, SPAN = 3.0, 4.0, 100.0
 
@@ -46,6 +47,7 @@ def better_motions(
     free: Any,
     instruments: Mapping[str, Any],
     tied: Any = None,
+    work: Work = SILENT,
 ) -> dict[str, tuple[Cure, ...]]:
     """For each weak parameter the motions that were tried; the first record stands for all.
 
@@ -67,8 +69,10 @@ def better_motions(
     here = _errors(machine, record, motion, names, free, instruments, tied)
     if here is None:
         return out
-    for says, tried in _motions(record, motion):
+    motions = _motions(record, motion)
+    for k, (says, tried) in enumerate(motions):
         there = _errors(machine, record, tried, names, free, instruments, tied)
+        work.count(k + 1, len(motions), "tried")
         for i, name in enumerate(names):
             if there is not None and name in weak and not name.endswith(".peak") and there[i] > 0:
                 out[name] = (*out.get(name, ()), Cure.of(says, here[i], there[i]))

@@ -7,6 +7,7 @@ from typing import Any, overload
 import numpy as np
 from jaxtyping import Float
 
+from frictax.annotations import Checked
 from frictax.engine import Engine
 from frictax.fitting import (
     AbstractLoss,
@@ -23,7 +24,6 @@ from frictax.fitting import (
     Law,
     LevenbergMarquardt,
     Own,
-    Progress,
     Squares,
     fit,
 )
@@ -40,9 +40,11 @@ from frictax.fitting.result.identifiability import listed, null_directions, null
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.multistart import search
 from frictax.handover import Verb
+from frictax.interrupts import as_part
 from frictax.measurements import Sweep
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.notice import Notice
+from frictax.progress import SILENT, Progress, Work, watched
 from frictax.text import aligned, figures, shown
 
 from ..errors.guarded import Guarded
@@ -152,7 +154,7 @@ def outlook(
     starts: int = 1,
     spread: float = 0.5,
     seed: int = 0,
-    progress: bool | Progress = False,
+    progress: Checked[bool | Progress] = False,
 ) -> Outlook: ...
 
 
@@ -169,6 +171,7 @@ def outlook(
     instruments: Mapping[str, Instrument] | None = None,
     engine: Engine | None = None,
     tied: Tied | None = None,
+    progress: Checked[bool | Progress] = False,
 ) -> Outlook: ...
 
 
@@ -194,7 +197,7 @@ def outlook(
     starts: Any = None,
     spread: Any = None,
     seed: Any = None,
-    progress: Any = None,
+    progress: Checked[bool | Progress] = False,
 ) -> Outlook:
     """How well a fit of `model` to `data` would know each parameter, what it could not tell apart,
     and which experiment would.
@@ -210,7 +213,7 @@ def outlook(
 
     **Arguments:** `model`, `data`, `free`, `objective`, `f_neg` as for `fit`; of its other options
     those for a sweep, or, for records, `own`, `tied`, `priors`, `instruments` and `engine`. For a
-    sweep the best fit takes the place of the start values.
+    sweep the best fit takes the place of the start values. `progress` as in `fit`.
 
     A mass that a sine of 2 N hardly moves: viscous friction does not show at such speeds.
 
@@ -238,16 +241,19 @@ def outlook(
     of_records |= {"instruments": instruments, "engine": engine}
     of_sweep = {"f_neg": f_neg, "peak": peak, "offset": offset, "bounds": bounds}
     of_sweep |= {"method": method, "loss": loss, "level": level, "starts": starts}
-    of_sweep |= {"spread": spread, "seed": seed, "progress": progress}
+    of_sweep |= {"spread": spread, "seed": seed}
     if isinstance(data, Sweep) and not isinstance(model, Mechanism | AbstractHybridSystem):
         refuse(of_records, "records", "a law's sweep")
         given = {name: value for name, value in of_sweep.items() if value is not None}
-        return _of_sweep(data, fit(model, data, free=free, priors=priors, tied=tied, **given))
+        with watched(progress, "Looking ahead") as work:
+            given |= {"free": free, "priors": priors, "tied": tied, "progress": work}
+            return _of_sweep(data, fit(model, data, **given))
     refuse(of_sweep, "a law's sweep", "a machine")
     judge = FreeRun() if objective is None else objective
     instruments = {} if instruments is None else instruments
     how = judge, by, own, priors, instruments, engine, tied
-    return _of_records(model, labelled(data), free, *how)
+    with watched(progress, "Looking ahead") as work:
+        return _of_records(model, labelled(data), free, *how, work)
 
 
 def _of_records(
@@ -261,15 +267,19 @@ def _of_records(
     instruments: Any,
     engine: Any,
     tied: Any,
+    work: Work,
 ) -> Outlook:
     method = LevenbergMarquardt(tolerance=1e-2, max_steps=30)
     check_arguments(model, records, objective, None, priors, instruments, engine)
     how = (objective, priors, instruments, fit_engine(engine, method), Squares())
     problem, _ = pose(model, records, free, own, *how, tied=tied)
-    state, costs, noise, *_ = search(problem, method, 1, 0.0, 0, None)
+    parts = work.parts({"first fit": 2.0, "other motions": 1.0})
+    with as_part():
+        state, costs, noise, *_ = search(problem, method, 1, 0.0, 0, parts["first fit"])
+    parts["first fit"].end()
     raise_if_failed(problem, costs, records)
     first = answer(model, problem, records, state, costs, noise, method, 0.95, [], 0.0)
-    return _expected(first, free, by, instruments)
+    return _expected(first, free, by, instruments, parts["other motions"])
 
 
 def outlook_of(found: FitResult, by: AbstractErrors | None = None) -> Outlook:
@@ -288,7 +298,11 @@ def outlook_of(found: FitResult, by: AbstractErrors | None = None) -> Outlook:
 
 
 def _expected(
-    first: FitResult, free: Any, by: AbstractErrors | None, instruments: Mapping[str, Any]
+    first: FitResult,
+    free: Any,
+    by: AbstractErrors | None,
+    instruments: Mapping[str, Any],
+    work: Work = SILENT,
 ) -> Outlook:
     """At the start values of `first`, with the residuals that it leaves."""
     problem, records, method = first.problem, first.records, first.method
@@ -335,7 +349,14 @@ def _expected(
         told,
         covariance,
         lambda weak: better_motions(
-            first.start, records, first.names, weak, free, instruments, tied_again(problem.ties)
+            first.start,
+            records,
+            first.names,
+            weak,
+            free,
+            instruments,
+            tied_again(problem.ties),
+            work,
         ),
         said,
     )

@@ -14,6 +14,7 @@ from frictax.fitting import AbstractObjective, ClosedLoop, Estimate, FitResult, 
 from frictax.fitting.problem.initial_state import starting_state
 from frictax.fitting.problem.setup import state_names
 from frictax.fitting.result.estimates import quantile
+from frictax.interrupts import as_part
 from frictax.measurements import Record
 from frictax.measurements.record import changed
 from frictax.parameters import parameters
@@ -196,16 +197,17 @@ def validate(
     if states := list(states):
         ends = [("inputs", setup.inputs, data.inputs), ("outputs", setup.outputs, data.outputs)]
         known = {f"{kind}.{n}": at.at(n) for kind, at, of in ends for n in of if at.has(n)}
-        held = fit(
-            setup.machine,
-            {label: data},
-            free=[],
-            own=states,
-            objective=objective,
-            instruments=known,
-            engine=found.problem.engine,
-            level=found.level,
-        )
+        with as_part():
+            held = fit(
+                setup.machine,
+                {label: data},
+                free=[],
+                own=states,
+                objective=objective,
+                instruments=known,
+                engine=found.problem.engine,
+                level=found.level,
+            )
         rms, start = score(held, label, objective), held.estimates
         at = {n: starting_state(setup.machine, data, n) for n in states}
         begins = {n: x for n, x in at.items() if x is not None}

@@ -6,6 +6,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from frictax.annotations import Checked
 from frictax.engine import Engine
 from frictax.fitting import (
     AbstractLoss,
@@ -20,6 +21,7 @@ from frictax.fitting import (
 from frictax.handover import Verb
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
+from frictax.progress import Progress, watched
 from frictax.text import aligned, figures as shortly
 
 from ..errors.refits import refitted
@@ -115,6 +117,7 @@ def compare(
     offset: float | None = None,
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
+    progress: Checked[bool | Progress] = False,
 ) -> Comparison: ...
 
 
@@ -129,6 +132,7 @@ def compare(
     cutoff: float = 50.0,
     repeats: int = 4,
     bands: int = 3,
+    progress: Checked[bool | Progress] = False,
 ) -> StructureComparison: ...
 
 
@@ -145,6 +149,7 @@ def compare(
     cutoff: Any = None,
     repeats: Any = None,
     bands: Any = None,
+    progress: Checked[bool | Progress] = False,
 ) -> Comparison | StructureComparison:
     """Fit several laws to one sweep and say which it asks for; or several structures to records, by
     `frictax.analysis.selection.structures.compare_structures`, with its options.
@@ -152,7 +157,8 @@ def compare(
     **Arguments:** `data`: usually one direction, ``sweep.positive()``, for measured machines are
     rarely symmetric; `candidates`: by name, laws or `SteadyFriction` with start values;
     unless given, Coulomb, Stribeck with exponents 1 and 2, and a table whose speeds are chosen from
-    the data; `offset` [N or N.m]: start of a constant force beside each, as in `fit`.
+    the data; `offset` [N or N.m]: start of a constant force beside each, as in `fit`; `progress`
+    as in `fit`.
 
     **Returns:** a `Comparison`. A given sigma sets relative weights only, unless the sweep says
     that it is known. The likelihoods are those of independent normal noise, so differences of AICc
@@ -179,10 +185,10 @@ def compare(
     of_records |= {"cutoff": cutoff, "repeats": repeats, "bands": bands}
     if isinstance(data, Sweep):
         _refuse(of_records, "records", "a sweep")
-        return _compared(data, candidates, offset, method, loss)
+        return _compared(data, candidates, offset, method, loss, progress)
     _refuse(of_sweep, "sweeps", "records")
     given = {name: value for name, value in of_records.items() if value is not None}
-    return compare_structures(data, candidates, **given)
+    return compare_structures(data, candidates, progress=progress, **given)
 
 
 def _compared(
@@ -191,16 +197,20 @@ def _compared(
     offset: float | None,
     method: AbstractMethod | None,
     loss: AbstractLoss | None,
+    progress: Any,
 ) -> Comparison:
     rows, laws = [], default_laws(sweep) if laws is None else laws
-    fits = {
-        name: fit(law, sweep, offset=offset, method=method, loss=loss) for name, law in laws.items()
-    }
-    for name, found in from_contained(fits).items():
-        unknown = ", ".join(found.identifiability.unknown)
-        remark = f"not identifiable: {unknown}" if unknown else ""
-        remark = remark if found.converged else UNENDED
-        rows.append(ComparedLaw(name, found, _left_out(found), remark))
+    with watched(progress, "Comparing laws") as work:
+        parts, fits = work.parts(dict.fromkeys(laws, 1.0)), {}
+        for name, law in laws.items():
+            fits[name] = fit(law, sweep, offset=offset, method=method, loss=loss)
+            parts[name]("fitted", 0.5)
+        for name, found in from_contained(fits).items():
+            unknown = ", ".join(found.identifiability.unknown)
+            remark = f"not identifiable: {unknown}" if unknown else ""
+            remark = remark if found.converged else UNENDED
+            rows.append(ComparedLaw(name, found, _left_out(found), remark))
+            parts[name]("fitted without each of its rows", 1.0)
     if not rows:
         raise ValueError(
             "`compare` needs at least one law, got none. Leave `laws` out for the usual ones."

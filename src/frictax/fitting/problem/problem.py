@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from frictax.executable_cache import kept
+from frictax.executable_cache import jitted, kept
 from frictax.laws import AbstractLaw
 from frictax.measurements import Sweep
 from frictax.mechanism import Mechanism
@@ -367,7 +367,7 @@ def residuals_and_jacobian(problem: Problem, x: Float[Numbers, " p"]) -> tuple[A
     return r, jacobian
 
 
-@eqx.filter_jit
+@jitted
 def predictions(problem: Problem, x: Array, i: int) -> Array:
     return problem.predicted(x, i)
 
