@@ -62,7 +62,7 @@ class PosteriorVerbs:
     derived = Verb("frictax.analysis.derived.draws:of_draws")
     plot = Verb("frictax.report.posterior_figure:draw_posterior")
     save = Verb("frictax.report.saving.fit_file:save_posterior")
-    to_arviz = Verb("frictax.report.inference_data:to_arviz")
+    to_arviz = Verb("frictax.report.saving.inference_data:to_arviz")
 
 
 class ResidualStudyVerbs:

@@ -131,7 +131,7 @@ def test_a_printed_fit_names_record_objective_value_unit_error_and_rms(run) -> N
     assert text[1].split() == ["parameter", "value", "unit", "std.", "error", "95", "%", "interval"]
     row = next(line for line in text if line.startswith("friction.f_pos.F_Coulomb")).split()
     assert row == ["friction.f_pos.F_Coulomb", "0.9940", "N", "0.0023", "0.9894", "to", "0.9986"]
-    assert "run: rms mass.v 0.001982" in text
+    assert "run: rms mass.v 1.98 mm/s" in text
 
 
 V = np.sin(3 * T)

@@ -91,6 +91,7 @@ def profile_of(
     *,
     by: AbstractErrors | Uncertainty | None = None,
     level: float | None = None,
+    progress: Checked[bool | Progress] = False,
 ) -> Profile: ...
 
 
@@ -102,14 +103,21 @@ def profile_of(
     by: AbstractErrors | Uncertainty | None = None,
     level: float | None = None,
     points: int = 15,
+    progress: Checked[bool | Progress] = False,
 ) -> ProfilePair: ...
 
 
 def profile_of(
-    found: FitResult, path: Any, *, by: Any = None, level: Any = None, points: Any = None
+    found: FitResult,
+    path: Any,
+    *,
+    by: Any = None,
+    level: Any = None,
+    points: Any = None,
+    progress: Checked[bool | Progress] = False,
 ) -> Profile | ProfilePair:
     """The profile likelihood of one fitted number, see `profile`, or of a pair on a grid of
-    `points` by `points`, see `profile_pair`.
+    `points` by `points`, see `profile_pair`; `progress` as in `fit`.
 
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
@@ -128,13 +136,14 @@ def profile_of(
                 f"`profile`: `points` is an option for a pair of numbers, got {points!r}. Leave it"
                 " out."
             )
-        return profile(found, path, by, level)
+        return profile(found, path, by, level, progress=progress)
     if not (isinstance(path, tuple | list) and len(path) == 2):
         raise ValueError(
             f"`profile` takes the name of a fitted number or a pair of them, got {path!r}. There"
             f" are: {', '.join(found.names)}."
         )
-    return profile_pair(found, (path[0], path[1]), by, level, 15 if points is None else points)
+    grid = 15 if points is None else points
+    return profile_pair(found, (path[0], path[1]), by, level, grid, progress=progress)
 
 
 def profile(

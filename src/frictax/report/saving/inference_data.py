@@ -10,7 +10,7 @@ from frictax.analysis import Posterior
 from frictax.fitting.result.estimates import by_path
 from frictax.measurements import Sweep
 
-from .tables import to_xarray, xarray
+from ..tables import to_xarray, xarray
 
 _SAYS = {
     "lp": "log density, but for a constant; before draws were widened",
