@@ -121,8 +121,8 @@ def posterior(
 
     **Arguments:** `draws` kept of each chain, after `warmup` that adapt step and metric; `chains`;
     `samples`, the n above; `level` of the intervals, that of the fit unless given; `seed`;
-    `progress` as in `fit`. A key stops it at once; what was drawn so far is returned, if that is 100
-    draws of each chain.
+    `progress` as in `fit`. A key stops it at once; what was drawn so far is returned, if that is
+    100 draws of each chain.
 
     **Returns:** a `Posterior`.
 
