@@ -117,7 +117,8 @@ def test_a_key_stops_long_work_while_it_compiles_and_while_it_runs(name: str, li
         + work
         + (
             "\nexcept KeyboardInterrupt:\n    print('stopped', time.time())\nelse:\n"
-            "    print('made', time.time(), made.warnings[0])\n"
+            "    said = [w for w in made.warnings if w.startswith('Interrupted')]\n"
+            "    print('made', time.time(), *said)\n"
         )
     )
     process = begun(script)
@@ -130,7 +131,9 @@ def test_a_key_stops_long_work_while_it_compiles_and_while_it_runs(name: str, li
     out, error = process.communicate(timeout=300)
     word, when, *said = out.splitlines()[-1].split(" ", 2)
     assert error == ""
-    assert process.returncode == 0
+    # where the key came while a string was run, as of a dataclass, CPython ends by its signal,
+    # although it was caught
+    assert process.returncode in (0, -signal.SIGINT)
     assert float(when) - at < 2.0
     if name == "starts" and lines:  # what was found so far
         assert word == "made"

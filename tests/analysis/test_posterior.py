@@ -275,7 +275,7 @@ def test_a_key_stops_it_and_what_was_drawn_is_kept() -> None:
     sent = []
 
     def tell(line: str) -> None:
-        if re.match(r"chain 1: \d*400 of", line):  # again, should one be lost
+        if line.startswith("chain 1: 400 of"):  # once: none is lost
             sent.append(line)
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -285,7 +285,7 @@ def test_a_key_stops_it_and_what_was_drawn_is_kept() -> None:
         drawn = found.posterior(samples=30, draws=100_000, warmup=100, chains=2, progress=tell)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert sent
+    assert len(sent) == 1
     assert 100 <= drawn.draws.shape[1] < 50_000
     assert drawn.warnings[0].startswith("Interrupted: ")
 

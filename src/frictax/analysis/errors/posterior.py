@@ -198,7 +198,9 @@ def posterior(
         )
     x = drawn.x if samples is not None else _stretched(found, drawn.x, n)
     mine = x[..., found.shown]
-    r_hat, ess = (np.atleast_1d(np.asarray(of(jnp.asarray(mine)))) for of in (rhat, ess_bulk))
+    # compiled in one: step by step it takes four times as long
+    agree = jax.jit(lambda x: (rhat(x), ess_bulk(x)))(jnp.asarray(mine))
+    r_hat, ess = (np.atleast_1d(np.asarray(x)) for x in agree)
     flat = mine.reshape(-1, mine.shape[-1])
     low, middle, high = np.quantile(flat, _ends(level), axis=0)
     sd = flat.std(axis=0, ddof=1)

@@ -25,7 +25,8 @@ from .levenberg_marquardt import Descent, begin, descend
 from .methods import AbstractMethod, LevenbergMarquardt, Optax
 
 _RUNGS = (3, 7, 15)  # steps of each of many starts after which a quarter goes on
-_FIRST = 3  # steps of the first call
+_FIRST = 3  # steps of the first call, unless all steps are short
+_SHORT = 50_000  # residuals that are worked out in well below a second
 _USUAL = 30  # steps that a search takes
 _SEARCH = 0.9  # of the work: what follows it takes the rest
 _TURNS = 10  # each in coordinates made anew
@@ -187,7 +188,9 @@ class _Run:
         """A search to its end or step `until`, in calls short enough that a key loses little and
         that it can be told how far it is.
         """
-        steps, chunk = int(state.steps), until if self._in_one() else _FIRST
+        steps = int(state.steps)
+        chunk = _FIRST if self.say else max(_FIRST, _SHORT // self.problem.rows())
+        chunk = until if self._in_one() else chunk
         while steps < until:
             before, began = steps, time.perf_counter()
             steps = min(steps + chunk, until)
