@@ -187,7 +187,7 @@ def _display(title: str) -> Any:
 def _in_notebook() -> bool:
     if "IPython" not in sys.modules:
         return False
-    from IPython import get_ipython
+    from IPython import get_ipython  # pyright: ignore[reportMissingImports]
 
     return hasattr(get_ipython(), "kernel")
 
@@ -237,7 +237,7 @@ def _lines(title: str) -> Iterator[Progress]:
 @contextlib.contextmanager
 def _notebook(title: str) -> Iterator[Progress]:
     """One line below the cell, which is empty when the work is done."""
-    from IPython.display import display
+    from IPython.display import display  # pyright: ignore[reportMissingImports]
 
     last = 0.0
 

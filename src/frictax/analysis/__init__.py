@@ -16,7 +16,8 @@ from .errors.uncertainty import (
     Uncertainty as Uncertainty,
 )
 from .missing.table import Missing as Missing, MissingTerm as MissingTerm
-from .planning.outlook import Outlook as Outlook, outlook as outlook
+from .planning.expected import Outlook as Outlook
+from .planning.outlook import outlook as outlook
 from .replay.free_run import FreeRunScore as FreeRunScore
 from .replay.validation import (
     LeftOut as LeftOut,

@@ -118,8 +118,8 @@ class Positive(AbstractDomain):
 
 
 @dataclasses.dataclass(frozen=True)
-class LogScale(AbstractDomain):
-    """A number > 0 that is known by factors: moved on a logarithmic scale as `Positive` is, with
+class LogScale(Positive):
+    """A number > 0 that is known by factors: moved on a logarithmic scale as any `Positive`, with
     intervals that are symmetric on that scale, from value/k to value*k, and never reach 0.
 
     What `fit(log_scale=[...])` gives the parameters that it names.
@@ -131,18 +131,6 @@ class LogScale(AbstractDomain):
     (0.19999999999999996, 1.8)
     """
 
-    def rule(self) -> str:
-        return "> 0"
-
-    def remedy(self) -> str:
-        return "Give a positive number."
-
-    def contains(self, value: np.ndarray) -> bool:
-        return bool(np.all((value > 0) & (value < np.inf)))
-
-    def bound(self) -> float:
-        return 0.0
-
     def interval(self, value: float, half: float) -> tuple[float, float]:
         if not (value > 0 and half >= 0):
             return np.nan, np.nan
@@ -150,15 +138,6 @@ class LogScale(AbstractDomain):
             return 0.0, np.inf
         factor = float(np.exp(half / value))
         return value / factor, value * factor
-
-    def suggestion(self) -> str:
-        return "a positive number"
-
-    def to_unconstrained(self, value: Numbers) -> Numbers | np.floating:
-        return value.__array_namespace__().log(value)
-
-    def from_unconstrained(self, z: Array) -> Array:
-        return jnp.exp(z)
 
 
 @dataclasses.dataclass(frozen=True)
