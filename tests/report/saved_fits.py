@@ -155,7 +155,17 @@ def other_engine_and_method() -> Any:
     return found, [method]
 
 
+def tied_and_known_by_factors() -> tuple[fx.FitResult, Any]:
+    twice = block(second=fx.SupportFriction("mass", f_pos=fx.Coulomb(1.0, 0.2)))
+    tied: Any = {"second.f_pos.F_Coulomb": "friction.f_pos.F_Coulomb"}
+    tied["second.f_pos.F_prop"] = "0.5 * friction.f_pos.F_prop"
+    free = ["mass.m", "friction.f_pos"]
+    more = {"tied": tied, "log_scale": ["friction.f_pos.F_prop"]}
+    return fx.fit(twice, record(twice), free=free, **more), ()
+
+
 KINDS = [
+    tied_and_known_by_factors,
     huber_sweep,
     own_law_and_functions,
     windows_with_priors,
