@@ -64,8 +64,8 @@ def assert_same(a: Any, b: Any, where: str = "found") -> None:
 
 PUBLIC = (
     "names values estimates tied standard_errors intervals degrees_of_freedom covariance"
-    " correlation units fixed model residuals weighted_residuals jacobian costs rms noise_scale dof quantile"
-    " notices warnings identifiability records"
+    " correlation units fixed model residuals weighted_residuals jacobian costs rms"
+    " noise_scale dof quantile notices warnings identifiability records"
 ).split()
 
 
