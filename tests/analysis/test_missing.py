@@ -96,7 +96,7 @@ NAMES = {
 @pytest.mark.parametrize("noise", ["white", pytest.param("steps", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "lacking",
-    [x if x in ("drag", "ripple") else pytest.param(x, marks=pytest.mark.slow) for x in NAMES],
+    [x if x == "drag" else pytest.param(x, marks=pytest.mark.slow) for x in NAMES],
 )
 def test_the_term_that_is_missing_is_named_first(lacking: str, noise: str) -> None:
     table = fitted(lacking, noise, 41).missing()
@@ -223,6 +223,7 @@ class Pendulum(fx.AbstractAxis):
         return self.begin(t, jnp.array([2.5, 0.0]))
 
 
+@pytest.mark.slow
 def test_of_a_machine_of_ones_own_too() -> None:
     law = fx.Coulomb(F_Coulomb=0.004, F_prop=0.0004)
     with_drag = WithTerms(law, jnp.array([1.5e-4]), jnp.array(1.0), ("drag",), 1)

@@ -165,8 +165,8 @@ def tied_and_known_by_factors() -> tuple[fx.FitResult, Any]:
 
 
 KINDS = [
-    tied_and_known_by_factors,
     huber_sweep,
+    tied_and_known_by_factors,
     own_law_and_functions,
     windows_with_priors,
     windows_read_from_a_filter,

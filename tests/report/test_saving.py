@@ -82,7 +82,7 @@ def assert_answers_alike(found: Any, again: Any) -> None:
     assert found.to_json() == again.to_json()
 
 
-@pytest.mark.slow_after(3)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_number_of_a_fit_comes_back_bit_for_bit(
     kind: Callable[[], Any], tmp_path: Path
