@@ -110,10 +110,12 @@ class Posterior(Estimated, PosteriorVerbs):
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The head of its table, and the table."""
         interval = f"{100 * self.level:g} % interval"
-        return ("parameter", "median", "unit", "std. dev.", interval, "R-hat", "ESS"), [
+        rows = [
             (*e.cells, f"{r:.3f}", f"{s:.0f}")
             for e, r, s in zip(self.estimates, self.r_hat, self.ess, strict=True)
         ]
+        rows += [(*e.cells, "", "") for e in self.tied]
+        return ("parameter", "median", "unit", "std. dev.", interval, "R-hat", "ESS"), rows
 
     def __str__(self) -> str:
         return "\n".join([self.title, *aligned(*self.rows()), *self.warnings])
