@@ -9,6 +9,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no windows
 os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)  # what tests compile is for them alone
@@ -118,7 +119,7 @@ def root() -> Path:
 def drive(root: Path) -> Callable[..., Sweep]:
     """``drive(1, "positive")``: the shipped sweep of a screw drive."""
 
-    def read(number: int, direction: str = "both", **options) -> Sweep:
+    def read(number: int, direction: Any = "both", **options) -> Sweep:
         path = root / "data" / "screw_drives" / "sweep.csv"
         return Sweep.from_csv(
             path,

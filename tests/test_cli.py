@@ -528,3 +528,24 @@ def test_every_command_that_the_pages_show_exists(root: Path) -> None:
     assert {"identify", "table", "fit", "compare", "data"} <= shown
     for command in sorted(shown):
         assert frictax(command, "--help").exit_code == 0, command
+
+
+def test_report_makes_the_page_of_a_fit_that_was_saved(folder: Path) -> None:
+    sweep = fx.Sweep.from_csv("line.csv", velocity="omega", force="torque")
+    found = fx.fit(fx.Coulomb, sweep)
+    found.save("line.fit")
+    done = frictax("report", "line.fit")
+    assert done.exit_code == 0, done.output
+    assert str(found).splitlines()[1] in done.output
+    assert done.output.endswith("Written: line.html\n")
+    assert "F_Coulomb" in (folder / "line.html").read_text(encoding="utf-8")
+    for arguments, says in (
+        (("line.fit",), "line.html exists. Give --overwrite to replace it, or another file"),
+        (("line.fit", "--out", "line.csv", "--overwrite"), "is not a report of frictax."),
+        (("line.csv",), "line.csv is no fit file of frictax. Name one that `found.save` wrote."),
+        (("none.fit",), "There is no file none.fit."),
+    ):
+        wrong = frictax("report", *arguments)
+        assert wrong.exit_code == 1
+        assert says in plain(wrong.output)
+    assert (folder / "line.csv").read_text(encoding="utf-8") == LINE

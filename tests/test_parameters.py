@@ -14,6 +14,7 @@ from frictax.parameters import (
     AtLeast,
     Between,
     Increasing,
+    LogScale,
     Positive,
     Real,
     children,
@@ -28,6 +29,7 @@ anything = st.floats(-30.0, 30.0)
 SCALARS = {
     "real": Real(),
     "positive": Positive(),
+    "log scale": LogScale(),
     "at least 0": AtLeast(0.0),
     "at least 1": AtLeast(1.0),
     "at least -2": AtLeast(-2.0),
@@ -90,6 +92,7 @@ def test_the_way_back_has_a_derivative_equal_to_central_differences(name: str) -
     ("domain", "inside", "edge", "outside"),
     [
         (Positive(), 0.1, 0.0, -1.0),
+        (LogScale(), 0.1, 0.0, -1.0),
         (AtLeast(1.0), 1.0, 1.0, 0.9),
         (Increasing(), [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]),
     ],
@@ -190,3 +193,16 @@ def test_a_value_between_two_bounds_comes_back_and_never_leaves_them(x: float) -
     assert domain.on_edge(np.asarray(-2.0))
     assert not domain.contains(np.asarray(3.1))
     assert (domain.bound(), domain.upper(), AtLeast(1.0).upper()) == (-2.0, 3.0, np.inf)
+
+
+@given(value=st.floats(1e-6, 1e6), share=st.floats(0.0, 30.0))
+def test_an_interval_on_a_log_scale_is_by_one_factor_and_agrees_to_first_order(value, share):
+    low, high = LogScale().interval(value, share * value)
+    if share > 20:
+        assert (low, high) == (0.0, np.inf)
+        return
+    assert 0 < low <= value <= high
+    assert low * high == pytest.approx(value**2)
+    if share < 1e-3:
+        assert high - low == pytest.approx(2 * share * value, rel=1e-6, abs=1e-12 * value)
+    assert all(np.isnan(LogScale().interval(value, np.nan)))

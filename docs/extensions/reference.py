@@ -55,7 +55,9 @@ class Names(SphinxDirective):
         kind = "class" if inspect.isclass(thing) else "function" if callable(thing) else "data"
         if kind == "class" and issubclass(thing, BaseException):
             kind = "exception"
-        options = "   :members:\n" if members and kind == "class" else ""
+        # what a class does by code of rooms above it has from a base that no page shows
+        options = "   :members:\n   :inherited-members: Module, AbstractHybridSystem\n"
+        options = options if members and kind == "class" else ""
         module = name.rpartition(".")[0]
         return f".. py:currentmodule:: {module}\n\n.. auto{kind}:: {name}\n{options}\n"
 

@@ -1,6 +1,6 @@
 """The public names and the rooms that define them: for type checkers, and for the lazy import."""
 
-from frictax import data as data, parameters as parameters
+from frictax import data as data, parameters as parameters, report as report
 from frictax.analysis import (
     HAC as HAC,
     Autoregression as Autoregression,
@@ -9,6 +9,7 @@ from frictax.analysis import (
     ComparedLaw as ComparedLaw,
     ComparedStructure as ComparedStructure,
     Comparison as Comparison,
+    Derived as Derived,
     Finding as Finding,
     Guarded as Guarded,
     Jackknife as Jackknife,
@@ -116,6 +117,8 @@ from frictax.parameters import (
     from_unconstrained as from_unconstrained,
     to_unconstrained as to_unconstrained,
 )
+from frictax.progress import ProgressLine as ProgressLine
+from frictax.report.saving import load_fit as load_fit, load_posterior as load_posterior
 from frictax.signals import (
     AbstractSignal as AbstractSignal,
     Constant as Constant,

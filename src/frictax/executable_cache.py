@@ -22,7 +22,8 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
+from concurrent.futures import Future
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
@@ -35,6 +36,7 @@ import numpy as np
 from jax._src import config as _config
 from jax.core import Tracer
 
+from frictax.interrupts import Keys, begun, result_of, waited
 from frictax.xla import options_of_fits
 
 # whose classes and functions a version tells apart
@@ -56,13 +58,13 @@ class _Unknown(Exception):
 
 def kept(function: Callable) -> Callable:
     """`equinox.filter_jit` of a `function` that returns arrays in tuples, whose programs are kept
-    where JAX keeps its own.
+    where JAX keeps its own; a key stops it at once, while it is compiled too.
 
     The arguments are taken apart once in a call, and what is no array is part of the key: its
     program is found in a fifth of the time that `filter_jit` takes, which runs where this one fails
     and says why.
     """
-    plain, programs, lock = eqx.filter_jit(function), {}, threading.Lock()
+    plain, programs, lock = jitted(function), {}, threading.Lock()
 
     @functools.wraps(function)
     def call(*args) -> Any:
@@ -72,30 +74,47 @@ def kept(function: Callable) -> Callable:
             return plain(*args)
         fixed = tuple([None if isinstance(x, _ARRAYS) else x for x in leaves])
         folder = _folder()
-        key: tuple[Any, ...] = (structure, fixed, tuple(map(type, fixed)))  # 1 and True are equal
-        if folder is not None:
-            key += (
-                folder,
-                _settings(),
-                *[(np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in arrays],
-            )
+        shapes = [(np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in arrays]
+        # 1 and True are equal
+        key = (structure, fixed, tuple(map(type, fixed)), folder, _settings(), *shapes)
         try:
             with lock:
                 program = programs.setdefault(key, SimpleNamespace(lock=threading.Lock(), run=None))
         except TypeError:  # something in it cannot be hashed
             return plain(*args)
-        with program.lock:
-            if program.run is None:
-                flat = _flat(function, structure, fixed)
-                program.run = (
-                    _found(function, flat, folder, args, arrays) if folder else None
-                ) or _jit(flat)
-        try:
-            return jax.block_until_ready(program.run(*arrays))
-        except (
-            jax.errors.JaxRuntimeError
-        ):  # as of `equinox.error_if`, whose sentence `filter_jit` knows how to raise
+        with Keys():
+            with program.lock:
+                if program.run is None or (program.run.done() and program.run.exception()):
+                    flat = _flat(function, structure, fixed)
+                    program.run = _made(function, flat, folder, args, arrays)
+            run = result_of(program.run)
+            try:
+                return waited(lambda: jax.block_until_ready(run(*arrays)))
+            except (
+                jax.errors.JaxRuntimeError
+            ):  # as of `equinox.error_if`, whose sentence `filter_jit` knows how to raise
+                return plain(*args)
+
+    return call
+
+
+def jitted(function: Callable) -> Callable:
+    """`equinox.filter_jit`, which a key stops at once."""
+    plain = eqx.filter_jit(function)
+
+    @functools.wraps(function)
+    def call(*args) -> Any:
+        if any(isinstance(x, Tracer) for x in jax.tree.leaves(args)):
             return plain(*args)
+        settings = _settings()
+
+        def elsewhere() -> tuple[bool, Any]:
+            # a setting may be this thread's own
+            same = _settings() == settings
+            return same, jax.block_until_ready(plain(*args)) if same else None
+
+        same, result = waited(elsewhere)
+        return result if same else plain(*args)
 
     return call
 
@@ -114,12 +133,52 @@ def _flat(function: Callable, structure, fixed: tuple[Any, ...]) -> Callable:
     return flat
 
 
-def _jit(flat: Callable) -> Any:
-    return jax.jit(flat, compiler_options=options_of_fits())
+def _made(
+    function: Callable, flat: Callable, folder: Path | None, args: tuple, arrays: list
+) -> Future:
+    """The program for `args`, read, or else compiled and kept: traced here, compiled by a helper,
+    which goes on where a key stops this thread.
+    """
+    path = None if folder is None else _path(function, folder, args)
+    program: Any = None if path is None else waited(_read, path)
+    if program is None:
+        return begun(_lowered(flat, path, arrays))
+
+    def run(*arrays) -> Any:
+        nonlocal program
+        try:
+            return jax.block_until_ready(program(*arrays))
+        except jax.errors.JaxRuntimeError:  # XLA looks for some functions only when they are called
+            program = _lowered(flat, path, list(arrays))()
+            return program(*arrays)
+
+    return begun(lambda: run)
 
 
-def _found(function: Callable, flat: Callable, folder: Path, args, arrays: list) -> Callable | None:
-    """The program for `args`: read, or else compiled and kept; None where neither can be."""
+def _lowered(flat: Callable, path: Path | None, arrays: list) -> Callable[[], Callable]:
+    """What compiles the program, and keeps it at `path`."""
+    if path is not None:
+        # A name of its own, so that JAX's cache does not know it: what that hands out was read from
+        # a file and cannot be written to another, on CPU it would lack its functions. Nor is it to
+        # keep a copy that nobody would read.
+        flat.__name__ = f"flat_{uuid.uuid4().hex}"
+    begin, least = time.perf_counter(), _setting("jax_persistent_cache_min_compile_time_secs")
+    lowered = jax.jit(flat, compiler_options=options_of_fits()).lower(*arrays)
+
+    def compiled() -> Callable:
+        if path is None:
+            return lowered.compile()
+        with _config.persistent_cache_min_compile_time_secs(math.inf):
+            program = lowered.compile()
+        if time.perf_counter() - begin >= least:
+            _write(path, program)
+        return program
+
+    return compiled
+
+
+def _path(function: Callable, folder: Path, args: tuple) -> Path | None:
+    """The file of the program for `args`; None where it cannot be told by name."""
     try:
         made_from = "\n".join(
             (
@@ -131,33 +190,7 @@ def _found(function: Callable, flat: Callable, folder: Path, args, arrays: list)
         )
     except _Unknown:
         return None
-    path = folder / f"{hashlib.sha256(made_from.encode()).hexdigest()}.program"
-
-    def compiled() -> Callable:
-        # A name of its own, so that JAX's cache does not know it: what that hands out was read from
-        # a file and cannot be written to another, on CPU it would lack its functions. Nor is it to
-        # keep a copy that nobody would read.
-        flat.__name__ = f"flat_{uuid.uuid4().hex}"
-        begin, least = time.perf_counter(), _setting("jax_persistent_cache_min_compile_time_secs")
-        with _config.persistent_cache_min_compile_time_secs(math.inf):
-            program = _jit(flat).lower(*arrays).compile()
-        if time.perf_counter() - begin >= least:
-            _write(path, program)
-        return program
-
-    program = _read(path)
-    if program is None:
-        return compiled()
-
-    def run(*arrays) -> Any:
-        nonlocal program
-        try:
-            return jax.block_until_ready(program(*arrays))
-        except jax.errors.JaxRuntimeError:  # XLA looks for some functions only when they are called
-            program = compiled()
-            return program(*arrays)
-
-    return run
+    return folder / f"{hashlib.sha256(made_from.encode()).hexdigest()}.program"
 
 
 def _folder() -> Path | None:
@@ -237,9 +270,12 @@ def _surroundings() -> str:
             raise _Unknown(source)
         digest.update(source.read_bytes())
     # Of what is imported the version that is, whatever was installed since.
+    names = ["jax", "jaxlib", "equinox", "diffrax", "optax", "numpy"]
+    with contextlib.suppress(PackageNotFoundError):
+        names += ["blackjax"] if version("blackjax") else []
     versions = [
         f"{name} {getattr(sys.modules.get(name), '__version__', None) or version(name)}"
-        for name in ("jax", "jaxlib", "equinox", "diffrax", "optax", "numpy")
+        for name in names
     ]
     device = jax.devices()[0]
     processor = platform.node()

@@ -1,10 +1,12 @@
-"""Dataclasses that JAX takes apart, made and read without equinox's checks."""
+"""Dataclasses that JAX takes apart, made and read without equinox's checks; pytrees in words."""
 
 import dataclasses
 from typing import Any, TypeVar, dataclass_transform
 
 import equinox as eqx
 import jax
+import jax.core
+import numpy as np
 
 T = TypeVar("T")
 
@@ -51,3 +53,29 @@ def pytree_dataclass(cls: type[T]) -> type[T]:
 
     jax.tree_util.register_pytree_with_keys(made, with_keys, put_together, taken_apart)
     return made
+
+
+def readable(thing: Any) -> str:
+    """A pytree as text, as equinox writes it but for numbers, which show their values; arrays show
+    their type and shape.
+
+    >>> import jax.numpy as jnp
+    >>> readable((jnp.float32(0.1), jnp.zeros(3, jnp.float32)))
+    '(0.1, f32[3])'
+    """
+
+    def shown(leaf: Any) -> Any:
+        known = isinstance(leaf, jax.Array | np.ndarray) and not isinstance(leaf, jax.core.Tracer)
+        return _Number(np.asarray(leaf)[()]) if known and leaf.ndim == 0 else leaf
+
+    return eqx.tree_pformat(jax.tree.map(shown, thing))
+
+
+class _Number:
+    """Stands where a number does, with its digits alone."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return str(self.value)

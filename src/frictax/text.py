@@ -1,7 +1,10 @@
 """Text that is shared by whatever prints: tables, rounding, prefixes of units, names nearby."""
 
+import dataclasses
 import difflib
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,48 +22,162 @@ def aligned(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     ]
 
 
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """A number with its error and interval as a table prints them, all in the unit `unit`, which is
+    `size` in SI; what is not known is empty.
+    """
+
+    value: str
+    unit: str
+    error: str
+    lower: str
+    upper: str
+    size: float = 1.0
+
+    @property
+    def interval(self) -> str:
+        return f"{self.lower or '?'} to {self.upper or '?'}" if self.lower or self.upper else ""
+
+
+def shown(
+    value: float,
+    error: float,
+    unit: str,
+    ends: tuple[float, float] = (math.nan, math.nan),
+    fixed: tuple[str, float] | None = None,
+) -> Shown:
+    """A number, its standard error and the ends of its interval, to the second figure of the error,
+    in the SI unit `unit` with a prefix that suits this number, or in the unit `fixed` and its size.
+
+    A unit that takes no prefix (kg.m2, s/rad, 1) has powers of ten instead, so that what is printed
+    can be typed into a model.
+
+    >>> row = shown(2.0129e-4, 1.02e-6, "kg.m2", (1.993e-4, 2.033e-4))
+    >>> row.value, row.error, row.interval, row.unit
+    ('2.013e-4', '1.0e-6', '1.993e-4 to 2.033e-4', 'kg.m2')
+    >>> row = shown(0.0389, 0.0011, "N.m", (0.0367, 0.0411))
+    >>> row.value, row.error, row.interval, row.unit
+    ('38.9', '1.1', '36.7 to 41.1', 'mN.m')
+    """
+    told = math.isfinite(error) and (not value or error < 1e4 * abs(value))
+    name, size = fixed or prefixed(unit, [value, error if told else 0.0])
+    numbers, error = [x / size for x in (value, *ends)], error / size
+    least, powers = _form(numbers, error)
+    at, below, above = _apart(numbers, least, powers)
+    # the error to its own two figures, in the form of the others
+    powers = powers or "e" in at + below + above
+    by = _written(error, 1 - _order(error), powers) if math.isfinite(error) else ""
+    return Shown(at, name, by, below, above, size)
+
+
+def alike(numbers: Sequence[float], error: float = math.nan) -> list[str]:
+    """Numbers to the second figure of their error, and as much farther as two of them that differ
+    would look the same; empty where there is none (nan).
+
+    >>> alike([0.0, 2e-4, 2.0], 1.0), alike([3e-9, 2.97e-9], 1.2e-11), alike([1e7], 2e5)
+    (['0.0000', '0.0002', '2.0000'], ['3.000e-9', '2.970e-9'], ['1.000e7'])
+    """
+    return _apart(numbers, *_form(numbers, error))
+
+
+def _form(numbers: Sequence[float], error: float) -> tuple[int, bool]:
+    """How many places after the point numbers are told to, and whether by powers of ten."""
+    largest = max((abs(x) for x in numbers if math.isfinite(x)), default=0.0)
+    if math.isfinite(error) and 0 < error and (not largest or error <= 1e4 * largest):
+        return 1 - _order(error), not 1e-3 <= max(largest, error) < 1e6
+    return 3 - _order(largest), largest > 0 and not 1e-3 <= largest < 1e6
+
+
+def _apart(numbers: Sequence[float], least: int, powers: bool) -> list[str]:
+    """Numbers to so many places, or more until those that differ look different."""
+    known = {float(x) for x in numbers if math.isfinite(x)}
+    for digits in range(least, least + 400):
+        powers = powers or digits > 12
+        texts = {x: _written(x, digits, powers) for x in known}
+        if len(set(map(float, texts.values()))) == len(known):
+            return [texts.get(float(x), _endless(x)) for x in numbers]
+    return [repr(float(x)) if math.isfinite(x) else _endless(x) for x in numbers]
+
+
+def _endless(x: float) -> str:
+    """What stands for a number that is not finite: nothing, where there is none."""
+    return "" if math.isnan(x) else "inf" if x > 0 else "-inf"
+
+
+def _order(x: float) -> int:
+    """The power of ten of the first figure."""
+    return math.floor(math.log10(abs(x))) if x else 0
+
+
+def _written(x: float, digits: int, powers: bool) -> str:
+    """`x` to so many places after the point, as a power of ten or not."""
+    if not powers:
+        text = f"{x:.{max(digits, 0)}f}"
+        return text if float(text) else text.removeprefix("-")
+    if not x:
+        return "0"
+    figures, _, power = f"{x:.{min(max(digits + _order(x), 0), 16)}e}".partition("e")
+    return figures if int(power) == 0 else f"{figures}e{int(power)}"
+
+
 def rounded(value: float, error: float) -> str:
-    """`value` to the second digit of its error.
+    """`value` to the second figure of its error; without one to the fourth of its own.
 
     >>> rounded(12.3456, 0.012), rounded(3.819003e-4, 5.8e-9)
-    ('12.346', '0.0003819003')
+    ('12.346', '3.819003e-4')
     """
     if not np.isfinite(value):
         return "?"
-    if not np.isfinite(error) or error <= 0:
-        return f"{value:.4g}"
-    digits = 1 - int(np.floor(np.log10(error)))
-    if not -6 < digits < 10 or abs(value) * 10.0**digits > 1e9:
-        # of the number's own digits
-        known = digits + 1 + int(np.floor(np.log10(abs(value) or 1.0)))
-        return f"{value:.{min(max(known, 4), 15)}g}"
-    return f"{value:.{max(digits, 0)}f}"
+    return alike([value], error)[0]
+
+
+def figures(value: float, count: int = 4) -> str:
+    """`value` to that many figures, no zeros at its end.
+
+    >>> figures(1.25), figures(2e-4), figures(12345678.0)
+    ('1.25', '2e-4', '1.235e7')
+    """
+    plain, _, power = f"{value:.{count}g}".partition("e")
+    if 0 < abs(value) < 1e-3:
+        plain, _, power = f"{value:.{count - 1}e}".partition("e")
+        plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
+    return f"{plain}e{int(power)}" if power else plain
+
+
+_PREFIXABLE = re.compile(r"(N|m|rad|W|V|A|Hz|J)(?![A-Za-z0-9])|s$|kg$")
 
 
 def prefixed(unit: str, *values: Any, plain: tuple[float, float] = (0.1, 1e4)) -> tuple[str, float]:
     """The SI unit with a prefix that gives handy numbers, and what to divide by; without one where
-    the largest of the values lies between the two of `plain`.
+    the largest of the values lies between the two of `plain`, and where the unit takes none.
 
-    >>> prefixed("m", [0.0, 0.004])
-    ('mm', 0.001)
+    >>> prefixed("m", [0.0, 0.004]), prefixed("kg", [0.02]), prefixed("kg.m2", [2e-4])
+    (('mm', 0.001), ('g', 0.001), ('kg.m2', 1.0))
     """
     sizes = [np.abs(v[np.isfinite(v)]) for v in map(np.asarray, values)]
     largest = max((float(np.max(v)) for v in sizes if v.size), default=0.0)
-    if largest == 0.0 or plain[0] <= largest < plain[1]:
+    if largest == 0.0 or plain[0] <= largest < plain[1] or not _PREFIXABLE.match(unit):
         return unit, 1.0
+    if unit == "kg":
+        return ("kg", 1.0) if largest >= 1.0 else ("g", 1e-3) if largest >= 1e-3 else ("mg", 1e-6)
+    small = unit.startswith(("s", "rad"))
     for prefix, size in (("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("µ", 1e-6)):
-        if largest >= size:
+        if largest >= size and not (small and size > 1.0):
             return prefix + unit, size
     return "n" + unit, 1e-9
 
 
-def amount(value: float, unit: str) -> str:
+def amount(value: float, unit: str, fixed: tuple[str, float] | None = None) -> str:
+    """A value in a unit with a prefix that suits it, or in the unit `fixed` and its size.
+
+    >>> amount(0.004, "m"), amount(0.004, "m", ("cm", 0.01)), amount(1.5, "1")
+    ('4 mm', '0.4 cm', '1.5')
     """
-    >>> amount(0.004, "m")
-    '4 mm'
-    """
-    name, size = prefixed(unit, value)
-    return f"{value / size:.3g} {name}"
+    name, size = fixed or prefixed(unit, value)
+    if name in ("1", ""):
+        return figures(value / size, 3)
+    return f"{figures(value / size, 3)} {name}"
 
 
 def brief(value: Any, most: int = 60) -> str:

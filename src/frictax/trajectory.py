@@ -7,15 +7,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from frictax.annotations import DataFrame
 from frictax.contacts.mode import STUCK, UNKNOWN
-from frictax.engine import Path
+from frictax.engine import Path, Result
 from frictax.handover import Verb
 from frictax.mechanism import MechanicalSystem
 from frictax.mechanism.contact_margins import rounding, slides_in
 from frictax.mechanism.energy import stored
 from frictax.mechanism.variables import variables_at
-from frictax.parameters import Integer
+from frictax.parameters import Integer, is_traced
+from frictax.verbs import TrajectoryVerbs
 
 OverTime = Float[Array, " T"]
 
@@ -74,7 +74,7 @@ class Energy(eqx.Module):
         return self.heated - self.heat - self.cooled
 
 
-class Trajectory(eqx.Module):
+class Trajectory(TrajectoryVerbs, eqx.Module):
     """A run of a mechanism: ``run["mass"].v``, ``run["friction"].mode``, ``run.events.time``,
     ``run.plot()``.
 
@@ -144,38 +144,23 @@ class Trajectory(eqx.Module):
             )
         return _energy(self.system, self.ts, self.ys, self.modes)
 
-    plot = Verb("frictax.report.trajectory_figure:draw_trajectory")
+    _repr_html_ = Verb("frictax.report.notebook.cards:run_html")
 
-    def to_pandas(self) -> DataFrame:
-        """All variables of all parts as a table, columns named ``part.variable``,
-        indexed by time.
-        """
-        import pandas as pd
+    def __repr__(self) -> str:
+        return f"Trajectory({', '.join(self.names)}: {self._told()})"
 
-        return pd.DataFrame(self._columns(), index=pd.Index(jax.device_get(self.ts), name="time"))
+    def _told(self) -> str:
+        """How long the run is, and how it ended where that is known."""
+        ts, result, shape = self.ts, self.result, self.path.ys.shape
+        if len(shape) != 2:
+            return f"a batch of shape {shape[:-2]}"
+        span = "" if is_traced(ts) else f" from {float(ts[0]):g} to {float(ts[-1]):g} s"
+        traced = any(map(is_traced, jax.tree.leaves(result)))
+        ended = traced or bool(result == Result.successful)
+        return f"{ts.size} times{span}" + ("" if ended else f", not to its end: {Result[result]}")
 
-    def to_xarray(self) -> Any:
-        """All variables of all parts as an `xarray.Dataset` over the coordinate ``time`` (needs the
-        package xarray).
-        """
-        try:
-            import xarray as xr  # pyright: ignore[reportMissingImports]
-        except ImportError:
-            raise ImportError(
-                "`to_xarray` needs the package xarray: `pip install xarray`, or use `to_pandas()`."
-            ) from None
-        return xr.Dataset(
-            {k: ("time", v) for k, v in self._columns().items()},
-            coords={"time": jax.device_get(self.ts)},
-        )
-
-    def _columns(self) -> dict[str, Any]:
-        columns = {}
-        for name in self.names:
-            for variable, value in vars(self[name]).items():
-                if value is not None:
-                    columns[f"{name}.{variable}"] = jax.device_get(value)
-        return columns
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.names)
 
 
 @eqx.filter_jit

@@ -97,7 +97,7 @@ def test_a_record_that_was_not_fitted_is_scored_from_its_measured_start(
     ],
 )
 def test_what_cannot_be_is_refused(
-    found: fx.FoundMachine, record: object, more: dict[str, int], says: str
+    found: fx.FoundMachine, record: Any, more: dict[str, Any], says: str
 ) -> None:
     with pytest.raises((ValueError, KeyError), match=says):
         found.free_run(record, **more)

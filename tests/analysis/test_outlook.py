@@ -178,11 +178,11 @@ def test_a_run_that_fails_is_no_outlook() -> None:
 
 def test_wrong_questions_get_a_sentence() -> None:
     record = recorded(POOR)
-    with pytest.raises(TypeError, match="no option 'starts'"):
+    with pytest.raises(ValueError, match="`starts` is an option for a law's sweep"):
         fx.outlook(block(), record, free=LAW, starts=3)  # pyright: ignore
     with pytest.raises(ValueError, match="`f_neg` is an option"):
         fx.outlook(block(), record, f_neg=fx.Coulomb)  # pyright: ignore
-    with pytest.raises(ValueError, match="`objective` and `by` are options for records"):
+    with pytest.raises(ValueError, match="`by` is an option for records"):
         fx.outlook(fx.Coulomb, fx.Sweep([1, 2, 3, 4], [1, 2, 3, 4]), by=fx.White())  # pyright: ignore
     with pytest.raises(KeyError, match="no parameter"):
         fx.outlook(block(), record, free=["mass.mm"])

@@ -16,7 +16,7 @@ T = np.linspace(0.0, 4.0, 401)
 V = 0.6 * np.sin(3.0 * T) + 0.4 * np.sin(7.1 * T)
 A = 1.8 * np.cos(3.0 * T) + 2.84 * np.cos(7.1 * T)
 S = -0.2 * np.cos(3.0 * T) - 0.4 / 7.1 * np.cos(7.1 * T)
-SETTINGS = {"draws": 1000, "warmup": 400, "chains": 2}
+SETTINGS: dict[str, Any] = {"draws": 1000, "warmup": 400, "chains": 2}
 SLIDING = ["mass.m", "friction.f_pos"]
 
 
@@ -97,6 +97,16 @@ def test_of_a_linear_model_it_is_students_t(plain: fx.Posterior) -> None:
     assert plain.warnings == () or "ask for more" in plain.warnings[0]
     white = plain.found.uncertainty(fx.White())
     np.testing.assert_allclose(plain.correlation, white.correlation, atol=0.12)
+
+
+@pytest.mark.slow
+def test_what_is_derived_and_tied_is_told_draw_by_draw(plain: fx.Posterior) -> None:
+    first, second = plain.names[:2]
+    made = plain.derived(lambda p: p[first] * p[second], name="product")
+    values = plain.draws[..., 0].ravel() * plain.draws[..., 1].ravel()
+    assert made.interval == pytest.approx(tuple(np.quantile(values, (0.025, 0.975))))
+    assert made.standard_error == pytest.approx(np.std(values, ddof=1))
+    assert plain.tied == ()
 
 
 @pytest.mark.slow
@@ -241,11 +251,31 @@ def test_it_prints_a_table_gives_a_band_and_draws_itself(plain: fx.Posterior) ->
         plain.friction("mass", 0.1)
 
 
+def test_draws_are_the_same_to_the_last_bit_however_they_are_told_and_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, lines = fitted(), []
+    asked: dict[str, Any] = {"samples": 30, "draws": 110, "warmup": 110, "chains": 2}
+    plain = found.posterior(**asked)
+    told = found.posterior(**asked, progress=lines.append)
+    monkeypatch.setattr("frictax.analysis.errors.nuts._SECONDS", 0.0)  # each draw in its own call
+    cut = found.posterior(**asked, progress=lines.append)
+    np.testing.assert_array_equal(told.all_draws, plain.all_draws)
+    np.testing.assert_array_equal(cut.all_draws, plain.all_draws)
+    assert told.divergences == plain.divergences == cut.divergences
+    assert re.fullmatch(r"chain [12]: 1 of 220 draws, 1 %", lines[0])
+    assert re.fullmatch(r"chain [12]: 220 of 220 draws, 100 %", lines[-1])
+    shares = [line.share for line in lines]
+    half = shares.index(1.0) + 1
+    assert shares[:half] == sorted(shares[:half])
+    assert len(shares) - half == 2 * (75 + 75 + 110)  # whole blocks of 25 in the warm-up
+
+
 def test_a_key_stops_it_and_what_was_drawn_is_kept() -> None:
     sent = []
 
     def tell(line: str) -> None:
-        if re.match(r"chain 1: \d*400 of", line):  # again, should one be lost
+        if line.startswith("chain 1: 400 of"):  # once: none is lost
             sent.append(line)
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -255,7 +285,7 @@ def test_a_key_stops_it_and_what_was_drawn_is_kept() -> None:
         drawn = found.posterior(samples=30, draws=100_000, warmup=100, chains=2, progress=tell)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert sent
+    assert len(sent) == 1
     assert 100 <= drawn.draws.shape[1] < 50_000
     assert drawn.warnings[0].startswith("Interrupted: ")
 

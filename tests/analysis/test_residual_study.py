@@ -157,7 +157,7 @@ def test_each_record_is_studied_by_itself() -> None:
     with pytest.raises(
         KeyError, match="There is no finding 'speeed' in this study. It has: whiteness, speed"
     ):
-        study["speeed"]
+        study["speeed"]  # pyright: ignore[reportArgumentType]
 
 
 def arm() -> fx.Mechanism:

@@ -436,7 +436,7 @@ def test_wrong_questions_get_a_sentence(sticking: fx.FoundMachine) -> None:
         (lambda: fx.BlockBootstrap(draws=3), "draws"),
         (lambda: fx.BlockBootstrap(length=0.0), "length"),
         (lambda: fx.Jackknife(1), "repeats"),
-        (lambda: sticking.uncertainty("hac"), "takes Guarded"),
+        (lambda: sticking.uncertainty("hac"), "takes Guarded"),  # pyright: ignore
         (lambda: sticking.uncertainty(fx.Jackknife()), "there is one"),
         (lambda: sticking.uncertainty(fx.BlockBootstrap(length=9.0)), "at least 4 blocks"),
         (lambda: sticking.profile("friction.peak", level=0.4), "between 0.5 and 1"),

@@ -134,7 +134,7 @@ def test_a_clutch_is_pressed_by_its_relative_motion() -> None:
     assert float(run.events.time[0]) == pytest.approx(np.log(3.0), abs=1e-10)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one side", "either side"])
 def test_derivatives_equal_central_differences(name: str) -> None:
     if name == "one side":

@@ -90,3 +90,57 @@ def test_bounds_of_a_records_own_number_do_not_trouble_the_fit_before() -> None:
     }
     found = fx.fit(BLOCK, record, objective=objective, **given)
     assert -1.0 <= found.values[f"{own}@run"] <= 1.0
+
+
+def slope(seed: int) -> fx.Sweep:
+    """A viscous part that the noise nearly hides."""
+    v = np.linspace(1.0, 3.0, 10)
+    noise = 0.03 * np.random.default_rng(seed).standard_normal(10)
+    return fx.Sweep(v, 6.0 + 0.04 * v + noise, velocity_unit="m/s", force_unit="N")
+
+
+def test_a_number_on_a_log_scale_has_the_same_value_and_an_interval_by_a_factor() -> None:
+    law = fx.Coulomb(F_Coulomb=6.0, F_prop=0.1)
+    plain, by_factor = (fx.fit(law, slope(1), log_scale=k) for k in ((), "F_prop"))
+    a, b = (found.estimates[1] for found in (plain, by_factor))
+    assert b.value == pytest.approx(a.value, rel=1e-5)
+    assert b.standard_error == pytest.approx(a.standard_error, rel=1e-4)
+    half = a.upper - a.value
+    assert b.upper == pytest.approx(b.value * np.exp(half / a.value), rel=1e-3)
+    assert b.upper / b.value == pytest.approx(b.value / b.lower, rel=1e-12)
+    assert a.lower < b.lower
+    assert f"{b.shown.lower} to {b.shown.upper}" in str(by_factor)
+    assert by_factor.estimates[0].lower == pytest.approx(plain.estimates[0].lower, rel=1e-6)
+
+
+def test_a_law_on_a_log_scale_is_each_of_its_numbers() -> None:
+    law = fx.Coulomb(F_Coulomb=1.1, F_prop=0.1)
+    block = fx.parameters.replace(BLOCK, {F: 1.1})
+    found = fx.fit(block, RECORD, free=[F], log_scale=["friction.f_pos"])
+    (e,) = found.estimates
+    assert e.upper / e.value == pytest.approx(e.value / e.lower)
+    assert fx.fit(law, slope(2), log_scale=["F_Coulomb", "F_prop"]).estimates[1].lower > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"log_scale": "F_pro"}, "`log_scale` names 'F_pro', which is not fitted"),
+        ({"log_scale": ["peak"], "peak": 1.2}, "which is not fitted"),
+        (
+            {"log_scale": ["offset"], "offset": 0.1, "free": ["f_pos.F_Coulomb", "offset"]},
+            "'offset' must be a number > 0, and it may be any that is finite",
+        ),
+        (
+            {"log_scale": ["F_prop"], "bounds": {"F_prop": (0.01, 1.0)}},
+            "stands in `bounds` and in `log_scale`",
+        ),
+    ],
+)
+def test_log_scales_that_cannot_be_are_refused_in_one_sentence(options: Any, says: str) -> None:
+    v = np.concatenate([np.linspace(1.0, 3.0, 10), -np.linspace(1.0, 3.0, 10)])
+    f = np.sign(v) * (6.0 + 0.04 * abs(v)) + 0.01 * np.sin(30.0 * v)
+    sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
+    with pytest.raises(ValueError, match=says) as caught:
+        fx.fit(fx.Coulomb(F_Coulomb=6.0, F_prop=0.1), sweep, **options)
+    assert "\n" not in str(caught.value)

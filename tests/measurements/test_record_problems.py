@@ -86,6 +86,19 @@ def test_progress_tells_step_cost_distance_and_the_time_left(run) -> None:
     )
 
 
+def test_a_fit_is_the_same_to_the_last_bit_told_or_not_and_ends_at_100_percent(run) -> None:
+    lines: list[Any] = []
+    for starts in (1, 4):
+        told = fx.fit(block(**AWAY_LAW), run, free=LAW, starts=starts, progress=lines.append)
+        plain = fx.fit(block(**AWAY_LAW), run, free=LAW, starts=starts)
+        np.testing.assert_array_equal(told.x, plain.x)
+        assert told.iterations == plain.iterations
+        shares = [line.share for line in lines if line.share is not None]
+        assert shares == sorted(shares)
+        assert shares[-1] == lines[-1].share == 1.0
+        lines.clear()
+
+
 def test_an_interruption_keeps_the_best_point_so_far(run) -> None:
     def stop(line: str) -> None:
         raise KeyboardInterrupt
@@ -118,7 +131,7 @@ def test_a_printed_fit_names_record_objective_value_unit_error_and_rms(run) -> N
     assert text[1].split() == ["parameter", "value", "unit", "std.", "error", "95", "%", "interval"]
     row = next(line for line in text if line.startswith("friction.f_pos.F_Coulomb")).split()
     assert row == ["friction.f_pos.F_Coulomb", "0.9940", "N", "0.0023", "0.9894", "to", "0.9986"]
-    assert "run: rms mass.v 0.001982" in text
+    assert "run: rms mass.v 1.98 mm/s" in text
 
 
 V = np.sin(3 * T)
@@ -352,11 +365,11 @@ def test_what_was_not_fitted_is_named_without_quotation_marks_around_the_sentenc
             "`profile`: 'mass.k' was not fitted. Fitted are: friction.f_pos.F_Coulomb.",
         ),
         (
-            lambda: found.profile(3),
+            lambda: found.profile(3),  # pyright: ignore
             "`profile` takes the name of a fitted number or a pair of them, got 3. ",
-        ),  # pyright: ignore
+        ),
         (
-            lambda: found.score("run", fx.FreeRun),
+            lambda: found.score("run", fx.FreeRun),  # pyright: ignore
             "`score` needs an objective such as FreeRun(measured_start=True)",
         ),  # pyright: ignore
     ):

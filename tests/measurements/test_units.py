@@ -23,7 +23,7 @@ def test_a_newton_metre_is_written_in_many_ways() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "name"), [(2.1e-3, "mN.m"), (0.5, "N.m"), (3e-6, "uN.m"), (2.5e4, "kN.m")]
+    ("size", "name"), [(2.1e-3, "mN.m"), (0.5, "N.m"), (3e-6, "µN.m"), (2.5e4, "kN.m")]
 )
 def test_a_table_shows_the_prefix_that_gives_handy_figures(size: float, name: str) -> None:
     assert units.shown_force(units.force_unit("N.m"), size).name == name

@@ -153,7 +153,7 @@ def test_the_shaft_gives_no_torque_inside_the_backlash_and_the_balance_of_energy
     assert int(run.events.count) >= 6  # the bearing's
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ball", "backlash"])
 def test_derivatives_equal_central_differences(name: str) -> None:
     if name == "ball":

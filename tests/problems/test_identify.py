@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+import frictax as fx
 from frictax.problems import (
     check_results,
     claimed,
     identify,
     overview,
     read,
+    result_files,
     result_texts,
     write_overview,
     write_results,
@@ -42,11 +44,11 @@ def made(tmp_path_factory: pytest.TempPathFactory, run_csv: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def texts(made: Any) -> dict[str, str]:
-    return result_texts(made, "frictax identify block")
+def texts(made: Any) -> dict[str, Any]:
+    return result_files(made, "frictax identify block")
 
 
-def written(made: Any, texts: dict[str, str], folder: Path) -> dict[str, Path]:
+def written(made: Any, texts: dict[str, Any], folder: Path) -> dict[str, Path]:
     targets = check_results(made.problem.file, folder)
     write_results(texts, targets)
     return targets
@@ -59,7 +61,7 @@ def test_finds_mass_and_friction_that_the_record_was_made_with(made: Any) -> Non
 
 
 def test_results_say_what_was_found_with_units_sources_and_versions(
-    made: Any, texts: dict[str, str], tmp_path: Path
+    made: Any, texts: dict[str, Any], tmp_path: Path
 ) -> None:
     targets = written(made, texts, tmp_path)
     result = json.loads(targets["result.json"].read_text())
@@ -74,13 +76,21 @@ def test_results_say_what_was_found_with_units_sources_and_versions(
     assert parameters["mass.m"]["interval"][0] == rows["mass.m"]["lower"]
 
 
+def test_the_fit_itself_lies_beside_the_report(
+    made: Any, texts: dict[str, Any], tmp_path: Path
+) -> None:
+    again = fx.load_fit(written(made, texts, tmp_path)["result.fit"])
+    assert str(again) == str(made.found)
+    assert again.intervals == made.found.intervals
+
+
 def test_the_same_problem_gives_the_same_bits(made: Any) -> None:
     again = identify(made.problem.file)
     assert result_json(again) == result_json(made)
 
 
 def test_the_report_escapes_what_it_prints_and_asks_nothing_from_elsewhere(
-    made: Any, texts: dict[str, str], tmp_path: Path
+    made: Any, texts: dict[str, Any], tmp_path: Path
 ) -> None:
     text = written(made, texts, tmp_path)["report.html"].read_text()
     assert "<script>alert" not in text
@@ -91,7 +101,7 @@ def test_the_report_escapes_what_it_prints_and_asks_nothing_from_elsewhere(
 
 
 def test_a_result_that_is_there_is_not_overwritten_unasked(
-    made: Any, texts: dict[str, str], tmp_path: Path
+    made: Any, texts: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "parameters.toml").write_text("mine")
     with pytest.raises(FileExistsError, match=r"parameters.toml exists. Give --overwrite"):
@@ -106,7 +116,7 @@ def test_a_result_that_is_there_is_not_overwritten_unasked(
 
 
 def test_a_full_disk_leaves_what_was_there(
-    made: Any, texts: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: Any, texts: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     targets = written(made, texts, tmp_path)
     before = {name: path.read_bytes() for name, path in targets.items()}
@@ -251,7 +261,7 @@ def test_an_interrupt_leaves_nothing(problem: Write) -> None:
 
 
 def test_the_table_of_machines_goes_between_its_marks(
-    made: Any, texts: dict[str, str], tmp_path: Path
+    made: Any, texts: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "block").mkdir()
     written(made, texts, tmp_path / "block")
@@ -339,3 +349,40 @@ def test_a_validation_record_is_predicted_from_a_start_of_its_own_where_asked(
     assert [e["name"] for e in own["start"]] == ["mass.s@other", "mass.v@other"]
     assert own["rms"]["mass.s"] <= own["from_measured_start"]["mass.s"]
     assert "other: start of its own" in texts["report.html"]
+
+
+def test_what_is_tied_and_derived_is_in_tables_results_and_report(problem: Write) -> None:
+    folder = problem(
+        (
+            "F_Coulomb = 0.8 }\n",
+            "F_Coulomb = 0.8 }\nf_neg = { kind = 'Coulomb', F_Coulomb = 0.8 }\n",
+        ),
+        ("[uncertainty]\n", TIED_AND_DERIVED),
+    )
+    made = identify(folder)
+    texts = result_texts(made)
+    assert [e.name for e in made.derived] == ["deceleration", "grip"]
+    deceleration, grip = made.derived
+    assert deceleration.lower < 0.5 < deceleration.upper
+    assert (deceleration.unit, grip.unit) == ("m/s2", "N")
+    result = json.loads(texts["result.json"])
+    assert result["derived"][0]["value"] == deceleration.value
+    assert result["fit"]["tied"][0]["tied"] == "= friction.f_pos.F_Coulomb"
+    values = tomllib.loads(texts["parameters.toml"])
+    assert values["friction.f_neg.F_Coulomb"]["tied"] == "= friction.f_pos.F_Coulomb"
+    same = [values[f"friction.{way}.F_Coulomb"]["value"] for way in ("f_pos", "f_neg")]
+    assert same[0] == same[1]
+    for words in ("friction.f_neg.F_Coulomb = friction.f_pos.F_Coulomb", "deceleration", "grip"):
+        assert words in texts["report.html"]
+
+
+TIED_AND_DERIVED = """
+tied = { "friction.f_neg.F_Coulomb" = "friction.f_pos.F_Coulomb" }
+log_scale = ["mass.m"]
+
+[derived]
+deceleration = { value = "friction.f_pos.F_Coulomb / mass.m", unit = "m/s2" }
+grip = "friction: breakaway forward"
+
+[uncertainty]
+"""

@@ -65,6 +65,51 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         'bounds = { "mass.m" = ["a", "b"] }\n[uncertainty]',
         ('fit.bounds."mass.m".0', "number", "'a'"),
     ),
+    "tied to what is not there": (
+        "[uncertainty]",
+        'tied = { "friction.f_pos.F_prop" = "friction.f_pos.F_prp" }\n[uncertainty]',
+        ("fit cannot be", "'friction.f_pos.F_prp'", "Did you mean"),
+    ),
+    "what is not there is tied": (
+        "[uncertainty]",
+        'tied = { "friction.f_pos.F_prp" = "friction.f_pos.F_prop" }\n[uncertainty]',
+        ("fit.tied", "'friction.f_pos.F_prp'", "Did you mean"),
+    ),
+    "tied and free": (
+        "[uncertainty]",
+        'tied = { "mass.m" = "2 * friction.f_pos.F_Coulomb" }\n[uncertainty]',
+        ("fit cannot be", "stands in `free` and in `tied`"),
+    ),
+    "tied by code": (
+        "[uncertainty]",
+        'tied = { "friction.peak" = "max(1, 2) * mass.m" }\n[uncertainty]',
+        ("fit cannot be", "'factor * path'"),
+    ),
+    "a log scale of what is not fitted": (
+        "[uncertainty]",
+        'log_scale = ["friction.peak"]\n[uncertainty]',
+        ("fit cannot be", "`log_scale` names 'friction.peak', which is not fitted"),
+    ),
+    "derived by code": (
+        "[uncertainty]",
+        '[derived]\nx = "open(1)"\n[uncertainty]',
+        ("derived.x cannot be", "+ - * / **", "'open(1)' is none of these"),
+    ),
+    "derived from what is not there": (
+        "[uncertainty]",
+        '[derived]\nx = "mass.q / mass.m"\n[uncertainty]',
+        ("derived.x", "'mass.q'", "does not have"),
+    ),
+    "a common quantity that there is not": (
+        "[uncertainty]",
+        '[derived]\nx = "friction: breakway"\n[uncertainty]',
+        ("derived.x", "Did you mean 'friction: breakaway'"),
+    ),
+    "derived of a record that there is not": (
+        "[uncertainty]",
+        '[derived]\nx = { value = "mass.m", record = "ran" }\n[uncertainty]',
+        ("derived.x", "'ran'", "Did you mean 'run'"),
+    ),
     "own of what is not there": (
         "[uncertainty]",
         'own = ["mass.q"]\n[uncertainty]',

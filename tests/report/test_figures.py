@@ -1,5 +1,7 @@
 """What the two pictures show."""
 
+import dataclasses
+
 import matplotlib
 import numpy as np
 import pytest
@@ -12,9 +14,9 @@ import frictax as fx
 from frictax.analysis import Comparison
 from frictax.fitting import Found, fit
 from frictax.measurements import Sweep
-from frictax.report import draw_sweep, draw_trajectory
-from frictax.report.style import BACKWARD, FORWARD, STUCK, plain
-from frictax.report.trajectory_figure import mode_spans
+from frictax.report import draw_starts, draw_sweep, draw_trajectory
+from frictax.report.modes import BACKWARD, FORWARD, STUCK, mode_spans
+from frictax.report.style import plain
 from frictax.text import prefixed
 from frictax.trajectory import Trajectory
 
@@ -224,3 +226,31 @@ def test_a_name_is_shown_letter_for_letter(name: str, run: Trajectory) -> None:
 )
 def test_a_prefix_gives_handy_numbers(size: float, expected: tuple[str, float]) -> None:
     assert prefixed("m", [size, -size / 2, np.nan]) == expected
+
+
+def test_the_starts_of_a_search_are_drawn_sorted_over_the_least(sweep: Sweep) -> None:
+    forward = sweep.positive()
+    found = fit(fx.Stribeck(1e-4, 2e-3, 5e-4, 0.2), forward, starts=6, spread=1.0)
+    axes = draw_starts(found).axes[0]
+    assert axes.get_ylabel() == "misfit over the least"
+    drawn = line(axes, "at the least misfit")
+    ratio = np.sort(found.costs) / found.costs.min()
+    np.testing.assert_allclose(drawn, ratio[: drawn.size])
+    assert np.all(ratio[drawn.size :] > 1 + 1e-4)
+
+
+def test_starts_that_failed_are_counted_and_two_minima_are_told_apart(sweep: Sweep) -> None:
+    found = fit(fx.Coulomb(1e-3, 1e-4), sweep.positive(), starts=2)
+    costs = np.array([3.0, np.nan, 1.0, 1.0 + 1e-9, np.inf, 2.0])
+    figure = draw_starts(dataclasses.replace(found, costs=costs))
+    suptitle = figure.get_suptitle()
+    assert suptitle == "2 of 6 starts end at the least misfit; 2 failed"
+    assert line(figure.axes[0], "above it").tolist() == [2.0, 3.0]
+    assert figure.axes[0].get_yscale() == "log"
+
+
+def test_of_a_single_start_there_is_no_waterfall(sweep: Sweep) -> None:
+    found = fit(fx.Coulomb(1e-3, 1e-4), sweep.positive())
+    one = dataclasses.replace(found, costs=found.costs[:1])
+    with pytest.raises(ValueError, match=r"^`draw_starts` .* has 1\. Search from more: fx\.fit"):
+        draw_starts(one)

@@ -1,8 +1,9 @@
-"""What a fit is worth: `errors` (how well its numbers are known), `residuals` (what it leaves),
-`selection` (which law, which parts), `planning` (what a record could tell), `replay` (runs beside
-the record).
+"""What a fit is worth: `errors` (how well its numbers are known), `derived` (what follows from
+them), `residuals` (what it leaves), `selection` (which law, which parts), `planning` (what a record
+could tell), `replay` (runs beside the record).
 """
 
+from .derived.derived import Derived as Derived
 from .errors.accounts import White as White
 from .errors.autoregression import Autoregression as Autoregression
 from .errors.clusters import Clustered as Clustered
@@ -15,7 +16,8 @@ from .errors.uncertainty import (
     Uncertainty as Uncertainty,
 )
 from .missing.table import Missing as Missing, MissingTerm as MissingTerm
-from .planning.outlook import Outlook as Outlook, outlook as outlook
+from .planning.expected import Outlook as Outlook
+from .planning.outlook import outlook as outlook
 from .replay.free_run import FreeRunScore as FreeRunScore
 from .replay.validation import (
     LeftOut as LeftOut,

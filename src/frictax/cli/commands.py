@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from frictax.interrupts import leave
+
 from . import data_commands
 from .identify_command import estimates_table, identify
 from .init_command import init
@@ -39,6 +41,7 @@ from .options import (
     option,
     positive,
 )
+from .report_command import report as report_of
 from .simulate_command import simulate
 from .working import (
     DATA_FAILED,
@@ -48,6 +51,7 @@ from .working import (
     end,
     is_stdout,
     keep_compiled,
+    keys_are_raised,
     show,
     start,
     with_sweep,
@@ -97,21 +101,31 @@ app.command(
 It ends with 0 when all is well, 1 when the problem or a run fails, 2 when the command line is
 wrong."""
 )(simulate)
+app.command(
+    name="report",
+    epilog="""**Examples**
+
+`frictax report motor/result.fit --out again.html`
+
+It ends with 0 when all is well, 1 when the file or the report fails, 2 when the command line is
+wrong.""",
+)(report_of)
 app.command(name="table", epilog="`frictax table identification --write`")(estimates_table)
 
 
-def main() -> None:
+def run() -> None:
     """Run the command line."""
     # A name that the terminal cannot show is shown as it can, and does not end the run.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # pyright: ignore
+    command_line.set(shlex.join(["frictax", *sys.argv[1:]]))
     try:
-        command_line.set(shlex.join(["frictax", *sys.argv[1:]]))
         app(prog_name="frictax")
-    except KeyboardInterrupt:  # while modules were still being loaded
-        typer.echo("frictax: Interrupted.", err=True)
-        sys.exit(INTERRUPTED)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            leave(INTERRUPTED)
+        raise
 
 
 def _show_version(asked: bool) -> bool:
@@ -143,6 +157,7 @@ def _everywhere(
     import jax
 
     jax.config.update("jax_enable_x64", True)
+    keys_are_raised()
 
 
 @app.command(

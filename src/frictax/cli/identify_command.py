@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from frictax.text import aligned, amount
+
 from .options import FIT, OUT, AllowCode, Overwrite, Problem, option
 from .working import DATA_FAILED, INTERRUPTED, command_line, end, plain_errors, progress, show
 
@@ -40,7 +42,8 @@ def identify(
     """Identify the machine that a problem file describes: fit, errors, structures, residuals,
     validation, report.
 
-    Writes `result.json`, `parameters.toml` and `report.html`, all of them or none.
+    Writes `result.json`, `parameters.toml`, `report.html` and the fit itself, `result.fit`, which
+    `fx.load_fit` reads; all of them or none.
     """
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
@@ -50,7 +53,7 @@ def identify(
             claimed,
             identify as run,
             read,
-            result_texts,
+            result_files,
             write_results,
         )
         from frictax.report.files import made_folder
@@ -67,19 +70,24 @@ def identify(
                 targets = check_results(problem, out, overwrite=overwrite)
                 held.enter_context(claimed(targets["result.json"].parent))
                 try:
-                    made = run(problem, allow_code=allow_code, tell=doing)
+                    made = run(problem, allow_code=allow_code, progress=doing)
                     doing("Writing")
                     write_results(
-                        result_texts(made, command_line.get()), targets, overwrite=overwrite
+                        result_files(made, command_line.get()), targets, overwrite=overwrite
                     )
                 except KeyboardInterrupt:
                     end("Interrupted: nothing was written.", INTERRUPTED)
-            said = [*_said(made), "\n".join(f"Written: {path}" for path in targets.values())]
+            said = [*_said(made), "\n".join(map(_written, targets.values()))]
     show(*said)
     if not check and not made.found.converged:
         end(
             "The fit did not converge: its numbers are not the answer. See the report.", DATA_FAILED
         )
+
+
+def _written(path: Path) -> str:
+    more = " (the fit itself: fx.load_fit, frictax report)" if path.suffix == ".fit" else ""
+    return f"Written: {path}{more}"
 
 
 def estimates_table(
@@ -131,7 +139,10 @@ def _outlook(problem: Any) -> str:
         from frictax.problems.identification import asked_law
 
         return str(fx.outlook(asked_law(problem), problem.data))
-    asked, settings = ("free", "own", "priors", "instruments", "objective"), problem.settings()
+    asked, settings = (
+        ("free", "own", "tied", "priors", "instruments", "objective"),
+        problem.settings(),
+    )
     settings = {key: settings[key] for key in asked}
     try:
         return str(fx.outlook(problem.machine, problem.fitted, **settings))
@@ -139,19 +150,26 @@ def _outlook(problem: Any) -> str:
         return f"! {why}"
 
 
+def _derived(made: Any) -> list[str]:
+    """What follows from the numbers, as a table."""
+    head = ("derived", "value", "unit", "std. error", f"{100 * made.found.level:g} % interval")
+    rows = [e.cells for e in made.derived]
+    return ["\n".join(aligned(head, rows))] if rows else []
+
+
 def _said(made: Any) -> list[Any]:
     """The results as text."""
     comparisons = made.comparison if isinstance(made.comparison, list) else [made.comparison]
     out: list[Any] = [str(c) for c in comparisons if c is not None]
     if made.uncertainty is None:
-        return [*out, str(made.found)]
-    out += [str(made.found), str(made.uncertainty)]
+        return [*out, str(made.found), *_derived(made)]
+    out += [str(made.found), str(made.uncertainty), *_derived(made)]
     if made.profiles:
         out.append("\n".join(str(p) for p in made.profiles.values()))
     out += [str(made.study)] if made.study is not None else []
     out += [f"! {notice}" for notice in made.notices]
     for score in made.scores:
-        left = (f"rms of {name} {x:.4g} {score.units[name]}" for name, x in score.rms.items())
+        left = (f"rms of {name} {amount(x, score.units[name])}" for name, x in score.rms.items())
         plain = f"{score.label}: {score.by}, {', '.join(left)}"
         out.append(plain if score.run is None else str(score.run))
     return out

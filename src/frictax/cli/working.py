@@ -3,13 +3,17 @@
 import contextlib
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
+
+from frictax.interrupts import Keys
+from frictax.progress import Work, watched
 
 from .options import Direction, Law
 
@@ -74,10 +78,8 @@ def as_option_names(sentence: str) -> str:
 
 
 @contextlib.contextmanager
-def with_sweep(
-    options: Mapping[str, Any], each_direction: bool
-) -> "Iterator[tuple[Sweep, Callable[[str], None]]]":
-    """The sweep that the options describe, once these are checked, and what tells the progress."""
+def with_sweep(options: Mapping[str, Any], each_direction: bool) -> "Iterator[tuple[Sweep, Work]]":
+    """The sweep that the options describe, once these are checked, and its progress."""
     with plain_errors(), progress() as doing:
         check_usage(options, each_direction=each_direction)
         check_files(options)
@@ -86,17 +88,20 @@ def with_sweep(
 
 
 @contextlib.contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """A spinner with a word on what is being done, on the error stream, where that is a
-    terminal.
+def progress() -> Iterator[Work]:
+    """How far the command is, in one line of the error stream, where that is a terminal; no key is
+    lost.
     """
-    if not sys.stderr.isatty():
-        yield lambda word: None
-        return
-    from rich.console import Console
+    with watched(sys.stderr.isatty(), "frictax") as work, Keys():
+        yield work
 
-    with Console(stderr=True).status("") as status:
-        yield lambda word: status.update(f"{word} ...")
+
+def keys_are_raised() -> None:
+    """From here on a key is an exception, so that files are written whole or not at all."""
+    from . import _leave
+
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def keep_compiled() -> None:

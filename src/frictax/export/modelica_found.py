@@ -1,5 +1,7 @@
 """The machine that a fit identified, as Modelica text."""
 
+import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import jax.numpy as jnp
 
 import frictax
 from frictax.fitting import FitResult
+from frictax.fitting.fit import refuse
 from frictax.fitting.problem.objectives import acting, invert_sensor, seen_in
 from frictax.fitting.problem.problem import PreparedSweep
 from frictax.fitting.problem.setup import driven, moved_to, state_names
@@ -17,37 +20,67 @@ from .modelica import sweep_modifier
 from .modelica_machine import machine_text, modifiers, write_machine
 
 
-def to_modelica(found: FitResult, record: str | None = None, **options: Any) -> str:
-    """A complete Modelica model of the machine as `record` drove it: see `identified_text`; of a
-    sweep, see `sweep_modifier`.
-
-    A record of more than 200 samples is read from a file, which `write_modelica` writes too.
-    """
-    if found.of_sweep:
-        return sweep_modifier(found, **options)
-    return identified_text(found, record, **options)
-
-
-def identified_text(found: FitResult, record: str | None = None, **options: Any) -> str:
+def to_modelica(
+    found: FitResult,
+    record: str | None = None,
+    *,
+    name: str = "Machine",
+    self_contained: bool = False,
+    start_time: float | None = None,
+    stop_time: float | None = None,
+    interval: float | None = None,
+    accuracy: float = 1e-6,
+    tolerance: float = 1e-3,
+    v_max: float | None = None,
+    rows: int = 200,
+    comment: Iterable[str] | None = None,
+) -> str:
     """The identified machine as a runnable model under what drove it in `record`, the first motion
-    unless given.
+    unless given; of a sweep, the modifier that holds its curve to `tolerance`, see
+    `sweep_modifier`.
 
     The drives are the record's inputs as they act on the machine; where the objective takes
     measured states, the model starts from them. At its top stand the record, the objective and the
-    fitted values with their intervals. `options` as of `machine_text`.
+    fitted values with their intervals, unless a `comment` is given. A record of more than `rows`
+    samples is read from a file, which `write_modelica` writes too. `start_time` and `stop_time` [s]
+    are the record's unless given; the other options are those of `machine_text`.
 
     **Raises:** `KeyError` for an unknown record; `ValueError` for what Modelica cannot read.
     """
-    machine, settings = _identified(found, record, options)
-    return machine_text(machine, **settings)
+    times = {"start_time": start_time, "stop_time": stop_time, "interval": interval}
+    given = {**times, "v_max": v_max, "comment": comment}
+    if found.of_sweep:
+        own = {"record": record, "self_contained": self_contained or None}
+        refuse({**own, **given}, "a machine", "a law's sweep")
+        return sweep_modifier(found, tolerance)
+    machine, settings = _identified(found, record, given)
+    how: Any = {"accuracy": accuracy, "tolerance": tolerance, "rows": rows}
+    return machine_text(machine, name, self_contained=self_contained, **how, **settings)
 
 
 def write_identified(
-    found: FitResult, folder: str | Path, record: str | None = None, **options: Any
+    found: FitResult,
+    folder: str | Path,
+    record: str | None = None,
+    *,
+    overwrite: bool = False,
+    name: str = "Machine",
+    self_contained: bool = False,
+    start_time: float | None = None,
+    stop_time: float | None = None,
+    interval: float | None = None,
+    accuracy: float = 1e-6,
+    tolerance: float = 1e-3,
+    v_max: float | None = None,
+    rows: int = 200,
+    comment: Iterable[str] | None = None,
 ) -> list[Path]:
     """The same into `folder`, with the file of long records beside it; returns the paths."""
-    machine, settings = _identified(found, record, options)
-    return write_machine(machine, folder, **settings)
+    times = {"start_time": start_time, "stop_time": stop_time, "interval": interval}
+    machine, settings = _identified(found, record, {**times, "v_max": v_max, "comment": comment})
+    how: Any = {"self_contained": self_contained, "accuracy": accuracy, "tolerance": tolerance}
+    how |= {"rows": rows, "overwrite": overwrite}
+    return write_machine(machine, folder, name, **how, **settings)
 
 
 def identified_modifiers(
@@ -87,7 +120,7 @@ def _identified(
             }
             machine = getattr(moved_to(system, start), "mechanism", machine)
         settings |= {"start_time": float(prepared.t[0]), "stop_time": float(prepared.t[-1])}
-    return machine, settings | options
+    return machine, settings | {k: value for k, value in options.items() if value is not None}
 
 
 def _comment(found: FitResult, label: str) -> list[str]:
@@ -103,9 +136,9 @@ def _comment(found: FitResult, label: str) -> list[str]:
         f"Fitted, with the standard error and the {100 * found.level:g} % interval for white"
         " residuals:",
         *(
-            f"  {e.name} = {e.value:.10g} {e.unit}, {e.standard_error:.3g}, {e.lower:.6g} to"
-            f" {e.upper:.6g} ({e.knowledge.value})"
+            f"  {e.name} = {e.value:.10g} {e.unit}, {error}, {interval}"
             for e in found.estimates
+            for *_, error, interval in [dataclasses.replace(e, declared=(e.unit, 1.0)).cells]
         ),
         *(f"! {w}" for w in found.warnings),
     ]

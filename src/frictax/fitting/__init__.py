@@ -9,7 +9,6 @@ Read in this order: `problem` (what is predicted of the data, and what is minimi
 """
 
 from .fit import Bounds as Bounds, Data as Data, Law as Law, Own as Own, fit as fit
-from .fit_data import Progress as Progress
 from .fit_many import fit_many as fit_many
 from .problem.initial_guess import starting_law as starting_law
 from .problem.inverse_dynamics import InverseDynamics as InverseDynamics

@@ -7,13 +7,15 @@ from frictax.engine.options import Engine
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
+from frictax.progress import Progress, watched
 
-from .fit_data import Progress, Search, fit_records, fit_sweep
+from .fit_data import Search, fit_records, fit_sweep
 from .problem.losses import AbstractLoss
 from .problem.objectives import AbstractObjective
 from .problem.priors import AbstractPrior
 from .problem.sensors import Instrument
 from .problem.steady import SteadyFriction
+from .problem.ties import Tied
 from .result.fit_result import FitResult
 from .search.methods import AbstractMethod
 
@@ -33,6 +35,8 @@ def fit(
     peak: float | None = None,
     offset: float | None = None,
     free: str | Iterable[str] | None = None,
+    tied: Tied | None = None,
+    log_scale: str | Iterable[str] = (),
     priors: Sequence[AbstractPrior] = (),
     bounds: Bounds | None = None,
     method: AbstractMethod | None = None,
@@ -51,6 +55,8 @@ def fit(
     data: Data,
     *,
     free: str | Iterable[str] | None = None,
+    tied: Tied | None = None,
+    log_scale: str | Iterable[str] = (),
     own: Own = (),
     objective: AbstractObjective | None = None,
     start: AbstractObjective | None = None,
@@ -76,6 +82,8 @@ def fit(
     peak: Any = None,
     offset: Any = None,
     free: Any = None,
+    tied: Any = None,
+    log_scale: Any = (),
     own: Any = (),
     objective: Any = None,
     start: Any = None,
@@ -110,6 +118,12 @@ def fit(
       directions, and cannot be told from an asymmetry of Coulomb friction, so not together with
       `f_neg`.
     - `free`: paths of what may move; all that the data can see unless given.
+    - `tied`: path -> what it is equal to: another path, ``"factor * path"``, or a function of all
+      parameters by path that JAX can differentiate. A part or law tied to another of its kind ties
+      each of its parameters. Nothing that is tied is in `free`; it is in the table and in
+      `found.tied`, with the error that follows.
+    - `log_scale`: paths of what is > 0 and known by factors, such as a viscous coefficient of which
+      the size is open: moved on a logarithmic scale, with intervals from value/k to value*k.
     - `method`: `LevenbergMarquardt()` or `Optax(...)`; `loss`: `Squares()` or `Huber()`; `level` of
       the intervals.
 
@@ -125,8 +139,10 @@ def fit(
       `OnSamples(...)`, the fast one, or `Adaptive(...)`, by which the parameters are fitted through
       diffrax's own solve.
     - `bounds`: path -> (least, most), where the user knows more than a parameter's own domain says.
-    - `starts`, `spread`, `seed`: how many starts to search from, how far apart, and which;
-      `progress`: True, or a function of a line.
+    - `starts`, `spread`, `seed`: how many starts to search from, how far apart, and which.
+    - `progress`: True shows in one line how far it is and how much time is left; a function is
+      called with each `ProgressLine`. A key (`KeyboardInterrupt`) stops it at once; what was found
+      so far is returned, with the notice `search-interrupted`, if a search had got anywhere.
 
     **Returns:** a `FitResult`. Intervals are the linearised ones, +- t standard errors, by
     `Guarded()`: over 2000 synthetic sweeps like the measured one of a screw drive, and over 400
@@ -136,16 +152,29 @@ def fit(
     **Raises:** `ValueError` for a start on the edge of its domain, too few rows, terms that no data
     of this kind can tell apart; `KeyError` for a path that does not exist.
 
-    >>> import frictax as fx
+    >>> import frictax as fx, numpy as np
     >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
     >>> found = fx.fit(fx.Coulomb, sweep)
     >>> round(float(found.law.F_Coulomb), 3), round(found.standard_errors["F_Coulomb"], 3)
     (6.1, 0.155)
 
+    The same friction both ways but for the dry part:
+
+    >>> v = np.concatenate([np.linspace(1, 8, 8), -np.linspace(1, 8, 8)])
+    >>> f = np.sign(v) * (6.0 + 0.2 * abs(v)) + 0.5 * (v < 0) + 0.01 * np.sin(40.0 * v)
+    >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
+    >>> ties = {"f_neg.F_prop": "f_pos.F_prop"}
+    >>> found = fx.fit(fx.Coulomb, sweep, f_neg=fx.Coulomb, tied=ties)
+    >>> for e in (*found.estimates, *found.tied):
+    ...     print(e)
+    f_pos.F_Coulomb 6.0025 N, std. error 0.0046 N, 5.9926 to 6.0125 N
+    f_pos.F_prop 0.19938 N.s/m, std. error 0.00083 N.s/m, 0.19759 to 0.20117 N.s/m
+    f_neg.F_Coulomb 5.5025 N, std. error 0.0046 N, 5.4926 to 5.5125 N
+    f_neg.F_prop = f_pos.F_prop 0.19938 N.s/m, std. error 0.00083 N.s/m, 0.19759 to 0.20117 N.s/m
+
     A mass that 2 N move, and that the record shows to be slower than it would be with 1 N of
     friction:
 
-    >>> import numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
     >>> block = fx.Mechanism(
     ...     mass=fx.Mass(m=1.0),
@@ -161,13 +190,13 @@ def fit(
     Mechanism fitted to pull by FreeRun
     parameter                 value    unit  std. error  95 % interval
     friction.f_pos.F_Coulomb  1.25051  N     0.00043     1.24966 to 1.25136
-    pull: rms mass.v 0.009929
+    pull: rms mass.v 9.93 mm/s
     400 degrees of freedom, condition 1, ... steps, ... s
     Intervals (Guarded): residuals that remember nothing (399 degrees of freedom). ...
     """
     steady = {"f_neg": f_neg, "peak": peak, "offset": offset}
-    shared = {"free": free, "priors": priors, "limits": {} if bounds is None else bounds}
-    how = Search(method, loss, level, starts, spread, seed, progress)
+    shared = {"free": free, "priors": priors, "tied": tied, "log_scale": log_scale}
+    shared["limits"] = {} if bounds is None else bounds
     moving = {
         "own": own,
         "objective": objective,
@@ -175,11 +204,13 @@ def fit(
         "instruments": instruments,
         "engine": engine,
     }
-    if isinstance(data, Sweep) and not isinstance(model, Machine):
-        refuse(moving, "the records of a machine", "a law's sweep")
-        return fit_sweep(model, data, how, **steady, **shared)
-    refuse(steady, "a law's sweep", "a machine, which holds its own")
-    return fit_records(model, data, how, **moving, **shared)
+    with watched(progress, "Fitting") as work:
+        how = Search(method, loss, level, starts, spread, seed, work)
+        if isinstance(data, Sweep) and not isinstance(model, Machine):
+            refuse(moving, "the records of a machine", "a law's sweep")
+            return fit_sweep(model, data, how, **steady, **shared)
+        refuse(steady, "a law's sweep", "a machine, which holds its own")
+        return fit_records(model, data, how, **moving, **shared)
 
 
 def refuse(given: Mapping[str, Any], of: str, here: str) -> None:

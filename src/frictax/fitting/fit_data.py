@@ -2,23 +2,24 @@
 
 import dataclasses
 import functools
-import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
 from frictax.arguments import whole
 from frictax.engine import OnSamples, Result
 from frictax.engine.options import room
+from frictax.executable_cache import jitted
+from frictax.interrupts import as_part, may_keep
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Mechanism
 from frictax.mechanism.forces import AbstractMotion
 from frictax.notice import Notice
 from frictax.parameters import get
+from frictax.progress import Work
 
 from .checks import check_arguments, labelled
 from .limits import inside, shared_limits
@@ -37,7 +38,6 @@ from .search.methods import AbstractMethod, LevenbergMarquardt
 from .search.multistart import search
 from .steady_model import assembled, near_data
 
-Progress = Callable[[str], None]
 _RISEN = 1.05  # times the sum of squares: more is left with starts that were to be better
 
 
@@ -53,7 +53,7 @@ class Search:
     starts: int
     spread: float
     seed: int
-    progress: bool | Progress
+    progress: Work
 
     def __post_init__(self) -> None:
         for name, kind, says in (
@@ -84,11 +84,6 @@ class Search:
                 " their size apart."
             )
         whole("`seed`", self.seed, 0, "Leave it out for 0.")
-        if not isinstance(self.progress, bool) and not callable(self.progress):
-            raise ValueError(
-                "`progress` must be True, False or a function of a line of text, got"
-                f" {self.progress!r}."
-            )
         if jax.dtypes.canonicalize_dtype(float) != np.float64:
             raise ValueError(
                 '`fit` needs 64 bit numbers, got 32. Write jax.config.update("jax_enable_x64",'
@@ -106,17 +101,20 @@ class Search:
     ) -> FitResult:
         """Search, and tell what was found; `also`: further starts."""
         began = time.perf_counter()
-        end = search(
-            problem, method, self.starts, self.spread, self.seed, speaker(self.progress), also
-        )
+        end = search(problem, method, self.starts, self.spread, self.seed, self.progress, also)
         raise_if_failed(problem, end.costs, records)
         notes = [*notes, *end.told]
         again = problem if end.interrupted else without_rounding(problem, np.asarray(end.state.x))
         if again is not problem:
-            speak, first, costs = speaker(self.progress), end.state, end.costs
-            second = search(again, method, 1, 0.0, 0, speak, first=first.z)
+            first, costs = end.state, end.costs
+            try:
+                second = search(again, method, 1, 0.0, 0, self.progress, first=first.z)
+            except KeyboardInterrupt:  # before it had got anywhere
+                if not may_keep():
+                    raise
+                second = end._replace(interrupted=True)
             # a machine whose kinks are not the record's mends nothing
-            if float(second.state.cost) < _RISEN * float(first.cost):
+            if second.state is not first and float(second.state.cost) < _RISEN * float(first.cost):
                 steps = np.asarray(first.steps + second.state.steps, np.int32)
                 state = dataclasses.replace(second.state, steps=steps)
                 costs = np.where(costs == np.min(costs), float(state.cost), costs)
@@ -124,6 +122,7 @@ class Search:
                 problem, end = again, second._replace(state=state, costs=costs)
             end = end._replace(interrupted=second.interrupted)
         if end.interrupted:
+            self.progress.break_off()
             notes.append(Notice("search-interrupted", "", {"steps": int(end.state.steps)}))
         found = answer(
             model,
@@ -153,7 +152,8 @@ def misfit(found: FitResult) -> float:
 def resumed(found: FitResult, z: Any) -> FitResult:
     """The better of `found` and the end of a search from the coordinates `z`."""
     began, problem = time.perf_counter(), found.problem
-    end = search(problem, found.method, 1, 0.0, 0, None, first=z)
+    with as_part():
+        end = search(problem, found.method, 1, 0.0, 0, first=z)
     if not np.isfinite(end.costs).any():
         return found
     notes = [*(n for n in found.notes if not n.code.startswith("search-")), *end.told]
@@ -175,6 +175,8 @@ def fit_records(
     start: AbstractObjective | None,
     priors: Sequence[AbstractPrior],
     limits: Any,
+    tied: Any,
+    log_scale: Any,
     instruments: Mapping[str, Instrument] | None,
     engine: Any,
 ) -> FitResult:
@@ -192,7 +194,10 @@ def fit_records(
         )
     if start is not None:
         theirs = own_parameters(model, own)
-        first = dataclasses.replace(how, method=None, starts=1, spread=0.0, seed=0, progress=False)
+        parts = how.progress.parts({type(start).__name__: 1.0, type(objective).__name__: 2.0})
+        before, after = parts.values()
+        first = dataclasses.replace(how, method=None, starts=1, spread=0.0, seed=0, progress=before)
+        how = dataclasses.replace(how, progress=after)
         begin_at = shared_limits(limits, [path for path in named_paths(own) if path not in theirs])
         settings = {
             "free": free,
@@ -201,8 +206,11 @@ def fit_records(
             "instruments": instruments,
             "engine": engine,
             "limits": begin_at,
+            "tied": tied,
+            "log_scale": (),
         }
-        found = fit_records(model, data, first, objective=start, start=None, **settings)
+        with as_part():
+            found = fit_records(model, data, first, objective=start, start=None, **settings)
         if theirs:
             begun = [begun_at(found.model_for(label), model, found.problem) for label in records]
             given = own if isinstance(own, Mapping) else dict.fromkeys(named_paths(own))
@@ -217,7 +225,18 @@ def fit_records(
         else _with_room(fit_engine(None, method), model, records)
     )
     problem, notes = pose(
-        model, records, free, own, objective, priors, instruments, engine, loss, limits
+        model,
+        records,
+        free,
+        own,
+        objective,
+        priors,
+        instruments,
+        engine,
+        loss,
+        limits,
+        tied,
+        log_scale,
     )
     return how.end(model, problem, records, method, notes)
 
@@ -233,13 +252,22 @@ def fit_sweep(
     free: str | Iterable[str] | None,
     priors: Sequence[AbstractPrior],
     limits: Any,
+    tied: Any,
+    log_scale: Any,
 ) -> FitResult:
     """`fit` of a friction law to a sweep; see there."""
     start = assembled(model, sweep, f_neg, peak, offset)
     if isinstance(model, type):  # whose start the data give
         start = inside(start, limits)
     problem, notes = pose_sweep(
-        start, sweep, free, priors, Squares() if how.loss is None else how.loss, limits
+        start,
+        sweep,
+        free,
+        priors,
+        Squares() if how.loss is None else how.loss,
+        limits,
+        tied,
+        log_scale,
     )
     paths = tuple(u.path for u in problem.unknowns)
     near = [entries(problem, inside(other, limits)) for other in near_data(start, sweep, paths)]
@@ -288,7 +316,7 @@ def raise_if_failed(problem: Problem, costs: np.ndarray, records: Mapping[str, A
     )
 
 
-@eqx.filter_jit
+@jitted
 def _ending(problem: Problem, i: int) -> Any:
     """How the run of prepared i ends at the start values."""
     prepared = problem.prepared[i]
@@ -301,9 +329,3 @@ def _ending(problem: Problem, i: int) -> Any:
 @functools.cache
 def usual_method() -> LevenbergMarquardt:
     return LevenbergMarquardt(tolerance=1e-3, max_steps=200)
-
-
-def speaker(progress: bool | Progress) -> Any:
-    if callable(progress):
-        return progress
-    return functools.partial(print, file=sys.stderr, flush=True) if progress else None

@@ -1,9 +1,8 @@
 """Many fits of one model to as many measurements of one experiment."""
 
 import dataclasses
-import os
+import itertools
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
@@ -12,12 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from frictax.annotations import ArrayLike
+from frictax.annotations import ArrayLike, Checked
 from frictax.engine import OnSamples
+from frictax.executable_cache import jitted
+from frictax.interrupts import Workers, as_part
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
 from frictax.measurements.record import changed
 from frictax.mechanism import Machine
+from frictax.progress import SILENT, Progress, Work, watched
 
 from .checks import check_arguments
 from .fit import refuse
@@ -28,6 +30,7 @@ from .problem.objectives import AbstractObjective, FreeRun, Windows
 from .problem.problem import Problem, bounds
 from .problem.read_starts import without_rounding
 from .problem.steady import SteadyFriction
+from .problem.ties import Tied
 from .result.answer import answer
 from .result.estimates import Replicates
 from .result.fit_result import FitResult
@@ -43,6 +46,8 @@ from .search.multistart import (
 )
 from .steady_model import assembled
 
+_TOGETHER = 32  # fits of one call
+
 
 def fit_many(
     model: AbstractLaw | type[AbstractLaw] | SteadyFriction | Machine,
@@ -50,11 +55,13 @@ def fit_many(
     measured: ArrayLike | Mapping[str, ArrayLike],
     *,
     free: str | Iterable[str] | None = None,
+    tied: Tied | None = None,
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
     level: float = 0.95,
     objective: AbstractObjective | None = None,
     engine: OnSamples | None = None,
+    progress: Checked[bool | Progress] = False,
 ) -> Replicates:
     """Fit one model to many measurements (or draws) of one experiment.
 
@@ -68,7 +75,8 @@ def fit_many(
     - `data`: the sweep or the record; its own forces or outputs are not looked at.
     - `measured`: for a sweep forces (k, n) [N or N.m]; for a record output -> (k, n) in SI, or (k,
       n) where it has one output.
-    - `objective`, `engine`: for records only, as in `fit`.
+    - `free`, `tied`, `method`, `loss`, `level`, `progress`: as in `fit`; `objective`, `engine`: for
+      records only.
 
     **Returns:** `Replicates`: values of all k fits, as `fit` would give them, for bootstrap and
     coverage; intervals by the account of a single fit, when they are asked for.
@@ -89,16 +97,37 @@ def fit_many(
     >>> np.std(many.values, axis=0).round(3), np.mean(many.standard_errors, axis=0).round(3)
     (array([0.026, 0.005]), array([0.032, 0.006]))
     """
-    Search(method, loss, level, 1, 0.0, 0, False)  # raises for what they cannot be
+    with watched(progress, "Fitting many") as work:
+        # raises for what they cannot be
+        Search(method, loss, level, 1, 0.0, 0, work)
+        how = method, loss, level, objective, engine, work
+        return _fitted(model, data, measured, free, tied, *how)
+
+
+def _fitted(
+    model: Any,
+    data: Sweep | Record,
+    measured: Any,
+    free: Any,
+    tied: Any,
+    method: AbstractMethod | None,
+    loss: AbstractLoss | None,
+    level: float,
+    objective: AbstractObjective | None,
+    engine: OnSamples | None,
+    work: Work,
+) -> Replicates:
     loss = Squares() if loss is None else loss
     if isinstance(data, Record):
         method = usual_method() if method is None else method
-        problem, prepared = _of_record(model, data, measured, free, objective, engine, method, loss)
+        problem, prepared = _of_record(
+            model, data, measured, free, objective, engine, method, loss, tied
+        )
     elif isinstance(data, Sweep):
         refuse({"objective": objective, "engine": engine}, "a record", "a sweep")
         method = LevenbergMarquardt() if method is None else method
         start = assembled(model, data, None, None, None)
-        problem, _ = pose_sweep(start, data, free, (), loss)
+        problem, _ = pose_sweep(start, data, free, (), loss, tied=tied)
         forces = _numbers(measured, data.n)
         if forces is None:
             raise ValueError(
@@ -119,11 +148,17 @@ def fit_many(
         return answer(model, one_of(i), {label: data}, state, costs, noise, method, level, [], 0.0)
 
     if isinstance(method, LevenbergMarquardt) and loss.rounds == 1:
-        end = _together(problem, prepared, method)
-        if isinstance(problem.objective, Windows):
+        again = isinstance(problem.objective, Windows)
+        parts = work.parts(
+            {" fits": 2.0, " again": 2.0 * again, " edges": 1.0 * (not problem.is_steady)}
+        )
+        end = _together(problem, prepared, method, parts[" fits"])
+        if again:
             for i, x in enumerate(np.asarray(end.x)):
                 prepared[i] = without_rounding(one_of(i), x).prepared[0]
-            end = _together(problem, prepared, method)
+            end = _together(problem, prepared, method, parts[" again"])
+
+        done = itertools.count(1)
 
         def beyond(i: int) -> Descent:
             one = jax.tree.map(lambda a: np.asarray(a[i]), end)
@@ -131,10 +166,12 @@ def fit_many(
                 return one
             mine = one_of(i)
             dof = max(int(np.sum(mine.weights() > 0)) - mine.x0.size, 1)
-            return beyond_edges(mine, method, one, dof)
+            one = beyond_edges(mine, method, one, dof)
+            parts[" edges"].count(next(done), len(prepared), "fits looked at")
+            return one
 
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            ends = list(pool.map(beyond, range(len(prepared))))
+        with Workers() as pool:
+            ends = pool.map(beyond, range(len(prepared)))
         return Replicates(
             names,
             np.stack([e.x for e in ends]),
@@ -146,11 +183,13 @@ def fit_many(
         )
     fits = []
     for i in range(len(prepared)):
-        end = search(one_of(i), method, 1, 0.0, 0, None)
-        prepared[i] = without_rounding(one_of(i), np.asarray(end.state.x)).prepared[0]
-        if isinstance(problem.objective, Windows):
-            end = search(one_of(i), method, 1, 0.0, 0, None, first=end.state.z)
+        with as_part():
+            end = search(one_of(i), method, 1, 0.0, 0)
+            prepared[i] = without_rounding(one_of(i), np.asarray(end.state.x)).prepared[0]
+            if isinstance(problem.objective, Windows):
+                end = search(one_of(i), method, 1, 0.0, 0, first=end.state.z)
         fits.append(found(i, end.state, end.costs, end.noise))
+        work.count(i + 1, len(prepared), "fits")
     x, ok = np.asarray([f.x for f in fits]), np.asarray([f.converged for f in fits])
     return Replicates(names, x, ok, level, lambda: _errors(fits.__getitem__, len(fits), level))
 
@@ -169,8 +208,8 @@ def _errors(found: Callable[[int], FitResult], count: int, level: float) -> tupl
         low = np.where(mine.active, np.fmax(mine.x - half, bounds(mine.problem.unknowns)), np.nan)
         return list(zip(sd.tolist(), low.tolist(), (mine.x + half).tolist(), strict=True))
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        rows = np.asarray(list(pool.map(one, range(count))))
+    with Workers() as pool:
+        rows = np.asarray(pool.map(one, range(count)))
     return rows[..., 0], rows[..., 1], rows[..., 2]
 
 
@@ -183,11 +222,13 @@ def _of_record(
     engine,
     method: AbstractMethod,
     loss: AbstractLoss,
+    tied: Any,
 ) -> tuple[Problem, list[Any]]:
     """The problem, and its record with each of the measurements."""
     objective, records = FreeRun() if objective is None else objective, {record.name: record}
     check_arguments(model, records, objective, None, (), None, engine)
-    problem, _ = pose(model, records, free, (), objective, (), {}, fit_engine(engine, method), loss)
+    how = (objective, (), {}, fit_engine(engine, method), loss)
+    problem, _ = pose(model, records, free, (), *how, tied=tied)
     if objective.fits_starts():
         raise ValueError(
             "`fit_many` cannot find the starts of windows. Write Windows(...) without free_starts,"
@@ -200,8 +241,10 @@ def _of_record(
     ]
 
 
-def _together(problem: Problem, prepared: list[Any], method: LevenbergMarquardt) -> Descent:
-    """Where the searches end, in one compiled call."""
+def _together(
+    problem: Problem, prepared: list[Any], method: LevenbergMarquardt, work: Work
+) -> Descent:
+    """Where the searches end, some of them in each compiled call."""
     _, static = eqx.partition(prepared[0], eqx.is_array)
     arrays = (eqx.filter(p, eqx.is_array) for p in prepared)
     stacked = jax.tree.map(lambda *x: np.stack(x), *arrays)
@@ -209,17 +252,28 @@ def _together(problem: Problem, prepared: list[Any], method: LevenbergMarquardt)
     rows = int(np.sum(weights > 0))
     floor = np.float64(1e-20 * np.sum((weights * measured) ** 2) + 1e-300)
 
-    def fitted(starts: Float[np.ndarray, "k p"]) -> Descent:
-        ends = _all(problem, stacked, static, method, rows, floor, starts)
-        return jax.tree.map(np.asarray, ends)
+    # as many in each call, so that one program does for all
+    count = len(prepared)
+    each = -(-count // -(-count // _TOGETHER))
 
-    ends = fitted(np.zeros((len(prepared), problem.x0.size)))
+    def fitted(starts: Float[np.ndarray, "k p"], work: Work) -> Descent:
+        ends = []
+        for first in range(0, count, each):
+            some = np.minimum(np.arange(first, first + each), count - 1)
+            mine = jax.tree.map(lambda a, some=some: a[some], (stacked, starts))
+            end = _all(problem, mine[0], static, method, rows, floor, mine[1])
+            ends.append(jax.tree.map(np.asarray, end))
+            done = min(first + each, count)
+            work.count(done, count, "fits")
+        return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *ends)
+
+    ends = fitted(np.zeros((len(prepared), problem.x0.size)), work)
     # as in one fit: next to its bound a value acts so little that no search leads back
     for back in BACK:
         z = put_back(problem, ends, back)
         if z is None:
             break
-        again = fitted(z)
+        again = fitted(z, SILENT)
         better = again.cost < ends.cost * (1 - 1e-6)
         ends = jax.tree.map(
             lambda a, b, better=better: np.where(
@@ -231,7 +285,7 @@ def _together(problem: Problem, prepared: list[Any], method: LevenbergMarquardt)
     return ends
 
 
-@eqx.filter_jit
+@jitted
 def _all(
     problem: Problem, prepared, static, method: LevenbergMarquardt, rows: int, floor, starts
 ) -> Descent:

@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from frictax.parameters import Between, Declaration, Increasing, Parameter, parameters, replace
+from frictax.parameters import (
+    Between,
+    Declaration,
+    Increasing,
+    LogScale,
+    Parameter,
+    parameters,
+    replace,
+)
 
 
 def inside(model: Any, limits: Any) -> Any:
@@ -36,6 +44,33 @@ def shared_limits(limits: Any, own: Any) -> Any:
         if isinstance(limits, Mapping)
         else limits
     )
+
+
+def on_log_scale(
+    chosen: Sequence[Parameter], asked: Any, declared: Mapping[str, Declaration]
+) -> dict[str, Declaration]:
+    """`declared`, with those that the user asks for on a logarithmic scale."""
+    known, out = {p.path: p for p in chosen}, dict(declared)
+    for name in [asked] if isinstance(asked, str) else asked:
+        below = [p for path, p in known.items() if path == name or path.startswith(f"{name}.")]
+        if not below:
+            raise ValueError(
+                f"`log_scale` names {name!r}, which is not fitted. Free are: {', '.join(known)}."
+            )
+        for p in below:
+            domain = p.declaration.domain
+            if p.path in declared:
+                raise ValueError(
+                    f"{p.path!r} stands in `bounds` and in `log_scale`: between two bounds it has a"
+                    " scale of its own. Name it in one."
+                )
+            if not (domain.entry_by_entry and domain.bound() == 0.0 and domain.upper() == np.inf):
+                raise ValueError(
+                    f"`log_scale` of {p.path!r} must be a number > 0, and it may be any that is"
+                    f" {domain.rule()}. Leave it out of `log_scale`."
+                )
+            out[p.path] = dataclasses.replace(p.declaration, domain=LogScale())
+    return out
 
 
 def narrowed(chosen: Sequence[Parameter], limits) -> dict[str, Declaration]:

@@ -22,11 +22,12 @@ from frictax.parameters import (
     check_not_on_edge,
     check_value,
     get,
+    parameters,
     select,
 )
 
 from .checks import check_delays, check_deviations, check_priors
-from .limits import narrowed
+from .limits import narrowed, on_log_scale
 from .problem.initial_state import named_paths, own_start, shared_start
 from .problem.losses import AbstractLoss
 from .problem.objectives import AbstractObjective, PreparedRecord, Steady, measured_starts
@@ -34,7 +35,9 @@ from .problem.priors import AbstractPrior
 from .problem.problem import Problem, Unknown, bounds, mapped, steady_plan, upper_bounds
 from .problem.sensors import Instrument, perfect
 from .problem.setup import Named, Setup, check_channels, state_names
+from .problem.ties import Tie, allowed, followed, ties_of
 from .result.notices import far_starts, uncounted, undriven, unfiltered
+from .result.units import unit_of
 from .search.methods import LevenbergMarquardt
 from .steady_model import check_determined, movable
 
@@ -46,13 +49,18 @@ def pose_sweep(
     priors: Sequence[AbstractPrior],
     loss: AbstractLoss,
     limits: Any = None,
+    tied: Any = None,
+    log_scale: Any = (),
 ) -> tuple[Problem, list[Notice]]:
     """The problem of a sweep, and notices of what was not fitted."""
-    chosen, unseen = movable(model, sweep, free)
+    records = {sweep.name: sweep}
+    alone = Setup(model, Named.of({}), Named.of({}))
+    ties = ties_of(alone, tied, {"free": named_paths(free)}, unit_of(records, model))
+    model = followed(alone, ties).machine
+    chosen, unseen = movable(model, sweep, free, {tie.path for tie in ties})
     paths = [p.path for p in chosen]
-    problem, notes = pose(
-        model, {sweep.name: sweep}, paths, (), Steady(), priors, {}, None, loss, limits
-    )
+    how = (Steady(), priors, {}, None, loss, limits, tied, log_scale)
+    problem, notes = pose(model, records, paths, (), *how)
     problem = dataclasses.replace(problem, noise_known=sweep.sigma_known)
     check_determined(problem, sweep)
     return problem, [*unseen, *notes]
@@ -76,6 +84,8 @@ def pose(
     engine: Any,
     loss: AbstractLoss,
     limits: Any = None,
+    tied: Any = None,
+    log_scale: Any = (),
 ) -> tuple[Problem, list[Notice]]:
     """The problem, and notices of what was not fitted."""
     check_priors(priors)
@@ -97,8 +107,13 @@ def pose(
     setup = Setup(
         machine, sensors("inputs", inputs, instruments), sensors("outputs", outputs, instruments)
     )
+    named = {"free": named_paths(free), "own": named_paths(own)}
+    ties = ties_of(setup, tied, named, unit_of(records, machine))
+    setup = followed(setup, ties)
+    machine = setup.machine
+    check(machine)
     states = state_names(machine)
-    shared, each, notes = _chosen(setup, free, own)
+    shared, each, notes = _chosen(setup, free, own, {tie.path for tie in ties})
     for path, values in own.items() if isinstance(own, Mapping) else ():
         if values is not None and not isinstance(values, Sequence | np.ndarray | jax.Array):
             raise ValueError(
@@ -122,7 +137,10 @@ def pose(
         objective.prepare(machine, r) if isinstance(r, Record) else steady_plan(machine, label, r)
         for label, r in records.items()
     )
+    _check_untied({} if limits is None else limits, ties)
     declared = narrowed([*shared, *each], {} if limits is None else limits)
+    declared = on_log_scale([*shared, *each], log_scale, declared)
+    declared = _left_by(ties, setup, [*shared, *each], declared)
     unknowns, values, first = [], [], 0
     for i, label in [(None, ""), *enumerate(records)]:
         for p in shared if i is None else each:
@@ -172,6 +190,7 @@ def pose(
         size,
         tuple(unknowns),
         delayed,
+        ties=ties,
     )
     notes += undriven(problem, records) + far_starts(problem, records, states)
     return problem, notes + unfiltered(objective, motions) + uncounted(
@@ -211,7 +230,37 @@ def _perfect_sensors(channels: tuple[str, ...]) -> Named:
         return _wide(Named.of(dict.fromkeys(channels, perfect())))
 
 
-def _chosen(setup: Setup, free, own) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
+def _check_untied(limits: Any, ties: Sequence[Tie]) -> None:
+    """Raise `ValueError` for a bound, which moves nothing, of what follows from others."""
+    for tie in ties:
+        if isinstance(limits, Mapping) and tie.path in limits:
+            remedy = f"Bound {tie.source!r}" if tie.source else "Bound what it is made of"
+            raise ValueError(
+                f"`bounds` names {tie.path!r}, which is tied ({tie.says}). {remedy} instead."
+            )
+
+
+def _left_by(
+    ties: Sequence[Tie],
+    setup: Setup,
+    chosen: Sequence[Parameter],
+    declared: dict[str, Declaration],
+) -> dict[str, Declaration]:
+    """The declarations of what is free, narrowed to where what follows stays in its domain."""
+    if not ties:
+        return declared
+    of = {p.path: p.declaration for p in parameters(setup)} | declared
+    out = dict(declared)
+    for p in chosen:
+        domain = allowed(ties, p.path, of[p.path].domain, lambda path: of[path].domain)
+        if domain != of[p.path].domain:
+            out[p.path] = dataclasses.replace(of[p.path], domain=domain)
+    return out
+
+
+def _chosen(
+    setup: Setup, free, own, tied: set[str]
+) -> tuple[list[Parameter], list[Parameter], list[Notice]]:
     free_paths, own_paths = named_paths(free), named_paths(own)
     for what, paths in (("free", free_paths), ("own", own_paths)):
         wrong = [name for name in paths if not isinstance(name, str)]
@@ -220,7 +269,7 @@ def _chosen(setup: Setup, free, own) -> tuple[list[Parameter], list[Parameter], 
                 f"`{what}` must name parameters by their paths, got {wrong[0]!r}. Write"
                 f" {what}=['mass.m', 'friction.f_pos']."
             )
-    each = select(setup, own_paths) if own_paths else []
+    each = [p for p in select(setup, own_paths) if p.path not in tied] if own_paths else []
     both = [path for path in own_paths if path in free_paths]
     if both:
         raise ValueError(
@@ -228,6 +277,7 @@ def _chosen(setup: Setup, free, own) -> tuple[list[Parameter], list[Parameter], 
             " its own. Name it in one."
         )
     mine = {p.path for p in each}
+    mine = mine.union(tied)
     shared, notes = [p for p in select(setup, free) if p.path not in mine], []
     if free is None:
         edge = [p for p in shared if p.declaration.domain.on_edge(np.asarray(p.value))]

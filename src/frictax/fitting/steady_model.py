@@ -2,6 +2,7 @@
 data.
 """
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -91,9 +92,11 @@ def _law(model, data: Sweep) -> AbstractLaw:
     return as_law(model)
 
 
-def movable(model: Any, data: Sweep, free: Any) -> tuple[list[Parameter], list[Notice]]:
+def movable(
+    model: Any, data: Sweep, free: Any, tied: Container[str] = ()
+) -> tuple[list[Parameter], list[Notice]]:
     """The parameters that the fit moves, and notices of those that it cannot."""
-    chosen = select(model, free)
+    chosen = [p for p in select(model, free) if p.path not in tied]
     notes = []
     if isinstance(model, SteadyFriction):
         if not data.breakaway.any():

@@ -45,7 +45,7 @@ def weighted_residuals(
     [0.0, 0.0, -0.5]
     >>> cost = lambda law: 0.5 * jnp.sum(fx.weighted_residuals(law, sweep) ** 2)
     >>> jax.grad(cost)(law)
-    Coulomb(F_Coulomb=f64[], F_prop=f64[])
+    Coulomb(F_Coulomb=-0.5, F_prop=-2.0)
     """
     if isinstance(data, Sweep):
         prepared, setup = (

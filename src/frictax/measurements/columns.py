@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from frictax.text import nearest, suggestion
 
 _ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")  # of spreadsheets
 _DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d|\d:\d\d")
+Decimal = Literal[".", ","]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,10 +12,12 @@ from jaxtyping import Float
 from frictax.annotations import ArrayLike, Checked, DataFrame
 from frictax.arguments import whole
 from frictax.handover import Verb
+from frictax.verbs import RecordVerbs
 
 from . import checks, units as units_
 from .assembly import assemble
 from .clocks import held_means, nearest_line
+from .columns import Decimal
 from .diagnostics import suspicions
 from .readers import Column
 from .tables import Table, csv_table, mat_table, pandas_table, parquet_table
@@ -24,7 +26,7 @@ AnyColumn = str | int | Column
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
-class Record:
+class Record(RecordVerbs):
     """How a machine moved: times, what drove its parts, what was measured of them, and how well.
 
     Inputs are named by the part that they drive (``"drive"``), outputs by the variable that they
@@ -106,7 +108,7 @@ class Record:
         hold: bool = False,
         drop_missing: bool = False,
         delimiter: str = ",",
-        decimal: str = ".",
+        decimal: Checked[Decimal] = ".",
         skip: int = 0,
         header: bool = True,
         name: str | None = None,
@@ -310,7 +312,7 @@ class Record:
             )
         )
 
-    plot = Verb("frictax.report.record_figure:draw_record")
+    _repr_html_ = Verb("frictax.report.notebook.cards:record_html")
 
     _text = Verb("frictax.measurements.summary:channel_table")
 

@@ -3,22 +3,26 @@
 import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from frictax.annotations import ArrayLike, Checked
+from frictax.handover import Verb
+from frictax.verbs import SweepVerbs
 
 from . import units
-from .columns import read_columns
+from .columns import Decimal, read_columns
 
 if TYPE_CHECKING:
     from .record import Record
 
+Direction = Literal["both", "positive", "negative"]
+
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
-class Sweep:
+class Sweep(SweepVerbs):
     """Friction force measured at steady speeds, with rows, if there are any, of the force at which
     motion began.
 
@@ -68,7 +72,7 @@ class Sweep:
         sigma_known: bool = False,
         velocity_unit: str = "rad/s",
         force_unit: str = "N.m",
-        sign: int = 1,
+        sign: Checked[Literal[1, -1]] = 1,
         name: str = "sweep",
         citation: str = "",
         notes: tuple[str, ...] = (),
@@ -110,13 +114,13 @@ class Sweep:
         *,
         breakaway: str | int | None = None,
         where: Mapping[str, str | Checked[float]] | None = None,
-        direction: str = "both",
-        sign: int = 1,
+        direction: Checked[Direction] = "both",
+        sign: Checked[Literal[1, -1]] = 1,
         velocity_unit: str = "rad/s",
         force_unit: str = "N.m",
         sigma_known: bool = False,
         delimiter: str = ",",
-        decimal: str = ".",
+        decimal: Checked[Decimal] = ".",
         skip: int = 0,
         header: bool = True,
         name: str | None = None,
@@ -174,7 +178,7 @@ class Sweep:
         *,
         settle: float | int = 0.0,
         keep_unsteady: bool = False,
-        sign: int = 1,
+        sign: Checked[Literal[1, -1]] = 1,
         name: str = "sweep",
         citation: str = "",
     ) -> "Sweep":
@@ -237,7 +241,7 @@ class Sweep:
             notes=notes,
         )
 
-    def select(self, direction: str) -> "Sweep":
+    def select(self, direction: Checked[Direction]) -> "Sweep":
         """The rows of one direction, or all."""
         if direction not in ("both", "positive", "negative"):
             raise ValueError(
@@ -273,6 +277,8 @@ class Sweep:
     def rotational(self) -> bool:
         """Whether speeds are rad/s and forces N.m, rather than m/s and N."""
         return self.velocity_unit.rotational
+
+    _repr_html_ = Verb("frictax.report.notebook.cards:sweep_html")
 
     def __repr__(self) -> str:
         rest = int(self.breakaway.sum())

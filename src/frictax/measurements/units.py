@@ -239,7 +239,7 @@ def shown_force(unit: Unit, size: float) -> Unit:
         for prefix in ("k", "", "m", "u"):
             candidate = FORCE[prefix + unit.si_name]
             if size / candidate.si >= 1.0:
-                return candidate
+                return dataclasses.replace(candidate, name=candidate.name.replace("u", "µ"))
     return unit
 
 

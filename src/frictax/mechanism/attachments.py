@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from frictax.contacts import MassWithStopAndFriction, MotionDependent
+from frictax.contacts import AbstractContact, MassWithStopAndFriction, MotionDependent
 from frictax.text import suggestion
 
 from .bodies import AbstractBody, Fixed
@@ -133,6 +133,17 @@ def coordinates_of(body: Any) -> tuple[str, str]:
 def is_rotational(part: Any) -> bool | None:
     """Whether a part turns (True) or slides (False); None for one that does either."""
     return getattr(type(part), "rotational", None)
+
+
+def turns_about(mechanism: Any, name: str) -> bool | None:
+    """Whether the part called `name`, or the body that it is on, turns; None for one on nothing."""
+    part = mechanism[name]
+    turns = is_rotational(part)
+    if turns is None:
+        contact = isinstance(part, AbstractContact)
+        if body := part.between()[0] if contact else getattr(part, "body", ""):
+            return is_rotational(mechanism[body.partition(".")[0]])
+    return turns
 
 
 def flange_of(mechanism: Any, part: int, name: Any, side: int) -> Flange:

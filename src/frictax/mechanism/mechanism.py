@@ -9,13 +9,15 @@ from frictax.annotations import Part
 from frictax.engine.system import AbstractHybridSystem
 from frictax.handover import Verb
 from frictax.parameters import UnknownName
+from frictax.pytree import readable
 from frictax.text import suggestion
+from frictax.verbs import MechanismVerbs
 
 from .attachments import misfit
 from .layout import PARTS, layout
 
 
-class Mechanism(eqx.Module):
+class Mechanism(MechanismVerbs, eqx.Module):
     """A machine: parts under the names that its user gives them.
 
     A body's name attaches a part to it; ``"mass.flange_a"`` and ``"mass.flange_b"`` name its ends.
@@ -32,6 +34,15 @@ class Mechanism(eqx.Module):
     ... )
     >>> block.names
     ('mass', 'friction', 'drive')
+    >>> block
+    Mechanism(
+      mass=Mass(m=1.0, s=0.0, v=0.0, L=0.0),
+      friction=SupportFriction(body='mass', f_pos=Table(v=f64[3], f=f64[3]), peak=1.1),
+      drive=Force(
+        body='mass',
+        f=Sine(amplitude=25.0, f=0.25, phase=0.0, offset=0.0, startTime=0.0)
+      )
+    )
     """
 
     parts: tuple[Any, ...]
@@ -69,11 +80,17 @@ class Mechanism(eqx.Module):
             )
         return self.parts[self.names.index(name)]
 
+    def __repr__(self) -> str:
+        parts = (f"{name}={readable(part)}" for name, part in self.named_parts())
+        return "Mechanism(\n  " + ",\n".join(parts).replace("\n", "\n  ") + "\n)"
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.names)
+
     def named_parts(self) -> Iterator[tuple[str, Any]]:
         """The parts with their names, in the order written."""
         return zip(self.names, self.parts, strict=True)
 
-    plot = Verb("frictax.report.mechanism_figure:draw_mechanism")
     _repr_svg_ = Verb("frictax.report.mechanism_figure:mechanism_svg")
 
 

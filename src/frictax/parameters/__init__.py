@@ -20,6 +20,7 @@ from .domains import (
     AtLeast as AtLeast,
     Between as Between,
     Increasing as Increasing,
+    LogScale as LogScale,
     Numbers as Numbers,
     Positive as Positive,
     Real as Real,

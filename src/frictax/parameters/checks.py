@@ -5,6 +5,8 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
+from frictax.pytree import readable
+
 from .declaration import Declaration, is_traced
 from .domains import AbstractDomain
 from .paths import children
@@ -36,6 +38,9 @@ class CheckedModule(eqx.Module):
 
     def check_rules(self) -> None:
         """Raise `ValueError` for values that do not go together."""
+
+    def __repr__(self) -> str:
+        return readable(self)
 
 
 def check_value(name: str, value: Any, declaration: Declaration) -> None:

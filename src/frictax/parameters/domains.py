@@ -50,6 +50,12 @@ class AbstractDomain(abc.ABC):
         """What no entry lies above; inf where there is no such number."""
         return np.inf
 
+    def interval(self, value: float, half: float) -> tuple[float, float]:
+        """The ends of an interval about `value`, half as wide as `half` to first order, as far as
+        the domain goes.
+        """
+        return max(value - half, self.bound()), min(value + half, self.upper())
+
     @abc.abstractmethod
     def suggestion(self) -> str:
         """Where a fit may start instead of on the edge."""
@@ -109,6 +115,29 @@ class Positive(AbstractDomain):
 
     def from_unconstrained(self, z: Array) -> Array:
         return jnp.exp(z)
+
+
+@dataclasses.dataclass(frozen=True)
+class LogScale(Positive):
+    """A number > 0 that is known by factors: moved on a logarithmic scale as any `Positive`, with
+    intervals that are symmetric on that scale, from value/k to value*k, and never reach 0.
+
+    What `fit(log_scale=[...])` gives the parameters that it names.
+
+    >>> from frictax.parameters import LogScale, Positive
+    >>> [round(end, 3) for end in LogScale().interval(1.0, 0.8)]
+    [0.449, 2.226]
+    >>> Positive().interval(1.0, 0.8)
+    (0.19999999999999996, 1.8)
+    """
+
+    def interval(self, value: float, half: float) -> tuple[float, float]:
+        if not (value > 0 and half >= 0):
+            return np.nan, np.nan
+        if half > 20.0 * value:  # a factor of 5e8: its size is not known at all
+            return 0.0, np.inf
+        factor = float(np.exp(half / value))
+        return value / factor, value * factor
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,7 @@ from .reading import Problem as Problem, read as read
 from .results import (
     check_results as check_results,
     claimed as claimed,
+    result_files as result_files,
     result_texts as result_texts,
     write_results as write_results,
 )

@@ -10,6 +10,7 @@ import equinox as eqx
 
 import frictax as fx
 from frictax.analysis import Guarded
+from frictax.analysis.derived.common import common
 from frictax.analysis.selection.structures import check_structures
 from frictax.fitting.checks import check_arguments
 from frictax.fitting.limits import shared_limits
@@ -19,7 +20,8 @@ from frictax.laws import as_law
 from frictax.text import suggestion
 
 from .building import LAWS, Place, build, computed
-from .reading import Problem
+from .deriving import check_derived
+from .reading import Problem, paths_of
 from .schema import LawEntry
 
 
@@ -30,9 +32,13 @@ def check(problem: Problem) -> None:
     if isinstance(problem.data, fx.Sweep):
         check_laws(problem)
         return
-    place, names = problem.place, []
+    place, names, paths, titles = problem.place, [], [], []
     for here, structure in _structures(problem).values():
         names += _fitted_numbers(problem, here, structure)
+        paths += paths_of(structure.model, problem.fitted)
+        titles += [title for title, *_ in common(structure.model)]
+    asked = problem.content.derived
+    check_derived(asked, place.below("derived"), problem.fitted, paths, dict.fromkeys(titles))
     below = place.below("uncertainty", "profiles")
     for name in problem.content.uncertainty.profiles:
         if name not in names:
@@ -49,6 +55,7 @@ def check(problem: Problem) -> None:
 
 def check_laws(problem: Problem) -> None:
     """The laws that a sweep's file names can be made."""
+    check_derived(problem.content.derived, problem.place.below("derived"))
     place = problem.place.below("law")
     for way, entry in laws_asked(problem).items():
         if way not in ("f_pos", "f_neg") or entry in (None, "compare"):
@@ -80,6 +87,7 @@ def shared_settings(problem: Problem) -> tuple[dict[str, Any], fx.Structure]:
     """
     settings = problem.settings()
     own = {key: settings.pop(key) for key in ("free", "own", "priors", "instruments", "bounds")}
+    own |= {key: settings.pop(key) for key in ("tied", "log_scale")}
     return settings, fx.Structure(problem.machine, **own)
 
 
@@ -97,7 +105,8 @@ def _structures(problem: Problem) -> Mapping[str, tuple[Place, fx.Structure]]:
     for name, structure in problem.structures.items():
         here = problem.place.below("structures", name)
         same = all(
-            getattr(structure, key) == getattr(given, key) for key in ("free", "own", "bounds")
+            getattr(structure, key) == getattr(given, key)
+            for key in ("free", "own", "bounds", "tied", "log_scale")
         )
         same = same and not structure.priors and not given.priors
         if same and eqx.tree_equal(structure.model, given.model):
@@ -136,7 +145,9 @@ def _posed(
     check_arguments(structure.model, records, objective, None, priors, instruments)
     engine = fit_engine(None, fx.LevenbergMarquardt())
     arguments = (own, objective, priors, instruments, engine, loss, limits)
-    return pose(structure.model, records, structure.free, *arguments)[0]
+    return pose(
+        structure.model, records, structure.free, *arguments, structure.tied, structure.log_scale
+    )[0]
 
 
 def _plan(machine: Any, record: fx.Record, objective: Any) -> None:

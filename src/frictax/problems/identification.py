@@ -1,25 +1,29 @@
 """From a problem file to the identified machine, and what it is worth."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import frictax as fx
 from frictax.analysis import Guarded
-from frictax.analysis.examination import examined, workers
+from frictax.analysis.examination import examined
 from frictax.analysis.replay.free_run import free_run
 from frictax.analysis.replay.motion import Motion
+from frictax.annotations import Checked
 from frictax.fitting.problem.setup import channel_unit
+from frictax.interrupts import Workers, results_of
 from frictax.laws import as_law
 from frictax.measurements.record import changed
 from frictax.notice import Notice
+from frictax.progress import Progress, Work, watched
 
 from .building import LAWS, build, checked, computed
 from .checking import check, kind_of_law, laws_asked, shared_settings
+from .deriving import derive
 from .reading import Problem, read
 
-Tell = Callable[[str], Any]
+_WEIGHTS = {"fit": 6.0, "errors": 1.0, "profile": 1.0, "rest": 4.0}  # of long work, about
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,6 +59,7 @@ class Identification:
       for each direction.
     - `uncertainty`: errors by the account that the problem names; `profiles` by path; `scores` of
       validation records.
+    - `derived`: what the file asks for under [derived], or else common quantities.
     - `study`, `motions`, `notices`, `outlook`, `missing`: as of an `Examination`.
     """
 
@@ -69,65 +74,83 @@ class Identification:
     notices: tuple[Notice, ...] = ()
     outlook: Any = None
     missing: Any = None
+    derived: tuple[fx.Estimate, ...] = ()
 
 
 def identify(
-    path: str | Path, *, allow_code: bool = False, tell: Tell | None = None
+    path: str | Path, *, allow_code: bool = False, progress: Checked[bool | Progress] = False
 ) -> Identification:
     """Identify the machine that a problem file describes; nothing is written, see `write_results`.
 
     **Arguments:** `path` of the file or its folder; `allow_code`: whether functions that it names
-    may be called; `tell`: called with a word on what is being done.
+    may be called; `progress` as in `fit`.
 
     **Raises:** `ProblemError` and what `fit` raises.
     """
-    say = tell or (lambda word: None)
-    say("Reading")
-    problem = read(path, allow_code=allow_code)
-    check(problem)
-    if isinstance(problem.data, fx.Sweep):
-        return _of_sweep(problem, say)
-    return _of_records(problem, say)
+    with watched(progress, "Identifying") as work:
+        work("Reading")
+        problem = read(path, allow_code=allow_code)
+        check(problem)
+        if isinstance(problem.data, fx.Sweep):
+            return _of_sweep(problem, work)
+        return _of_records(problem, work)
 
 
-def _of_records(problem: Problem, say: Tell) -> Identification:
+def _of_records(problem: Problem, work: Work) -> Identification:
     content, records = problem.content, problem.fitted
+    asked = content.uncertainty.profiles
+    names = {"fit": "Comparing structures" if problem.structures else "Fitting"}
+    names |= {"errors": " errors", "rest": " rest"}
+    weights = {names[key]: _WEIGHTS[key] for key in names}
+    parts = work.parts(weights | {f"Profile of {name}": _WEIGHTS["profile"] for name in asked})
+    fitting = parts[names["fit"]]
+    fitting("compiling", 0.0)
     if problem.structures:
-        say("Comparing structures")
         structures = {content.compare.given: shared_settings(problem)[1], **problem.structures}
         comparison = computed(
-            lambda: fx.compare(records, structures, **problem.criterion()), problem.place
+            lambda: fx.compare(records, structures, **problem.criterion(), progress=fitting),
+            problem.place,
         )
         found = comparison.best.found
     else:
-        say("Fitting")
+        settings = problem.settings()
         comparison, found = (
             None,
-            computed(lambda: fx.fit(problem.machine, records, **problem.settings()), problem.place),
+            computed(
+                lambda: fx.fit(problem.machine, records, **settings, progress=fitting),
+                problem.place,
+            ),
         )
-    say("Finding errors")
+    fitting.end()
+    parts[" errors"]("Finding errors", 0.0)
     by = problem.errors() or Guarded()
     uncertainty = computed(lambda: found.uncertainty(by), problem.place.below("uncertainty"))
     profiles = {}
     here = problem.place.below("uncertainty", "profiles")
-    for name in content.uncertainty.profiles:
+    parts[" errors"].end()
+    for name in asked:
+        tell = parts[f"Profile of {name}"]
         if name in found.names:  # the structure that was chosen may not have it
-            say(f"Profile of {name}")
-            profiles[name] = computed(lambda name=name: found.profile(name, by=uncertainty), here)
-    say("Studying, validating, simulating")
-    asked = [
+            profiles[name] = computed(
+                lambda name=name, tell=tell: found.profile(name, by=uncertainty, progress=tell),
+                here,
+            )
+        tell("done", 1.0)
+    rest = parts[" rest"]
+    rest("Studying, validating, simulating", 0.0)
+    scored = [
         (label, objective) for label in content.validation.records for objective in problem.scores()
     ]
-    with workers() as pool:
+    with Workers() as pool:
         # the longest first
-        judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in asked]
+        judged = [pool.submit(_score, problem, found, uncertainty, *one) for one in scored]
         if content.validation.own_start:
             judged += [
                 pool.submit(_own_start, problem, found, label)
                 for label in content.validation.records
             ]
-        seen = examined(found, pool)
-        scores = tuple(job.result() for job in judged)
+        seen = examined(found, pool, rest)
+        scores = tuple(results_of(judged))
     return Identification(
         problem,
         found,
@@ -140,6 +163,7 @@ def _of_records(problem: Problem, say: Tell) -> Identification:
         seen.notices,
         seen.outlook,
         seen.missing,
+        derive(content.derived, found, uncertainty, problem.place.below("derived")),
     )
 
 
@@ -186,7 +210,7 @@ def _law(problem: Problem, way: str, data: fx.Sweep) -> Any:
     )
 
 
-def _of_sweep(problem: Problem, say: Tell) -> Identification:
+def _of_sweep(problem: Problem, work: Work) -> Identification:
     sweep, place = problem.data, problem.place
     assert isinstance(sweep, fx.Sweep)
     settings, laws = problem.settings(), laws_asked(problem)
@@ -198,7 +222,7 @@ def _of_sweep(problem: Problem, say: Tell) -> Identification:
     comparisons, chosen = [], {}
     for way, data in parts.items():
         if laws[way] == "compare":
-            say("Comparing laws")
+            work("Comparing laws")
             comparisons.append(
                 computed(
                     lambda data=data: fx.compare(
@@ -210,9 +234,10 @@ def _of_sweep(problem: Problem, say: Tell) -> Identification:
             chosen[way] = comparisons[-1].best.found.law
         else:
             chosen[way] = _law(problem, way, data)
-    say("Fitting")
+    work("Fitting")
     options: dict[str, Any] = {key: laws[key] for key in ("peak", "offset")}
-    options |= {key: settings[key] for key in ("free", "loss", "level")}
+    options |= {key: settings[key] for key in ("free", "tied", "log_scale", "loss", "level")}
     options["f_neg"] = chosen.get("f_neg")
     found = computed(lambda: fx.fit(chosen["f_pos"], sweep, **options), place)
-    return Identification(problem, found, comparisons, None, {}, None, (), {})
+    made = derive(problem.content.derived, found, None, place.below("derived"))
+    return Identification(problem, found, comparisons, None, {}, None, (), {}, derived=made)

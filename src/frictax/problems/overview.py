@@ -1,12 +1,13 @@
 """The table of all identified machines, from their results."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from frictax.report.files import check_target, write_whole
-from frictax.text import amount, prefixed, rounded
+from frictax.text import amount, shown
 
 BEGIN, END = "<!-- results: made by `frictax table`, not by hand -->", "<!-- end of results -->"
 _HEAD = (
@@ -76,15 +77,12 @@ def _parameters(result: Mapping[str, Any]) -> str:
 
 
 def _parameter(e: Mapping[str, Any]) -> str:
-    if e["standard_error"] is None:
-        return f"`{_escaped(e['name'])}` {e['value']:.4g} {e['unit']} (no interval)"
-    unit, size = e["unit"], 1.0
-    if not unit.startswith("kg"):
-        unit, size = prefixed(unit, [e["value"]])
-    value, low, high = (
-        rounded(e[key] / size, e["standard_error"] / size) for key in ("value", "lower", "upper")
+    error, low, high = (
+        math.nan if e[key] is None else e[key] for key in ("standard_error", "lower", "upper")
     )
-    return f"`{_escaped(e['name'])}` {value} ({low} to {high}) {unit}"
+    row = shown(e["value"], error, e["unit"], (low, high))
+    ends = row.interval if row.error else "no interval"
+    return f"`{_escaped(e['name'])}` {row.value} ({ends}) {row.unit}".rstrip()
 
 
 def _left(result: Mapping[str, Any]) -> str:

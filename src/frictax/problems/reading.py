@@ -73,6 +73,7 @@ class Problem:
         """The options of `fit` for records that the file gives."""
         fit, place = self.content.fit, self.place.below("fit")
         out: dict[str, Any] = {"free": fit.free, "own": fit.own, "bounds": fit.bounds}
+        out |= {"tied": fit.tied, "log_scale": fit.log_scale}
         out |= {"starts": fit.starts, "spread": fit.spread, "seed": fit.seed, "level": fit.level}
         out["objective"] = build(fit.objective, OBJECTIVES, place.below("objective"))
         out["start"] = (
@@ -231,14 +232,13 @@ class _Reader:
         priors = each_built(entry.priors, PRIORS, place.below("priors"))
         # Its sensors are those of the machine as given, and so are limits of what it fits.
         instruments = instruments_of(fit.instruments, self.place.below("fit", "instruments"))
-        limits = {
-            path: pair
-            for path, pair in fit.bounds.items()
-            if free is None or any(_is_below(path, p) for p in [*free, *each])
-        }
+        is_fitted = lambda path: free is None or any(_is_below(path, p) for p in [*free, *each])  # noqa: E731
+        limits = {path: pair for path, pair in fit.bounds.items() if is_fitted(path)}
         return fx.Structure(
-            built, free=free, own=each, priors=priors, instruments=instruments, bounds=limits
-        )
+            built, free=free, own=each, priors=priors, instruments=instruments, bounds=limits,
+            tied=fit.tied if entry.tied is None else entry.tied,
+            log_scale=[p for p in fit.log_scale if is_fitted(p)],
+        )  # fmt: skip
 
     def record(self, label: str, entry: RecordEntry) -> fx.Record:
         place = self.place.below("records", label)
@@ -428,7 +428,7 @@ def _check_names(problem: Problem) -> None:
     problem.errors()
     problem.scores()
     problem.criterion()
-    known = _paths(
+    known = paths_of(
         checked(
             lambda: settings["objective"].machine(problem.machine),
             place.below("fit", "objective"),
@@ -439,6 +439,8 @@ def _check_names(problem: Problem) -> None:
         ("free", content.fit.free or []),
         ("own", list(content.fit.own)),
         ("bounds", list(content.fit.bounds)),
+        ("tied", list(content.fit.tied)),
+        ("log_scale", content.fit.log_scale),
     ):
         for path in paths:
             if not any(_is_below(p, path) for p in known):
@@ -451,7 +453,7 @@ def _is_below(path: str, other: str) -> bool:
     return path == other or path.startswith(f"{other}.")
 
 
-def _paths(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
+def paths_of(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
     """All that a fit may move: the machine's parameters, and those of its sensors and drives."""
     channels = dict.fromkeys(
         f"{kind}.{name}"

@@ -1,5 +1,5 @@
-"""What an identification leaves in its folder: result.json, parameters.toml, report.html, all of
-them or none.
+"""What an identification leaves in its folder: result.json, result.fit, parameters.toml,
+report.html, all of them or none.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from frictax.report.versions import versions
 from .identification import Identification
 from .reading import find
 
-FILES = ("result.json", "parameters.toml", "report.html")
+FILES = ("result.json", "result.fit", "parameters.toml", "report.html")
 
 
 def check_results(
@@ -70,11 +70,18 @@ def result_texts(made: Identification, command: str | None = None) -> dict[str, 
     }
 
 
+def result_files(made: Identification, command: str | None = None) -> dict[str, str | bytes]:
+    """These texts, and the fit itself, which `load_fit` reads."""
+    from frictax.report.saving.fit_file import fit_bytes
+
+    return {**result_texts(made, command), "result.fit": fit_bytes(made.found)}
+
+
 def write_results(
-    texts: Mapping[str, str], targets: Mapping[str, Path], *, overwrite: bool = False
+    contents: Mapping[str, str | bytes], targets: Mapping[str, Path], *, overwrite: bool = False
 ) -> None:
     """Write all files of an identification, or none of them."""
-    write_together({targets[name]: text for name, text in texts.items()}, replace=overwrite)
+    write_together({targets[name]: whole for name, whole in contents.items()}, replace=overwrite)
 
 
 def result_json(made: Identification) -> str:
@@ -106,6 +113,7 @@ def result_json(made: Identification) -> str:
         "outlook": None if made.outlook is None else _outlook(made.outlook),
         "structure": _structure(made),
         "errors": _errors(made),
+        "derived": [_derived(e) for e in made.derived],
         "profiles": {
             name: {key: getattr(p, key) for key in ("unit", "lower", "upper", "one_sided")}
             | {"says": p.sentence}
@@ -119,6 +127,10 @@ def result_json(made: Identification) -> str:
         "validation": [_validation(score) for score in made.scores],
     }
     return json.dumps(plain(whole), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _derived(e: fx.Estimate) -> dict[str, Any]:
+    return {k: v for k, v in estimate(e).items() if k != "path"}
 
 
 def _missing(missing: Any) -> dict[str, Any]:
@@ -167,7 +179,8 @@ def _outlook(outlook: Any) -> dict[str, Any]:
 
 def _errors(made: Identification) -> dict[str, Any]:
     u, left_out = made.uncertainty or made.found.uncertainty(), ("path", "knowledge")
-    rows = [{k: v for k, v in estimate(e).items() if k not in left_out} for e in u.estimates]
+    told = (*u.estimates, *u.tied)
+    rows = [{k: v for k, v in estimate(e).items() if k not in left_out} for e in told]
     return {
         "by": type(u.by).__name__,
         "says": u.says,
@@ -203,12 +216,13 @@ def parameters_toml(made: Identification) -> str:
         f"# {' '.join(made.problem.content.title.split())}",
         f"# Found by frictax {fx.__version__}; errors by {type(errors.by).__name__}. SI units.",
     ]
-    for e in errors.estimates:
+    for e in (*errors.estimates, *errors.tied):
         lines += [
             "",
             f"[{_quoted(e.name)}]",
             f"value = {_number(e.value)}",
             f"unit = {_quoted(e.unit)}",
+            *([f"tied = {_quoted(e.tied)}"] if e.tied else []),
         ]
         if np.isfinite(e.standard_error):
             lines += [
@@ -229,7 +243,12 @@ def report(made: Identification, command: str | None) -> str:
 
         notes = [*content.notes, *content.learnt]
         return sweep_report_text(
-            made.found, made.comparison, title=content.title, notes=notes, command=command
+            made.found,
+            made.comparison,
+            title=content.title,
+            notes=notes,
+            command=command,
+            derived=made.derived,
         )
     from frictax.report.machine_report import machine_report_text
 
@@ -247,6 +266,7 @@ def report(made: Identification, command: str | None) -> str:
         sources=made.problem.sources,
         seed=content.fit.seed,
         command=command,
+        derived=made.derived,
     )
 
 

@@ -127,6 +127,8 @@ class LawEntry(Strict):
 class FitEntry(Strict):
     free: list[Text] | None = None
     own: list[Text] | dict[Text, list[FiniteFloat]] = []
+    tied: dict[Text, Text] = {}
+    log_scale: list[Text] = []
     records: list[Text] | None = None
     objective: Made = "FreeRun"
     start: Made | None = None
@@ -140,6 +142,16 @@ class FitEntry(Strict):
     level: Level = 0.95
 
 
+class DerivedEntry(Strict):
+    """Arithmetic of what is fitted, or a common quantity by its name; its SI unit; the record whose
+    own values count.
+    """
+
+    value: Text
+    unit: Text | Literal[""] = ""
+    record: Text | None = None
+
+
 class StructureEntry(Strict):
     """Another structure to be compared: parts that differ, or a machine of its own; what is free in
     it.
@@ -148,6 +160,7 @@ class StructureEntry(Strict):
     machine: dict[str, Any] = {}
     free: list[Text] | None = None
     own: list[Text] | dict[Text, list[FiniteFloat]] | None = None
+    tied: dict[Text, Text] | None = None
     priors: list[Made] = []
 
 
@@ -190,6 +203,7 @@ class ProblemFile(Strict):
     fit: FitEntry = FitEntry()
     structures: dict[Text, StructureEntry] = {}
     compare: CompareEntry = CompareEntry()
+    derived: dict[Text, Text | DerivedEntry] = {}
     uncertainty: UncertaintyEntry = UncertaintyEntry()
     validation: ValidationEntry = ValidationEntry()
 
@@ -207,11 +221,13 @@ class ProblemFile(Strict):
                 raise ValueError(
                     f"has [{name}] beside a [sweep], which has no such thing: leave it out"
                 )
-        of_records = sorted(self.fit.model_fields_set - {"free", "loss", "level"})
+        of_records = sorted(
+            self.fit.model_fields_set - {"free", "tied", "log_scale", "loss", "level"}
+        )
         if self.sweep is not None and of_records:
             raise ValueError(
-                f"has fit.{of_records[0]} beside a [sweep]: fit of a sweep takes free, loss and"
-                " level"
+                f"has fit.{of_records[0]} beside a [sweep]: fit of a sweep takes free, tied,"
+                " log_scale, loss and level"
             )
         if self.records and not self.machine:
             raise ValueError(

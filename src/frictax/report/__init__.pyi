@@ -6,6 +6,7 @@ from frictax.report.page import check_report as check_report
 from frictax.report.posterior_figure import draw_posterior as draw_posterior
 from frictax.report.record_figure import draw_record as draw_record
 from frictax.report.residual_figure import draw_residuals as draw_residuals
+from frictax.report.starts_figure import draw_starts as draw_starts
 from frictax.report.sweep_figure import draw_sweep as draw_sweep
 from frictax.report.sweep_report import write_sweep_report as write_sweep_report
 from frictax.report.terminal import comparison_table as comparison_table, found_table as found_table

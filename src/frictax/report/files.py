@@ -76,15 +76,15 @@ def made_folder(folder: Path) -> Iterator[None]:
         raise
 
 
-def write_whole(target: Path, text: str, *, replace: bool) -> None:
+def write_whole(target: Path, content: str | bytes, *, replace: bool) -> None:
     """Write beside `target` first and then put it in its place: a failure leaves what was there.
 
     **Raises:** `FileExistsError` where something is there and `replace` is false.
     """
-    write_together({target: text}, replace=replace)
+    write_together({target: content}, replace=replace)
 
 
-def write_together(files: Mapping[Path, str], *, replace: bool) -> None:
+def write_together(files: Mapping[Path, str | bytes], *, replace: bool) -> None:
     """Write several files, all of them or none: first beside their targets, and in their places
     only when each is complete.
 
@@ -96,12 +96,14 @@ def write_together(files: Mapping[Path, str], *, replace: bool) -> None:
     here = next(iter(files))
     try:
         try:
-            for target, text in files.items():
-                here = target
-                with open(
-                    parts[target], "x", encoding="utf-8", errors="xmlcharrefreplace", newline="\n"
-                ) as file:
-                    file.write(text)
+            for here, content in files.items():
+                whole = (
+                    content
+                    if isinstance(content, bytes)
+                    else content.encode("utf-8", "xmlcharrefreplace")
+                )
+                with open(parts[here], "xb") as file:
+                    file.write(whole)
             for here in files:
                 if not replace and here.exists():
                     raise FileExistsError(

@@ -59,10 +59,12 @@ def _found(found: FitResult) -> dict[str, Any]:
             "f_neg": None if steady.f_neg is None else _law(steady.f_neg),
         },
         "estimates": [estimate(e) for e in found.estimates],
+        "tied": [estimate(e) for e in found.tied],
         "fixed": [{"name": e.name, "value": e.value, "unit": e.unit} for e in found.fixed],
         "covariance": found.covariance,
         "residuals": found.residuals,
         "rms": found.rms_force,
+        "rms_unit": sweep.force_unit.si_name,
         "noise_scale": found.noise_scale,
         "degrees_of_freedom": found.dof,
         "level": found.level,
@@ -90,6 +92,12 @@ def estimate(e: Estimate) -> dict[str, Any]:
     """One fitted number with its unit, error, interval, and how well it is known."""
     names = ("name", "path", "value", "unit", "standard_error", "lower", "upper")
     known = {"degrees_of_freedom": e.dof, "knowledge": e.knowledge.value}
+    if e.tied:
+        known["tied"] = e.tied
+    if e.declared is not None and e.declared[0] != e.unit:  # as the records have it
+        unit, size = e.declared
+        four = ("value", "standard_error", "lower", "upper")
+        known["in_records"] = {"unit": unit} | {name: getattr(e, name) / size for name in four}
     return {name: getattr(e, name) for name in names} | known
 
 

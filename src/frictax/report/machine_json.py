@@ -7,7 +7,6 @@ import numpy as np
 
 from frictax.analysis import Guarded
 from frictax.fitting import FitResult
-from frictax.fitting.problem.setup import channel_unit
 from frictax.measurements import Record
 from frictax.parameters import parameters
 
@@ -50,6 +49,7 @@ def found_machine_json(found: FitResult) -> str:
             "level": found.level,
             "errors": Guarded.__name__,
             "estimates": [estimate(e) for e in found.estimates],
+            "tied": [estimate(e) for e in found.tied],
             "covariance": {"names": names, "values": found.covariance},
             "correlation": {"names": names, "values": found.correlation},
             "parameters": _parameters(found),
@@ -70,6 +70,7 @@ def found_machine_json(found: FitResult) -> str:
 def _parameters(found: FitResult) -> list[dict[str, Any]]:
     """Every number of the machine that all records share, fitted or not."""
     fitted = {e.path.partition("[")[0].partition("@")[0] for e in found.estimates}
+    tied = {tie.path: tie.says for tie in found.problem.ties}
     return [
         {
             "name": p.path,
@@ -77,20 +78,13 @@ def _parameters(found: FitResult) -> list[dict[str, Any]]:
             "unit": found.unit_of(p),
             "fitted": p.path in fitted,
         }
+        | ({"tied": tied[p.path]} if p.path in tied else {})
         for p in parameters(found.model)
     ]
 
 
-def rms_units(found: FitResult, label: str) -> dict[str, Any]:
-    """The unit of what is left of each channel of a record."""
-    record = found.records[label]
-    if not isinstance(record, Record):
-        return dict.fromkeys(found.rms[label], record.force_unit.si_name)
-    return {name: channel_unit(found.model, record, name) for name in found.rms[label]}
-
-
 def _record(found: FitResult, label: str) -> dict[str, Any]:
-    record, units = found.records[label], rms_units(found, label)
+    record, units = found.records[label], found.rms_units(label)
     motion = isinstance(record, Record)
     out: dict[str, Any] = {
         "kind": "motion" if motion else "sweep",

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from frictax.analysis import FreeRunScore, Validation
-from frictax.analysis.examination import examined, workers
+from frictax.analysis.examination import examined
 from frictax.analysis.replay.motion import Motion
 from frictax.analysis.selection.structures_text import structures_rows
-from frictax.fitting import FitResult, Knowledge
+from frictax.fitting import Estimate, FitResult
 from frictax.fitting.result.text import record_warnings
+from frictax.interrupts import Workers
 from frictax.measurements import Record
 from frictax.mechanism import Mechanism
 from frictax.text import amount
@@ -24,9 +25,9 @@ from .interactive.friction import friction_plot
 from .interactive.motion import motion_plots
 from .interactive.plotly_json import as_json, script
 from .interactive.slider_plots import sliders
-from .machine_json import fit_json, rms_units
+from .machine_json import fit_json
 from .mechanism_figure import draw_mechanism
-from .page import page, pictures, write_page
+from .page import derived_rows, page, pictures, write_page
 from .residual_figure import draw_finding, drawn, sentence
 from .structures_figure import draw_held_out, draw_laws
 from .versions import in_words
@@ -78,7 +79,7 @@ def write_machine_report(
     """
 
     def text() -> str:
-        with workers() as pool:
+        with Workers() as pool:
             seen = examined(found, pool)
         return machine_report_text(
             found,
@@ -113,13 +114,14 @@ def machine_report_text(
     sources: Mapping[str, str] | None = None,
     seed: int | None = None,
     command: str | None = None,
+    derived: Iterable[Estimate] | None = None,
 ) -> str:
     """One self-contained HTML page: parameters with intervals, friction over speed with bands and
     data, motions with their modes, what the fit leaves, validation, and how to make it again.
 
     **Arguments:** `seen`: an `Examination`, or what has the same fields; `uncertainty`, `profiles`
     of `found`; `comparison` of structures; `scores` on records that were not fitted; `sources`:
-    file -> SHA-256.
+    file -> SHA-256; `derived`: what follows from the numbers, common quantities unless given.
     """
     plots: dict[str, Any] = {}
     curve = friction_plot(found, uncertainty, seen.study)
@@ -165,6 +167,7 @@ def machine_report_text(
         learnt=list(learnt),
         formulas=[],
         parameters=_parameters(found, uncertainty),
+        derived=derived_rows(found, derived, uncertainty),
         last="× white",
         quality=(
             f"Errors: {uncertainty.says}. Intervals with Student's t, {uncertainty.freedom}."
@@ -216,23 +219,14 @@ def _lead(found: FitResult, comparison: Any) -> str:
 
 
 def _parameters(found: FitResult, uncertainty: Any) -> list[tuple[str, ...]]:
-    knowledge, rows = found.identifiability.knowledge, []
-    for name, value, unit, error, interval, ratio in uncertainty.rows()[1]:
-        known = knowledge.get(name)
-        if known in (Knowledge.AT_BOUND, Knowledge.UNKNOWN):
-            interval = known.value
-        rows.append((name, value, unit, error, interval, ratio))
-    return rows
+    return uncertainty.rows()[1]
 
 
 def _quality(found: FitResult) -> str:
     parts = []
-    for label, channels in found.rms.items():
-        units = rms_units(found, label)
-        parts += [
-            f"{label}: {amount(value, units[name])} rms of {name}"
-            for name, value in channels.items()
-        ]
+    for label in found.rms:
+        left = found.rms_in_words(label).items()
+        parts += [f"{label}: {text} rms of {name}" for name, text in left]
     condition = found.identifiability.condition
     return f"Left by the fit: {'; '.join(parts)}. Condition {condition:.3g}."
 

@@ -9,7 +9,7 @@ from frictax.mechanism import Mechanism
 from .schematic.network import network
 from .schematic.order import plans
 from .schematic.sheet import sheet
-from .style import pinned, style
+from .style import Picture, pinned, style
 
 _MARGIN, _BETWEEN = 10.0, 26.0  # around the picture, between machines that stand by themselves [pt]
 
@@ -43,7 +43,7 @@ def draw_mechanism(mechanism: Mechanism, *, width: float = 7.5) -> Figure:
             [(one.width, one.height) for one in sheets], 72 * width - 2 * _MARGIN
         )
         whole = [side + 2 * _MARGIN for side in size]
-        figure = Figure(figsize=(whole[0] / 72, whole[1] / 72))
+        figure = Picture(figsize=(whole[0] / 72, whole[1] / 72))
         axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
         axes.set(xlim=(0, whole[0]), ylim=(-whole[1], 0), aspect="equal")
         axes.set_axis_off()

@@ -12,12 +12,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import frictax
+from frictax.analysis.derived.derived import common_estimates
+from frictax.fitting import Estimate, FitResult
 
 from .files import check_target, write_whole
 from .style import pinned
 
 GENERATOR = "frictax"
 _MARK = f'name="generator" content="{GENERATOR} '
+_UNLESS_GIVEN = {"fit": None, "machine": None, "derived": [], "downloads": [], "moving": "null"}
 
 
 def page(found: Any, sections: Iterable[str], *, notes: Iterable[str], **content: Any) -> str:
@@ -36,8 +39,15 @@ def page(found: Any, sections: Iterable[str], *, notes: Iterable[str], **content
         notes=[notes] if isinstance(notes, str) else list(notes),
         level="" if found is None else f"{100 * found.level:g} %",
         correlation=[] if found is None else correlation_cells(found.correlation, found.names),
-        **{"fit": None, "machine": None, "downloads": [], "moving": "null", **content},
+        **(_UNLESS_GIVEN | content),
     )
+
+
+def derived_rows(
+    found: FitResult, derived: Iterable[Estimate] | None, by: Any = None
+) -> list[tuple[str, ...]]:
+    """The rows of what follows from the numbers: of common quantities where nothing is given."""
+    return [e.cells for e in (common_estimates(found, by) if derived is None else derived)]
 
 
 def write_page(path: str | Path, text: Callable[[], str], *, overwrite: bool) -> Path:

@@ -83,6 +83,7 @@ def _call(found: FitResult) -> list[str]:
     laws = [steady.f_pos, *([steady.f_neg] if steady.f_neg is not None else [])]
     if (
         held
+        or found.problem.ties
         or any(not isinstance(law, Coulomb | Stribeck | Table) for law in laws)
         or (steady.f_neg is not None and not sweep.both_directions)
     ):

@@ -1,8 +1,7 @@
-"""How all figures look.
+"""How all figures look."""
 
-Colours are M. Okabe's and K. Ito's (2008), which colour-blind readers tell apart.
-"""
-
+import io
+import sys
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -11,20 +10,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from frictax.contacts import Mode
+from .modes import BACKWARD as BACKWARD, FORWARD as FORWARD, MODES as MODES, STUCK as STUCK
 
-FORWARD, BACKWARD = "#0072B2", "#D55E00"
-STUCK, FREE = "#B4B8BE", "#FFFFFF"
+_DOTS, _SHARP = 100, 2  # of an inch in a notebook, and how many times finer a picture is than that
 INK, FAINT = "#222222", "#8A8F98"
 # For several bodies or contacts in one panel; neither of the two modes' colours comes first, to not
 # suggest a mode.
 CYCLE = ("#1B1B1B", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0072B2", "#D55E00")
-MODES = {
-    Mode.BACKWARD: ("backward", BACKWARD, ""),
-    Mode.STUCK: ("stuck", STUCK, ""),
-    Mode.FORWARD: ("forward", FORWARD, ""),
-    Mode.FREE: ("free", FREE, "////"),
-}
 
 
 def style() -> AbstractContextManager[None]:
@@ -68,9 +60,21 @@ def plain(text: str) -> str:
     return "\u200a" + shown if shown.startswith("_") else shown
 
 
+class Picture(Figure):
+    """A figure that a notebook shows, also where nobody has asked for pyplot."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
+        if "matplotlib_inline.backend_inline" in sys.modules:
+            return None  # that shows all figures, in the formats that were asked of it
+        data = io.BytesIO()
+        self.savefig(data, format="png", dpi=_SHARP * _DOTS)
+        wide, high = (round(side * _DOTS) for side in self.get_size_inches())
+        return data.getvalue(), {"width": wide, "height": high}
+
+
 def canvas(width: float, height: float) -> Figure:
     """A figure [inch] whose panels leave room for their words."""
-    return Figure(figsize=(width, height), layout="constrained")
+    return Picture(figsize=(width, height), layout="constrained")
 
 
 def stacked(

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from frictax.analysis import Comparison
 from frictax.contacts import Mode
-from frictax.fitting import FitResult
-from frictax.fitting.result.text import found_rows
+from frictax.fitting import Estimate, FitResult
+from frictax.fitting.result.text import found_rows, shown_estimates
 from frictax.trajectory import Trajectory
 
 from . import words
@@ -18,7 +18,7 @@ from .interactive.downloads import downloads
 from .interactive.plotly_json import as_json, script
 from .interactive.slider_plots import sliders
 from .machine_json import fit_json
-from .page import page, pictures, write_page
+from .page import derived_rows, page, pictures, write_page
 from .python_text import MOST_ROWS, python_text
 from .style import MODES
 from .sweep_figure import bars_in_words, comparisons, draw_sweep, noise_of_rows
@@ -78,6 +78,7 @@ def sweep_report_text(
     notes: Iterable[str] = (),
     *,
     command: str | None = None,
+    derived: Iterable[Estimate] | None = None,
 ) -> str:
     """What `write_sweep_report` writes."""
     made = comparisons(comparison)
@@ -97,9 +98,10 @@ def sweep_report_text(
         formulas=words.formulas(found),
         parameters=[
             (*row, words.meaning(e.path))
-            for row, e in zip(found_rows(found), (*found.estimates, *found.fixed), strict=True)
+            for row, e in zip(found_rows(found), shown_estimates(found), strict=True)
         ],
         last="meaning",
+        derived=derived_rows(found, derived),
         quality=words.quality(found),
         to_mind=found.warnings,
         sweep=pictures(*(draw_sweep(found, made, width=w) for w in (_WIDE, _NARROW))),

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from frictax.analysis import Comparison
 from frictax.fitting import FitResult, Knowledge
-from frictax.fitting.result.text import found_rows
+from frictax.fitting.result.text import found_rows, shown_estimates
 
 from . import words
 
@@ -19,7 +19,7 @@ def found_table(found: FitResult) -> Group:
             head, justify="right" if head in ("value", "std. error") else "left", no_wrap=True
         )
     table.add_column(f"{100 * found.level:g} % interval")
-    for row, estimate in zip(found_rows(found), (*found.estimates, *found.fixed), strict=True):
+    for row, estimate in zip(found_rows(found), shown_estimates(found), strict=True):
         doubtful = estimate.knowledge in (Knowledge.UNKNOWN, Knowledge.AT_BOUND, Knowledge.WEAK)
         table.add_row(*(Text(cell, style="yellow" if doubtful else "") for cell in row))
     return Group(

@@ -16,7 +16,8 @@ from frictax.mechanism.forces import AbstractSource
 from frictax.text import prefixed
 from frictax.trajectory import Trajectory
 
-from .style import CYCLE, FAINT, MODES, legend_above, over_time, plain, stacked, style, zero_line
+from .modes import MODES, mode_spans
+from .style import CYCLE, FAINT, legend_above, over_time, plain, stacked, style, zero_line
 
 
 def draw_trajectory(
@@ -246,26 +247,3 @@ def _strip(axes: Axes, run: Trajectory, contacts: list[str], figure: Figure) -> 
     figure.legend(
         handles=patches, loc="outside lower center", ncols=4, handlelength=1.4, columnspacing=1.6
     )
-
-
-def mode_spans(run: Trajectory, name: str) -> list[tuple[Mode, float, float]]:
-    """The modes of contact `name` in their order, each with the times [s] between which
-    it lasted.
-    """
-    events = run.events
-    mine = np.asarray(events.part)[: int(events.count)] == events.names.index(name)
-    times, before, after = (
-        np.asarray(a)[: mine.size][mine]
-        for a in (events.time, events.mode_before, events.mode_after)
-    )
-    modes = np.asarray(run.modes)[:, events.names.index(name)]
-    reached = np.flatnonzero(np.all(np.isfinite(np.asarray(run.ys)), axis=1))
-    begin, end = float(run.ts[0]), float(run.ts[reached[-1]] if reached.size else run.ts[0])
-    first = int(before[0] if times.size else modes[0])
-    ends = [*map(float, times), max(end, float(times[-1]) if times.size else end)]
-    spans, start = [], begin
-    for mode, stop in zip([first, *map(int, after)], ends, strict=True):
-        if stop > start:
-            spans.append((Mode(mode), start, stop))
-        start = stop
-    return spans

@@ -9,6 +9,7 @@ from frictax.fitting.problem.steady import as_steady
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
 from frictax.measurements.units import Unit
+from frictax.text import figures
 
 MEANING: Mapping[str, str] = {
     "F_prop": "viscous part: what each unit of speed adds",
@@ -96,7 +97,8 @@ def way(sweep: Sweep) -> str:
 def quality(found: FitResult) -> str:
     """How well the law fits, in one sentence."""
     force = found.shown_force
-    noise = f"the noise {found.noise_scale / force.si:.3g} {force.name}"
+    misfit, size = (figures(x / force.si, 3) for x in (found.rms_force, found.noise_scale))
+    noise = f"the noise {size} {force.name}"
     if found.sweep.sigma_known:
         noise = "the noise is as given"
     elif found.sweep.sigma is not None:
@@ -105,7 +107,7 @@ def quality(found: FitResult) -> str:
     loss = "least squares" if squares else f"the loss {type(found.loss).__name__}"
     end = "" if found.converged else " It did not converge."
     return (
-        f"The misfit is {found.rms_force / force.si:.3g} {force.name} (root mean square), {noise},"
+        f"The misfit is {misfit} {force.name} (root mean square), {noise},"
         f" with {found.n} rows and {found.dof} degrees of freedom; AICc {found.aicc:.1f}, BIC"
         f" {found.bic:.1f}. Fitted by {type(found.method).__name__} with {loss}.{end}"
     )

@@ -1,10 +1,7 @@
 """Chains of the No-U-Turn sampler over a `Problem`, each in a thread of its own."""
 
 import dataclasses
-import os
-import threading
-from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+import time
 from typing import Any
 
 import equinox as eqx
@@ -13,23 +10,27 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from frictax.executable_cache import kept
 from frictax.fitting.problem.problem import Problem
+from frictax.interrupts import Workers, may_keep, results_of
+from frictax.progress import Work
 
 from .refits import searched
 
-_BLOCK = 25  # draws of one call, between which a chain can be stopped and tells how far it is
+_BLOCK = 25  # draws of one key
+_SECONDS = 0.5  # that a call takes, between which a chain can be stopped and tells how far it is
 _ACCEPTED = 0.9  # of the proposals: the step size is adapted to that
 _FEWEST = 100  # draws that an interrupted chain must have to be worth anything
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Chains:
-    """Draws of the values (chains, n, q), how many of them ended a diverging path, and whether a
-    key stopped the chains.
+    """Draws of the values (chains, n, q); what the sampler says of each, by name (chains, n); and
+    whether a key stopped the chains.
     """
 
     x: Float[np.ndarray, "c n q"]
-    divergences: int
+    stats: dict[str, np.ndarray]
     interrupted: bool
 
 
@@ -83,7 +84,7 @@ def chains(
     samples: float,
     counts: tuple[int, int, int],
     seed: int,
-    tell: Callable[[str], Any],
+    tell: Work,
 ) -> Chains:
     """Draw.
 
@@ -92,27 +93,30 @@ def chains(
     in each chain.
     """
     number, warmup, draws = counts
-    stop = threading.Event()
-    many = _Chain(problem, method, np.float64(samples), warmup, draws, stop, tell)
+    many = _Chain(problem, method, np.float64(samples), warmup, draws, tell.parts(_equal(number)))
     keys = jax.random.split(jax.random.key(seed), number)
-    kept: list[list[np.ndarray]] = [[] for _ in range(number)]
-    diverged = [0] * number
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(many.run, k, keys[k], frame, kept[k], diverged) for k in range(number)]
-        try:
-            for job in wait(jobs, return_when=FIRST_EXCEPTION).done:
-                job.result()
-        except BaseException as why:
-            stop.set()  # the threads end after their block
-            for job in jobs:
-                job.cancel()
-            pool.shutdown()
-            least = min(map(_drawn, kept))
-            if not isinstance(why, KeyboardInterrupt) or least < _FEWEST:
-                raise
-    least = min(map(_drawn, kept))
-    w = jnp.asarray(np.stack([np.concatenate(blocks)[:least] for blocks in kept]))
-    return Chains(np.asarray(frame.values(w)), sum(diverged), stop.is_set())
+    taken: list[list[dict[str, np.ndarray]]] = [[] for _ in range(number)]
+    interrupted = False
+    try:
+        with Workers() as pool:
+            each = zip(range(number), keys, taken, strict=True)
+            results_of([pool.submit(many.run, k, key, frame, own) for k, key, own in each])
+    except KeyboardInterrupt:
+        interrupted = True
+        tell.break_off()
+        if not may_keep() or min(map(_count, taken)) < _FEWEST:
+            raise
+    least = min(map(_count, taken))
+    stats = {
+        name: np.stack([np.concatenate([b[name] for b in blocks])[:least] for blocks in taken])
+        for name in taken[0][0]
+    }
+    x = np.asarray(frame.values(jnp.asarray(stats.pop("w"))))
+    return Chains(x, stats, interrupted)
+
+
+def _equal(number: int) -> dict[str, float]:
+    return {f"chain {k + 1}": 1.0 for k in range(number)}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -124,18 +128,16 @@ class _Chain:
     samples: np.float64
     warmup: int
     draws: int
-    stop: threading.Event
-    tell: Callable[[str], Any]
+    tell: dict[str, Work]
 
-    def run(
-        self, number: int, key: Any, frame: Frame, kept: list[np.ndarray], diverged: list[int]
-    ) -> None:
+    def run(self, number: int, key: Any, frame: Frame, taken: list[dict[str, np.ndarray]]) -> None:
         """One chain: half of the warm-up in the frame given, half in that of the draws so far, then
-        the draws.
+        the draws, which are `taken` as they come, with what the sampler says of each.
         """
+        tell = list(self.tell.values())[number]
         key, own = jax.random.split(key)
         state = self.started(own, frame)
-        step, done = 0.5, 0
+        step, done, part = 0.5, 0, 1
         halves = []
         for count, moves in (
             (self.warmup // 2, True),
@@ -143,23 +145,36 @@ class _Chain:
             (self.draws, False),
         ):
             averaging, drawn = _averaging(step), []
-            while _drawn(drawn) < count and not self.stop.is_set():
+            while _count(drawn) < count:
                 key, own = jax.random.split(key)
-                size = np.float64(step)
-                state, averaging, w, wild = _block(
-                    self.problem, frame, self.samples, own, state, averaging, np.bool_(moves), size
-                )
-                w = np.asarray(w)[: count - _drawn(drawn)]
-                drawn.append(w)
-                done += len(w)
-                if not moves:
-                    kept.append(w)
-                    diverged[number] += int(np.sum(np.asarray(wild)[: len(w)]))
-                self.tell(f"chain {number + 1}: {done} of {self.warmup + self.draws} draws")
-            if moves and drawn:
+                own = np.asarray(jax.random.key_data(own))
+                at, last = 0, _BLOCK if moves else min(_BLOCK, count - _count(drawn))
+                while at < last:
+                    began, to = time.perf_counter(), min(at + part, last)
+                    state, averaging, told = _block(
+                        self.problem,
+                        frame,
+                        self.samples,
+                        own,
+                        state,
+                        averaging,
+                        np.bool_(moves),
+                        np.float64(step),
+                        np.int32(at),
+                        np.int32(to),
+                    )
+                    left = count - _count(drawn)
+                    drawn.append({name: np.asarray(a)[at:to][:left] for name, a in told.items()})
+                    if not moves:
+                        taken.append(drawn[-1])
+                    done += min(left, to - at)
+                    tell.count(done, self.warmup + self.draws, "draws")
+                    each = (time.perf_counter() - began) / (to - at)
+                    at, part = to, int(np.clip(_SECONDS / each, 1, _BLOCK))
+            if moves:
                 step = float(np.exp(averaging[1]))
-                halves.append(np.concatenate(drawn))
-            if moves and len(halves) == 1 and drawn:
+                halves.append(np.concatenate([block["w"] for block in drawn]))
+            if moves and len(halves) == 1:
                 frame, state = _reframed(frame, state, halves[0][len(halves[0]) // 3 :])
 
     def started(self, key: Any, frame: Frame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -174,7 +189,7 @@ class _Chain:
             end = searched(self.problem, self.method, z, 1)
             if not np.isfinite(float(end.cost)):
                 continue
-            value, slope = eqx.filter_jit(_density)(
+            value, slope = _density_alone(
                 self.problem,
                 frame,
                 jnp.asarray(w),
@@ -190,8 +205,8 @@ class _Chain:
         )
 
 
-def _drawn(blocks: list[np.ndarray]) -> int:
-    return sum(map(len, blocks))
+def _count(blocks: list[dict[str, np.ndarray]]) -> int:
+    return sum(len(block["w"]) for block in blocks)
 
 
 def _averaging(step: float) -> tuple[np.ndarray, ...]:
@@ -201,7 +216,7 @@ def _averaging(step: float) -> tuple[np.ndarray, ...]:
     return tuple(np.asarray(x, dtype=float) for x in dual_averaging_adaptation(_ACCEPTED)[0](step))
 
 
-@eqx.filter_jit
+@kept
 def _block(
     problem: Problem,
     frame: Frame,
@@ -211,9 +226,11 @@ def _block(
     averaging: Any,
     moves: Any,
     size: Any,
-) -> tuple[Any, Any, Array, Array]:
-    """`_BLOCK` draws on from `state`; the step size is `size` unless it `moves` with the
-    averaging.
+    begin: Any,
+    end: Any,
+) -> tuple[Any, Any, dict[str, Array]]:
+    """Draws on from `state`, from `begin` to `end` of the `_BLOCK` of one key; the step size is
+    `size` unless it `moves` with the averaging.
     """
     from blackjax.adaptation.step_size import dual_averaging_adaptation
     from blackjax.mcmc import hmc, nuts
@@ -240,17 +257,32 @@ def _block(
 
     draw: Any = kernel  # whose types know neither traced steps nor arrays as positions
 
-    def one(carry: Any, key: Any) -> Any:
-        state, averaging = carry
+    keys = jax.random.split(jax.random.wrap_key_data(key), _BLOCK)
+
+    def drawn(state: Any, averaging: Any, key: Any) -> tuple[Any, Any, dict[str, Array]]:
         now = kind(*averaging)
         step = jnp.where(moves, jnp.exp(now.log_step_size), size)
         new, info = draw(key, hmc.HMCState(*state), density, step, jnp.ones(root.shape[0]))
         after = tuple(jnp.asarray(x, dtype=float) for x in adapt[1](now, info.acceptance_rate))
-        return (tuple(new), after), (frame.middle + root @ new.position, info.is_divergent)
+        told = {
+            "w": frame.middle + root @ new.position,
+            "lp": new.logdensity,
+            "diverging": info.is_divergent,
+            "acceptance_rate": info.acceptance_rate,
+            "tree_depth": info.num_trajectory_expansions,
+            "n_steps": info.num_integration_steps,
+        }
+        return tuple(new), after, told
 
-    first = tuple(map(jnp.asarray, state)), tuple(jnp.asarray(x, dtype=float) for x in averaging)
-    (state, averaging), (w, wild) = jax.lax.scan(one, first, jax.random.split(key, _BLOCK))
-    return state, averaging, w, wild
+    def one(i: Any, carry: Any) -> Any:
+        state, averaging, told = carry
+        state, averaging, new = drawn(state, averaging, keys[i])
+        return state, averaging, jax.tree.map(lambda rows, row: rows.at[i].set(row), told, new)
+
+    start = tuple(map(jnp.asarray, state)), tuple(jnp.asarray(x, dtype=float) for x in averaging)
+    _, _, like = jax.eval_shape(drawn, *start, keys[0])
+    none = jax.tree.map(lambda x: jnp.zeros((_BLOCK, *x.shape), x.dtype), like)
+    return jax.lax.fori_loop(begin, end, one, (*start, none))
 
 
 def _density(
@@ -266,6 +298,9 @@ def _density(
     slope = -samples / size * (r[:data] @ jacobian[:data]) - r[data:] @ jacobian[data:]
     by_value = slope / problem.values_and_slopes(problem.coordinates(frame.values(w)))[1]
     return value, by_value * frame.slopes(w) + jax.grad(volume)(w)
+
+
+_density_alone = kept(_density)
 
 
 def _reframed(frame: Frame, state: Any, drawn: Float[np.ndarray, "n q"]) -> tuple[Frame, Any]:

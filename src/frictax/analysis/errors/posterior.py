@@ -1,23 +1,26 @@
 """What records and priors say of all numbers at once: draws from the posterior density."""
 
 import dataclasses
+import functools
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import whole
 from frictax.fitting import Band, Estimate, FitResult, Knowledge
-from frictax.fitting.fit_data import speaker
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.identifiability import listed
 from frictax.handover import Verb
 from frictax.notice import Notice
+from frictax.progress import Progress, watched
 from frictax.text import aligned
+from frictax.verbs import PosteriorVerbs
 
 from ..friction_curve import friction_at
 from .accounts import effective_samples
@@ -27,7 +30,7 @@ _CURVES = 400  # draws that a band of friction is made of
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Posterior(Estimated):
+class Posterior(Estimated, PosteriorVerbs):
     """Draws from the posterior density of the fitted numbers. Print it, or draw it by `plot()`.
 
     - `found`: the fit; `estimates`: medians with standard deviations and intervals of equal tails
@@ -36,8 +39,12 @@ class Posterior(Estimated):
       (chains, n, q) of `found.x`.
     - `samples`: how many independent ones the residuals were taken to be worth; `widened`: what was
       done to the draws besides, in words.
+    - `stats`: what the sampler says of each draw, (chains, n) by ArviZ's names: `lp` (but for a
+      constant, and before draws were widened), `diverging`, `acceptance_rate`, `tree_depth`,
+      `n_steps`.
     - `r_hat` (p,): 1 where the chains agree; `ess` (p,): how many independent draws they are worth;
       `divergences`: draws at the end of a path that the sampler could not follow.
+    - `tied`: what follows from them; `derived(...)`: what is made of them, draw by draw.
     - `notices`: what speaks against it; `warnings`: the same as plain sentences.
 
     **Source:** A. Vehtari et al., "Rank-normalization, folding, and localization: an improved
@@ -58,6 +65,7 @@ class Posterior(Estimated):
     divergences: int
     notices: tuple[Notice, ...]
     widened: str = ""
+    stats: Mapping[str, Shaped[np.ndarray, "c n"]] = dataclasses.field(default_factory=dict)
 
     def friction(self, contact: str, velocity: ArrayLike, label: str | None = None) -> Band:
         """The friction of `contact` [N or N.m] at each velocity, with the pointwise band of the
@@ -72,21 +80,45 @@ class Posterior(Estimated):
         )
         return Band(v, middle, low, high, self.level)
 
-    plot = Verb("frictax.report.posterior_figure:draw_posterior")
+    @functools.cached_property
+    def tied(self) -> tuple[Estimate, ...]:
+        """What follows from the numbers, over the draws."""
+        out: list[Estimate] = []
+        for e in self.found.tied:
+            path, _, label = e.path.partition("@")
+            at = None if not label else label
+            of_all = self.derived(lambda p, path=path: p[path], unit=e.unit, label=at).estimates
+            k = sum(other.path == e.path for other in out)
+            out.append(
+                dataclasses.replace(
+                    of_all[k], name=e.name, path=e.path, declared=e.declared, tied=e.tied
+                )
+            )
+        return tuple(out)
 
-    def __str__(self) -> str:
+    _repr_html_ = Verb("frictax.report.notebook.cards:posterior_html")
+
+    @property
+    def title(self) -> str:
+        """How it was drawn."""
         chains, n = self.draws.shape[:2]
+        return (
+            f"Posterior: {chains} chains of {n} draws by NUTS; the residuals count as"
+            f" {self.samples:.3g} independent ones{self.widened}"
+        )
+
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The head of its table, and the table."""
+        interval = f"{100 * self.level:g} % interval"
         rows = [
             (*e.cells, f"{r:.3f}", f"{s:.0f}")
             for e, r, s in zip(self.estimates, self.r_hat, self.ess, strict=True)
         ]
-        interval = f"{100 * self.level:g} % interval"
-        head = ("parameter", "median", "unit", "std. dev.", interval, "R-hat", "ESS")
-        first = (
-            f"Posterior: {chains} chains of {n} draws by NUTS; the residuals count as"
-            f" {self.samples:.3g} independent ones{self.widened}"
-        )
-        return "\n".join([first, *aligned(head, rows), *self.warnings])
+        rows += [(*e.cells, "", "") for e in self.tied]
+        return ("parameter", "median", "unit", "std. dev.", interval, "R-hat", "ESS"), rows
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *aligned(*self.rows()), *self.warnings])
 
     __repr__ = __str__
 
@@ -100,7 +132,7 @@ def posterior(
     samples: Checked[float] | None = None,
     level: Checked[float] | None = None,
     seed: int = 0,
-    progress: Any = False,
+    progress: Checked[bool | Progress] = False,
 ) -> Posterior:
     """Draw from the posterior density of all fitted numbers, on the objective of the fit, by the
     No-U-Turn sampler.
@@ -121,8 +153,8 @@ def posterior(
 
     **Arguments:** `draws` kept of each chain, after `warmup` that adapt step and metric; `chains`;
     `samples`, the n above; `level` of the intervals, that of the fit unless given; `seed`;
-    `progress` as in `fit`. A key stops it; what was drawn so far is returned, if that is 100 draws
-    of each chain.
+    `progress` as in `fit`. A key stops it at once; what was drawn so far is returned, if that is
+    100 draws of each chain.
 
     **Returns:** a `Posterior`.
 
@@ -161,11 +193,16 @@ def posterior(
             f" {len(found.x)} numbers that were fitted: the density has no end. Fit fewer, as"
             " without `free_starts`, or record for longer."
         )
-    say, counts = speaker(progress) or (lambda line: None), (chains, warmup, draws)
-    drawn = nuts.chains(found.problem, method_of(found), _frame(found, n), n, counts, seed, say)
+    counts = chains, warmup, draws
+    with watched(progress, "Drawing") as work:
+        drawn = nuts.chains(
+            found.problem, method_of(found), _frame(found, n), n, counts, seed, work
+        )
     x = drawn.x if samples is not None else _stretched(found, drawn.x, n)
     mine = x[..., found.shown]
-    r_hat, ess = (np.atleast_1d(np.asarray(of(jnp.asarray(mine)))) for of in (rhat, ess_bulk))
+    # compiled in one: step by step it takes four times as long
+    agree = jax.jit(lambda x: (rhat(x), ess_bulk(x)))(jnp.asarray(mine))
+    r_hat, ess = (np.atleast_1d(np.asarray(x)) for x in agree)
     flat = mine.reshape(-1, mine.shape[-1])
     low, middle, high = np.quantile(flat, _ends(level), axis=0)
     sd = flat.std(axis=0, ddof=1)
@@ -178,8 +215,9 @@ def posterior(
     notices = []
     if drawn.interrupted:
         notices.append(Notice("draws-interrupted", "", {"drawn": x.shape[1], "asked": draws}))
-    if drawn.divergences:
-        notices.append(Notice("divergences", "", {"draws": drawn.divergences}))
+    divergences = int(drawn.stats["diverging"].sum())
+    if divergences:
+        notices.append(Notice("divergences", "", {"draws": divergences}))
     apart = [
         e.name for e, r, s in zip(estimates, r_hat, ess, strict=True) if not (r < 1.01 and s > 400)
     ]
@@ -196,9 +234,10 @@ def posterior(
         level,
         r_hat,
         ess,
-        drawn.divergences,
+        divergences,
         tuple(notices),
         ", and draws are as wide as the errors of the fit" if samples is None else "",
+        drawn.stats,
     )
 
 

@@ -4,15 +4,19 @@ elsewhere.
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from jaxtyping import Float
 
+from frictax.annotations import Checked
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import quantile
+from frictax.handover import Verb
 from frictax.parameters import UnknownName
+from frictax.progress import SILENT, Progress, Work, watched
+from frictax.text import shown
 
 from .accounts import AbstractErrors, White
 from .guarded import Guarded
@@ -20,6 +24,7 @@ from .refits import least_cost_with
 from .uncertainty import Uncertainty
 
 _NEAR = 1e-3  # of the threshold's root: where the search for an end of the interval stops
+_USUAL = 14  # points that a profile takes
 _FAR = 100  # standard errors: what does not end within these counts as open
 
 
@@ -50,6 +55,8 @@ class Profile:
     level: float
     sentence: str
 
+    _repr_html_ = Verb("frictax.report.notebook.cards:profile_html")
+
     def __str__(self) -> str:
         return self.sentence
 
@@ -72,12 +79,45 @@ class ProfilePair:
     threshold: float
     level: float
 
+    def __repr__(self) -> str:
+        size = f"{self.first.size} by {self.second.size} points"
+        return f"ProfilePair({', '.join(self.names)}: {size}, {100 * self.level:g} %)"
+
+
+@overload
+def profile_of(
+    found: FitResult,
+    path: str,
+    *,
+    by: AbstractErrors | Uncertainty | None = None,
+    level: float | None = None,
+    progress: Checked[bool | Progress] = False,
+) -> Profile: ...
+
+
+@overload
+def profile_of(
+    found: FitResult,
+    path: tuple[str, str],
+    *,
+    by: AbstractErrors | Uncertainty | None = None,
+    level: float | None = None,
+    points: int = 15,
+    progress: Checked[bool | Progress] = False,
+) -> ProfilePair: ...
+
 
 def profile_of(
-    found: FitResult, path: str | tuple[str, str], **options: Any
-) -> "Profile | ProfilePair":
-    """The profile likelihood of one fitted number, or of a pair: options are those of `profile` and
-    `profile_pair`.
+    found: FitResult,
+    path: Any,
+    *,
+    by: Any = None,
+    level: Any = None,
+    points: Any = None,
+    progress: Checked[bool | Progress] = False,
+) -> Profile | ProfilePair:
+    """The profile likelihood of one fitted number, see `profile`, or of a pair on a grid of
+    `points` by `points`, see `profile_pair`; `progress` as in `fit`.
 
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
@@ -85,19 +125,25 @@ def profile_of(
     >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
     >>> found = fx.fit(fx.Coulomb, sweep)
     >>> print(found.profile("F_Coulomb"))
-    F_Coulomb: 6.00292 N, 5.9621 to 6.04373 N (95 %, profile likelihood, Guarded)
+    F_Coulomb: 6.003 N, 5.962 to 6.044 N (95 %, profile likelihood, Guarded)
     >>> pair = found.profile(("F_Coulomb", "F_prop"), points=5)
     >>> pair.ratio.shape
     (5, 5)
     """
     if isinstance(path, str):
-        return profile(found, path, **options)
+        if points is not None:
+            raise ValueError(
+                f"`profile`: `points` is an option for a pair of numbers, got {points!r}. Leave it"
+                " out."
+            )
+        return profile(found, path, by, level, progress=progress)
     if not (isinstance(path, tuple | list) and len(path) == 2):
         raise ValueError(
             f"`profile` takes the name of a fitted number or a pair of them, got {path!r}. There"
             f" are: {', '.join(found.names)}."
         )
-    return profile_pair(found, path, **options)
+    grid = 15 if points is None else points
+    return profile_pair(found, (path[0], path[1]), by, level, grid, progress=progress)
 
 
 def profile(
@@ -105,6 +151,8 @@ def profile(
     path: str,
     by: AbstractErrors | Uncertainty | None = None,
     level: float | None = None,
+    *,
+    progress: Checked[bool | Progress] = False,
 ) -> Profile:
     """Hold one number at values left and right of its estimate, fit all others anew at each, and
     find where the misfit becomes too large.
@@ -119,7 +167,7 @@ def profile(
     ``"mass.v@run2"``; `by`: an account of the residuals (`HAC()`, ...), or what it has made of this
     fit, by whose error over that of white residuals the ratio is made smaller, and whose degrees of
     freedom the threshold has, that of the fit's own errors unless given; `level`, that of the fit
-    unless given.
+    unless given; `progress` as in `fit`.
 
     An end that is not reached within 100 standard errors is open: inf, or the bound. Where the user
     gave an upper bound, and it is not ruled out, the interval ends there.
@@ -134,14 +182,25 @@ def profile(
     >>> import frictax as fx
     >>> sweep = fx.Sweep([1, 2, 3, 4], [7.1, 7.9, 9.1, 9.9], velocity_unit="m/s", force_unit="N")
     >>> fx.fit(fx.Coulomb, sweep).profile("F_Coulomb")
-    F_Coulomb: 6.1 N, ... to ... N (95 %, profile likelihood, Guarded)
+    F_Coulomb: 6.10 N, ... to ... N (95 %, profile likelihood, Guarded)
     """
+    with watched(progress, "Profile") as work:
+        return _profile(found, path, by, level, work)
+
+
+def _profile(
+    found: FitResult,
+    path: str,
+    by: AbstractErrors | Uncertainty | None,
+    level: float | None,
+    work: Work,
+) -> Profile:
     i, estimate = _place(found, path)
     level = _level(found, level)
     stretch, dof = _stretch(found, [i], by)
     two_sided = float(quantile(level, dof, False)) ** 2
     one_sided = float(quantile(2 * level - 1, dof, False)) ** 2
-    at = _Held(found, [i], stretch)
+    at = _Held(found, [i], stretch, work)
     bound, most = (float(of(found.problem.unknowns)[i]) for of in (bounds, upper_bounds))
     best = min(max(float(found.x[i]), bound), most)
     step = np.sqrt(stretch * found.full_covariance[i, i])
@@ -162,11 +221,13 @@ def profile(
     )
     order = np.argsort([v for v, _, _ in at.seen])
     values, costs, others = (np.asarray([entry[k] for entry in at.seen])[order] for k in range(3))
-    unit = "" if estimate.unit == "1" else f" {estimate.unit}"
+    ends, declared = (float(lower), float(upper)), estimate.declared
+    row = shown(best, float(step), estimate.unit, ends, declared)
+    unit = "" if row.unit == "1" else f" {row.unit}"
     kind = Guarded if by is None else type(getattr(by, "by", by))
     sentence = (
-        f"{path}: {best:.6g}{unit},"
-        f" {'at most ' if reaches else f'{lower:.6g} to '}{upper:.6g}{unit} ({100 * level:g} %,"
+        f"{path}: {row.value}{unit},"
+        f" {'at most ' if reaches else f'{row.lower} to '}{row.upper}{unit} ({100 * level:g} %,"
         f" profile likelihood, {kind.__name__}{f'; {bound:g} is not ruled out' if reaches else ''})"
     )
     return Profile(
@@ -191,6 +252,8 @@ def profile_pair(
     by: AbstractErrors | Uncertainty | None = None,
     level: float | None = None,
     points: int = 15,
+    *,
+    progress: Checked[bool | Progress] = False,
 ) -> ProfilePair:
     """`profile` of two numbers on a grid of `points` by `points` over three and a half standard
     errors either way, within their domains.
@@ -201,7 +264,6 @@ def profile_pair(
         raise ValueError(f"`profile` of a pair needs two different numbers, got {first!r} twice.")
     level = _level(found, level)
     stretch, dof = _stretch(found, [i, j], by)
-    at = _Held(found, [i, j], stretch)
     axes = []
     for k, estimate in ((i, a), (j, b)):
         if not np.isfinite(estimate.standard_error):
@@ -212,10 +274,13 @@ def profile_pair(
             np.linspace(max(found.x[k] - width, least), min(found.x[k] + width, most), points)
         )
     ratio = np.zeros((points, points))
-    for n, x in enumerate(axes[0]):
-        # each begins where its neighbour ended
-        for m in range(points) if n % 2 == 0 else reversed(range(points)):
-            ratio[n, m] = at([x, axes[1][m]])
+    with watched(progress, "Profile") as work:
+        at = _Held(found, [i, j], stretch, SILENT)
+        for n, x in enumerate(axes[0]):
+            # each begins where its neighbour ended
+            for m in range(points) if n % 2 == 0 else reversed(range(points)):
+                ratio[n, m] = at([x, axes[1][m]])
+                work.count(len(at.seen), points**2, "points")
     from scipy.stats import f
 
     return ProfilePair(
@@ -234,8 +299,8 @@ class _Held:
     `seen`: value, cost, all numbers.
     """
 
-    def __init__(self, found: FitResult, places: list[int], stretch: float) -> None:
-        self.found, self.places, self.stretch = found, places, stretch
+    def __init__(self, found: FitResult, places: list[int], stretch: float, work: Work) -> None:
+        self.found, self.places, self.stretch, self.work = found, places, stretch, work
         self.z = np.asarray(found.z)
         self.noise = np.float64(
             found.noise_scale if found.problem.loss.rounds > 1 or found.problem.priors else 1.0
@@ -256,6 +321,8 @@ class _Held:
             self.z = np.where(self.which, self.found.z, z)
             self.least = min(self.least, float(cost))
         self.seen.append((float(values[0]), float(cost), np.asarray(everything)))
+        count = len(self.seen)
+        self.work(f"point {count}", min(count / _USUAL, 0.95))
         return float(self.ratios(np.asarray([cost]))[0])
 
     def _end(self, z: Any, which: np.ndarray, x: np.ndarray) -> Any:
@@ -314,6 +381,12 @@ def _untold(name: str) -> ValueError:
 
 def _place(found: FitResult, path: str) -> tuple[int, Any]:
     known = {e.name: e for e in found.estimates}
+    ties = {tie.path: tie for tie in found.problem.ties}
+    if path in ties:
+        other = ties[path].source or "what it is made of"
+        raise UnknownName(
+            f"`profile`: {path!r} was not free, it is tied ({ties[path].says}). Ask for {other}."
+        )
     if path not in known:
         raise UnknownName(f"`profile`: {path!r} was not fitted. Fitted are: {', '.join(known)}.")
     names = [name for u in found.problem.unknowns for name in u.names]

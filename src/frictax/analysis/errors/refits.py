@@ -2,8 +2,6 @@
 numbers fixed.
 """
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
@@ -16,6 +14,7 @@ from frictax.fitting import FitResult, LevenbergMarquardt
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.search.levenberg_marquardt import descend
 from frictax.fitting.search.multistart import advanced, begun
+from frictax.interrupts import Workers
 
 _TOLERANCE, _STEPS = 1e-4, 60  # the first of profiles
 
@@ -92,7 +91,7 @@ def refitted(
         return np.asarray(end.x), bool(end.settled)
 
     first = one(counts[0])  # by itself: it may compile
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with Workers() as pool:
         done = [first, *pool.map(one, counts[1:])]
     return np.stack([x for x, _ in done]), np.asarray([ok for _, ok in done])
 

@@ -10,9 +10,11 @@ from frictax.fitting import Band, Estimate, FitResult, Knowledge
 from frictax.fitting.problem.problem import bounds, upper_bounds
 from frictax.fitting.result.estimates import Estimated
 from frictax.fitting.result.spread import Spread
+from frictax.handover import Verb
 from frictax.notice import Notice
 from frictax.text import aligned
 
+from ..derived.derived import tied
 from ..friction_curve import friction_band
 from .accounts import AbstractErrors, White
 from .guarded import Guarded
@@ -70,6 +72,11 @@ class Uncertainty(Estimated):
         )
 
     @property
+    def tied(self) -> tuple[Estimate, ...]:
+        """What follows from them, with these errors."""
+        return tied(self.found, self.spread)
+
+    @property
     def half_widths(self) -> Float[np.ndarray, " p"]:
         """Half of each interval, as far as no bound cuts it off."""
         half = self.spread.half_width(self.level, np.eye(len(self.found.shown))[self.found.shown])
@@ -118,16 +125,24 @@ class Uncertainty(Estimated):
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The head of its table, and the table."""
         head = ("parameter", "value", "unit", "std. error")
-        return (*head, f"{100 * self.level:g} % interval", "x white"), [
+        rows = [
             (*e.cells, f"{ratio:.1f}" if np.isfinite(ratio) else "")
             for e, ratio in zip(self.estimates, self.ratio.values(), strict=True)
         ]
+        rows += [(*e.cells, "") for e in self.tied]
+        return (*head, f"{100 * self.level:g} % interval", "x white"), rows
+
+    _repr_html_ = Verb("frictax.report.notebook.cards:uncertainty_html")
+
+    @property
+    def title(self) -> str:
+        """Whose account it is, and what it makes of the residuals."""
+        freedom = f" ({self.freedom})" if self.dof < 100 else ""
+        return f"{type(self.by).__name__}: {self.says}{freedom}"
 
     def __str__(self) -> str:
-        freedom = f" ({self.freedom})" if self.dof < 100 else ""
-        first = f"{type(self.by).__name__}: {self.says}{freedom}"
         return "\n".join(
-            [first, *aligned(*self.rows()), *(f"! {sentence}" for sentence in self.warnings)]
+            [self.title, *aligned(*self.rows()), *(f"! {sentence}" for sentence in self.warnings)]
         )
 
     __repr__ = __str__
@@ -212,10 +227,11 @@ def uncertainty(found: FitResult, by: Checked[AbstractErrors] | None = None) -> 
     named = [(n, u) for u in unknowns if not u.hidden for n in u.names]
     for i, (n, u) in enumerate(named):
         path, known = n if "@" in n else u.path, found.identifiability.knowledge[n]
-        low, high = np.maximum(x[i] - half[i], lower[i]), np.minimum(x[i] + half[i], upper[i])
+        low, high = u.declaration.domain.interval(float(x[i]), float(half[i]))
         if known is Knowledge.AT_BOUND:  # of which one end is known
             low, high = (b if x[i] == b else np.nan for b in (lower[i], upper[i]))
         value, sd, low, high, freedom = map(float, (x[i], error[i], low, high, dof[i]))
         unit = found.unit_of(u)
-        estimates.append(Estimate(n, path, value, sd, low, high, unit, known, freedom))
+        declared = found.declared(unit, u.path, u.record, value)
+        estimates.append(Estimate(n, path, value, sd, low, high, unit, known, freedom, declared))
     return Uncertainty(found, Guarded() if by is None else by, spread, tuple(estimates))

@@ -123,7 +123,7 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
         ]
         out += [_of_force(term, body, unit, rotational) for term in OF_FORCE]
         out.append(Candidate(f"ripple on {body}", "wave", body, "ripple", unit, 2))
-    fitted = {u.path for u in problem.unknowns}
+    fitted = {u.path for u in (*problem.unknowns, *problem.ties)}
     laws_viscous = {f"{path.removesuffix('.' + _OF_STOPS)}.F_prop" for path in laws(machine)}
     unit_of = found.unit_of
     for p in parameters(problem.setup):

@@ -54,7 +54,8 @@ def in_series(found: FitResult) -> Iterator[Sprung]:
     """
     machine, problem = found.model, found.problem
     records = {n: r for n, r in found.records.items() if isinstance(r, Record)}
-    is_plain = not problem.priors and all(u.record is None for u in problem.unknowns)
+    is_plain = not problem.priors and not problem.ties
+    is_plain &= all(u.record is None for u in problem.unknowns)
     if (
         not isinstance(machine, Mechanism)
         or not isinstance(problem.objective, FreeRun)

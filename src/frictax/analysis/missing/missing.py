@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from frictax.annotations import Checked
 from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import channel_unit
+from frictax.progress import Progress, Work, watched
 
 from .candidates import Candidate
 from .chances import chance_of
@@ -23,10 +25,11 @@ _AS_MUCH = 0.95  # of the best of a class
 _NEARLY = 10.0  # below which Kass, Raftery, JASA 90 (1995), call evidence less than very strong
 
 
-def missing(found: FitResult) -> Missing:
+def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> Missing:
     """Which term the fitted machine lacks: `Missing`.
 
-    Of machines on records, by any objective; a sweep says `lack-of-fit` by itself.
+    Of machines on records, by any objective; a sweep says `lack-of-fit` by itself. `progress` as in
+    `fit`.
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 8.0, 801)
@@ -53,7 +56,8 @@ def missing(found: FitResult) -> Missing:
             "`missing` asks what the simulation of a machine lacks, and this fit is of a law to a"
             " sweep. Its `notices` say lack of fit; compare laws by `fx.compare(sweep)`."
         )
-    return _Search(found).run()
+    with watched(progress, "Looking for what is missing") as work:
+        return _Search(found).run(work)
 
 
 class _Search(Trials):
@@ -92,10 +96,12 @@ class _Search(Trials):
 
     # -- all rounds
 
-    def run(self) -> Missing:
+    def run(self, work: Work) -> Missing:
         taken, terms, untold, start = [], [], (), np.nan
         self.settle()
-        for turn in range(_TERMS):
+        rounds = {f"round {k + 1}": 2.0**-k for k in range(_TERMS)}  # there may be one
+        for turn, tell in enumerate(work.parts(rounds).values()):
+            tell(f"{len(self.tried)} candidates")
             self.choose_periods()
             here = self.at_values(self.point)
             before = self.with_accepted(here)
@@ -107,7 +113,8 @@ class _Search(Trials):
             chances = dict(zip(order, each.tolist(), strict=True))
             sure = [i for i in order if chances[i] < SURE]
             refits, leaves_white = {}, False
-            for i in dict.fromkeys(order[:_REFITTED] + sure[:_REFITTED]):
+            best_of = list(dict.fromkeys(order[:_REFITTED] + sure[:_REFITTED]))
+            for k, i in enumerate(best_of):
                 cost, at, seen = self.refit(i)
                 row = self.judged_at(i, seen, at.c, before)
                 leaves_white |= row.is_white
@@ -116,6 +123,7 @@ class _Search(Trials):
                 chance = min(max(len(order) * alone, max(passing, 1) * third), 1.0)
                 rms = float(np.sqrt(cost / count))
                 refits[i] = rms, at, self.term(i, row, chance, alike[i], rms, at)
+                tell.count(k + 1, len(best_of), f"candidates fitted: {self.tried[i].name}")
             # chance tells whether something is missing, and the misfit what
             is_told = any(term.is_significant for _, _, term in refits.values())
             best, as_good = self.plainest({i: rms for i, (rms, _, _) in refits.items()})

@@ -8,6 +8,7 @@ import numpy as np
 
 from frictax.contacts import MassWithStopAndFriction
 from frictax.fitting import FitResult
+from frictax.fitting.problem.ties import tied_again
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
 from frictax.mechanism import (
     Force,
@@ -18,7 +19,7 @@ from frictax.mechanism import (
     QuadraticSpeedDependentTorque,
     Torque,
 )
-from frictax.parameters import get, replace
+from frictax.parameters import LogScale, get, replace
 
 from ..selection.structure import Structure
 from .candidates import Candidate, between, bodies, catalogue, instruments_of, with_fields
@@ -88,7 +89,8 @@ def _as_fitted(found: FitResult) -> Structure:
     own = [u.path for u in problem.unknowns if not u.hidden and u.record is not None]
     return Structure(
         found.model, list(dict.fromkeys(shared)), tuple(dict.fromkeys(own)), problem.priors,
-        instruments_of(found),
+        instruments_of(found), tied=tied_again(problem.ties),
+        log_scale=[u.path for u in problem.unknowns if u.declaration.domain == LogScale()],
     )  # fmt: skip
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from frictax.fitting import FitResult
 from frictax.handover import Verb
 from frictax.parameters import UnknownName
-from frictax.text import aligned, amount, rounded
+from frictax.text import aligned, amount, shown
+from frictax.verbs import MissingVerbs
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class MissingTerm:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Missing:
+class Missing(MissingVerbs):
     """What a fitted machine lacks: each candidate with what it would do, best first. Print it.
 
     - `terms`: the classes of candidates that the record can tell apart, the best first;
@@ -80,14 +81,17 @@ class Missing:
     untold: tuple[str, ...]
     of: FitResult
 
-    structures = Verb("frictax.analysis.missing.structures:structures")
-
     def __getitem__(self, name: str) -> MissingTerm:
         for term in (*self.found, *self.terms):
             if any(name in each for each in (term.name, *term.alike)):
                 return term
         known = ", ".join(term.name for term in self.terms)
         raise UnknownName(f"There is no candidate {name!r} in this table. It has: {known}.")
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(dict.fromkeys(term.name for term in (*self.found, *self.terms)))
+
+    _repr_html_ = Verb("frictax.report.notebook.cards:missing_html")
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -148,5 +152,6 @@ def _titled(term: MissingTerm) -> str:
 
 def _valued(term: MissingTerm) -> str:
     if not np.isfinite(term.standard_error):
-        return f"about {term.value:.3g} {term.unit}"
-    return f"{rounded(term.value, term.standard_error)} +- {term.standard_error:.2g} {term.unit}"
+        return f"about {amount(term.value, term.unit)}"
+    row = shown(term.value, term.standard_error, term.unit)
+    return f"{row.value} +- {row.error} {row.unit}"

@@ -19,6 +19,7 @@ from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import VELOCITY_OF
 from frictax.mechanism import Mechanism
+from frictax.progress import SILENT, Work
 
 FAST, SLOW, SPAN = 3.0, 4.0, 100.0
 
@@ -45,6 +46,8 @@ def better_motions(
     weak: Sequence[str],
     free: Any,
     instruments: Mapping[str, Any],
+    tied: Any = None,
+    work: Work = SILENT,
 ) -> dict[str, tuple[Cure, ...]]:
     """For each weak parameter the motions that were tried; the first record stands for all.
 
@@ -63,11 +66,13 @@ def better_motions(
     motion = _positions(machine, record)
     if motion is None:
         return out
-    here = _errors(machine, record, motion, names, free, instruments)
+    here = _errors(machine, record, motion, names, free, instruments, tied)
     if here is None:
         return out
-    for says, tried in _motions(record, motion):
-        there = _errors(machine, record, tried, names, free, instruments)
+    motions = _motions(record, motion)
+    for k, (says, tried) in enumerate(motions):
+        there = _errors(machine, record, tried, names, free, instruments, tied)
+        work.count(k + 1, len(motions), "tried")
         for i, name in enumerate(names):
             if there is not None and name in weak and not name.endswith(".peak") and there[i] > 0:
                 out[name] = (*out.get(name, ()), Cure.of(says, here[i], there[i]))
@@ -147,6 +152,7 @@ def _errors(
     names: Sequence[str],
     free: Any,
     instruments: Mapping[str, Any],
+    tied: Any = None,
 ) -> np.ndarray | None:
     """The standard error of each parameter by the forces along a motion, at unit errors of force;
     nan where forces do not tell it.
@@ -156,7 +162,7 @@ def _errors(
         objective = InverseDynamics(min(20.0, 0.2 * record.rate))
         given = {k: v for k, v in instruments.items() if k.startswith("inputs.")}
         how = (objective, (), given, fit_engine(None, LevenbergMarquardt()), Squares())
-        problem, _ = pose(machine, {record.name: other}, free, (), *how)
+        problem, _ = pose(machine, {record.name: other}, free, (), *how, tied=tied)
         _, jacobian = (np.asarray(a) for a in residuals_and_jacobian(problem, problem.x0))
     except (ValueError, KeyError):  # not all that may move is seen in forces: no advice then
         return None

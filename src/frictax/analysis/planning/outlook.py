@@ -7,6 +7,7 @@ from typing import Any, overload
 import numpy as np
 from jaxtyping import Float
 
+from frictax.annotations import Checked
 from frictax.engine import Engine
 from frictax.fitting import (
     AbstractLoss,
@@ -23,96 +24,35 @@ from frictax.fitting import (
     Law,
     LevenbergMarquardt,
     Own,
-    Progress,
     Squares,
     fit,
 )
 from frictax.fitting.checks import check_arguments, labelled
+from frictax.fitting.fit import refuse
 from frictax.fitting.fit_data import raise_if_failed
 from frictax.fitting.posing import fit_engine, pose
 from frictax.fitting.problem.problem import bounds
 from frictax.fitting.problem.sensors import Instrument
+from frictax.fitting.problem.ties import Tied, tied_again
 from frictax.fitting.result.answer import answer
 from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.identifiability import listed, null_directions, null_notice
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.multistart import search
+from frictax.interrupts import as_part
 from frictax.measurements import Sweep
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.notice import Notice
-from frictax.text import aligned
+from frictax.progress import SILENT, Progress, Work, watched
 
 from ..errors.guarded import Guarded
 from ..errors.refits import Samples, searched
 from ..errors.uncertainty import AbstractErrors
+from .expected import Outlook
 from .experiments import Cure, better_motions, better_speeds
 
 _WEAK, _HOPELESS = 0.5, 2.0  # error over distance from the bound, or over size
 _HELPS = 1.5  # times smaller an error that is worth another experiment
-
-
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Outlook:
-    """What data can tell of the parameters that a fit would move. Print it.
-
-    - `names`, `units`, `values` (p,): what would be moved, and its start values [SI].
-    - `errors` (p,): the standard errors that are to be expected at these values, by the residuals
-      that a first fit leaves.
-    - `relative` (p,): these over the values' sizes, or their distances from their bounds.
-    - `identifiability`: knowledge of each, singular values, null directions; its `notices`, here
-      too, and as `sentences`, say what would cure it.
-    - `cures`: by name, how other experiments would change the error.
-
-    **Example:** at `outlook`.
-    """
-
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    values: Float[np.ndarray, " p"]
-    errors: Float[np.ndarray, " p"]
-    relative: Float[np.ndarray, " p"]
-    identifiability: Identifiability
-    cures: Mapping[str, tuple[Cure, ...]]
-    title: str
-
-    @property
-    def notices(self) -> tuple[Notice, ...]:
-        return self.identifiability.notices
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        return self.identifiability.sentences
-
-    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """The head of its table, and the table."""
-        return ("parameter", "start", "unit", "expected error", "relative", ""), [
-            (
-                name,
-                f"{value:.6g}",
-                unit,
-                f"{error:.2g}" if np.isfinite(error) else "",
-                _share(share),
-                _VERDICT[self.identifiability.knowledge[name]],
-            )
-            for name, value, unit, error, share in zip(
-                self.names, self.values, self.units, self.errors, self.relative, strict=True
-            )
-        ]
-
-    def __str__(self) -> str:
-        lines = [self.title, *aligned(*self.rows())]
-        lines.append(f"condition {self.identifiability.condition:.3g}")
-        return "\n".join([*lines, *(f"! {sentence}" for sentence in self.sentences)])
-
-    __repr__ = __str__
-
-
-_VERDICT = {
-    Knowledge.KNOWN: "",
-    Knowledge.WEAK: "weak",
-    Knowledge.UNKNOWN: "not identifiable",
-    Knowledge.AT_BOUND: "at its bound",
-}
 
 
 @overload
@@ -124,6 +64,7 @@ def outlook(
     f_neg: Law | None = None,
     peak: float | None = None,
     offset: float | None = None,
+    tied: Tied | None = None,
     priors: Sequence[AbstractPrior] = (),
     bounds: Bounds | None = None,
     method: AbstractMethod | None = None,
@@ -132,7 +73,7 @@ def outlook(
     starts: int = 1,
     spread: float = 0.5,
     seed: int = 0,
-    progress: bool | Progress = False,
+    progress: Checked[bool | Progress] = False,
 ) -> Outlook: ...
 
 
@@ -148,6 +89,8 @@ def outlook(
     priors: Sequence[AbstractPrior] = (),
     instruments: Mapping[str, Instrument] | None = None,
     engine: Engine | None = None,
+    tied: Tied | None = None,
+    progress: Checked[bool | Progress] = False,
 ) -> Outlook: ...
 
 
@@ -158,8 +101,22 @@ def outlook(
     free: Any = None,
     objective: AbstractObjective | None = None,
     by: AbstractErrors | None = None,
+    own: Any = (),
+    priors: Any = (),
+    instruments: Any = None,
+    engine: Any = None,
+    tied: Any = None,
     f_neg: Any = None,
-    **options: Any,
+    peak: Any = None,
+    offset: Any = None,
+    bounds: Any = None,
+    method: Any = None,
+    loss: Any = None,
+    level: Any = None,
+    starts: Any = None,
+    spread: Any = None,
+    seed: Any = None,
+    progress: Checked[bool | Progress] = False,
 ) -> Outlook:
     """How well a fit of `model` to `data` would know each parameter, what it could not tell apart,
     and which experiment would.
@@ -174,8 +131,8 @@ def outlook(
     breakaway rows.
 
     **Arguments:** `model`, `data`, `free`, `objective`, `f_neg` as for `fit`; of its other options
-    those for a sweep, or, for records, `own`, `priors`, `instruments` and `engine`. For a sweep the
-    best fit takes the place of the start values.
+    those for a sweep, or, for records, `own`, `tied`, `priors`, `instruments` and `engine`. For a
+    sweep the best fit takes the place of the start values. `progress` as in `fit`.
 
     A mass that a sine of 2 N hardly moves: viscous friction does not show at such speeds.
 
@@ -199,21 +156,23 @@ def outlook(
     ...
     ! Cure: move it faster, at up to 0.37 m/s in place of 0.12; errors would be smaller, of ...
     """
+    of_records = {"objective": objective, "by": by, "own": own}
+    of_records |= {"instruments": instruments, "engine": engine}
+    of_sweep = {"f_neg": f_neg, "peak": peak, "offset": offset, "bounds": bounds}
+    of_sweep |= {"method": method, "loss": loss, "level": level, "starts": starts}
+    of_sweep |= {"spread": spread, "seed": seed}
     if isinstance(data, Sweep) and not isinstance(model, Mechanism | AbstractHybridSystem):
-        if objective is not None or by is not None:
-            raise ValueError(
-                "`objective` and `by` are options for records and mean nothing for a law's sweep."
-                " Leave them out."
-            )
-        return _of_sweep(model, data, free, f_neg, options)
-    if f_neg is not None:
-        raise ValueError(
-            "`f_neg` is an option for a law's sweep and means nothing for a machine, got"
-            f" {f_neg!r}. Leave it out."
-        )
-    return _of_records(
-        model, labelled(data), free, FreeRun() if objective is None else objective, by, options
-    )
+        refuse(of_records, "records", "a law's sweep")
+        given = {name: value for name, value in of_sweep.items() if value is not None}
+        with watched(progress, "Looking ahead") as work:
+            given |= {"free": free, "priors": priors, "tied": tied, "progress": work}
+            return _of_sweep(data, fit(model, data, **given))
+    refuse(of_sweep, "a law's sweep", "a machine")
+    judge = FreeRun() if objective is None else objective
+    instruments = {} if instruments is None else instruments
+    how = judge, by, own, priors, instruments, engine, tied
+    with watched(progress, "Looking ahead") as work:
+        return _of_records(model, labelled(data), free, *how, work)
 
 
 def _of_records(
@@ -222,24 +181,24 @@ def _of_records(
     free: Any,
     objective: AbstractObjective,
     by: AbstractErrors | None,
-    options: Mapping[str, Any],
+    own: Any,
+    priors: Any,
+    instruments: Any,
+    engine: Any,
+    tied: Any,
+    work: Work,
 ) -> Outlook:
-    known: dict[str, Any] = {"own": (), "priors": (), "instruments": {}, "engine": None}
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        raise TypeError(
-            f"`outlook` has no option {unknown[0]!r}. It has: free, objective, by, f_neg,"
-            f" {', '.join(known)}."
-        )
-    own, priors, instruments, engine = (known | {**options}).values()
     method = LevenbergMarquardt(tolerance=1e-2, max_steps=30)
     check_arguments(model, records, objective, None, priors, instruments, engine)
     how = (objective, priors, instruments, fit_engine(engine, method), Squares())
-    problem, _ = pose(model, records, free, own, *how)
-    state, costs, noise, *_ = search(problem, method, 1, 0.0, 0, None)
+    problem, _ = pose(model, records, free, own, *how, tied=tied)
+    parts = work.parts({"first fit": 2.0, "other motions": 1.0})
+    with as_part():
+        state, costs, noise, *_ = search(problem, method, 1, 0.0, 0, parts["first fit"])
+    parts["first fit"].end()
     raise_if_failed(problem, costs, records)
     first = answer(model, problem, records, state, costs, noise, method, 0.95, [], 0.0)
-    return _expected(first, free, by, instruments)
+    return _expected(first, free, by, instruments, parts["other motions"])
 
 
 def outlook_of(found: FitResult, by: AbstractErrors | None = None) -> Outlook:
@@ -258,7 +217,11 @@ def outlook_of(found: FitResult, by: AbstractErrors | None = None) -> Outlook:
 
 
 def _expected(
-    first: FitResult, free: Any, by: AbstractErrors | None, instruments: Mapping[str, Any]
+    first: FitResult,
+    free: Any,
+    by: AbstractErrors | None,
+    instruments: Mapping[str, Any],
+    work: Work = SILENT,
 ) -> Outlook:
     """At the start values of `first`, with the residuals that it leaves."""
     problem, records, method = first.problem, first.records, first.method
@@ -304,15 +267,21 @@ def _expected(
         lower,
         told,
         covariance,
-        lambda weak: better_motions(first.start, records, first.names, weak, free, instruments),
+        lambda weak: better_motions(
+            first.start,
+            records,
+            first.names,
+            weak,
+            free,
+            instruments,
+            tied_again(problem.ties),
+            work,
+        ),
         said,
     )
 
 
-def _of_sweep(
-    model: Any, sweep: Sweep, free: Any, f_neg: Any, options: Mapping[str, Any]
-) -> Outlook:
-    found = fit(model, sweep, f_neg=f_neg, free=free, **options)
+def _of_sweep(sweep: Sweep, found: FitResult) -> Outlook:
     jacobian = found.jacobian
     norms = np.linalg.norm(jacobian, axis=0)
     covariance = found.noise_scale**2 * inverse_gram(jacobian, norms, _apart(jacobian))
@@ -384,7 +353,8 @@ def _judged(
     condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
     known = Identifiability(knowledge, tuple(dict.fromkeys(notices)), s, condition, tuple(null))
     units = tuple(e.unit for e in estimates)
-    return Outlook(tuple(names), units, x, errors, relative, known, found, title)
+    declared = tuple(e.declared for e in estimates)
+    return Outlook(tuple(names), units, x, errors, relative, known, found, title, declared)
 
 
 def _apart(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
@@ -446,9 +416,3 @@ def _advice(cures: Mapping[str, tuple[Cure, ...]], weak: Sequence[str]) -> list[
     if without:
         out.append(Notice("no-cure", "", {"names": listed(without)}))
     return out
-
-
-def _share(x: float) -> str:
-    if not np.isfinite(x):
-        return ""
-    return f"{100 * x:.2g} %" if x < 0.1 else f"{100 * x:.0f} %" if x < 2 else f"{x:.2g} times"

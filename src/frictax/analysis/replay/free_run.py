@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from frictax.annotations import Checked
 from frictax.executable_cache import kept
 from frictax.fitting import AbstractObjective, ClosedLoop, FitResult, FreeRun
 from frictax.fitting.problem.objectives import PreparedRecord
@@ -69,11 +70,11 @@ class FreeRunScore:
 
 def free_run(
     found: FitResult,
-    record: Any,
+    record: Checked[Record | str],
     *,
     errors: Uncertainty | None = None,
     objective: AbstractObjective | None = None,
-    draws: Any = 200,
+    draws: Checked[int] = 200,
     seed: int = 0,
 ) -> FreeRunScore:
     """The fitted machine under the inputs of a whole record, nothing fed back, and how much of the

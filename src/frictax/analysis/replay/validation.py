@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
+from frictax.annotations import Checked
 from frictax.fitting import AbstractObjective, ClosedLoop, Estimate, FitResult, FreeRun, fit
 from frictax.fitting.problem.initial_state import starting_state
 from frictax.fitting.problem.setup import state_names
 from frictax.fitting.result.estimates import quantile
+from frictax.interrupts import as_part
 from frictax.measurements import Record
 from frictax.measurements.record import changed
 from frictax.parameters import parameters
@@ -60,8 +62,8 @@ class Validation:
         if self.start:
             named = [(e.name.partition("@")[0], e) for e in self.start]
             found = [
-                f"{n} = {rounded(e.value, e.standard_error)} {e.unit}"
-                f" ({rounded(self.measured.get(n, np.nan), e.standard_error)} measured)"
+                f"{n} = {e.shown.value} {e.shown.unit}"
+                f" ({_beside(e, self.measured.get(n, np.nan))} measured)"
                 for n, e in named
             ]
             lines.append(f"  its start, the only numbers fitted: {', '.join(found)}")
@@ -139,7 +141,7 @@ class Transfer:
 
 def validate(
     found: FitResult,
-    record: Any,
+    record: Checked[Record | str],
     *,
     states: Iterable[str] | None = None,
     objective: AbstractObjective | None = None,
@@ -195,16 +197,17 @@ def validate(
     if states := list(states):
         ends = [("inputs", setup.inputs, data.inputs), ("outputs", setup.outputs, data.outputs)]
         known = {f"{kind}.{n}": at.at(n) for kind, at, of in ends for n in of if at.has(n)}
-        held = fit(
-            setup.machine,
-            {label: data},
-            free=[],
-            own=states,
-            objective=objective,
-            instruments=known,
-            engine=found.problem.engine,
-            level=found.level,
-        )
+        with as_part():
+            held = fit(
+                setup.machine,
+                {label: data},
+                free=[],
+                own=states,
+                objective=objective,
+                instruments=known,
+                engine=found.problem.engine,
+                level=found.level,
+            )
         rms, start = score(held, label, objective), held.estimates
         at = {n: starting_state(setup.machine, data, n) for n in states}
         begins = {n: x for n, x in at.items() if x is not None}
@@ -252,7 +255,7 @@ def leave_records_out(found: FitResult) -> LeftOut:
     return LeftOut(records, fitted, values, stopped)
 
 
-def transfer(found: FitResult, there: Any) -> Transfer:
+def transfer(found: FitResult, there: Checked[FitResult[Any]]) -> Transfer:
     """What a fit under one condition is worth under another: the records of the fit `there`
     predicted by the parameters found here, and the differences of the parameters.
 
@@ -307,6 +310,12 @@ def _together(all_of_them: Mapping[str, Validation]) -> dict[str, float]:
     names = dict.fromkeys(n for one in all_of_them.values() for n in one.rms)
     each = {n: [one.rms[n] for one in all_of_them.values() if n in one.rms] for n in names}
     return {n: float(np.sqrt(np.mean(np.square(x)))) for n, x in each.items()}
+
+
+def _beside(e: Estimate, value: float) -> str:
+    """Another value of what was estimated, in the same unit and to the same figures."""
+    size = e.shown.size
+    return rounded(value / size, e.standard_error / size)
 
 
 def _shown(unit: str, *values: float) -> list[str]:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
+from frictax.text import prefixed, shown
+
 # a strong finding explains more than this of the mean square, and chance as much less often than
 # this
 SHARE, CHANCE = 0.005, 0.005
@@ -77,7 +79,7 @@ def amount(value: float, unit: str, figures: int = 3) -> str:
     """
     if not math.isfinite(value):
         return f"unknown {unit}"
-    name, size = _handy(value, unit)
+    name, size = prefixed(unit, value, plain=(0.1, 1e3))
     return f"{_figures(value / size, figures)} {name}"
 
 
@@ -89,24 +91,8 @@ def with_error(value: float, error: float, unit: str) -> str:
     """
     if not (math.isfinite(value) and math.isfinite(error) and error > 0):
         return amount(value, unit)
-    name, size = _handy(value, unit)
-    digits = min(max(1 - math.floor(math.log10(error / size)), 0), 9)
-    return f"{value / size:.{digits}f} {name} (std. error {_figures(error / size, 2)} {name})"
-
-
-def _handy(value: float, unit: str) -> tuple[str, float]:
-    """The unit with a prefix, and its size."""
-    prefixes = (
-        {"m": 1e-3, "u": 1e-6, "n": 1e-9}
-        if unit in ("s", "rad", "rad/s")
-        else {"k": 1e3, "": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
-    )
-    if value == 0 or unit == "1" or 0.1 <= abs(value) < 1e3:
-        return unit, 1.0
-    for prefix, size in prefixes.items():
-        if 0.9995 * size <= abs(value):
-            return prefix + unit, size
-    return unit, 1.0
+    row = shown(value, error, unit)
+    return f"{row.value} {row.unit} (std. error {row.error} {row.unit})"
 
 
 def _figures(x: float, figures: int) -> str:

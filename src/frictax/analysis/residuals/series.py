@@ -5,12 +5,12 @@ leaves, sample by sample.
 import dataclasses
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from frictax.executable_cache import jitted
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.objectives import (
     LARGEST_CUTOFF,
@@ -212,7 +212,7 @@ def _true(setup: Setup, record: Record, name: str) -> np.ndarray:
     return np.interp(t + float(sensor.delay), t, x) if float(sensor.delay) else x
 
 
-@eqx.filter_jit
+@jitted
 def _compiled(objective: InverseDynamics, setup: Setup, prepared: PreparedRecord) -> Array:
     return objective.predict(
         setup, prepared, None, frozenset(f"inputs.{n}" for n in prepared.inputs)
@@ -251,7 +251,7 @@ def _axis_series(setup: Setup, record: Record, label: str, cutoff: float) -> Ser
     return _moving(Series(label, of, unit, True, record.t, e, motion.x, motion.v, place, cutoff))
 
 
-@eqx.filter_jit
+@jitted
 def _axis_forces(
     setup: Setup, prepared: PreparedRecord, y: Float[Numbers, "n k"]
 ) -> tuple[Array, Array]:

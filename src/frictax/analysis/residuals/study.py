@@ -1,12 +1,15 @@
 """What is left of a fit to records, and what it looks like."""
 
 import dataclasses
+from typing import Literal, get_args
 
+from frictax.annotations import Checked
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.handover import Verb
 from frictax.measurements import Sweep
 from frictax.notice import Notice
 from frictax.parameters import UnknownName
+from frictax.verbs import ResidualStudyVerbs
 
 from .effects import Columns, direction, position, speed, time
 from .finding import Finding
@@ -14,11 +17,12 @@ from .ripple import ripple
 from .series import Series, channel_series, force_series, left, sweep_series
 from .whiteness import whiteness
 
-NAMES = ("whiteness", "speed", "position", "direction", "time", "ripple")
+Kind = Literal["whiteness", "speed", "position", "direction", "time", "ripple"]
+NAMES: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class ResidualStudy:
+class ResidualStudy(ResidualStudyVerbs):
     """What a fit leaves unexplained, a sentence a finding, the strongest first. Print it, or draw
     it by `plot()`.
 
@@ -73,7 +77,7 @@ class ResidualStudy:
     def notes(self) -> tuple[str, ...]:
         return tuple(map(str, self.notices))
 
-    def __getitem__(self, name: str) -> Finding:
+    def __getitem__(self, name: Checked[Kind]) -> Finding:
         mine = [finding for finding in self.findings if finding.name == name]
         if not mine:
             raise UnknownName(
@@ -81,7 +85,10 @@ class ResidualStudy:
             )
         return mine[0]
 
-    plot = Verb("frictax.report.residual_figure:draw_residuals")
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(dict.fromkeys(finding.name for finding in self.findings))
+
+    _repr_html_ = Verb("frictax.report.notebook.cards:study_html")
 
     def __str__(self) -> str:
         many = len({finding.record for finding in self.findings}) > 1

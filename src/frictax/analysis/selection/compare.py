@@ -6,6 +6,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from frictax.annotations import Checked
 from frictax.engine import Engine
 from frictax.fitting import (
     AbstractLoss,
@@ -17,9 +18,11 @@ from frictax.fitting import (
     fit,
     starting_law,
 )
+from frictax.handover import Verb
 from frictax.laws import Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
-from frictax.text import aligned
+from frictax.progress import Progress, watched
+from frictax.text import aligned, figures as shortly
 
 from ..errors.refits import refitted
 from .nested import from_contained
@@ -44,6 +47,11 @@ class ComparedLaw:
     left_out: float
     remark: str
 
+    def __repr__(self) -> str:
+        force, count = self.found.shown_force, len(self.found.estimates)
+        left_out = f"left out {self.left_out / force.si:.4g} {force.name}"
+        return f"ComparedLaw({self.name}: {count} numbers, {left_out}{_also(self.remark)})"
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
@@ -63,6 +71,11 @@ class Comparison:
     def __getitem__(self, name: str) -> ComparedLaw:
         return row_named(self.rows, name, "law")
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return [row.name for row in self.rows]
+
+    _repr_html_ = Verb("frictax.report.notebook.cards:comparison_html")
+
     def as_table(
         self, unit: str = " {}", figures: int = 4, chosen: str = "<- chosen", unknown: str = "inf"
     ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -77,8 +90,8 @@ class Comparison:
             (
                 row.name,
                 str(len(row.found.estimates)),
-                f"{row.found.rms_force / force.si:.{figures}g}",
-                f"{row.left_out / force.si:.{figures}g}" if np.isfinite(row.left_out) else unknown,
+                shortly(row.found.rms_force / force.si, figures),
+                shortly(row.left_out / force.si, figures) if np.isfinite(row.left_out) else unknown,
                 f"{row.found.aicc:.1f}",
                 f"{row.found.bic:.1f}",
                 chosen if row is self.best else row.remark,
@@ -92,8 +105,8 @@ class Comparison:
     __repr__ = __str__
 
 
-_OF_SWEEP = frozenset({"offset", "method", "loss"})
-_OF_RECORDS = frozenset({"objective", "start", "engine", "cutoff", "repeats", "bands"})
+def _also(remark: str) -> str:
+    return f"; {remark}" if remark else ""
 
 
 @overload
@@ -104,6 +117,7 @@ def compare(
     offset: float | None = None,
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
+    progress: Checked[bool | Progress] = False,
 ) -> Comparison: ...
 
 
@@ -118,17 +132,33 @@ def compare(
     cutoff: float = 50.0,
     repeats: int = 4,
     bands: int = 3,
+    progress: Checked[bool | Progress] = False,
 ) -> StructureComparison: ...
 
 
-def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | StructureComparison:
+def compare(
+    data: Any,
+    candidates: Any = None,
+    *,
+    offset: Any = None,
+    method: Any = None,
+    loss: Any = None,
+    objective: Any = None,
+    start: Any = None,
+    engine: Any = None,
+    cutoff: Any = None,
+    repeats: Any = None,
+    bands: Any = None,
+    progress: Checked[bool | Progress] = False,
+) -> Comparison | StructureComparison:
     """Fit several laws to one sweep and say which it asks for; or several structures to records, by
     `frictax.analysis.selection.structures.compare_structures`, with its options.
 
     **Arguments:** `data`: usually one direction, ``sweep.positive()``, for measured machines are
     rarely symmetric; `candidates`: by name, laws or `SteadyFriction` with start values;
     unless given, Coulomb, Stribeck with exponents 1 and 2, and a table whose speeds are chosen from
-    the data; `offset` [N or N.m]: start of a constant force beside each, as in `fit`.
+    the data; `offset` [N or N.m]: start of a constant force beside each, as in `fit`; `progress`
+    as in `fit`.
 
     **Returns:** a `Comparison`. A given sigma sets relative weights only, unless the sweep says
     that it is known. The likelihoods are those of independent normal noise, so differences of AICc
@@ -150,29 +180,37 @@ def compare(data: Any, candidates: Any = None, **options: Any) -> Comparison | S
     >>> made.best.name, [round(row.left_out, 3) for row in made.rows]
     ('Stribeck', [0.275, 0.04])
     """
-    of_sweep = isinstance(data, Sweep)
-    known, others = (_OF_SWEEP, _OF_RECORDS) if of_sweep else (_OF_RECORDS, _OF_SWEEP)
-    _check_options(options, known, others, "a sweep" if of_sweep else "records")
-    run = _compared if of_sweep else compare_structures
-    return run(data, candidates, **options)
+    of_sweep = {"offset": offset, "method": method, "loss": loss}
+    of_records = {"objective": objective, "start": start, "engine": engine}
+    of_records |= {"cutoff": cutoff, "repeats": repeats, "bands": bands}
+    if isinstance(data, Sweep):
+        _refuse(of_records, "records", "a sweep")
+        return _compared(data, candidates, offset, method, loss, progress)
+    _refuse(of_sweep, "sweeps", "records")
+    given = {name: value for name, value in of_records.items() if value is not None}
+    return compare_structures(data, candidates, progress=progress, **given)
 
 
 def _compared(
     sweep: Sweep,
     laws: Mapping[str, Law] | None,
-    offset: float | None = None,
-    method: AbstractMethod | None = None,
-    loss: AbstractLoss | None = None,
+    offset: float | None,
+    method: AbstractMethod | None,
+    loss: AbstractLoss | None,
+    progress: Any,
 ) -> Comparison:
     rows, laws = [], default_laws(sweep) if laws is None else laws
-    fits = {
-        name: fit(law, sweep, offset=offset, method=method, loss=loss) for name, law in laws.items()
-    }
-    for name, found in from_contained(fits).items():
-        unknown = ", ".join(found.identifiability.unknown)
-        remark = f"not identifiable: {unknown}" if unknown else ""
-        remark = remark if found.converged else UNENDED
-        rows.append(ComparedLaw(name, found, _left_out(found), remark))
+    with watched(progress, "Comparing laws") as work:
+        parts, fits = work.parts(dict.fromkeys(laws, 1.0)), {}
+        for name, law in laws.items():
+            fits[name] = fit(law, sweep, offset=offset, method=method, loss=loss)
+            parts[name]("fitted", 0.5)
+        for name, found in from_contained(fits).items():
+            unknown = ", ".join(found.identifiability.unknown)
+            remark = f"not identifiable: {unknown}" if unknown else ""
+            remark = remark if found.converged else UNENDED
+            rows.append(ComparedLaw(name, found, _left_out(found), remark))
+            parts[name]("fitted without each of its rows", 1.0)
     if not rows:
         raise ValueError(
             "`compare` needs at least one law, got none. Leave `laws` out for the usual ones."
@@ -185,20 +223,13 @@ def _compared(
     return Comparison(sweep, tuple(rows), best, said)
 
 
-def _check_options(
-    options: Mapping[str, Any], known: frozenset[str], others: frozenset[str], here: str
-) -> None:
+def _refuse(options: Mapping[str, Any], of: str, here: str) -> None:
     """Raise for an option that does not belong to what is compared."""
-    for name in options:
-        if name in others and options[name] is not None:
-            of = "records" if here == "a sweep" else "sweeps"
+    for name, value in options.items():
+        if value is not None:
             raise ValueError(
                 f"`compare`: `{name}` belongs to comparisons of {of}, and what is compared here is"
                 f" {here}. Leave it out."
-            )
-        if name not in known | others:
-            raise TypeError(
-                f"`compare` has no option {name!r}. It has: {', '.join(sorted(known))}."
             )
 
 

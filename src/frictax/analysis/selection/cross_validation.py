@@ -1,9 +1,7 @@
 """What a fit says of the parts of its records that it did not see."""
 
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,6 +9,7 @@ from jaxtyping import Float
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
+from frictax.interrupts import Workers
 
 from ..errors.refits import reweighted, searched
 from .folds import Fold, Folds
@@ -37,6 +36,10 @@ class HeldOut:
     trajectory_squares: Float[np.ndarray, " u"]
     force_squares: Float[np.ndarray, " u"]
     unfinished: int = 0
+
+    def __repr__(self) -> str:
+        rms = f"trajectory {self.trajectory_rms:.4g}, force {self.force_rms:.4g}"
+        return f"HeldOut({', '.join(self.folds)}: {rms})"
 
     @property
     def trajectory_rms(self) -> float:
@@ -88,7 +91,7 @@ class Refits:
     def left_out(self, fold: Fold) -> HeldOut:
         """What each fold says of what it did not see."""
         number, names = fold
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with Workers() as pool:
             ends, ended = zip(
                 *pool.map(lambda k: self.without(number == k), range(len(names))), strict=True
             )

@@ -6,10 +6,12 @@ from typing import Any
 
 from frictax.annotations import Checked
 from frictax.fitting import AbstractPrior, Bounds, FitResult, Instrument, Own
+from frictax.fitting.problem.ties import Tied
 from frictax.handover import Verb
 from frictax.measurements import Record
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
 from frictax.parameters import UnknownName
+from frictax.verbs import StructureComparisonVerbs
 
 from .cross_validation import HeldOut
 
@@ -51,6 +53,8 @@ class Structure:
     priors: Sequence[AbstractPrior] = ()
     instruments: Mapping[str, Instrument] = dataclasses.field(default_factory=dict)
     bounds: Bounds = dataclasses.field(default_factory=dict)
+    tied: Tied = dataclasses.field(default_factory=dict)
+    log_scale: str | Iterable[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Mechanism | AbstractHybridSystem):
@@ -89,6 +93,10 @@ class ComparedStructure:
     implausible: tuple[str, ...]
     doubts: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        remark = f"; {self.remark}" if self.remark else ""
+        return f"ComparedStructure({self.name}: {self.numbers} numbers{remark})"
+
     @property
     def numbers(self) -> int:
         return len(self.found.estimates)
@@ -110,7 +118,7 @@ def row_named(rows: Iterable[Any], name: str, kind: str) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class StructureComparison:
+class StructureComparison(StructureComparisonVerbs):
     """Structures fitted to the same records, in the order given, with the one to take.
 
     Print it, or draw it by `plot()`.
@@ -134,7 +142,10 @@ class StructureComparison:
     def __getitem__(self, name: str) -> ComparedStructure:
         return row_named(self.rows, name, "structure")
 
-    plot = Verb("frictax.report.structures_figure:draw_structures")
+    def _ipython_key_completions_(self) -> list[str]:
+        return [row.name for row in self.rows]
+
+    _repr_html_ = Verb("frictax.report.notebook.cards:structures_html")
 
     _text = Verb("frictax.analysis.selection.structures_text:structures_text")
 

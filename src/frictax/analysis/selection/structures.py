@@ -3,12 +3,12 @@
 import dataclasses
 import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
 import numpy as np
 
+from frictax.annotations import Checked
 from frictax.arguments import whole
 from frictax.fitting import (
     AbstractObjective,
@@ -25,8 +25,10 @@ from frictax.fitting.limits import shared_limits
 from frictax.fitting.problem.objectives import in_turn
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import state_names
+from frictax.interrupts import Workers
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem, Mechanism
+from frictax.progress import Progress, Work, watched
 
 from ..errors.accounts import effective_samples
 from .cross_validation import HeldOut, Refits, root_mean, unfinished, weights
@@ -49,6 +51,7 @@ def compare_structures(
     cutoff: float = 50.0,
     repeats: int = 4,
     bands: int = 3,
+    progress: Checked[bool | Progress] = False,
 ) -> StructureComparison:
     """Fit several structures to the same records and say which of them they ask for; `compare` of
     records is this.
@@ -70,6 +73,7 @@ def compare_structures(
       left out by half seconds); `start`: as in `fit`; `engine`: `OnSamples(...)`.
     - `cutoff` [Hz] of the filter behind the forces and speeds; `repeats`: how many equal parts each
       record is cut in, such as the cycles of its motion; `bands`: into how many groups of speeds.
+    - `progress` as in `fit`.
 
     **Returns:** a `StructureComparison`. Its AIC and BIC are those of Gaussian residuals, n_eff
     log(mean square) + 2 p and + p log(n_eff). Residuals of a record are coloured, so n_eff is not
@@ -116,15 +120,21 @@ def compare_structures(
     # A record that is left out says nothing of numbers of its own.
     by_record = len(records) > 1 and not any(structure.own for structure in structures.values())
 
-    def fitted(structure: Structure) -> tuple[FitResult, FitResult | None]:
-        return _fitted(structure, records, settings)
+    def fitted(name: str) -> tuple[FitResult, FitResult | None]:
+        found = _fitted(structures[name], records, settings, parts[name])
+        parts[name]("fitted", 0.5)
+        return found
 
     def judged(name: str) -> _Judged:
-        return _judged(fits[name], befores[name], records, cutoff, repeats, bands, by_record)
+        made = _judged(fits[name], befores[name], records, cutoff, repeats, bands, by_record)
+        parts[name]("fitted without each part", 1.0)
+        return made
 
     # Most of the time goes into compiling, which leaves Python to others.
-    with ThreadPoolExecutor(min(len(structures), 2 * (os.cpu_count() or 1))) as pool:
-        both = dict(zip(structures, pool.map(fitted, structures.values()), strict=True))
+    most = min(len(structures), 2 * (os.cpu_count() or 1))
+    with watched(progress, "Comparing structures") as work, Workers(most) as pool:
+        parts = work.parts(dict.fromkeys(structures, 1.0))
+        both = dict(zip(structures, pool.map(fitted, structures), strict=True))
         befores = {name: before for name, (_, before) in both.items()}
         fits = from_contained({name: found for name, (found, _) in both.items()})
         all_judged = dict(zip(structures, pool.map(judged, structures), strict=True))
@@ -161,15 +171,17 @@ class _Judged:
 
 
 def _fitted(
-    structure: Structure, records: Mapping[str, Record], settings: Any
+    structure: Structure, records: Mapping[str, Record], settings: Any, work: Work
 ) -> tuple[FitResult, FitResult | None]:
     """The fit of a structure, and the one whose end was its start."""
     objective, start, engine = settings["objective"], settings["start"], settings["engine"]
     common = {"free": structure.free, "instruments": structure.instruments, "engine": engine}
+    common |= {"tied": structure.tied, "log_scale": structure.log_scale}
     limits = shared_limits(structure.bounds, structure.own)
     model, before = structure.model, None
+    first, last, _ = work.parts({" start": 1.0, " fit": 2.0, " rest": 3.0}).values()
     if start is not None:
-        before = fit(model, records, objective=start, bounds=limits, **common)
+        before = fit(model, records, objective=start, bounds=limits, progress=first, **common)
         model = before.model
     found = fit(
         model,
@@ -179,6 +191,7 @@ def _fitted(
         own=structure.own,
         priors=structure.priors,
         bounds=structure.bounds,
+        progress=last,
         **common,
     )
     return found, before

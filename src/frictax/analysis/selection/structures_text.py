@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from frictax.text import aligned
+from frictax.text import aligned, figures
 
 from .structure import StructureComparison
 
@@ -29,9 +29,9 @@ def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tu
         ]
         mark = "<- chosen" if row is made.best else "implausible" if row.implausible else ""
         cells = [
-            f"{row.trajectory / size:.4g}",
-            f"{row.force:.4g}",
-            *(f"{x:.3g}" for x in left),
+            figures(row.trajectory / size),
+            figures(row.force),
+            *(figures(x, 3) for x in left),
             f"{row.aic:.1f}",
             f"{row.bic:.1f}",
         ]
@@ -42,11 +42,7 @@ def structures_rows(made: StructureComparison) -> tuple[tuple[str, ...], list[tu
 def structures_text(made: StructureComparison) -> str:
     """The table that is printed, with a line for each remark and the reason."""
     lines = [
-        (
-            f"Structures fitted to {', '.join(made.records)} by"
-            f" {type(made.best.found.problem.objective).__name__};"
-            f" {', '.join(made.rows[0].held_out)}: error in what was left out"
-        ),
+        title(made, ", ".join(made.records)),
         *aligned(*structures_rows(made)),
         *(
             f"! {row.name}: {remark}"
@@ -56,6 +52,15 @@ def structures_text(made: StructureComparison) -> str:
         made.reason,
     ]
     return "\n".join(lines)
+
+
+def title(made: StructureComparison, records: str) -> str:
+    """What was compared, how, and what its columns mean."""
+    return (
+        f"Structures fitted to {records} by"
+        f" {type(made.best.found.problem.objective).__name__};"
+        f" {', '.join(made.rows[0].held_out)}: error in what was left out"
+    )
 
 
 def _handy(unit: str, values: list[float]) -> tuple[str, float]:

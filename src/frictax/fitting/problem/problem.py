@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from frictax.executable_cache import kept
+from frictax.executable_cache import jitted, kept
 from frictax.laws import AbstractLaw
 from frictax.measurements import Sweep
 from frictax.mechanism import Mechanism
@@ -23,6 +23,7 @@ from .objectives import AbstractObjective, AbstractSimulation, PreparedRecord, S
 from .priors import AbstractPrior
 from .setup import Course, Setup, contact_modes
 from .steady import SteadyFriction, as_steady
+from .ties import Tie, followed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +134,8 @@ class Problem:
     Coordinates `z` are unconstrained and 0 at the start `x0`; those of bounded values count in
     distances of their start from the bound, `size` from `origin`. `base`: `x0` in those units,
     mapped onto the whole real line. `noise_known`: whether the weights say how large the noise is,
-    and not only how the data compare.
+    and not only how the data compare. `ties`: what follows from the
+    values.
     """
 
     setup: Setup
@@ -149,6 +151,7 @@ class Problem:
     unknowns: tuple[Unknown, ...] = static()
     delayed: frozenset[str] = static()
     noise_known: bool = static(default=False)
+    ties: tuple[Tie, ...] = static(default=())
 
     @property
     def is_steady(self) -> bool:
@@ -207,7 +210,8 @@ class Problem:
     def setup_at(self, x: Float[Numbers, " p"], record: int | None) -> Setup:
         """The setup of one record with the values `x`."""
         mine = [u for u in self.unknowns if u.record in (None, record) and not u.hidden]
-        return replace(self.setup, {u.path: jnp.reshape(x[u.place], u.shape) for u in mine})
+        moved = replace(self.setup, {u.path: jnp.reshape(x[u.place], u.shape) for u in mine})
+        return followed(moved, self.ties)
 
     def predicted(self, x: Float[Array, " p"], i: int) -> Array:
         """What stands against the measurement of prepared i."""
@@ -363,7 +367,7 @@ def residuals_and_jacobian(problem: Problem, x: Float[Numbers, " p"]) -> tuple[A
     return r, jacobian
 
 
-@eqx.filter_jit
+@jitted
 def predictions(problem: Problem, x: Array, i: int) -> Array:
     return problem.predicted(x, i)
 

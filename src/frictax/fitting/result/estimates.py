@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from frictax.notice import Notice
-from frictax.text import rounded
+from frictax.parameters import UnknownName
+from frictax.text import Shown, figures, shown, suggestion
 
 from .identifiability import Knowledge
 
@@ -20,7 +21,9 @@ class Estimate:
     """One number that was fitted (an entry of a table has its own), in SI units.
 
     `standard_error` is nan, and an end of the interval is nan, where none can be given. `dof`:
-    degrees of freedom of Student's t in the interval, inf for a normal one.
+    degrees of freedom of Student's t in the interval, inf for a normal one. `declared`: the unit
+    that the records give such a quantity in, and its size in SI, which tables keep; `shown` is the
+    number as they print it. `tied`: what it is equal to, where it was not free.
 
     >>> import frictax as fx
     >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
@@ -30,6 +33,8 @@ class Estimate:
     ...     print(f"{e.name}: {e.value:.3f} {e.unit}, {e.lower:.3f} to {e.upper:.3f}")
     F_Coulomb: 6.003 N, 5.962 to 6.044
     F_prop: 0.200 N.s/m, 0.190 to 0.210
+    >>> print(found.estimates[0])
+    F_Coulomb 6.003 N, std. error 0.013 N, 5.962 to 6.044 N
     """
 
     name: str
@@ -41,18 +46,41 @@ class Estimate:
     unit: str
     knowledge: Knowledge
     dof: float = float("nan")
+    declared: tuple[str, float] | None = None
+    tied: str = ""
+
+    def __repr__(self) -> str:
+        name, value, unit, error, interval = self.cells
+        more = f", std. error {error}, {interval}" if error else f", {self.knowledge.value}"
+        return f"Estimate({name}: {value}{'' if unit == '1' else f' {unit}'}{more})"
 
     @property
-    def cells(self) -> tuple[str, ...]:
-        """Name, value, unit, standard error and interval as a table prints them."""
-        error = self.standard_error
-        return (
-            self.name,
-            rounded(self.value, error),
-            self.unit,
-            f"{error:.2g}" if np.isfinite(error) else "",
-            f"{rounded(self.lower, error)} to {rounded(self.upper, error)}",
-        )
+    def shown(self) -> Shown:
+        """Value, error and interval to the second figure of the error, in a unit that suits."""
+        of = self.value, self.standard_error, self.unit
+        return shown(*of, (self.lower, self.upper), self.declared)
+
+    @property
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """Name, value, unit, standard error and interval as a table prints them; in the place of an
+        interval that there is none of, what is known.
+        """
+        row, known, says = self.shown, self.knowledge, self.knowledge.value
+        size, value, error = abs(self.value) or 1.0, row.value, row.error
+        name = f"{self.name} {self.tied}".rstrip()
+        if known in (Knowledge.FIXED, Knowledge.AT_BOUND):
+            return name, figures(self.value / row.size, 6), row.unit, "", says
+        if known is Knowledge.UNKNOWN:
+            error = "unbounded" if self.standard_error >= 1e4 * size else error
+            return name, value, row.unit, error, says
+        return name, value, row.unit, error, row.interval
+
+    def __str__(self) -> str:
+        name, value, unit, error, interval = (cell.strip() for cell in self.cells)
+        of = "" if unit == "1" else f" {unit}"
+        error = f", std. error {error}{of}" if error and error != "unbounded" else ""
+        interval += of if interval == self.shown.interval else ""
+        return f"{name} {value}{of}{error}, {interval}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +95,11 @@ class Band:
     lower: Float[np.ndarray, " n"]
     upper: Float[np.ndarray, " n"]
     level: float
+
+    def __repr__(self) -> str:
+        n, level = np.size(self.velocity), 100 * self.level
+        ends = f" from {np.min(self.velocity):g} to {np.max(self.velocity):g}" if n else ""
+        return f"Band({n} velocities{ends}, {level:g} %)"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -86,6 +119,10 @@ class Replicates:
     converged: Bool[np.ndarray, " k"]
     level: float
     find_errors: Callable[[], tuple[np.ndarray, ...]] = dataclasses.field(repr=False)
+
+    def __repr__(self) -> str:
+        done, names = int(np.sum(self.converged)), ", ".join(self.names)
+        return f"Replicates({len(self.converged)} fits of {names}; {done} converged)"
 
     @functools.cached_property
     def _errors(self) -> Float[np.ndarray, "3 k p"]:
@@ -120,6 +157,19 @@ class Estimated:
     estimates: tuple[Estimate, ...]
     covariance: Float[np.ndarray, "p p"]
     notices: tuple[Notice, ...]
+
+    def __getitem__(self, name: str) -> Estimate:
+        """The estimate of that name."""
+        known = self.names
+        if name not in known:
+            raise UnknownName(
+                f"There is no fitted number {name!r}.{suggestion(name, known)} Fitted are:"
+                f" {', '.join(known)}."
+            )
+        return self.estimates[known.index(name)]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.names)
 
     @property
     def warnings(self) -> tuple[str, ...]:

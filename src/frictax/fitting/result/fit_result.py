@@ -12,9 +12,10 @@ from jaxtyping import Bool, Float
 from frictax.handover import Verb
 from frictax.laws import AbstractLaw
 from frictax.measurements.sweep import Sweep
-from frictax.measurements.units import Unit, shown_force
+from frictax.measurements.units import Unit, displayed, shown_force
 from frictax.notice import Notice
-from frictax.parameters import Parameter, UnknownName, parameters, replace
+from frictax.parameters import Parameter, UnknownName, get, parameters, replace
+from frictax.verbs import FitResultVerbs
 
 from ..problem.losses import AbstractLoss
 from ..problem.problem import Problem, Unknown, bounds, predictions, upper_bounds
@@ -28,21 +29,22 @@ from .notices import held_breakaways, standing_still, too_large
 from .spread import Spread
 from .steady_sentences import SteadyFit, doubtful_dips
 from .sweep_checks import sweep_checks
-from .units import unit_of
+from .units import amount_of, in_records, rms_units, unit_of
 from .worth import worth
 
 Model = TypeVar("Model")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class FitResult(Estimated, Generic[Model]):
+class FitResult(Estimated, FitResultVerbs, Generic[Model]):
     """What a fit found, how well it is known, and what it cannot know. Print it.
 
     - `start`: the machine or friction law that was fitted, with the values that it had before;
       `model`: with those that all records share now, and `model_for(label)` with those of one
       record's own, too. `records`: the data by label.
-    - `estimates`: one for each fitted number, in SI units; ``mass.v@run2`` belongs to record run2
-      alone. `fixed`: one for each number that was not fitted.
+    - `estimates`: one for each fitted number, in SI units, by its name ``found["mass.m"]``;
+      ``mass.v@run2`` belongs to record run2 alone. `tied`: one for each that follows from others;
+      `fixed`: for each that was not fitted.
     - Their errors, intervals (at `level`, by Student's t) and degrees of freedom are those of
       `uncertainty()`, by `Guarded`. `covariance` (p, p): in the order of the estimates.
     - `residuals` (n,): measured minus predicted [SI]; `weighted_residuals`: over the standard
@@ -67,6 +69,8 @@ class FitResult(Estimated, Generic[Model]):
     >>> found = fx.fit(fx.Coulomb, fx.Sweep(v, f, velocity_unit="m/s", force_unit="N"))
     >>> {name: round(float(value), 3) for name, value in found.values.items()}
     {'F_Coulomb': 6.003, 'F_prop': 0.2}
+    >>> found["F_prop"].unit
+    'N.s/m'
     >>> [round(float(end), 3) for end in found.intervals["F_Coulomb"]]
     [5.962, 6.044]
     >>> band = found.band([1.0, 10.0])
@@ -106,7 +110,7 @@ class FitResult(Estimated, Generic[Model]):
     def estimates(self) -> tuple[Estimate, ...]:
         return self.uncertainty().estimates
 
-    @property
+    @functools.cached_property
     def covariance(self) -> Float[np.ndarray, "p p"]:
         return self.spread.covariance[np.ix_(self.shown, self.shown)]
 
@@ -184,6 +188,29 @@ class FitResult(Estimated, Generic[Model]):
     def unit_of(self) -> Callable[[Unknown | Parameter], str]:
         """The unit of an unknown, or of a parameter."""
         return unit_of(self.records, self.problem.setup.machine)
+
+    def declared(
+        self, unit: str, path: str, record: int | None, value: float
+    ) -> tuple[str, float] | None:
+        """The unit in which tables show what has this path and the SI unit `unit`, and its size:
+        that of the data, of one record's own number that record's; None where a prefix is to suit.
+        """
+        if self.of_sweep:
+            return displayed(unit, self.shown_force)
+        labels = list(self.records) if record is None else [list(self.records)[record]]
+        return in_records({n: self.records[n] for n in labels}, unit, path, value)
+
+    def rms_units(self, label: str) -> dict[str, str]:
+        """The SI unit of what is left of each channel of record `label`."""
+        return rms_units(self.records, self.model, label, self.rms[label])
+
+    def rms_in_words(self, label: str) -> dict[str, str]:
+        """What is left of each channel of record `label`, with the unit that the record gives."""
+        of = self.rms_units(label)
+        return {
+            name: amount_of(self.records, label, of[name], x, name)
+            for name, x in self.rms[label].items()
+        }
 
     @property
     def of_sweep(self) -> bool:
@@ -277,14 +304,22 @@ class FitResult(Estimated, Generic[Model]):
     @functools.cached_property
     def fixed(self) -> tuple[Estimate, ...]:
         """The numbers of the model that were not fitted."""
-        fitted = {u.path for u in self.problem.unknowns}
-        unit, nan, out = self.unit_of, float("nan"), []
+        fitted = {u.path for u in (*self.problem.unknowns, *self.problem.ties)}
+        nan, out = float("nan"), []
         for p in [p for p in parameters(self.model) if p.path not in fitted]:
             value = np.asarray(p.value, dtype=float)
             names = Unknown(p.path, None, "", p.declaration, value.shape, 0).names
+            unit = self.unit_of(p)
             for name, x in zip(names, np.ravel(value).tolist(), strict=True):
-                out.append(Estimate(name, p.path, x, nan, nan, nan, unit(p), Knowledge.FIXED))
+                declared = self.declared(unit, p.path, None, x)
+                known = Knowledge.FIXED
+                out.append(Estimate(name, p.path, x, nan, nan, nan, unit, known, nan, declared))
         return tuple(out)
+
+    @functools.cached_property
+    def tied(self) -> tuple[Estimate, ...]:
+        """The numbers that were tied to others, with the errors that follow."""
+        return self._tied()
 
     def with_all_active(self) -> "FitResult":
         """The same with errors for numbers at their bounds too, as if these were not there."""
@@ -297,7 +332,12 @@ class FitResult(Estimated, Generic[Model]):
         """The machine or law with the fitted values that all records share."""
         here = {p.path for p in parameters(self.start)}
         shared = [u for u in self.problem.unknowns if u.record is None and u.path in here]
-        return replace(self.start, {u.path: np.reshape(self.x[u.place], u.shape) for u in shared})
+        values = {u.path: np.reshape(self.x[u.place], u.shape) for u in shared}
+        ties = [tie.path for tie in self.problem.ties if tie.path in here]
+        if ties:
+            setup = self.problem.setup_at(jnp.asarray(self.x), None)
+            values |= {path: np.asarray(get(setup, path)) for path in ties}
+        return replace(self.start, values)
 
     def model_for(self, label: str) -> Model:
         """The machine with all values that belong to the record called `label`."""
@@ -314,28 +354,8 @@ class FitResult(Estimated, Generic[Model]):
             raise UnknownName(f"There is no record {label!r} in this fit. It has: {known}.")
         return list(self.records).index(label)
 
-    predict = Verb("frictax.analysis.friction_curve:predict")
-    band = Verb("frictax.analysis.friction_curve:band")
-    score = Verb("frictax.analysis.replay.score:score")
-    uncertainty = Verb("frictax.analysis.errors.uncertainty:uncertainty")
-    step_error = Verb("frictax.fitting.result.step_error:step_error")
-    free_run = Verb("frictax.analysis.replay.free_run:free_run")
-    validate = Verb("frictax.analysis.replay.validation:validate")
-    leave_records_out = Verb("frictax.analysis.replay.validation:leave_records_out")
-    transfer = Verb("frictax.analysis.replay.validation:transfer")
-    profile = Verb("frictax.analysis.errors.profiles:profile_of")
-    posterior = Verb("frictax.analysis.errors.posterior:posterior")
-    residual_study = Verb("frictax.analysis.residuals.study:residual_study")
-    missing = Verb("frictax.analysis.missing.missing:missing")
-    report = Verb("frictax.report.fit_report:write_report")
-    plot = Verb("frictax.report.fit_report:draw")
-    to_json = Verb("frictax.report.machine_json:fit_json")
-    to_mujoco = Verb("frictax.export.robots:to_mujoco")
-    to_urdf = Verb("frictax.export.robots:to_urdf")
-    to_modelica = Verb("frictax.export.modelica_found:to_modelica")
-    write_modelica = Verb("frictax.export.modelica_found:write_identified")
-    to_modelica_modifiers = Verb("frictax.export.modelica_found:identified_modifiers")
-    intervals_in_words = Verb("frictax.analysis.errors.uncertainty:in_words")
+    _repr_html_ = Verb("frictax.report.notebook.cards:fit_html")
+    _tied = Verb("frictax.analysis.derived.derived:tied")
     _usual_spread = Verb("frictax.analysis.errors.uncertainty:usual_spread")
     _first_look = Verb("frictax.analysis.missing.first_look:first_look")
     _text = Verb("frictax.fitting.result.text:fit_text")

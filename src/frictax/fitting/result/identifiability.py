@@ -60,6 +60,14 @@ class Identifiability:
     condition: float
     null_directions: tuple[Mapping[str, float], ...]
 
+    def __repr__(self) -> str:
+        told = [
+            f"{what.value}: {', '.join(names)}"
+            for what in Knowledge
+            if (names := [n for n, this in self.knowledge.items() if this is what])
+        ]
+        return f"Identifiability({'; '.join(told)}; condition {self.condition:.3g})"
+
     @property
     def sentences(self) -> tuple[str, ...]:
         return tuple(map(str, self.notices))

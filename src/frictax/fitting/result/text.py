@@ -5,19 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from frictax.measurements import units
 from frictax.measurements.record import Record
-from frictax.text import aligned, rounded
+from frictax.text import aligned, figures
 
 from .estimates import Estimate
 from .fit_result import FitResult
-from .identifiability import Knowledge
 
 
 def fit_text(found: FitResult) -> str:
     """The table that is printed, what is left, and what belongs next to the numbers."""
     head = ("parameter", "value", "unit", "std. error", f"{100 * found.level:g} % interval")
-    lines = [_headline(found), *aligned(head, found_rows(found)), *_quality(found)]
+    lines = [_headline(found), *aligned(head, found_rows(found)), *quality(found)]
     strong = _correlations(found)
     if strong:
         lines.append("correlation " + ", ".join(strong))
@@ -30,17 +28,12 @@ def found_rows(found: FitResult) -> list[tuple[str, str, str, str, str]]:
 
     Those of a sweep in its own unit, with the parameters that were not fitted at the end.
     """
-    rows = []
-    for e in (*found.estimates, *(found.fixed if found.of_sweep else ())):
-        unit, size = units.displayed(e.unit, found.shown_force) if found.of_sweep else (e.unit, 1.0)
-        error, value = e.standard_error / size, e.value / size
-        shown, interval = rounded(value, error), e.knowledge.value
-        if e.knowledge in (Knowledge.FIXED, Knowledge.AT_BOUND):
-            shown, error = f"{value:.6g}", np.nan
-        elif e.knowledge is not Knowledge.UNKNOWN:
-            interval = f"{rounded(e.lower / size, error)} to {rounded(e.upper / size, error)}"
-        rows.append((e.name, shown, unit, _error(error, e), interval))
-    return rows
+    return [e.cells for e in shown_estimates(found)]
+
+
+def shown_estimates(found: FitResult) -> tuple[Estimate, ...]:
+    """What the table has a row for."""
+    return (*found.estimates, *found.tied, *(found.fixed if found.of_sweep else ()))
 
 
 def record_warnings(records: Mapping[str, Any]) -> list[str]:
@@ -60,23 +53,23 @@ def _headline(found: FitResult) -> str:
     return f"{type(found.model).__name__} fitted to {', '.join(found.records)} by {kind}"
 
 
-def _quality(found: FitResult) -> list[str]:
+def quality(found: FitResult) -> list[str]:
     """How well it fits, and how the search went."""
     lines = []
     if found.of_sweep:
         force, rms = found.shown_force, found.rms_force
-        noise = f"noise {found.noise_scale / force.si:.4g} {force.name}"
+        noise = f"noise {figures(found.noise_scale / force.si)} {force.name}"
         if found.sweep.sigma is not None:
-            noise = f"noise {found.noise_scale:.4g} x sigma"
+            noise = f"noise {figures(found.noise_scale)} x sigma"
         noise = "noise as given" if found.sweep.sigma_known else noise
         return [
-            f"rms {rms / force.si:.4g} {force.name}, {noise}, {found.n} rows, "
+            f"rms {figures(rms / force.si)} {force.name}, {noise}, {found.n} rows, "
             f"{found.dof} degrees of freedom, AICc {found.aicc:.1f}, BIC {found.bic:.1f}",
             *found.intervals_in_words(),
         ]
-    for label, channels in found.rms.items():
-        left = ", ".join(f"rms {name} {value:.4g}" for name, value in channels.items())
-        lines.append(f"{label}: {left}")
+    for label in found.rms:
+        left = (f"rms {name} {text}" for name, text in found.rms_in_words(label).items())
+        lines.append(f"{label}: {', '.join(left)}")
     return [
         *lines,
         (
@@ -85,13 +78,6 @@ def _quality(found: FitResult) -> list[str]:
         ),
         *found.intervals_in_words(),
     ]
-
-
-def _error(error: float, estimate: Estimate) -> str:
-    if not np.isfinite(error):
-        return ""
-    size = abs(estimate.value) or 1.0
-    return f"{error:.2g}" if estimate.standard_error < 1e4 * size else "unbounded"
 
 
 def _correlations(found: FitResult) -> list[str]:

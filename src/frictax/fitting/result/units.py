@@ -1,17 +1,21 @@
-"""Units of fitted numbers."""
+"""Units of fitted numbers, in SI and as their records have them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from frictax.contacts import AbstractContact, Brake
+from frictax.contacts import Brake
 from frictax.contacts.contact import AbstractPressed
 from frictax.measurements.record import Record
 from frictax.measurements.sweep import Sweep
+from frictax.measurements.units import Unit
 from frictax.mechanism import Mechanism
-from frictax.mechanism.attachments import is_rotational
+from frictax.mechanism.attachments import is_rotational, turns_about
 from frictax.mechanism.forces import AbstractSource
 from frictax.parameters import rotational_unit
 from frictax.signals import AbstractSignal
+from frictax.text import amount
+
+from ..problem.setup import channel_unit
 
 # What a signal in a field of this name gives; it declares no unit itself.
 _DRIVEN = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}
@@ -41,12 +45,7 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
         declared, (name, _, field) = u.declaration.unit, u.path.partition(".")
         if not isinstance(machine, Mechanism) or name not in machine.names:
             return rotational_unit(declared) if measured else declared
-        part = machine[name]
-        turns = is_rotational(part)
-        if turns is None:  # its body says
-            contact = isinstance(part, AbstractContact)
-            if body := part.between()[0] if contact else getattr(part, "body", ""):
-                turns = is_rotational(machine[body.partition(".")[0]])
+        part, turns = machine[name], turns_about(machine, name)
         if "." not in field:
             if turns and isinstance(part, AbstractSource) and is_rotational(part) is None:
                 return rotational_unit(declared)
@@ -61,3 +60,56 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
         return rotational_unit(declared) if turns else declared
 
     return unit
+
+
+def in_records(
+    records: Mapping[str, Any], unit: str, path: str = "", value: float = 0.0
+) -> tuple[str, float] | None:
+    """The unit in which the records give what has the SI unit `unit`, and its size; None where they
+    give none, or several, or one that a prefix alone makes and that does not suit `value`.
+
+    Of a channel's own number it is the channel's; a unit that begins with a force's takes that of
+    the forces: N.m.s/rad is N.cm.s/rad beside torques in N.cm.
+    """
+    given = [
+        (name, declared)
+        for r in records.values()
+        for name, declared in (r.units.items() if isinstance(r, Record) else _of_sweep(r))
+        if declared.si_name != "1"
+    ]
+    own = [
+        d for name, d in given if path in (name, f"inputs.{name}.offset", f"outputs.{name}.offset")
+    ]
+    for declared in (own, [d for _, d in given]):
+        known = {d for d in declared if d.si_name == unit} or {
+            d for d in declared if d.si_name in ("N", "N.m") and _leads(d.si_name, unit)
+        }
+        if len(known) == 1:
+            (one,) = known
+            name, size = one.name + unit[len(one.si_name) :], one.si
+            by_prefix = one.name.endswith(one.si_name)
+            handy = not value or 0.1 <= abs(value) / size < 1e4
+            return None if by_prefix and (size == 1.0 or not handy) else (name, size)
+    return None
+
+
+def _leads(force: str, unit: str) -> bool:
+    rest = unit.removeprefix(force)
+    return rest != unit and rest[0] in "./" and not (force == "N" and f"{rest}.".startswith(".m."))
+
+
+def _of_sweep(sweep: Sweep) -> list[tuple[str, Unit]]:
+    return [("velocity", sweep.velocity_unit), ("force", sweep.force_unit)]
+
+
+def rms_units(records: Mapping[str, Any], model: Any, label: str, names: Any) -> dict[str, Any]:
+    """The SI unit of what is left of each channel of a record."""
+    record = records[label]
+    if not isinstance(record, Record):
+        return dict.fromkeys(names, record.force_unit.si_name)
+    return {name: channel_unit(model, record, name) for name in names}
+
+
+def amount_of(records: Mapping[str, Any], label: str, unit: str, value: float, name: str) -> str:
+    """A misfit of the channel `name` of a record in the unit that the record has it in."""
+    return amount(value, unit, in_records({label: records[label]}, unit, name, value))

@@ -16,7 +16,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.executable_cache import kept
+from frictax.interrupts import may_keep
 from frictax.notice import Notice
+from frictax.progress import Work
 
 from ..problem.objectives import PreparedRecord
 from ..problem.problem import Problem
@@ -80,7 +82,7 @@ def may_gain(problem: Problem, state: Descent) -> bool:
 
 
 def over_edges(
-    problem: Problem, state: Descent, noise: float, dof: float, advance: Advance, say: Any
+    problem: Problem, state: Descent, noise: float, dof: float, advance: Advance, say: Work
 ) -> Hopped:
     """The better of `state` and where searches from beyond the edges about it end.
 
@@ -120,11 +122,12 @@ def over_edges(
                 break
             state = advance(lower, int(lower.steps) + _LONG, noise)
             steps += int(state.steps) - int(lower.steps)
-            if say:
-                say(f"beyond an edge: cost {float(state.cost):.6g}")
+            say(f"beyond an edge: cost {float(state.cost):.6g}")
         if not bool(state.settled):
             told = _edge(problem, state, noise, dof, len(points), len(seen) - 1)
     except KeyboardInterrupt:
+        if not may_keep():
+            raise
         return Hopped(state, steps, True, ())
     if told:  # an end at an edge is one
         state = _ended(state)

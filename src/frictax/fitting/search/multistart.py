@@ -3,10 +3,8 @@ telling how far it is.
 """
 
 import dataclasses
-import os
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,8 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from frictax.executable_cache import kept
+from frictax.executable_cache import jitted, kept
+from frictax.interrupts import Workers, may_keep, result_of
 from frictax.notice import Notice
+from frictax.progress import SILENT, Work
 
 from ..problem.objectives import AbstractSimulation, PreparedRecord, Steady
 from ..problem.problem import Problem, residuals_and_jacobian
@@ -25,6 +25,10 @@ from .levenberg_marquardt import Descent, begin, descend
 from .methods import AbstractMethod, LevenbergMarquardt, Optax
 
 _RUNGS = (3, 7, 15)  # steps of each of many starts after which a quarter goes on
+_FIRST = 3  # steps of the first call, unless all steps are short
+_SHORT = 50_000  # residuals that are worked out in well below a second
+_USUAL = 30  # steps that a search takes
+_SEARCH = 0.9  # of the work: what follows it takes the rest
 _TURNS = 10  # each in coordinates made anew
 _MISSED = 0.03  # of the spread of a free run: a misfit that may be that of another least one
 _STAGE = 10  # steps at most for a part of each record
@@ -53,7 +57,7 @@ def search(
     starts: int,
     spread: float,
     seed: int,
-    say: Any,
+    say: Work = SILENT,
     also: Sequence[np.ndarray] = (),
     first: Any = 0.0,
 ) -> Searched:
@@ -80,19 +84,24 @@ def search(
     noise = run.noise()
     state, costs = run.many(states, noise)
     before = float(state.cost)
-    for again in (run.by_stages, run.brought_back):
-        state = state if run.interrupted else again(state, noise)
-    # both depend on the noise, which depends on the fit
-    if (problem.loss.rounds > 1 or problem.priors) and not problem.noise_known:
-        for k in range(_ROUNDS):
-            if run.interrupted or not np.isfinite(costs).any():
-                break
-            last, noise = noise, _noise(problem, state, dof, first=k == 0)
-            if k > 0 and abs(noise - last) <= min(1e-4, method.tolerance) * noise:
-                break
-            state = run.one(begun(problem, np.asarray(state.z)), noise)
-    if not run.interrupted:
-        state = run.over_edges(state, noise)
+    try:
+        for again in (run.by_stages, run.brought_back):
+            state = state if run.interrupted else again(state, noise)
+        # both depend on the noise, which depends on the fit
+        if (problem.loss.rounds > 1 or problem.priors) and not problem.noise_known:
+            for k in range(_ROUNDS):
+                if run.interrupted or not np.isfinite(costs).any():
+                    break
+                last, noise = noise, _noise(problem, state, dof, first=k == 0)
+                if k > 0 and abs(noise - last) <= min(1e-4, method.tolerance) * noise:
+                    break
+                state = run.one(begun(problem, np.asarray(state.z)), noise)
+        if not run.interrupted:
+            state = run.over_edges(state, noise)
+    except KeyboardInterrupt:  # before such a search had got anywhere
+        if not may_keep():
+            raise
+        run.interrupted = True
     costs = np.where(costs == before, float(state.cost), costs)
     state = dataclasses.replace(state, steps=np.array(run.steps, np.int32))
     noise = 1.0 if problem.noise_known else noise
@@ -113,12 +122,12 @@ def advanced(
     """A search from `state` to its end or step `until`, by the program that is compiled for the fit
     of `problem`, whatever its weights.
     """
-    return _Run(problem, method, dof, 1e-300, None).advanced(state, until, noise)
+    return _Run(problem, method, dof, 1e-300).advanced(state, until, noise)
 
 
 def beyond_edges(problem: Problem, method: Any, state: Descent, dof: Any) -> Descent:
     """The better of the end `state` of a search and of those from beyond the edges about it."""
-    return _Run(problem, method, dof, 1e-300, None).over_edges(state, 1.0)
+    return _Run(problem, method, dof, 1e-300).over_edges(state, 1.0)
 
 
 def strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:
@@ -153,30 +162,44 @@ def _first_periods(measured: Float[np.ndarray, "n c"], left: Float[np.ndarray, "
 
 
 class _Run:
-    def __init__(self, problem: Problem, method: Any, dof: Any, floor: float, say: Any) -> None:
+    def __init__(
+        self, problem: Problem, method: Any, dof: Any, floor: float, say: Work = SILENT
+    ) -> None:
         self.problem, self.method, self.say = problem, method, say
         self.dof, self.floor = np.float64(dof), np.float64(floor)
         self.steps, self.interrupted = 0, False  # of all that was searched so far
         self.told: list[Notice] = []
 
     def one(self, state: Descent, noise: float) -> Descent:
-        """From one start, in calls short enough to be interrupted and to tell how far it is."""
-        began, last, until = time.perf_counter(), np.inf, 0
-        chunk = 3 if self.say else 1000
+        """From one start; what a key leaves of it, unless that is nothing."""
+        pace = _Pace(self.method, self.say)
         try:
-            while until < self._most():
-                until = min(until + chunk, self._most())
-                state = self.advanced(state, until, noise)
-                if self.say:
-                    last = self._tell(state, last, time.perf_counter() - began)
-                if bool(state.done):
-                    break
-                each = max((time.perf_counter() - began) / until, 1e-6)
-                chunk = int(np.clip((0.2 if self.say else 0.5) / each, 1, 1000))
+            for now in self.in_parts(state, self._most(), noise):
+                state = now
+                pace.tell(state)
         except KeyboardInterrupt:
+            if not may_keep() or not np.isfinite(state.cost):
+                raise
             self.interrupted = True
         self.steps += int(state.steps)
         return state
+
+    def in_parts(self, state: Descent, until: int, noise: Any) -> Iterator[Descent]:
+        """A search to its end or step `until`, in calls short enough that a key loses little and
+        that it can be told how far it is.
+        """
+        steps = int(state.steps)
+        chunk = _FIRST if self.say else max(_FIRST, _SHORT // self.problem.rows())
+        chunk = until if self._in_one() else chunk
+        while steps < until:
+            before, began = steps, time.perf_counter()
+            steps = min(steps + chunk, until)
+            state = self.advanced(state, steps, noise)
+            yield state
+            if bool(state.done):
+                break
+            each = (time.perf_counter() - began) / (steps - before)
+            chunk = int(np.clip((0.2 if self.say else 0.5) / max(each, 1e-6), 1, 1000))
 
     def noise(self) -> float:
         """The noise scale that a search begins with: least squares, where the weights of the data
@@ -217,7 +240,7 @@ class _Run:
             ]
             seen = eqx.tree_at(lambda q: [p.weight for p in q.prepared], problem, weights)
             dof = max(sum(np.sum(w > 0) for w in weights) - z.size, 1)
-            stage = _Run(seen, near, dof, 0.0, None)
+            stage = _Run(seen, near, dof, 0.0)
             end = stage.advanced(begun(seen, z), _STAGE, noise)
             z, parts = np.asarray(end.z), [2.0 * part for part in parts]
             self.steps += int(end.steps)
@@ -277,32 +300,39 @@ class _Run:
         rungs = [n for n in _RUNGS if halves and n < self._most()]
         live = list(range(len(states)))
         # The first by itself: it compiles.
-        states[0] = self.advanced(states[0], [*rungs, self._most()][0], noise)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for until in [*rungs, self._most()]:
-                jobs = {
-                    i: pool.submit(self.advanced, states[i], until, noise)
-                    for i in live
-                    if not bool(states[i].done) and int(states[i].steps) < until
-                }
-                try:
+        rungs = [*rungs, self._most()]
+        states[0] = self._to(states[0], rungs[0], noise)
+        shares = _shares(len(states), rungs)
+        try:
+            with Workers() as pool:
+                for until, (first, last) in zip(rungs, shares, strict=True):
+                    jobs = {
+                        i: pool.submit(self._to, states[i], until, noise)
+                        for i in live
+                        if not bool(states[i].done) and int(states[i].steps) < until
+                    }
                     for k, (i, job) in enumerate(jobs.items()):
-                        states[i] = job.result()
-                        if self.say:
-                            self.say(
-                                f"{k + 1} of {len(jobs)} starts: least cost"
-                                f" {min(float(s.cost) for s in states):.6g}"
-                            )
-                except KeyboardInterrupt:
-                    self.interrupted = True
-                    for job in jobs.values():
-                        job.cancel()
-                    break
-                live = self._hopeful(states, live)
+                        states[i] = result_of(job)
+                        self.say(
+                            f"{k + 1} of {len(jobs)} starts: least cost"
+                            f" {min(float(s.cost) for s in states):.6g}",
+                            first + (last - first) * (k + 1) / len(jobs),
+                        )
+                    live = self._hopeful(states, live)
+        except KeyboardInterrupt:
+            if not may_keep():
+                raise
+            self.interrupted = True
         costs = np.asarray([float(s.cost) for s in states])
         best = states[int(np.argmin(np.where(np.isfinite(costs), costs, np.inf)))]
         self.steps += int(best.steps)
         return best, costs
+
+    def _to(self, state: Descent, until: int, noise: Any) -> Descent:
+        """The end of `in_parts`."""
+        for now in self.in_parts(state, until, noise):
+            state = now
+        return state
 
     def _hopeful(self, states: list[Descent], live: list[int]) -> list[int]:
         """The best quarter of those, at least two, without those within a standard error of a
@@ -323,9 +353,13 @@ class _Run:
     def _most(self) -> int:
         return self.method.max_steps if isinstance(self.method, LevenbergMarquardt) else 1
 
+    def _in_one(self) -> bool:
+        """Whether a search is one call, whatever its length."""
+        return self.problem.is_steady or not isinstance(self.method, LevenbergMarquardt)
+
     def advanced(self, state: Descent, until: int, noise: Any) -> Descent:
         scale = np.float64(noise)
-        if self.problem.is_steady or not isinstance(self.method, LevenbergMarquardt):
+        if self._in_one():
             end = _turned_jit(self.problem, state.z, scale, self.method, self.dof, self.floor)
             return jax.tree.map(np.asarray, end)
         end = _by_newton(
@@ -340,18 +374,44 @@ class _Run:
         # As numpy's, whose numbers cost less to look at.
         return jax.tree.unflatten(jax.tree.structure(state), [np.asarray(x) for x in end])
 
-    def _tell(self, state: Descent, last: float, seconds: float) -> float:
-        """One line of progress; the time left is what the distance's fall so far promises."""
-        now, steps = float(state.distance), int(state.steps)
-        left = ""
-        if np.isfinite(last) and 0 < now < last:
-            rate = seconds / max(steps, 1) / np.log(last / now)
-            left = f", about {rate * np.log(max(now / self.method.tolerance, 1.0)):.1f} s left"
+
+class _Pace:
+    """How fast a search goes: lines of progress. The time left is what the fall of the distance
+    between the last two lines promises.
+    """
+
+    def __init__(self, method: Any, say: Work) -> None:
+        self.method, self.say = method, say
+        self.began, self.last, self.at = time.perf_counter(), np.inf, 0.0
+
+    def tell(self, state: Descent) -> None:
+        if not self.say:
+            return
+        now, seconds = float(state.distance), time.perf_counter() - self.began
+        left = share = None
+        if np.isfinite(self.last) and 0 < now < self.last:
+            rate = (seconds - self.at) / np.log(self.last / now)
+            left = rate * np.log(max(now / self.method.tolerance, 1.0))
+            share = _SEARCH * seconds / (seconds + left)
+        self.last, self.at = now, seconds
         self.say(
-            f"step {steps}: cost {float(state.cost):.6g}, {now:.2g} standard errors to go,"
-            f" {seconds:.1f} s{left}"
+            f"step {int(state.steps)}: cost {float(state.cost):.6g}, {now:.2g} standard errors to"
+            f" go, {seconds:.1f} s",
+            share,
+            left,
         )
-        return now
+
+
+def _shares(starts: int, rungs: Sequence[int]) -> list[tuple[float, float]]:
+    """Between which shares of the work each rung lies, if a quarter goes on after each, and what
+    goes on is done after `_USUAL` steps.
+    """
+    work, before = [0.0], 0
+    for until in rungs:
+        work.append(work[-1] + starts * (max(min(until, _USUAL), before + 1) - before))
+        starts, before = max(3, -(-starts // 4)), until
+    ends = _SEARCH * np.asarray(work) / work[-1]
+    return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
 
 
 @kept
@@ -430,7 +490,7 @@ def in_turned_coordinates(
     return _with_values(problem, end)
 
 
-_turned_jit = eqx.filter_jit(in_turned_coordinates)
+_turned_jit = jitted(in_turned_coordinates)
 
 
 def _with_values(problem: Problem, end: Descent) -> Descent:

@@ -11,8 +11,7 @@ import numpy as np
 from frictax.analysis.friction_curve import friction_at
 from frictax.fitting import Estimate, FitResult
 from frictax.measurements import Record
-from frictax.measurements.units import displayed
-from frictax.text import prefixed, rounded
+from frictax.text import alike, prefixed
 
 from ..style import CYCLE, FAINT, FORWARD
 from . import plotly_json as plotly
@@ -59,13 +58,13 @@ def sliders(found: FitResult, estimates: Sequence[Estimate] | None = None) -> Sl
         "sliders": [
             {"value": r.estimate.value / unit, "step": _size(r) / STEPS / unit}
             for _, r in held
-            for _, unit in [_shown(found, r)]
+            for _, unit in [_shown(r)]
         ],
         "moves": moves,
         "rms": [_squares(c, held) for c in channels],
     }
     still = [e.name for e, r in zip(found.estimates, reach, strict=True) if r is None]
-    return Sliders(figures, captions, [_row(r, *_shown(found, r)) for _, r in held], data, still)
+    return Sliders(figures, captions, [_row(r, *_shown(r)) for _, r in held], data, still)
 
 
 def _size(reach: Range) -> float:
@@ -73,30 +72,30 @@ def _size(reach: Range) -> float:
     return max(-reach.lower, reach.upper)
 
 
-def _shown(found: FitResult, reach: Range) -> tuple[str, float]:
+def _shown(reach: Range) -> tuple[str, float]:
     """The unit that the page's table has, and its size."""
-    unit = reach.estimate.unit
-    return displayed(unit, found.shown_force) if found.of_sweep else (unit, 1.0)
+    row = reach.estimate.shown
+    return row.unit, row.size
 
 
 def _row(reach: Range, unit: str, one: float) -> dict[str, Any]:
     """What stands at a slider; numbers in `unit`, of the size `one`."""
-    e, size = reach.estimate, _size(reach)
+    e, size, row = reach.estimate, _size(reach), reach.estimate.shown
     value, error = e.value / one, e.standard_error / one
-    low, high = (rounded(value + end / one, size / one / 20) for end in (reach.lower, reach.upper))
+    low, high = alike([value + end / one for end in (reach.lower, reach.upper)], size / one / 20)
     holds = f"holds {low} to {high} {unit}".rstrip()
     if reach.off > 1:
         holds = (
             f"{low} to {high} {unit}: the first order does not hold even here, it is off by"
             f" {reach.off:.2g} times what is allowed"
         )
-    known = f" ± {error:.2g}" if np.isfinite(error) else ""
+    known = f" ± {row.error}" if np.isfinite(error) else ""
     return {
         "name": e.name,
         "unit": unit,
         "least": round(STEPS * reach.lower / size),
         "most": round(STEPS * reach.upper / size),
-        "found": f"{rounded(value, error)}{known} {unit}".rstrip(),
+        "found": f"{row.value}{known} {unit}".rstrip(),
         "error": error if np.isfinite(error) else 0.0,
         "holds": holds,
         "doubtful": reach.off > 1,

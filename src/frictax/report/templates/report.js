@@ -77,7 +77,8 @@
   function say(input, k) {
     var one = report.moving.sliders[k], by = Number(input.value) * one.step, error = Number(input.dataset.error);
     var unit = input.dataset.unit ? " " + input.dataset.unit : "";
-    var text = Number((one.value + by).toPrecision(6)) + unit;
+    var now = Number((one.value + by).toPrecision(6));
+    var text = (now && Math.abs(now) < 1e-3 ? now.toExponential() : String(now)) + unit;
     if (by && error) { text += " (" + (by > 0 ? "+" : "−") + Math.abs(by / error).toPrecision(2) + " std. errors)"; }
     element("value-" + k).textContent = text;
     input.setAttribute("aria-valuetext", text);

@@ -1,0 +1,344 @@
+"""Numbers made of fitted numbers, with errors by the delta method."""
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.annotations import Checked
+from frictax.fitting import Estimate, FitResult, Knowledge
+from frictax.fitting.problem.ties import ByPath, Tie, differentiable
+from frictax.fitting.result.estimates import Estimated, quantile
+from frictax.fitting.result.spread import Spread
+from frictax.notice import Notice
+from frictax.parameters import LogScale, get, parameters
+from frictax.text import aligned, suggestion
+
+from .common import Quantity, common
+from .expression import expression
+
+EXACT = 1e-13  # of the value: an error that is rounding
+_UNTOLD = 1e4  # times the value: an error of what the data do not tell
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Derived(Estimated):
+    """Quantities that follow from fitted numbers. Print it.
+
+    - `estimates`: one for each, with standard error, interval and degrees of freedom; `covariance`
+      (k, k) of all; `level` of the intervals.
+    - `value`, `standard_error`, `interval`: numbers where it is one quantity, else arrays (k,) and
+      (k, 2).
+    - `gradient` (k, q): derivatives by all fitted numbers, 0 for those at their bounds, which are
+      taken to lie there.
+
+    **Example:** at `FitResult.derived`.
+    """
+
+    estimates: tuple[Estimate, ...]
+    covariance: Float[np.ndarray, "k k"]
+    gradient: Float[np.ndarray, "k q"]
+    level: float
+    scalar: bool = False
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def value(self) -> Any:
+        return self._of(lambda e: e.value)
+
+    @property
+    def standard_error(self) -> Any:
+        return self._of(lambda e: e.standard_error)
+
+    @property
+    def interval(self) -> Any:
+        return self._of(lambda e: (e.lower, e.upper))
+
+    def _of(self, ask: Callable[[Estimate], Any]) -> Any:
+        return ask(self.estimates[0]) if self.scalar else np.array([ask(e) for e in self.estimates])
+
+    def __str__(self) -> str:
+        head = ("derived", "value", "unit", "std. error", f"{100 * self.level:g} % interval")
+        return "\n".join(aligned(head, [e.cells for e in self.estimates]))
+
+    __repr__ = __str__
+
+
+def derived(
+    found: FitResult,
+    function: Any = None,
+    *,
+    name: str | Sequence[str] | None = None,
+    unit: str | Sequence[str] = "",
+    by: Any = None,
+    label: Checked[str] | None = None,
+) -> Derived:
+    """Quantities that follow from the fitted numbers, with errors by the delta method.
+
+    Of a function g of the fitted numbers x with covariance S the standard error is the root of
+    (dg/dx) S (dg/dx)', so that errors that go together count so; intervals are by Student's t at
+    the fit's level, from the same account of the residuals as those of the estimates. To first
+    order: of a strongly bent function, or one that cannot be negative, ask the draws,
+    ``found.posterior().derived(...)``.
+
+    **Arguments:**
+
+    - `function`: of all parameters by path to a number or several, by operations that JAX
+      differentiates; or text in place of it, such as ``"rotor.J / bearing.tau_pos.F_prop"``, or the
+      name of a common quantity; left out, all common quantities that are well defined here:
+      breakaway force or torque, Stribeck velocity, time constant.
+    - `name`, `unit` (SI): of the quantity, or of each of several.
+    - `by`: another account of the residuals, as of `FitResult.uncertainty`, or an `Uncertainty`.
+    - `label` of a record, where parameters differ by record.
+
+    **Returns:** a `Derived`.
+
+    **Raises:** `ValueError` for what is no finite number, `KeyError` for a path that there is not.
+
+    A mass and its viscous friction, known through what they do together:
+
+    >>> import frictax as fx, numpy as np
+    >>> t = np.linspace(0.0, 4.0, 401)
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=2.0, v=3.0),
+    ...     guide=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0, F_prop=0.5)),
+    ... )
+    >>> v = np.asarray(fx.simulate(block, t)["mass"].v)
+    >>> v = v + 0.01 * np.random.default_rng(0).standard_normal(401)
+    >>> found = fx.fit(block, fx.Record(t, outputs={"mass.v": v}), free="guide.f_pos")
+    >>> print(found.derived(lambda p: p["mass.m"] / p["guide.f_pos.F_prop"], name="T", unit="s"))
+    derived  value  unit  std. error  95 % interval
+    T        ...    s     ...         ... to ...
+    >>> print(found.derived())
+    derived              value   unit  std. error  95 % interval
+    guide: breakaway     ...     N     ...         ... to ...
+    mass: time constant  ...     s     ...         ... to ...
+    """
+    record = None if label is None else found.number(label)
+    of, names, units, scalar = asked_for(found, function, name, unit, record)
+    made = followed_by(found, of, record, _spread(found, by))
+    return made.told(found, names, units, scalar)
+
+
+def asked_for(
+    found: FitResult,
+    function: Any,
+    name: str | Sequence[str] | None,
+    unit: str | Sequence[str],
+    record: int | None,
+) -> tuple[Callable[[Any], Array], list[str], list[str], bool]:
+    """What is asked for as a function of the setup to numbers (k,), with names and units, and
+    whether it is one number.
+    """
+    known = {title: (of, si) for title, of, si in _common(found)}
+    if function is None or (isinstance(function, str) and function in known):
+        asked = known if function is None else {function: known[function]}
+        if not asked:
+            raise ValueError(
+                "`derived`: this machine has no common quantity that is well defined. Give a"
+                " function, such as lambda p: p['rotor.J'] / p['bearing.tau_pos.F_prop']."
+            )
+
+        def all_of_them(setup: Any) -> Array:
+            return jnp.stack([jnp.asarray(of(setup.machine)) for of, _ in asked.values()])
+
+        names = list(asked) if name is None else _each(name, len(asked), "name")
+        return all_of_them, names, [si for _, si in asked.values()], function is not None
+    title = getattr(function, "__name__", "derived").replace("<lambda>", "derived")
+    if isinstance(function, str):
+        title = function
+        if is_title(function):
+            raise ValueError(
+                f"`derived` has no common quantity {function!r} here.{suggestion(function, known)}"
+                f" There are: {', '.join(known) or 'none'}."
+            )
+        function = expression(function)
+    if not callable(function):
+        raise ValueError(
+            "`derived` takes a function of all parameters by path, or text such as 'rotor.J /"
+            f" bearing.tau_pos.F_prop', got {function!r}."
+        )
+
+    def value(setup: Any) -> Array:
+        return jnp.asarray(function(ByPath(setup)), dtype=float)
+
+    shape = differentiable(value, found.problem.setup_at(jnp.asarray(found.x), record), "`derived`")
+    shape = shape.shape
+    count = int(np.prod(shape))
+    plain = [title] if shape == () else [f"{title}[{i}]" for i in range(count)]
+    names = plain if name is None else _each(name, count, "name")
+    return lambda setup: jnp.ravel(value(setup)), names, _each(unit, count, "unit"), shape == ()
+
+
+def is_title(text: str) -> bool:
+    """Whether a text is made like the name of a common quantity, and not like arithmetic."""
+    return re.fullmatch(r"[\w.]+: [\w ]+", text) is not None
+
+
+def common_estimates(found: FitResult, by: Any = None) -> tuple[Estimate, ...]:
+    """The common quantities that have a finite value."""
+    out: list[Estimate] = []
+    for title, *_ in _common(found):
+        with contextlib.suppress(ValueError):
+            out += derived(found, title, by=by).estimates
+    return tuple(out)
+
+
+def _common(found: FitResult) -> Iterator[Quantity]:
+    return common(found.model, found.sweep if found.of_sweep else None)
+
+
+def _spread(found: FitResult, by: Any) -> Spread:
+    if by is None:
+        return found.spread
+    return by.spread if isinstance(by, Estimated) else by.spread(found)  # pyright: ignore
+
+
+def _each(given: str | Sequence[str], count: int, what: str) -> list[str]:
+    out = [given] * (count if what == "unit" else 1) if isinstance(given, str) else list(given)
+    if what == "name" and isinstance(given, str) and count > 1:
+        out = [f"{given}[{i}]" for i in range(count)]
+    if len(out) != count or not all(isinstance(x, str) for x in out):
+        raise ValueError(
+            f"`derived` gives {count} numbers, so that `{what}` must be a text or {count} of them,"
+            f" got {given!r}."
+        )
+    return out
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Followed:
+    """Values (k,) that follow from the fitted numbers, their derivatives (k, q) by those that have
+    errors, what is known of each where it depends on none of these, and what the account `spread`
+    makes of them.
+    """
+
+    value: Float[np.ndarray, " k"]
+    gradient: Float[np.ndarray, "k q"]
+    held: tuple[Knowledge, ...]
+    spread: Spread
+
+    def told(
+        self, found: FitResult, names: Sequence[str], units: Sequence[str], scalar: bool
+    ) -> Derived:
+        """With names and units."""
+        g, k = self.gradient, len(self.value)
+        half, dof = np.zeros(k), np.full(k, np.inf)
+        moves = np.any(g != 0, axis=1)
+        if moves.any():
+            half[moves] = self.spread.half_width(found.level, g[moves])
+            dof[moves] = self.spread.dof(g[moves])
+        # of several accounts the error is that of the one whose interval is widest
+        t = np.array([float(quantile(found.level, d, not np.isfinite(d))) for d in dof])
+        error = half / t
+        covariance = g @ self.spread.covariance @ g.T
+        size = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        scale = np.divide(error, size, out=np.ones(k), where=size > 0)
+        estimates = []
+        for i, (name, unit) in enumerate(zip(names, units, strict=True)):
+            value, sd, known = float(self.value[i]), float(error[i]), Knowledge.KNOWN
+            if self.held[i] is Knowledge.UNKNOWN or not sd > EXACT * abs(value):
+                known, sd, half[i], dof[i] = self.held[i], np.nan, np.nan, np.nan
+            elif sd >= _UNTOLD * (abs(value) or 1.0):
+                known = Knowledge.UNKNOWN
+            ends = float(value - half[i]), float(value + half[i])
+            shown = found.declared(unit, "", None, value) if unit else None
+            estimates.append(
+                Estimate(name, name, value, sd, *ends, unit, known, float(dof[i]), shown)
+            )
+        return Derived(
+            tuple(estimates), covariance * np.outer(scale, scale), g, found.level, scalar
+        )
+
+
+def followed_by(
+    found: FitResult, function: Callable[[Any], Array], record: int | None, spread: Spread
+) -> Followed:
+    """What `function` of the setup of a record, or of what all share, makes of the fitted
+    numbers.
+    """
+
+    def at(x: Array) -> tuple[Array, Array]:
+        value = function(found.problem.setup_at(x, record))
+        return value, value
+
+    x = jnp.asarray(found.x)
+    gradient, value = (np.asarray(a, float) for a in jax.jacfwd(at, has_aux=True)(x))
+    if not np.all(np.isfinite(value)) or not np.all(np.isfinite(gradient)):
+        raise ValueError(
+            f"`derived` must be a finite number with a derivative, got {value.tolist()} at the"
+            " fitted values. Write it by operations that JAX differentiates, away from 0/0."
+        )
+    return Followed(value, gradient * found.active, tuple(_held(found, gradient)), spread)
+
+
+def _held(found: FitResult, gradient: Float[np.ndarray, "k q"]) -> Iterator[Knowledge]:
+    """What is known of each quantity by the numbers that have no error: that the data do not tell
+    it, that it lies at a bound, or else that it is fixed.
+    """
+    known, names = (
+        found.identifiability.knowledge,
+        [n for u in found.problem.unknowns for n in u.names],
+    )
+    for row in gradient:
+        on = [n for n, g, a in zip(names, row, found.active, strict=True) if g != 0 and not a]
+        kinds = {known[n] for n in on if n in known}
+        at_bound = Knowledge.AT_BOUND if kinds else Knowledge.FIXED
+        yield Knowledge.UNKNOWN if Knowledge.UNKNOWN in kinds else at_bound
+
+
+def tied(found: FitResult, spread: Spread | None = None) -> tuple[Estimate, ...]:
+    """What is tied, with the errors that follow from those of what it is tied to; of a value that
+    differs by record one for each.
+    """
+    return tuple(_tied(found, found.spread if spread is None else spread))
+
+
+def _tied(found: FitResult, spread: Spread) -> Iterator[Estimate]:
+    problem = found.problem
+    if not problem.ties:
+        return
+    declared = {p.path: p for p in parameters(problem.setup)}
+    moved = {u.path: u.declaration.domain for u in problem.unknowns}
+    own = any(u.record is not None and not u.hidden for u in problem.unknowns)
+    for tie in problem.ties:
+        p = declared[tie.path]
+        at = lambda setup, path=tie.path: jnp.ravel(jnp.asarray(get(setup, path)))  # noqa: E731
+        records: Mapping[str, int | None] = {"": None}
+        if own:
+            each = [followed_by(found, at, i, spread) for i in range(len(found.records))]
+            if any(np.any(one.gradient != each[0].gradient) for one in each):
+                records = {f"@{n}": i for i, n in enumerate(found.records)}
+        unit, domain = found.unit_of(p), p.declaration.domain
+        if moved.get(_free_of(tie, problem.ties)) == LogScale():  # known by factors, as that is
+            domain = LogScale()
+        for label, record in records.items():
+            made = followed_by(found, at, record, spread)
+            plain = np.shape(p.value) == ()
+            names = [
+                f"{tie.path}{'' if plain else f'[{i}]'}{label}" for i in range(len(made.value))
+            ]
+            for e in made.told(found, names, [unit] * len(names), plain).estimates:
+                lower, upper = domain.interval(e.value, e.upper - e.value)
+                yield dataclasses.replace(
+                    e,
+                    path=tie.path + label,
+                    lower=lower,
+                    upper=upper,
+                    declared=found.declared(unit, tie.path, record, e.value),
+                    tied=tie.says,
+                )
+
+
+def _free_of(tie: Tie, ties: Sequence[Tie]) -> str:
+    """The path at the end of a chain of multiples; empty where a function stands in it."""
+    others = {other.path: other for other in ties}
+    while tie.source in others:
+        tie = others[tie.source]
+    return tie.source

@@ -1,0 +1,266 @@
+"""How far long work is: shares done and seconds left, told in lines."""
+
+import contextlib
+import html
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from frictax.annotations import Checked
+from frictax.interrupts import as_part
+
+_OFTEN = 0.2  # seconds between two pictures in a notebook
+_SELDOM = 5.0  # seconds between two lines in a file
+
+
+class ProgressLine(str):
+    """A line on how far long work is, as a function given as `progress` is called with.
+
+    Text to print, and what it says in numbers: `what` is done, the `share` of it (0 to 1), and how
+    many seconds are `left`; None where these are not known. The share never falls, and the last
+    line says 1.
+
+    With `progress=True` such lines go to the error stream: in a terminal one that moves on, in a
+    notebook one below the cell that goes when the work is done, elsewhere, as in the log of a
+    batch, one every five seconds.
+
+    >>> import frictax as fx
+    >>> v, f = [0.5, 1.0, 2.0, 4.0, 8.0], [6.12, 6.19, 6.41, 6.78, 7.61]
+    >>> sweep = fx.Sweep(v, f, velocity_unit="m/s", force_unit="N")
+    >>> found, lines = fx.fit(fx.Coulomb, sweep), []
+    >>> pair = found.profile(("F_Coulomb", "F_prop"), points=5, progress=lines.append)
+    >>> lines[9].what, lines[9].share, lines[9].left is not None
+    ('10 of 25 points', 0.4, True)
+    >>> print(lines[-1])
+    25 of 25 points, 100 %
+    """
+
+    what: str
+    share: float | None
+    left: float | None
+
+    def __new__(
+        cls, what: str, share: float | None = None, left: float | None = None
+    ) -> "ProgressLine":
+        parts = [what]
+        if share is not None:
+            parts.append(f"{100 * share:.0f} %" if share in (0, 1) else f"{_percent(share)} %")
+        if left is not None:
+            parts.append(f"about {in_words(left)} left")
+        line = super().__new__(cls, ", ".join(parts))
+        line.what, line.share, line.left = what, share, left
+        return line
+
+
+Progress = Callable[[ProgressLine], Any]
+
+
+class Work:
+    """A piece of long work, whose lines go to `say`; false where nobody listens.
+
+    It is itself a function of a line: what a part of it says, as of a fit that it calls, is part of
+    what it says.
+    """
+
+    def __init__(self, say: Progress | None, clock: Callable[[], float] | None = None) -> None:
+        self.say, self.clock = say, time.monotonic if clock is None else clock
+        self.share: float | None = None
+        self.above: Work | None = None
+        self.what, self.first = "", (0.0, 0.0)
+        self.lock = threading.Lock()
+
+    def __bool__(self) -> bool:
+        return self.say is not None
+
+    def __call__(self, what: str, share: float | None = None, left: float | None = None) -> None:
+        """Say what is done, and how far all of it is; the seconds left are reckoned by the pace so
+        far unless given.
+        """
+        with self.lock:  # threads speak one after the other
+            if self.say is None:
+                return
+            if isinstance(what, ProgressLine):
+                what, share, left = what.what, what.share, what.left
+            if share is not None:
+                share = min(max(share, self.share or 0.0), 1.0)
+                left = self._left(share) if left is None else left
+            self.share, self.what = self.share if share is None else share, what
+            line = ProgressLine(what, self.share, None if share == 1.0 else left)
+            try:
+                self.say(line)
+            except BaseException:
+                self.break_off()
+                raise
+
+    def _left(self, share: float) -> float | None:
+        """From when the share was first told: what was before is compiling."""
+        now = self.clock()
+        if self.share is None:
+            self.first = now, share
+        began, before = self.first
+        return (now - began) * (1.0 - share) / (share - before) if share > before else None
+
+    def count(self, done: int, of: int, what: str) -> None:
+        """So many of all are done."""
+        self(f"{done} of {of} {what}", done / of)
+
+    def break_off(self) -> None:
+        """Say no more: this work, and what it is part of, does not come to its end."""
+        self.say = None
+        if self.above is not None:
+            self.above.break_off()
+
+    def end(self) -> None:
+        """All is done: the last line once more, unless it said so."""
+        if self.share != 1.0 and self.what:
+            self(self.what, 1.0)
+
+    def parts(self, weights: Mapping[str, float]) -> dict[str, "Work"]:
+        """The parts of this work by name, each of which takes a share like its weight; names that
+        begin with a blank are not said.
+        """
+        shares, lock = dict.fromkeys(weights, 0.0), threading.Lock()
+        total = sum(weights.values())
+
+        def tell(name: str, line: ProgressLine) -> None:
+            with lock:
+                shares[name] = shares[name] if line.share is None else line.share
+                share = sum(weights[n] * shares[n] for n in weights) / total
+            what = line.what if name.startswith(" ") else f"{name}: {line.what}"
+            self(what, share, line.left if len(weights) == 1 else None)
+
+        if not self:
+            return dict.fromkeys(weights, self)
+        parts = {name: Work(lambda line, n=name: tell(n, line), self.clock) for name in weights}
+        for part in parts.values():
+            part.above = self
+        return parts
+
+
+SILENT = Work(None)
+
+
+@contextlib.contextmanager
+def watched(progress: Checked[bool | Progress], title: str) -> Iterator[Work]:
+    """Long work, whose progress is shown or told as asked."""
+    if not isinstance(progress, bool) and not callable(progress):
+        raise ValueError(
+            f"`progress` must be True, False or a function of a line of text, got {progress!r}."
+        )
+    listens = (
+        progress if callable(progress) and (not isinstance(progress, Work) or progress) else None
+    )
+    with as_part(), _display(title) if progress is True else contextlib.nullcontext(listens) as say:
+        work = SILENT if say is None else Work(say)
+        try:
+            yield work
+        except BaseException:
+            work.break_off()
+            raise
+        work.end()
+
+
+def in_words(seconds: float) -> str:
+    """A length of time, as exactly as a guess deserves.
+
+    >>> in_words(0.31), in_words(8.2), in_words(100.0), in_words(4000.0)
+    ('0.3 s', '8 s', '2 min', '1.1 h')
+    """
+    if seconds < 90:
+        return f"{max(seconds, 0.1):.1f} s" if seconds < 1 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"
+
+
+def _percent(share: float) -> str:
+    """Neither 0 nor 100 on the way."""
+    return f"{min(max(100 * share, 1), 99):.0f}"
+
+
+def _display(title: str) -> Any:
+    if _in_notebook():
+        return _notebook(title)
+    return _bar(title) if sys.stderr.isatty() else _lines(title)
+
+
+def _in_notebook() -> bool:
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython  # pyright: ignore[reportMissingImports]
+
+    return hasattr(get_ipython(), "kernel")
+
+
+@contextlib.contextmanager
+def _bar(title: str) -> Iterator[Progress]:
+    """One line of a terminal, which goes when the work is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress as Bars, TextColumn
+    from rich.table import Column
+
+    bars = Bars(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=16),
+        TextColumn(
+            "{task.fields[line]}",
+            markup=False,
+            table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
+        ),
+        console=Console(stderr=True),
+        transient=True,
+        expand=True,
+        redirect_stdout=sys.stdout.isatty(),
+    )
+    task = bars.add_task(title, total=None, line="...")
+    with bars:
+        yield lambda line: bars.update(
+            task, total=None if line.share is None else 1.0, completed=line.share or 0.0, line=line
+        )
+
+
+@contextlib.contextmanager
+def _lines(title: str) -> Iterator[Progress]:
+    """A line now and then, and the last one."""
+    last = -_SELDOM
+
+    def say(line: ProgressLine) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _SELDOM or line.share == 1.0:
+            last = time.monotonic()
+            sys.stderr.write(f"{title}: {line}\n")
+            sys.stderr.flush()
+
+    yield say
+
+
+@contextlib.contextmanager
+def _notebook(title: str) -> Iterator[Progress]:
+    """One line below the cell, which is empty when the work is done."""
+    from IPython.display import display  # pyright: ignore[reportMissingImports]
+
+    last = 0.0
+
+    def content(line: ProgressLine | None) -> dict[str, str]:
+        if line is None:
+            return {"text/plain": "", "text/html": ""}
+        value = "" if line.share is None else f" value={line.share:.3f}"
+        said = html.escape(f"{title}: {line}")
+        return {
+            "text/plain": f"{title}: {line}",
+            "text/html": f"<div><progress max=1{value}></progress> {said}</div>",
+        }
+
+    start = content(ProgressLine("..."))
+    handle: Any = display(start, raw=True, display_id=True)
+
+    def say(line: ProgressLine) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _OFTEN:
+            last = time.monotonic()
+            handle.update(content(line), raw=True)
+
+    try:
+        yield say
+    finally:
+        handle.update(content(None), raw=True)

@@ -1,0 +1,41 @@
+"""The modes of a run as bands: their words and colours, and when each lasted.
+
+Colours are M. Okabe's and K. Ito's (2008), which colour-blind readers tell apart.
+"""
+
+import numpy as np
+
+from frictax.contacts import Mode
+from frictax.trajectory import Trajectory
+
+FORWARD, BACKWARD = "#0072B2", "#D55E00"
+STUCK, FREE = "#B4B8BE", "#FFFFFF"
+MODES = {
+    Mode.BACKWARD: ("backward", BACKWARD, ""),
+    Mode.STUCK: ("stuck", STUCK, ""),
+    Mode.FORWARD: ("forward", FORWARD, ""),
+    Mode.FREE: ("free", FREE, "////"),
+}
+
+
+def mode_spans(run: Trajectory, name: str) -> list[tuple[Mode, float, float]]:
+    """The modes of contact `name` in their order, each with the times [s] between which
+    it lasted.
+    """
+    events = run.events
+    mine = np.asarray(events.part)[: int(events.count)] == events.names.index(name)
+    times, before, after = (
+        np.asarray(a)[: mine.size][mine]
+        for a in (events.time, events.mode_before, events.mode_after)
+    )
+    modes = np.asarray(run.modes)[:, events.names.index(name)]
+    reached = np.flatnonzero(np.all(np.isfinite(np.asarray(run.ys)), axis=1))
+    begin, end = float(run.ts[0]), float(run.ts[reached[-1]] if reached.size else run.ts[0])
+    first = int(before[0] if times.size else modes[0])
+    ends = [*map(float, times), max(end, float(times[-1]) if times.size else end)]
+    spans, start = [], begin
+    for mode, stop in zip([first, *map(int, after)], ends, strict=True):
+        if stop > start:
+            spans.append((Mode(mode), start, stop))
+        start = stop
+    return spans

@@ -1,0 +1,239 @@
+"""A fit in one file: a zip archive of `fit.json` and arrays (`.npy`), with a checksum at its end.
+
+The archive's comment says format and SHA-256 of all bytes before the latter: whatever happened to
+a file is seen before anything of it is read.
+"""
+
+import hashlib
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import frictax
+from frictax.analysis import Posterior
+from frictax.fitting import FitResult
+from frictax.parameters import check
+
+from ..files import check_target, write_whole
+from .things import Packed, Unpacked, called, handed_over
+
+FORMAT = 1  # goes up when what is written cannot be read by those who know less
+_HEAD = "fit.json"
+_END = re.compile(rb"frictax, format (\d+), sha256 ([0-9a-f]{64})\Z")
+_READ_BY = {"FitResult": "load_fit", "Posterior": "load_posterior"}
+# Own code that is handed over must leave what the fit left, within this share of its noise.
+_SAME = 0.02
+
+
+def save_fit(found: FitResult, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write the fit to one file, from which `load_fit` makes it again: every number bit for bit.
+
+    The file is a zip archive: `fit.json` and arrays that numpy reads (``np.load(path)``). It holds
+    the machine, the records, the answer and its errors, and no code: of classes and functions that
+    are not frictax's it holds the names. So it may be opened whoever it came from.
+
+    **Raises:** `FileExistsError` where a file is there, unless `overwrite`; `OSError` where it
+    cannot be written; `ValueError` for what no file can hold. What was there stays until the new
+    file is whole.
+
+    **Example:** at `load_fit`.
+    """
+    return _write(found, path, overwrite)
+
+
+def save_posterior(drawn: Posterior, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write the draws and the fit that they are of to one file: see `FitResult.save`;
+    `load_posterior` reads it.
+    """
+    return _write(drawn, path, overwrite)
+
+
+def load_fit(path: str | Path, *, known: Any = ()) -> FitResult:
+    """Read a fit that was written by `found.save(path)`: the same numbers, and all that a fit can
+    be asked.
+
+    Estimates, errors, intervals and notices are those of the file. What is asked anew (`predicted`,
+    `profile`, `missing`, another `uncertainty`) is worked out by the frictax that reads.
+
+    Nothing of the file is run. Classes and functions of one's own are looked for among what is
+    handed over, by name; then what they predict is held against what the fit left.
+
+    **Arguments:** `known`: own classes and functions that the fit has in it, in a list; or a
+    machine that has them, from which those without a name (``lambda``) are taken in their order.
+
+    **Raises:** `FileNotFoundError`, or `ValueError` with one sentence for what is no fit file, is
+    damaged or of a newer format, for own code that is lacking or is not what was fitted, and with
+    numbers of 32 bits.
+
+    >>> import frictax as fx
+    >>> v = [0.5, 1.0, 2.0, 4.0, 8.0]
+    >>> f = [6.12, 6.19, 6.41, 6.78, 7.61]
+    >>> found = fx.fit(fx.Coulomb, fx.Sweep(v, f, velocity_unit="m/s", force_unit="N"))
+    >>> print(found.save("bench.fit"))
+    bench.fit
+    >>> again = fx.load_fit("bench.fit")
+    >>> again.values == found.values, again.intervals == found.intervals
+    (True, True)
+    """
+    return _read(path, known, FitResult)
+
+
+def load_posterior(path: str | Path, *, known: Any = ()) -> Posterior:
+    """Read draws that were written by `drawn.save(path)`; else as `load_fit`.
+
+    **Example:** of a fit, at `load_fit`.
+    """
+    return _read(path, known, Posterior)
+
+
+def fit_bytes(thing: FitResult | Posterior) -> bytes:
+    """The file as it is written."""
+    packed = Packed()
+    inside = packed.of(thing, "")
+    own = [
+        {"name": called(x), "module": getattr(x, "__module__", None), "class": isinstance(x, type)}
+        for x in packed.own
+    ]
+    head = {"kind": type(thing).__name__, "frictax": frictax.__version__, "own": own}
+    whole, out = json.dumps(head | {"thing": inside}, indent=1, allow_nan=False), io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        _put(archive, _HEAD, whole.encode("ascii"))
+        for member, array in packed.arrays.items():
+            content = io.BytesIO()
+            np.save(content, array, allow_pickle=False)
+            _put(archive, member, content.getvalue())
+        archive.comment = b"frictax, format %d, sha256 %s" % (FORMAT, b"0" * 64)
+    body = out.getvalue()[:-64]
+    return body + hashlib.sha256(body).hexdigest().encode("ascii")
+
+
+def _put(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    # without a date: the same fit gives the same bytes
+    entry = zipfile.ZipInfo(name)
+    entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+    archive.writestr(entry, content)
+
+
+def _write(thing: FitResult | Posterior, path: str | Path, overwrite: bool) -> Path:
+    target = check_target(path, "the fit")
+    if target.exists() and not overwrite:
+        raise FileExistsError(
+            f"{path} exists. Write save({str(path)!r}, overwrite=True) to replace it, or name"
+            " another file."
+        )
+    write_whole(target, fit_bytes(thing), replace=overwrite)
+    return Path(path)
+
+
+def _read(path: str | Path, known: Any, kind: type) -> Any:
+    if jax.dtypes.canonicalize_dtype(float) != np.float64:
+        raise ValueError(
+            f"`{_READ_BY[kind.__name__]}` needs 64 bit numbers, got 32: the fit would not be the"
+            ' same. Write jax.config.update("jax_enable_x64", True) before the first computation.'
+        )
+    head, arrays = _opened(Path(path))
+    if (is_a := head.get("kind")) != kind.__name__:
+        if is_a not in _READ_BY:
+            raise ValueError(f"{path} holds no fit, but a {is_a}. It was not written by `save`.")
+        raise ValueError(f"{path} holds a {is_a}: read it by `fx.{_READ_BY[is_a]}`.")
+    thing, off = None, 0.0
+    try:
+        own, lacking = _matched(head["own"], handed_over(known))
+        if not lacking:
+            thing = Unpacked(arrays, own).of(head["thing"])
+            found = thing if isinstance(thing, FitResult) else thing.found
+            check(found.start)
+            _ = found.warnings, thing.warnings  # of codes that are known here
+            off = _off(found) if own else 0.0
+    except Exception as why:  # whatever a file holds that `save` would not have written
+        says = str(why) if isinstance(why, ValueError) else f"({type(why).__name__}: {why})"
+        raise ValueError(
+            f"{path}, written by frictax {head.get('frictax')}, cannot be read by"
+            f" {frictax.__version__}. {' '.join(says.split()).rstrip('.')}."
+        ) from why
+    if lacking:
+        names = ", ".join(f"{n['name']} of {n['module']}" for n in lacking)
+        plain = all(n["name"].isidentifier() for n in lacking)
+        hand = f"[{', '.join(n['name'] for n in lacking)}]" if plain else "<the machine fitted>"
+        raise ValueError(
+            f"{path} holds what is not frictax's own, and no code: {names}. Hand it over:"
+            f" {_READ_BY[kind.__name__]}({str(path)!r}, known={hand})."
+        )
+    if not off <= _SAME:
+        names = " or ".join(map(called, own))
+        raise ValueError(
+            f"{path} is of another {names} than was handed over: what the machine leaves of the"
+            f" records differs by {off:.2g} times the noise. Hand over the code that was fitted."
+        )
+    return thing
+
+
+def _opened(path: Path) -> tuple[dict[str, Any], Mapping[str, np.ndarray]]:
+    """`fit.json` and the arrays, once the whole file has been seen to be as it was written."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder. Name the fit file in it.")
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}. Write a fit to it by `found.save`.")
+    body, again = path.read_bytes(), "Take the file again from where it came."
+    end = _END.search(body[-120:])
+    if end is None:
+        if _HEAD.encode() in body[:60]:
+            raise ValueError(f"{path} is damaged: its end is missing. {again}")
+        raise ValueError(f"{path} is no fit file of frictax. Name one that `found.save` wrote.")
+    if hashlib.sha256(body[:-64]).hexdigest().encode() != end[2]:
+        raise ValueError(f"{path} is damaged: its checksum is not that of its content. {again}")
+    if int(end[1]) > FORMAT:
+        raise ValueError(
+            f"{path} is of format {int(end[1])}, and frictax {frictax.__version__} knows up to"
+            f" {FORMAT}. Read it by a newer frictax."
+        )
+    try:
+        with zipfile.ZipFile(io.BytesIO(body)) as archive:
+            arrays = {
+                name: np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
+                for name in archive.namelist()
+                if name != _HEAD
+            }
+            head = json.loads(archive.read(_HEAD))
+        own = [
+            {"name": str(n["name"]), "module": n["module"], "class": n["class"]}
+            for n in head["own"]
+        ]
+        return {**head, "kind": str(head["kind"]), "own": own}, arrays
+    except Exception as why:  # written by something else, with a checksum that fits
+        says = " ".join(str(why).split())
+        raise ValueError(f"{path} is no fit file that `found.save` wrote: {says}.") from why
+
+
+def _matched(needs: Iterable[Any], given: list[Any]) -> tuple[list[Any], list[Any]]:
+    """What the caller hands over, in the order in which the file needs it, and what is lacking."""
+    left, own, lacking = list(given), [], []
+    for need in needs:
+        fits = [
+            x for x in left if called(x) == need["name"] and isinstance(x, type) == need["class"]
+        ]
+        own += fits[:1]
+        lacking += [] if fits else [need]
+        left = [x for x in left if not fits or x is not fits[0]]
+    return own, lacking
+
+
+def _off(found: FitResult) -> float:
+    """How far the machine with own code is from leaving what the fit left, over the noise."""
+    left, size = [], []
+    for label, one in zip(found.records, found.problem.prepared, strict=True):
+        w, measured = np.asarray(one.weight), np.asarray(one.measured)
+        left.append(np.ravel(np.where(w > 0, w * (found.predicted(label) - measured), 0.0)))
+        size.append(np.ravel(w * measured))
+    off, whole = (
+        float(np.sqrt(np.mean(np.square(x))))
+        for x in (np.concatenate(left) - found.full_residuals, np.concatenate(size))
+    )
+    return off / (found.noise_scale + 1e-4 * whole)  # rounding, of a fit that leaves nothing

@@ -1,0 +1,90 @@
+"""Draws of a posterior for ArviZ."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import frictax
+from frictax.analysis import Posterior
+from frictax.fitting.result.estimates import by_path
+from frictax.measurements import Sweep
+
+from ..tables import to_xarray, xarray
+
+_SAYS = {
+    "lp": "log density, but for a constant; before draws were widened",
+    "diverging": "whether the draw ends a path that the sampler could not follow",
+    "acceptance_rate": "mean probability of acceptance along the path",
+    "tree_depth": "doublings of the path",
+    "n_steps": "steps of the path",
+}
+
+
+def to_arviz(drawn: Posterior) -> Any:
+    """The draws for ArviZ, whose plots and diagnostics take them as they are: its `InferenceData`
+    before ArviZ 1.0, from then on the `xarray.DataTree` that took its place.
+
+    Groups: `posterior`, each fitted number by its path over (chain, draw), those of a table in one
+    variable, with ``attrs["units"]``; `sample_stats`; `observed_data` and, of inputs,
+    `constant_data` of each record as ``<record>: <channel>`` over its own time, in SI units. There
+    is no pointwise likelihood: residuals count for fewer than they are (`drawn.samples`).
+
+    **Raises:** `ImportError` without ArviZ.
+
+    **Example:** ``arviz.plot_trace(found.posterior().to_arviz())``.
+    """
+    try:
+        import arviz  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ImportError(
+            "`to_arviz` needs the package ArviZ, which is not installed. Run: pip install"
+            " 'frictax[bayes]'"
+        ) from None
+    xr = xarray("to_arviz", "which ArviZ brings")
+    about = {"inference_library": "frictax", "inference_library_version": frictax.__version__}
+    draws = {"chain": np.arange(drawn.draws.shape[0]), "draw": np.arange(drawn.draws.shape[1])}
+    groups = {
+        "posterior": xr.Dataset(_numbers(drawn), coords=draws, attrs=about),
+        "sample_stats": xr.Dataset(
+            {
+                name: (("chain", "draw"), values, {"long_name": _SAYS[name]})
+                for name, values in drawn.stats.items()
+            },
+            coords=draws,
+            attrs=about,
+        ),
+        **_data(drawn, xr, about),
+    }
+    if int(arviz.__version__.partition(".")[0]) < 1:
+        return arviz.InferenceData(**groups)
+    return xr.DataTree.from_dict(groups)
+
+
+def _numbers(drawn: Posterior) -> dict[str, Any]:
+    places = [(e.name, e.path) for e in drawn.estimates]
+    units = {e.path: e.unit for e in drawn.estimates}
+    columns: Mapping[str, Any] = by_path(places, range(len(places)))
+    out = {}
+    for path, column in columns.items():
+        more = (f"{path} entry",) if np.ndim(column) else ()
+        told = {"units": units[path], "long_name": path}
+        out[_name(path)] = (("chain", "draw", *more), drawn.draws[..., column], told)
+    return out
+
+
+def _data(drawn: Posterior, xr: Any, about: dict[str, str]) -> dict[str, Any]:
+    kinds: dict[str, dict[str, Any]] = {"observed_data": {}, "constant_data": {}}
+    for label, record in drawn.found.records.items():
+        given = ("velocity", "breakaway", "sigma") if isinstance(record, Sweep) else record.inputs
+        for name, values in to_xarray(record).items():
+            axis = values.dims[0]
+            own = {axis: _name(f"{label}: {axis}")}
+            mine = values.rename(own).rename(_name(f"{label}: {name}"))
+            known = name in given or str(name).endswith(" sd")
+            kinds["constant_data" if known else "observed_data"][mine.name] = mine
+    return {kind: xr.Dataset(has, attrs=about) for kind, has in kinds.items() if has}
+
+
+def _name(text: str) -> str:
+    return text.replace("/", "_")  # which would be a group

@@ -1,0 +1,243 @@
+"""What a fit is made of as JSON and arrays, and back without running any code.
+
+A class of frictax or of diffrax stands for itself by its name; of the user's own classes and
+functions only the names are written, and whoever reads hands the things themselves over.
+"""
+
+import dataclasses
+import enum
+import functools
+import importlib
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+import frictax
+from frictax.engine.options import ForwardAlone
+from frictax.fitting import FitResult
+from frictax.fitting.problem.objectives import PreparedRecord, Steady
+from frictax.fitting.problem.problem import PreparedSweep, Problem, Unknown
+from frictax.fitting.problem.setup import Named, Setup
+from frictax.fitting.problem.ties import Tie
+from frictax.measurements.units import Unit
+from frictax.parameters import Declaration, domains
+
+# What stands in fits and has no public name.
+_INSIDE: dict[str, Any] = {
+    cls.__name__: cls
+    for cls in (ForwardAlone, PreparedRecord, PreparedSweep, Problem, Unknown, Steady, Named, Setup)
+    + (Unit, Declaration, domains.Real, domains.Positive, domains.AtLeast, domains.Between)
+    + (domains.Increasing, domains.LogScale, Tie)
+}
+# Found when a fit is asked for them, and kept in its file beside what they are found from.
+_ANSWERS = ("estimates", "tied", "covariance", "identifiability", "notices")
+_NUMBERS = "biufc"
+
+
+@functools.cache
+def _known(name: str) -> Any:
+    """The class of frictax or of diffrax that `name` stands for, or None."""
+    if name in _INSIDE:
+        return _INSIDE[name]
+    package, _, last = name.rpartition(".")
+    if package == "diffrax" and not last.startswith("_"):
+        found = getattr(importlib.import_module("diffrax"), last, None)
+        return found if isinstance(found, type) and issubclass(found, eqx.Module) else None
+    found = getattr(frictax, name, None) if name in dir(frictax) else None
+    plain = isinstance(found, type) and (
+        dataclasses.is_dataclass(found) or issubclass(found, enum.Enum)
+    )
+    return found if plain else None
+
+
+def _name(cls: type) -> str | None:
+    """The name by which a file knows `cls`; None of a class of the user's own."""
+    package = cls.__module__.partition(".")[0]
+    name = {"frictax": cls.__name__, "diffrax": f"diffrax.{cls.__name__}"}.get(package, "")
+    return name if name and _known(name) is cls else None
+
+
+def called(thing: Any) -> str:
+    """What a class or function of the user's is called."""
+    return str(getattr(thing, "__name__", type(thing).__name__))
+
+
+def _at(path: str, name: Any) -> str:
+    return f"{path}.{name}" if path else str(name)
+
+
+def _fields(cls: Any) -> tuple[str, ...]:
+    named = getattr(cls, "_fields", None)  # of a named tuple
+    return tuple(f.name for f in dataclasses.fields(cls)) if named is None else tuple(named)
+
+
+@dataclasses.dataclass
+class Packed:
+    """What has been written so far: `arrays` by the names of their members, and the user's `own`
+    classes and functions in the order of appearance.
+    """
+
+    arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    own: list[Any] = dataclasses.field(default_factory=list)
+    _members: dict[Any, str] = dataclasses.field(default_factory=dict)
+
+    def of(self, thing: Any, path: str) -> Any:
+        """`thing` in JSON's types; `path` is where it stands, for whoever looks into the file.
+
+        **Raises:** `ValueError` for what is neither number, text, container, dataclass nor
+        function.
+        """
+        if isinstance(thing, enum.Enum):
+            return {"enum": self._class(type(thing)), "name": thing.name}
+        if isinstance(thing, np.generic | np.ndarray | jax.Array):
+            return self._array(thing, path)
+        if thing is None or isinstance(thing, bool | int | str):
+            return thing
+        if isinstance(thing, float):
+            sign = "-" if math.copysign(1.0, thing) < 0 else ""
+            return thing if math.isfinite(thing) else {"float": f"{sign}{abs(thing)}"}
+        if isinstance(thing, tuple) and not hasattr(thing, "_fields"):
+            return [self.of(x, _at(path, i)) for i, x in enumerate(thing)]
+        if isinstance(thing, list | frozenset | set):
+            kind = type(thing).__name__
+            items = thing if isinstance(thing, list) else sorted(thing, key=repr)
+            return {kind: [self.of(x, _at(path, i)) for i, x in enumerate(items)]}
+        if isinstance(thing, Mapping):
+            pairs = [[self.of(k, path), self.of(x, _at(path, k))] for k, x in thing.items()]
+            return {"dict": pairs}
+        if not isinstance(thing, type) and (
+            dataclasses.is_dataclass(thing) or isinstance(thing, tuple)
+        ):
+            has = {n: self.of(getattr(thing, n), _at(path, n)) for n in _fields(type(thing))}
+            packed: dict[str, Any] = {"is": self._class(type(thing)), "has": has}
+            if isinstance(thing, FitResult):
+                packed["found"] = {n: self.of(getattr(thing, n), _at(path, n)) for n in _ANSWERS}
+            return packed
+        if callable(thing):
+            return {"own": self._own(thing)}
+        raise ValueError(
+            f"A fit is saved with all that it holds, and {path} is a {type(thing).__name__}, which"
+            " no file can hold without running code when it is read. Make it a number, an array or"
+            " a dataclass."
+        )
+
+    def _class(self, cls: type) -> str | int:
+        name = _name(cls)
+        return self._own(cls) if name is None else name
+
+    def _own(self, thing: Any) -> int:
+        for i, other in enumerate(self.own):
+            if other is thing:
+                return i
+        self.own.append(thing)
+        return len(self.own) - 1
+
+    def _array(self, thing: Any, path: str) -> dict[str, Any]:
+        kind = "jax" if isinstance(thing, jax.Array) else "numpy"
+        plain = np.asarray(thing)
+        if plain.dtype.kind not in _NUMBERS + "US":
+            raise ValueError(
+                f"A fit is saved with all that it holds, and {path} is an array of {plain.dtype},"
+                " which no file can hold. Make it one of numbers."
+            )
+        packed: dict[str, Any] = {"scalar": True} if isinstance(thing, np.generic) else {}
+        if kind == "numpy" and not packed and not plain.flags.writeable:
+            packed["locked"] = True
+        if plain.ndim == 0 and plain.dtype.kind in "biuf" and np.isfinite(plain):
+            return {kind: plain.item(), "dtype": plain.dtype.str, **packed}
+        turned = plain.flags.f_contiguous and not plain.flags.c_contiguous
+        same = (plain.dtype.str, plain.shape, turned, plain.tobytes())
+        if same not in self._members:
+            where = re.sub(r"[^\w.@-]+", "_", path)[-80:]
+            self._members[same] = f"arrays/{len(self.arrays):03d}-{where}.npy"
+            self.arrays[self._members[same]] = plain
+        return {kind: self._members[same], **packed}
+
+
+def handed_over(known: Any) -> list[Any]:
+    """The user's own classes and functions in what a caller hands over: themselves, and those of
+    machines, laws and other things that hold them.
+    """
+    packed = Packed()
+    packed.of(known, "known")
+    return packed.own
+
+
+@dataclasses.dataclass
+class Unpacked:
+    """How what was written becomes things again; `own`: the user's, in the order of the file."""
+
+    arrays: Mapping[str, np.ndarray]
+    own: list[Any]
+
+    def of(self, packed: Any) -> Any:
+        """The thing again. Nothing is called: objects are made empty, and their fields set."""
+        if isinstance(packed, list):
+            return tuple(map(self.of, packed))
+        if not isinstance(packed, dict):
+            return packed
+        if "has" in packed:
+            return self._object(packed)
+        if "enum" in packed:
+            return self._class(packed["enum"])[packed["name"]]
+        if "own" in packed:
+            return self.own[packed["own"]]
+        if "float" in packed:
+            return float(packed["float"])
+        if "dict" in packed:
+            return {self.of(key): self.of(x) for key, x in packed["dict"]}
+        for kind in (list, frozenset, set):
+            if kind.__name__ in packed:
+                return kind(map(self.of, packed[kind.__name__]))
+        return self._array(packed)
+
+    def _class(self, name: str | int) -> Any:
+        cls = self.own[name] if isinstance(name, int) else _known(name)
+        if not isinstance(cls, type):
+            raise ValueError(f"It holds a {name}, which this one does not have.")
+        return cls
+
+    def _object(self, packed: dict[str, Any]) -> Any:
+        cls = self._class(packed["is"])
+        has = {name: self.of(x) for name, x in packed["has"].items()}
+        if strange := set(has) - set(_fields(cls)):
+            raise ValueError(
+                f"Its {cls.__name__} has a {min(strange)}, which the class here has not."
+            )
+        if issubclass(cls, tuple):
+            return tuple.__new__(cls, [has[name] for name in _fields(cls)])
+        thing = object.__new__(cls)
+        for field in dataclasses.fields(cls):
+            if field.name not in has:
+                if field.default is dataclasses.MISSING:
+                    raise ValueError(
+                        f"Its {cls.__name__} lacks {field.name}, which the class here has."
+                    )
+                has[field.name] = field.default
+            object.__setattr__(thing, field.name, has[field.name])
+        for name, answer in packed.get("found", {}).items():
+            if cls is FitResult and name in _ANSWERS:
+                vars(thing)[name] = self.of(answer)
+        return thing
+
+    def _array(self, packed: dict[str, Any]) -> Any:
+        kind = "jax" if "jax" in packed else "numpy"
+        value = packed[kind]
+        if isinstance(value, str):
+            if value not in self.arrays:
+                raise ValueError(f"Its member {value} is missing.")
+            array = self.arrays[value]
+        else:
+            array = np.array(value, dtype=np.dtype(packed["dtype"]))
+        if kind == "jax":
+            return jax.device_put(array)
+        if packed.get("scalar"):
+            return array[()]
+        array = array.copy(order="K")
+        array.flags.writeable = "locked" not in packed
+        return array

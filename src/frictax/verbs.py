@@ -1,0 +1,73 @@
+"""What results do by code of rooms above: `found.report()`, `run.plot()`.
+
+The stub beside this file says the same to editors and type checkers, by the functions themselves.
+"""
+
+from .handover import Verb
+
+
+class MechanismVerbs:
+    plot = Verb("frictax.report.mechanism_figure:draw_mechanism")
+
+
+class TrajectoryVerbs:
+    plot = Verb("frictax.report.trajectory_figure:draw_trajectory")
+    to_pandas = Verb("frictax.report.tables:to_pandas")
+    to_xarray = Verb("frictax.report.tables:to_xarray")
+
+
+class RecordVerbs:
+    plot = Verb("frictax.report.record_figure:draw_record")
+    to_pandas = Verb("frictax.report.tables:to_pandas")
+    to_xarray = Verb("frictax.report.tables:to_xarray")
+
+
+class SweepVerbs:
+    to_pandas = Verb("frictax.report.tables:to_pandas")
+    to_xarray = Verb("frictax.report.tables:to_xarray")
+
+
+class FitResultVerbs:
+    predict = Verb("frictax.analysis.friction_curve:predict")
+    band = Verb("frictax.analysis.friction_curve:band")
+    score = Verb("frictax.analysis.replay.score:score")
+    uncertainty = Verb("frictax.analysis.errors.uncertainty:uncertainty")
+    step_error = Verb("frictax.fitting.result.step_error:step_error")
+    free_run = Verb("frictax.analysis.replay.free_run:free_run")
+    validate = Verb("frictax.analysis.replay.validation:validate")
+    leave_records_out = Verb("frictax.analysis.replay.validation:leave_records_out")
+    transfer = Verb("frictax.analysis.replay.validation:transfer")
+    profile = Verb("frictax.analysis.errors.profiles:profile_of")
+    derived = Verb("frictax.analysis.derived.derived:derived")
+    posterior = Verb("frictax.analysis.errors.posterior:posterior")
+    residual_study = Verb("frictax.analysis.residuals.study:residual_study")
+    missing = Verb("frictax.analysis.missing.missing:missing")
+    report = Verb("frictax.report.fit_report:write_report")
+    plot = Verb("frictax.report.fit_report:draw")
+    save = Verb("frictax.report.saving.fit_file:save_fit")
+    to_json = Verb("frictax.report.machine_json:fit_json")
+    to_mujoco = Verb("frictax.export.robots:to_mujoco")
+    to_urdf = Verb("frictax.export.robots:to_urdf")
+    to_modelica = Verb("frictax.export.modelica_found:to_modelica")
+    write_modelica = Verb("frictax.export.modelica_found:write_identified")
+    to_modelica_modifiers = Verb("frictax.export.modelica_found:identified_modifiers")
+    intervals_in_words = Verb("frictax.analysis.errors.uncertainty:in_words")
+
+
+class MissingVerbs:
+    structures = Verb("frictax.analysis.missing.structures:structures")
+
+
+class PosteriorVerbs:
+    derived = Verb("frictax.analysis.derived.draws:of_draws")
+    plot = Verb("frictax.report.posterior_figure:draw_posterior")
+    save = Verb("frictax.report.saving.fit_file:save_posterior")
+    to_arviz = Verb("frictax.report.saving.inference_data:to_arviz")
+
+
+class ResidualStudyVerbs:
+    plot = Verb("frictax.report.residual_figure:draw_residuals")
+
+
+class StructureComparisonVerbs:
+    plot = Verb("frictax.report.structures_figure:draw_structures")

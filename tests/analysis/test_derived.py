@@ -1,0 +1,209 @@
+"""Quantities that follow from fitted numbers, with errors."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from frictax.analysis.derived.common import common
+from frictax.analysis.derived.expression import expression
+
+V = np.linspace(5.0, 8.0, 16)  # far from rest, so that intercept and slope go together
+
+
+def line(seed: int, sigma: float | None = None) -> fx.Sweep:
+    noise = 0.05 * np.random.default_rng(seed).standard_normal(V.size)
+    more = {} if sigma is None else {"sigma": np.full(V.size, sigma), "sigma_known": True}
+    return fx.Sweep(V, 6.0 + 0.2 * V + noise, velocity_unit="m/s", force_unit="N", **more)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return fx.fit(fx.Coulomb, line(0))
+
+
+def test_a_fitted_number_derived_from_itself_has_its_own_error_and_interval(found):
+    for e in found.estimates:
+        made = found.derived(lambda p, path=e.path: p[path], name="same", unit=e.unit)
+        (same,) = made.estimates
+        assert made.value == e.value
+        assert made.standard_error == pytest.approx(e.standard_error, rel=1e-9)
+        assert made.interval == pytest.approx((e.lower, e.upper), rel=1e-9)
+        assert same.dof == e.dof
+
+
+def test_errors_that_go_together_count_so(found):
+    sd, (rho,) = np.sqrt(np.diag(found.covariance)), found.correlation[:1, 1]
+    assert rho < -0.95
+    a, b = (found.values[n] for n in ("F_Coulomb", "F_prop"))
+    made = found.derived(
+        lambda p: [p["F_Coulomb"] * p["F_prop"], p["F_Coulomb"] / p["F_prop"]],
+        name=["product", "ratio"],
+        unit=["N2.s/m", "m/s"],
+    )
+    relative = sd / [a, b]
+    for e, sign in zip(made.estimates, (1.0, -1.0), strict=True):
+        error = np.sqrt(relative @ relative + 2 * sign * rho * np.prod(relative))
+        assert e.standard_error / abs(e.value) == pytest.approx(error, rel=1e-9)
+    assert made.covariance.shape == (2, 2)
+    assert np.sqrt(np.diag(made.covariance)) == pytest.approx(made.standard_error)
+    # the force at the middle of the rows is known far better than what it is made of
+    middle = found.derived("F_Coulomb + 6.5 * F_prop", unit="N")
+    assert middle.standard_error == pytest.approx(0.05 / np.sqrt(16), rel=0.3)
+    assert middle.standard_error < 0.15 * sd[0]
+
+
+def test_a_force_at_a_speed_is_the_band_of_the_curve(found):
+    band = found.band([5.5])
+    made = found.derived("F_Coulomb + 5.5 * F_prop", unit="N")
+    assert made.interval == pytest.approx((band.lower[0], band.upper[0]), rel=1e-9)
+    white = found.derived("F_Coulomb + 5.5 * F_prop", unit="N", by=fx.White())
+    told = found.derived("F_Coulomb + 5.5 * F_prop", unit="N", by=found.uncertainty(fx.White()))
+    assert white.standard_error == told.standard_error
+
+
+@pytest.mark.slow
+def test_intervals_of_a_product_of_numbers_that_go_together_hold_the_truth_in_95_percent():
+    inside = []
+    for seed in range(200):
+        fitted = fx.fit(fx.Coulomb, line(seed, 0.05))
+        made = fitted.derived(
+            lambda p: jnp.stack([p["F_Coulomb"] * p["F_prop"], p["F_Coulomb"] + 6.5 * p["F_prop"]]),
+            by=fx.White(),
+        )
+        low, high = made.interval.T
+        inside.append((low < [1.2, 7.3]) & ([1.2, 7.3] < high))
+    share = np.mean(inside, axis=0)
+    assert np.all(share > 0.91)
+    assert np.all(share < 0.985)
+
+
+def test_breakaway_and_stribeck_velocity_of_a_sweep_are_told_by_name():
+    v = np.concatenate([np.zeros(6), np.linspace(0.05, 4.0, 30)])
+    f = np.where(v == 0, 1.2 * 9.0, 6.0 + 0.2 * v + 3.0 * np.exp(-2.0 * v))
+    f = f + 0.02 * np.random.default_rng(3).standard_normal(v.size)
+    rows = {"breakaway": v == 0, "velocity_unit": "m/s", "force_unit": "N"}
+    fitted = fx.fit(fx.Stribeck, fx.Sweep(v, f, **rows))
+    made = fitted.derived()
+    assert made.names == ("Stribeck: breakaway", "Stribeck: Stribeck velocity")
+    for e, truth in zip(made.estimates, (10.8, 0.5), strict=True):
+        assert e.lower < truth < e.upper
+    # peak and friction at rest go together: the force that was measured is known better than either
+    peak = fitted.estimates[-1]
+    assert peak.name == "peak"
+    breakaway = made.estimates[0]
+    assert breakaway.standard_error / breakaway.value < peak.standard_error / peak.value
+    one = fitted.derived("Stribeck: Stribeck velocity")
+    assert one.value == pytest.approx(1.0 / fitted.values["f_pos.fexp"])
+    assert one.estimates[0].unit == "m/s"
+
+
+def rig(law: fx.Coulomb | fx.Stribeck, **more) -> fx.Mechanism:
+    return fx.Mechanism(
+        rotor=fx.Inertia(J=2e-4, w=40.0),
+        bearing=fx.BearingFriction("rotor", tau_pos=law, peak=1.5, **more),
+    )
+
+
+def test_a_machine_has_breakaway_torque_and_time_constant_in_units_of_its_record():
+    t = np.linspace(0.0, 1.0, 401)
+    truth = rig(fx.Coulomb(F_Coulomb=4e-3, F_prop=1e-4))
+    w = np.asarray(fx.simulate(truth, t)["rotor"].w)
+    w = w + 0.05 * np.random.default_rng(4).standard_normal(t.size)
+    record = fx.Record(
+        t, outputs={"rotor.w": w * 30 / np.pi}, units={"rotor.w": "rpm"}, name="coast"
+    )
+    fitted = fx.fit(truth, record, free=["bearing.tau_pos"])
+    made = fitted.derived()
+    assert made.names == ("bearing: breakaway", "rotor: time constant")
+    breakaway, constant = made.estimates
+    assert breakaway.unit == "N.m"
+    assert breakaway.value == pytest.approx(1.5 * fitted.values["bearing.tau_pos.F_Coulomb"])
+    assert constant.value == pytest.approx(2e-4 / fitted.values["bearing.tau_pos.F_prop"])
+    assert constant.lower < 2.0 < constant.upper
+    assert "mN.m" in str(made)
+    slow = fitted.derived("rotor.w * 0.5 * bearing.tau_pos.F_prop / bearing.tau_pos.F_prop",
+                          name="half speed", unit="rad/s")  # fmt: skip
+    assert slow.estimates[0].cells[1:3] == ("190.986", "rpm")
+    assert slow.estimates[0].knowledge is fx.Knowledge.FIXED
+
+
+def test_common_quantities_are_those_that_are_well_defined():
+    coast = rig(fx.Stribeck(F_prop=1e-4, F_Coulomb=4e-3, F_Stribeck=1e-3, fexp=0.1))
+    names = [title for title, *_ in common(coast)]
+    assert names == [
+        "bearing: breakaway",
+        "bearing.tau_pos: Stribeck velocity",
+        "rotor: time constant",
+    ]
+    assert [title for title, *_ in common(rig(fx.Coulomb(F_Coulomb=4e-3)))] == names[:1]
+    shaft = fx.Mechanism(
+        rotor=fx.Inertia(J=1.0),
+        disc=fx.Inertia(J=1.0),
+        bearing=fx.BearingFriction("rotor", tau_pos=fx.Coulomb(F_Coulomb=1.0, F_prop=0.1)),
+        shaft=fx.RotationalSpring("rotor", "disc", c=10.0),
+        brake=fx.Brake("disc", mu_pos=[[0, 0.5]], peak=1.2, cgeo=0.1, fn_max=20.0),
+    )
+    told = {title: (of, unit) for title, of, unit in common(shaft)}
+    assert list(told) == ["bearing: breakaway", "brake: breakaway at fn_max"]
+    of, unit = told["brake: breakaway at fn_max"]
+    assert (float(of(shaft)), unit) == (pytest.approx(1.2), "N.m")
+    each = rig(fx.Coulomb(4e-3, 1e-4), tau_neg=fx.Coulomb(5e-3, 1e-4))
+    assert [title for title, *_ in common(each)][2:] == [
+        "bearing: breakaway backward",
+        "rotor: time constant backward",
+    ]
+
+
+def test_what_the_data_do_not_tell_is_not_told_of_what_follows_but_where_it_cancels():
+    law = fx.Stribeck(F_prop=0.2, F_Coulomb=6.0, F_Stribeck=1.0, fexp=5.0)
+    unknown = fx.fit(law, line(5))
+    assert unknown.derived("1 / fexp", unit="m/s").estimates[0].knowledge is fx.Knowledge.UNKNOWN
+    known = unknown.derived("F_Coulomb + 6.5 * F_prop", unit="N").estimates[0]
+    assert known.knowledge is fx.Knowledge.KNOWN
+    assert known.standard_error < 0.05
+
+
+def test_arithmetic_written_as_text_means_what_it_says():
+    by = {"a.b": 3.0, "c": 2.0, "t.f": np.array([5.0, 7.0])}
+    for text, value in (
+        ("-a.b ** c", -9.0),
+        ("2 * (a.b + c) / 4 - 1e-1", 2.4),
+        ("t.f[1] - t.f[0]", 2.0),
+        ("+ a.b", 3.0),
+    ):
+        assert float(expression(text)(by)) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "says"),
+    [
+        ("__import__('os').getcwd()", ValueError, "is none of these"),
+        ("(lambda: 1)()", ValueError, "is none of these"),
+        ("F_Coulomb if 1 else 2", ValueError, "is none of these"),
+        ("[F_Coulomb for x in y]", ValueError, "is none of these"),
+        ("F_Coulomb; import os", ValueError, "no arithmetic"),
+        ("F_Coulomb +", ValueError, "no arithmetic"),
+        ("F_Coulom", KeyError, "Did you mean 'F_Coulomb'"),
+        ("Coulomb: breakaway", ValueError, "no common quantity"),
+        ("F_Coulomb / (F_prop - F_prop)", ValueError, "finite number"),
+        (3.0, ValueError, "takes a function"),
+        (lambda p: np.sqrt(p["F_prop"]), ValueError, "operations that JAX differentiates"),
+        (lambda p: 1.0 if p["F_prop"] > 0 else 2.0, ValueError, "jnp.where"),
+        (lambda p: p["F_prop"] ** p["x"], KeyError, "no parameter 'x'"),
+    ],
+)
+def test_what_cannot_be_derived_is_refused_in_one_sentence(found, asked, error, says):
+    with pytest.raises(error, match=says) as caught:
+        found.derived(asked)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_and_units_are_as_many_as_the_numbers(found):
+    made = found.derived(lambda p: [p["F_prop"], 2 * p["F_prop"]], name="slope", unit="N.s/m")
+    assert made.names == ("slope[0]", "slope[1]")
+    assert made.value[1] == 2 * made.value[0]
+    with pytest.raises(ValueError, match="gives 2 numbers, so that `name`"):
+        found.derived(lambda p: [p["F_prop"], p["F_Coulomb"]], name=["slope"])
+    with pytest.raises(ValueError, match="no common quantity that is well defined"):
+        found.derived()

@@ -1,0 +1,192 @@
+"""Fits of several kinds, to be saved.
+
+`saved/axis.fit` was written by the first version that could: what is saved stays readable. Before
+0.1.0 is released it may be written anew: ``python tests/report/saved_fits.py``.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+import frictax as fx
+from frictax.parameters import AtLeast, CheckedModule, Positive, Real, Scalar, parameter
+from machines import coupled_clutches
+
+T = np.linspace(0.0, 2.0, 201)
+U = 3.0 * np.sin(3.0 * T) + 1.5 * np.sin(2.3 * T)
+NOISE = 0.01 * np.random.default_rng(0).standard_normal((4, T.size))
+SAVED = Path(__file__).with_name("saved") / "axis.fit"
+
+
+class Drag(CheckedModule, fx.AbstractLaw):
+    F: Scalar = parameter(AtLeast(0.0), "N")
+    c: Scalar = parameter(AtLeast(0.0), "N.s2/m2")
+
+    def __call__(self, v: Any) -> Any:
+        return self.F + self.c * v**2
+
+
+class Pendulum(fx.AbstractAxis):
+    friction: fx.SupportFriction
+    J: Scalar = parameter(Positive(), "kg.m2")
+    phi: Scalar = parameter(Real(), "rad", default=0.0)
+
+    def inertia(self, t: Any, y: Any, args: Any) -> Any:
+        return self.J
+
+    def load(self, t: Any, y: Any, args: Any) -> Any:
+        return -0.48 * jnp.sin(y[0])
+
+    def states(self) -> Any:
+        return ("phi", "w")
+
+    def start(self, t: Any) -> Any:
+        return self.begin(t, jnp.stack([self.phi, 0.0]))
+
+
+def pull(t: Any) -> Any:
+    return 0.3 * jnp.cos(2.0 * t)
+
+
+def block(law: Any = None, **parts: Any) -> fx.Mechanism:
+    return fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(1.0, 0.2) if law is None else law),
+        drive=fx.Force("mass", fx.Sampled(T, U)),
+        **parts,
+    )
+
+
+def record(machine: Any, outputs: str = "mass.v", i: int = 0, **options: Any) -> fx.Record:
+    run = fx.simulate(machine, T)
+    part, _, variable = outputs.partition(".")
+    size = 1e3 if options.get("units") else 1.0  # in millimetres
+    seen = {outputs: size * (np.asarray(getattr(run[part], variable)) + NOISE[i])}
+    return fx.Record(T, {"drive": U}, seen, **options)
+
+
+def huber_sweep() -> Any:
+    v = np.concatenate([np.linspace(-8.0, -0.5, 9), np.linspace(0.5, 8.0, 9), [0.0, 0.0]])
+    f = np.sign(v) * (6.0 + 0.2 * np.abs(v)) + NOISE[0, : v.size] - 0.3
+    f[-2:] = 7.0, -7.5
+    sweep = fx.Sweep(
+        v * 1e3, f, breakaway=v == 0, velocity_unit="mm/s", force_unit="N", citation="§ 3, “me”"
+    )
+    found = fx.fit(
+        fx.Coulomb, sweep, f_neg=fx.Coulomb, offset=0.0, peak=1.1, loss=fx.Huber(), level=0.9
+    )
+    return found, ()
+
+
+def own_law_and_functions() -> Any:
+    """Two records, each with its own speed at the start; a law, a function and a lambda."""
+    own = {"law": Drag(F=1.0, c=0.3), "wind": fx.Force("mass", pull)}
+    truth = block(own["law"], wind=own["wind"], tide=fx.Force("mass", lambda t: -0.2 * t))
+    runs = {"a/b": record(truth, name="first"), "..": record(truth, i=1, units={"mass.v": "mm/s"})}
+    found = fx.fit(
+        truth, runs, free=["friction.f_pos", "inputs.drive.offset"], own={"mass.v": [0.1, 0.2]}
+    )
+    return found, [Drag, truth, pull]
+
+
+def windows_with_priors() -> Any:
+    truth, free = block(fx.Table([[0, 1.0], [1, 1.2], [3, 1.9]])), ["mass.m", "friction.f_pos"]
+    seen = record(truth, "mass.s", sd={"mass.s": 0.01}, hold=True)
+    priors = [fx.Normal("mass.m", 1.0, 0.1), fx.Smooth("friction.f_pos.f", 0.5)]
+    windows = fx.Windows(length=0.4, free_starts=True)
+    return fx.fit(
+        truth, seen, free=free, objective=windows, priors=priors, bounds={"mass.m": (0.5, 2.0)}
+    ), ()
+
+
+def windows_read_from_a_filter() -> Any:
+    truth = block()
+    return fx.fit(
+        truth, record(truth, "mass.s"), free=["friction.f_pos"], objective=fx.Windows(length=0.5)
+    ), ()
+
+
+def inverse_dynamics() -> Any:
+    """Speed and force are given as they are: another objective, and nothing is simulated."""
+    truth = block()
+    dynamics = fx.InverseDynamics(cutoff=10.0, v_min=0.05)
+    return fx.fit(
+        truth, record(truth), free=["mass.m", "friction.f_pos"], objective=dynamics, level=0.99
+    ), ()
+
+
+def clutches_and_brake() -> Any:
+    clutches, seen = coupled_clutches(), {}
+    held = fx.Brake("J4", fn_max=2.0, f_normalized=fx.Step(height=0.1, startTime=0.7))
+    machine = fx.Mechanism(**dict(clutches.named_parts()), held=held)
+    run = fx.simulate(machine, T)
+    for i in (1, 2, 3, 4):
+        seen[f"J{i}.w"] = np.asarray(run[f"J{i}"].w) + NOISE[i - 1]
+    speeds = fx.Record(T, {}, seen, sd=dict.fromkeys(seen, 0.01))
+    return fx.fit(machine, speeds, free=["clutch1.mu_pos.f", "held.mu_pos.f"]), ()
+
+
+def closed_loop() -> Any:
+    servo = fx.PositionController("mass", fx.Sampled(T, U), kp=20.0, kv=40.0)
+    machine = eqx.tree_at(lambda m: m.parts, block(), (*block().parts[:2], servo))
+    loop = fx.ClosedLoop({"drive": fx.PositionController("mass", 0.0, kp=20.0, kv=40.0)})
+    return fx.fit(
+        block(), record(machine, "mass.s"), free=["friction.f_pos.F_Coulomb"], objective=loop
+    ), ()
+
+
+def machine_of_ones_own() -> Any:
+    friction = fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=0.02), peak=1.3)
+    pendulum = Pendulum(friction, J=0.0067, phi=0.6)
+    phi = fx.walk(pendulum, *pendulum.start(0.0), ts=jnp.asarray(T)).ys[:, 0]
+    seen = fx.Record(T, outputs={"phi": phi + 0.1 * NOISE[0]})
+    return fx.fit(pendulum, seen, free=["friction.f_pos.F_Coulomb", "phi"]), [Pendulum]
+
+
+def other_engine_and_method() -> Any:
+    engine, method = fx.Adaptive(solver=diffrax.Dopri5()), fx.Optax(optax.adam(0.01), steps=50)
+    found = fx.fit(block(), record(block()), free=["mass.m"], engine=engine, method=method)
+    return found, [method]
+
+
+def tied_and_known_by_factors() -> tuple[fx.FitResult, Any]:
+    twice = block(second=fx.SupportFriction("mass", f_pos=fx.Coulomb(1.0, 0.2)))
+    tied: Any = {"second.f_pos.F_Coulomb": "friction.f_pos.F_Coulomb"}
+    tied["second.f_pos.F_prop"] = "0.5 * friction.f_pos.F_prop"
+    free = ["mass.m", "friction.f_pos"]
+    more = {"tied": tied, "log_scale": ["friction.f_pos.F_prop"]}
+    return fx.fit(twice, record(twice), free=free, **more), ()
+
+
+KINDS = [
+    huber_sweep,
+    tied_and_known_by_factors,
+    own_law_and_functions,
+    windows_with_priors,
+    windows_read_from_a_filter,
+    inverse_dynamics,
+    clutches_and_brake,
+    closed_loop,
+    machine_of_ones_own,
+    other_engine_and_method,
+]
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    t = np.linspace(0.0, 1.0, 41)
+    axis = fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(1.0)),
+        drive=fx.Force("mass", 3.0),
+    )
+    seen = fx.Record(t, outputs={"mass.v": 2.0 * t + 0.01 * np.sin(40.0 * t)}, name="axis")
+    SAVED.parent.mkdir(exist_ok=True)
+    found = fx.fit(axis, seen, free=["friction.f_pos.F_Coulomb"])
+    print(found.save(SAVED, overwrite=True), found.values, found.intervals)

@@ -1,0 +1,250 @@
+"""A key stops long work at once, while XLA compiles or runs, and then the process ends well."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import jax
+import pytest
+
+from frictax.interrupts import Keys, Workers, as_part, may_keep, results_of, waited
+
+# a shell's background job ignores it
+HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+# compiles for tens of seconds, and says when it begins to
+COMPILING = """
+import os, sys, threading, time, jax, jax.numpy as jnp
+from frictax.executable_cache import kept
+
+@kept
+def long(x):
+    for i in range(3000):
+        x = jnp.sin(x) @ x + i * jnp.cos(x).T
+    threading.Timer(2.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    return x,
+
+begun = open({name!r}, "w")
+begun.write("kept")
+try:
+    long(jnp.ones((8, 8)))
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+    {then}
+"""
+
+RECORD = """
+import sys, time, jax, numpy as np, frictax as fx
+jax.config.update("jax_enable_x64", True)
+fx.fast_loops()
+t = np.linspace(0.0, 4.0, 801)
+push = 3.0 * np.sin(3.0 * t) + np.sin(1.3 * t)
+
+def block(force=0.0, **law):
+    law = fx.Stribeck(**{"F_prop": 0.2, "F_Coulomb": 1.0, "F_Stribeck": 0.5, "fexp": 5.0} | law)
+    friction = fx.SupportFriction("mass", f_pos=law)
+    return fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=fx.Force("mass", force))
+
+noise = 1e-3 * np.random.default_rng(0).standard_normal(801)
+v = np.asarray(fx.simulate(block(fx.Sampled(t, push), F_Coulomb=1.2), t)["mass"].v) + noise
+record = fx.Record(t, {"drive": push}, {"mass.v": v}, name="run")
+free = ["mass.m", "friction.f_pos"]
+
+def told(line):
+    print("line", flush=True)
+"""
+FOUND = "found = fx.fit(block(), record, free=free)\n"
+STRUCTURES = (
+    "{name: fx.Structure(block(fexp=fexp), free=free) for name, fexp in [('a', 5.0), ('b', 6.0)]}"
+)
+WORK = {
+    "starts": ("", "fx.fit(block(), record, free=free, starts=40, spread=1.0, progress=told)"),
+    "profile": (
+        FOUND,
+        "found.profile(('mass.m', 'friction.f_pos.fexp'), points=60, progress=told)",
+    ),
+    "posterior": (FOUND, "found.posterior(draws=50_000, progress=told)"),
+    "compare": ("", f"fx.compare(record, {STRUCTURES}, progress=told)"),
+}
+
+
+def begun(script: str) -> subprocess.Popen:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    return subprocess.Popen(
+        [sys.executable, "-c", HEARS + script],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.skipif(os.name != "posix", reason="ends a process by a signal, as POSIX has them")
+def test_a_key_stops_a_compilation_and_the_process_ends_by_the_keys_signal(tmp_path: Any) -> None:
+    process = begun(COMPILING.format(name=str(tmp_path / "open"), then="raise"))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "stopped\n"
+    at = time.monotonic()
+    out, error = process.communicate(timeout=60)
+    assert time.monotonic() - at < 5.0  # and not the rest of the compilation
+    assert process.returncode == -signal.SIGINT
+    assert error.rstrip().endswith("KeyboardInterrupt")
+    assert "terminate" not in error
+    assert (tmp_path / "open").read_text() == "kept"
+
+
+@pytest.mark.slow
+def test_a_program_that_goes_on_after_a_key_ends_well(tmp_path: Any) -> None:
+    short = COMPILING.replace("3000", "500").replace("2.0", "0.3")
+    process = begun(short.format(name=str(tmp_path / "open"), then="sys.exit(3)"))
+    out, error = process.communicate(timeout=120)
+    assert (out, error, process.returncode) == ("stopped\n", "", 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(WORK))
+@pytest.mark.parametrize("lines", [0, 2])
+def test_a_key_stops_long_work_while_it_compiles_and_while_it_runs(name: str, lines: int) -> None:
+    before, work = WORK[name]
+    script = (
+        RECORD
+        + before
+        + "print('begins', flush=True)\ntry:\n    made = "
+        + work
+        + (
+            "\nexcept KeyboardInterrupt:\n    print('stopped', time.time())\nelse:\n"
+            "    said = [w for w in made.warnings if w.startswith('Interrupted')]\n"
+            "    print('made', time.time(), *said)\n"
+        )
+    )
+    process = begun(script)
+    assert process.stdout is not None
+    for _ in range(1 + lines):
+        process.stdout.readline()
+    time.sleep(0.0 if lines else 1.0)
+    at = time.time()
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=300)
+    word, when, *said = out.splitlines()[-1].split(" ", 2)
+    assert error == ""
+    # where the key came while a string was run, as of a dataclass, CPython ends by its signal,
+    # although it was caught
+    assert process.returncode in (0, -signal.SIGINT)
+    assert float(when) - at < 2.0
+    if name == "starts" and lines:  # what was found so far
+        assert word == "made"
+        assert said[0].startswith("Interrupted after ")
+    else:
+        assert word == "stopped"
+
+
+def test_workers_stop_before_their_next_call_and_nobody_waits_for_them() -> None:
+    calls, gate = [], threading.Event()
+
+    def work(k: int) -> None:
+        calls.append(k)
+        gate.wait(10.0)
+        waited(calls.append, -1)
+
+    began = time.monotonic()
+    jobs = []
+
+    def stopped() -> None:
+        with Workers(2) as pool:
+            jobs.extend(pool.submit(work, k) for k in range(5))
+            while len(calls) < 2:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert time.monotonic() - began < 5.0
+    gate.set()
+    assert all(isinstance(job.exception(10.0), KeyboardInterrupt) for job in jobs[:2])
+    assert all(job.cancelled() for job in jobs[2:])
+    assert sorted(calls) == [0, 1]
+
+
+def test_the_first_error_of_workers_is_raised_and_the_others_are_waited_for() -> None:
+    ended = []
+
+    def fails() -> None:
+        raise ValueError("no")
+
+    def lasts() -> None:
+        time.sleep(0.3)
+        ended.append(1)
+
+    with pytest.raises(ValueError, match="no"), Workers(2) as pool:
+        results_of([pool.submit(lasts), pool.submit(fails)])
+    assert ended == [1]
+
+
+def test_workers_return_in_order_as_many_at_a_time_as_asked() -> None:
+    now, most, lock = [0], [0], threading.Lock()
+
+    def work(k: int) -> int:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        time.sleep(0.01)
+        with lock:
+            now[0] -= 1
+        return k * k
+
+    with Workers(3) as pool:
+        assert pool.map(work, range(10)) == [k * k for k in range(10)]
+    assert most[0] <= 3
+
+
+def test_a_key_that_python_drops_is_raised_again() -> None:
+    class Garbage:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+
+    went_on = []
+
+    def drops() -> None:
+        with Keys():
+            Garbage()
+            waited(time.sleep, 0.0)
+            went_on.append(True)
+
+    before, hook = signal.signal(signal.SIGINT, signal.default_int_handler), sys.unraisablehook
+    sys.unraisablehook = lambda what: None
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            drops()
+        assert went_on == []
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        sys.unraisablehook = hook
+        signal.signal(signal.SIGINT, before)
+
+
+def test_what_a_key_leaves_of_a_part_is_not_kept() -> None:
+    assert may_keep()
+    with as_part():
+        assert may_keep()
+        with as_part():
+            assert not may_keep()
+    assert may_keep()
+
+
+def test_what_is_raised_elsewhere_is_raised_here() -> None:
+    def fails() -> None:
+        raise jax.errors.JaxRuntimeError("why")
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match="why"):
+        waited(fails)
+    with pytest.raises(TimeoutError):
+        waited(_late)
+
+
+def _late() -> None:
+    raise TimeoutError
