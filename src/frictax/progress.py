@@ -69,7 +69,7 @@ class Work:
         self.share: float | None = None
         self.above: Work | None = None
         self.what, self.first = "", (0.0, 0.0)
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
 
     def __bool__(self) -> bool:
         return self.say is not None
@@ -107,8 +107,12 @@ class Work:
         self(f"{done} of {of} {what}", done / of)
 
     def break_off(self) -> None:
-        """Say no more: this work, and what it is part of, does not come to its end."""
-        self.say = None
+        """Say no more: this work, and what it is part of, does not come to its end.
+
+        Once this is done, no thread speaks.
+        """
+        with self.lock:
+            self.say = None
         if self.above is not None:
             self.above.break_off()
 
