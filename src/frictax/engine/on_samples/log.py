@@ -46,44 +46,51 @@ def empty_log(options: OnSamples, y, mode, keeps: bool) -> Log:
     return Log(jnp.full_like(number, jnp.inf), whole, modes, modes, retrace)
 
 
-@jax.custom_jvp
 def written(rows: Array, j, row: Array) -> Array:
     """`rows` with row j replaced, in place inside a loop."""
-    return _writer(0)(rows, j, row)
+    return placed(rows, row[None], (j,))
 
 
-@written.defjvp
-def _written_jvp(at, along) -> Any:
-    (rows, j, row), (d_rows, _, d_row) = at, along
-    return written(rows, j, row), d_rows if d_rows.dtype == jax.dtypes.float0 else _writer(0)(
-        d_rows, j, d_row
-    )
+@jax.custom_jvp
+def placed(rows: Array, part: Array, starts: tuple[Any, ...]) -> Array:
+    """`rows` with `part` of them replaced, in place inside a loop; `starts`: where it begins, along
+    the first axes.
+    """
+    return _placer(0)(rows, part, *starts)
+
+
+@placed.defjvp
+def _placed_jvp(at, along) -> Any:
+    (rows, part, starts), (d_rows, d_part, _) = at, along
+    whole = d_rows.dtype == jax.dtypes.float0
+    return placed(rows, part, starts), d_rows if whole else _placer(0)(d_rows, d_part, *starts)
 
 
 @functools.cache
-def _writer(axis: int) -> Callable:
-    """`written` along `axis`.
+def _placer(ahead: int) -> Callable:
+    """`placed` along the axes after some.
 
     Under `jax.vmap` it stays one update of a slice, where JAX's own makes a scatter, to XLA a loop.
     """
 
-    def plain(rows, j, row):
-        return jax.lax.dynamic_update_index_in_dim(rows, row, j, axis, allow_negative_indices=False)
+    def plain(rows, part, *starts):
+        nought = [jnp.int32(0)] * rows.ndim
+        nought[ahead : ahead + len(starts)] = [jnp.asarray(i, jnp.int32) for i in starts]
+        return jax.lax.dynamic_update_slice(rows, part, nought, allow_negative_indices=False)
 
-    write = jax.custom_batching.custom_vmap(plain)
+    place = jax.custom_batching.custom_vmap(plain)
 
-    @write.def_vmap
-    def of_lanes(size: int, many, rows, j, row) -> tuple[Array, bool]:
+    @place.def_vmap
+    def of_lanes(size: int, many, rows, part, *starts) -> tuple[Array, bool]:
         if not any(many):
-            return plain(rows, j, row), False
-        if many[1]:
-            return jax.vmap(plain, in_axes=[0 if is_many else None for is_many in many])(
-                rows, j, row
-            ), True
-        rows, row = (
+            return plain(rows, part, *starts), False
+        if any(many[2:]):
+            axes = [0 if is_many else None for is_many in many]
+            return jax.vmap(plain, in_axes=axes)(rows, part, *starts), True
+        rows, part = (
             x if is_many else jnp.broadcast_to(x, (size, *x.shape))
-            for x, is_many in ((rows, many[0]), (row, many[2]))
+            for x, is_many in ((rows, many[0]), (part, many[1]))
         )
-        return _writer(axis + 1)(rows, j, row), True
+        return _placer(ahead + 1)(rows, part, *starts), True
 
-    return write
+    return place

@@ -75,50 +75,73 @@ def _shapes(run: Run, options: OnSamples, own) -> Any:
 def _computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> list[Any]:
     """The run, of `lanes` (None: of one), with tangents along `seeds` (None: along one).
 
-    Axes of the arguments: seeds if `seeded`, lanes if `many`, then their own. `together`: lanes
-    march together, else they are left to `jax.vmap`.
+    Axes of the arguments: seeds if `seeded`, lanes if `many`, then their own; of what is returned:
+    lanes, their own, of tangents then seeds. `together`: lanes march together, or, if they are few,
+    one by one; else they are left to `jax.vmap`.
     """
+    one_by_one = together
     own, options, along = run.arguments(flat)
     put = lambda flags: jax.tree.unflatten(run.structure, flags)  # noqa: E731
     of_lanes, _, along_of_lanes = put(many)
-
-    def marched(own, of_lanes, nought: Any = 0.0) -> Any:
-        def one(own) -> Any:
-            moved, rest, t0, y0, mode0, ts = own
-            model = eqx.combine(moved, rest)
-            return march(model, t0, y0, mode0, ts, options, nought, keeps=run.keeps)
-
-        if lanes is None:
-            return one(own)
-        if together and lanes >= _FEW:
-            return march_lanes(lanes, own, of_lanes, options, nought, keeps=run.keeps)
-        differing, same = parted(own, of_lanes)
-        each = lambda differing: one(eqx.combine(differing, same))  # noqa: E731
-        return jax.lax.map(each, differing) if together else jax.vmap(each)(differing)
-
-    if not run.pushes:
-        return jax.tree.leaves(marched(own, of_lanes))
-    moved, rest, t0, y0, mode0, ts = own
     in_seeds = put(seeded)[2]
+    together = together and lanes is not None and lanes >= _FEW
+    if not run.pushes:
+        if together:
+            return jax.tree.leaves(march_lanes(lanes, own, of_lanes, options, keeps=run.keeps))
+        return jax.tree.leaves(_apart(own, of_lanes, lanes, options, one_by_one, keeps=run.keeps))
+    moved, rest, t0, y0, mode0, ts = own
     at = (moved, y0, t0)
-    fixed = along[2] is None
     if lanes is not None:
         at, along, many_at = _alike(
             lanes, at, along, (of_lanes[0], of_lanes[3], of_lanes[2]), along_of_lanes, in_seeds
         )
         of_lanes = (many_at[0], of_lanes[1], many_at[2], many_at[1], *of_lanes[4:])
+    if together:
+        along = jax.tree.map(
+            lambda d, has_seeds: d if has_seeds else jnp.broadcast_to(d, (seeds or 1, *d.shape)),
+            along,
+            in_seeds,
+        )
+        moved, y0, t0 = at
+        d_moved, d_y0, d_t0 = along
+        floats, d_floats, whole = march_lanes(
+            lanes,
+            (moved, rest, t0, y0, mode0, ts),
+            of_lanes,
+            options,
+            along=(d_moved, d_t0, d_y0),
+        )
+        if seeds is None:
+            d_floats = jax.tree.map(lambda d: d[..., 0], d_floats)
+        return jax.tree.leaves((floats, d_floats, whole))
 
     def run_at(moved, y0, t0=at[2]) -> Any:
         nought = 0.0 * jnp.ravel(jax.tree.leaves((moved, y0))[0])[0].astype(y0.dtype)
-        floats, whole, _ = marched((moved, rest, t0, y0, mode0, ts), of_lanes, nought)
+        own = (moved, rest, t0, y0, mode0, ts)
+        floats, whole, _ = _apart(own, of_lanes, lanes, options, one_by_one, nought, keeps=False)
         return floats, whole
 
-    moving = slice(0, 2 if fixed else 3)
+    moving = slice(0, 2 if along[2] is None else 3)
     along_one = lambda along: jax.jvp(run_at, at[moving], along[moving], has_aux=True)  # noqa: E731
     if seeds is None:
         return jax.tree.leaves(along_one(along))
     axes = jax.tree.map(lambda is_seeded: 0 if is_seeded else None, in_seeds)
-    return jax.tree.leaves(jax.vmap(along_one, in_axes=(axes,), out_axes=(None, 0, None))(along))
+    return jax.tree.leaves(jax.vmap(along_one, in_axes=(axes,), out_axes=(None, -1, None))(along))
+
+
+def _apart(own, many, lanes, options, one_by_one: bool, nought: Any = 0.0, *, keeps: bool) -> Any:
+    """`march` of one, or of lanes, one by one or by `jax.vmap`."""
+
+    def one(own) -> Any:
+        moved, rest, t0, y0, mode0, ts = own
+        model = eqx.combine(moved, rest)
+        return march(model, t0, y0, mode0, ts, options, nought, keeps=keeps)
+
+    if lanes is None:
+        return one(own)
+    differing, same = parted(own, many)
+    each = lambda differing: one(eqx.combine(differing, same))  # noqa: E731
+    return jax.lax.map(each, differing) if one_by_one else jax.vmap(each)(differing)
 
 
 def _alike(lanes: int, values, tangents, many, along_many, seeded) -> Any:
@@ -156,9 +179,9 @@ def _abstract(*flat, run: Run, lanes, seeds, many, seeded) -> list[Any]:
     own, options, _ = run.arguments([plain(*one) for one in zip(flat, many, seeded, strict=True)])
     out = jax.tree.leaves(_shapes(run, options, own))
     ahead = () if lanes is None else (lanes,)
-    along = (*(() if seeds is None else (seeds,)), *ahead)
+    after = () if seeds is None else (seeds,)
     return [
-        ShapedArray((along if _is_tangent(run, i) else ahead) + x.shape, x.dtype)
+        ShapedArray((*ahead, *x.shape, *(after if _is_tangent(run, i) else ())), x.dtype)
         for i, x in enumerate(out)
     ]
 
@@ -212,12 +235,11 @@ def _batched(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
     out = run_p.bind(*joined, **how)
     made, at = [], []
     for i, x in enumerate(out):
-        tangent = _is_tangent(run, i)
-        axis = int(seeds is not None and tangent) if along_lanes else 0
-        if not along_lanes and not tangent:
+        if not along_lanes and not _is_tangent(run, i):
             made.append(x)
             at.append(None)
             continue
+        axis = 0 if along_lanes else x.ndim - 1
         if before is not None:
             x = x.reshape(*x.shape[:axis], size, before, *x.shape[axis + 1 :])
         made.append(x)
