@@ -176,3 +176,27 @@ def test_a_lane_that_fails_fails_alone() -> None:
     assert np.array_equal(count, count1)
     assert np.allclose(end, end1, rtol=0, atol=1e-13, equal_nan=True)
     assert bool(jnp.all(jnp.isfinite(end[fine])))
+
+
+def test_derivatives_of_a_lane_that_fails_fail_alone() -> None:
+    def end(mass: jax.Array) -> Any:
+        machine = fx.parameters.replace(block(), {"mass.m": mass})
+        return fx.simulate(machine, SHORT, fx.OnSamples()).ys[-1]
+
+    mass = jnp.linspace(1.0, 1.1, FEW).at[0].set(jnp.nan)
+    slope = jax.vmap(jax.jacfwd(end))(mass)
+    assert bool(jnp.all(jnp.isnan(slope[0])))
+    assert bool(jnp.all(jnp.isfinite(slope[1:])))
+
+
+def test_machines_without_modes_go_together() -> None:
+    def run(stiffness: jax.Array) -> jax.Array:
+        machine = fx.Mechanism(
+            wall=fx.Fixed(), mass=fx.Mass(m=1.0, s=1.0), spring=fx.Spring("wall", "mass", stiffness)
+        )
+        return fx.simulate(machine, SHORT, fx.OnSamples()).ys
+
+    stiffness = jnp.linspace(1.0, 9.0, FEW)
+    for of in (run, jax.jacfwd(run)):
+        beside, apart = together(jax.vmap(of), stiffness), in_turn(of, stiffness)
+        assert np.max(np.abs(beside - apart)) <= 1e-14 * np.max(np.abs(apart))

@@ -197,7 +197,8 @@ def eventful_step(
     )
     return (
         *now,
-        jnp.where(result == Result.successful, piece.y, jnp.nan),
+        # whose derivative is NaN, too
+        piece.y * jnp.where(result == Result.successful, 1.0, jnp.nan).astype(piece.y.dtype),
         piece.mode,
         log,
         count,

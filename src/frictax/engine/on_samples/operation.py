@@ -115,14 +115,16 @@ def _computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> li
             d_floats = jax.tree.map(lambda d: d[..., 0], d_floats)
         return jax.tree.leaves((floats, d_floats, whole))
 
-    def run_at(moved, y0, t0=at[2]) -> Any:
-        nought = 0.0 * jnp.ravel(jax.tree.leaves((moved, y0))[0])[0].astype(y0.dtype)
+    def run_at(nought, moved, y0, t0=at[2]) -> Any:
         own = (moved, rest, t0, y0, mode0, ts)
         floats, whole, _ = _apart(own, of_lanes, lanes, options, one_by_one, nought, keeps=False)
         return floats, whole
 
+    nought = jnp.zeros((), y0.dtype)
     moving = slice(0, 2 if along[2] is None else 3)
-    along_one = lambda along: jax.jvp(run_at, at[moving], along[moving], has_aux=True)  # noqa: E731
+    along_one = lambda along: jax.jvp(  # noqa: E731
+        run_at, (nought, *at[moving]), (nought, *along[moving]), has_aux=True
+    )
     if seeds is None:
         return jax.tree.leaves(along_one(along))
     axes = jax.tree.map(lambda is_seeded: 0 if is_seeded else None, in_seeds)
