@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -56,15 +56,51 @@ class _Unknown(Exception):
     """Something whose meaning the next process could not be told by name."""
 
 
+class Programs:
+    """Compiled programs by what they are made from, in this process and in a folder."""
+
+    def __init__(self) -> None:
+        self.made: dict[Any, SimpleNamespace] = {}
+        self.lock = threading.Lock()
+
+    def called(
+        self, key: Any, function: Callable, flat: Callable, told: Any, arrays: Sequence[Any]
+    ) -> Any:
+        """`flat` of the arrays, by a program that is made once for each `key` and their shapes; a
+        key stops it at once.
+
+        What is kept in a folder is found by the name of `function` and by what `told` says, see
+        `key_text`. Raises `TypeError` where `key` cannot be hashed.
+        """
+        folder = _folder()
+        shapes = [(np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in arrays]
+        whole = (key, folder, _settings(), *shapes)
+        with self.lock:
+            program = self.made.setdefault(whole, SimpleNamespace(lock=threading.Lock(), run=None))
+        with Keys():
+            with program.lock:
+                if program.run is None or (program.run.done() and program.run.exception()):
+                    program.run = _made(function, flat, folder, told, list(arrays))
+            run = result_of(program.run)
+            return waited(lambda: jax.block_until_ready(run(*arrays)))
+
+    @staticmethod
+    def has(function: Callable, told: Any) -> bool:
+        """Whether the folder has it."""
+        folder = _folder()
+        path = None if folder is None else _path(function, folder, told)
+        return path is not None and path.exists()
+
+
 def kept(function: Callable) -> Callable:
     """`equinox.filter_jit` of a `function` that returns arrays in tuples, whose programs are kept
-    where JAX keeps its own; a key stops it at once, while it is compiled too.
+    for the next process; a key stops it at once, while it is compiled too.
 
     The arguments are taken apart once in a call, and what is no array is part of the key: its
     program is found in a fifth of the time that `filter_jit` takes, which runs where this one fails
     and says why.
     """
-    plain, programs, lock = jitted(function), {}, threading.Lock()
+    plain, programs = jitted(function), Programs()
 
     @functools.wraps(function)
     def call(*args) -> Any:
@@ -73,27 +109,17 @@ def kept(function: Callable) -> Callable:
         if any(isinstance(x, Tracer) for x in arrays):
             return plain(*args)
         fixed = tuple([None if isinstance(x, _ARRAYS) else x for x in leaves])
-        folder = _folder()
-        shapes = [(np.shape(x), x.dtype, getattr(x, "weak_type", False)) for x in arrays]
         # 1 and True are equal
-        key = (structure, fixed, tuple(map(type, fixed)), folder, _settings(), *shapes)
+        key = (structure, fixed, tuple(map(type, fixed)))
         try:
-            with lock:
-                program = programs.setdefault(key, SimpleNamespace(lock=threading.Lock(), run=None))
-        except TypeError:  # something in it cannot be hashed
+            hash(key)
+        except TypeError:
             return plain(*args)
-        with Keys():
-            with program.lock:
-                if program.run is None or (program.run.done() and program.run.exception()):
-                    flat = _flat(function, structure, fixed)
-                    program.run = _made(function, flat, folder, args, arrays)
-            run = result_of(program.run)
-            try:
-                return waited(lambda: jax.block_until_ready(run(*arrays)))
-            except (
-                jax.errors.JaxRuntimeError
-            ):  # as of `equinox.error_if`, whose sentence `filter_jit` knows how to raise
-                return plain(*args)
+        try:
+            return programs.called(key, function, _flat(function, structure, fixed), args, arrays)
+        except jax.errors.JaxRuntimeError:
+            # as of `equinox.error_if`, whose sentence `filter_jit` knows how to raise
+            return plain(*args)
 
     return call
 
@@ -134,7 +160,7 @@ def _flat(function: Callable, structure, fixed: tuple[Any, ...]) -> Callable:
 
 
 def _made(
-    function: Callable, flat: Callable, folder: Path | None, args: tuple, arrays: list
+    function: Callable, flat: Callable, folder: Path | None, args: Any, arrays: list
 ) -> Future:
     """The program for `args`, read, or else compiled and kept: traced here, compiled by a helper,
     which goes on where a key stops this thread.
@@ -162,7 +188,7 @@ def _lowered(flat: Callable, path: Path | None, arrays: list) -> Callable[[], Ca
         # a file and cannot be written to another, on CPU it would lack its functions. Nor is it to
         # keep a copy that nobody would read.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
-    begin, least = time.perf_counter(), _setting("jax_persistent_cache_min_compile_time_secs")
+    begin, least = time.perf_counter(), config_of("jax_persistent_cache_min_compile_time_secs")
     lowered = jax.jit(flat, compiler_options=options_of_fits()).lower(*arrays)
 
     def compiled() -> Callable:
@@ -177,7 +203,7 @@ def _lowered(flat: Callable, path: Path | None, arrays: list) -> Callable[[], Ca
     return compiled
 
 
-def _path(function: Callable, folder: Path, args: tuple) -> Path | None:
+def _path(function: Callable, folder: Path, args: Any) -> Path | None:
     """The file of the program for `args`; None where it cannot be told by name."""
     try:
         made_from = "\n".join(
@@ -195,15 +221,15 @@ def _path(function: Callable, folder: Path, args: tuple) -> Path | None:
 
 def _folder() -> Path | None:
     """Where programs are kept, if they are: beside JAX's own."""
-    folder = _setting("jax_compilation_cache_dir")
-    if not folder or "://" in folder or not _setting("jax_enable_compilation_cache"):
+    folder = config_of("jax_compilation_cache_dir")
+    if not folder or "://" in folder or not config_of("jax_enable_compilation_cache"):
         return None
     return (
-        None if _setting("jax_disable_jit") or jax.device_count() > 1 else Path(folder) / "frictax"
+        None if config_of("jax_disable_jit") or jax.device_count() > 1 else Path(folder) / "frictax"
     )
 
 
-def _setting(name: str) -> Any:
+def config_of(name: str) -> Any:
     """One of `jax.config`, whose types know only some."""
     return getattr(jax.config, name)
 
@@ -256,7 +282,7 @@ def _mark(content: bytes) -> bytes:
 
 def _settings() -> tuple[str, ...]:
     """Those of JAX that a program depends on, as they are now."""
-    return tuple(f"{name} {_setting(name)}" for name in _SETTINGS)
+    return tuple(f"{name} {config_of(name)}" for name in _SETTINGS)
 
 
 @functools.cache

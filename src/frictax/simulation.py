@@ -1,15 +1,16 @@
 """Simulate a mechanism."""
 
 import dataclasses
+from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from frictax.annotations import ArrayLike
-from frictax.engine import Adaptive, Engine, OnSamples, Result, walk
+from frictax.engine import Adaptive, Engine, OnSamples, Path, Result, walk
 from frictax.engine.options import EVENTS
+from frictax.kept_call import kept_call
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.parameters import check, is_traced
 from frictax.parameters.constant import constant
@@ -114,11 +115,19 @@ def simulate(
     return run
 
 
-@eqx.filter_jit
 def _simulate(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> Trajectory:
+    path = jax.tree.unflatten(_PATH, _path(mechanism, ts, engine, energy))
+    return Trajectory(MechanicalSystem(mechanism, energy), ts, path)
+
+
+_PATH = jax.tree.structure(Path(*[0] * 7, Result.successful, 0))  # type: ignore[arg-type]
+
+
+@kept_call(outputs=_PATH.num_leaves)
+def _path(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> list[Any]:
     system = MechanicalSystem(mechanism, energy)
     y0, mode0 = system.start(ts[0])
-    return Trajectory(system, ts, walk(system, y0, mode0, ts, options=engine))
+    return jax.tree.leaves(walk(system, y0, mode0, ts, options=engine))
 
 
 def _default(mechanism: Mechanism, ts: OverTime) -> Engine:
