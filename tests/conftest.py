@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no windows
-os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)  # what tests compile is for them alone
+# what tests compile is for them alone
+os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
+os.environ["FRICTAX_CACHE"] = "off"
 # There is a worker for each core: threads of linear algebra would wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

@@ -51,10 +51,11 @@ def _moved() -> np.ndarray:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """JAX's cache switched on, in a folder of this test's own; programs of other tests are not
     seen.
     """
+    monkeypatch.delenv("FRICTAX_CACHE")
     before = {
         name: getattr(jax.config, name)
         for name in ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")

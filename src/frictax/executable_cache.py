@@ -1,11 +1,14 @@
 """Compiled programs kept for the next process, found again without tracing.
 
 JAX's own compilation cache spares compiling alone: to find a program in it, all of it has to be
-traced and lowered first, which takes longer than reading it. Where that cache is switched on
-(``JAX_COMPILATION_CACHE_DIR``, or ``jax.config``), the programs of fits are kept beside it under
-what they are made from: the structure and shapes of what goes in, the sources of frictax, and the
-versions of all that takes part. What holds anything of the user's own, a part or a function, is
-left to JAX.
+traced and lowered first, which takes longer than reading it. The programs of simulations, of their
+derivatives and of fits are kept under what they are made from: the structure and shapes of what
+goes in, the sources of frictax, and the versions of all that takes part. What holds anything of the
+user's own, a part or a function, is left to JAX.
+
+They lie in this user's cache folder, which nobody else may write to, at most 512 MiB of them; where
+JAX's cache is switched on (``JAX_COMPILATION_CACHE_DIR``, or ``jax.config``), beside it; or where
+the environment variable ``FRICTAX_CACHE`` says. ``FRICTAX_CACHE=off`` keeps none.
 """
 
 import contextlib
@@ -17,10 +20,12 @@ import math
 import os
 import pickle
 import platform
+import stat
 import sys
 import threading
 import time
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from importlib.metadata import PackageNotFoundError, version
@@ -42,6 +47,10 @@ from frictax.xla import options_of_fits
 # whose classes and functions a version tells apart
 _FAMILY = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")
 _KEPT = 30 * 86400.0  # seconds that a program is kept unread
+_ROOM = 512 * 2**20  # bytes of all programs: the longest unread go first
+_WORTH = 0.05  # seconds
+_OFF = ("", "0", "off", "no", "false")
+_MANY = 200  # programs of one kind that a process holds
 _BEGUN = time.time()  # sources that change after this are not those that run
 _SETTINGS = (
     "jax_enable_x64",
@@ -60,7 +69,7 @@ class Programs:
     """Compiled programs by what they are made from, in this process and in a folder."""
 
     def __init__(self) -> None:
-        self.made: dict[Any, SimpleNamespace] = {}
+        self.made: OrderedDict[Any, SimpleNamespace] = OrderedDict()
         self.lock = threading.Lock()
 
     def called(
@@ -77,6 +86,9 @@ class Programs:
         whole = (key, folder, _settings(), *shapes)
         with self.lock:
             program = self.made.setdefault(whole, SimpleNamespace(lock=threading.Lock(), run=None))
+            self.made.move_to_end(whole)
+            if len(self.made) > _MANY:
+                self.made.popitem(last=False)
         with Keys():
             with program.lock:
                 if program.run is None or (program.run.done() and program.run.exception()):
@@ -188,7 +200,7 @@ def _lowered(flat: Callable, path: Path | None, arrays: list) -> Callable[[], Ca
         # a file and cannot be written to another, on CPU it would lack its functions. Nor is it to
         # keep a copy that nobody would read.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
-    begin, least = time.perf_counter(), config_of("jax_persistent_cache_min_compile_time_secs")
+    begin, least = time.perf_counter(), _least()
     lowered = jax.jit(flat, compiler_options=options_of_fits()).lower(*arrays)
 
     def compiled() -> Callable:
@@ -220,13 +232,43 @@ def _path(function: Callable, folder: Path, args: Any) -> Path | None:
 
 
 def _folder() -> Path | None:
-    """Where programs are kept, if they are: beside JAX's own."""
-    folder = config_of("jax_compilation_cache_dir")
-    if not folder or "://" in folder or not config_of("jax_enable_compilation_cache"):
+    """Where programs are kept, if they are: where ``FRICTAX_CACHE`` says, beside JAX's own, or in
+    this user's cache folder.
+    """
+    asked = os.environ.get("FRICTAX_CACHE")
+    if (asked is not None and asked.strip().lower() in _OFF) or (
+        config_of("jax_disable_jit") or jax.device_count() > 1
+    ):
         return None
-    return (
-        None if config_of("jax_disable_jit") or jax.device_count() > 1 else Path(folder) / "frictax"
-    )
+    if asked is not None:
+        return Path(asked)
+    beside = config_of("jax_compilation_cache_dir")
+    if beside and "://" not in beside:
+        return Path(beside) / "frictax" if config_of("jax_enable_compilation_cache") else None
+    return _users_own()
+
+
+@functools.cache
+def _users_own() -> Path | None:
+    """In the user's cache folder; None where that is not private."""
+    import platformdirs
+
+    folder = platformdirs.user_cache_path("frictax") / "compiled" / "frictax"
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        about = folder.stat()
+        private = os.name != "posix" or (
+            about.st_uid == os.getuid() and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        )
+        return folder if private else None
+    return None
+
+
+def _least() -> float:
+    """Seconds: what is made in less is not kept."""
+    if config_of("jax_compilation_cache_dir"):
+        return config_of("jax_persistent_cache_min_compile_time_secs")
+    return _WORTH
 
 
 def config_of(name: str) -> Any:
@@ -263,16 +305,29 @@ def _write(path: Path, compiled) -> None:
     except Exception:  # one with a callback, say, cannot be kept
         return
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for old in path.parent.glob("*.program*"):
-            if time.time() - old.stat().st_mtime > _KEPT:
-                old.unlink()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_room(path.parent, len(content))
         partial = path.with_suffix(f".program.{os.getpid()}.{threading.get_ident()}")
         try:
             partial.write_bytes(content)
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
+
+
+def _make_room(folder: Path, size: int) -> None:
+    """What was not read for a month goes, and what was unread longest, until there is room."""
+    files = []
+    for file in folder.glob("*.program*"):
+        with contextlib.suppress(OSError):  # another process removes them, too
+            about = file.stat()
+            files.append((about.st_mtime, about.st_size, file))
+    files.sort(reverse=True)
+    for read, bytes_, file in files:
+        size += bytes_
+        if size > _ROOM or time.time() - read > _KEPT:
+            with contextlib.suppress(OSError):
+                file.unlink()
 
 
 def _mark(content: bytes) -> bytes:

@@ -10,10 +10,10 @@ lanes as `jax.vmap` asks for.
 
 import dataclasses
 import functools
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,10 +50,13 @@ class _Call:
     def then(self, *what: Any) -> "_Call":
         return dataclasses.replace(self, made=(*self.made, what))
 
+    def arguments(self, arrays) -> Any:
+        left = iter(arrays)
+        args = [next(left) if x is None else x for x in self.fixed]
+        return jax.tree.unflatten(self.structure, args)
+
     def of(self, *arrays) -> Any:
-        rest = iter(arrays)
-        args = [next(rest) if x is None else x for x in self.fixed]
-        return tuple(self.function(*jax.tree.unflatten(self.structure, args)))
+        return tuple(self.function(*self.arguments(arrays)))
 
     def whole(self) -> Callable[..., Any]:
         """Of arrays, to a tree of arrays."""
@@ -67,28 +70,44 @@ class _Call:
         return lambda *arrays: jax.tree.leaves(whole(*arrays))
 
 
-def kept_call(outputs: int) -> Callable[[Callable], Callable[..., list[Any]]]:
-    """Of a function that returns so many arrays, one whose programs are kept, and those of its
-    derivatives.
+def kept_call(structure: Any = None) -> Callable[[Callable], Callable[..., Any]]:
+    """Of a function that returns a tree of arrays of that `structure` one whose programs are kept,
+    and those of its derivatives.
 
-    Under `jax.jit`, and where something in the arguments cannot be hashed, it is `eqx.filter_jit`
-    of it.
+    Without a structure it is found by a trace, which takes longer than to find a program. Under
+    `jax.jit`, and where something in the arguments cannot be hashed, it is `eqx.filter_jit` of it.
     """
 
-    def decorated(function: Callable) -> Callable[..., list[Any]]:
+    def decorated(function: Callable) -> Callable[..., Any]:
         plain = jitted(function)
+        flat = lambda *args: jax.tree.leaves(function(*args))  # noqa: E731
+        flat.__module__, flat.__qualname__ = function.__module__, function.__qualname__
+        found: dict[_Call, Any] = {}
+
+        def structure_of(call: _Call, arrays) -> Any:
+            if structure is not None:
+                return structure
+            if call not in found:
+                like = [jax.ShapeDtypeStruct(np.shape(x), x.dtype) for x in arrays]
+                args = call.arguments(like)
+                found[call] = jax.tree.structure(eqx.filter_eval_shape(function, *args))
+            return found[call]
 
         @functools.wraps(function)
-        def call(*args) -> list[Any]:
-            leaves, structure = jax.tree.flatten(args)
+        def call(*args) -> Any:
+            leaves, arguments = jax.tree.flatten(args)
             arrays = [x for x in leaves if isinstance(x, _NUMBERS)]
             fixed = tuple([None if isinstance(x, _NUMBERS) else x for x in leaves])
-            call = _Call(function, outputs, structure, fixed, tuple(map(type, fixed)))
+            call = _Call(flat, 0, arguments, fixed, tuple(map(type, fixed)))
             try:
                 hash(call)
             except TypeError:
-                return list(plain(*args))
-            return call_p.bind(*arrays, call=call) if _is_eager() else list(plain(*args))
+                return plain(*args)
+            if not _is_eager():
+                return plain(*args)
+            made = structure_of(call, arrays)
+            call = dataclasses.replace(call, outputs=made.num_leaves)
+            return jax.tree.unflatten(made, call_p.bind(*arrays, call=call))
 
         return call
 
@@ -103,7 +122,7 @@ def _is_eager() -> bool:
     while not isinstance(trace, _core.EvalTrace):
         if type(trace).__name__ not in ("JVPTrace", "BatchTrace", "LinearizeTrace"):
             return False
-        trace = getattr(trace, "parent_trace")
+        trace = trace.parent_trace
     return True
 
 
@@ -237,15 +256,12 @@ def _computed(*arrays, call: _Call) -> list[Any]:
 
 def _told(call: _Call, arrays) -> Any:
     """All that the program depends on, as `key_text` reads it."""
-    left = iter(arrays)
-    args = [next(left) if x is None else x for x in call.fixed]
-    return jax.tree.unflatten(call.structure, args), tuple(left), call.made
+    first = sum(x is None for x in call.fixed)
+    return call.arguments(arrays[:first]), tuple(arrays[first:]), call.made
 
 
 def _batched(arrays, dims, *, call: _Call) -> Any:
-    arrays = [
-        x if dim is None else jnp.moveaxis(x, dim, 0) for x, dim in zip(arrays, dims, strict=True)
-    ]
+    arrays = [jnp.moveaxis(x, dim, 0) if dim else x for x, dim in zip(arrays, dims, strict=True)]
     many = tuple(dim is not None for dim in dims)
     what, *how = call.made[-1] if call.made else ("values",)
     alone = what == "tangents" and not any(many[: len(how[0])])
@@ -261,6 +277,11 @@ def _moving(arrays, has_tangent: Sequence[bool]) -> tuple[bool, ...]:
     return tuple(t and _is_float(x) for x, t in zip(arrays, has_tangent, strict=True))
 
 
+def _as_arrays(arrays) -> list[Any]:
+    """Also of a Python number, which is differentiated as it is."""
+    return [x if isinstance(x, _NUMBERS) else jnp.asarray(x) for x in arrays]
+
+
 def _refuse_second(call: _Call) -> None:
     if any(what != "lanes" for what, *_ in call.made):
         raise ValueError(SECOND)
@@ -268,7 +289,7 @@ def _refuse_second(call: _Call) -> None:
 
 def _pushed(arrays, tangents, *, call: _Call) -> Any:
     _refuse_second(call)
-    arrays = [jnp.asarray(x) for x in arrays]  # a Python number, where it is differentiated
+    arrays = _as_arrays(arrays)
     moves = _moving(arrays, [type(d) is not ad.Zero for d in tangents])
     along = _picked(tangents, moves)
     out = call_p.bind(*arrays, *along, call=call.then("tangents", moves))
@@ -280,14 +301,16 @@ ad.primitive_jvps[call_p] = _pushed
 
 def _with_zeros(values, d_floats) -> list[Any]:
     left = iter(d_floats)
-    return [next(left) if _is_float(x) else ad.Zero(jax.typeof(x).to_tangent_aval()) for x in values]
+    return [
+        next(left) if _is_float(x) else ad.Zero(jax.typeof(x).to_tangent_aval()) for x in values
+    ]
 
 
 def _linearized(*given, call: _Call) -> Any:
     _refuse_second(call)
     # jax before 0.8 does not say for which of the two ways it asks
     has_tangent, *arrays = given[1:] if isinstance(given[0], bool) else given
-    arrays = [jnp.asarray(x) for x in arrays]
+    arrays = _as_arrays(arrays)
     moves = _moving(arrays, has_tangent)
     out = call_p.bind(*arrays, call=call.then("there", moves))
     values, needed = out[: call.outputs], out[call.outputs :]

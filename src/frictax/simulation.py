@@ -1,11 +1,10 @@
 """Simulate a mechanism."""
 
 import dataclasses
-from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, PyTree
 
 from frictax.annotations import ArrayLike
 from frictax.engine import Adaptive, Engine, OnSamples, Path, Result, walk
@@ -100,13 +99,13 @@ def simulate(
     if any(is_traced(leaf) for leaf in jax.tree.leaves(run.result)):
         return run  # in a derivative that is not compiled, how the run ended is known
     growing = engine.max_events is None
-    while growing and room < _MOST_EVENTS and bool(run.result == Result.too_many_events):
+    while growing and room < _MOST_EVENTS and _is(run, Result.too_many_events):
         # Twice the room, or up to 16 times by how far it lasted: each size is a program of its own.
         reached, t0, t1 = _reached(run)
         factor = (t1 - t0) / max(reached - t0, 1e-9 * (t1 - t0))
         room = min(room * 2 ** int(np.clip(np.ceil(np.log2(factor)), 1, 4)), _MOST_EVENTS)
         run = _simulate(mechanism, ts, dataclasses.replace(engine, max_events=room), energy)
-    if not bool(run.result == Result.successful):
+    if not _is(run, Result.successful):
         reached, _, t1 = _reached(run)
         where = (
             f"The run stopped at {reached:.9g} s of {t1:.9g} s, after {int(run.path.count)} events."
@@ -116,18 +115,22 @@ def simulate(
 
 
 def _simulate(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> Trajectory:
-    path = jax.tree.unflatten(_PATH, _path(mechanism, ts, engine, energy))
-    return Trajectory(MechanicalSystem(mechanism, energy), ts, path)
+    *arrays, result, steps = _walked(mechanism, ts, engine, energy)
+    result = jax.tree.unflatten(jax.tree.structure(Result.successful), [result])
+    return Trajectory(MechanicalSystem(mechanism, energy), ts, Path(*arrays, result, steps))
 
 
-_PATH = jax.tree.structure(Path(*[0] * 7, Result.successful, 0))  # type: ignore[arg-type]
-
-
-@kept_call(outputs=_PATH.num_leaves)
-def _path(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> list[Any]:
+@kept_call(jax.tree.structure([0] * 9))
+def _walked(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> list[Array]:
+    """The arrays of a `Path`."""
     system = MechanicalSystem(mechanism, energy)
     y0, mode0 = system.start(ts[0])
     return jax.tree.leaves(walk(system, y0, mode0, ts, options=engine))
+
+
+def _is(run: Trajectory, how: PyTree) -> bool:
+    """Whether the run ended so; by Python, which compiles nothing."""
+    return jax.tree.map(int, jax.tree.leaves(run.result)) == jax.tree.map(int, jax.tree.leaves(how))
 
 
 def _default(mechanism: Mechanism, ts: OverTime) -> Engine:
@@ -177,7 +180,7 @@ def _times(ts) -> OverTime:
             f"`simulate`: `ts` must increase, got {values[i + 1]:g} s after {values[i]:g} s at"
             f" index {i + 1}. Sort the times and drop repeats."
         )
-    return jnp.asarray(values)
+    return jax.device_put(values)
 
 
 def _reached(run: Trajectory) -> tuple[float, float, float]:

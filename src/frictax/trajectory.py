@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.contacts.mode import STUCK, UNKNOWN
 from frictax.engine import Path, Result
 from frictax.handover import Verb
+from frictax.kept_call import kept_call
 from frictax.mechanism import MechanicalSystem
 from frictax.mechanism.contact_margins import rounding, slides_in
 from frictax.mechanism.energy import stored
@@ -133,7 +134,9 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
 
     @property
     def events(self) -> Events:
-        return _events(self.system, self.ts, self.path)
+        mechanism, contacts = self.system.mechanism, self.system.layout.contacts
+        names = tuple(mechanism.names[c.part] for c in contacts)
+        return Events(*_events(self.system, self.ts, self.path), names)
 
     @property
     def energy(self) -> Energy:
@@ -142,7 +145,7 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
             raise ValueError(
                 "This run has no energy accounts. Ask for them: `simulate(..., energy=True)`."
             )
-        return _energy(self.system, self.ts, self.ys, self.modes)
+        return Energy(*_energy(self.system, self.ts, self.ys, self.modes))
 
     _repr_html_ = Verb("frictax.report.notebook.cards:run_html")
 
@@ -163,18 +166,17 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
         return list(self.names)
 
 
-@eqx.filter_jit
+@kept_call()
 def _variables(system: MechanicalSystem, part: int, ts: Array, ys: Array, modes: Array) -> Any:
     return jax.vmap(lambda t, y, mode: variables_at(system.snapshot(t, y, mode), part))(
         ts, ys, modes
     )
 
 
-@eqx.filter_jit
-def _events(system: MechanicalSystem, ts: Array, path: Path) -> Events:
+@kept_call(jax.tree.structure((0,) * 5))
+def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...]:
     lay = system.layout
     n, size = len(lay.contacts), path.times.shape[0]
-    names = tuple(system.mechanism.names[c.part] for c in lay.contacts)
     before, after, times = path.before[:, :n], path.after[:, :n], path.times
     changed = (before != after) & (jnp.arange(size) < path.count)[:, None]
     if n:
@@ -197,18 +199,17 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> Events:
 
     parts = jnp.broadcast_to(jnp.arange(n), before.shape)
     times = jnp.broadcast_to(times[:, None], before.shape)
-    return Events(
+    return (
         rows(times, jnp.inf),
         rows(parts, -1),
         rows(before, UNKNOWN),
         rows(after, UNKNOWN),
         jnp.sum(changed),
-        names,
     )
 
 
-@eqx.filter_jit
-def _energy(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> Energy:
+@kept_call(jax.tree.structure((0,) * 9))
+def _energy(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tuple[Array, ...]:
     kinetic, elastic = jax.vmap(lambda t, y, mode: stored(system.snapshot(t, y, mode)))(
         ts, ys, modes
     )
@@ -220,6 +221,5 @@ def _energy(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> Ene
         system.mechanism.parts[node.part].C * (ys[:, first + k] - ys[0, first + k])
         for k, node in enumerate(nodes)
     ]
-    return Energy(
-        drive, kinetic, elastic, friction, damper, impact, heated, sum(heats, nothing), cooled
-    )
+    heat = sum(heats, nothing)
+    return drive, kinetic, elastic, friction, damper, impact, heated, heat, cooled

@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 # it takes longer to import than all of frictax.
 
 
-def _tsit5() -> Any:
-    import diffrax
-
-    return diffrax.Tsit5()
-
-
 EVENTS = 1000  # room for events where no `max_events` is given
 
 
@@ -38,8 +32,8 @@ class Adaptive(eqx.Module):
     **Arguments:**
 
     - `rtol`, `atol`: tolerances of a step. Default 1e-7 and 1e-9; in 32 bits 1e-5 and 1e-6.
-    - `solver`: any diffrax solver with an interpolation; `Tsit5` unless given. Stiff machines:
-      `diffrax.Kvaerno5()`.
+    - `solver`: any diffrax solver with an interpolation; None for `diffrax.Tsit5()`. For stiff
+      machines `diffrax.Kvaerno5()`.
     - `stepsize_controller`: any of diffrax's; replaces `rtol` and `atol`. A controller without
       error control needs `dt0`.
     - `dt0`: the first step of every phase [s]. Default: from the phase before.
@@ -73,7 +67,7 @@ class Adaptive(eqx.Module):
 
     rtol: float | None = None
     atol: float | None = None
-    solver: Solver = eqx.field(default_factory=_tsit5)
+    solver: Solver | None = None
     stepsize_controller: StepSizeController | None = None
     dt0: float | None = None
     dtmax: float | None = None
@@ -82,8 +76,6 @@ class Adaptive(eqx.Module):
     adjoint: Adjoint | None = None
 
     def __check_init__(self) -> None:
-        import diffrax
-
         usual = "Leave it out for the default."
         for name in ("rtol", "atol", "dt0", "dtmax", "max_events", "max_steps"):
             value = getattr(self, name)
@@ -98,23 +90,27 @@ class Adaptive(eqx.Module):
                 raise ValueError(
                     f"`Adaptive.{name}` must be a whole number, got {value!r}. {usual}"
                 )
-        if not isinstance(self.solver, diffrax.AbstractSolver):
+        if self.solver is None and self.stepsize_controller is None and self.adjoint is None:
+            return  # nothing of diffrax to look at
+        import diffrax
+
+        solver, control = self.walker(), self.stepsize_controller
+        if not isinstance(solver, diffrax.AbstractSolver):
             raise ValueError(
                 "`Adaptive.solver` must be a diffrax solver such as `diffrax.Tsit5()`, got"
-                f" {self.solver!r}."
+                f" {solver!r}."
             )
-        if self.solver.term_structure is not diffrax.AbstractTerm:
+        if solver.term_structure is not diffrax.AbstractTerm:
             raise ValueError(
                 "`Adaptive.solver` must solve one ordinary differential equation, got"
-                f" {type(self.solver).__name__}, which wants it split in several terms. Take"
+                f" {type(solver).__name__}, which wants it split in several terms. Take"
                 " `diffrax.Tsit5()` or, for stiff machines, `diffrax.Kvaerno5()`."
             )
-        control = self.stepsize_controller
         if not isinstance(control, diffrax.ConstantStepSize | diffrax.StepTo) and not isinstance(
-            self.solver, diffrax.AbstractAdaptiveSolver
+            solver, diffrax.AbstractAdaptiveSolver
         ):
             raise ValueError(
-                f"`Adaptive.solver` must estimate its error, got {type(self.solver).__name__},"
+                f"`Adaptive.solver` must estimate its error, got {type(solver).__name__},"
                 " which does not. Take `diffrax.Tsit5()`, or constant steps:"
                 " `stepsize_controller=diffrax.ConstantStepSize(), dt0=1e-3`."
             )
@@ -129,6 +125,12 @@ class Adaptive(eqx.Module):
                 " dt0=1e-3)`."
             )
         _check_adjoint(self)
+
+    def walker(self) -> Any:
+        """The solver that takes the steps."""
+        import diffrax
+
+        return diffrax.Tsit5() if self.solver is None else self.solver
 
     def controller(
         self, dtype: DTypeLike, dtmax: ScalarLike | None

@@ -202,7 +202,7 @@ def _solve(
         flow, y0 = _with_speed(system, start)
     return diffrax.diffeqsolve(
         diffrax.ODETerm(flow),
-        options.solver,
+        options.walker(),
         start.t,
         t1,
         None,
