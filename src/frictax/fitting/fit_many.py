@@ -2,28 +2,28 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.engine import OnSamples
-from frictax.executable_cache import jitted
+from frictax.executable_cache import kept
 from frictax.interrupts import Workers, as_part
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
-from frictax.measurements.record import changed
 from frictax.mechanism import Machine
-from frictax.progress import SILENT, Progress, Work, watched
+from frictax.progress import Progress, Work, watched
 
 from .checks import check_arguments
 from .fit import refuse
 from .fit_data import Search, usual_method
+from .many_data import numbers, records_of
 from .posing import fit_engine, pose, pose_sweep
 from .problem.losses import AbstractLoss, Squares
 from .problem.objectives import AbstractObjective, FreeRun, Windows
@@ -51,8 +51,8 @@ _TOGETHER = 32  # fits of one call
 
 def fit_many(
     model: AbstractLaw | type[AbstractLaw] | SteadyFriction | Machine,
-    data: Sweep | Record,
-    measured: ArrayLike | Mapping[str, ArrayLike],
+    data: Checked[Sweep | Record | Sequence[Record]],
+    measured: ArrayLike | Mapping[str, ArrayLike] | None = None,
     *,
     free: str | Iterable[str] | None = None,
     tied: Tied | None = None,
@@ -63,25 +63,29 @@ def fit_many(
     engine: OnSamples | None = None,
     progress: Checked[bool | Progress] = False,
 ) -> Replicates:
-    """Fit one model to many measurements (or draws) of one experiment.
+    """Fit one model to many measurements, each by itself: records of many machines, or measurements
+    (or draws) of one experiment.
 
-    At the rows of one sweep, or under the inputs of one record. By least squares and
-    Levenberg-Marquardt all are fitted in one compiled call; by other ways one after the other.
+    By least squares and Levenberg-Marquardt 32 at a time in one compiled call, on each processor;
+    by other ways one after the other. How many they are compiles nothing anew, nor do other
+    numbers; records of another length do.
 
     **Arguments:**
 
-    - `model`: a law or `SteadyFriction`, for a record a machine, whose values are every fit's
-      start.
-    - `data`: the sweep or the record; its own forces or outputs are not looked at.
+    - `model`: a law or `SteadyFriction`, for records a machine, whose values are every fit's start.
+    - `data`: records with the same channels, each with inputs and times of its own; or the sweep or
+      record at whose rows, or under whose inputs, everything was `measured`: its own forces or
+      outputs are not looked at.
     - `measured`: for a sweep forces (k, n) [N or N.m]; for a record output -> (k, n) in SI, or (k,
-      n) where it has one output.
+      n) where it has one output; for many records nothing.
     - `free`, `tied`, `method`, `loss`, `level`, `progress`: as in `fit`; `objective`, `engine`: for
       records only.
 
     **Returns:** `Replicates`: values of all k fits, as `fit` would give them, for bootstrap and
     coverage; intervals by the account of a single fit, when they are asked for.
 
-    **Raises:** `ValueError` for measurements of another shape.
+    **Raises:** `ValueError` for measurements of another shape, and for records whose channels
+    differ.
 
     How widely 200 repeats of one sweep would scatter, and what one fit says of it:
 
@@ -106,7 +110,7 @@ def fit_many(
 
 def _fitted(
     model: Any,
-    data: Sweep | Record,
+    data: Any,
     measured: Any,
     free: Any,
     tied: Any,
@@ -118,17 +122,12 @@ def _fitted(
     work: Work,
 ) -> Replicates:
     loss = Squares() if loss is None else loss
-    if isinstance(data, Record):
-        method = usual_method() if method is None else method
-        problem, prepared = _of_record(
-            model, data, measured, free, objective, engine, method, loss, tied
-        )
-    elif isinstance(data, Sweep):
+    if isinstance(data, Sweep):
         refuse({"objective": objective, "engine": engine}, "a record", "a sweep")
         method = LevenbergMarquardt() if method is None else method
         start = assembled(model, data, None, None, None)
         problem, _ = pose_sweep(start, data, free, (), loss, tied=tied)
-        forces = _numbers(measured, data.n)
+        forces = None if measured is None else numbers(measured, data.n)
         if forces is None:
             raise ValueError(
                 f"`measured` must have shape (k, {data.n}), one column for each row of the sweep,"
@@ -136,37 +135,42 @@ def _fitted(
             )
         (prepared,) = problem.prepared
         prepared = [dataclasses.replace(prepared, measured=f[:, None]) for f in forces]
+        sources: list[Any] = [data] * len(prepared)
     else:
-        raise ValueError(f"`fit_many` needs a `Sweep` or a `Record`, got {type(data).__name__}.")
+        method = usual_method() if method is None else method
+        sources = records_of(data, measured)
+        how = (objective, engine, method, loss, tied)
+        problem, prepared = _of_records(model, sources, free, *how)
     names = tuple(name for u in problem.unknowns for name in u.names)
-    label = data.name or type(data).__name__
 
     def one_of(i: int) -> Problem:
         return dataclasses.replace(problem, prepared=(prepared[i],))
 
     def found(i: int, state: Any, costs: np.ndarray, noise: float) -> FitResult:
-        return answer(model, one_of(i), {label: data}, state, costs, noise, method, level, [], 0.0)
+        label = sources[i].name or type(sources[i]).__name__
+        return answer(
+            model, one_of(i), {label: sources[i]}, state, costs, noise, method, level, [], 0.0
+        )
 
     if isinstance(method, LevenbergMarquardt) and loss.rounds == 1:
         again = isinstance(problem.objective, Windows)
         parts = work.parts(
             {" fits": 2.0, " again": 2.0 * again, " edges": 1.0 * (not problem.is_steady)}
         )
-        end = _together(problem, prepared, method, parts[" fits"])
+        ends = _together(problem, prepared, method, parts[" fits"])
         if again:
-            for i, x in enumerate(np.asarray(end.x)):
-                prepared[i] = without_rounding(one_of(i), x).prepared[0]
-            end = _together(problem, prepared, method, parts[" again"])
+            for i, end in enumerate(ends):
+                prepared[i] = without_rounding(one_of(i), np.asarray(end.x)).prepared[0]
+            ends = _together(problem, prepared, method, parts[" again"])
 
         done = itertools.count(1)
 
         def beyond(i: int) -> Descent:
-            one = jax.tree.map(lambda a: np.asarray(a[i]), end)
             if problem.is_steady:
-                return one
+                return ends[i]
             mine = one_of(i)
             dof = max(int(np.sum(mine.weights() > 0)) - mine.x0.size, 1)
-            one = beyond_edges(mine, method, one, dof)
+            one = beyond_edges(mine, method, ends[i], dof)
             parts[" edges"].count(next(done), len(prepared), "fits looked at")
             return one
 
@@ -213,10 +217,9 @@ def _errors(found: Callable[[int], FitResult], count: int, level: float) -> tupl
     return rows[..., 0], rows[..., 1], rows[..., 2]
 
 
-def _of_record(
+def _of_records(
     model,
-    record: Record,
-    outputs,
+    records: list[Record],
     free,
     objective: AbstractObjective | None,
     engine,
@@ -224,56 +227,79 @@ def _of_record(
     loss: AbstractLoss,
     tied: Any,
 ) -> tuple[Problem, list[Any]]:
-    """The problem, and its record with each of the measurements."""
-    objective, records = FreeRun() if objective is None else objective, {record.name: record}
-    check_arguments(model, records, objective, None, (), None, engine)
+    """The problem, and all records as they stand in it."""
+    objective, first = FreeRun() if objective is None else objective, records[0]
+    check_arguments(model, {first.name: first}, objective, None, (), None, engine)
     how = (objective, (), {}, fit_engine(engine, method), loss)
-    problem, _ = pose(model, records, free, (), *how, tied=tied)
+    problem, _ = pose(model, {first.name: first}, free, (), *how, tied=tied)
     if objective.fits_starts():
         raise ValueError(
             "`fit_many` cannot find the starts of windows. Write Windows(...) without free_starts,"
             " or call `fit`."
         )
     machine = objective.machine(model)
-    return problem, [
-        objective.prepare(machine, changed(record, outputs=values))
-        for values in _each(record, outputs)
-    ]
+    return problem, [objective.prepare(machine, record) for record in records]
 
 
 def _together(
     problem: Problem, prepared: list[Any], method: LevenbergMarquardt, work: Work
+) -> list[Descent]:
+    """Where the searches end; those of one kind some at a time in a compiled call."""
+    kinds: dict[Any, list[int]] = {}
+    for i, one in enumerate(prepared):
+        leaves, structure = jax.tree.flatten(one)
+        kinds.setdefault((structure, *map(np.shape, leaves)), []).append(i)
+    ends: list[Any] = [None] * len(prepared)
+    done = itertools.count(1)
+    for places in kinds.values():
+        some = _of_a_kind(
+            problem,
+            [prepared[i] for i in places],
+            method,
+            lambda: work.count(next(done), len(prepared), "fits"),
+        )
+        for k, i in enumerate(places):
+            ends[i] = jax.tree.map(lambda a, k=k: np.asarray(a[k]), some)
+    return ends
+
+
+def _of_a_kind(
+    problem: Problem, prepared: list[Any], method: LevenbergMarquardt, tell: Callable[[], None]
 ) -> Descent:
-    """Where the searches end, some of them in each compiled call."""
+    """Of records of one length."""
     _, static = eqx.partition(prepared[0], eqx.is_array)
     arrays = (eqx.filter(p, eqx.is_array) for p in prepared)
     stacked = jax.tree.map(lambda *x: np.stack(x), *arrays)
-    weights, measured = np.asarray(prepared[0].weight), np.asarray(prepared[0].measured)
-    rows = int(np.sum(weights > 0))
-    floor = np.float64(1e-20 * np.sum((weights * measured) ** 2) + 1e-300)
+    count, weighted = len(prepared), [np.asarray(p.weight) for p in prepared]
+    rows = np.asarray([np.sum(w > 0) for w in weighted])
+    squares = [
+        np.sum((w * np.asarray(p.measured)) ** 2) for w, p in zip(weighted, prepared, strict=True)
+    ]
+    floors = 1e-20 * np.asarray(squares) + 1e-300
+    structure = jax.tree.structure(begun(problem, np.zeros(problem.x0.size)))
 
-    # as many in each call, so that one program does for all
-    count = len(prepared)
-    each = -(-count // -(-count // _TOGETHER))
+    def fitted(starts: Float[np.ndarray, "k p"], tell: Callable[[], None]) -> Descent:
+        def some(first: int) -> Descent:
+            # As many in each call, so that one program does for all; those beyond do not begin.
+            at = np.arange(first, first + _TOGETHER)
+            live, at = at < count, np.minimum(at, count - 1)
+            mine = jax.tree.map(lambda a: a[at], (stacked, rows, floors, starts))
+            end = _all(problem, static, method, *mine, live)
+            for _ in range(int(np.sum(live))):
+                tell()
+            return jax.tree.unflatten(structure, [np.asarray(x)[live] for x in end])
 
-    def fitted(starts: Float[np.ndarray, "k p"], work: Work) -> Descent:
-        ends = []
-        for first in range(0, count, each):
-            some = np.minimum(np.arange(first, first + each), count - 1)
-            mine = jax.tree.map(lambda a, some=some: a[some], (stacked, starts))
-            end = _all(problem, mine[0], static, method, rows, floor, mine[1])
-            ends.append(jax.tree.map(np.asarray, end))
-            done = min(first + each, count)
-            work.count(done, count, "fits")
-        return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *ends)
+        with Workers() as pool:
+            ends = pool.map(some, range(0, count, _TOGETHER))
+        return jax.tree.map(lambda *parts: np.concatenate(parts), *ends)
 
-    ends = fitted(np.zeros((len(prepared), problem.x0.size)), work)
+    ends = fitted(np.zeros((count, problem.x0.size)), tell)
     # as in one fit: next to its bound a value acts so little that no search leads back
     for back in BACK:
         z = put_back(problem, ends, back)
         if z is None:
             break
-        again = fitted(z, SILENT)
+        again = fitted(z, lambda: None)
         better = again.cost < ends.cost * (1 - 1e-6)
         ends = jax.tree.map(
             lambda a, b, better=better: np.where(
@@ -285,67 +311,33 @@ def _together(
     return ends
 
 
-@jitted
+@kept
 def _all(
-    problem: Problem, prepared, static, method: LevenbergMarquardt, rows: int, floor, starts
-) -> Descent:
-    """Ends, from `starts`.
+    problem: Problem, static, method: LevenbergMarquardt, prepared, rows, floors, starts, live
+) -> tuple[Array, ...]:
+    """The leaves of the ends, from `starts`, of those that are `live`.
 
     One after the other: in step, all would take the most steps of any.
     """
-    expected = max(rows - problem.x0.size, 1)
 
     def one(at) -> Descent:
-        prepared, start = at
+        prepared, rows, floor, start, live = at
         mine = eqx.tree_at(lambda p: p.prepared, problem, (eqx.combine(prepared, static),))
+        expected = jnp.maximum(rows - problem.x0.size, 1)
         if problem.is_steady:
             end = in_turned_coordinates(mine, start, 1.0, method, expected, floor)
         else:
-            first, most, tolerance = begun(mine, start), method.max_steps, method.tolerance
+            first, most = begun(mine, start), jnp.where(live, method.max_steps, 0)
             end = descend(
-                lambda z: mine.evaluate_with_kind(z, 1.0), first, most, tolerance, expected, floor
+                lambda z: mine.evaluate_with_kind(z, 1.0),
+                first,
+                most,
+                method.tolerance,
+                expected,
+                floor,
             )
         x, slope = mine.physical(end.z), mine.values_and_slopes(end.seen)[1]
         return dataclasses.replace(end, x=x, slope=slope)
 
-    return jax.lax.map(one, (prepared, jnp.asarray(starts)))
-
-
-def _numbers(values, n: int) -> Float[np.ndarray, "k n"] | None:
-    """The rows of numbers, or None for what are none of that length."""
-    try:
-        x = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        return None
-    return x if x.ndim == 2 and x.size and x.shape[1] == n else None
-
-
-def _each(record: Record, outputs) -> list[dict[str, np.ndarray]]:
-    """The measurements one by one: output -> (n,)."""
-    names = list(record.outputs)
-    only = {names[0]: outputs} if len(names) == 1 else {}
-    given = outputs if isinstance(outputs, Mapping) else only
-    if set(given) != set(names):
-        raise ValueError(
-            f"`measured` must hold every output of record {record.name!r}: write"
-            f" {{{', '.join(f'{n!r}: ...' for n in names)}}}, each of shape (k, {record.n})."
-        )
-    try:
-        arrays = {name: np.asarray(given[name], dtype=float) for name in names}
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"`measured` must be numbers of shape (k, {record.n}), a row a measurement. Stack them"
-            " with numpy."
-        ) from None
-    for name, x in arrays.items():
-        if (
-            x.ndim != 2
-            or not x.size
-            or x.shape[1] != record.n
-            or x.shape[0] != len(arrays[names[0]])
-        ):
-            raise ValueError(
-                f"`measured` must have shape (k, {record.n}) for {name!r}, a row a measurement, got"
-                f" {x.shape}."
-            )
-    return [{name: x[i] for name, x in arrays.items()} for i in range(len(arrays[names[0]]))]
+    ends = jax.lax.map(one, (prepared, rows, floors, starts, live))
+    return tuple(jax.tree.leaves(ends))

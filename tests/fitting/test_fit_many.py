@@ -1,0 +1,82 @@
+"""Many records, each with inputs and times of its own, are fitted as `fit` fits each."""
+
+import numpy as np
+import pytest
+
+import frictax as fx
+import frictax.executable_cache as programs
+
+LAW = ["friction.f_pos"]
+
+
+def machine(F_Coulomb: float = 1.0, F_prop: float = 0.2) -> fx.Mechanism:
+    law = fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=F_prop)
+    return fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=law),
+        drive=fx.Force("mass", 0.0),
+    )
+
+
+def record(i: int) -> fx.Record:
+    """Each with a length, a force and a friction of its own."""
+    rng = np.random.default_rng(i)
+    t = np.linspace(0.0, 2.0, 81 if i % 3 else 101)
+    push = rng.uniform(2.0, 3.0) * np.sin(rng.uniform(3.0, 5.0) * t + rng.uniform(0.0, 6.0))
+    true = machine(*rng.uniform((0.7, 0.1), (1.1, 0.3)))
+    parts = {name: true[name] for name in ("mass", "friction")}
+    run = fx.simulate(fx.Mechanism(**parts, drive=fx.Force("mass", fx.Sampled(t, push))), t)
+    seen = np.asarray(run["mass"].v) + 0.003 * rng.standard_normal(t.size)
+    return fx.Record(t, {"drive": push}, {"mass.v": seen}, name=f"run {i}")
+
+
+RECORDS = [record(i) for i in range(5)]
+
+
+def test_each_is_what_fit_finds_and_one_more_compiles_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many = fx.fit_many(machine(), RECORDS, free=LAW)
+    assert many.converged.all()
+    for i, one in enumerate(RECORDS):
+        found = fx.fit(machine(), one, free=LAW)
+        assert many.names == tuple(found.values)
+        off = np.abs(many.values[i] - np.asarray(list(found.values.values())))
+        errors = np.asarray(list(found.standard_errors.values()))
+        assert np.max(off / errors) < 1e-6
+        assert np.allclose(many.standard_errors[i], errors, rtol=1e-6)
+    assert np.ptp(many.values[:, 1]) > 0.1
+    monkeypatch.setattr(programs, "_lowered", lambda *_: pytest.fail("compiled"))
+    more = fx.fit_many(machine(0.9), [*RECORDS, record(7), record(8)], free=LAW)
+    off = np.abs(more.values[:5] - many.values) / many.standard_errors
+    assert np.max(off) < 1e-2  # from another start, to the tolerance
+
+
+@pytest.mark.parametrize(
+    ("data", "measured", "words"),
+    [
+        (RECORDS[0], None, ["needs what was `measured`", "(k, 101)"]),
+        (RECORDS[:2], np.zeros((2, 81)), ["`measured` goes with one record", "Leave it out"]),
+        ([], None, ["`Sweep`, a `Record` or a list", "got none"]),
+        ([RECORDS[0], "run.csv"], None, ["a list of them", "got str"]),
+        (7.0, None, ["a list of them", "got float"]),
+        (
+            [
+                RECORDS[0],
+                fx.Record(
+                    RECORDS[1].t,
+                    {"drive": RECORDS[1].inputs["drive"]},
+                    {"mass.s": np.cumsum(RECORDS[1].outputs["mass.v"])},
+                    name="other",
+                ),
+            ],
+            None,
+            ["record 1 ('other') has outputs mass.s", "the first mass.v"],
+        ),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(data, measured, words: list[str]) -> None:
+    with pytest.raises(ValueError) as error:
+        fx.fit_many(machine(), data, measured, free=LAW)
+    for word in words:
+        assert word in str(error.value)
