@@ -115,12 +115,16 @@ def simulate(
 
 
 def _simulate(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> Trajectory:
-    *arrays, result, steps = _walked(mechanism, ts, engine, energy)
-    result = jax.tree.unflatten(jax.tree.structure(Result.successful), [result])
-    return Trajectory(MechanicalSystem(mechanism, energy), ts, Path(*arrays, result, steps))
+    walked = dict(zip(_PATH, _walked(mechanism, ts, engine, energy), strict=True))
+    how = jax.tree.unflatten(jax.tree.structure(Result.successful), [walked["result"]])
+    path = Path(**walked | {"result": how})
+    return Trajectory(MechanicalSystem(mechanism, energy), ts, path)
 
 
-@kept_call(jax.tree.structure([0] * 9))
+_PATH = [field.name for field in dataclasses.fields(Path)]
+
+
+@kept_call(jax.tree.structure([0] * len(_PATH)))
 def _walked(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> list[Array]:
     """The arrays of a `Path`."""
     system = MechanicalSystem(mechanism, energy)

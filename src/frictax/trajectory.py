@@ -136,7 +136,8 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
     def events(self) -> Events:
         mechanism, contacts = self.system.mechanism, self.system.layout.contacts
         names = tuple(mechanism.names[c.part] for c in contacts)
-        return Events(*_events(self.system, self.ts, self.path), names)
+        time, part, before, after, count = _events(self.system, self.ts, self.path)
+        return Events(time, part, before, after, count, names)
 
     @property
     def energy(self) -> Energy:

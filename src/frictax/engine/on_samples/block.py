@@ -47,7 +47,8 @@ class Block:
             )
             over = functools.partial(self.over, begin, whole)
             nought = jnp.zeros((), plan.y.dtype)
-            at = self.moved, *floats, nought, cut(grid)
+            y, t1 = floats
+            at = self.moved, y, t1, nought, cut(grid)
             if along is None:
                 (*floats, ys), (whole, modes) = over(*at)
                 d_ys = None

@@ -31,7 +31,8 @@ def march_lanes(
     """
     moved, rest, t0, y0, mode0, ts = own
     is_moved, is_rest, is_t0, is_y0, is_mode0, is_ts = many
-    d_moved, d_t0, d_y0 = (None, None, None) if along is None else along
+    tangents: Any = (None, None, None) if along is None else along
+    d_moved, d_t0, d_y0 = tangents
     seeds = None if along is None else d_y0.shape[0]
     each = lambda x, is_many: x if is_many else jnp.broadcast_to(x, (lanes, *x.shape))  # noqa: E731
     timed = is_t0 or is_ts
@@ -107,7 +108,7 @@ def parted(tree, many) -> tuple[Any, Any]:
     return pick(True), pick(False)
 
 
-def _longer(rows: int, a: Array | None, axis: int) -> Array | None:
+def _longer(rows: int, a: Any, axis: int) -> Any:
     """With so many rows more along `axis`."""
     if a is None:
         return None

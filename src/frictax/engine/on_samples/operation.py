@@ -84,10 +84,11 @@ def _computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> li
     put = lambda flags: jax.tree.unflatten(run.structure, flags)  # noqa: E731
     of_lanes, _, along_of_lanes = put(many)
     in_seeds = put(seeded)[2]
-    together = together and lanes is not None and lanes >= _FEW
+    count = 0 if lanes is None else lanes
+    together = together and count >= _FEW
     if not run.pushes:
         if together:
-            return jax.tree.leaves(march_lanes(lanes, own, of_lanes, options, keeps=run.keeps))
+            return jax.tree.leaves(march_lanes(count, own, of_lanes, options, keeps=run.keeps))
         return jax.tree.leaves(_apart(own, of_lanes, lanes, options, one_by_one, keeps=run.keeps))
     moved, rest, t0, y0, mode0, ts = own
     at = (moved, y0, t0)
@@ -105,7 +106,7 @@ def _computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> li
         moved, y0, t0 = at
         d_moved, d_y0, d_t0 = along
         floats, d_floats, whole = march_lanes(
-            lanes,
+            count,
             (moved, rest, t0, y0, mode0, ts),
             of_lanes,
             options,
