@@ -86,7 +86,7 @@ def optimised_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs of fits are compiled with LLVM's optimisations: for tests that run one hundreds of
     times.
     """
-    monkeypatch.setattr("frictax.executable_cache.options_of_fits", lambda: OPTIMISED)
+    monkeypatch.setattr("frictax.programs.executables.options_of_fits", lambda: OPTIMISED)
 
 
 def _folder(variable: str, holds: str) -> Path:

@@ -29,7 +29,7 @@ GROUND = [
     "interrupts",
     "progress",
     "xla",
-    "executable_cache",
+    "programs",
 ]
 FORWARD = [
     "parameters",

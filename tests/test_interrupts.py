@@ -19,7 +19,7 @@ HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)
 # compiles for tens of seconds, and says when it begins to
 COMPILING = """
 import os, sys, threading, time, jax, jax.numpy as jnp
-from frictax.executable_cache import kept
+from frictax.programs import kept
 
 @kept
 def long(x):

@@ -225,11 +225,10 @@ def test_shares_never_fall_and_end_at_1(which: str, sweep: fx.Sweep) -> None:
 
 def test_many_fits_are_told_by_their_number(sweep: fx.Sweep) -> None:
     lines = told_of(sweep, "fit_many")
-    assert [line.what for line in lines if line.what.endswith(" fits")] == [
-        "24 of 70 fits",
-        "48 of 70 fits",
-        "70 of 70 fits",
-    ]
+    told = [line.what for line in lines if line.what.endswith(" fits")]
+    assert len(told) == 3  # 32 at a time, on whichever processor is free
+    assert told[0] in ("32 of 70 fits", "6 of 70 fits")
+    assert told[-1] == "70 of 70 fits"
 
 
 def test_nothing_is_printed_unasked(sweep: fx.Sweep, capfd: pytest.CaptureFixture[str]) -> None:

@@ -9,10 +9,11 @@ from jaxtyping import Array, PyTree
 from frictax.annotations import ArrayLike
 from frictax.engine import Adaptive, Engine, OnSamples, Path, Result, walk
 from frictax.engine.options import EVENTS
-from frictax.kept_call import kept_call
+from frictax.engine.result import SECOND
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.parameters import check, is_traced
 from frictax.parameters.constant import constant
+from frictax.programs import kept_call
 from frictax.signals import Sampled
 from frictax.trajectory import OverTime, Trajectory
 
@@ -124,7 +125,7 @@ def _simulate(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) 
 _PATH = [field.name for field in dataclasses.fields(Path)]
 
 
-@kept_call(jax.tree.structure([0] * len(_PATH)))
+@kept_call(SECOND, jax.tree.structure([0] * len(_PATH)))
 def _walked(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> list[Array]:
     """The arrays of a `Path`."""
     system = MechanicalSystem(mechanism, energy)

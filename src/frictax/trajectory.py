@@ -9,13 +9,14 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.contacts.mode import STUCK, UNKNOWN
 from frictax.engine import Path, Result
+from frictax.engine.result import SECOND
 from frictax.handover import Verb
-from frictax.kept_call import kept_call
 from frictax.mechanism import MechanicalSystem
 from frictax.mechanism.contact_margins import rounding, slides_in
 from frictax.mechanism.energy import stored
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import Integer, is_traced
+from frictax.programs import kept_call
 from frictax.verbs import TrajectoryVerbs
 
 OverTime = Float[Array, " T"]
@@ -167,14 +168,14 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
         return list(self.names)
 
 
-@kept_call()
+@kept_call(SECOND)
 def _variables(system: MechanicalSystem, part: int, ts: Array, ys: Array, modes: Array) -> Any:
     return jax.vmap(lambda t, y, mode: variables_at(system.snapshot(t, y, mode), part))(
         ts, ys, modes
     )
 
 
-@kept_call(jax.tree.structure((0,) * 5))
+@kept_call(SECOND, jax.tree.structure((0,) * 5))
 def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...]:
     lay = system.layout
     n, size = len(lay.contacts), path.times.shape[0]
@@ -209,7 +210,7 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
     )
 
 
-@kept_call(jax.tree.structure((0,) * 9))
+@kept_call(SECOND, jax.tree.structure((0,) * 9))
 def _energy(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tuple[Array, ...]:
     kinetic, elastic = jax.vmap(lambda t, y, mode: stored(system.snapshot(t, y, mode)))(
         ts, ys, modes

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-import frictax.executable_cache as programs
+import frictax.programs.executables as programs
 
 LAW = ["friction.f_pos"]
 

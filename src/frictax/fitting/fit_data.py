@@ -12,13 +12,13 @@ import numpy as np
 from frictax.arguments import whole
 from frictax.engine import OnSamples, Result
 from frictax.engine.options import room
-from frictax.executable_cache import jitted
 from frictax.interrupts import as_part, may_keep
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Mechanism
 from frictax.mechanism.forces import AbstractMotion
 from frictax.notice import Notice
 from frictax.parameters import get
+from frictax.programs import jitted
 from frictax.progress import Work
 
 from .checks import check_arguments, labelled

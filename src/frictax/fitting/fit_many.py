@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,11 +14,11 @@ from jaxtyping import Array, Float
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.engine import OnSamples
-from frictax.executable_cache import kept
 from frictax.interrupts import Workers, as_part
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
+from frictax.programs import kept
 from frictax.progress import Progress, Work, watched
 
 from .checks import check_arguments
@@ -250,21 +251,23 @@ def _together(
         leaves, structure = jax.tree.flatten(one)
         kinds.setdefault((structure, *map(np.shape, leaves)), []).append(i)
     ends: list[Any] = [None] * len(prepared)
-    done = itertools.count(1)
+    done, lock = 0, threading.Lock()
+
+    def tell(more: int) -> None:
+        nonlocal done
+        with lock:
+            done += more
+            work.count(done, len(prepared), "fits")
+
     for places in kinds.values():
-        some = _of_a_kind(
-            problem,
-            [prepared[i] for i in places],
-            method,
-            lambda: work.count(next(done), len(prepared), "fits"),
-        )
+        some = _of_a_kind(problem, [prepared[i] for i in places], method, tell)
         for k, i in enumerate(places):
             ends[i] = jax.tree.map(lambda a, k=k: np.asarray(a[k]), some)
     return ends
 
 
 def _of_a_kind(
-    problem: Problem, prepared: list[Any], method: LevenbergMarquardt, tell: Callable[[], None]
+    problem: Problem, prepared: list[Any], method: LevenbergMarquardt, tell: Callable[[int], None]
 ) -> Descent:
     """Of records of one length."""
     _, static = eqx.partition(prepared[0], eqx.is_array)
@@ -278,15 +281,14 @@ def _of_a_kind(
     floors = 1e-20 * np.asarray(squares) + 1e-300
     structure = jax.tree.structure(begun(problem, np.zeros(problem.x0.size)))
 
-    def fitted(starts: Float[np.ndarray, "k p"], tell: Callable[[], None]) -> Descent:
+    def fitted(starts: Float[np.ndarray, "k p"], tell: Callable[[int], None]) -> Descent:
         def some(first: int) -> Descent:
             # As many in each call, so that one program does for all; those beyond do not begin.
             at = np.arange(first, first + _TOGETHER)
             live, at = at < count, np.minimum(at, count - 1)
             mine = jax.tree.map(lambda a: a[at], (stacked, rows, floors, starts))
             end = _all(problem, static, method, *mine, live)
-            for _ in range(int(np.sum(live))):
-                tell()
+            tell(int(np.sum(live)))
             return jax.tree.unflatten(structure, [np.asarray(x)[live] for x in end])
 
         with Workers() as pool:
@@ -299,7 +301,7 @@ def _of_a_kind(
         z = put_back(problem, ends, back)
         if z is None:
             break
-        again = fitted(z, lambda: None)
+        again = fitted(z, lambda more: None)
         better = again.cost < ends.cost * (1 - 1e-6)
         ends = jax.tree.map(
             lambda a, b, better=better: np.where(

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.executable_cache import kept
 from frictax.fitting.problem.problem import Problem
 from frictax.interrupts import Workers, may_keep, results_of
+from frictax.programs import kept
 from frictax.progress import Work
 
 from .refits import searched

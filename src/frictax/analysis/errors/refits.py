@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.executable_cache import kept
 from frictax.fitting import FitResult, LevenbergMarquardt
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.search.levenberg_marquardt import descend
 from frictax.fitting.search.multistart import advanced, begun
 from frictax.interrupts import Workers
+from frictax.programs import kept
 
 _TOLERANCE, _STEPS = 1e-4, 60  # the first of profiles
 

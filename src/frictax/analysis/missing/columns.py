@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.executable_cache import kept
 from frictax.fitting.problem.inverse_dynamics import InverseDynamics
 from frictax.fitting.problem.objectives import PreparedRecord, Windows, measured_starts
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import Named, Setup
+from frictax.programs import kept
 
 from .candidates import (
     Candidate,

@@ -11,12 +11,12 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.annotations import Checked
-from frictax.executable_cache import kept
 from frictax.fitting import AbstractObjective, ClosedLoop, FitResult, FreeRun
 from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import Problem, bounds, upper_bounds
 from frictax.measurements import Record
 from frictax.parameters import parameters, replace
+from frictax.programs import kept
 from frictax.text import prefixed
 
 from ..errors.resampling import Jackknife

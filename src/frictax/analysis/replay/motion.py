@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from frictax.engine import Result, walk
-from frictax.executable_cache import kept
 from frictax.fitting import FitResult, FreeRun
 from frictax.fitting.problem.objectives import PreparedRecord, acting, dividing, measured_starts
 from frictax.fitting.problem.setup import (
@@ -23,6 +22,7 @@ from frictax.fitting.problem.setup import (
 )
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem
+from frictax.programs import kept
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

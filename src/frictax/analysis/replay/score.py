@@ -6,10 +6,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from frictax.executable_cache import kept
 from frictax.fitting import AbstractObjective, FitResult
 from frictax.fitting.problem.setup import Setup
 from frictax.measurements import Record
+from frictax.programs import kept
 
 from .motion import named
 

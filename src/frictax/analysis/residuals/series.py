@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.executable_cache import jitted
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.objectives import (
     LARGEST_CUTOFF,
@@ -25,6 +24,7 @@ from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.mechanism import AbstractAxis, MechanicalSystem, Mechanism
 from frictax.parameters import Numbers
+from frictax.programs import jitted
 
 from ..errors.refits import Samples
 

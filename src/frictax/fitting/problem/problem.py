@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from frictax.executable_cache import jitted, kept
 from frictax.laws import AbstractLaw
 from frictax.measurements import Sweep
 from frictax.mechanism import Mechanism
 from frictax.parameters import Declaration, Numbers, Real, replace
+from frictax.programs import jitted, kept
 from frictax.pytree import pytree_dataclass, static
 
 from .losses import AbstractLoss

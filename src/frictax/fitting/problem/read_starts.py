@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.executable_cache import kept
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import VELOCITY_OF
 from frictax.parameters import Numbers
+from frictax.programs import kept
 
 from .objectives import (
     LARGEST_CUTOFF,

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from frictax.executable_cache import kept
 from frictax.interrupts import may_keep
 from frictax.notice import Notice
+from frictax.programs import kept
 from frictax.progress import Work
 
 from ..problem.objectives import PreparedRecord

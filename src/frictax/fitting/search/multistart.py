@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from frictax.executable_cache import jitted, kept
 from frictax.interrupts import Workers, may_keep, result_of
 from frictax.notice import Notice
+from frictax.programs import jitted, kept
 from frictax.progress import SILENT, Work
 
 from ..problem.objectives import AbstractSimulation, PreparedRecord, Steady

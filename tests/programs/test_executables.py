@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 
 import frictax as fx
-import frictax.executable_cache as kept_programs
-from frictax.executable_cache import kept, key_text
+import frictax.programs.executables as kept_programs
+import frictax.programs.key as key
 from frictax.parameters import AtLeast, parameter
+from frictax.programs import kept
+from frictax.programs.key import Unknown, key_text
 
 T = np.linspace(0.0, 2.0, 101)
 PUSH = 3.0 * np.sin(6.0 * T)
@@ -206,7 +208,7 @@ def test_what_was_not_read_for_long_goes(folder: Path) -> None:
 
 def test_other_sources_make_other_programs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _doubled()(np.arange(3.0))
-    monkeypatch.setattr(kept_programs, "_surroundings", lambda: "another version")
+    monkeypatch.setattr(kept_programs, "surroundings", lambda: "another version")
     _doubled()(np.arange(3.0))
     assert len(_programs(folder)) == 2
 
@@ -214,8 +216,8 @@ def test_other_sources_make_other_programs(folder: Path, monkeypatch: pytest.Mon
 def test_sources_that_changed_since_they_were_imported_keep_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept_programs._surroundings.cache_clear()
-    monkeypatch.setattr(kept_programs, "_BEGUN", 0.0)
+    key.surroundings.cache_clear()
+    monkeypatch.setattr(key, "_BEGUN", 0.0)
     assert _doubled()(np.arange(3.0))[0].tolist() == [0.0, 2.0, 4.0]
     assert _programs(folder) == []
 
@@ -247,17 +249,17 @@ class _Mine(fx.AbstractLaw):
 
 @pytest.mark.slow
 def test_a_users_own_parts_and_functions_are_left_to_jax(folder: Path) -> None:
-    with pytest.raises(kept_programs._Unknown):
+    with pytest.raises(Unknown):
         key_text(_Mine(1.0))
-    with pytest.raises(kept_programs._Unknown):
+    with pytest.raises(Unknown):
         key_text(lambda t: t)
-    with pytest.raises(kept_programs._Unknown):
+    with pytest.raises(Unknown):
         key_text(np.linspace)  # of numpy's, wrapped
 
     def other() -> None: ...
 
     other.__module__, other.__qualname__ = "frictax.fitting.search.levenberg_marquardt", "begin"
-    with pytest.raises(kept_programs._Unknown):
+    with pytest.raises(Unknown):
         key_text(other)
     _fit(_block(_Mine(0.8)))
     assert _programs(folder) == []

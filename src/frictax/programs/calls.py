@@ -1,6 +1,6 @@
 """Functions whose programs are kept, and those of their derivatives.
 
-`executable_cache.kept` finds a compiled program without tracing where its arguments are numbers.
+`kept` finds a compiled program without tracing where its arguments are numbers.
 Under `jax.jacfwd`, `jax.grad` or `jax.vmap`, outside of any `jax.jit`, they are tracers, but what
 is computed at last are numbers again: a function here is an operation of JAX's own, with a rule for
 each of these, and what comes out at the bottom is looked up as a program of its own: the function's
@@ -25,8 +25,7 @@ from jax.core import ShapedArray, Tracer
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from frictax.engine.result import SECOND
-from frictax.executable_cache import Programs, config_of, jitted
+from .executables import Programs, config_of, jitted
 
 _NUMBERS = (jax.Array, np.ndarray, np.generic, Tracer)
 
@@ -41,6 +40,7 @@ class _Call:
     """
 
     function: Callable
+    second: str
     outputs: int
     structure: Any
     fixed: tuple[Any, ...]
@@ -70,9 +70,9 @@ class _Call:
         return lambda *arrays: jax.tree.leaves(whole(*arrays))
 
 
-def kept_call(structure: Any = None) -> Callable[[Callable], Callable[..., Any]]:
+def kept_call(second: str, structure: Any = None) -> Callable[[Callable], Callable[..., Any]]:
     """Of a function that returns a tree of arrays of that `structure` one whose programs are kept,
-    and those of its derivatives.
+    and those of its derivatives; `second` says why there are no second ones.
 
     Without a structure it is found by a trace, which takes longer than to find a program. Under
     `jax.jit`, and where something in the arguments cannot be hashed, it is `eqx.filter_jit` of it.
@@ -98,7 +98,7 @@ def kept_call(structure: Any = None) -> Callable[[Callable], Callable[..., Any]]
             leaves, arguments = jax.tree.flatten(args)
             arrays = [x for x in leaves if isinstance(x, _NUMBERS)]
             fixed = tuple([None if isinstance(x, _NUMBERS) else x for x in leaves])
-            call = _Call(flat, 0, arguments, fixed, tuple(map(type, fixed)))
+            call = _Call(flat, second, 0, arguments, fixed, tuple(map(type, fixed)))
             try:
                 hash(call)
             except TypeError:
@@ -284,7 +284,7 @@ def _as_arrays(arrays) -> list[Any]:
 
 def _refuse_second(call: _Call) -> None:
     if any(what != "lanes" for what, *_ in call.made):
-        raise ValueError(SECOND)
+        raise RuntimeError(call.second)
 
 
 def _pushed(arrays, tangents, *, call: _Call) -> Any:

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import frictax as fx
-import frictax.executable_cache as kept_programs
-import frictax.kept_call as kept_calls
-from frictax.kept_call import kept_call
+import frictax.programs.calls as kept_calls
+import frictax.programs.executables as kept_programs
+from frictax.programs import kept_call
 
 AT = jnp.array([0.3, 0.7, 1.9])
 ROWS = jnp.array([[0.3, 0.7, 1.9], [0.1, -0.4, 2.2], [1.0, 1.0, 1.0], [0.0, 0.5, 0.25]])
@@ -33,7 +33,7 @@ def plain(x: jax.Array, y: jax.Array, name: str) -> tuple[jax.Array, jax.Array, 
 def made(function: Callable[..., Any] = plain) -> Callable[..., Any]:
     """Known to no process before."""
     function.__module__, function.__qualname__ = "frictax.simulation", "plain"
-    return kept_call(jax.tree.structure((0, 0, 0)))(function)
+    return kept_call("only first derivatives", jax.tree.structure((0, 0, 0)))(function)
 
 
 def cost(call: Callable[..., Any], x: jax.Array) -> jax.Array:
@@ -110,7 +110,7 @@ def test_a_second_derivative_is_refused() -> None:
         jax.jacfwd(jax.grad(of)),
         jax.grad(lambda x: jnp.sum(jax.jacfwd(of)(x))),
     ):
-        with pytest.raises(ValueError, match="first derivatives of a run"):
+        with pytest.raises(RuntimeError, match="only first derivatives"):
             twice(AT)
 
 

@@ -12,25 +12,20 @@ the environment variable ``FRICTAX_CACHE`` says. ``FRICTAX_CACHE=off`` keeps non
 """
 
 import contextlib
-import dataclasses
-import enum
 import functools
 import hashlib
 import math
 import os
 import pickle
-import platform
 import stat
-import sys
 import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import FunctionType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import equinox as eqx
@@ -44,14 +39,13 @@ from jax.core import Tracer
 from frictax.interrupts import Keys, begun, result_of, waited
 from frictax.xla import options_of_fits
 
-# whose classes and functions a version tells apart
-_FAMILY = ("frictax", "diffrax", "optax", "equinox", "jax", "numpy")
+from .key import Unknown, key_text, surroundings
+
 _KEPT = 30 * 86400.0  # seconds that a program is kept unread
 _ROOM = 512 * 2**20  # bytes of all programs: the longest unread go first
 _WORTH = 0.05  # seconds
 _OFF = ("", "0", "off", "no", "false")
 _MANY = 200  # programs of one kind that a process holds
-_BEGUN = time.time()  # sources that change after this are not those that run
 _SETTINGS = (
     "jax_enable_x64",
     "jax_default_matmul_precision",
@@ -61,14 +55,11 @@ _SETTINGS = (
 )
 
 
-class _Unknown(Exception):
-    """Something whose meaning the next process could not be told by name."""
-
-
 class Programs:
     """Compiled programs by what they are made from, in this process and in a folder."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Callable[[], dict[str, str] | None] = lambda: None) -> None:
+        self.options = options  # XLA's, beside its flags
         self.made: OrderedDict[Any, SimpleNamespace] = OrderedDict()
         self.lock = threading.Lock()
 
@@ -92,7 +83,7 @@ class Programs:
         with Keys():
             with program.lock:
                 if program.run is None or (program.run.done() and program.run.exception()):
-                    program.run = _made(function, flat, folder, told, list(arrays))
+                    program.run = _made(function, flat, folder, told, list(arrays), self.options())
             run = result_of(program.run)
             return waited(lambda: jax.block_until_ready(run(*arrays)))
 
@@ -112,7 +103,7 @@ def kept(function: Callable) -> Callable:
     program is found in a fifth of the time that `filter_jit` takes, which runs where this one fails
     and says why.
     """
-    plain, programs = jitted(function), Programs()
+    plain, programs = jitted(function), Programs(lambda: options_of_fits())
 
     @functools.wraps(function)
     def call(*args) -> Any:
@@ -172,7 +163,12 @@ def _flat(function: Callable, structure, fixed: tuple[Any, ...]) -> Callable:
 
 
 def _made(
-    function: Callable, flat: Callable, folder: Path | None, args: Any, arrays: list
+    function: Callable,
+    flat: Callable,
+    folder: Path | None,
+    args: Any,
+    arrays: list,
+    options: dict[str, str] | None,
 ) -> Future:
     """The program for `args`, read, or else compiled and kept: traced here, compiled by a helper,
     which goes on where a key stops this thread.
@@ -180,20 +176,22 @@ def _made(
     path = None if folder is None else _path(function, folder, args)
     program: Any = None if path is None else waited(_read, path)
     if program is None:
-        return begun(_lowered(flat, path, arrays))
+        return begun(_lowered(flat, path, arrays, options))
 
     def run(*arrays) -> Any:
         nonlocal program
         try:
             return jax.block_until_ready(program(*arrays))
         except jax.errors.JaxRuntimeError:  # XLA looks for some functions only when they are called
-            program = _lowered(flat, path, list(arrays))()
+            program = _lowered(flat, path, list(arrays), options)()
             return program(*arrays)
 
     return begun(lambda: run)
 
 
-def _lowered(flat: Callable, path: Path | None, arrays: list) -> Callable[[], Callable]:
+def _lowered(
+    flat: Callable, path: Path | None, arrays: list, options: dict[str, str] | None
+) -> Callable[[], Callable]:
     """What compiles the program, and keeps it at `path`."""
     if path is not None:
         # A name of its own, so that JAX's cache does not know it: what that hands out was read from
@@ -201,7 +199,7 @@ def _lowered(flat: Callable, path: Path | None, arrays: list) -> Callable[[], Ca
         # keep a copy that nobody would read.
         flat.__name__ = f"flat_{uuid.uuid4().hex}"
     begin, least = time.perf_counter(), _least()
-    lowered = jax.jit(flat, compiler_options=options_of_fits()).lower(*arrays)
+    lowered = jax.jit(flat, compiler_options=options).lower(*arrays)
 
     def compiled() -> Callable:
         if path is None:
@@ -220,13 +218,13 @@ def _path(function: Callable, folder: Path, args: Any) -> Path | None:
     try:
         made_from = "\n".join(
             (
-                _surroundings(),
+                surroundings(),
                 *_settings(),
                 f"{function.__module__}.{function.__qualname__}",
                 key_text(args),
             )
         )
-    except _Unknown:
+    except Unknown:
         return None
     return folder / f"{hashlib.sha256(made_from.encode()).hexdigest()}.program"
 
@@ -245,7 +243,7 @@ def _folder() -> Path | None:
     beside = config_of("jax_compilation_cache_dir")
     if beside and "://" not in beside:
         return Path(beside) / "frictax" if config_of("jax_enable_compilation_cache") else None
-    return _users_own()
+    return _users_own() if jax.default_backend() == "cpu" else None
 
 
 @functools.cache
@@ -338,99 +336,3 @@ def _mark(content: bytes) -> bytes:
 def _settings() -> tuple[str, ...]:
     """Those of JAX that a program depends on, as they are now."""
     return tuple(f"{name} {config_of(name)}" for name in _SETTINGS)
-
-
-@functools.cache
-def _surroundings() -> str:
-    """What else a program depends on: sources, versions and the processor; raises `_Unknown` where
-    sources have changed since they were imported.
-    """
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
-        if source.stat().st_mtime > _BEGUN:
-            raise _Unknown(source)
-        digest.update(source.read_bytes())
-    # Of what is imported the version that is, whatever was installed since.
-    names = ["jax", "jaxlib", "equinox", "diffrax", "optax", "numpy"]
-    with contextlib.suppress(PackageNotFoundError):
-        names += ["blackjax"] if version("blackjax") else []
-    versions = [
-        f"{name} {getattr(sys.modules.get(name), '__version__', None) or version(name)}"
-        for name in names
-    ]
-    device = jax.devices()[0]
-    processor = platform.node()
-    with contextlib.suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        processor = next(
-            (line for line in lines if line.startswith(("flags", "Features"))), processor
-        )
-    parts = [
-        digest.hexdigest(),
-        *versions,
-        sys.version,
-        platform.platform(),
-        processor,
-        device.platform,
-        device.device_kind,
-    ]
-    return "\n".join((*parts, os.environ.get("XLA_FLAGS", "")))
-
-
-def key_text(thing: Any, fixed: bool = False) -> str:
-    """`thing` as text that tells all that a program may depend on: of arrays shape and type alone,
-    unless they are `fixed` in it.
-
-    Raises `_Unknown` for classes and functions whose sources are not those of a known version.
-    """
-    if isinstance(thing, np.ndarray | np.generic | jax.Array):
-        content = (
-            hashlib.sha256(np.ascontiguousarray(thing).tobytes()).hexdigest()
-            if fixed
-            else getattr(thing, "weak_type", False)
-        )
-        return (
-            f"{type(thing).__name__ if fixed else 'array'} {thing.dtype} {np.shape(thing)}"
-            f" {content}"
-        )
-    inside = functools.partial(key_text, fixed=fixed)
-    kind = type(thing)
-    if thing is None or kind in (bool, int, float, complex, str, bytes):
-        return repr(thing)
-    if kind in (tuple, list):
-        return f"{kind.__name__}({', '.join(map(inside, thing))})"
-    if kind in (set, frozenset):
-        return f"{kind.__name__}({', '.join(sorted(map(inside, thing)))})"
-    if isinstance(thing, Mapping) and kind is dict:
-        return f"dict({', '.join(f'{inside(k)}: {inside(v)}' for k, v in thing.items())})"
-    if isinstance(thing, type | FunctionType):
-        return _name(thing)
-    if isinstance(thing, enum.Enum):
-        return f"{_name(kind)}.{thing.name}"
-    if isinstance(thing, np.dtype):
-        return f"dtype {thing}"
-    if dataclasses.is_dataclass(kind):
-        fields = dataclasses.fields(kind)
-        texts = (
-            f"{f.name}={key_text(getattr(thing, f.name), fixed or f.metadata.get('static', False))}"
-            for f in fields
-            if hasattr(thing, f.name)
-        )
-        return f"{_name(kind)}({', '.join(texts)})"
-    raise _Unknown(kind)
-
-
-def _name(thing) -> str:
-    """Where a class or function is written, where that is one of the packages known."""
-    name = f"{thing.__module__}.{thing.__qualname__}"
-    found: Any = sys.modules.get(thing.__module__)
-    for part in thing.__qualname__.split("."):
-        found = getattr(found, part, None)
-    # One that bears the name of another, as by `functools.wraps`, is not that.
-    if (
-        thing.__module__.partition(".")[0] not in _FAMILY
-        or found is not thing
-        or getattr(thing, "__closure__", None)
-    ):
-        raise _Unknown(name)
-    return name
