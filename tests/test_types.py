@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -73,6 +74,23 @@ def test_a_type_checker_reports_wrong_options_and_no_right_ones(read: list[dict[
     assert len(wrong) > 30
     assert {lines[i]: reported[i] for i in reported.keys() - wrong.keys()} == {}
     assert [line for i, line in wrong.items() if i not in reported] == []
+
+
+@pytest.mark.slow
+def test_another_type_checker_reports_the_same_lines(root: Path, tmp_path: Path) -> None:
+    shutil.copy(USER, tmp_path)
+    how = ["--follow-imports=silent", "--ignore-missing-imports", "--output=json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *how, f"--cache-dir={tmp_path / 'cache'}", USER.name],
+        cwd=tmp_path,
+        env=os.environ | {"MYPYPATH": str(root / "src")},
+        capture_output=True,
+        text=True,
+    )
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    lines = USER.read_text(encoding="utf-8").splitlines()
+    wrong = {i + 1 for i, line in enumerate(lines) if line.endswith("# wrong")}
+    assert {d["line"] for d in said if d["severity"] == "error"} == wrong
 
 
 def test_an_editor_is_told_every_option_of_a_fit(read: list[dict[str, Any]]) -> None:
