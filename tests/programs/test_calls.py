@@ -83,6 +83,7 @@ TRANSFORMED: dict[str, tuple[Callable[..., Any], Callable[..., Any], jax.Array]]
 }
 
 
+@pytest.mark.slow_after(11)
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_what_it_gives_is_what_the_function_gives(name: str) -> None:
     of, transformed, at = TRANSFORMED[name]
@@ -243,6 +244,7 @@ def test_the_next_process_and_three_at_once_trace_nothing_and_find_the_same(tmp_
     assert abs(numbers[1]) > 1e-3
 
 
+@pytest.mark.slow
 def test_a_run_under_eager_transformations_is_the_run_under_jit() -> None:
     t = np.linspace(0.0, 2.0, 41)
     drive = fx.Force("mass", fx.Sampled(t, 2.0 * np.sin(6.0 * t)))

@@ -233,16 +233,15 @@ def _folder() -> Path | None:
     """Where programs are kept, if they are: where ``FRICTAX_CACHE`` says, beside JAX's own, or in
     this user's cache folder.
     """
-    asked = os.environ.get("FRICTAX_CACHE")
-    if (asked is not None and asked.strip().lower() in _OFF) or (
-        config_of("jax_disable_jit") or jax.device_count() > 1
-    ):
+    asked, beside = os.environ.get("FRICTAX_CACHE"), config_of("jax_compilation_cache_dir")
+    if config_of("jax_disable_jit") or jax.device_count() > 1:
         return None
     if asked is not None:
-        return Path(asked)
-    beside = config_of("jax_compilation_cache_dir")
+        return None if asked.strip().lower() in _OFF else Path(asked)
+    if not config_of("jax_enable_compilation_cache"):
+        return None
     if beside and "://" not in beside:
-        return Path(beside) / "frictax" if config_of("jax_enable_compilation_cache") else None
+        return Path(beside) / "frictax"
     return _users_own() if jax.default_backend() == "cpu" else None
 
 

@@ -33,7 +33,10 @@ def surroundings() -> str:
     sources have changed since they were imported.
     """
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
+    sources = sorted(Path(__file__).parents[1].rglob("*.py"))
+    if not sources:  # frictax was imported from an archive
+        raise Unknown(__file__)
+    for source in sources:
         if source.stat().st_mtime > _BEGUN:
             raise Unknown(source)
         digest.update(source.read_bytes())
