@@ -151,8 +151,10 @@ def compare(
     bands: Any = None,
     progress: Checked[bool | Progress] = False,
 ) -> Comparison | StructureComparison:
-    """Fit several laws to one sweep and say which it asks for; or several structures to records, by
-    `frictax.analysis.selection.structures.compare_structures`, with its options.
+    """Fit several laws to one sweep and say which it asks for; or several structures to records.
+
+    Of the latter, and of their options, `frictax.analysis.selection.structures.compare_structures`
+    tells.
 
     **Arguments:** `data`: usually one direction, ``sweep.positive()``, for measured machines are
     rarely symmetric; `candidates`: by name, laws or `SteadyFriction` with start values;
