@@ -1,11 +1,15 @@
 """What is stated of the XL330 pendulum: one plant for three free decays."""
 
 import importlib
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import frictax as fx
+from frictax.report.interactive.friction import friction_plot
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +71,11 @@ def test_the_readme_quotes_the_fits(identify: Any, fits: dict[str, Any], root: P
         assert line, row
         assert int(line[1]) == len(fits[name].estimates)
         assert float(line[2]) == pytest.approx(1e3 * identify.rms(fits[name]), abs=0.02)
+
+
+@pytest.mark.slow
+def test_a_report_draws_its_friction_as_a_torque_over_the_rate(fits: dict[str, Any]) -> None:
+    found = fits["Coulomb and viscous"]
+    drawn = json.dumps(friction_plot(found, found.uncertainty(by=fx.White()), None))
+    assert "friction [mN.m]" in drawn
+    assert "velocity [rad/s]" in drawn

@@ -10,6 +10,7 @@ from frictax.contacts import AbstractContact
 from frictax.contacts.contact import AbstractPressed
 from frictax.fitting import FitResult
 from frictax.measurements import Record
+from frictax.mechanism import Mechanism
 from frictax.text import WAYS, prefixed
 
 from ..style import BACKWARD, CYCLE, FAINT, FORWARD
@@ -78,10 +79,13 @@ def _unit_of(found: FitResult, part: Any, study: Any) -> str:
     """N or N.m of what a contact's law gives, "" for the coefficient of one that is pressed on."""
     if isinstance(part, AbstractPressed):
         return ""
+    if not isinstance(found.model, Mechanism):  # whose parts say nothing of what they are on
+        seen = (r.units[name] for r in found.records.values() for name in r.outputs)
+        return "N.m" if any(unit.rotational for unit in seen) else "N"
     turns = getattr(type(part), "rotational", None)
     if turns is None:
         body = str(getattr(part, "body", "")).partition(".")[0]
-        there = _parts(found.model).get(body) if hasattr(found.model, "named_parts") else None
+        there = _parts(found.model).get(body)
         turns = _turns(study, "") if there is None else getattr(type(there), "rotational", None)
     return "N.m" if turns else "N"
 
