@@ -78,6 +78,7 @@ format: $(VENV)/.installed-test
 bench: $(VENV)/.installed
 	$(BIN)/python experiments/benchmarks/p1.py
 	$(BIN)/python experiments/benchmarks/p2.py
+	$(BIN)/python experiments/benchmarks/p3.py
 	$(BIN)/python experiments/benchmarks/p4.py
 	$(BIN)/python experiments/benchmarks/p4_process.py
 	$(BIN)/python experiments/benchmarks/coupled.py

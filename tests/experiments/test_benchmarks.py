@@ -71,6 +71,15 @@ def test_every_contestant_solves_p2(benchmark, who: str, tolerances: dict[str, f
 
 
 @pytest.mark.slow
+def test_every_contestant_solves_p3(benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+    p3 = benchmark("p3")
+    monkeypatch.setattr(p3, "DRAWN", p3.DRAWN[:16])
+    for contestant in p3.frictax():
+        if "vmap" in contestant.name:
+            assert p3.error(contestant) < {"forward": 1e-6, "jacobian": 1e-3}[contestant.task]
+
+
+@pytest.mark.slow
 def test_the_floor_and_frictax_find_the_optimum_of_p4(benchmark) -> None:
     p4 = benchmark("p4")
     for contestant in [*p4.c_floor("C"), *p4.c_floor("C", "-DLIBRARY_EXP"), *p4.frictax()]:
