@@ -189,6 +189,26 @@ def test_derivatives_of_a_lane_that_fails_fail_alone() -> None:
     assert bool(jnp.all(jnp.isfinite(slope[1:])))
 
 
+@pytest.mark.slow
+def test_adaptive_runs_beside_each_other_are_those_alone_and_so_are_their_derivatives() -> None:
+    def end(scale: jax.Array) -> jax.Array:
+        engine = fx.Adaptive(rtol=1e-9, atol=1e-11)
+        return fx.simulate(drawn(block(), scale), SHORT[::30], engine).ys[-1]
+
+    of = {
+        "value": (jax.vmap(end), end),
+        "jacfwd": (jax.vmap(jax.jacfwd(end)), jax.jacfwd(end)),
+        "jacrev": (jax.vmap(jax.jacrev(end)), jax.jacrev(end)),
+        "jacfwd of vmap": (
+            lambda p: diagonal(jax.jacfwd(jax.vmap(end))(p)[:, None])[:, 0],
+            jax.jacfwd(end),
+        ),
+    }
+    for name, (beside, alone) in of.items():
+        found, expected = np.asarray(jax.jit(beside)(SCALES)), in_turn(alone, SCALES)
+        assert np.max(np.abs(found - expected)) <= 1e-12 * np.max(np.abs(expected)), name
+
+
 def test_machines_without_modes_go_together() -> None:
     def run(stiffness: jax.Array) -> jax.Array:
         machine = fx.Mechanism(

@@ -76,7 +76,7 @@ def test_every_contestant_solves_p3(benchmark, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(p3, "DRAWN", p3.DRAWN[:16])
     for contestant in p3.frictax():
         if "vmap" in contestant.name:
-            assert p3.error(contestant) < {"forward": 1e-6, "jacobian": 1e-3}[contestant.task]
+            assert p3.error(contestant) < {"forward": 1e-6, "jacobian": 1e-5}[contestant.task]
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from frictax.parameters import Integer
 
+from .in_turn import in_turn
 from .linear import linear, read_later, split
 from .options import Adaptive, room
 from .phase import STEPS, STEPS_DENSE, WINDOW, Start, Stop, cross, locate, transport
@@ -176,7 +177,9 @@ def _forward(model, t0, t1, y0, mode0, ts, options: Adaptive) -> Any:
     """
     numbers, rest = eqx.partition(options, eqx.is_array)
     leaves, structure = jax.tree.flatten(rest)
-    return _walked(Reused(model), t0, t1, y0, mode0, ts, numbers, (tuple(leaves), structure))
+    fixed = (tuple(leaves), structure)
+    own = Reused(model), t0, t1, y0, mode0, ts, numbers
+    return in_turn(lambda own, _: _walked(*own, fixed))(own, ())
 
 
 @functools.partial(jax.jit, static_argnums=7)
