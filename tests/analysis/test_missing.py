@@ -169,10 +169,13 @@ def test_forces_added_to_the_input_act_as_terms_of_the_machine_do() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", ["white", "AR", "steps"])
-def test_right_models_raise_hardly_an_alarm(noise: str) -> None:
+def test_right_models_raise_hardly_an_alarm() -> None:
     """At most 1 of 12 records."""
-    alarms = [bool(fitted("nothing", noise, 100 + k).missing().found) for k in range(12)]
+    alarms = [
+        bool(fitted("nothing", noise, 100 + k).missing().found)
+        for noise in ("white", "AR", "steps")
+        for k in range(4)
+    ]
     assert sum(alarms) <= 1
 
 
@@ -367,10 +370,26 @@ def test_even_noise_is_told_from_noise_that_is_not(memory: float, is_one: bool) 
 @pytest.mark.parametrize(
     ("lacking", "freed_too", "part"),
     [
-        ("drag", "drag.f_nominal", fx.QuadraticSpeedDependentForce),
-        ("ripple", "ripple.period", fx.PeriodicPositionDependentForce),
         ("Stribeck", "friction.f_pos.fexp", fx.Stribeck),
         ("other way", "friction.f_neg.F_Coulomb", fx.Coulomb),
+    ],
+)
+def test_a_law_that_is_missing_becomes_a_structure(
+    lacking: str, freed_too: str, part: type
+) -> None:
+    structures = fitted(lacking, "white", 41).missing().structures()
+    assert list(structures["as fitted"].free or ()) == FREE
+    (made,) = [made for name, made in structures.items() if NAMES[lacking] in name]
+    assert freed_too in (made.free or ())
+    assert isinstance(get(made.model, freed_too.rpartition(".")[0]), part)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("lacking", "freed_too", "part"),
+    [
+        ("drag", "drag.f_nominal", fx.QuadraticSpeedDependentForce),
+        ("ripple", "ripple.period", fx.PeriodicPositionDependentForce),
     ],
 )
 def test_compare_takes_what_is_missing_as_structures(
