@@ -143,10 +143,6 @@ DIFFERENT: dict[str, tuple[fx.Mechanism, list[str]]] = {
             "drive.f.amplitude",
         ],
     ),
-    "a law and a table": (
-        block(f_neg=TABLE),
-        ["friction.f_pos.F_Coulomb", "friction.f_neg.f", "friction.peak"],
-    ),
     "between stops": (
         stopped(),
         [

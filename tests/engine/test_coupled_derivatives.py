@@ -59,7 +59,7 @@ def test_coupled_clutches_by_every_mu_peak_fn_max_inertia_stiffness_and_start() 
     assert np.all(np.max(np.abs(jacobian), axis=0) > 1e-3)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "end", "events", "paths"),
     [

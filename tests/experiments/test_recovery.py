@@ -42,9 +42,7 @@ def test_what_is_measured_hangs_on_the_seed_alone(module) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("machine", "imperfection"), [("sliding", "AR .9"), ("servo", "white")]
-)
+@pytest.mark.parametrize(("machine", "imperfection"), [("sliding", "AR .9"), ("servo", "white")])
 def test_intervals_of_20_seeds_hold_the_truth_and_those_of_white_residuals_do_not(
     module, tmp_path: Path, machine: str, imperfection: str
 ) -> None:
