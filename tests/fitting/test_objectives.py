@@ -85,7 +85,8 @@ FROM_MEASURED = {
     ("sensor", "objective"),
     [
         *(("offset and drift", objective) for objective in FROM_MEASURED),
-        *(("delay", objective) for objective in FROM_MEASURED),
+        ("delay", "inverse dynamics"),
+        ("delay", "windows"),
         ("gain", "windows"),
         ("lead", "windows"),
     ],

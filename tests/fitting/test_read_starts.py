@@ -60,6 +60,7 @@ def test_starts_that_the_model_corrects_are_those_of_the_motion() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_intervals_on_windows_hold_the_truth_under_smooth_noise_and_are_not_loose() -> None:
     """Noise at the period of the slow motion that lasts for 3 s of 25 s: without the correction the
     kinks' bias is 6 times the spread, and counts as scatter 4 times as large as it.

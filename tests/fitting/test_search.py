@@ -116,12 +116,13 @@ def test_an_end_at_an_edge_names_the_event_and_is_an_answer() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_with_many_short_slips_9_of_10_searches_arrive_within_a_standard_error() -> None:
     costs = [
         np.sum(fx.fit(start, record, free=sharp.FREE).full_residuals ** 2)
         for start, record in sharp.draws(30, 0.01)
     ]
-    assert np.mean(costs < sharp.LEAST + 1.0) >= 0.9
+    assert np.mean(costs < sharp.LEAST[:30] + 1.0) >= 0.9
 
 
 @pytest.mark.slow
