@@ -109,8 +109,7 @@ def test_a_program_that_goes_on_after_a_key_ends_well(tmp_path: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(WORK))
-@pytest.mark.parametrize("lines", [0, 2])
+@pytest.mark.parametrize(("name", "lines"), [("starts", 0), *((name, 2) for name in WORK)])
 def test_a_key_stops_long_work_while_it_compiles_and_while_it_runs(name: str, lines: int) -> None:
     before, work = WORK[name]
     script = (

@@ -135,24 +135,17 @@ def held(u: Any) -> list[bool]:
 
 
 @pytest.mark.slow
-def test_intervals_of_a_motor_with_encoder_steps_and_a_noisy_current_hold_the_truth(
-    turned: np.ndarray,
-) -> None:
-    fits = [fitted(turned, seed) for seed in range(14)]
-    assert np.mean([held(f) for f in fits]) >= 0.85
-    assert np.mean([held(f.uncertainty(fx.White())) for f in fits]) < 0.4
-
-
-@pytest.mark.slow
 @pytest.mark.usefixtures("optimised_fits")
-def test_intervals_of_120_motors_hold_the_truth_in_90_per_cent_and_errors_are_the_spread(
+def test_intervals_of_60_motors_with_encoder_steps_and_noisy_current_hold_the_truth(
     turned: np.ndarray,
 ) -> None:
-    fits = [fitted(turned, seed) for seed in range(120)]
-    assert np.all(np.mean([held(f) for f in fits], axis=0) >= 0.9)
+    fits = [fitted(turned, seed) for seed in range(60)]
+    # 95 % of 60 have a standard deviation of 2.8 %, the spread of 60 estimates one of 9 %
+    assert np.all(np.mean([held(f) for f in fits], axis=0) >= 0.87)
+    assert np.mean([held(f.uncertainty(fx.White())) for f in fits[:14]]) < 0.4
     spread = np.std([[f.values[name] for name in TRUE] for f in fits], axis=0, ddof=1)
     stated = np.mean([[f.standard_errors[name] for name in TRUE] for f in fits], axis=0)
-    assert np.all((stated > 0.85 * spread) & (stated < 1.3 * spread)), stated / spread
+    assert np.all((stated > 0.8 * spread) & (stated < 1.35 * spread)), stated / spread
 
 
 def test_a_fit_on_windows_says_by_which_account_its_intervals_are_and_white_is_for_the_asking(

@@ -80,12 +80,12 @@ def test_draws_of_the_inputs_noise_have_the_spread_that_its_derivatives_give() -
 def test_intervals_of_a_run_between_stops_with_a_noisy_force_hold_the_truth(clean) -> None:
     """By the memory of its residual alone they hold it in 60 to 83 %."""
     off, half = [], []
-    for seed in range(100, 200):
+    for seed in range(100, 150):
         found = fitted(clean, seed)
         off.append(errors(found))
         by_name = {e.name: e for e in found.estimates}
         half.append([(by_name[n].upper - by_name[n].lower) / 2 for n in TRUE])
     held = np.mean(np.abs(off) <= np.array(half), axis=0)
-    assert np.all(held >= 0.88), held
+    assert np.all(held >= 0.86), held  # 95 % of 50 have a standard deviation of 3.1 %
     width = np.median(half, axis=0) / 1.96 / np.std(off, axis=0)
     assert np.all((width > 0.7) & (width < 1.5)), width

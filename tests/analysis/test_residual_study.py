@@ -121,7 +121,7 @@ def test_a_slope_over_position_is_found_in_newtons_a_metre() -> None:
     assert "as from a spring" in position.sentence
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", [0.0, 0.9, 0.99])
 def test_a_right_model_with_coloured_noise_raises_at_most_one_false_alarm_of_a_kind_in_20_records(
     rho: float,

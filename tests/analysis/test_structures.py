@@ -312,6 +312,7 @@ def test_a_structure_must_hold_a_machine() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_emps_asks_for_a_physical_machine_and_not_for_the_table_that_fits_it_closest(
     data_folder: Path,
 ) -> None:

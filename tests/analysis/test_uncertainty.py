@@ -165,11 +165,11 @@ def test_profile_where_the_misfit_is_a_parabola_is_the_linearised_interval() -> 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("optimised_fits")
-def test_coloured_residuals_hac_holds_the_truth_in_88_to_99_per_cent_of_300_where_white_fails():
+def test_coloured_residuals_hac_holds_the_truth_in_86_per_cent_of_150_where_white_fails():
     machine, random = block(peak=1.0), np.random.default_rng(1)
     v = clean(SLIDING, machine)
     white, hac, usual = np.zeros(4), np.zeros(4), np.zeros(4)
-    for _ in range(300):
+    for _ in range(150):
         found = fx.fit(
             machine,
             fx.Record(T, {"drive": SLIDING}, {"mass.v": v + coloured(random, T.size)}),
@@ -178,9 +178,10 @@ def test_coloured_residuals_hac_holds_the_truth_in_88_to_99_per_cent_of_300_wher
         white += holds(found.uncertainty(fx.White()).intervals, TRUE)
         usual += holds(found.intervals, TRUE)
         hac += holds(found.uncertainty(fx.HAC()).intervals, TRUE)
-    assert np.all(white / 300 < 0.5), white / 300
-    assert np.all((usual / 300 >= 0.92) & (usual / 300 <= 0.99)), usual / 300
-    assert np.all((hac / 300 >= 0.88) & (hac / 300 <= 0.99)), hac / 300
+    assert np.all(white / 150 < 0.5), white / 150
+    # 95 % of 150 have a standard deviation of 1.8 %
+    assert np.all(usual / 150 >= 0.9), usual / 150
+    assert np.all(hac / 150 >= 0.86), hac / 150
 
 
 @pytest.mark.slow
@@ -188,7 +189,7 @@ def test_coloured_residuals_hac_holds_the_truth_in_88_to_99_per_cent_of_300_wher
 def test_coloured_residuals_block_bootstrap_holds_the_truth_as_well() -> None:
     machine, random = block(peak=1.0), np.random.default_rng(2)
     v, hits, curve = clean(SLIDING, machine), np.zeros(4), 0
-    for k in range(60):
+    for k in range(40):
         found = fx.fit(
             machine,
             fx.Record(T, {"drive": SLIDING}, {"mass.v": v + coloured(random, T.size)}),
@@ -198,8 +199,8 @@ def test_coloured_residuals_block_bootstrap_holds_the_truth_as_well() -> None:
         hits += holds(u.intervals, TRUE)
         band = u.friction("friction", [0.7])
         curve += band.lower[0] <= 1.0 + 0.2 * 0.7 + 0.4 * np.exp(-5.0 * 0.7) <= band.upper[0]
-    assert np.all(hits / 60 >= 0.85), hits / 60
-    assert curve / 60 >= 0.85
+    assert np.all(hits / 40 >= 0.82), hits / 40  # 95 % of 40 have a standard deviation of 3.4 %
+    assert curve / 40 >= 0.82
 
 
 @pytest.mark.slow
@@ -223,14 +224,14 @@ def test_coloured_residuals_block_bootstrap_holds_the_truth_as_well() -> None:
     ],
     ids=["F_Stribeck", "peak"],
 )
-def test_at_a_bound_the_profile_is_one_sided_and_holds_it_in_89_to_99_per_cent_of_200_records(
+def test_at_a_bound_the_profile_is_one_sided_and_holds_it_in_87_per_cent_of_80_records(
     path, start, free, true
 ) -> None:
     v, random = clean(STICKING, block(**{"peak": 1.0, **true})), np.random.default_rng(0)
     machine, (bound,) = block(**{"peak": 1.0, **start}), true.values()
     paths = ["friction.peak" if name == "peak" else f"friction.f_pos.{name}" for name in free]
     hits, one_sided = 0, 0
-    for _ in range(200):
+    for _ in range(80):
         found = fx.fit(
             machine,
             fx.Record(
@@ -243,7 +244,7 @@ def test_at_a_bound_the_profile_is_one_sided_and_holds_it_in_89_to_99_per_cent_o
         one_sided += p.one_sided
         assert p.threshold == pytest.approx(2.71 if p.one_sided else 3.85, abs=0.01)
         assert bound <= p.lower <= p.best <= p.upper
-    assert 0.89 <= hits / 200 <= 0.99, hits / 200
+    assert hits / 80 >= 0.87, hits / 80  # 95 % of 80 have a standard deviation of 2.4 %
     # the bound lies in the interval where it is not ruled out, and only there
     assert one_sided == hits
 

@@ -79,6 +79,7 @@ def test_what_cannot_be_validated_is_refused_with_the_remedy(found) -> None:
         swept.leave_records_out()
 
 
+@pytest.mark.slow
 def test_each_record_is_predicted_by_the_others(found) -> None:
     alike = found.leave_records_out()
     assert list(alike.records) == ["run0", "run1"]

@@ -53,18 +53,13 @@ def test_coupled_clutches_by_every_mu_peak_fn_max_inertia_stiffness_and_start() 
     f = lambda x: outcome(rebuilt(machine, PATHS, x), ts, TIGHT, int(events.count))  # noqa: E731
     x = flat(machine, PATHS)
     jacobian = assert_derivatives_agree(f, x, step=1e-4, optimised=True)
-    alone = fx.Adaptive(rtol=TIGHT.rtol, atol=TIGHT.atol, adjoint=diffrax.ForwardMode())
-    forward = jax.jit(
-        jax.jacfwd(lambda x: outcome(rebuilt(machine, PATHS, x), ts, alone, int(events.count)))
-    )(x)
-    assert np.max(np.abs(np.asarray(forward) - jacobian)) <= 1e-12 * np.max(np.abs(jacobian))
     times = jacobian[8:]
     for c, e in away:
         assert abs(times[e, PATHS.index(f"{CLUTCHES[c]}.peak")]) > 0.01
     assert np.all(np.max(np.abs(jacobian), axis=0) > 1e-3)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "end", "events", "paths"),
     [
@@ -171,11 +166,15 @@ def test_blocks_that_break_away_at_one_moment_keep_their_own_event_times() -> No
             force_b=fx.Force("b", drive),
         )
 
-    def motion(F: jax.Array) -> jax.Array:
-        run = fx.simulate(pair(F), jnp.array([0.0, 0.8]), TIGHT)
+    def motion(F: jax.Array, engine: fx.Adaptive = TIGHT) -> jax.Array:
+        run = fx.simulate(pair(F), jnp.array([0.0, 0.8]), engine)
         return jnp.concatenate([run.ys[-1], run.events.time[:2]])
 
-    jacobian = jax.jit(jax.jacfwd(motion))(jnp.array([1.0, 1.0]))
+    equal = jnp.array([1.0, 1.0])
+    jacobian = jax.jit(jax.jacfwd(motion))(equal)
+    alone = fx.Adaptive(rtol=TIGHT.rtol, atol=TIGHT.atol, adjoint=diffrax.ForwardMode())
+    forward = jax.jit(jax.jacfwd(lambda F: motion(F, alone)))(equal)
+    assert np.max(np.abs(np.asarray(forward - jacobian))) <= 1e-12
     position_a, position_b, *_, leaves_a, leaves_b = jacobian
     # 3 sin(pi t) = 1.1 F
     slope = 1.1 / (3 * np.pi * np.sqrt(1 - (1.1 / 3) ** 2))

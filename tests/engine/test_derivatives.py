@@ -13,11 +13,8 @@ import frictax as fx
 from checks import assert_derivatives_agree, flat, outcome, rebuilt
 from machines import (
     TIGHT,
-    braked_twice,
     pulsed_brake,
-    spring_pendulum,
     stick_slip,
-    stop1,
     stop2,
     supported_mass,
     two_blocks,
@@ -37,15 +34,6 @@ CASES = {
             "friction.peak",
             "drive.f.amplitude",
             "drive.f.f",
-        ],
-    ),
-    "mass with stops far away, driven": (
-        stop1,
-        5.0,
-        [
-            *[f"stop1.{p}" for p in ("m", "s", *STRIBECK)],
-            "drive.f.amplitude",
-            "drive.f.f",
             "drive.f.phase",
         ],
     ),
@@ -63,29 +51,6 @@ CASES = {
         lambda: supported_mass(peak=1.05),
         3.0,
         ["mass.m", "supportFriction.f_pos.f", "supportFriction.peak", "drive.f.amplitude"],
-    ),
-    "brake on at a switching time": (
-        braked_twice,
-        1.5,
-        [
-            "mass1.m",
-            "mass1.v",
-            "brake.mu_pos.f",
-            "brake.fn_max",
-            "brake.cgeo",
-            "brake.peak",
-            "brake.f_normalized.startTime",
-        ],
-    ),
-    "spring pendulum that sticks": (
-        spring_pendulum,
-        10.0,
-        [*[f"mass.{p}" for p in ("m", "s", *STRIBECK)], "spring.c"],
-    ),
-    "spring pendulum that meets a stop": (
-        lambda: spring_pendulum(smax=1.2),
-        10.0,
-        [*[f"mass.{p}" for p in ("m", "s", "smax", *STRIBECK)], "spring.c", "spring.s_rel0"],
     ),
     "two blocks dragged": (
         two_blocks,
@@ -113,6 +78,7 @@ CASES = {
             "brake.mu_pos.f",
             "brake.peak",
             "brake.fn_max",
+            "brake.cgeo",
             "brake.f_normalized.startTime",
             "pull.f.k",
         ],
@@ -123,7 +89,8 @@ CASES = {
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("name", "reverse"),
-    [("block through stick and slip", False), *((name, True) for name in CASES)],
+    [(name, name == "mass that meets its stop") for name in CASES]
+    + [("block through stick and slip", True)],
 )
 def test_derivatives_of_states_and_event_times_equal_central_differences(
     name: str, reverse: bool
@@ -164,8 +131,6 @@ def test_the_derivative_by_the_sample_time_is_the_velocity() -> None:
     assert jnp.allclose(
         jnp.diag(slope)[1:], fx.simulate(machine, ts, TIGHT)["mass"].v[1:], atol=1e-9
     )
-    backward = jax.jacrev(positions)(ts)
-    assert jnp.allclose(slope, backward, atol=1e-10)
 
 
 @pytest.mark.slow
@@ -222,12 +187,13 @@ def _jvp(f: Any) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "slope",
-    [jax.grad, _jvp, lambda f: jax.jit(jax.grad(f))],
-    ids=["backward", "forward", "with jit"],
-)
-@pytest.mark.parametrize(
-    "engine", [fx.OnSamples(), fx.Adaptive(rtol=1e-10, atol=1e-12)], ids=["on samples", "adaptive"]
+    ("engine", "slope"),
+    [
+        (fx.OnSamples(), jax.grad),
+        (fx.OnSamples(), _jvp),
+        (fx.Adaptive(rtol=1e-10, atol=1e-12), jax.grad),
+    ],
+    ids=["on samples-backward", "on samples-forward", "adaptive-backward"],
 )
 def test_a_plain_number_differentiated_without_jit_has_the_derivative_that_it_has_with_it(
     engine: Any, slope: Any

@@ -43,8 +43,8 @@ def runs(machine: fx.Mechanism, engine: Any, many: int) -> list[np.ndarray]:
     return found
 
 
-CASES = [("block", False, 1), *((name, False, DRAWS) for name in STRUCTURES)]
-CASES += [("block", True, DRAWS)]
+CASES = [("block", False, 1), ("block", True, DRAWS)]
+CASES += [(name, False, DRAWS) for name in STRUCTURES if name != "block"]
 
 
 @pytest.mark.slow_after(1)
@@ -70,14 +70,11 @@ def test_states_events_and_modes_are_those_of_the_error_controlled_walk(
 @pytest.mark.parametrize(
     ("solver", "order"), [(diffrax.Heun(), 2), (diffrax.Bosh3(), 3)], ids=["Heun", "Bosh3"]
 )
-@pytest.mark.parametrize("many", [1, DRAWS])
-def test_the_error_falls_with_the_solvers_order_as_substeps_grow(
-    solver: Any, order: int, many: int
-) -> None:
+def test_the_error_falls_with_the_solvers_order_as_substeps_grow(solver: Any, order: int) -> None:
     machine = stopped()
-    exact, *_ = runs(machine, fx.OnSamples(solver=diffrax.Tsit5(), substeps=2), many)
+    exact, *_ = runs(machine, fx.OnSamples(solver=diffrax.Tsit5(), substeps=2), 1)
     errors = [
-        np.max(np.abs(runs(machine, fx.OnSamples(solver=solver, substeps=n), many)[0] - exact))
+        np.max(np.abs(runs(machine, fx.OnSamples(solver=solver, substeps=n), 1)[0] - exact))
         for n in (1, 4)
     ]
     assert np.log(errors[0] / errors[1]) / np.log(4) == pytest.approx(order, abs=0.25)

@@ -62,7 +62,7 @@ def test_derivatives_at_all_samples_and_of_event_times_equal_central_differences
         return jnp.concatenate([jnp.ravel(run.ys), run.events.time[:count]])
 
     x = flat(machine, paths)
-    forward = assert_derivatives_agree(outputs, x, step=1e-5, reverse=name in ("block", "stopped"))
+    forward = assert_derivatives_agree(outputs, x, step=1e-5, reverse=name == "block")
     if name != "block":
         return
     alone = fx.OnSamples(adjoint=diffrax.ForwardMode())
@@ -88,10 +88,7 @@ def test_derivatives_by_the_values_of_the_drive_equal_central_differences() -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", [0.5, 0.503])
-def test_the_derivative_by_a_switching_time_is_right_on_a_sample_and_between_two(
-    start: float,
-) -> None:
+def test_the_derivative_by_a_switching_time_is_right_on_a_sample_and_between_two() -> None:
     ts = jnp.linspace(0.0, 1.0, 101)
 
     def end(startTime: jax.Array) -> jax.Array:
@@ -101,9 +98,11 @@ def test_the_derivative_by_a_switching_time_is_right_on_a_sample_and_between_two
             fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=drive), ts, HOW
         ).ys[-1]
 
-    expected = np.array([-3.0 * (1 - start), -3.0])  # s = 3 (1 - start)^2/2, v = 3 (1 - start)
-    assert np.allclose(jax.jit(jax.jacfwd(end))(start), expected, atol=1e-12)
-    assert np.allclose(jax.jit(jax.jacrev(end))(start), expected, atol=1e-12)
+    forward, reverse = jax.jit(jax.jacfwd(end)), jax.jit(jax.jacrev(end))
+    for start in (0.5, 0.503):
+        expected = np.array([-3.0 * (1 - start), -3.0])  # s = 3 (1 - start)^2/2, v = 3 (1 - start)
+        assert np.allclose(forward(start), expected, atol=1e-12)
+        assert np.allclose(reverse(start), expected, atol=1e-12)
 
 
 def _held_and_rising(F: jax.Array) -> jax.Array:

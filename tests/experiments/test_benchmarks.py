@@ -97,7 +97,6 @@ def test_scipy_with_default_differences_does_not_leave_the_start_of_p4(benchmark
 @pytest.mark.parametrize(
     ("script", "solvers", "tasks"),
     [
-        ("p1", ["C", "frictax", "scipy"], 2),
         ("p2", ["C", "C with library exp", "frictax", "scipy"], 2),
         (
             "p4",

@@ -60,6 +60,7 @@ def test_starts_that_the_model_corrects_are_those_of_the_motion() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_intervals_on_windows_hold_the_truth_under_smooth_noise_and_are_not_loose() -> None:
     """Noise at the period of the slow motion that lasts for 3 s of 25 s: without the correction the
     kinks' bias is 6 times the spread, and counts as scatter 4 times as large as it.
@@ -71,7 +72,7 @@ def test_intervals_on_windows_hold_the_truth_under_smooth_noise_and_are_not_loos
     # an autoregression of order 2, as the sum of its two turning phasors
     turn = np.exp(-1.0 / 300.0 + 2j * np.pi * 0.31 * 0.01)
     values, half = [], []
-    for _ in range(100):
+    for _ in range(50):
         kick = rng.standard_normal((2, 2 * n))
         z, noise = 0.0, np.zeros(2 * n)
         for k, (a, b) in enumerate(kick.T):
@@ -85,6 +86,6 @@ def test_intervals_on_windows_hold_the_truth_under_smooth_noise_and_are_not_loos
         half.append((high - low) / 2)
     off, half = np.array(values) - truth, np.array(half)
     held = np.mean(np.abs(off) <= half, axis=0)
-    assert np.all(held >= 0.9), held
+    assert np.all(held >= 0.86), held  # 95 % of 50 have a standard deviation of 3.1 %
     width = np.median(half, axis=0) / 1.96 / np.std(off, axis=0)
     assert np.all(width < 1.6), width

@@ -89,11 +89,11 @@ def test_a_free_decay_is_found_from_a_start_that_is_periods_late() -> None:
     assert "search-by-stages" in said
 
 
-# of these the search alone ends 69, 52 and 80 above the least sum of squares that is known
-BEYOND = {13: 1987.11, 15: 1957.30, 31: 2000.59}
+# of these the search alone ends 69 and 80 above the least sum of squares that is known
+BEYOND = {13: 1987.11, 31: 2000.59}
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", list(BEYOND))
 def test_a_search_goes_on_beyond_the_edges_about_its_end(draw: int) -> None:
     ((start, record),) = sharp.draws(1, 0.002, draw)
@@ -116,12 +116,13 @@ def test_an_end_at_an_edge_names_the_event_and_is_an_answer() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimised_fits")
 def test_with_many_short_slips_9_of_10_searches_arrive_within_a_standard_error() -> None:
     costs = [
         np.sum(fx.fit(start, record, free=sharp.FREE).full_residuals ** 2)
-        for start, record in sharp.draws(60, 0.01)
+        for start, record in sharp.draws(30, 0.01)
     ]
-    assert np.mean(costs < sharp.LEAST + 1.0) >= 0.9
+    assert np.mean(costs < sharp.LEAST[:30] + 1.0) >= 0.9
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ def test_a_record_of_noise_tells_next_to_nothing() -> None:
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize("length", [0.5, 0.25, 1.0])
+@pytest.mark.parametrize("length", [0.5, 1.0])
 def test_windows_are_set_against_a_line_in_each(length: float) -> None:
     s = np.asarray(motion(block())["mass"].s)
     inputs = {"drive": record(block()).inputs["drive"]}
@@ -115,7 +115,7 @@ def test_the_judgement_costs_little() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_of_random_motions_right_fits_raise_no_alarm_and_worthless_ones_are_told(
     seed: int,
 ) -> None:

@@ -4,6 +4,7 @@ tell.
 
 import importlib.util
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -11,8 +12,17 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from checks import OPTIMISED
 
 FOLDER = Path(__file__).resolve().parents[2] / "identification" / "emps"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _optimised() -> Iterator[None]:
+    """Records of 24,000 samples: fits run for longer than they compile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("frictax.executable_cache.options_of_fits", lambda: OPTIMISED)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ def test_a_damped_bounce_is_that_of_the_librarys_formula() -> None:
     c, d, end = 200.0, 4.0, 0.5
     rates = lambda t, y: [y[1], -9.81 - library_force(y[0], y[1], c, d) / 0.5]  # noqa: E731
     y, t = np.array([0.3, 0.0]), 0.0
-    truth = solve_ivp(rates, [t, end], y, method="DOP853", rtol=1e-12, atol=1e-13, max_step=2e-5).y[
+    truth = solve_ivp(rates, [t, end], y, method="DOP853", rtol=1e-12, atol=1e-13, max_step=1e-4).y[
         :, -1
     ]
     run = fx.simulate(ball(c, d), jnp.linspace(0.0, end, 501), TIGHT)

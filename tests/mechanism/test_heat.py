@@ -141,12 +141,12 @@ def test_derivatives_by_heat_and_friction_equal_central_differences() -> None:
         run = fx.simulate(rebuilt(machine, paths, x), jnp.array([0.0, 2.0, 8.0]), TIGHT)
         return jnp.concatenate([jnp.ravel(run.ys[1:]), run.events.time[:1]])
 
-    assert_derivatives_agree(outcome, flat(machine, paths), step=1e-4, optimised=True)
+    assert_derivatives_agree(outcome, flat(machine, paths), step=1e-4, reverse=False)
 
 
 @pytest.mark.slow
 def test_a_walk_on_samples_is_the_adaptive_one() -> None:
-    machine, ts = hot_clutches(), jnp.linspace(0.0, 1.5, 3001)
+    machine, ts = fading_brake(G=0.8), jnp.linspace(0.0, 8.0, 3001)
     fine = fx.simulate(machine, ts[jnp.array([0, -1])], TIGHT)
     coarse = fx.simulate(machine, ts, fx.OnSamples())
     assert int(coarse.events.count) == int(fine.events.count)

@@ -1,7 +1,7 @@
 """Random mechanisms, 21 structures with 100 draws each: energy, finiteness, result codes, and
 `Adaptive` against `OnSamples`.
 
-Five structures that compile soon are run by default, without gears; all 21 where the environment
+Three structures that compile soon are run by default, without gears; all 21 where the environment
 variable FRICTAX_ALL_STRUCTURES is set.
 """
 
@@ -19,7 +19,7 @@ import frictax as fx
 
 SEED = 7
 NUMBERS = (0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 25, 27, 37)
-BY_DEFAULT = (3, 4, 10, 13, 17)
+BY_DEFAULT = (3, 4, 17)
 CHOSEN = NUMBERS if os.environ.get("FRICTAX_ALL_STRUCTURES") else BY_DEFAULT
 WALKED = CHOSEN if os.environ.get("FRICTAX_ALL_STRUCTURES") else (3,)
 DRAWS, COMPARED = 100, 4

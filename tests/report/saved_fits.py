@@ -150,7 +150,7 @@ def machine_of_ones_own() -> Any:
 
 
 def other_engine_and_method() -> Any:
-    engine, method = fx.Adaptive(solver=diffrax.Dopri5()), fx.Optax(optax.adam(0.01), steps=50)
+    engine, method = fx.Adaptive(solver=diffrax.Dopri5()), fx.Optax(optax.adam(0.01), steps=5)
     found = fx.fit(block(), record(block()), free=["mass.m"], engine=engine, method=method)
     return found, [method]
 
