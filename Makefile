@@ -44,7 +44,7 @@ demo: $(VENV)/.installed
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --threads 2 --pythonpath $(BIN)/python
 
 # By file: what the tests of one share is made once.
 PYTEST := $(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8 --dist loadfile

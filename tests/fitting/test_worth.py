@@ -83,7 +83,7 @@ def test_a_record_of_noise_tells_next_to_nothing() -> None:
     assert codes(0.5 * RNG(3).standard_normal(T.size) + 0.0 * T, start) == {"tells-next-to-nothing"}
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [0.5, 1.0])
 def test_windows_are_set_against_a_line_in_each(length: float) -> None:
     s = np.asarray(motion(block())["mass"].s)
