@@ -21,7 +21,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "identification" / "emps"
 def _optimised() -> Iterator[None]:
     """Records of 24,000 samples: fits run for longer than they compile."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("frictax.executable_cache.options_of_fits", lambda: OPTIMISED)
+        patch.setattr("frictax.programs.executables.options_of_fits", lambda: OPTIMISED)
         yield
 
 
