@@ -83,7 +83,7 @@ TRANSFORMED: dict[str, tuple[Callable[..., Any], Callable[..., Any], jax.Array]]
 }
 
 
-@pytest.mark.slow_after(11)
+@pytest.mark.slow_after(7)
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_what_it_gives_is_what_the_function_gives(name: str) -> None:
     of, transformed, at = TRANSFORMED[name]
