@@ -58,7 +58,7 @@ _SETTINGS = (
 class Programs:
     """Compiled programs by what they are made from, in this process and in a folder."""
 
-    def __init__(self, options: Callable[[], dict[str, str] | None] = lambda: None) -> None:
+    def __init__(self, options: Callable[[], dict[str, Any] | None] = lambda: None) -> None:
         self.options = options  # XLA's, beside its flags
         self.made: OrderedDict[Any, SimpleNamespace] = OrderedDict()
         self.lock = threading.Lock()
@@ -168,7 +168,7 @@ def _made(
     folder: Path | None,
     args: Any,
     arrays: list,
-    options: dict[str, str] | None,
+    options: dict[str, Any] | None,
 ) -> Future:
     """The program for `args`, read, or else compiled and kept: traced here, compiled by a helper,
     which goes on where a key stops this thread.
@@ -190,7 +190,7 @@ def _made(
 
 
 def _lowered(
-    flat: Callable, path: Path | None, arrays: list, options: dict[str, str] | None
+    flat: Callable, path: Path | None, arrays: list, options: dict[str, Any] | None
 ) -> Callable[[], Callable]:
     """What compiles the program, and keeps it at `path`."""
     if path is not None:
