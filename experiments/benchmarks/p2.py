@@ -15,7 +15,7 @@ import functools
 
 import numpy as np
 from contest import Contestant, hold, timed
-from sampled_problem import PARAMETERS, Floor, by_scipy, refined, times
+from sampled_problem import PARAMETERS, Floor, by_scipy, outputs_of_frictax, refined, times
 
 from frictax import fast_loops
 
@@ -50,22 +50,10 @@ def frictax() -> list[Contestant]:
     import jax
     import jax.numpy as jnp
 
-    import frictax as fx
-
     jax.config.update("jax_enable_x64", True)
     # else each call changes threads, 0.03 ms of it
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    ts, us = jnp.asarray(TIMES), jnp.asarray(FORCE)
-    how = fx.OnSamples()
-
-    def outputs(p: jax.Array) -> jax.Array:
-        law = fx.Stribeck(F_Coulomb=p[0], F_prop=p[1], F_Stribeck=p[2], fexp=p[3])
-        block = fx.Mechanism(
-            mass=fx.Mass(m=1.0),
-            friction=fx.SupportFriction("mass", f_pos=law, peak=1.0),
-            drive=fx.Force("mass", fx.Sampled(ts, us)),
-        )
-        return fx.simulate(block, ts, how).ys
+    outputs = outputs_of_frictax(FORCE)
 
     def contestant(task: str, f) -> Contestant:
         ps = [jnp.asarray(changed(i)) for i in range(20)]

@@ -4,6 +4,7 @@ floor, and scipy.
 
 import ctypes
 import dataclasses
+from typing import Any
 
 import numpy as np
 from contest import built
@@ -138,3 +139,25 @@ def by_scipy(p: np.ndarray, u: np.ndarray, tolerance: float) -> np.ndarray:
         done = passed
         sign = float(np.sign(force(t))) if abs(force(t)) > f0 else 0.0
     return out
+
+
+def outputs_of_frictax(force: np.ndarray) -> Any:
+    """Of the public interface: from the four parameters to positions and speeds (n, 2) at the
+    samples of the force (n,) [N].
+    """
+    import jax.numpy as jnp
+
+    import frictax as fx
+
+    ts, us = jnp.asarray(times(len(force) - 1)), jnp.asarray(force)
+
+    def outputs(p: Any) -> Any:
+        law = fx.Stribeck(F_Coulomb=p[0], F_prop=p[1], F_Stribeck=p[2], fexp=p[3])
+        block = fx.Mechanism(
+            mass=fx.Mass(m=1.0),
+            friction=fx.SupportFriction("mass", f_pos=law, peak=1.0),
+            drive=fx.Force("mass", fx.Sampled(ts, us)),
+        )
+        return fx.simulate(block, ts, fx.OnSamples()).ys
+
+    return outputs

@@ -73,7 +73,10 @@ class Block:
         )
         log = eqx.tree_at(lambda log: log.t1, log, t1)
         lane = lambda a: a.reshape(plan.lanes, plan.rows, *a.shape[1:])[:, :-1]  # noqa: E731
-        put = lambda old, new: jax.tree.map(lambda a, b: placed(a, b, (first,)), old, new)  # noqa: E731
+
+        def put(old, new) -> Any:
+            return jax.tree.map(lambda a, b: placed(a, b, (first,)), old, new)
+
         made = dataclasses.replace(
             made,
             log=put(made.log, jax.tree.map(lane, log)),
@@ -155,8 +158,13 @@ class Block:
                     row_at(count, i),
                     at(result),
                 )
-                put = lambda old, new: jax.tree.map(lambda a, b: written(a, i, b), old, new)  # noqa: E731
-                show = lambda rows, new: placed(rows, new[None, :, None], (here, 0, i))  # noqa: E731
+
+                def put(old, new) -> Any:
+                    return jax.tree.map(lambda a, b: written(a, i, b), old, new)
+
+                def show(rows, new) -> Array:
+                    return placed(rows, new[None, :, None], (here, 0, i))
+
                 return (
                     written(todo, i, jnp.array(False)),
                     put(y, entries(y1)),
