@@ -31,6 +31,7 @@ def record(i: int) -> fx.Record:
 
 
 RECORDS = [record(i) for i in range(5)]
+MORE = [record(7), record(8)]
 
 
 def test_each_is_what_fit_finds_and_one_more_compiles_nothing(
@@ -47,7 +48,7 @@ def test_each_is_what_fit_finds_and_one_more_compiles_nothing(
         assert np.allclose(many.standard_errors[i], errors, rtol=1e-6)
     assert np.ptp(many.values[:, 1]) > 0.1
     monkeypatch.setattr(programs, "_lowered", lambda *_: pytest.fail("compiled"))
-    more = fx.fit_many(machine(0.9), [*RECORDS, record(7), record(8)], free=LAW)
+    more = fx.fit_many(machine(0.9), [*RECORDS, *MORE], free=LAW)
     off = np.abs(more.values[:5] - many.values) / many.standard_errors
     assert np.max(off) < 1e-2  # from another start, to the tolerance
 
