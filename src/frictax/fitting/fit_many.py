@@ -1,16 +1,10 @@
-"""Many fits of one model to as many measurements of one experiment."""
+"""Many fits of one model, to as many records or measurements."""
 
 import dataclasses
-import itertools
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from frictax.annotations import ArrayLike, Checked
 from frictax.engine import OnSamples
@@ -18,36 +12,29 @@ from frictax.interrupts import Workers, as_part
 from frictax.laws import AbstractLaw
 from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
-from frictax.programs import kept
+from frictax.notice import Notice
 from frictax.progress import Progress, Work, watched
 
 from .checks import check_arguments
 from .fit import refuse
 from .fit_data import Search, usual_method
-from .many_data import numbers, records_of
+from .many_data import numbers, own_values, records_of
+from .many_search import Length, searched
 from .posing import fit_engine, pose, pose_sweep
 from .problem.losses import AbstractLoss, Squares
-from .problem.objectives import AbstractObjective, FreeRun, Windows
+from .problem.objectives import AbstractObjective, FreeRun
 from .problem.problem import Problem, bounds
 from .problem.read_starts import without_rounding
+from .problem.setup import state_names
 from .problem.steady import SteadyFriction
 from .problem.ties import Tied
 from .result.answer import answer
 from .result.estimates import Replicates
 from .result.fit_result import FitResult
-from .search.levenberg_marquardt import Descent, descend
+from .search.levenberg_marquardt import Descent
 from .search.methods import AbstractMethod, LevenbergMarquardt
-from .search.multistart import (
-    BACK,
-    begun,
-    beyond_edges,
-    in_turned_coordinates,
-    put_back,
-    search,
-)
+from .search.multistart import search
 from .steady_model import assembled
-
-_TOGETHER = 32  # fits of one call
 
 
 def fit_many(
@@ -55,6 +42,7 @@ def fit_many(
     data: Checked[Sweep | Record | Sequence[Record]],
     measured: ArrayLike | Mapping[str, ArrayLike] | None = None,
     *,
+    values: Mapping[str, ArrayLike] | None = None,
     free: str | Iterable[str] | None = None,
     tied: Tied | None = None,
     method: AbstractMethod | None = None,
@@ -79,6 +67,8 @@ def fit_many(
       outputs are not looked at.
     - `measured`: for a sweep forces (k, n) [N or N.m]; for a record output -> (k, n) in SI, or (k,
       n) where it has one output; for many records nothing.
+    - `values`: path -> k numbers that the machine of each fit has in the place of the model's: what
+      is known of each (its payload, where it begins), or, of what is free, its start.
     - `free`, `tied`, `method`, `loss`, `level`, `progress`: as in `fit`; `objective`, `engine`: for
       records only.
 
@@ -106,13 +96,78 @@ def fit_many(
         # raises for what they cannot be
         Search(method, loss, level, 1, 0.0, 0, work)
         how = method, loss, level, objective, engine, work
-        return _fitted(model, data, measured, free, tied, *how)
+        return _fitted(model, data, measured, values, free, tied, *how)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ends:
+    """Where many searches ended, each with its problem: what a fit of each finds is made when it is
+    asked for.
+    """
+
+    models: Sequence[Any]
+    sources: Sequence[Any]
+    problems: Sequence[Problem]
+    notes: Sequence[list[Notice]]
+    states: Sequence[Descent]
+    method: AbstractMethod
+    level: float
+    costs: Sequence[np.ndarray] | None = None
+    noise: Sequence[float] | None = None
+
+    def found(self, i: int) -> FitResult:
+        """The fit of number `i`."""
+        source, state = self.sources[i], self.states[i]
+        costs = np.reshape(state.cost, 1) if self.costs is None else self.costs[i]
+        return answer(
+            self.models[i],
+            self.problems[i],
+            {source.name or type(source).__name__: source},
+            state,
+            costs,
+            1.0 if self.noise is None else self.noise[i],
+            self.method,
+            self.level,
+            self.notes[i],
+            0.0,
+        )
+
+
+def ends_of(
+    models: Sequence[Any],
+    sources: Sequence[Any],
+    posed: Sequence[tuple[Problem, list[Notice]]],
+    method: AbstractMethod,
+    level: float,
+    work: Work,
+    length: Length | None = None,
+) -> Ends:
+    """The searches of problems of one record each: `method` and the loss say whether together or
+    one after the other. `length` as in `searched`.
+    """
+    problems, notes = [problem for problem, _ in posed], [told for _, told in posed]
+    first = problems[0]
+    if isinstance(method, LevenbergMarquardt) and first.loss.rounds == 1 and not first.priors:
+        problems, states = searched(problems, method, work, length)
+        return Ends(models, sources, problems, notes, states, method, level)
+    ends = []
+    for i, problem in enumerate(problems):
+        with as_part():
+            end = search(problem, method, 1, 0.0, 0)
+            again = without_rounding(problem, np.asarray(end.state.x))
+            if again is not problem:
+                problems[i], end = again, search(again, method, 1, 0.0, 0, first=end.state.z)
+        ends.append(end)
+        work.count(i + 1, len(problems), "fits")
+    states, costs, noise = zip(*((e.state, e.costs, e.noise) for e in ends), strict=True)
+    return Ends(models, sources, problems, notes, states, method, level, costs, noise)
 
 
 def _fitted(
     model: Any,
     data: Any,
     measured: Any,
+    values: Any,
     free: Any,
     tied: Any,
     method: AbstractMethod | None,
@@ -124,7 +179,8 @@ def _fitted(
 ) -> Replicates:
     loss = Squares() if loss is None else loss
     if isinstance(data, Sweep):
-        refuse({"objective": objective, "engine": engine}, "a record", "a sweep")
+        moving = {"objective": objective, "engine": engine, "values": values}
+        refuse(moving, "a record", "a sweep")
         method = LevenbergMarquardt() if method is None else method
         start = assembled(model, data, None, None, None)
         problem, _ = pose_sweep(start, data, free, (), loss, tied=tied)
@@ -136,67 +192,24 @@ def _fitted(
             )
         (prepared,) = problem.prepared
         prepared = [dataclasses.replace(prepared, measured=f[:, None]) for f in forces]
-        sources: list[Any] = [data] * len(prepared)
+        posed = [(dataclasses.replace(problem, prepared=(p,)), []) for p in prepared]
+        sources: list[Any] = [data] * len(posed)
+        models = [model] * len(posed)
     else:
         method = usual_method() if method is None else method
         sources = records_of(data, measured)
+        models = own_values(model, values, len(sources))
         how = (objective, engine, method, loss, tied)
-        problem, prepared = _of_records(model, sources, free, *how)
-    names = tuple(name for u in problem.unknowns for name in u.names)
-
-    def one_of(i: int) -> Problem:
-        return dataclasses.replace(problem, prepared=(prepared[i],))
-
-    def found(i: int, state: Any, costs: np.ndarray, noise: float) -> FitResult:
-        label = sources[i].name or type(sources[i]).__name__
-        return answer(
-            model, one_of(i), {label: sources[i]}, state, costs, noise, method, level, [], 0.0
-        )
-
-    if isinstance(method, LevenbergMarquardt) and loss.rounds == 1:
-        again = isinstance(problem.objective, Windows)
-        parts = work.parts(
-            {" fits": 2.0, " again": 2.0 * again, " edges": 1.0 * (not problem.is_steady)}
-        )
-        ends = _together(problem, prepared, method, parts[" fits"])
-        if again:
-            for i, end in enumerate(ends):
-                prepared[i] = without_rounding(one_of(i), np.asarray(end.x)).prepared[0]
-            ends = _together(problem, prepared, method, parts[" again"])
-
-        done = itertools.count(1)
-
-        def beyond(i: int) -> Descent:
-            if problem.is_steady:
-                return ends[i]
-            mine = one_of(i)
-            dof = max(int(np.sum(mine.weights() > 0)) - mine.x0.size, 1)
-            one = beyond_edges(mine, method, ends[i], dof)
-            parts[" edges"].count(next(done), len(prepared), "fits looked at")
-            return one
-
-        with Workers() as pool:
-            ends = pool.map(beyond, range(len(prepared)))
-        return Replicates(
-            names,
-            np.stack([e.x for e in ends]),
-            np.asarray([bool(e.settled) for e in ends]),
-            level,
-            lambda: _errors(
-                lambda i: found(i, ends[i], np.reshape(ends[i].cost, 1), 1.0), len(ends), level
-            ),
-        )
-    fits = []
-    for i in range(len(prepared)):
-        with as_part():
-            end = search(one_of(i), method, 1, 0.0, 0)
-            prepared[i] = without_rounding(one_of(i), np.asarray(end.state.x)).prepared[0]
-            if isinstance(problem.objective, Windows):
-                end = search(one_of(i), method, 1, 0.0, 0, first=end.state.z)
-        fits.append(found(i, end.state, end.costs, end.noise))
-        work.count(i + 1, len(prepared), "fits")
-    x, ok = np.asarray([f.x for f in fits]), np.asarray([f.converged for f in fits])
-    return Replicates(names, x, ok, level, lambda: _errors(fits.__getitem__, len(fits), level))
+        posed = _of_records(models, sources, free, *how)
+    names = tuple(name for u in posed[0][0].unknowns for name in u.names)
+    ends = ends_of(models, sources, posed, method, level, work)
+    return Replicates(
+        names,
+        np.stack([np.asarray(e.x) for e in ends.states]),
+        np.asarray([bool(e.settled) for e in ends.states]),
+        level,
+        lambda: _errors(ends.found, len(ends.states), level),
+    )
 
 
 def _errors(found: Callable[[int], FitResult], count: int, level: float) -> tuple[np.ndarray, ...]:
@@ -219,127 +232,33 @@ def _errors(found: Callable[[int], FitResult], count: int, level: float) -> tupl
 
 
 def _of_records(
-    model,
-    records: list[Record],
-    free,
+    models: Sequence[Any],
+    records: Sequence[Record],
+    free: Any,
     objective: AbstractObjective | None,
-    engine,
+    engine: Any,
     method: AbstractMethod,
     loss: AbstractLoss,
     tied: Any,
-) -> tuple[Problem, list[Any]]:
-    """The problem, and all records as they stand in it."""
+) -> list[tuple[Problem, list[Notice]]]:
+    """The problem of each record."""
     objective, first = FreeRun() if objective is None else objective, records[0]
-    check_arguments(model, {first.name: first}, objective, None, (), None, engine)
+    check_arguments(models[0], {first.name: first}, objective, None, (), None, engine)
     how = (objective, (), {}, fit_engine(engine, method), loss)
-    problem, _ = pose(model, {first.name: first}, free, (), *how, tied=tied)
+
+    def posed(model: Any, record: Record) -> Problem:
+        return pose(model, {record.name: record}, free, (), *how, tied=tied)[0]
+
+    problem = posed(models[0], first)
     if objective.fits_starts():
         raise ValueError(
             "`fit_many` cannot find the starts of windows. Write Windows(...) without free_starts,"
             " or call `fit`."
         )
-    machine = objective.machine(model)
-    return problem, [objective.prepare(machine, record) for record in records]
-
-
-def _together(
-    problem: Problem, prepared: list[Any], method: LevenbergMarquardt, work: Work
-) -> list[Descent]:
-    """Where the searches end; those of one kind some at a time in a compiled call."""
-    kinds: dict[Any, list[int]] = {}
-    for i, one in enumerate(prepared):
-        leaves, structure = jax.tree.flatten(one)
-        kinds.setdefault((structure, *map(np.shape, leaves)), []).append(i)
-    ends: list[Any] = [None] * len(prepared)
-    done, lock = 0, threading.Lock()
-
-    def tell(more: int) -> None:
-        nonlocal done
-        with lock:
-            done += more
-            work.count(done, len(prepared), "fits")
-
-    for places in kinds.values():
-        some = _of_a_kind(problem, [prepared[i] for i in places], method, tell)
-        for k, i in enumerate(places):
-            ends[i] = jax.tree.map(lambda a, k=k: np.asarray(a[k]), some)
-    return ends
-
-
-def _of_a_kind(
-    problem: Problem, prepared: list[Any], method: LevenbergMarquardt, tell: Callable[[int], None]
-) -> Descent:
-    """Of records of one length."""
-    _, static = eqx.partition(prepared[0], eqx.is_array)
-    arrays = (eqx.filter(p, eqx.is_array) for p in prepared)
-    stacked = jax.tree.map(lambda *x: np.stack(x), *arrays)
-    count, weighted = len(prepared), [np.asarray(p.weight) for p in prepared]
-    rows = np.asarray([np.sum(w > 0) for w in weighted])
-    squares = [
-        np.sum((w * np.asarray(p.measured)) ** 2) for w, p in zip(weighted, prepared, strict=True)
-    ]
-    floors = 1e-20 * np.asarray(squares) + 1e-300
-    structure = jax.tree.structure(begun(problem, np.zeros(problem.x0.size)))
-
-    def fitted(starts: Float[np.ndarray, "k p"], tell: Callable[[int], None]) -> Descent:
-        def some(first: int) -> Descent:
-            # As many in each call, so that one program does for all; those beyond do not begin.
-            at = np.arange(first, first + _TOGETHER)
-            live, at = at < count, np.minimum(at, count - 1)
-            mine = jax.tree.map(lambda a: a[at], (stacked, rows, floors, starts))
-            end = _all(problem, static, method, *mine, live)
-            tell(int(np.sum(live)))
-            return jax.tree.unflatten(structure, [np.asarray(x)[live] for x in end])
-
-        with Workers() as pool:
-            ends = pool.map(some, range(0, count, _TOGETHER))
-        return jax.tree.map(lambda *parts: np.concatenate(parts), *ends)
-
-    ends = fitted(np.zeros((count, problem.x0.size)), tell)
-    # as in one fit: next to its bound a value acts so little that no search leads back
-    for back in BACK:
-        z = put_back(problem, ends, back)
-        if z is None:
-            break
-        again = fitted(z, lambda more: None)
-        better = again.cost < ends.cost * (1 - 1e-6)
-        ends = jax.tree.map(
-            lambda a, b, better=better: np.where(
-                np.reshape(better, (-1, *(1,) * (a.ndim - 1))), b, a
-            ),
-            ends,
-            again,
-        )
-    return ends
-
-
-@kept
-def _all(
-    problem: Problem, static, method: LevenbergMarquardt, prepared, rows, floors, starts, live
-) -> tuple[Array, ...]:
-    """The leaves of the ends, from `starts`, of those that are `live`.
-
-    One after the other: in step, all would take the most steps of any.
-    """
-
-    def one(at) -> Descent:
-        prepared, rows, floor, start, live = at
-        mine = eqx.tree_at(lambda p: p.prepared, problem, (eqx.combine(prepared, static),))
-        expected = jnp.maximum(rows - problem.x0.size, 1)
-        if problem.is_steady:
-            end = in_turned_coordinates(mine, start, 1.0, method, expected, floor)
-        else:
-            first, most = begun(mine, start), jnp.where(live, method.max_steps, 0)
-            end = descend(
-                lambda z: mine.evaluate_with_kind(z, 1.0),
-                first,
-                most,
-                method.tolerance,
-                expected,
-                floor,
-            )
-        x, slope = mine.physical(end.z), mine.values_and_slopes(end.seen)[1]
-        return dataclasses.replace(end, x=x, slope=slope)
-
-    ends = jax.lax.map(one, (prepared, rows, floors, starts, live))
-    return tuple(jax.tree.leaves(ends))
+    states = set(state_names(problem.setup.machine))
+    if models[0] is models[-1] and not states & {u.path for u in problem.unknowns}:
+        machine = objective.machine(models[0])
+        prepared = [objective.prepare(machine, record) for record in records]
+        return [(dataclasses.replace(problem, prepared=(p,)), []) for p in prepared]
+    # whose values, or whose record's start, differ
+    return [(posed(*one), []) for one in zip(models, records, strict=True)]

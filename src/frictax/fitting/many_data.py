@@ -8,6 +8,8 @@ from jaxtyping import Float
 
 from frictax.measurements import Record
 from frictax.measurements.record import changed
+from frictax.parameters import UnknownName, get, parameters, replace
+from frictax.text import suggestion
 
 
 def records_of(data: Any, measured: Any) -> list[Record]:
@@ -38,6 +40,32 @@ def records_of(data: Any, measured: Any) -> list[Record]:
                     f" has {kind} {', '.join(got) or 'none'}, the first {', '.join(wanted)}."
                 )
     return records
+
+
+def own_values(model: Any, values: Any, count: int) -> list[Any]:
+    """The model of each fit, with its own values."""
+    if not values:
+        return [model] * count
+    if not isinstance(values, Mapping):
+        raise ValueError(
+            f"`values` must be a mapping from paths to {count} numbers, got"
+            f" {type(values).__name__}. Write {{'mass.m': [...]}}."
+        )
+    known, each = [p.path for p in parameters(model)], {}
+    for path, given in values.items():
+        if path not in known:
+            raise UnknownName(
+                f"`values` names {path!r}, which the machine does not have."
+                f"{suggestion(path, known)} It has: {', '.join(known)}."
+            )
+        each[path] = np.asarray(given, dtype=float)
+        shape = (count, *np.shape(get(model, path)))
+        if each[path].shape != shape:
+            raise ValueError(
+                f"`values` must give {path!r} for each of the {count} fits, shape {shape}, got"
+                f" {each[path].shape}."
+            )
+    return [replace(model, {path: x[i] for path, x in each.items()}) for i in range(count)]
 
 
 def numbers(values, n: int) -> Float[np.ndarray, "k n"] | None:

@@ -125,9 +125,12 @@ def advanced(
     return _Run(problem, method, dof, 1e-300).advanced(state, until, noise)
 
 
-def beyond_edges(problem: Problem, method: Any, state: Descent, dof: Any) -> Descent:
-    """The better of the end `state` of a search and of those from beyond the edges about it."""
-    return _Run(problem, method, dof, 1e-300).over_edges(state, 1.0)
+def carried_on(problem: Problem, method: Any, state: Descent, dof: Any) -> Descent:
+    """The better of the end `state` of a search and of those by stages and from beyond the edges
+    about it.
+    """
+    run = _Run(problem, method, dof, 1e-300)
+    return run.over_edges(run.by_stages(state, 1.0), 1.0)
 
 
 def strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:

@@ -1,0 +1,235 @@
+"""The searches of many fits of one kind, some at a time in a compiled call."""
+
+import dataclasses
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.interrupts import Workers
+from frictax.programs import kept
+from frictax.progress import Work
+
+from .problem.objectives import FreeRun, PreparedRecord
+from .problem.problem import Problem
+from .problem.read_starts import without_rounding
+from .search.levenberg_marquardt import Descent, descend
+from .search.methods import LevenbergMarquardt
+from .search.multistart import (
+    BACK,
+    begun,
+    carried_on,
+    in_turned_coordinates,
+    put_back,
+)
+
+_TOGETHER = 32  # fits of one call
+_RISEN = 1.05  # times the sum of squares: more is left with starts that were to be better
+_TAIL = 1e-3  # of the usual step: samples that fill up a record, so that nothing happens in them
+
+Length = Callable[[int], int]
+
+
+def searched(
+    problems: Sequence[Problem],
+    method: LevenbergMarquardt,
+    work: Work,
+    length: Length | None = None,
+) -> tuple[list[Problem], list[Descent]]:
+    """Where the searches of problems of one record each end, as `search` would; and the problems,
+    with the starts of windows as they were read in the end.
+
+    `length`: to how many samples a record of so many is filled up, so that records of
+    different lengths share a program; only of free runs.
+    """
+    is_steady = problems[0].is_steady
+    names = {" fits": 2.0, " edges": 1.0 * (not is_steady)}
+    parts = work.parts(names)
+    filled = [_filled(p, length) for p in problems] if length else list(problems)
+    ends = _together(filled, method, parts[" fits"])
+    again = [without_rounding(p, np.asarray(e.x)) for p, e in zip(filled, ends, strict=True)]
+    moved = [i for i, (a, b) in enumerate(zip(again, filled, strict=True)) if a is not b]
+    if moved:
+        more = _together([again[i] for i in moved], method, parts[" fits"])
+        for i, end in zip(moved, more, strict=True):
+            # a machine whose kinks are not the record's mends nothing
+            if float(end.cost) < _RISEN * float(ends[i].cost):
+                steps = np.asarray(ends[i].steps + end.steps, np.int32)
+                ends[i] = dataclasses.replace(end, steps=steps)
+                filled[i] = again[i]
+    if not is_steady:
+        done = itertools.count(1)
+
+        def on(problem: Problem, end: Descent) -> Descent:
+            dof = max(int(np.sum(problem.weights() > 0)) - problem.x0.size, 1)
+            one = carried_on(problem, method, end, dof)
+            parts[" edges"].count(next(done), len(problems), "fits looked at")
+            return one
+
+        with Workers() as pool:
+            ends = pool.map(on, filled, ends)
+    if length is None:
+        return filled, ends
+    return list(problems), [_cut(*one) for one in zip(problems, filled, ends, strict=True)]
+
+
+def _filled(problem: Problem, length: Length) -> Problem:
+    """Its record filled up with samples that weigh nothing, close after its last one, under the
+    inputs at its end.
+    """
+    (one,) = problem.prepared
+    if not (
+        isinstance(problem.objective, FreeRun)
+        and isinstance(one, PreparedRecord)
+        and one.rows is None
+        and not one.finer
+    ):
+        return problem
+    n = len(one.t)
+    more = length(n) - n
+    if more <= 0:
+        return problem
+    t = np.asarray(one.t)
+    step = _TAIL * float(np.median(np.diff(t)))
+    tail = t[-1] + step * np.arange(1, more + 1)
+
+    def on(x: Any) -> np.ndarray:
+        x = np.asarray(x)
+        return np.concatenate([x, np.repeat(x[-1:], more, axis=0)])
+
+    weight = np.asarray(one.weight)
+    filled = dataclasses.replace(
+        one,
+        t=np.concatenate([t, tail]),
+        inputs={name: on(u) for name, u in one.inputs.items()},
+        measured=on(one.measured),
+        weight=np.concatenate([weight, np.zeros((more, *weight.shape[1:]))]),
+        known={name: on(x) for name, x in one.known.items()},
+    )
+    return dataclasses.replace(problem, prepared=(filled,))
+
+
+def _cut(problem: Problem, filled: Problem, end: Descent) -> Descent:
+    """The end of a search with `filled`, as of `problem`."""
+    rows, more = (sum(p.weight.size for p in q.prepared) for q in (problem, filled))
+    if rows == more:
+        return end
+
+    def cut(x: Any) -> np.ndarray:
+        return np.concatenate([np.asarray(x)[:rows], np.asarray(x)[more:]])
+
+    return dataclasses.replace(end, residuals=cut(end.residuals), jacobian=cut(end.jacobian))
+
+
+def _together(problems: Sequence[Problem], method: LevenbergMarquardt, work: Work) -> list[Descent]:
+    """Where the searches end; those of one kind some at a time in a compiled call."""
+    kinds: dict[Any, list[int]] = {}
+    for i, one in enumerate(problems):
+        arrays, others = eqx.partition(one, eqx.is_array_like)
+        shapes = tuple(map(np.shape, jax.tree.leaves(arrays)))
+        told = tuple(map(id, jax.tree.leaves(others)))
+        kinds.setdefault((jax.tree.structure(one), shapes, told), []).append(i)
+    ends: list[Any] = [None] * len(problems)
+    done, lock = 0, threading.Lock()
+
+    def tell(more: int) -> None:
+        nonlocal done
+        with lock:
+            done += more
+            work.count(done, len(problems), "fits")
+
+    for places in kinds.values():
+        some = _of_a_kind([problems[i] for i in places], method, tell)
+        for k, i in enumerate(places):
+            ends[i] = jax.tree.map(lambda a, k=k: np.asarray(a[k]), some)
+    return ends
+
+
+def _of_a_kind(
+    problems: Sequence[Problem], method: LevenbergMarquardt, tell: Callable[[int], None]
+) -> Descent:
+    """Of problems that differ in numbers alone."""
+    _, static = eqx.partition(problems[0], eqx.is_array_like)
+    count, first = len(problems), problems[0]
+    weights, measured = (
+        [np.ravel(np.asarray(getattr(p.prepared[0], name))) for p in problems]
+        for name in ("weight", "measured")
+    )
+    rows = np.asarray([np.sum(w > 0) for w in weights])
+    squares = [np.sum((w * y) ** 2) for w, y in zip(weights, measured, strict=True)]
+    floors = 1e-20 * np.asarray(squares) + 1e-300
+    structure = jax.tree.structure(begun(first, np.zeros(first.x0.size)))
+
+    def fitted(starts: Float[np.ndarray, "k p"], tell: Callable[[int], None]) -> Descent:
+        def some(at: int) -> Descent:
+            # As many in each call, so that one program does for all; those beyond do not begin.
+            mine = np.arange(at, at + _TOGETHER)
+            live, mine = mine < count, np.minimum(mine, count - 1)
+            arrays = [eqx.filter(problems[i], eqx.is_array_like) for i in mine]
+            stacked = jax.tree.map(lambda *x: np.stack(x), *arrays)
+            end = _all(static, method, stacked, rows[mine], floors[mine], starts[mine], live)
+            tell(int(np.sum(live)))
+            return jax.tree.unflatten(structure, [np.asarray(x)[live] for x in end])
+
+        with Workers() as pool:
+            ends = pool.map(some, range(0, count, _TOGETHER))
+        return jax.tree.map(lambda *parts: np.concatenate(parts), *ends)
+
+    ends = fitted(np.zeros((count, first.x0.size)), tell)
+    # as in one fit: next to its bound a value acts so little that no search leads back
+    for back in BACK:
+        z = [put_back(p, _of(ends, i), back) for i, p in enumerate(problems)]
+        if all(one is None for one in z):
+            break
+        at = [np.asarray(ends.z)[i] if one is None else one for i, one in enumerate(z)]
+        again = fitted(np.stack(at), lambda more: None)
+        better = again.cost < ends.cost * (1 - 1e-6)
+        ends = jax.tree.map(
+            lambda a, b, better=better: np.where(
+                np.reshape(better, (-1, *(1,) * (a.ndim - 1))), b, a
+            ),
+            ends,
+            again,
+        )
+    return ends
+
+
+def _of(ends: Descent, i: int) -> Descent:
+    return jax.tree.map(lambda a: a[i], ends)
+
+
+@kept
+def _all(
+    static, method: LevenbergMarquardt, arrays, rows, floors, starts, live
+) -> tuple[Array, ...]:
+    """The leaves of the ends, from `starts`, of those that are `live`.
+
+    One after the other: in step, all would take the most steps of any.
+    """
+
+    def one(at) -> Descent:
+        arrays, rows, floor, start, live = at
+        problem = eqx.combine(arrays, static)
+        expected = jnp.maximum(rows - start.size, 1)
+        if problem.is_steady:
+            end = in_turned_coordinates(problem, start, 1.0, method, expected, floor)
+        else:
+            end = descend(
+                lambda z: problem.evaluate_with_kind(z, 1.0),
+                begun(problem, start),
+                jnp.where(live, method.max_steps, 0),
+                method.tolerance,
+                expected,
+                floor,
+            )
+        x, slope = problem.physical(end.z), problem.values_and_slopes(end.seen)[1]
+        return dataclasses.replace(end, x=x, slope=slope)
+
+    ends = jax.lax.map(one, (arrays, rows, floors, starts, live))
+    return tuple(jax.tree.leaves(ends))
