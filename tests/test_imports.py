@@ -42,7 +42,17 @@ FORWARD = [
     "simulation",
     "linearization",
 ]
-INVERSE = ["measurements", "fitting", "analysis", "report", "export", "data", "problems", "cli"]
+INVERSE = [
+    "measurements",
+    "fitting",
+    "analysis",
+    "report",
+    "export",
+    "data",
+    "problems",
+    "fleets",
+    "cli",
+]
 RANK = {room: rank for rank, room in enumerate(GROUND + FORWARD + INVERSE)}
 # Within `fitting`, too.
 STAGES = ["problem", "search", "result"]

@@ -72,6 +72,7 @@ from frictax.fitting import (
     starting_law as starting_law,
     weighted_residuals as weighted_residuals,
 )
+from frictax.fleets import Fleet as Fleet, fleet as fleet
 from frictax.laws import (
     AbstractLaw as AbstractLaw,
     Coulomb as Coulomb,

@@ -10,6 +10,7 @@ import typer
 from frictax.interrupts import leave
 
 from . import data_commands
+from .fleet_command import fleet
 from .identify_command import estimates_table, identify
 from .init_command import init
 from .options import (
@@ -110,6 +111,16 @@ app.command(
 It ends with 0 when all is well, 1 when the file or the report fails, 2 when the command line is
 wrong.""",
 )(report_of)
+app.command(
+    epilog="""**Examples**
+
+`frictax fleet motor records --out fleet.parquet`
+
+`frictax fleet motor runs.parquet --about runs.csv --jobs 8 --resume`
+
+It ends with 0 when all is well, 1 when the problem, the files or all records fail, 2 when the
+command line is wrong, 130 when interrupted."""
+)(fleet)
 app.command(name="table", epilog="`frictax table identification --write`")(estimates_table)
 
 

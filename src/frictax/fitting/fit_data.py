@@ -136,9 +136,14 @@ class Search:
             notes,
             time.perf_counter() - began,
         )
-        said = [] if end.interrupted else [*long_steps(found), *between_samples(found)]
-        # a copy would have to find its errors again
-        return dataclasses.replace(found, notes=(*found.notes, *said)) if said else found
+        return found if end.interrupted else looked_at(found)
+
+
+def looked_at(found: FitResult) -> FitResult:
+    """With notices of what the length of steps does to the estimates."""
+    said = [*long_steps(found), *between_samples(found)]
+    # a copy would have to find its errors again
+    return dataclasses.replace(found, notes=(*found.notes, *said)) if said else found
 
 
 def misfit(found: FitResult) -> float:
@@ -219,26 +224,32 @@ def fit_records(
                 **{path: [np.asarray(get(machine, path)) for machine in begun] for path in theirs},
             }
         model = begun_at(found.model, model, found.problem)
-    engine = (
-        fit_engine(engine, method)
-        if engine is not None
-        else _with_room(fit_engine(None, method), model, records)
-    )
-    problem, notes = pose(
-        model,
-        records,
-        free,
-        own,
-        objective,
-        priors,
-        instruments,
-        engine,
-        loss,
-        limits,
-        tied,
-        log_scale,
-    )
+    asked = (objective, priors, instruments, engine, method, loss, limits, tied, log_scale)
+    problem, notes = posed(model, records, free, own, *asked)
     return how.end(model, problem, records, method, notes)
+
+
+def posed(
+    model: Any,
+    records: Mapping[str, Any],
+    free: Any,
+    own: Any,
+    objective: AbstractObjective,
+    priors: Any,
+    instruments: Any,
+    engine: Any,
+    method: AbstractMethod,
+    loss: AbstractLoss,
+    limits: Any,
+    tied: Any,
+    log_scale: Any,
+) -> tuple[Problem, list[Notice]]:
+    """The problem of a machine and its records, and notices of what was not fitted."""
+    by = fit_engine(engine, method)
+    if engine is None:
+        by = _with_room(by, model, records)
+    how = (objective, priors, instruments, by, loss, limits, tied, log_scale)
+    return pose(model, records, free, own, *how)
 
 
 def fit_sweep(

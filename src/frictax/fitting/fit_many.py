@@ -17,10 +17,10 @@ from frictax.progress import Progress, Work, watched
 
 from .checks import check_arguments
 from .fit import refuse
-from .fit_data import Search, usual_method
+from .fit_data import Search, posed, usual_method
 from .many_data import numbers, own_values, records_of
 from .many_search import Length, searched
-from .posing import fit_engine, pose, pose_sweep
+from .posing import pose_sweep
 from .problem.losses import AbstractLoss, Squares
 from .problem.objectives import AbstractObjective, FreeRun
 from .problem.problem import Problem, bounds
@@ -136,7 +136,7 @@ class Ends:
 def ends_of(
     models: Sequence[Any],
     sources: Sequence[Any],
-    posed: Sequence[tuple[Problem, list[Notice]]],
+    asked: Sequence[tuple[Problem, list[Notice]]],
     method: AbstractMethod,
     level: float,
     work: Work,
@@ -145,10 +145,11 @@ def ends_of(
     """The searches of problems of one record each: `method` and the loss say whether together or
     one after the other. `length` as in `searched`.
     """
-    problems, notes = [problem for problem, _ in posed], [told for _, told in posed]
+    problems, notes = [problem for problem, _ in asked], [told for _, told in asked]
     first = problems[0]
     if isinstance(method, LevenbergMarquardt) and first.loss.rounds == 1 and not first.priors:
-        problems, states = searched(problems, method, work, length)
+        problems, states, told = searched(problems, method, work, length)
+        notes = [[*a, *b] for a, b in zip(notes, told, strict=True)]
         return Ends(models, sources, problems, notes, states, method, level)
     ends = []
     for i, problem in enumerate(problems):
@@ -192,17 +193,17 @@ def _fitted(
             )
         (prepared,) = problem.prepared
         prepared = [dataclasses.replace(prepared, measured=f[:, None]) for f in forces]
-        posed = [(dataclasses.replace(problem, prepared=(p,)), []) for p in prepared]
-        sources: list[Any] = [data] * len(posed)
-        models = [model] * len(posed)
+        asked = [(dataclasses.replace(problem, prepared=(p,)), []) for p in prepared]
+        sources: list[Any] = [data] * len(asked)
+        models = [model] * len(asked)
     else:
         method = usual_method() if method is None else method
         sources = records_of(data, measured)
         models = own_values(model, values, len(sources))
         how = (objective, engine, method, loss, tied)
-        posed = _of_records(models, sources, free, *how)
-    names = tuple(name for u in posed[0][0].unknowns for name in u.names)
-    ends = ends_of(models, sources, posed, method, level, work)
+        asked = _of_records(models, sources, free, *how)
+    names = tuple(name for u in asked[0][0].unknowns for name in u.names)
+    ends = ends_of(models, sources, asked, method, level, work)
     return Replicates(
         names,
         np.stack([np.asarray(e.x) for e in ends.states]),
@@ -244,12 +245,12 @@ def _of_records(
     """The problem of each record."""
     objective, first = FreeRun() if objective is None else objective, records[0]
     check_arguments(models[0], {first.name: first}, objective, None, (), None, engine)
-    how = (objective, (), {}, fit_engine(engine, method), loss)
+    how = (objective, (), {}, engine, method, loss, None, tied, ())
 
-    def posed(model: Any, record: Record) -> Problem:
-        return pose(model, {record.name: record}, free, (), *how, tied=tied)[0]
+    def of(model: Any, record: Record) -> Problem:
+        return posed(model, {record.name: record}, free, (), *how)[0]
 
-    problem = posed(models[0], first)
+    problem = of(models[0], first)
     if objective.fits_starts():
         raise ValueError(
             "`fit_many` cannot find the starts of windows. Write Windows(...) without free_starts,"
@@ -261,4 +262,4 @@ def _of_records(
         prepared = [objective.prepare(machine, record) for record in records]
         return [(dataclasses.replace(problem, prepared=(p,)), []) for p in prepared]
     # whose values, or whose record's start, differ
-    return [(posed(*one), []) for one in zip(models, records, strict=True)]
+    return [(of(*one), []) for one in zip(models, records, strict=True)]

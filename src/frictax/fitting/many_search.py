@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.interrupts import Workers
+from frictax.notice import Notice
 from frictax.programs import kept
 from frictax.progress import Work
 
@@ -41,9 +42,9 @@ def searched(
     method: LevenbergMarquardt,
     work: Work,
     length: Length | None = None,
-) -> tuple[list[Problem], list[Descent]]:
-    """Where the searches of problems of one record each end, as `search` would; and the problems,
-    with the starts of windows as they were read in the end.
+) -> tuple[list[Problem], list[Descent], list[list[Notice]]]:
+    """The problems of one record each, with the starts of windows as they were read in the end;
+    where the search of each ends, as `search` would; and what is to be said of its way.
 
     `length`: to how many samples a record of so many is filled up, so that records of
     different lengths share a program; only of free runs.
@@ -63,20 +64,22 @@ def searched(
                 steps = np.asarray(ends[i].steps + end.steps, np.int32)
                 ends[i] = dataclasses.replace(end, steps=steps)
                 filled[i] = again[i]
+    told: list[list[Notice]] = [[] for _ in problems]
     if not is_steady:
         done = itertools.count(1)
 
-        def on(problem: Problem, end: Descent) -> Descent:
+        def on(problem: Problem, end: Descent) -> tuple[Descent, list[Notice]]:
             dof = max(int(np.sum(problem.weights() > 0)) - problem.x0.size, 1)
-            one = carried_on(problem, method, end, dof)
+            made = carried_on(problem, method, end, dof)
             parts[" edges"].count(next(done), len(problems), "fits looked at")
-            return one
+            return made
 
         with Workers() as pool:
-            ends = pool.map(on, filled, ends)
+            made = pool.map(on, filled, ends)
+        ends, told = [end for end, _ in made], [said for _, said in made]
     if length is None:
-        return filled, ends
-    return list(problems), [_cut(*one) for one in zip(problems, filled, ends, strict=True)]
+        return filled, ends, told
+    return list(problems), [_cut(*one) for one in zip(problems, filled, ends, strict=True)], told
 
 
 def _filled(problem: Problem, length: Length) -> Problem:

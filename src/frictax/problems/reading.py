@@ -143,7 +143,7 @@ def read(path: str | Path, *, allow_code: bool = False) -> Problem:
         )
     raw = file.read_bytes()
     content = _content(file, raw)
-    reader = _Reader(file, content, allow_code)
+    reader = Reader(file, content, allow_code)
     made = None if content.sweep else reader.machine(content.machine, reader.place.below("machine"))
     structures = {name: reader.structure(name, entry) for name, entry in content.structures.items()}
     records = {label: reader.record(label, entry) for label, entry in content.records.items()}
@@ -185,7 +185,7 @@ def _content(file: Path, raw: bytes) -> ProblemFile:
         raise sentence(file, table, error) from None
 
 
-class _Reader:
+class Reader:
     """Reads what a problem file names."""
 
     def __init__(self, file: Path, content: ProblemFile, allow_code: bool) -> None:
@@ -240,7 +240,8 @@ class _Reader:
             log_scale=[p for p in fit.log_scale if is_fitted(p)],
         )  # fmt: skip
 
-    def record(self, label: str, entry: RecordEntry) -> fx.Record:
+    def record(self, label: str, entry: RecordEntry, frame: Any = None) -> fx.Record:
+        """The record of an entry; `frame`: a `DataFrame` in the place of its file."""
         place = self.place.below("records", label)
         if entry.python is not None:
             record = self._called(entry.python, entry.arguments, place)
@@ -250,7 +251,6 @@ class _Reader:
                 )
         else:
             assert entry.file is not None
-            path = self._path(entry.public, entry.file, place)
             named: dict[str, Any] = {
                 "time": entry.time and _column(entry.time, place.below("time")),
                 "rate": entry.rate,
@@ -262,13 +262,17 @@ class _Reader:
             for kind in ("inputs", "outputs"):
                 columns = getattr(entry, kind).items()
                 named[kind] = {k: _column(c, place.below(kind, k)) for k, c in columns}
-            binary = {".mat": fx.Record.from_mat, ".parquet": fx.Record.from_parquet}
-            suffix = path.suffix.lower()
-            if suffix not in binary:
-                layout = ("delimiter", "decimal", "skip", "header")
-                named |= {key: getattr(entry, key) for key in layout}
-            read: Any = binary.get(suffix, fx.Record.from_csv)
-            record = checked(lambda: read(path, **named), place)
+            read: Any = fx.Record.from_pandas
+            source: Any = frame
+            if frame is None:
+                source = self._path(entry.public, entry.file, place)
+                suffix = source.suffix.lower()
+                binary = {".mat": fx.Record.from_mat, ".parquet": fx.Record.from_parquet}
+                read = binary.get(suffix, fx.Record.from_csv)
+                if suffix not in binary:
+                    layout = ("delimiter", "decimal", "skip", "header")
+                    named |= {key: getattr(entry, key) for key in layout}
+            record = checked(lambda: read(source, **named), place)
         if entry.trim is not None:
             trim = entry.trim
             record = checked(lambda: record.trim(*trim), place.below("trim"))

@@ -189,6 +189,19 @@ class ValidationEntry(Strict):
     own_start: bool = False
 
 
+class FleetEntry(Strict):
+    """How the records of a fleet are told apart: the columns of a long table, or of the file
+    `about` them, a row each; parameters that each has as its own, by such columns.
+    """
+
+    record: Text = "record_id"
+    machine: Text = "machine_id"
+    date: Text = "date"
+    temperature: Text = "temperature"
+    about: Text | None = None
+    values: dict[Text, Text] = {}
+
+
 class ProblemFile(Strict):
     """A whole file."""
 
@@ -206,6 +219,7 @@ class ProblemFile(Strict):
     derived: dict[Text, Text | DerivedEntry] = {}
     uncertainty: UncertaintyEntry = UncertaintyEntry()
     validation: ValidationEntry = ValidationEntry()
+    fleet: FleetEntry = FleetEntry()
 
     @model_validator(mode="after")
     def _one_kind(self) -> "ProblemFile":

@@ -125,12 +125,14 @@ def advanced(
     return _Run(problem, method, dof, 1e-300).advanced(state, until, noise)
 
 
-def carried_on(problem: Problem, method: Any, state: Descent, dof: Any) -> Descent:
+def carried_on(
+    problem: Problem, method: Any, state: Descent, dof: Any
+) -> tuple[Descent, list[Notice]]:
     """The better of the end `state` of a search and of those by stages and from beyond the edges
-    about it.
+    about it; what is to be said of the way.
     """
     run = _Run(problem, method, dof, 1e-300)
-    return run.over_edges(run.by_stages(state, 1.0), 1.0)
+    return run.over_edges(run.by_stages(state, 1.0), 1.0), run.told
 
 
 def strayed(problem: Problem, x: Float[np.ndarray, "*k p"]) -> Bool[np.ndarray, "*k p"]:

@@ -1,0 +1,106 @@
+"""A fit for each record, as `fit` finds it, the searches of many in one compiled call."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from frictax.measurements import Record
+from frictax.notice import Notice
+from frictax.progress import SILENT, Work
+
+from .checks import check_arguments
+from .fit import fit
+from .fit_data import looked_at, posed, raise_if_failed, usual_method
+from .fit_many import ends_of
+from .many_search import Length
+from .problem.losses import Squares
+from .problem.objectives import FreeRun
+from .problem.problem import Problem
+from .result.fit_result import FitResult
+from .search.methods import LevenbergMarquardt
+
+_ALONE = ("priors", "own", "start")  # of options: what a search of many knows nothing of
+MISTAKES = (ValueError, KeyError, TypeError, OSError)  # of records and settings, told in a sentence
+
+
+def fit_each(
+    models: Sequence[Any],
+    records: Sequence[Record],
+    settings: Mapping[str, Any],
+    *,
+    length: Length | None = None,
+    work: Work = SILENT,
+) -> list[FitResult | Exception]:
+    """What `fit` of each of `models` to its record finds by the options `settings`, or why it
+    cannot.
+
+    Fits of least squares from one start are searched together; `length`: to how many samples a
+    record of so many is filled up, so that few programs do for all. Other fits are made one after
+    the other.
+    """
+    if not _together(settings):
+        return [_alone(*one, settings) for one in zip(models, records, strict=True)]
+    out: list[FitResult | Exception | None] = []
+    ready: list[tuple[int, tuple[Problem, list[Notice]]]] = []
+    method = settings.get("method") or usual_method()
+    for i, (model, record) in enumerate(zip(models, records, strict=True)):
+        try:
+            ready.append((i, _posed(model, record, settings, method)))
+            out.append(None)
+        except MISTAKES as why:
+            out.append(why)
+    if not ready:
+        return [one for one in out if one is not None]
+    places = [i for i, _ in ready]
+    ends = ends_of(
+        [models[i] for i in places],
+        [records[i] for i in places],
+        [one for _, one in ready],
+        method,
+        settings.get("level", 0.95),
+        work,
+        length,
+    )
+    for k, i in enumerate(places):
+        try:
+            cost = np.reshape(ends.states[k].cost, 1)
+            raise_if_failed(ends.problems[k], cost, {records[i].name: records[i]})
+            out[i] = looked_at(ends.found(k))
+        except MISTAKES as why:
+            out[i] = why
+    return [one for one in out if one is not None]
+
+
+def _together(settings: Mapping[str, Any]) -> bool:
+    """Whether the searches of these fits go together."""
+    method, loss = settings.get("method"), settings.get("loss")
+    objective = settings.get("objective")
+    return (
+        not any(settings.get(name) for name in _ALONE)
+        and settings.get("starts", 1) == 1
+        and (method is None or isinstance(method, LevenbergMarquardt))
+        and (loss is None or loss.rounds == 1)
+        and not (objective is not None and objective.fits_starts())
+    )
+
+
+def _posed(
+    model: Any, record: Record, settings: Mapping[str, Any], method: Any
+) -> tuple[Problem, list[Notice]]:
+    records, given = {record.name: record}, settings.get
+    objective = given("objective") or FreeRun()
+    instruments = given("instruments") or {}
+    engine = given("engine")
+    check_arguments(model, records, objective, None, (), instruments, engine)
+    how = (objective, (), instruments, engine, method, given("loss") or Squares())
+    limits = given("bounds") or {}
+    others = (limits, given("tied"), given("log_scale") or ())
+    return posed(model, records, given("free"), (), *how, *others)
+
+
+def _alone(model: Any, record: Record, settings: Mapping[str, Any]) -> FitResult | Exception:
+    try:
+        return fit(model, record, **settings)
+    except MISTAKES as why:
+        return why

@@ -1,0 +1,310 @@
+"""Thousands of records, each fitted by itself: `fx.fleet`."""
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from frictax.annotations import ArrayLike, Checked
+from frictax.arguments import whole
+from frictax.fitting import AbstractLoss, AbstractMethod, AbstractObjective, Instrument
+from frictax.fitting.many_data import own_values
+from frictax.fitting.problem.ties import Tied
+from frictax.interrupts import Keys
+from frictax.measurements import Record
+from frictax.mechanism import Machine
+from frictax.progress import Progress, Work, watched
+
+from .cluster import on_cluster
+from .parts import Parts
+from .plan import Plan, planned
+from .sources import Source, about_each, in_folder, in_memory, in_table
+from .table import META, joined
+from .task import Chunk, Task
+from .workers import here, in_processes, processors
+
+NAMES = {
+    "record": "record_id",
+    "machine": "machine_id",
+    "date": "date",
+    "temperature": "temperature",
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fleet:
+    """What the fits of a fleet come to: a `table` with a row for each record, in their order.
+
+    Its columns, in SI units:
+
+    - `record`, `machine`, `date`, `temperature` [degC], and what else was told about the records;
+    - of each fitted number its name, and with ``.standard_error``, ``.lower``, ``.upper`` behind
+      it its errors by the account of a single fit, nan where there are none;
+      ``correlation:A:B`` of two estimates;
+    - `converged`; `reason`: why a record has no numbers, empty where it has; `notices`: codes, see
+      the list of notices;
+    - ``rms.OUTPUT`` of what is left, and ``lag1.OUTPUT``, the correlation of residuals with those
+      before them; `condition`; `samples`, `seconds`, `version`.
+
+    `names` of the fitted numbers, their `units`; `failed`: the rows without numbers.
+
+    **Example:** at `fleet`.
+    """
+
+    table: Any
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.table.attrs[META]["names"])
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        return dict(self.table.attrs[META]["units"])
+
+    @functools.cached_property
+    def failed(self) -> Any:
+        return self.table[self.table["reason"] != ""]
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Fleet":
+        """The fleet whose table is in the Parquet file `path`."""
+        import pandas as pd
+
+        path = Path(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"There is no file {path} with the table of a fleet.")
+        try:
+            table = pd.read_parquet(path)
+            table.attrs[META]["names"]
+        except Exception:  # of pyarrow, or a table of something else
+            raise ValueError(
+                f"{path.name} is not the table of a fleet. Name the file that `fleet` has written."
+            ) from None
+        return cls(table)
+
+    def __repr__(self) -> str:
+        failed, open_ = len(self.failed), int(np.sum(~self.table["converged"])) - len(self.failed)
+        says = f"{len(self.table)} records, {len(self.table) - failed - open_} fitted"
+        says += f", {open_} not converged" if open_ else ""
+        says += f", {failed} without numbers" if failed else ""
+        return f"Fleet({says}: {', '.join(self.names)})"
+
+
+def fleet(
+    problem: Checked[Machine | str | Path],
+    records: Checked[Sequence[Record] | str | Path],
+    *,
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    resume: Checked[bool] = False,
+    overwrite: Checked[bool] = False,
+    cluster: Any = None,
+    about: Any = None,
+    values: Mapping[str, ArrayLike] | None = None,
+    free: str | Iterable[str] | None = None,
+    tied: Tied | None = None,
+    log_scale: str | Iterable[str] = (),
+    objective: AbstractObjective | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    instruments: Mapping[str, Instrument] | None = None,
+    method: AbstractMethod | None = None,
+    loss: AbstractLoss | None = None,
+    level: float | None = None,
+    allow_code: Checked[bool] = False,
+    progress: Checked[bool | Progress] = False,
+) -> Fleet:
+    """Fit one machine to each of thousands of records, with the numbers and intervals that `fit`
+    would give each, on all processors or a cluster.
+
+    Records are fitted 64 at a time by one compiled program; where lengths differ much, they are
+    filled up to one of a few with samples that weigh nothing. A record that cannot be read or
+    fitted is a row with its reason, and no lost run.
+
+    **Arguments:**
+
+    - `problem`: a machine; or a problem file (or its folder), whose first fitted record says how
+      files are read, and whose [fit] how they are fitted.
+    - `records`: a list; or, with a problem file, a folder with a file for each record, or one long
+      Parquet table with a column that names the record of each row.
+    - `out`: the Parquet file of the table. Rows are kept beside it chunk by chunk, so that
+      `resume` goes on with what an interrupted run has left, to the same table. `overwrite`
+      replaces what is there.
+    - `jobs`: how many processes, as many as there are processors unless given; 1: this one.
+      A script that asks for more must be importable: put the call below ``if __name__ ==
+      "__main__":``.
+    - `cluster`: a client of Dask, or the address of its scheduler, whose workers do the work (the
+      extra ``cluster``); they must find the same files under the same paths.
+    - `about`: what is known of the records, a table or its file with a row a record: `record` (its
+      name, or its file's), `machine`, `date`, `temperature`, and what else is to be kept.
+    - `values`: path -> one number for each record, that its machine has as its own; with a problem
+      file, path -> a column of `about`.
+    - `free`, `tied`, `log_scale`, `objective`, `bounds`, `instruments`, `method`, `loss`, `level`:
+      as in `fit`, where a machine is given.
+    - `allow_code`: as in `frictax identify`. `progress`: as in `fit`.
+
+    **Returns:** a `Fleet`.
+
+    **Raises:** `ValueError`, `FileExistsError` and `FileNotFoundError` with one sentence, before
+    anything is fitted.
+
+    >>> import frictax as fx, numpy as np
+    >>> t = np.linspace(0.0, 2.0, 201)
+    >>> def block(F_Coulomb: float) -> fx.Mechanism:
+    ...     return fx.Mechanism(
+    ...         mass=fx.Mass(m=1.0),
+    ...         friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=F_Coulomb)),
+    ...         drive=fx.Force("mass", 2.0),
+    ...     )
+    >>> rng, records = np.random.default_rng(0), []
+    >>> for i in range(3):
+    ...     v = fx.simulate(block(1.0 + 0.1 * i), t)["mass"].v + 0.01 * rng.standard_normal(201)
+    ...     records.append(fx.Record(t, outputs={"mass.v": v}, name=f"axis {i}"))
+    >>> done = fx.fleet(block(0.8), records, free="friction.f_pos.F_Coulomb", jobs=1)
+    >>> done
+    Fleet(3 records, 3 fitted: friction.f_pos.F_Coulomb)
+    >>> done.table[["record", "friction.f_pos.F_Coulomb", "converged"]].round(2)
+       record  friction.f_pos.F_Coulomb  converged
+    0  axis 0                       1.0       True
+    1  axis 1                       1.1       True
+    2  axis 2                       1.2       True
+    """
+    given: dict[str, Any] = {"free": free, "tied": tied, "log_scale": log_scale}
+    given |= {"objective": objective, "bounds": bounds, "instruments": instruments}
+    given |= {"method": method, "loss": loss, "level": level}
+    if jobs is not None:
+        whole("`jobs`", jobs, 1, "Leave it out for one a processor.")
+    with watched(progress, "Fitting a fleet") as work, Keys():
+        work("Looking at the records")
+        plan, title = _planned(problem, records, about, values, given, allow_code)
+        if out is None and (resume or overwrite):
+            raise ValueError("`resume` and `overwrite` are about the file `out`. Name it, too.")
+        parts = None if out is None else Parts(Path(out))
+        done = (
+            set()
+            if parts is None
+            else parts.begin(plan.digest, len(plan.chunks), resume=resume, overwrite=overwrite)
+        )
+        jobs = min(processors() if jobs is None else jobs, max(len(plan.chunks) - len(done), 1))
+        return _run(plan, parts, done, jobs, cluster, title, work)
+
+
+def chunks_of(
+    problem: Checked[str | Path],
+    records: Checked[str | Path],
+    *,
+    about: Any = None,
+    allow_code: Checked[bool] = False,
+) -> tuple[Task, Sequence[Chunk]]:
+    """What `fitted_chunk` is called with, once for each chunk: for engines of one's own.
+
+    **Arguments:** as of `fleet`.
+    """
+    plan, _ = _planned(problem, records, about, None, {}, allow_code)
+    return plan.task, plan.chunks
+
+
+def _run(
+    plan: Plan,
+    parts: Parts | None,
+    done: set[int],
+    jobs: int,
+    cluster: Any,
+    title: str,
+    work: Work,
+) -> Fleet:
+    kept: dict[int, Any] = {}
+    todo = [chunk for chunk in plan.chunks if chunk.number not in done]
+    count, failed = len(plan.order) - sum(len(c.sources) for c in todo), 0
+
+    def chunks() -> Iterable[tuple[Chunk, Any]]:
+        if cluster is not None:
+            return on_cluster(plan.task, todo, cluster)
+        return here(plan.task, todo) if jobs == 1 else in_processes(plan.task, todo, jobs)
+
+    def keep(chunk: Chunk, rows: Any) -> None:
+        nonlocal count, failed
+        kept[chunk.number] = rows
+        if parts is not None:
+            parts.keep(chunk.number, rows)
+            kept[chunk.number] = None
+        count, failed = count + len(rows), failed + int(np.sum(rows["reason"] != ""))
+        also = f" ({failed} without numbers)" if failed else ""
+        work.count(count, len(plan.order), f"records{also}")
+
+    if parts is None:
+        for chunk, rows in chunks():
+            keep(chunk, rows)
+        frames = [kept[chunk.number] for chunk in plan.chunks]
+        return Fleet(joined(frames, plan.order, title, plan.digest))
+    with parts.held():
+        for chunk, rows in chunks():
+            keep(chunk, rows)
+        frames = [parts.read(chunk.number) for chunk in plan.chunks]
+        table = joined(frames, plan.order, title, plan.digest)
+        parts.end(table)
+    return Fleet(table)
+
+
+def _planned(
+    problem: Any, records: Any, about: Any, values: Any, given: Mapping[str, Any], allow_code: bool
+) -> tuple[Plan, str]:
+    """What is to be done, and what it is called."""
+    if not isinstance(problem, str | Path):
+        if isinstance(records, str | Path):
+            raise ValueError(
+                "A folder or a table of `records` needs a problem file that says which columns are"
+                f" what, got a {type(problem).__name__}. Give the file, or a list of `Record`s."
+            )
+        settings = {name: x for name, x in given.items() if x is not None and x != ()}
+        sources: Sequence[Source] = in_memory(records)
+        known = about_each(sources, about, {**NAMES, "record": "record"})
+        task = Task(machine=problem, settings=settings)
+        own_values(problem, values, len(sources))  # raises for what they cannot be
+        each = {path: np.asarray(x, dtype=float) for path, x in (values or {}).items()}
+        return planned(task, sources, known, each), "Fleet"
+    asked = [name for name, x in given.items() if x is not None and x != ()]
+    if asked:
+        raise ValueError(
+            f"`{asked[0]}` stands in the problem file, under [fit]. Leave it out here."
+        )
+    return _of_file(Path(problem), records, about, values, allow_code)
+
+
+def _of_file(
+    problem: Path, records: Any, about: Any, values: Any, allow_code: bool
+) -> tuple[Plan, str]:
+    from frictax.problems import read
+    from frictax.problems.reading import find
+    from frictax.problems.template import template_of
+
+    file = find(problem)
+    asked = read(file, allow_code=allow_code)
+    label, entry = template_of(asked), asked.content.fleet
+    names = {kind: getattr(entry, kind) for kind in NAMES}
+    if about is None and entry.about is not None:
+        about = file.parent / entry.about
+    task = Task(problem=file.resolve(), label=label, allow_code=allow_code)
+    if isinstance(records, str | Path):
+        place = Path(records)
+        if not place.exists():
+            raise FileNotFoundError(f"There is no folder or table {place} of records.")
+        sources = in_folder(place) if place.is_dir() else in_table(place, names["record"])
+    else:
+        sources = in_memory(records)
+    known = about_each(sources, about, names)
+    columns = {**entry.values, **({} if values is None else values)}
+    each = {}
+    for path, column in columns.items():
+        if isinstance(column, str):
+            if column not in known.columns:
+                raise ValueError(
+                    f"`values` gives {path!r} by the column {column!r}, which the table about the"
+                    f" records does not have. It has: {', '.join(known.columns)}."
+                )
+            column = known[column].to_numpy()
+        each[path] = np.asarray(column, dtype=float)
+    own_values(asked.machine, each, len(sources))
+    return planned(task, sources, known, each), asked.content.title

@@ -1,0 +1,119 @@
+"""What is done already: a file for each chunk beside the table that they become."""
+
+import contextlib
+import dataclasses
+import importlib.util
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from frictax.report.files import check_target
+
+_PLAN = "plan.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """The folder ``OUT.parts`` beside the table `out`."""
+
+    out: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.out.with_name(f"{self.out.name}.parts")
+
+    def begin(self, digest: str, chunks: int, *, resume: bool, overwrite: bool) -> set[int]:
+        """Make the folder, or find what it holds; gives the numbers of the chunks that are done.
+
+        **Raises:** `FileExistsError` where there is a table, or an unfinished one that is not to be
+        resumed; `ValueError` where that is of another fleet.
+        """
+        check_target(self.out, "the table of the fleet")
+        if importlib.util.find_spec("pyarrow") is None:
+            raise ImportError(
+                "The table of a fleet is written by the package pyarrow. Install it: `pip install"
+                " 'frictax[fleet]'`, or leave `out` away."
+            )
+        if self.out.exists() and not overwrite:
+            raise FileExistsError(
+                f"{self.out} exists. Give overwrite=True to replace it, or another file as `out`."
+            )
+        plan = self.folder / _PLAN
+        if self.folder.exists() and not resume and not overwrite:
+            raise FileExistsError(
+                f"{self.folder} holds what an earlier run has done. Give resume=True to go on with"
+                " it, or overwrite=True to begin anew."
+            )
+        if resume and plan.is_file():
+            before = json.loads(plan.read_text(encoding="utf-8"))
+            if before["digest"] != digest:
+                raise ValueError(
+                    f"{self.folder} holds what was done with other records, another problem or"
+                    " another version of frictax. Give overwrite=True to begin anew, or put back"
+                    " what was."
+                )
+            return {n for n in range(chunks) if self._file(n).is_file()}
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+        self.folder.mkdir()
+        _whole(plan, lambda path: path.write_text(json.dumps({"digest": digest}), "utf-8"))
+        return set()
+
+    def keep(self, number: int, frame: Any) -> None:
+        """The rows of a chunk, whole or not at all."""
+        _whole(self._file(number), lambda path: frame.to_parquet(path))
+
+    def read(self, number: int) -> Any:
+        import pandas as pd
+
+        return pd.read_parquet(self._file(number))
+
+    def end(self, table: Any) -> None:
+        """The whole table, in the place of its parts."""
+        _whole(self.out, lambda path: table.to_parquet(path, index=False))
+        shutil.rmtree(self.folder)
+
+    def _file(self, number: int) -> Path:
+        return self.folder / f"{number:06d}.parquet"
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """While this lasts, no other process works on this folder."""
+        lock = self.folder / ".lock"
+        try:
+            handle = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        except FileExistsError:
+            if _runs(lock):
+                raise FileExistsError(
+                    f"{self.folder} is at work in another process ({lock.read_text()})."
+                    " Wait for it, or name another file as `out`."
+                ) from None
+            lock.unlink()
+            handle = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        with os.fdopen(handle, "w") as file:
+            file.write(str(os.getpid()))
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+def _runs(lock: Path) -> bool:
+    """Whether the process that wrote a lock still runs."""
+    try:
+        os.kill(int(lock.read_text()), 0)
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def _whole(target: Path, write: Any) -> None:
+    part = target.with_name(f"{target.name}.part")
+    try:
+        write(part)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,182 @@
+"""Each row of a fleet is the fit of its record; nothing that is done is lost."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import frictax as fx
+from blocks import FREE, block
+from frictax.fleets.task import Task, lengths_of
+
+NAME = FREE[0]
+NUMBERS = [NAME, f"{NAME}.standard_error", f"{NAME}.lower", f"{NAME}.upper"]
+
+
+def fitted(records: list[fx.Record], **more) -> fx.Fleet:
+    return fx.fleet(block(), records, free=FREE, jobs=1, **more)
+
+
+def same(a: fx.Fleet, b: fx.Fleet) -> None:
+    pd.testing.assert_frame_equal(
+        a.table.drop(columns="seconds"), b.table.drop(columns="seconds"), check_exact=True
+    )
+
+
+@pytest.fixture(scope="module")
+def done(records: list[fx.Record]) -> fx.Fleet:
+    return fitted(records)
+
+
+def test_each_row_is_the_fit_of_its_record(done: fx.Fleet, records: list[fx.Record]) -> None:
+    assert list(done.table["record"]) == [r.name for r in records]
+    assert done.names == (NAME,)
+    assert done.units == {NAME: "N"}
+    for (_, row), record in zip(done.table.iterrows(), records, strict=True):
+        found = fx.fit(block(), record, free=FREE)
+        e = found[NAME]
+        told = [e.value, e.standard_error, e.lower, e.upper]
+        assert np.allclose(row[NUMBERS].to_numpy(float), told, rtol=0, atol=1e-6 * e.standard_error)
+        assert row["converged"] == found.converged
+        assert row["notices"].split() == [n.code for n in found.notices]
+        assert row["rms.mass.v"] == pytest.approx(found.rms[record.name]["mass.v"], rel=1e-9)
+        assert abs(row["lag1.mass.v"]) < 0.35  # white noise, 101 samples
+        assert (row["reason"], row["samples"]) == ("", 101)
+
+
+def test_intervals_hold_what_made_the_records(done: fx.Fleet, friction: np.ndarray) -> None:
+    inside = (done.table[f"{NAME}.lower"] < friction) & (friction < done.table[f"{NAME}.upper"])
+    assert inside.sum() >= 8  # of 10; fewer by chance once in 90 times
+
+
+def test_a_record_that_cannot_be_fitted_is_a_row_with_its_reason(
+    done: fx.Fleet, records: list[fx.Record]
+) -> None:
+    wrong = fx.Record(records[0].t, {"motor": records[0].inputs["drive"]}, records[0].outputs)
+    with_it = fitted([*records[:3], wrong, *records[3:]])
+    assert len(with_it.failed) == 1
+    (row,) = with_it.failed.to_dict("records")
+    assert row["record"] == "record"
+    assert "motor" in row["reason"]
+    assert np.isnan(row[NAME])
+    assert not row["converged"]
+    rest = with_it.table[with_it.table["reason"] == ""].reset_index(drop=True)
+    same(fx.Fleet(rest), done)
+
+
+def test_a_machine_has_values_of_its_own_and_what_is_known_of_it_stays(
+    records: list[fx.Record], done: fx.Fleet
+) -> None:
+    m = np.where(np.arange(10) % 2, 1.0, 1.1)
+    about = pd.DataFrame(
+        {
+            "record": [r.name for r in records],
+            "machine": [f"axis {i // 5}" for i in range(10)],
+            "date": pd.date_range("2026-01-01", periods=10).astype(str),
+            "line": "A",
+        }
+    )
+    found = fitted(records, values={"mass.m": m}, about=about.sample(frac=1.0, random_state=0))
+    assert list(found.table["machine"]) == list(about["machine"])
+    assert found.table["date"].iloc[3] == pd.Timestamp("2026-01-04")
+    assert list(found.table["line"]) == ["A"] * 10
+    assert np.isnan(found.table["temperature"]).all()
+    lighter = fx.fit(block(m=1.1), records[0], free=FREE)[NAME]
+    assert found.table[NAME][0] == pytest.approx(lighter.value, abs=1e-6 * lighter.standard_error)
+    odd = found.table[1::2].reset_index(drop=True)
+    assert np.allclose(odd[NUMBERS], done.table[1::2][NUMBERS])
+
+
+def test_an_interrupted_run_is_resumed_to_the_same_table(
+    records: list[fx.Record], done: fx.Fleet, tmp_path: Path, chunks_of_four: None
+) -> None:
+    out, parts = tmp_path / "fleet.parquet", tmp_path / "fleet.parquet.parts"
+
+    def stop(line: fx.ProgressLine) -> None:
+        if line.share and line.share >= 0.8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(records, out=out, progress=stop)
+    assert len(list(parts.glob("*.parquet"))) == 2
+    assert not out.exists()
+    with pytest.raises(FileExistsError, match="resume=True"):
+        fitted(records, out=out)
+    with pytest.raises(ValueError, match="other records, another problem"):
+        fitted(records[:-1], out=out, resume=True)
+    lines: list[fx.ProgressLine] = []
+    resumed = fitted(records, out=out, resume=True, progress=lines.append)
+    assert [line.what for line in lines if "records" in line.what][1:] == ["10 of 10 records"]
+    same(resumed, done)
+    same(fx.Fleet.read(out), done)
+    assert fx.Fleet.read(out).table.attrs == resumed.table.attrs
+    assert not parts.exists()
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        fitted(records, out=out, resume=True)
+
+
+def test_only_one_process_works_on_a_table(
+    records: list[fx.Record], tmp_path: Path, chunks_of_four: None
+) -> None:
+    out = tmp_path / "fleet.parquet"
+    with pytest.raises(KeyboardInterrupt):
+        fitted(records, out=out, progress=lambda line: _stop_at_once(line))
+    lock = tmp_path / "fleet.parquet.parts" / ".lock"
+    lock.write_text(str(os.getppid()))  # of a process that runs
+    with pytest.raises(FileExistsError, match="at work in another process"):
+        fitted(records, out=out, resume=True)
+    lock.write_text("999999999")  # of one that was killed
+    assert len(fitted(records, out=out, resume=True).table) == 10
+
+
+def _stop_at_once(line: fx.ProgressLine) -> None:
+    if line.share:
+        raise KeyboardInterrupt
+
+
+def test_records_of_many_lengths_share_few_programs_and_keep_their_numbers() -> None:
+    sizes = list(range(900, 2000, 7))
+    lengths = lengths_of(sizes)
+    assert len(lengths) <= 5
+    task = Task(lengths=lengths)
+    for n in sizes:
+        assert n <= task.length(n) <= 1.25 * n + 1
+    assert lengths_of([2000, 2001, 2000]) == ()
+    assert Task().length(2001) == 2001
+
+
+def test_a_record_that_is_filled_up_is_fitted_as_it_is(records: list[fx.Record]) -> None:
+    cut = [r.trim(0.0, 2.0 - 0.02 * k) for k, r in enumerate(records)]  # ten lengths
+    found = fitted(cut)
+    for i in (4, 8, 9):
+        e = fx.fit(block(), cut[i], free=FREE)[NAME]
+        told = [e.value, e.standard_error, e.lower, e.upper]
+        row = found.table.iloc[i]
+        assert np.allclose(row[NUMBERS].to_numpy(float), told, rtol=0, atol=1e-6 * e.standard_error)
+        assert row["samples"] == cut[i].n
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"records": []}, ["a list of `Record`s", "an empty list"]),
+        ({"records": [1.0]}, ["a list with a float"]),
+        ({"values": {"mass.n": [1.0]}}, ["`values` names 'mass.n'", "mass.m"]),
+        ({"values": {"mass.m": [1.0]}}, ["for each of the 10 fits", "got (1,)"]),
+        ({"jobs": 0}, ["`jobs` must be", "got 0"]),
+        ({"resume": True}, ["about the file `out`"]),
+        ({"about": pd.DataFrame({"record": ["b1"]})}, ["no row for 'b2' and 8 others"]),
+        ({"about": pd.DataFrame({"name": ["b1"]})}, ["no column 'record'"]),
+        ({"about": pd.DataFrame({"record": ["b1", "b1"]})}, ["names 'b1' twice"]),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_fitted(
+    records: list[fx.Record], more: dict, words: list[str]
+) -> None:
+    given = {"records": records, "jobs": 1, **more}
+    with pytest.raises((ValueError, KeyError)) as error:
+        fx.fleet(block(), given.pop("records"), free=FREE, **given)
+    for word in words:
+        assert word in str(error.value)

@@ -1,0 +1,219 @@
+"""Fleets of files: a folder, a long table, the command line, processes and a cluster."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+import frictax as fx
+from blocks import FREE, block
+from frictax.cli import app
+from frictax.fleets import workers
+
+NAME = FREE[0]
+
+
+def frictax(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments), prog_name="frictax")
+
+
+def long_table(records: list[fx.Record]) -> pd.DataFrame:
+    parts = []
+    for i, r in enumerate(records):
+        part = pd.DataFrame({"t": r.t, "F": r.inputs["drive"], "v": 1e3 * r.outputs["mass.v"]})
+        about = {"record_id": r.name, "machine_id": f"axis {i % 2}", "temperature": 20.0 + i}
+        parts.append(part.assign(**about))
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_a_folder_becomes_a_table_and_a_broken_file_a_reason(
+    folder: Path, records: list[fx.Record]
+) -> None:
+    (folder / "records" / "b3.csv").write_text("t,F,v\n0,1,2\n0.1,oops,3\n")
+    (folder / "about.csv").write_text(
+        "record,machine,date\n" + "".join(f"b{i}.csv,m{i},2026-03-{i:02d}\n" for i in range(1, 11))
+    )
+    out = folder / "fleet.parquet"
+    asked = ("fleet", str(folder), str(folder / "records"), "--out", str(out), "--jobs", "1")
+    result = frictax(*asked, "--about", str(folder / "about.csv"))
+    assert result.exit_code == 0, result.output
+    assert "10 records, 9 fitted, 1 without numbers" in result.output
+    assert "oops" in result.output
+    made = fx.Fleet.read(out)
+    assert list(made.table["record"]) == [f"b{i}" for i in range(1, 11)]  # b10 is the last
+    assert list(made.table["machine"]) == [f"m{i}" for i in range(1, 11)]
+    assert made.table["date"].iloc[8] == pd.Timestamp("2026-03-09")
+    assert "b3.csv, line 3" in made.failed["reason"].iloc[0]
+    e = fx.fit(block(), records[6], free=FREE)[NAME]
+    # the file has twelve digits
+    assert made.table[NAME][6] == pytest.approx(e.value, abs=1e-3 * e.standard_error)
+    again = frictax(*asked)
+    assert again.exit_code == 1
+    assert "--overwrite" in again.output
+    assert "Traceback" not in again.output
+
+
+def test_a_long_table_is_read_record_by_record(folder: Path, records: list[fx.Record]) -> None:
+    table = folder / "long.parquet"
+    long_table(records).to_parquet(table, row_group_size=150)
+    made = fx.fleet(folder / "problem.toml", table, jobs=1)
+    assert list(made.table["record"]) == [r.name for r in records]
+    assert list(made.table["temperature"]) == [20.0 + i for i in range(10)]
+    assert list(made.table["machine"][:3]) == ["axis 0", "axis 1", "axis 0"]
+    e = fx.fit(block(), records[9], free=FREE)[NAME]
+    assert made.table[NAME][9] == pytest.approx(e.value, abs=1e-6 * e.standard_error)
+    mixed = long_table(records).sample(frac=1.0, random_state=0)
+    mixed.to_parquet(table)
+    with pytest.raises(ValueError, match="do not stand together"):
+        fx.fleet(folder, table, jobs=1)
+    mixed.rename(columns={"record_id": "run"}).to_parquet(table)
+    with pytest.raises(ValueError, match=r"no column 'record_id'.*fleet\.record"):
+        fx.fleet(folder, table, jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("records", "more", "words"),
+    [
+        ("nowhere", (), "no folder or table"),
+        ("records", ("--jobs", "0"), "--jobs must be at least 1"),
+        ("empty", (), "holds no record"),
+        ("records", ("--about", "nothing.csv"), "no file nothing.csv"),
+    ],
+)
+def test_wrong_input_is_one_sentence(
+    folder: Path, records: str, more: tuple[str, ...], words: str
+) -> None:
+    (folder / "empty").mkdir()
+    out = folder / "fleet.parquet"
+    done = frictax("fleet", str(folder), str(folder / records), "--out", str(out), *more)
+    assert done.exit_code in (1, 2)
+    assert words in " ".join(done.output.split())
+    assert "Traceback" not in done.output
+    assert not out.exists()
+    assert not (folder / "fleet.parquet.parts").exists()
+
+
+@pytest.mark.slow
+def test_two_processes_make_the_same_table_and_a_key_keeps_what_is_done(folder: Path) -> None:
+    many(folder, 200)
+    one = fx.fleet(folder, folder / "records", jobs=1)
+    out = folder / "fleet.parquet"
+    words = [sys.executable, "-m", "frictax", "fleet", str(folder), str(folder / "records")]
+    words += ["--out", str(out), "--jobs", "2"]
+    run = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    _until(lambda: any((folder / "fleet.parquet.parts").glob("0*.parquet")), run)
+    run.send_signal(signal.SIGINT)
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "--resume" in said
+    done = subprocess.run([*words, "--resume"], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    drop = ["seconds"]
+    made = fx.Fleet.read(out).table
+    numbers = made.select_dtypes(float).columns.difference(drop)
+    pd.testing.assert_frame_equal(made[numbers], one.table[numbers], rtol=1e-9)
+    assert list(made["record"]) == list(one.table["record"])
+
+
+@pytest.mark.slow
+def test_a_chunk_whose_process_dies_is_begun_anew(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the machine's own code ends the process that first asks for it
+    (folder / "own.py").write_text(
+        "import os\nimport pathlib\nimport frictax as fx\n\n\n"
+        "def machine():\n"
+        "    marker = os.environ.get('DIES_ONCE')\n"
+        "    if marker and not os.path.exists(marker):\n"
+        "        pathlib.Path(marker).touch()\n"
+        "        os._exit(1)\n"
+        "    law = fx.Coulomb(F_Coulomb=0.8)\n"
+        "    return fx.Mechanism(\n"
+        "        mass=fx.Mass(m=1.0),\n"
+        "        friction=fx.SupportFriction('mass', f_pos=law),\n"
+        "        drive=fx.Force('mass', 0.0),\n"
+        "    )\n"
+    )
+    text = (folder / "problem.toml").read_text()
+    first, last = text.index("[machine.mass]"), text.index("[fit]")
+    text = f'{text[:first]}[machine]\npython = "own:machine"\n\n{text[last:]}'
+    (folder / "problem.toml").write_text(text)
+    many(folder, 150)
+    asked = {"jobs": 2, "allow_code": True}
+    plain = fx.fleet(folder, folder / "records", **asked)
+    assert plain.failed.empty
+    marker, begun = folder / "died", workers._pool
+
+    def pool(jobs: int):  # from here on, when this process has read the file
+        monkeypatch.setenv("DIES_ONCE", str(marker))
+        return begun(jobs)
+
+    monkeypatch.setattr(workers, "_pool", pool)
+    made = fx.fleet(folder, folder / "records", **asked)
+    assert marker.exists()
+    drop = ["seconds"]
+    pd.testing.assert_frame_equal(made.table.drop(columns=drop), plain.table.drop(columns=drop))
+
+
+@pytest.mark.slow
+def test_a_cluster_makes_the_same_table_though_a_worker_is_killed(folder: Path) -> None:
+    pytest.importorskip("distributed", reason="needs the extra cluster")
+    many(folder, 400)
+    one = fx.fleet(folder, folder / "records", jobs=1)
+    dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
+    scheduler_file = folder / "scheduler.json"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    started = [
+        subprocess.Popen(
+            [*dask, "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+            + ["--scheduler-file", str(scheduler_file)],
+            **quiet,
+        )
+    ]
+    try:
+        _until(scheduler_file.is_file, started[0])
+        worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-dashboard"]
+        worker += ["--scheduler-file", str(scheduler_file), "--nthreads", "1", "--no-nanny"]
+        started += [subprocess.Popen(worker, **quiet) for _ in range(2)]
+        from distributed import Client
+
+        with Client(scheduler_file=str(scheduler_file)) as client:
+            client.wait_for_workers(2, timeout=120)
+            killed = []
+
+            def kill(line: fx.ProgressLine) -> None:
+                if line.share and line.share > 0.1 and not killed:
+                    killed.append(started[-1].pid)
+                    os.kill(started[-1].pid, signal.SIGKILL)
+
+            made = fx.fleet(folder, folder / "records", cluster=client, progress=kill)
+        assert killed
+    finally:
+        for process in started:
+            process.kill()
+    numbers = made.table.select_dtypes(float).columns.difference(["seconds"])
+    pd.testing.assert_frame_equal(made.table[numbers], one.table[numbers], rtol=1e-9)
+    assert list(made.table["record"]) == list(one.table["record"])
+    assert np.isfinite(made.table[NAME]).all()
+
+
+def many(folder: Path, count: int) -> None:
+    """So many files, the ten again and again."""
+    for i in range(11, count + 1):
+        source = folder / "records" / f"b{(i - 1) % 10 + 1}.csv"
+        (folder / "records" / f"b{i}.csv").write_bytes(source.read_bytes())
+
+
+def _until(there, process: subprocess.Popen) -> None:
+    end = time.monotonic() + 240
+    while not there():
+        assert process.poll() is None, "the process ended before"
+        assert time.monotonic() < end, "nothing happened in four minutes"
+        time.sleep(0.1)
