@@ -40,7 +40,7 @@ def test_each_row_is_the_fit_of_its_record(done: fx.Fleet, records: list[fx.Reco
         told = [e.value, e.standard_error, e.lower, e.upper]
         assert np.allclose(row[NUMBERS].to_numpy(float), told, rtol=0, atol=1e-6 * e.standard_error)
         assert row["converged"] == found.converged
-        assert row["notices"].split() == [n.code for n in found.notices]
+        assert row["notices"].split() == [n.code for n in found.notices_at_hand]
         assert row["rms.mass.v"] == pytest.approx(found.rms[record.name]["mass.v"], rel=1e-9)
         assert abs(row["lag1.mass.v"]) < 0.35  # white noise, 101 samples
         assert (row["reason"], row["samples"]) == ("", 101)

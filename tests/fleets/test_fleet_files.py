@@ -79,7 +79,7 @@ def test_a_long_table_is_read_record_by_record(folder: Path, records: list[fx.Re
 
 
 @pytest.mark.parametrize(
-    ("records", "more", "words"),
+    ("place", "more", "words"),
     [
         ("nowhere", (), "no folder or table"),
         ("records", ("--jobs", "0"), "--jobs must be at least 1"),
@@ -88,11 +88,11 @@ def test_a_long_table_is_read_record_by_record(folder: Path, records: list[fx.Re
     ],
 )
 def test_wrong_input_is_one_sentence(
-    folder: Path, records: str, more: tuple[str, ...], words: str
+    folder: Path, place: str, more: tuple[str, ...], words: str
 ) -> None:
     (folder / "empty").mkdir()
     out = folder / "fleet.parquet"
-    done = frictax("fleet", str(folder), str(folder / records), "--out", str(out), *more)
+    done = frictax("fleet", str(folder), str(folder / place), "--out", str(out), *more)
     assert done.exit_code in (1, 2)
     assert words in " ".join(done.output.split())
     assert "Traceback" not in done.output

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from frictax.measurements import Record
+from frictax.mechanism import Mechanism
+from frictax.mechanism.forces import AbstractMotion
 from frictax.notice import Notice
 from frictax.progress import SILENT, Work
 
@@ -14,9 +16,11 @@ from .fit import fit
 from .fit_data import looked_at, posed, raise_if_failed, usual_method
 from .fit_many import ends_of
 from .many_search import Length
+from .posing import posed_again
 from .problem.losses import Squares
 from .problem.objectives import FreeRun
 from .problem.problem import Problem
+from .problem.setup import state_names
 from .result.fit_result import FitResult
 from .search.methods import LevenbergMarquardt
 
@@ -44,9 +48,21 @@ def fit_each(
     out: list[FitResult | Exception | None] = []
     ready: list[tuple[int, tuple[Problem, list[Notice]]]] = []
     method = settings.get("method") or usual_method()
+    like: dict[Any, tuple[Problem, list[Notice]]] = {}  # problems that fit others with their record
     for i, (model, record) in enumerate(zip(models, records, strict=True)):
+        kind = _kind(model, record)
         try:
-            ready.append((i, _posed(model, record, settings, method)))
+            if kind in like:
+                first, of_machine = like[kind]
+                problem, notes = posed_again(first, record)
+                asked = problem, [*of_machine, *notes]
+            else:
+                asked = _posed(model, record, settings, method)
+                states = set(state_names(asked[0].setup.machine))
+                if not asked[0].delayed and not states & {u.path for u in asked[0].unknowns}:
+                    chosen = [n for n in asked[1] if n.code == "left-at-bound"]
+                    like[kind] = asked[0], chosen
+            ready.append((i, asked))
             out.append(None)
         except MISTAKES as why:
             out.append(why)
@@ -70,6 +86,22 @@ def fit_each(
         except MISTAKES as why:
             out[i] = why
     return [one for one in out if one is not None]
+
+
+def _kind(model: Any, record: Record) -> tuple[Any, ...]:
+    """The same for records that stand in a problem alike."""
+    units = tuple((name, unit.name) for name, unit in record.units.items())
+    channels = (*record.inputs, None, *record.outputs, None, *record.sd)
+    moved = record.n if _jumps(model, record) else 0
+    return id(model), units, channels, record.hold, moved
+
+
+def _jumps(model: Any, record: Record) -> bool:
+    """Whether a body is moved by the record, so that a run has an event for each sample."""
+    if not isinstance(model, Mechanism):
+        return False
+    parts = [name.partition(".")[0] for name in record.inputs]
+    return any(name in model.names and isinstance(model[name], AbstractMotion) for name in parts)
 
 
 def _together(settings: Mapping[str, Any]) -> bool:

@@ -192,10 +192,32 @@ def pose(
         delayed,
         ties=ties,
     )
-    notes += undriven(problem, records) + far_starts(problem, records, states)
-    return problem, notes + unfiltered(objective, motions) + uncounted(
-        objective, prepared, list(records)
-    )
+    return problem, notes + _of_records(problem, records, states)
+
+
+def posed_again(problem: Problem, record: Record) -> tuple[Problem, list[Notice]]:
+    """The problem of one record with another in its place, whose channels are the same, in the same
+    units; and notices of this record. No state of the machine may be fitted: it starts where its
+    record does.
+    """
+    check_delays({}, record)
+    again = problem.objective.prepare(problem.setup.machine, record)
+    problem, records = dataclasses.replace(problem, prepared=(again,)), {record.name: record}
+    return problem, _of_records(problem, records, state_names(problem.setup.machine))
+
+
+def _of_records(
+    problem: Problem, records: Mapping[str, Any], states: tuple[str, ...]
+) -> list[Notice]:
+    """Notices of records as they stand in their problem."""
+    objective = problem.objective
+    motions = [r for r in records.values() if isinstance(r, Record)]
+    return [
+        *undriven(problem, records),
+        *far_starts(problem, records, states),
+        *unfiltered(objective, motions),
+        *uncounted(objective, problem.prepared, list(records)),
+    ]
 
 
 def pose_record(

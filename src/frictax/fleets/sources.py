@@ -1,6 +1,7 @@
 """Where the records of a fleet are: in memory, in the files of a folder, or in one long table."""
 
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -119,11 +120,19 @@ def in_table(path: Path, column: str) -> list[TableSource]:
             f" to.{suggestion(column, names)} Name it as fleet.record in the problem file; there"
             f" are: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}."
         )
-    told = file.read([column]).column(0).to_numpy(zero_copy_only=False)
-    if not len(told):
+    begins, keys, rows = list[int](), list[str](), 0
+    for group in range(file.num_row_groups):  # by codes: the names of all rows may fill a memory
+        coded = file.read_row_group(group, [column]).column(0).combine_chunks().dictionary_encode()
+        codes, values = coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
+        changes = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+        for at in changes[: len(codes)]:
+            key = str(values[int(codes[at])])
+            if not keys or keys[-1] != key:
+                keys.append(key)
+                begins.append(rows + int(at))
+        rows += len(codes)
+    if not rows:
         raise ValueError(f"{path.name} has no rows.")
-    begins = np.flatnonzero(np.concatenate([[True], told[1:] != told[:-1]]))
-    keys = [str(told[i]) for i in begins]
     if _repeats(keys):
         seen: set[str] = set()
         twice = next(k for k in keys if k in seen or seen.add(k))
@@ -131,26 +140,43 @@ def in_table(path: Path, column: str) -> list[TableSource]:
             f"The rows of record {twice!r} of {path.name} do not stand together. Sort the table by"
             f" {column!r} and time."
         )
-    sizes = np.diff([*begins, len(told)])
+    sizes = np.diff([*begins, rows])
     return [
         TableSource(key, path, int(first), int(size))
         for key, first, size in zip(keys, begins, sizes, strict=True)
     ]
 
 
-def frame_of(source: TableSource, columns: Sequence[str] | None = None) -> Any:
+def frame_of(source: TableSource) -> Any:
     """The rows of one record of a long table, as a `DataFrame`: only the groups of rows that hold
     them are read.
     """
-    import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
+    import pyarrow as pa  # pyright: ignore[reportMissingImports]
 
-    file = parquet.ParquetFile(source.path)
-    counts = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    stamp = source.path.stat().st_mtime_ns
+    counts = _counts(source.path, stamp)
     ends = np.cumsum(counts)
     groups = np.flatnonzero((ends > source.first) & (ends - counts < source.first + source.size))
-    table = file.read_row_groups(groups.tolist(), columns=columns)
+    rows = pa.concat_tables([_group(source.path, stamp, int(g)) for g in groups])
     first = source.first - int(ends[groups[0]] - counts[groups[0]])
-    return table.slice(first, source.size).to_pandas()
+    return rows.slice(first, source.size).to_pandas()
+
+
+@functools.lru_cache(maxsize=4)
+def _counts(path: Path, stamp: int) -> np.ndarray:
+    """How many rows each group has."""
+    import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
+
+    told = parquet.ParquetFile(path).metadata
+    return np.asarray([told.row_group(i).num_rows for i in range(told.num_row_groups)])
+
+
+@functools.lru_cache(maxsize=2)
+def _group(path: Path, stamp: int, number: int) -> Any:
+    """A group of rows, kept for the records that follow in it."""
+    import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
+
+    return parquet.ParquetFile(path).read_row_group(number)
 
 
 def about_each(sources: Sequence[Source], about: Any, names: Mapping[str, str]) -> Any:
@@ -217,14 +243,22 @@ def _usual(frame: Any) -> Any:
 def _of_rows(sources: Sequence[TableSource], names: Mapping[str, str]) -> Any:
     """Of a long table: what the first row of each record says."""
     import pandas as pd
+    import pyarrow as pa  # pyright: ignore[reportMissingImports]
     import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
 
     there = parquet.ParquetFile(sources[0].path).schema_arrow.names
     columns = [names[k] for k in ABOUT if names[k] in there]
     if not columns:
         return pd.DataFrame(index=range(len(sources)))
-    rows = parquet.read_table(sources[0].path, columns=columns).take([s.first for s in sources])
-    return rows.to_pandas()
+    file, first, parts = parquet.ParquetFile(sources[0].path), 0, []
+    begins = np.asarray([s.first for s in sources])
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        mine = begins[(begins >= first) & (begins < first + rows)] - first
+        if mine.size:
+            parts.append(file.read_row_group(group, columns).take(mine))
+        first += rows
+    return pa.concat_tables(parts).to_pandas()
 
 
 def _read(path: Path) -> Any:

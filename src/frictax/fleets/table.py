@@ -9,6 +9,7 @@ import numpy as np
 from frictax import __version__
 from frictax.fitting.problem.problem import bounds
 from frictax.fitting.result.fit_result import FitResult
+from frictax.fitting.result.units import rms_units
 from frictax.measurements import Record
 
 META = "frictax"  # in the attributes of a table: what its columns mean
@@ -37,7 +38,7 @@ def row_of(record: Record, found: FitResult) -> dict[str, Any]:
         row[f"rms.{name}"] = rms
         row[f"lag1.{name}"] = _lag1(left[counted[:, c], c])
     row["condition"] = float(found.identifiability.condition)
-    row["notices"] = " ".join(dict.fromkeys(n.code for n in found.notices))
+    row["notices"] = " ".join(dict.fromkeys(n.code for n in found.notices_at_hand))
     row["samples"] = record.n
     row[META] = {
         "names": list(found.names),
@@ -45,7 +46,7 @@ def row_of(record: Record, found: FitResult) -> dict[str, Any]:
         "declared": {e.name: list(e.declared) for e in found.estimates if e.declared},
         "level": found.level,
         "lower_bounds": _lower(found),
-        "outputs": {n: found.rms_units(label)[n] for n in found.rms[label]},
+        "outputs": rms_units(found.records, found.start, label, found.rms[label]),
     }
     return row
 

@@ -164,6 +164,16 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def notices(self) -> tuple[Notice, ...]:
+        return self._noticed(self._first_look)
+
+    @functools.cached_property
+    def notices_at_hand(self) -> tuple[Notice, ...]:
+        """`notices`, but for what further simulations would have to tell: whether a term is
+        missing.
+        """
+        return self._noticed(tuple)
+
+    def _noticed(self, look: Callable[[], tuple[Notice, ...]]) -> tuple[Notice, ...]:
         known, norms = self.identifiability, np.linalg.norm(self.full_jacobian, axis=0)
         problem, out = self.problem, []
         out += too_large(problem.objective, self.records, self.noise_scale)
@@ -175,7 +185,7 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
             explained = worth(problem, self.records, self.full_residuals, self.x)
             out = standing_still(problem, norms) + (out if norms.any() else [])
             out += [n for n in explained if norms.any() or n.code == "explains-nothing"]
-            out += self._first_look() if norms.any() else ()
+            out += look() if norms.any() else ()
             if np.any(self.active) and known.condition > 100 and not known.null_directions:
                 out.append(Notice("ill-conditioned", "", {"condition": known.condition}))
         still = [n for n, norm in zip(self.names, norms[self.shown], strict=True) if norm == 0]

@@ -1,0 +1,211 @@
+"""What do ten thousand fits cost, from a file to a table, and what are they worth?
+
+A long Parquet table of 10 000 records of 2000 samples each (480 MB as numbers): blocks of 1 kg over
+friction of their own, each under a force of its own, with the noise of a speed sensor that
+remembers its past. `frictax fleet` fits four parameters to each, with intervals by the default
+account. Told are: seconds on the wall and of processors for the whole command, with an empty
+cache of programs and with the one that it leaves; the largest memory of all its processes together
+(proportional set size: what processes share counts once); whether a run that is killed at half and
+resumed gives the same table; how far rows are from `fx.fit`; how many intervals hold the truth.
+
+    python experiments/benchmarks/fleet.py [--records 10000] [--jobs 2] [--csv FILE]
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+SAMPLES, TOGETHER = 2000, 500
+NAMES = ("F_Coulomb", "F_prop", "F_Stribeck", "fexp")
+USUAL = np.array([1.0, 0.2, 0.4, 5.0])
+MEMORY, NOISE = 0.6, 0.002  # of the sensor's noise: from sample to sample; its size [m/s]
+PROBLEM = """
+title = "Blocks"
+
+[records.any]
+file = "any.csv"
+time = "t"
+inputs.drive = { column = "F", unit = "N" }
+outputs."mass.v" = { column = "v", unit = "m/s" }
+
+[machine.mass]
+kind = "Mass"
+m = 1.0
+
+[machine.friction]
+kind = "SupportFriction"
+body = "mass"
+peak = 1.0
+f_pos = { kind = "Stribeck", F_Coulomb = 1.3, F_prop = 0.14, F_Stribeck = 0.28, fexp = 6.5 }
+
+[machine.drive]
+kind = "Force"
+body = "mass"
+f = 0.0
+
+[fit]
+free = ["friction.f_pos"]
+"""
+
+
+def made(folder: Path, count: int) -> np.ndarray:
+    """The table, and the truth of each record (count, 4)."""
+    import jax
+    import jax.numpy as jnp
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+    from scipy.signal import lfilter
+
+    import frictax as fx
+
+    jax.config.update("jax_enable_x64", True)
+    t, rng = np.linspace(0.0, 10.0, SAMPLES), np.random.default_rng(0)
+    ts = jnp.asarray(t)
+
+    def speed(p, u):
+        law = fx.Stribeck(**dict(zip(NAMES, p, strict=True)))
+        block = fx.Mechanism(
+            mass=fx.Mass(m=1.0),
+            friction=fx.SupportFriction("mass", f_pos=law, peak=1.0),
+            drive=fx.Force("mass", fx.Sampled(ts, u)),
+        )
+        return fx.simulate(block, ts)["mass"].v
+
+    speeds = jax.jit(jax.vmap(speed))
+    truth = USUAL * np.exp(0.08 * rng.standard_normal((count, 4)))
+    (folder / "any.csv").write_text("t,F,v\n" + "".join(f"{x},0,{x}\n" for x in t[:30]))
+    (folder / "problem.toml").write_text(PROBLEM)
+    writer = None
+    for first in range(0, count, TOGETHER):
+        k = min(TOGETHER, count - first)
+        a, b = rng.uniform(0.0, 2 * np.pi, (2, TOGETHER, 1))
+        u = 3.0 * np.sin(2 * np.pi * t + a) + 3.0 * np.sin(2 * np.pi * 0.37 * t + b)
+        p = np.resize(truth[first : first + k], (TOGETHER, 4))
+        e = rng.standard_normal((TOGETHER, SAMPLES)) * NOISE * np.sqrt(1 - MEMORY**2)
+        v = np.asarray(speeds(p, u)) + lfilter([1.0], [1.0, -MEMORY], e, axis=1)
+        ids = pa.array(np.repeat([f"r{first + i:05d}" for i in range(k)], SAMPLES))
+        table = pa.table({"record_id": ids, "t": np.tile(t, k), "F": u[:k].ravel()})
+        table = table.append_column("v", pa.array(v[:k].ravel()))
+        writer = writer or parquet.ParquetWriter(folder / "records.parquet", table.schema)
+        writer.write_table(table, row_group_size=50 * SAMPLES)
+    assert writer is not None
+    writer.close()
+    return truth
+
+
+class Watch(threading.Thread):
+    """The largest memory of a process with its children [MB], looked at all the time."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.process, self.most, self.seconds = psutil.Process(pid), 0.0, 0.0
+        self.start()
+
+    def run(self) -> None:
+        while self.process.is_running():
+            size = seconds = 0.0
+            try:
+                for one in (self.process, *self.process.children(recursive=True)):
+                    size += one.memory_full_info().pss / 1e6
+                    seconds += sum(one.cpu_times()[:2])
+            except psutil.Error:
+                if not psutil.pid_exists(self.process.pid):
+                    return
+            self.most, self.seconds = max(self.most, size), max(self.seconds, seconds)
+            time.sleep(0.2)
+
+
+def run(folder: Path, out: str, cache: Path, jobs: int, *more: str, until: str = "") -> Watch:
+    """A whole command; `until`: killed as soon as a part of that name is there."""
+    words = [sys.executable, "-m", "frictax", "fleet", str(folder), str(folder / "records.parquet")]
+    words += ["--out", str(folder / out), "--jobs", str(jobs), *more]
+    environment = {**os.environ, "FRICTAX_CACHE": str(cache)}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    environment["JAX_COMPILATION_CACHE_DIR"] = str(cache / "jax")
+    began = time.perf_counter()
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
+    watch = Watch(process.pid)
+    while process.poll() is None:
+        if until and (folder / f"{out}.parts" / until).exists():
+            process.send_signal(signal.SIGKILL)
+        time.sleep(0.05)
+    watch.wall = time.perf_counter() - began
+    watch.join(5)
+    assert until or process.returncode == 0, process.returncode
+    return watch
+
+
+def worth(folder: Path, truth: np.ndarray) -> dict[str, float]:
+    """How far some rows are from `fx.fit`, in standard errors; which share of intervals hold."""
+    import jax
+
+    import frictax as fx
+
+    jax.config.update("jax_enable_x64", True)
+    from frictax.fleets.sources import frame_of, in_table
+    from frictax.problems import read
+    from frictax.problems.template import record_reader
+
+    table = fx.Fleet.read(folder / "fleet.parquet").table
+    out, asked = {"not fitted": float(np.sum(~table["converged"]))}, read(folder)
+    reader, sources = record_reader(asked, "any"), in_table(folder / "records.parquet", "record_id")
+    far = 0.0
+    for i in np.random.default_rng(1).choice(len(truth), min(50, len(truth)), replace=False):
+        record = reader(sources[i].name, frame_of(sources[i]))
+        found = fx.fit(asked.machine, record, **asked.settings())
+        for e in found.estimates:
+            told = table.iloc[i][[e.name, f"{e.name}.lower", f"{e.name}.upper"]].to_numpy(float)
+            off = np.abs(told - [e.value, e.lower, e.upper]) / e.standard_error
+            far = max(far, float(np.max(off)))
+    out["standard errors from fit, at most"] = far
+    for k, name in enumerate(NAMES):
+        path = f"friction.f_pos.{name}"
+        inside = (table[f"{path}.lower"] < truth[:, k]) & (truth[:, k] < table[f"{path}.upper"])
+        out[f"intervals of {name} that hold, %"] = 100.0 * float(np.mean(inside))
+    return out
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    asked.add_argument("--records", type=int, default=10_000)
+    asked.add_argument("--jobs", type=int, default=2)
+    asked.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
+    given = asked.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        truth = made(folder, given.records)
+        cache = folder / "cache"
+        rows: dict[str, float] = {"records": given.records, "jobs": given.jobs}
+        for name, out in (("empty cache", "fleet.parquet"), ("filled cache", "again.parquet")):
+            watch = run(folder, out, cache, given.jobs)
+            rows[f"{name}: seconds on the wall"] = watch.wall
+            rows[f"{name}: seconds of processors"] = watch.seconds
+            rows[f"{name}: memory, MB"] = watch.most
+        half = f"{given.records // 128:06d}.parquet"
+        run(folder, "half.parquet", cache, given.jobs, until=half)
+        run(folder, "half.parquet", cache, given.jobs, "--resume")
+        import pandas as pd
+
+        a, b = (pd.read_parquet(folder / n) for n in ("fleet.parquet", "half.parquet"))
+        pd.testing.assert_frame_equal(
+            a.drop(columns="seconds"), b.drop(columns="seconds"), check_exact=True
+        )
+        rows |= worth(folder, truth)
+        shutil.rmtree(cache)
+    text = "what,number\n" + "".join(f'"{name}",{x:.4g}\n' for name, x in rows.items())
+    given.csv.write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
