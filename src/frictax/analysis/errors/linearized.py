@@ -191,6 +191,8 @@ def linearized(found: FitResult) -> tuple[Linearized, Float[np.ndarray, "q p"]]:
 def _of_starts(found: FitResult, follow: np.ndarray) -> Float[np.ndarray, "q q"]:
     """What is not known of the starts of windows even where all else is, for white residuals."""
     hidden = ~found.shown
+    if not hidden.any():
+        return np.zeros_like(found.full_covariance)
     white = (
         found.full_covariance - follow @ found.full_covariance[np.ix_(~hidden, ~hidden)] @ follow.T
     )
