@@ -9,7 +9,10 @@ from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
 import frictax as fx
+from frictax.analysis.errors.autoregression import _lagged
 from frictax.analysis.errors.homogeneity import spread_between, welch
+from frictax.fitting.result.spread import recalled
+from frictax.measurements.noise import noise_of
 
 T = np.arange(0.0, 10.0, 0.005)
 U = 3.0 * np.sin(np.pi * T) + 1.5 * np.sin(2.6 * np.pi * T)
@@ -81,6 +84,36 @@ def test_of_two_accounts_the_wider_interval_is_printed_number_by_number(clean) -
     # a covariance, whose errors are the printed ones
     assert np.sqrt(np.diag(u.covariance)) == pytest.approx(list(u.standard_errors.values()))
     assert np.linalg.eigvalsh(u.correlation).min() > 0
+
+
+def test_products_of_lagged_columns_sum_up_as_written_out() -> None:
+    z = 3.0 + np.random.default_rng(0).standard_normal((30, 2))
+    back = np.stack([z[4 - i : 30 - i] for i in range(5)])
+    assert _lagged(z, 4) == pytest.approx(np.einsum("ita,jtb->ijab", back, back), rel=1e-13)
+
+
+def test_what_was_found_of_the_same_directions_is_not_found_again() -> None:
+    asked = []
+
+    @recalled
+    def sums(directions: np.ndarray, times: float) -> np.ndarray:
+        asked.append(times)
+        return times * directions.sum(axis=1)
+
+    for directions, times in ((np.eye(3), 2.0), (np.eye(3), 2.0), (np.eye(3), 1.0)):
+        assert sums(directions, times).tolist() == [times] * 3
+    assert asked == [2.0, 1.0]
+    assert sums(np.ones((4, 3)), 1.0).tolist() == sums(np.ones((4, 3)), 1.0).tolist() == [3.0] * 4
+    assert asked == [2.0, 1.0, 1.0, 1.0]  # a curve has many, and is not kept
+    assert sums(np.zeros((0, 3)), 1.0).size == 0
+
+
+def test_noise_that_is_enough_is_looked_for_no_longer(clean) -> None:
+    v = clean + remembered(np.random.default_rng(9), 0.9)
+    noise = noise_of(v)
+    assert noise_of(v, enough=0.9 * noise) <= noise
+    assert noise_of(v, enough=2.0 * noise) == noise
+    assert noise_of(v, enough=0.3 * noise) >= 0.3 * noise
 
 
 def test_a_drift_raises_the_flag_and_a_short_memory_does_not(clean) -> None:

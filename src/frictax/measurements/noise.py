@@ -12,7 +12,7 @@ _MOTION = 2.5  # times as much over a stretch twice as wide: motion, for no nois
 _STRETCHES = 200  # of each width; more tell no more of a median
 
 
-def noise_of(x: Float[np.ndarray, " n"]) -> float:
+def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
     """The standard deviation of the noise of `x`, evenly sampled, in its unit; nan of fewer than 20
     samples, which cannot tell.
 
@@ -22,7 +22,7 @@ def noise_of(x: Float[np.ndarray, " n"]) -> float:
     2**0.5 when the width doubles, a cubic's error of a motion by 2**4). Never less than steps of
     the sensor's resolution are worth, 1/12**0.5 of one. Of a motion sampled so coarsely that
     five samples are no cubic it is what that motion leaves, and too large; of errors that a filter
-    has made smooth it is too small.
+    has made smooth it is too small. Where it is `enough` or more, no more is found of it.
 
     >>> t = np.linspace(0.0, 1.0, 1001)
     >>> noise = np.random.default_rng(0).standard_normal(1001)
@@ -38,6 +38,8 @@ def noise_of(x: Float[np.ndarray, " n"]) -> float:
         if left and wider > _MOTION * left:
             break
         left = max(left, wider)
+        if left >= enough:
+            return left
     return max(left, quantum(x) / np.sqrt(12.0))
 
 

@@ -2,7 +2,6 @@
 
 import abc
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -12,11 +11,12 @@ from frictax.fitting.problem.problem import Problem
 from frictax.fitting.result.covariance import inverse_gram
 from frictax.fitting.result.spread import Spread, alike
 from frictax.measurements.noise import memory
+from frictax.pytree import pytree_dataclass
 
 from .refits import Samples
 
 
-class AbstractErrors(eqx.Module):
+class AbstractErrors(abc.ABC):
     """An account of what the residuals are, from which errors follow."""
 
     def check(self, problem: Problem) -> None:
@@ -28,6 +28,7 @@ class AbstractErrors(eqx.Module):
         """What it makes of a fit."""
 
 
+@pytree_dataclass
 class White(AbstractErrors):
     """Residuals that do not depend on each other, all of one size.
 

@@ -1,6 +1,7 @@
 """Errors where residuals of one run remember those before them."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -8,10 +9,12 @@ from jaxtyping import Float
 
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.result.identifiability import listed
+from frictax.fitting.result.spread import recalled
 from frictax.notice import Notice
+from frictax.pytree import pytree_dataclass
 
 from .clusters import has_windows
-from .linearized import AbstractLinearErrors, Linearized, LinearSpread, axes
+from .linearized import AbstractLinearErrors, Linearized, LinearSpread
 
 _ORDER = 20  # at most
 _ENERGY = 0.98  # of what a residual does to the estimates lies below the frequency that is kept
@@ -25,6 +28,7 @@ _IN_ROWS = ("rows", "sweep", "Measure the sweep again, its speeds in another ord
 _ROUGH, _WORTHLESS = (10.0, 4.0), (3.0, 2.0)  # memories in a record, and degrees of freedom
 
 
+@pytree_dataclass
 class Autoregression(AbstractLinearErrors):
     """Residuals of one run as noise with a memory: each a sum of those before it, times
     coefficients, and of white noise, r[i] = phi[1] r[i-1] + ... + phi[m] r[i-m] + e[i].
@@ -53,7 +57,7 @@ class Autoregression(AbstractLinearErrors):
             )
 
     def of(self, linear: Linearized) -> LinearSpread:
-        root, unseen = axes(linear.jacobian, linear.known)
+        root, unseen = linear.axes
         series = [_Series(linear, root, *one) for one in linear.series]
         alone = _independent_rows(linear, root)
         prior = linear.known @ root
@@ -63,11 +67,13 @@ class Autoregression(AbstractLinearErrors):
         parts = [*(one.covariances() for one in series), (alone.covariance, [], alone.rows)]
         size = sum((v for v, _, _ in parts), np.zeros((root.shape[1],) * 2))
         prior = prior @ root.T * linear.noise
-        more = _swelling(linear, root)
+        more = _swelling(series, len(root))
         unknown = linear.noise**2 * unseen.T @ unseen
+        times = _memories(series)
         covariance = (root @ size @ root.T) * np.outer(more, more) + prior.T @ prior + unknown
 
-        def dof(directions: Float[np.ndarray, "m p"]) -> Float[np.ndarray, " m"]:
+        @recalled
+        def dof(directions: np.ndarray) -> np.ndarray:
             of = directions @ root
             form = lambda v: np.einsum("mi,ij,mj->m", of, v, of)  # noqa: E731
             mine, spread = form(size), np.zeros(len(of))
@@ -77,7 +83,7 @@ class Autoregression(AbstractLinearErrors):
             said = np.sum((directions @ prior.T) ** 2, axis=1)
             with np.errstate(divide="ignore", invalid="ignore"):
                 nu = np.maximum(2.0 * mine**2 / spread - 1.0, _WORTHLESS[1])
-                nu = np.where(_memories(series) < _WORTHLESS[0], _WORTHLESS[1], nu)
+                nu = np.where(times < _WORTHLESS[0], _WORTHLESS[1], nu)
                 nu *= ((mine + said) / mine) ** 2
             return np.where(np.isfinite(nu), np.minimum(nu, 1e9), 1e9)
 
@@ -102,18 +108,20 @@ class _Series:
         stretches: list[np.ndarray],
     ) -> None:
         rows = np.concatenate(stretches)
-        seen = linear.jacobian[rows] @ root
+        self.residuals, seen = linear.residuals[rows], linear.jacobian[rows] @ root
+        self.pull = root @ seen.T  # of each residual at the estimates
         size = max(rows.size // _FEWEST_ROWS, 1)
-        wide = _highest_frequency(seen @ root.T)
+        wide = _highest_frequency(self.pull)
         each = max(int(np.clip(1.0 / (6.0 * wide), 1, size)), -(-rows.size // _MOST_ROWS))
         self.record, self.step, self.length = record, step * each, step * rows.size
-        self.parts = []
+        self.parts, end = [], 0
         for mine in stretches:
-            count = len(mine) // each
-            cut = mine[: count * each].reshape(count, each)
+            first, count, end = end, len(mine) // each, end + len(mine)
+            here = slice(first, first + count * each)
             if count:
-                averaged = linear.jacobian[cut].mean(axis=1) @ root
-                self.parts.append((linear.residuals[cut].mean(axis=1), averaged))
+                averaged = np.einsum("ijk->ik", seen[here].reshape(count, each, -1)) / each
+                averages = self.residuals[here].reshape(count, each).mean(axis=1)
+                self.parts.append((averages, averaged))
         self.each = each
         self.rows = sum(len(y) for y, _ in self.parts)
         self.columns = root.shape[1]
@@ -122,17 +130,15 @@ class _Series:
             middle = int(np.median([len(y) for y, _ in self.parts])) if self.parts else 1
             most = max(min(middle // 4, most), 1)
         width = self.columns + 1
-        self.gram, self.count = np.zeros((most + 1, width, most + 1, width)), 0
+        self.gram, self.count = np.zeros((most + 1, most + 1, width, width)), 0
         self.edge = np.zeros((width, width))
         for y, x in self.parts:
             both, begins = np.column_stack([y, x]), most if len(y) > most + 1 else len(y)
             self.edge += both[:begins].T @ both[:begins]
             if begins < len(y):
-                back = [both[most - i : len(y) - i] for i in range(most + 1)]
-                lags = np.concatenate(back, axis=1)
-                self.gram += (lags.T @ lags).reshape(self.gram.shape)
-                self.count += len(lags)
-        self.phi, self.noise, self.scatter = np.zeros(0), 0.0, np.zeros((0, 0))
+                self.gram += _lagged(both, most)
+                self.count += len(y) - most
+        self.phi, self.noise, self.told = np.zeros(0), 0.0, np.zeros((0, 0))
 
     def fit(self, moved: np.ndarray, taken: np.ndarray) -> Float[np.ndarray, "c c"]:
         """Fit the autoregression to the residuals of estimates `moved` from these, with `taken`
@@ -141,7 +147,7 @@ class _Series:
         v = np.concatenate([[1.0], -moved])
         weight = np.outer(v, v)
         weight[1:, 1:] += taken
-        g = np.einsum("iajb,ab->ij", self.gram, weight)
+        g = np.tensordot(self.gram, weight)
         g += (_FLOOR * np.trace(g) / len(g) + 1e-200) * np.eye(len(g))
         low = np.linalg.cholesky(g[1:, 1:])  # one factor holds the fits of all orders
         told = np.linalg.solve(low, g[1:, 0])
@@ -150,9 +156,9 @@ class _Series:
         q = int(np.argmin(n * np.log(rest / n) + np.log(n) * (orders + 1)))
         self.phi = np.linalg.solve(low[:q, :q].T, told[:q])
         self.noise = float(rest[q] / max(n - q, 1))
-        self.scatter = self.noise * np.linalg.inv(g[1 : q + 1, 1 : q + 1])
+        self.told = g[1 : q + 1, 1 : q + 1]  # of the coefficients
         a = np.concatenate([[1.0], -self.phi])
-        whitened = np.einsum("i,iajb,j->ab", a, self.gram[: q + 1, :, : q + 1], a)
+        whitened = np.einsum("i,j,ijab->ab", a, a, self.gram[: q + 1, : q + 1])
         # The first samples have no lags: they count as of noise alone, of its whole size.
         return whitened / self.noise + self.edge / max(g[0, 0] / n, 1e-200)
 
@@ -160,6 +166,10 @@ class _Series:
         """What the series does to the estimates: the covariance; how that changes by one standard
         deviation of the coefficients along each of their axes; and how many rows tell its size.
         """
+        rows = float(max(self.rows - len(self.phi) - self.columns, 1))
+        if not self.phi.size:  # white noise has no spectrum to weigh
+            size = sum((x.T @ x for _, x in self.parts), np.zeros((self.columns,) * 2))
+            return self.noise * self.each**2 * size, [], rows
         longest = max((len(y) for y, _ in self.parts), default=1)
         size = _PADDED << (longest - 1).bit_length()
         seen = [np.fft.rfft(x * self.each, size, axis=0) for _, x in self.parts]
@@ -171,19 +181,36 @@ class _Series:
             w = (self.noise * weight / np.maximum(shape, 1e-10))[:, None]
             return sum((np.real(s.conj().T @ (w * s)) for s in seen), np.zeros((self.columns,) * 2))
 
-        values, vectors = np.linalg.eigh(self.scatter)
+        values, vectors = np.linalg.eigh(self.noise * np.linalg.inv(self.told))
         slopes = []
         for value, vector in zip(values, vectors.T, strict=True):
             step = 0.05 * np.sqrt(max(value, 0.0)) * vector
             slopes.append((at(self.phi + step) - at(self.phi - step)) / 0.1)
-        return at(self.phi), slopes, float(max(self.rows - len(self.phi) - self.columns, 1))
+        return at(self.phi), slopes, rows
 
-    @property
+    @functools.cached_property
     def memory(self) -> float:
-        """How long the residuals remember, to 1/e, at most the length of the record [s]."""
+        """How long the residuals remember, to 1/e, at most the length of the record [s]; once they
+        are fitted.
+        """
         roots = np.abs(np.roots(np.concatenate([[1.0], -self.phi])))
         time = self.step / -np.log(np.clip(np.max(roots, initial=0.0), 1e-9, 1 - 1e-9))
         return min(float(time), self.length)
+
+
+def _lagged(z: Float[np.ndarray, "n w"], most: int) -> Float[np.ndarray, "l l w w"]:
+    """The sums over t >= `most` of z[t - i, a] z[t - j, b], at [i, j, a, b], up to lag `most`."""
+    count, width = len(z) - most, z.shape[1]
+    back = np.lib.stride_tricks.sliding_window_view(z, (most + 1, width)).reshape(count, -1)
+    out = np.empty((most + 1, most + 1, width, width))
+    out[0] = (z[most:].T @ back).reshape(width, -1, width)[:, ::-1].transpose(1, 0, 2)
+    out[1:, 0] = out[0, 1:].transpose(0, 2, 1)
+    # those of one lag more begin a sample earlier, and end one earlier
+    begins, ends = z[most - 1 :: -1], z[: -most - 1 : -1]
+    more = np.einsum("ia,jb->ijab", begins, begins) - np.einsum("ia,jb->ijab", ends, ends)
+    for i in range(most):
+        np.add(out[i, :-1], more[i], out=out[i + 1, 1:])
+    return out
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -225,24 +252,24 @@ def _fit(series: list[_Series], information: np.ndarray) -> None:
             break
 
 
-def _highest_frequency(seen: Float[np.ndarray, "n p"]) -> float:
-    """Below which so much of the energy of every column lies, in cycles a sample."""
-    norms = np.linalg.norm(seen, axis=0)
-    power = np.abs(np.fft.rfft(seen[:, norms > 0] / norms[norms > 0], axis=0)) ** 2
+def _highest_frequency(seen: Float[np.ndarray, "p n"]) -> float:
+    """Below which so much of the energy of every row lies, in cycles a sample."""
+    norms = np.linalg.norm(seen, axis=1)
+    power = np.abs(np.fft.rfft(seen[norms > 0] / norms[norms > 0, None])) ** 2
     if not power.size:
         return 0.5
-    share = np.cumsum(power, axis=0) / power.sum(axis=0)
-    return float((np.max(np.argmax(share >= _ENERGY, axis=0)) + 1) / len(seen))
+    share = np.cumsum(power, axis=1) / power.sum(axis=1, keepdims=True)
+    return float((np.max(np.argmax(share >= _ENERGY, axis=1)) + 1) / seen.shape[1])
 
 
-def _swelling(linear: Linearized, root: np.ndarray) -> Float[np.ndarray, " p"]:
-    """How many times larger the errors are for residuals that are large where they count."""
-    of_size = of_mean = np.zeros(linear.jacobian.shape[1])
-    for _, _, stretches in linear.series:
-        mine = np.concatenate(stretches)
-        w = (linear.jacobian[mine] @ root @ root.T) ** 2
-        square = linear.residuals[mine] ** 2
-        of_size, of_mean = of_size + square @ w, of_mean + square.mean() * w.sum(axis=0)
+def _swelling(series: list[_Series], count: int) -> Float[np.ndarray, " p"]:
+    """How many times larger the errors of the estimates, so many, are for residuals that are large
+    where they count.
+    """
+    of_size = of_mean = np.zeros(count)
+    for one in series:
+        w, square = one.pull**2, one.residuals**2
+        of_size, of_mean = of_size + w @ square, of_mean + square.mean() * w.sum(axis=1)
     ratio = np.divide(of_size, of_mean, out=np.ones_like(of_mean), where=of_mean > 0)
     return np.sqrt(np.maximum(ratio, 1.0))
 

@@ -3,14 +3,15 @@
 import itertools
 from collections.abc import Callable
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float, Int
 
 from frictax.arguments import whole
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.identifiability import listed
+from frictax.fitting.result.spread import recalled
 from frictax.notice import Notice
+from frictax.pytree import pytree_dataclass, static
 
 from .linearized import AbstractLinearErrors, Linearized, LinearSpread, axes
 
@@ -19,6 +20,7 @@ _FEW, _ENOUGH = 6, 12  # windows
 _ROUGH = 4  # degrees of freedom: with fewer, an interval is an order of magnitude
 
 
+@pytree_dataclass
 class Clustered(AbstractLinearErrors):
     """Windows, or blocks of time, that do not depend on each other.
 
@@ -41,9 +43,9 @@ class Clustered(AbstractLinearErrors):
     **Example:** all accounts side by side, at `FitResult.uncertainty`.
     """
 
-    blocks: int | None = eqx.field(static=True, default=None)
+    blocks: int | None = static(default=None)
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         if self.blocks is not None:
             whole("`Clustered.blocks`", self.blocks, 2, "Leave it out to compare windows.")
 
@@ -59,11 +61,11 @@ class Clustered(AbstractLinearErrors):
         problem = linear.found.problem
         if self.blocks is not None:
             cluster, seconds = blocks(linear, self.blocks)
-            says = f"what differs between {np.unique(cluster).size} blocks of {seconds:.2g} s"
-            covariance, dof = _of(linear, cluster)
+            says = f"what differs between {cluster[-1] + 1} blocks of {seconds:.2g} s"
+            covariance, dof = of_clusters(linear, cluster)
             return LinearSpread(covariance, dof, says)
         cluster, windows, single = _clusters(problem)
-        covariance, dof = _of(linear, cluster)
+        covariance, dof = of_clusters(linear, cluster)
         pieces = _counted(windows) + (f" and {single} rows of sweeps" if single else "")
         return LinearSpread(
             covariance, dof, f"what differs between {pieces}", _doubts(linear, windows, dof)
@@ -75,12 +77,12 @@ def has_windows(problem: Problem) -> bool:
     return any(not isinstance(p, PreparedSweep) and p.rows is not None for p in problem.prepared)
 
 
-def _of(
+def of_clusters(
     linear: Linearized, cluster: Int[np.ndarray, " n"]
 ) -> tuple[Float[np.ndarray, "p p"], Callable[[np.ndarray], Float[np.ndarray, " m"]]]:
-    return bias_reduced(
-        linear.jacobian, linear.residuals, cluster, noise=linear.noise, known=linear.known
-    )
+    """`bias_reduced` of a fit."""
+    j, r, at = linear.jacobian, linear.residuals, linear.axes
+    return bias_reduced(j, r, cluster, noise=linear.noise, known=linear.known, along=at)
 
 
 def bias_reduced(
@@ -90,6 +92,7 @@ def bias_reduced(
     *,
     noise: float = 1.0,
     known: Float[np.ndarray, "k p"] | None = None,
+    along: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[Float[np.ndarray, "p p"], Callable[[np.ndarray], Float[np.ndarray, " m"]]]:
     """The covariance "CR2" of least squares, and a function that gives Satterthwaite's degrees of
     freedom of each row (m, p) times the estimates.
@@ -101,38 +104,40 @@ def bias_reduced(
 
     **Arguments:** `jacobian`, `residuals` and the number of each row's `cluster`, whose rows stand
     together; a column of zeros has no variance. `noise`: standard deviation of white residuals;
-    `known`: rows that priors add to the Jacobian, in units of it, which have no residual.
+    `known`: rows that priors add to the Jacobian, in units of it, which have no residual; `along`:
+    the `axes` of both, found unless given.
 
     **Source:** Bell and McCaffrey, see `Clustered`, equations 8 to 13.
     """
     known = np.zeros((0, jacobian.shape[1])) if known is None else known
-    root, unseen = axes(jacobian, known)
+    root, unseen = axes(jacobian, known) if along is None else along
     both = np.column_stack([jacobian @ root, residuals])
     ends = [0, *(np.flatnonzero(np.diff(cluster)) + 1), len(cluster)]
     grams = np.stack([both[a:b].T @ both[a:b] for a, b in itertools.pairwise(ends)])
     e, v = np.linalg.eigh(grams[:, :-1, :-1])
     told = np.einsum("gij,gi->gj", v, grams[:, :-1, -1])
-    e, only = np.clip(e, 0.0, _ALONE), e > _ALONE
+    only, e = e > _ALONE, np.clip(e, 0.0, _ALONE)
     lift = (v / np.sqrt(1.0 - e)[:, None]) @ v.transpose(0, 2, 1)
     share = (v * e[:, None]) @ v.transpose(0, 2, 1)
+    lifted = (share @ lift).transpose(0, 2, 1)
     scores = np.einsum("gij,gj->gi", v, np.where(only, 0.0, told / np.sqrt(1.0 - e)))
     alone = noise**2 * np.einsum("gij,gj,gkj->ik", v, e * only, v)
     of_data, prior = root @ (scores.T @ scores + alone) @ root.T, noise * known @ root @ root.T
     # Along what nothing tells it is as enormous as that of `inverse_gram`.
     covariance = of_data + prior.T @ prior + noise**2 * unseen.T @ unseen
 
-    def dof(directions: Float[np.ndarray, "m p"]) -> Float[np.ndarray, " m"]:
+    @recalled
+    def dof(directions: np.ndarray) -> np.ndarray:
         out = [np.zeros(0)]
         for c in np.array_split(directions, len(directions) // 500 + 1):
             b = c @ root
             # Of the matrix whose quadratic form in white residuals the variance is: its diagonal,
             # and products of vectors m_g that hold all else.
-            diagonal = np.einsum("mi,gij,mj->gm", b, share, b, optimize=True)
-            m = np.einsum("gij,mj->gmi", share @ lift, b)
+            diagonal = np.sum((b @ share) * b, axis=2)
+            m = b @ lifted
             square = np.sum(np.einsum("gmi,gmj->mij", m, m) ** 2, axis=(1, 2))
             square += np.sum(diagonal**2, axis=0) - np.sum(np.sum(m**2, axis=2) ** 2, axis=0)
-            all_of_it = np.einsum("mi,ij,mj->m", c, covariance, c)
-            mine = np.einsum("mi,ij,mj->m", c, of_data, c)
+            all_of_it, mine = (np.sum((c @ v) * c, axis=1) for v in (covariance, of_data))
             with np.errstate(divide="ignore", invalid="ignore"):
                 nu = np.maximum(diagonal.sum(axis=0) ** 2 / square, 1.0)
                 nu *= np.where(mine > 0, all_of_it / mine, 1.0) ** 2

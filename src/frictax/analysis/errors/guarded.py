@@ -1,17 +1,18 @@
 """Errors by the account that records support, a guard beside it, and records beside each other."""
 
 import dataclasses
+from collections.abc import Callable
 
-import equinox as eqx
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from frictax.arguments import whole
 from frictax.fitting import FitResult, InverseDynamics
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.identifiability import listed
-from frictax.fitting.result.spread import Spread
+from frictax.fitting.result.spread import Spread, recalled
 from frictax.notice import Notice
+from frictax.pytree import pytree_dataclass, static
 
 from .accounts import AbstractErrors, White
 from .autoregression import Autoregression
@@ -24,6 +25,7 @@ from .sweeps import of_sweeps
 _TO_COMPARE = 2.0  # degrees of freedom of the guard, at least
 
 
+@pytree_dataclass
 class Guarded(AbstractErrors):
     """What residuals have turned out to be: what a fit prints.
 
@@ -52,9 +54,9 @@ class Guarded(AbstractErrors):
     **Example:** all accounts side by side, at `FitResult.uncertainty`.
     """
 
-    blocks: int = eqx.field(static=True, default=10)
+    blocks: int = static(default=10)
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         whole("`Guarded.blocks`", self.blocks, 2, "10 are usual.")
 
     def spread(self, found: FitResult) -> Spread:
@@ -90,28 +92,16 @@ class Guarded(AbstractErrors):
 
 @dataclasses.dataclass(frozen=True)
 class _Widest(Spread):
-    """Of several accounts the widest interval; `where` (parts, q): of which numbers each speaks;
-    `guard`: which of them is one, 0 where it is the only account.
+    """Of several accounts the widest interval; `of_each`: half of it by each of them, (parts, m) of
+    directions (m, q) at a level.
     """
 
-    parts: tuple[Spread, ...] = ()
-    where: Bool[np.ndarray, "parts q"] = dataclasses.field(kw_only=True)
-    guard: int = 0
+    of_each: Callable[[np.ndarray, float], np.ndarray] = dataclasses.field(kw_only=True)
 
     def half_width(
         self, level: float, directions: Float[np.ndarray, "m q"]
     ) -> Float[np.ndarray, " m"]:
-        return self.of_each(level, directions).max(axis=0)
-
-    def of_each(
-        self, level: float, directions: Float[np.ndarray, "m q"]
-    ) -> Float[np.ndarray, "parts m"]:
-        """Half the interval by each of the accounts, 0 where it does not speak."""
-        speaks = ((directions != 0) @ self.where.T).T
-        if self.guard:  # of what one block tells alone it cannot say anything
-            speaks[self.guard] &= self.parts[self.guard].dof(directions) >= _TO_COMPARE
-        half = [part.half_width(level, directions) for part in self.parts]
-        return np.where(speaks, half, 0.0)
+        return self.of_each(directions, level).max(axis=0)
 
 
 def _widest(
@@ -121,28 +111,31 @@ def _widest(
     guard: int,
     notices: tuple[Notice, ...],
 ) -> Spread:
-    level, unit = found.level, np.eye(len(found.x))
+    """Of `parts` the widest; `where` (parts, q): of which numbers each speaks; `guard`: which of
+    them is one, 0 where it is the only account.
+    """
+    level = found.level
 
-    def dof(directions: Float[np.ndarray, "m q"]) -> Float[np.ndarray, " m"]:
-        wins = spread.of_each(level, directions).argmax(axis=0)
+    @recalled
+    def of_each(directions: np.ndarray, level: float) -> np.ndarray:
+        speaks = ((directions != 0) @ where.T).T
+        if guard:  # of what one block tells alone it cannot say anything
+            speaks[guard] &= parts[guard].dof(directions) >= _TO_COMPARE
+        return np.where(speaks, [part.half_width(level, directions) for part in parts], 0.0)
+
+    def dof(directions: np.ndarray) -> np.ndarray:
+        wins = of_each(directions, level).argmax(axis=0)
         return np.array([part.dof(directions) for part in parts])[wins, np.arange(len(wins))]
 
-    spread = _Widest(
-        parts[0].covariance, dof, None, "", (), parts=tuple(parts), where=where, guard=guard
-    )
-    wins = spread.of_each(level, unit).argmax(axis=0)
+    wins = of_each(np.eye(len(found.x)), level).argmax(axis=0)
     size = np.sqrt([np.maximum(np.diag(part.covariance), 0.0) for part in parts])
     own = size[wins, np.arange(len(wins))]
     # the correlations of the account that speaks for most numbers, with the errors of each
     most = int(np.argmax(np.bincount(wins[found.shown & found.active], minlength=len(parts))))
     scale = np.divide(own, size[most], out=np.ones_like(own), where=size[most] > 0)
     covariance = parts[most].covariance * np.outer(scale, scale)
-    return dataclasses.replace(
-        spread,
-        covariance=covariance,
-        says=_says(found, parts, wins),
-        notices=(*notices, *(n for part in parts for n in part.notices)),
-    )
+    says, more = _says(found, parts, wins), (n for part in parts for n in part.notices)
+    return _Widest(covariance, recalled(dof), None, says, (*notices, *more), of_each=of_each)
 
 
 def _says(found: FitResult, parts: list[Spread], wins: np.ndarray) -> str:

@@ -1,12 +1,12 @@
 """How strongly a sum varies whose terms depend on their neighbours, and errors from it."""
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep
 from frictax.fitting.result.spread import Spread, alike
+from frictax.pytree import pytree_dataclass, static
 
 from .accounts import AbstractErrors, check_time, gradients
 from .refits import Samples
@@ -84,6 +84,7 @@ def _smoothed(x: Float[np.ndarray, "n p"], width: float) -> Float[np.ndarray, "p
     return now + lagged + lagged.T
 
 
+@pytree_dataclass
 class HAC(AbstractErrors):
     """Residuals that depend on those near in time, and whose size may change (heteroskedasticity
     and autocorrelation consistent).
@@ -100,9 +101,9 @@ class HAC(AbstractErrors):
     **Example:** all accounts side by side, at `FitResult.uncertainty`.
     """
 
-    bandwidth: float | None = eqx.field(static=True, default=None)
+    bandwidth: float | None = static(default=None)
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         check_time("`HAC.bandwidth`", self.bandwidth, "to have it chosen.")
 
     def spread(self, found: FitResult) -> Spread:

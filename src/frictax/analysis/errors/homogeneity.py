@@ -7,9 +7,8 @@ from scipy.special import fdtrc
 from frictax.fitting.problem.problem import PreparedSweep
 from frictax.notice import Notice
 
-from .clusters import bias_reduced
-from .linearized import AbstractLinearErrors, Linearized, LinearSpread, axes
-from .refits import Samples
+from .clusters import of_clusters
+from .linearized import AbstractLinearErrors, Linearized, LinearSpread
 
 _LEVEL = 0.05  # of all tests together
 
@@ -59,10 +58,8 @@ def differences(
 
 def by_record(linear: Linearized) -> LinearSpread:
     """What differs between whole records."""
-    record = Samples(linear.found.problem).record
-    covariance, dof = bias_reduced(
-        linear.jacobian, linear.residuals, record, noise=linear.noise, known=linear.known
-    )
+    record = linear.samples.record
+    covariance, dof = of_clusters(linear, record)
     return LinearSpread(covariance, dof, f"what differs between {record[-1] + 1} records")
 
 
@@ -111,7 +108,7 @@ def spread_between(x: Float[np.ndarray, " k"], variance: Float[np.ndarray, " k"]
 def _apart(one: Linearized) -> Bool[np.ndarray, " p"]:
     """Which numbers a record tells without the others."""
     norms = np.linalg.norm(one.jacobian, axis=0)
-    _, unseen = axes(one.jacobian, one.known)
+    _, unseen = one.axes
     size = np.linalg.norm(unseen, axis=1, keepdims=True)
     share = np.divide(unseen, size, out=np.zeros_like(unseen), where=size > 0) * norms
     mixed = np.linalg.norm(share, axis=0) / np.maximum(np.linalg.norm(share), 1e-300) > 1e-4

@@ -11,8 +11,9 @@ from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import predictions
 from frictax.measurements import Record
 from frictax.measurements.noise import noise_of
+from frictax.pytree import pytree_dataclass
 
-from .linearized import AbstractLinearErrors, Linearized, LinearSpread, axes
+from .linearized import AbstractLinearErrors, Linearized, LinearSpread
 
 _DRAWS = 40  # as many degrees of freedom
 _SHARE = 0.1  # of the noise is drawn, and what it does is taken as many times: tangents are local
@@ -21,6 +22,7 @@ _CLEAN = 1e-3  # of the spread of an input: less noise is none
 _MOST = 4.0  # times the squares that the residuals show: more no noise has made of them
 
 
+@pytree_dataclass
 class InputNoise(AbstractLinearErrors):
     """White noise of the recorded inputs, as large as it is read from each, led through the
     machine: each draw is added to the inputs, the records are predicted once more, and the
@@ -35,7 +37,7 @@ class InputNoise(AbstractLinearErrors):
     def of(self, linear: Linearized) -> LinearSpread:
         found, rng = linear.found, np.random.default_rng(0)
         problem, noise, base = found.problem, _noises(found), None
-        root, _ = axes(linear.jacobian, linear.known)
+        root, _ = linear.axes
         moved, left = [], []
         for k in range(_DRAWS + 1):  # the first without noise
             rows = []
@@ -72,8 +74,9 @@ def inputs_err(found: FitResult) -> bool:
             if name not in record.outputs:  # a force of inverse dynamics: no sensor's
                 continue
             sd = record.sd.get(name)
-            noise = noise_of(record.outputs[name]) if sd is None else np.sqrt(np.mean(sd**2))
-            if misfit > _ABOVE * noise:
+            least = misfit / _ABOVE
+            y = record.outputs[name]
+            if least > (noise_of(y, enough=least) if sd is None else np.sqrt(np.mean(sd**2))):
                 return any(sd > 0 for each in _noises(found) for sd in each)
     return False
 

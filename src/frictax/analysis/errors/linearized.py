@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep
-from frictax.fitting.result.spread import Spread
+from frictax.fitting.result.spread import Spread, recalled
 from frictax.notice import Notice
 
 from .accounts import AbstractErrors, scored
@@ -27,7 +27,8 @@ class Linearized:
     - `jacobian` (n, p) of the weighted residuals by the estimates, 0 for numbers at their bound;
       `residuals` (n,), for a robust loss as they pull; `known` (k, p): the rows that priors add, in
       units of the `noise`, the standard deviation that the residuals had were they white.
-    - `counted` (n,): the residuals that have a weight.
+    - `samples`: which of its record each residual belongs to; `counted` (n,): the residuals that
+      have a weight.
     - `rows`: of sweeps, whose rows have no time, the series that they are taken for, and in which
       `order`.
     """
@@ -37,6 +38,7 @@ class Linearized:
     residuals: Float[np.ndarray, " n"]
     known: Float[np.ndarray, "k p"]
     noise: float
+    samples: Samples
     counted: Bool[np.ndarray, " n"]
     rows: tuple[tuple[int, float, list[np.ndarray]], ...] = ()
     order: str = "in order of speed"
@@ -46,9 +48,14 @@ class Linearized:
         """Which estimates act on the residuals, or have a prior."""
         return np.any(self.jacobian, axis=0) | np.any(self.known, axis=0)
 
+    @functools.cached_property
+    def axes(self) -> tuple[Float[np.ndarray, "p s"], Float[np.ndarray, "m p"]]:
+        """See `axes`."""
+        return axes(self.jacobian, self.known)
+
     def of_record(self, i: int) -> tuple["Linearized", Float[np.ndarray, " p"]]:
         """The fit to record `i` alone, and how far from the estimates it ends."""
-        mine = self.counted & (Samples(self.found.problem).record == i)
+        mine = self.counted & (self.samples.record == i)
         one = dataclasses.replace(
             self,
             jacobian=self.jacobian * mine[:, None],
@@ -56,7 +63,7 @@ class Linearized:
             known=self.known[:0],
             counted=mine,
         )
-        root, _ = axes(one.jacobian, one.known)
+        root, _ = one.axes
         moved = -root @ (root.T @ (one.jacobian.T @ one.residuals))
         return dataclasses.replace(one, residuals=one.residuals + one.jacobian @ moved), moved
 
@@ -68,7 +75,7 @@ class Linearized:
         """
         if self.rows:
             return list(self.rows)
-        out, first, samples = [], 0, Samples(self.found.problem)
+        out, first = [], 0
         data = self.found.records.values()
         for i, (record, prepared) in enumerate(zip(data, self.found.problem.prepared, strict=True)):
             weight = np.asarray(prepared.weight)
@@ -81,7 +88,7 @@ class Linearized:
             after_gap = np.concatenate([[0], np.cumsum(steps > _GAP * step)])
             for channel in here.T:
                 rows = channel[self.counted[channel]]
-                at = samples.sample[rows]
+                at = self.samples.sample[rows]
                 cut = (np.diff(at) != 1) | (np.diff(after_gap[at]) > 0)
                 if rows.size:
                     out.append((i, step, np.split(rows, np.flatnonzero(cut) + 1)))
@@ -121,8 +128,9 @@ def axes(
     """B with B'AB = 1 over all directions that are told, A = J'J + known'known, so that
     inv(A) = BB'; and the directions of which nothing is, enormous.
     """
-    rows = np.concatenate([jacobian[np.any(jacobian, axis=1)], known])
-    scale = np.linalg.norm(rows, axis=0)
+    told = np.any(jacobian, axis=1)  # of one record among many few rows
+    rows = np.concatenate([jacobian if told.all() else jacobian[told], known])
+    scale = np.sqrt(np.einsum("ij,ij->j", rows, rows))
     back = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
     _, size, turn = np.linalg.svd(np.asarray(np.linalg.qr(rows * back, mode="r")))
     turn, size = turn * back, np.concatenate([size, np.zeros(len(turn) - size.size)])
@@ -132,9 +140,10 @@ def axes(
 
 def lifted(found: FitResult, follow: Float[np.ndarray, "q p"], made: LinearSpread) -> Spread:
     """From the estimates to all fitted numbers: starts `follow` them."""
+    of, most = made.dof, found.dof
     return Spread(
         follow @ made.covariance @ follow.T + _of_starts(found, follow),
-        lambda directions: np.minimum(made.dof(directions @ follow), found.dof),
+        recalled(lambda directions: np.minimum(of(directions @ follow), most)),
         None,
         made.says,
         made.notices,
@@ -148,7 +157,7 @@ def linearized(found: FitResult) -> tuple[Linearized, Float[np.ndarray, "q p"]]:
     A start acts on its own window alone: there it is projected out.
     """
     problem, (r, slope), rows = found.problem, scored(found), found.n
-    shown, first = found.shown, 0
+    shown, first, samples = found.shown, 0, Samples(problem)
     follow = np.diag(found.active.astype(float))[:, shown]
     jacobian = found.full_jacobian[:, shown] * found.active[shown]
     for i, prepared in enumerate(problem.prepared):
@@ -173,7 +182,8 @@ def linearized(found: FitResult) -> tuple[Linearized, Float[np.ndarray, "q p"]]:
         r / slope,
         jacobian[rows:] / np.sqrt(slope),
         found.noise_scale,
-        Samples(problem).counted,
+        samples,
+        samples.counted,
     )
     return linear, follow
 
@@ -181,6 +191,8 @@ def linearized(found: FitResult) -> tuple[Linearized, Float[np.ndarray, "q p"]]:
 def _of_starts(found: FitResult, follow: np.ndarray) -> Float[np.ndarray, "q q"]:
     """What is not known of the starts of windows even where all else is, for white residuals."""
     hidden = ~found.shown
+    if not hidden.any():
+        return np.zeros_like(found.full_covariance)
     white = (
         found.full_covariance - follow @ found.full_covariance[np.ix_(~hidden, ~hidden)] @ follow.T
     )

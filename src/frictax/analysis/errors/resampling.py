@@ -1,17 +1,18 @@
 """Errors from fits to parts of the records: blocks drawn again, or one repeat left out."""
 
-import equinox as eqx
 import numpy as np
 
 from frictax.arguments import whole
 from frictax.fitting import FitResult
 from frictax.fitting.problem.problem import PreparedSweep, Problem
 from frictax.fitting.result.spread import Spread, alike
+from frictax.pytree import pytree_dataclass, static
 
 from .accounts import AbstractErrors, check_time
 from .refits import Samples, refitted
 
 
+@pytree_dataclass
 class BlockBootstrap(AbstractErrors):
     """Fits to records put together anew from blocks of the measured ones, drawn with replacement
     (each block keeps its place in time and counts as often as it was drawn).
@@ -28,11 +29,11 @@ class BlockBootstrap(AbstractErrors):
     **Example:** all accounts side by side, at `FitResult.uncertainty`.
     """
 
-    length: float | None = eqx.field(static=True, default=None)
-    draws: int = eqx.field(static=True, default=200)
-    seed: int = eqx.field(static=True, default=0)
+    length: float | None = static(default=None)
+    draws: int = static(default=200)
+    seed: int = static(default=0)
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         check_time("`BlockBootstrap.length`", self.length, "for a twentieth of the record.")
         whole("`BlockBootstrap.draws`", self.draws, 20, "200 give errors to 5 %.")
 
@@ -70,6 +71,7 @@ class BlockBootstrap(AbstractErrors):
         return Spread(np.atleast_2d(np.cov(x, rowvar=False)), alike(few - 1), x, says)
 
 
+@pytree_dataclass
 class Jackknife(AbstractErrors):
     """Fits that leave out one repeat of the motion after the other: what differs between repeats is
     error, whatever makes it differ.
@@ -87,9 +89,9 @@ class Jackknife(AbstractErrors):
     **Example:** all accounts side by side, at `FitResult.uncertainty`.
     """
 
-    repeats: int | None = eqx.field(static=True, default=None)
+    repeats: int | None = static(default=None)
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         if self.repeats is not None:
             whole("`Jackknife.repeats`", self.repeats, 2, "Leave it out for whole records.")
 

@@ -10,9 +10,8 @@ from scipy.special import fdtrc
 from frictax.measurements import Sweep
 
 from .autoregression import Autoregression
-from .clusters import bias_reduced
-from .linearized import Linearized, LinearSpread, axes
-from .refits import Samples
+from .clusters import of_clusters
+from .linearized import Linearized, LinearSpread
 
 _DRAWS = 199
 _SHORTEST = 6  # rows more than numbers: of fewer no memory can be told
@@ -45,16 +44,14 @@ def of_sweeps(linear: Linearized) -> list[tuple[LinearSpread, np.ndarray]]:
     uneven = _uneven(linear)
     if uneven.any() and not linear.found.problem.noise_known:
         rows = np.arange(len(linear.residuals))
-        made = bias_reduced(
-            linear.jacobian, linear.residuals, rows, noise=linear.noise, known=linear.known
-        )
+        made = of_clusters(linear, rows)
         out.append((LinearSpread(*made, "rows whose errors are larger where they count"), uneven))
     return out
 
 
 def _in_order(linear: Linearized) -> list[Linearized]:
     """The rows as series: in order of speed, and as they stand where that is another order."""
-    found, record = linear.found, Samples(linear.found.problem).record
+    found, record = linear.found, linear.samples.record
     as_they_stand, by_speed, others = [], [], False
     for i, sweep in enumerate(found.records.values()):
         first, mine = int(np.argmax(record == i)), np.flatnonzero(linear.counted & (record == i))
@@ -131,7 +128,7 @@ def _uneven(linear: Linearized) -> Bool[np.ndarray, " p"]:
     """Of which numbers the error is larger, by the squares of single residuals ("HC2"), than all
     but a few draws of white normal noise make it.
     """
-    root, _ = axes(linear.jacobian, linear.known)
+    root, _ = linear.axes
     seen = linear.jacobian @ root
     left = 1.0 - np.sum(seen**2, axis=1)
     share = np.divide(1.0, left, out=np.zeros_like(left), where=left > 1e-6) * linear.counted
@@ -143,7 +140,7 @@ def _uneven(linear: Linearized) -> Bool[np.ndarray, " p"]:
 
 def _drawn(linear: Linearized) -> Float[np.ndarray, "n k"]:
     """The residuals, and what the same fit would leave of draws of white normal noise."""
-    root, _ = axes(linear.jacobian, linear.known)
+    root, _ = linear.axes
     basis, _ = np.linalg.qr(linear.jacobian @ root)
     noise = np.where(linear.counted[:, None], _noise(len(linear.residuals)), 0.0)
     return np.column_stack([linear.residuals, noise - basis @ (basis.T @ noise)])

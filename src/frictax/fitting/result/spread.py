@@ -1,7 +1,9 @@
 """How far the numbers of a fit may be off."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -33,6 +35,25 @@ class Spread:
         """Half the interval of each product of a row of `directions` with the fitted numbers."""
         variance = np.einsum("ij,jk,ik->i", directions, self.covariance, directions)
         return quantile(level, self.dof(directions), False) * np.sqrt(np.maximum(variance, 0.0))
+
+
+def recalled(of: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """`of` directions, rows of a matrix, and more: what it gave last is not computed again where
+    these are no more than their columns, such as one for each fitted number.
+    """
+
+    @functools.lru_cache(maxsize=4)
+    def again(entries: bytes, shape: tuple[int, ...], *more: Any) -> np.ndarray:
+        out = of(np.frombuffer(entries).reshape(shape), *more)
+        out.setflags(write=False)
+        return out
+
+    def asked(directions: np.ndarray, *more: Any) -> np.ndarray:
+        if 0 < len(directions) <= directions.shape[1]:
+            return again(directions.tobytes(), directions.shape, *more)
+        return of(directions, *more)
+
+    return asked
 
 
 def alike(dof: float | int) -> Callable[[Float[np.ndarray, "m q"]], Float[np.ndarray, " m"]]:
