@@ -5,6 +5,7 @@ import pytest
 
 import frictax as fx
 import frictax.programs.executables as programs
+from frictax.parameters import replace
 
 LAW = ["friction.f_pos"]
 
@@ -79,5 +80,48 @@ def test_each_is_what_fit_finds_and_one_more_compiles_nothing(
 def test_what_cannot_be_fitted_is_refused(data, measured, words: list[str]) -> None:
     with pytest.raises(ValueError) as error:
         fx.fit_many(machine(), data, measured, free=LAW)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_each_has_values_of_its_own_known_or_as_a_start() -> None:
+    one, masses = [RECORDS[1], RECORDS[2]], [1.0, 1.2]
+    own = {"mass.m": masses, "friction.f_pos.F_Coulomb": [0.9, 0.7]}
+    many = fx.fit_many(machine(), one, values=own, free=LAW)
+    for i, m in enumerate(masses):
+        found = fx.fit(replace(machine(), {"mass.m": m}), one[i], free=LAW)
+        off = np.abs(many.values[i] - np.asarray(list(found.values.values())))
+        assert np.max(off / np.asarray(list(found.standard_errors.values()))) < 1e-2
+
+
+def test_each_begins_where_its_own_record_does() -> None:
+    t = np.linspace(0.0, 1.0, 81)
+    rng = np.random.default_rng(0)
+    records = [
+        fx.Record(
+            t,
+            {"drive": np.full(81, 2.0)},
+            {"mass.v": v + 0.75 * t + 0.002 * rng.standard_normal(81)},
+            name=f"from {v}",
+        )
+        for v in (0.5, 2.0)
+    ]
+    many = fx.fit_many(machine(0.8, 0.0), records, free=["mass.v", "friction.f_pos.F_Coulomb"])
+    assert many.converged.all()
+    column = many.names.index("mass.v")
+    assert np.allclose(many.values[:, column], [0.5, 2.0], atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        ({"mass.n": [1.0, 1.0]}, ["`values` names 'mass.n'", "does not have"]),
+        ({"mass.m": [1.0]}, ["each of the 2 fits", "shape (2,)", "got (1,)"]),
+        (7.0, ["a mapping from paths", "got float"]),
+    ],
+)
+def test_wrong_values_are_told(own, words: list[str]) -> None:
+    with pytest.raises((ValueError, KeyError)) as error:
+        fx.fit_many(machine(), RECORDS[1:3], values=own, free=LAW)
     for word in words:
         assert word in str(error.value)
