@@ -6,6 +6,7 @@ import collections
 import contextlib
 import ctypes
 import gc
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")  # no windows
 # what tests compile is for them alone
 os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
 os.environ["FRICTAX_CACHE"] = "off"
+# A process that a test starts finds frictax compiled to byte code by the one before.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # There is a worker for each core: threads of linear algebra would wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -66,6 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 _MAPPINGS = Path("/proc/self/maps")
 _MANY = 10_000  # Linux refuses a process more than 65530
+_tests = itertools.count(1)
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +78,8 @@ def _room_for_programs() -> Iterator[None]:
     run out of them, and of memory.
     """
     yield
+    if next(_tests) % 20:  # to count them takes milliseconds
+        return
     if _MAPPINGS.exists() and _MAPPINGS.read_bytes().count(b"\n") > _MANY:
         jax.clear_caches()
         gc.collect()

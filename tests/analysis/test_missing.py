@@ -122,6 +122,7 @@ def test_the_term_that_is_missing_is_named_first(lacking: str, noise: str) -> No
         assert "A term is missing: drag over v^2 of friction" in str(table)
 
 
+@pytest.mark.slow
 def test_nothing_is_missing_in_a_right_model() -> None:
     for noise in ("white", "steps"):
         table = fitted("nothing", noise, 7).missing()

@@ -200,6 +200,7 @@ def test_tables_exports_profiles_and_scores_see_what_is_tied(machine):
     assert parameters["rotor2.J"]["tied"] == "= rotor1.J"
 
 
+@pytest.mark.slow
 def test_structures_are_compared_with_what_is_tied_in_them(record):
     structures = {
         "equal": fx.Structure(rotors(0.06, 0.06, 0.3), free=FREE, tied=TIES),
@@ -213,6 +214,7 @@ def test_structures_are_compared_with_what_is_tied_in_them(record):
     assert float(equal.found.model["rotor2"].J) == float(equal.found.model["rotor1"].J)
 
 
+@pytest.mark.slow
 def test_what_follows_a_number_of_each_record_is_told_record_by_record():
     def slide(force, dry, f=0.0):
         law = fx.Coulomb(F_Coulomb=dry)
