@@ -140,6 +140,7 @@ def test_the_print_of_a_fit_names_a_force_that_its_drive_lacks() -> None:
     assert "drag over v^2 of mass" in str(found)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("objective", [None, fx.Windows(0.5, cutoff=20.0)])
 def test_and_none_of_a_right_model(objective: Any) -> None:
     for noise in ("white", "AR", "steps"):

@@ -411,6 +411,7 @@ class Pendulum(fx.AbstractAxis):
         return self.begin(t, [0.0, 0.0])
 
 
+@pytest.mark.slow
 def test_a_pendulum_of_the_users_own_gives_back_its_friction_and_inertia() -> None:
     motor = 1.5 * np.sin(2 * np.pi * 0.4 * T)
 
@@ -471,7 +472,7 @@ def test_a_normal_prior_gives_the_weighted_mean_of_prior_and_data() -> None:
     assert found.standard_errors[path] == pytest.approx((of_data + of_prior) ** -0.5, rel=1e-2)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rule", [None, optax.adam(optax.cosine_decay_schedule(0.3, 3000))], ids=["lbfgs", "adam"]
 )
