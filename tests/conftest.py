@@ -15,7 +15,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")  # no windows
 # what tests compile is for them alone
 os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
 os.environ["FRICTAX_CACHE"] = "off"
-# A process that a test starts finds frictax compiled to byte code by the one before.
+# Workers, and processes that tests start, find frictax compiled to byte code by the one before.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # There is a worker for each core: threads of linear algebra would wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
