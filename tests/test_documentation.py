@@ -98,8 +98,8 @@ def _marks(name: str, text: str) -> list[pytest.MarkDecorator]:
 @pytest.mark.parametrize(
     ("name", "path", "text", "line"),
     [
-        pytest.param(name, *rest, id=name, marks=_marks(name, rest[1]))
-        for name, *rest in _docstrings()
+        pytest.param(name, path, text, line, id=name, marks=_marks(name, text))
+        for name, path, text, line in _docstrings()
     ],
 )
 def test_every_docstring_example_gives_what_it_shows(
