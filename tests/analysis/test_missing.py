@@ -93,7 +93,7 @@ NAMES = {
 }
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lacking", "noise"),
     [
@@ -257,6 +257,10 @@ def test_a_sweep_is_told_where_to_look() -> None:
     found = fx.fit(fx.Coulomb(F_Coulomb=6.0, F_prop=1.0), sweep)
     with pytest.raises(ValueError, match="lack of fit"):
         found.missing()
+
+
+@pytest.mark.slow
+def test_a_term_that_was_not_tried_is_said_to_be_none() -> None:
     with pytest.raises(KeyError, match="no candidate 'warp'"):
         fitted("nothing", "white", 7).missing()["warp"]
 

@@ -324,6 +324,7 @@ def test_a_closed_loop_finds_mass_and_law_under_its_known_controller() -> None:
     assert isinstance(found.model["drive"], fx.Force)
 
 
+@pytest.mark.slow
 def test_inverse_dynamics_leaves_samples_at_hard_stops_out() -> None:
     stops = {
         "m": 1.2,
