@@ -15,6 +15,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")  # no windows
 # what tests compile is for them alone
 os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
 os.environ["FRICTAX_CACHE"] = "off"
+# Workers, and processes that tests start, find frictax compiled to byte code by the one before.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # There is a worker for each core: threads of linear algebra would wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -31,6 +33,7 @@ from checks import OPTIMISED  # noqa: E402
 from frictax import fast_loops  # noqa: E402
 from frictax.laws import Stribeck  # noqa: E402
 from frictax.measurements import Sweep  # noqa: E402
+from frictax.programs.executables import Programs  # noqa: E402
 
 fast_loops()
 
@@ -65,20 +68,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 _MAPPINGS = Path("/proc/self/maps")
-_MANY = 10_000  # Linux refuses a process more than 65530
+_MANY = 6_000  # Linux refuses a process more than 65530
+_left = 0  # after the last time
 
 
-@pytest.fixture(autouse=True)
+def _mappings() -> int:
+    return _MAPPINGS.read_bytes().count(b"\n") if _MAPPINGS.exists() else 0
+
+
+@pytest.fixture(autouse=True, scope="module")
 def _room_for_programs() -> Iterator[None]:
     """Each program that XLA compiles keeps three memory mappings: thousands of tests in one process
-    run out of them, and of memory.
+    run out of them, and of memory. Between two files, what one compiled is of no use to the next.
     """
+    global _left
     yield
-    if _MAPPINGS.exists() and _MAPPINGS.read_bytes().count(b"\n") > _MANY:
+    if _mappings() > _left + _MANY:
+        for programs in [x for x in gc.get_objects() if type(x) is Programs]:
+            programs.made.clear()
         jax.clear_caches()
         gc.collect()
         with contextlib.suppress(AttributeError, OSError):
             ctypes.CDLL("libc.so.6").malloc_trim(0)  # what is free goes back to the system
+        _left = _mappings()
 
 
 @pytest.fixture

@@ -47,7 +47,8 @@ def _docstrings() -> list[tuple[str, Path, str, int]]:
     """
     found = []
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        source = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)) if ">>>" in source else ():
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
                 text = ast.get_docstring(node)
                 if text and ">>>" in text:
@@ -61,36 +62,44 @@ def _docstrings() -> list[tuple[str, Path, str, int]]:
     return found
 
 
-# those that take longest
-SLOW = {
-    "frictax.analysis.errors.posterior.posterior",
-    "frictax.analysis.errors.profiles.profile_of",
-    "frictax.analysis.missing.missing.missing",
-    "frictax.analysis.planning.outlook.outlook",
-    "frictax.analysis.replay.free_run.free_run",
-    "frictax.analysis.replay.validation.validate",
-    "frictax.analysis.selection.structure.Structure",
-    "frictax.analysis.selection.structures.compare_structures",
-    "frictax.contacts.clutch.Clutch",
-    "frictax.contacts.one_way_clutch.OneWayClutch",
-    "frictax.engine.options.Adaptive",
-    "frictax.fitting.problem.objectives.ClosedLoop",
-    "frictax.fitting.problem.objectives.Windows",
-    "frictax.fitting.problem.priors.Smooth",
-    "frictax.fitting.result.step_error.step_error",
-    "frictax.linearization.linearize",
-    "frictax.mechanism.linkage.AbstractLinkage",
-    "frictax.mechanism.lossy_gear.LossyGear",
-    "frictax.mechanism.stiction.modes_at_rest",
-    "frictax.report.trajectory_figure.draw_trajectory",
+# An example that calls one of these compiles a program, which takes seconds.
+COMPILES = re.compile(
+    r"(?:>>>|\.\.\.) .*\b(compare|fit|fit_many|modes_at_rest|preview|simulate|Structure|walk)\("
+)
+# Of these the ones of `make test`: of each room one, and what costs little.
+QUICK = {
+    "frictax.analysis.errors.uncertainty.uncertainty",
+    "frictax.analysis.residuals.study.ResidualStudy",
+    "frictax.contacts.bearing_friction.BearingFriction",
+    "frictax.engine.options.OnSamples",
+    "frictax.engine.walk.walk",
+    "frictax.export.robots.joint_friction",
+    "frictax.fitting.fit.fit",
+    "frictax.fitting.problem.inverse_dynamics.InverseDynamics",
+    "frictax.fitting.problem.losses.Squares",
+    "frictax.fitting.result.estimates.Estimate",
+    "frictax.fitting.result.fit_result.FitResult",
+    "frictax.fitting.result.identifiability.Identifiability",
+    "frictax.mechanism.gears.IdealGear",
+    "frictax.progress.ProgressLine",
+    "frictax.report.machine_json.found_machine_json",
+    "frictax.report.saving.fit_file.load_fit",
+    "frictax.report.starts_figure.draw_starts",
+    "frictax.report.sweep_figure.draw_sweep",
+    "frictax.simulation.simulate",
+    "frictax.trajectory.Trajectory",
 }
+
+
+def _marks(name: str, text: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.slow] if COMPILES.search(text) and name not in QUICK else []
 
 
 @pytest.mark.parametrize(
     ("name", "path", "text", "line"),
     [
-        pytest.param(*d, id=d[0], marks=[pytest.mark.slow] if d[0] in SLOW else [])
-        for d in _docstrings()
+        pytest.param(name, path, text, line, id=name, marks=_marks(name, text))
+        for name, path, text, line in _docstrings()
     ],
 )
 def test_every_docstring_example_gives_what_it_shows(

@@ -3,6 +3,7 @@ page lists it, and nothing reads sentences.
 """
 
 import ast
+import functools
 import json
 import pickle
 import re
@@ -21,13 +22,17 @@ from frictax.report.json_text import as_text
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "frictax"
 PAGE = (ROOT / "docs" / "notices.md").read_text(encoding="utf-8")
-TREES = {
-    path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(SOURCE.rglob("*.py"))
-    if path.name != "notice.py"
-}
+FILES = [p for p in sorted(SOURCE.rglob("*.py")) if p.name != "notice.py"]
 KEBAB = re.compile(r"[a-z]+(-[a-z]+)*")
 SAID = {"warnings", "sentences", "notes", "notices"}
+
+
+@functools.cache
+def _trees() -> dict[str, ast.Module]:
+    return {
+        path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in FILES
+    }
 
 
 def _called(call: ast.Call) -> str:
@@ -44,7 +49,7 @@ def _functions() -> list[ast.FunctionDef]:
     """Those that make a notice."""
     return [
         f
-        for tree in TREES.values()
+        for tree in _trees().values()
         for f in ast.walk(tree)
         if isinstance(f, ast.FunctionDef)
         and any(isinstance(n, ast.Call) and _called(n) == "Notice" for n in ast.walk(f))
@@ -58,7 +63,9 @@ def _codes() -> Iterator[tuple[str, ast.Call, ast.FunctionDef]]:
         for f in _functions()
         if "code" in (names := [a.arg for a in f.args.args])
     }
-    for outer in [f for t in TREES.values() for f in ast.walk(t) if isinstance(f, ast.FunctionDef)]:
+    for outer in [
+        f for t in _trees().values() for f in ast.walk(t) if isinstance(f, ast.FunctionDef)
+    ]:
         for call in [n for n in ast.walk(outer) if isinstance(n, ast.Call)]:
             at, maker = makers.get(_called(call), (None, None))
             if at is None or getattr(call.args[at], "id", "") == "code":
@@ -159,9 +166,9 @@ def test_the_search_for_compared_sentences_finds_them() -> None:
     assert not _sentences_read(ast.parse("[n for n in notices if n.code in kept]"))
 
 
-@pytest.mark.parametrize("path", TREES)
+@pytest.mark.parametrize("path", [p.relative_to(SOURCE).as_posix() for p in FILES])
 def test_nothing_compares_sentences(path: str) -> None:
-    assert not _sentences_read(TREES[path])
+    assert not _sentences_read(_trees()[path])
 
 
 @pytest.mark.parametrize("code", TEXTS)

@@ -24,7 +24,7 @@ def test_drive_1_backward_asks_for_exponent_1(drive) -> None:
     assert compare(drive(1, "negative")).best.name == "Stribeck, exponent 1"
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["positive", "negative"])
 def test_drive_2_asks_for_coulomb_and_says_which_terms_it_cannot_identify(
     drive, direction: str
@@ -50,6 +50,7 @@ def test_of_two_equal_laws_the_simpler_is_chosen_and_no_criterion_is_named_that_
     )
 
 
+@pytest.mark.slow
 def test_laws_are_compared_with_the_constant_force_that_is_asked_for(drive) -> None:
     law = {"Coulomb": Coulomb(F_Coulomb=2e-3, F_prop=1e-4)}
     row = compare(drive(1), law, offset=0.0)["Coulomb"]
@@ -100,7 +101,7 @@ def test_a_printed_comparison_marks_the_choice_and_gives_the_reason(forward) -> 
     assert lines[-1].startswith("Stribeck, exponent 2 is chosen")
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_comparison_says_when_rows_left_out_are_for_another_law(seed: int) -> None:
     v = np.linspace(0.5, 20.0, 8)

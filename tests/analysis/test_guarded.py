@@ -125,7 +125,7 @@ def test_a_drift_raises_the_flag_and_a_short_memory_does_not(clean) -> None:
     assert not codes & {"memory-long", "memory-as-long"}
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", [0.9, 0.99])
 @pytest.mark.parametrize("windows", [False, True], ids=["run", "windows"])
 def test_intervals_of_60_blocks_hold_the_truth_and_are_no_wider_than_it_takes(

@@ -93,7 +93,7 @@ NAMES = {
 }
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lacking", "noise"),
     [
@@ -122,6 +122,7 @@ def test_the_term_that_is_missing_is_named_first(lacking: str, noise: str) -> No
         assert "A term is missing: drag over v^2 of friction" in str(table)
 
 
+@pytest.mark.slow
 def test_nothing_is_missing_in_a_right_model() -> None:
     for noise in ("white", "steps"):
         table = fitted("nothing", noise, 7).missing()
@@ -139,6 +140,7 @@ def test_the_print_of_a_fit_names_a_force_that_its_drive_lacks() -> None:
     assert "drag over v^2 of mass" in str(found)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("objective", [None, fx.Windows(0.5, cutoff=20.0)])
 def test_and_none_of_a_right_model(objective: Any) -> None:
     for noise in ("white", "AR", "steps"):
@@ -255,6 +257,10 @@ def test_a_sweep_is_told_where_to_look() -> None:
     found = fx.fit(fx.Coulomb(F_Coulomb=6.0, F_prop=1.0), sweep)
     with pytest.raises(ValueError, match="lack of fit"):
         found.missing()
+
+
+@pytest.mark.slow
+def test_a_term_that_was_not_tried_is_said_to_be_none() -> None:
     with pytest.raises(KeyError, match="no candidate 'warp'"):
         fitted("nothing", "white", 7).missing()["warp"]
 

@@ -35,6 +35,7 @@ def recorded(u: np.ndarray, seed: int = 0, **more: float) -> fx.Record:
     )
 
 
+@pytest.mark.slow
 def test_a_sine_that_hardly_moves_the_mass_tells_no_term_of_its_friction_and_faster_motion_would():
     poor = fx.outlook(block(peak=1.0, **AWAY_LAW), recorded(POOR), free=LAW)
     assert set(poor.identifiability.unknown) == {f"friction.f_pos.{name}" for name in TRUE_LAW}
@@ -53,6 +54,7 @@ def test_a_sine_that_hardly_moves_the_mass_tells_no_term_of_its_friction_and_fas
     assert np.all(rich.relative < 0.05)
 
 
+@pytest.mark.slow
 def test_expected_errors_at_the_truth_are_the_scatter_of_fits() -> None:
     record = recorded(RICH)
     expected = fx.outlook(block(peak=1.0), record, free=LAW, by=fx.White())

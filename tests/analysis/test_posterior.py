@@ -139,6 +139,7 @@ def test_unless_samples_are_given_it_is_as_wide_as_the_errors_that_the_fit_print
         assert e.value == pytest.approx(found.values[e.name], abs=0.3 * printed)
 
 
+@pytest.mark.slow
 def test_a_bound_cuts_it_off() -> None:
     """No Coulomb friction: half of the fits end at the bound, where they give no interval."""
     found = fitted(3, F_Coulomb=0.0)

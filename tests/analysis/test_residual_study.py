@@ -280,6 +280,7 @@ def identify(root: Path) -> Callable[..., Any]:
     return module  # pyright: ignore[reportReturnType]
 
 
+@pytest.mark.slow
 def test_the_screw_of_the_emps_axis_has_a_pitch_of_two_and_a_half_millimetres_and_its_offset_drifts(
     identify: Any, data_folder: Path
 ) -> None:

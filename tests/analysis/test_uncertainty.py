@@ -101,6 +101,7 @@ def test_block_bootstrap_has_the_spread_of_means_of_blocks() -> None:
     assert u.draws.shape == (2000, 1)
 
 
+@pytest.mark.slow
 def test_hac_knows_how_much_an_autoregression_lengthens_the_error() -> None:
     errors = [
         resting([coloured(np.random.default_rng(seed), 4000, 0.8, 1.0)])
@@ -261,6 +262,7 @@ def sticking() -> fx.FoundMachine:
     return fx.fit(block(peak=1.1), record, free=[*LAW, "friction.peak"])
 
 
+@pytest.mark.slow
 def test_a_profile_fits_all_others_anew(sticking: fx.FoundMachine) -> None:
     p = sticking.profile("friction.f_pos.F_Coulomb", by=fx.White())
     i = sticking.names.index("friction.f_pos.F_Coulomb")
@@ -417,6 +419,7 @@ def test_values_of_a_record_of_its_own_have_a_band_and_repeats_are_counted_in_ea
         u.motion("run7")
 
 
+@pytest.mark.slow
 def test_a_number_that_one_sample_tells_has_the_error_of_a_sample() -> None:
     u = 0.3 * np.sin(2 * np.pi * T)  # holds the mass but for its start
     v = np.asarray(motion(block(v=0.0), T, u)["mass"].v) + NOISE * np.random.default_rng(

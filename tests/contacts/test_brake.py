@@ -130,6 +130,7 @@ def test_a_brake_pressed_by_a_sine_holds_while_it_can() -> None:
     assert changes(run)[3][0] == pytest.approx(2.0, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_a_brake_touched_by_single_pulses_of_a_record_engages_only_there() -> None:
     record = fx.Sampled([0.0, 0.2, 0.4, 0.6, 1.0, 1.4, 2.0], [0.0, 0.0, 1.0, 0.0, 0.0, -1.0, 0.5])
     run = simulate(braked(record, v=3.0, load=2.0))

@@ -76,6 +76,7 @@ def test_a_frictionless_mass_bounces_between_the_stops_under_a_swinging_force() 
     assert float(jnp.max(jnp.abs(run["mass"].s))) <= 1.0
 
 
+@pytest.mark.slow
 def test_a_frictionless_mass_on_a_spring_that_only_just_reaches_its_stop_meets_it() -> None:
     machine = fx.Mechanism(
         wall=fx.Fixed(),

@@ -179,6 +179,7 @@ def coasting(f_pos: Any, v: float, support: str | None = None) -> fx.Mechanism:
     )
 
 
+@pytest.mark.slow
 def test_coasting_through_the_corner_of_a_table_has_its_closed_form() -> None:
     run = fx.simulate(
         coasting([[0, 2], [1, 1], [2, 1]], v=2.0), jnp.array([0.0, 0.5, 1.0, 3.0]), REFERENCE

@@ -271,6 +271,7 @@ def test_two_systems_give_the_same_in_32_bits_to_their_precision() -> None:
     assert abs(float(slope) - float(exact_slope)) <= 1e-2 * abs(float(exact_slope))
 
 
+@pytest.mark.slow
 def test_a_block_that_creeps_sticks_and_slips_in_32_bits_as_a_fast_one_does() -> None:
     def block(size: float) -> np.ndarray:
         machine = fx.parameters.replace(

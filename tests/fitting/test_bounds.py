@@ -64,6 +64,7 @@ def test_bounds_that_cannot_be_are_refused_in_one_sentence(bounds: Any, says: st
         fx.fit(BLOCK, RECORD, free=[F], bounds=bounds)
 
 
+@pytest.mark.slow
 def test_errors_and_profiles_end_at_the_bound_too() -> None:
     free = fx.fit(BLOCK, RECORD, free=[F])
     most = free.values[F] + free.standard_errors[F]
@@ -113,6 +114,7 @@ def test_a_number_on_a_log_scale_has_the_same_value_and_an_interval_by_a_factor(
     assert by_factor.estimates[0].lower == pytest.approx(plain.estimates[0].lower, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_law_on_a_log_scale_is_each_of_its_numbers() -> None:
     law = fx.Coulomb(F_Coulomb=1.1, F_prop=0.1)
     block = fx.parameters.replace(BLOCK, {F: 1.1})

@@ -1,5 +1,8 @@
 """Many records, each with inputs and times of its own, are fitted as `fit` fits each."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -31,16 +34,19 @@ def record(i: int) -> fx.Record:
     return fx.Record(t, {"drive": push}, {"mass.v": seen}, name=f"run {i}")
 
 
-RECORDS = [record(i) for i in range(5)]
-MORE = [record(7), record(8)]
+@pytest.fixture(scope="module")
+def records() -> list[fx.Record]:
+    return [record(i) for i in range(5)]
 
 
 def test_each_is_what_fit_finds_and_one_more_compiles_nothing(
+    records: list[fx.Record],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    many = fx.fit_many(machine(), RECORDS, free=LAW)
+    more_records = [*records, record(7), record(8)]
+    many = fx.fit_many(machine(), records, free=LAW)
     assert many.converged.all()
-    for i, one in enumerate(RECORDS):
+    for i, one in enumerate(records):
         found = fx.fit(machine(), one, free=LAW)
         assert many.names == tuple(found.values)
         off = np.abs(many.values[i] - np.asarray(list(found.values.values())))
@@ -49,7 +55,7 @@ def test_each_is_what_fit_finds_and_one_more_compiles_nothing(
         assert np.allclose(many.standard_errors[i], errors, rtol=1e-6)
     assert np.ptp(many.values[:, 1]) > 0.1
     monkeypatch.setattr(programs, "_lowered", lambda *_: pytest.fail("compiled"))
-    more = fx.fit_many(machine(0.9), [*RECORDS, *MORE], free=LAW)
+    more = fx.fit_many(machine(0.9), more_records, free=LAW)
     off = np.abs(more.values[:5] - many.values) / many.standard_errors
     assert np.max(off) < 1e-2  # from another start, to the tolerance
 
@@ -57,18 +63,18 @@ def test_each_is_what_fit_finds_and_one_more_compiles_nothing(
 @pytest.mark.parametrize(
     ("data", "measured", "words"),
     [
-        (RECORDS[0], None, ["needs what was `measured`", "(k, 101)"]),
-        (RECORDS[:2], np.zeros((2, 81)), ["`measured` goes with one record", "Leave it out"]),
-        ([], None, ["`Sweep`, a `Record` or a list", "got none"]),
-        ([RECORDS[0], "run.csv"], None, ["a list of them", "got str"]),
-        (7.0, None, ["a list of them", "got float"]),
+        (lambda of: of[0], None, ["needs what was `measured`", "(k, 101)"]),
+        (lambda of: of[:2], np.zeros((2, 81)), ["`measured` goes with one record", "Leave it out"]),
+        (lambda of: [], None, ["`Sweep`, a `Record` or a list", "got none"]),
+        (lambda of: [of[0], "run.csv"], None, ["a list of them", "got str"]),
+        (lambda of: 7.0, None, ["a list of them", "got float"]),
         (
-            [
-                RECORDS[0],
+            lambda of: [
+                of[0],
                 fx.Record(
-                    RECORDS[1].t,
-                    {"drive": RECORDS[1].inputs["drive"]},
-                    {"mass.s": np.cumsum(RECORDS[1].outputs["mass.v"])},
+                    of[1].t,
+                    {"drive": of[1].inputs["drive"]},
+                    {"mass.s": np.cumsum(of[1].outputs["mass.v"])},
                     name="other",
                 ),
             ],
@@ -77,9 +83,11 @@ def test_each_is_what_fit_finds_and_one_more_compiles_nothing(
         ),
     ],
 )
-def test_what_cannot_be_fitted_is_refused(data, measured, words: list[str]) -> None:
+def test_what_cannot_be_fitted_is_refused(
+    data: Callable[[list[fx.Record]], Any], measured, words: list[str], records: list[fx.Record]
+) -> None:
     with pytest.raises(ValueError) as error:
-        fx.fit_many(machine(), data, measured, free=LAW)
+        fx.fit_many(machine(), data(records), measured, free=LAW)
     for word in words:
         assert word in str(error.value)
 

@@ -173,6 +173,7 @@ def test_gain_offset_drift_and_delay_of_a_sensor_and_gain_and_offset_of_the_driv
     assert_recovered(found, expected)
 
 
+@pytest.mark.slow
 def test_a_law_of_its_own_for_motion_backward_and_a_force_that_grows_with_position_are_found():
     cable = fx.LinearPositionDependentForce("mass", slope=-0.8)
     machine = block(f_neg=fx.Coulomb(F_Coulomb=1.3, F_prop=0.3), parts={"cable": cable})
@@ -193,6 +194,7 @@ def test_a_law_of_its_own_for_motion_backward_and_a_force_that_grows_with_positi
     )
 
 
+@pytest.mark.slow
 def test_huber_keeps_the_law_where_one_sample_in_twenty_is_an_outlier(run, found) -> None:
     rng = np.random.default_rng(5)
     v = run.outputs["mass.v"].copy()
@@ -345,6 +347,7 @@ def test_a_search_goes_around_starts_whose_runs_exceed_the_events(run, found) ->
     )
 
 
+@pytest.mark.slow
 def test_half_the_step_moves_no_estimate_by_a_tenth_of_its_error(run, found) -> None:
     fine = fx.fit(block(**AWAY_LAW), run, free=LAW, engine=FINE)
     for path, error in found.standard_errors.items():

@@ -324,6 +324,7 @@ def test_a_closed_loop_finds_mass_and_law_under_its_known_controller() -> None:
     assert isinstance(found.model["drive"], fx.Force)
 
 
+@pytest.mark.slow
 def test_inverse_dynamics_leaves_samples_at_hard_stops_out() -> None:
     stops = {
         "m": 1.2,
@@ -411,6 +412,7 @@ class Pendulum(fx.AbstractAxis):
         return self.begin(t, [0.0, 0.0])
 
 
+@pytest.mark.slow
 def test_a_pendulum_of_the_users_own_gives_back_its_friction_and_inertia() -> None:
     motor = 1.5 * np.sin(2 * np.pi * 0.4 * T)
 
@@ -471,7 +473,7 @@ def test_a_normal_prior_gives_the_weighted_mean_of_prior_and_data() -> None:
     assert found.standard_errors[path] == pytest.approx((of_data + of_prior) ** -0.5, rel=1e-2)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rule", [None, optax.adam(optax.cosine_decay_schedule(0.3, 3000))], ids=["lbfgs", "adam"]
 )

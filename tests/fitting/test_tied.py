@@ -187,19 +187,24 @@ def test_the_report_sees_what_is_tied(machine, tmp_path):
     assert "rotor2.J = rotor1.J" in (tmp_path / "report.html").read_text()
 
 
-def test_tables_exports_profiles_and_scores_see_what_is_tied(machine):
+def test_tables_and_exports_see_what_is_tied(machine):
     assert "rotor2.J = rotor1.J" in str(machine)
-    assert "rotor2.J = rotor1.J" in str(machine.uncertainty(fx.White()))
     text = machine.to_modelica()
     J = float(machine.model["rotor1"].J)
     assert text.count(f"J = {J!r}") == 2 or text.count(f"J={J!r}") == 2
-    profile = machine.profile("rotor1.J")
-    assert profile.lower < 0.05 < profile.upper
-    assert machine.score("shake", fx.FreeRun())["rotor2.w"] < 0.06
     parameters = {p["name"]: p for p in json.loads(machine.to_json())["parameters"]}
     assert parameters["rotor2.J"]["tied"] == "= rotor1.J"
 
 
+@pytest.mark.slow
+def test_accounts_of_errors_profiles_and_scores_see_what_is_tied(machine):
+    assert "rotor2.J = rotor1.J" in str(machine.uncertainty(fx.White()))
+    profile = machine.profile("rotor1.J")
+    assert profile.lower < 0.05 < profile.upper
+    assert machine.score("shake", fx.FreeRun())["rotor2.w"] < 0.06
+
+
+@pytest.mark.slow
 def test_structures_are_compared_with_what_is_tied_in_them(record):
     structures = {
         "equal": fx.Structure(rotors(0.06, 0.06, 0.3), free=FREE, tied=TIES),
@@ -213,6 +218,7 @@ def test_structures_are_compared_with_what_is_tied_in_them(record):
     assert float(equal.found.model["rotor2"].J) == float(equal.found.model["rotor1"].J)
 
 
+@pytest.mark.slow
 def test_what_follows_a_number_of_each_record_is_told_record_by_record():
     def slide(force, dry, f=0.0):
         law = fx.Coulomb(F_Coulomb=dry)

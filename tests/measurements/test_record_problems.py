@@ -355,6 +355,7 @@ def test_a_bad_request_gives_one_clear_sentence(call, words: list[str]) -> None:
     assert "\n" not in message
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("as_a_user_runs_it")
 def test_what_was_not_fitted_is_named_without_quotation_marks_around_the_sentence(run) -> None:
     found = fx.fit(block(), run, free=["friction.f_pos.F_Coulomb"])

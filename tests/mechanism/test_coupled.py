@@ -98,6 +98,7 @@ def test_a_mass_on_a_belt_sticks_to_it_and_breaks_away_where_spring_and_belt_say
     assert float(jnp.max(jnp.abs(run.energy.balance))) <= 1e-8
 
 
+@pytest.mark.slow
 def test_a_mass_on_a_belt_that_stops_at_once_slides_on() -> None:
     machine = fx.Mechanism(
         belt=fx.Mass(m=3.0),
@@ -285,6 +286,7 @@ def test_a_freewheel_that_nothing_presses_on_runs_freely_whatever_corners_its_la
     assert float(run["hub"].w_rel[2]) == pytest.approx(6.5 * np.exp(-0.5 * 4 / 30) - 5.5, abs=1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("engine", [REFERENCE, fx.OnSamples()], ids=["Adaptive", "OnSamples"])
 def test_a_freewheel_that_would_start_turning_backward_takes_both_sides_along_at_once(
     engine: Any,
@@ -306,6 +308,7 @@ def test_a_freewheel_that_would_start_turning_backward_takes_both_sides_along_at
     assert int(run.events.count) == 0
 
 
+@pytest.mark.slow
 def test_a_crank_that_is_given_a_speed_at_once_takes_its_freewheel_along_with_an_impact() -> None:
     machine = fx.Mechanism(
         crank=fx.Inertia(J=1.0),

@@ -79,6 +79,7 @@ def test_a_brake_that_fades_stops_when_the_quadrature_says() -> None:
     assert float(run["disc"].T[-1]) == pytest.approx(T0 + 100.0 / C, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_load_that_friction_holds_breaks_away_when_the_heat_of_another_element_arrives() -> None:
     # A hot, large node heats that of a stuck bearing: 1.2*4 exp(-0.02 (T - T0)) falls to the 3 N of
     # the load.

@@ -159,6 +159,7 @@ def test_both_engines_find_the_same_states_and_event_times() -> None:
     np.testing.assert_allclose(on_samples(x), outcome(x), rtol=0, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_derivatives_of_states_and_event_times_equal_central_differences() -> None:
     assert_derivatives_agree(outcome, flat(BENT, PATHS), step=1e-4)
 
@@ -185,6 +186,7 @@ def test_friction_in_a_gear_grows_with_the_load_on_either_side() -> None:
     np.testing.assert_allclose(up.ys, -down.ys, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_energy_that_a_pressed_swing_loses_is_that_of_both_its_frictions() -> None:
     """mgl*(cos b - cos a) = F*|b - a| + share*mgl*(2 - cos a - cos b), from a turn at a to one at b
     beyond the bottom.

@@ -59,6 +59,7 @@ def test_a_step_of_the_reference_is_answered_by_a_damped_swing() -> None:
     assert np.allclose(run["mass"].a, drive.f / 1.5, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_a_reference_of_constant_speed_is_followed_with_the_lag_that_friction_and_speed_ask_for():
     run = fx.simulate(axis(fx.Ramp(height=6.0, duration=20.0)), jnp.array([0.0, 9.0]), REFERENCE)
     assert float(run["mass"].v[-1]) == pytest.approx(0.3, abs=1e-6)
@@ -82,6 +83,7 @@ def test_a_moving_reference_breaks_a_stuck_axis_away_when_the_error_of_position_
     )
 
 
+@pytest.mark.slow
 def test_s_is_the_position_of_the_flange() -> None:
     machine = fx.Mechanism(
         mass=fx.Mass(m=1.5, L=0.4),
@@ -195,6 +197,7 @@ def oscillating() -> fx.Mechanism:
     return axis(fx.Sine(amplitude=0.12, f=0.4, offset=0.02), guide=guide)
 
 
+@pytest.mark.slow
 def test_its_work_is_the_drives_and_the_balance_closes() -> None:
     ts = jnp.linspace(0.0, 4.0, 4001)
     run = fx.simulate(oscillating(), ts, REFERENCE, energy=True)

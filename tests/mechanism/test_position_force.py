@@ -59,6 +59,7 @@ def test_a_rising_force_drives_a_mass_away_exponentially() -> None:
     assert np.allclose(run["mass"].s, 0.5 * np.cosh(2 * np.asarray(TIMES)), rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_force_that_pulls_back_equals_a_spring_to_the_housing() -> None:
     spring = fx.Mechanism(
         wall=fx.Fixed(s0=0.1),
@@ -121,6 +122,7 @@ def test_what_may_be_fitted_are_the_force_and_its_slope() -> None:
     assert [p.path for p in fx.parameters.select(guided(), "guide.s0")] == ["guide.s0"]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("slope", [-6.0, 1.5])
 def test_its_energy_is_stored_and_the_balance_closes(slope: float) -> None:
     balances, least, events = [], [], 0

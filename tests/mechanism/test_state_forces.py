@@ -60,6 +60,7 @@ def test_a_falling_body_nears_the_speed_at_which_drag_is_its_weight() -> None:
     assert np.allclose(run["drag"].f, -0.5 * (np.asarray(run["body"].v) / 2.0) ** 2)
 
 
+@pytest.mark.slow
 def test_the_derivative_of_that_speed_by_the_drag_is_that_of_the_closed_form() -> None:
     def speed(f_nominal: jax.Array) -> jax.Array:
         return fx.simulate(falling(f_nominal), TIMES, REFERENCE)["body"].v
@@ -87,6 +88,7 @@ def test_a_mass_with_drag_alone_slows_as_one_over_time_either_way(way: float) ->
     assert np.max(np.abs(run.energy.balance)) < 1e-9
 
 
+@pytest.mark.slow
 def test_one_that_pushes_along_the_motion_brings_energy_in() -> None:
     run = fx.simulate(falling(f_nominal=0.01, v=1.0), TIMES, REFERENCE, energy=True)
     assert np.all(np.diff(run.energy.damper) < 0)
@@ -148,6 +150,7 @@ def test_steps_are_checked_for_derivatives_only_where_drag_turns_without_an_even
         assert system.is_smooth(None) == is_smooth, parts
 
 
+@pytest.mark.slow
 def test_a_stiff_drag_is_right() -> None:
     """From 5 m/s, where its time constant is 1e-7 s."""
     machine = fx.Mechanism(
@@ -201,6 +204,7 @@ def test_what_it_does_is_stored() -> None:
     assert np.allclose(e.kinetic + e.elastic, (e.kinetic + e.elastic)[0], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_it_is_a_torque_on_what_turns() -> None:
     shaft = fx.Mechanism(
         rotor=fx.Inertia(J=2.0, phi=0.3, w=2.0),
@@ -230,6 +234,7 @@ def test_a_mass_held_by_friction_stays_until_the_pull_exceeds_what_the_valley_le
     assert np.allclose(run["friction"].f[held], 4.0 * np.asarray(ts)[held] - back, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_mass_that_creeps_from_valley_to_valley_sticks_in_each() -> None:
     """Drawn by a spring at 0.05 m/s, it falls over four crests of the ripple and sticks behind
     each.
@@ -252,6 +257,7 @@ def test_a_mass_that_creeps_from_valley_to_valley_sticks_in_each() -> None:
     assert np.max(np.abs(run.energy.balance)) < 1e-7
 
 
+@pytest.mark.slow
 def test_a_short_ripple_of_great_force_is_right() -> None:
     """A detent of 50 N at 0.1 mm holds 0.1 kg: 900 Hz beside a drive of 1 Hz."""
     w = np.sqrt(2 * np.pi / 1e-4 * 50.0 / 0.1)

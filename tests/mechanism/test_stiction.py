@@ -139,6 +139,7 @@ def test_every_tree_of_contacts_ends_in_consistent_modes(k: int) -> None:
     assert_consistent(p, p.solved())
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 6])
 def test_contacts_that_hold_the_same_motions_end_in_consistent_modes(k: int) -> None:
     p = drawn(k, bodies=max(1, k // 2), scale=0.3)

@@ -49,6 +49,7 @@ def test_the_truth_that_is_told_is_the_truth_of_the_script(make: Any, motor: Pat
     assert {name: row["value"] for name, row in told.items()} == make.TRUTH
 
 
+@pytest.mark.slow
 def test_intervals_of_the_example_hold_its_truth_and_nothing_is_doubted(
     make: Any, motor: Path
 ) -> None:

@@ -324,6 +324,7 @@ def test_whatever_the_users_code_does_is_one_sentence(code: str, problem: Write)
         read(folder, allow_code=True)
 
 
+@pytest.mark.slow
 def test_a_fit_whose_residuals_cannot_be_studied_is_written_all_the_same(problem: Write) -> None:
     made = identify(
         problem(('time = "t"', 'time = "t"\ndecimate = 9'), ("cutoff = 20.0", "cutoff = 4.0"))
@@ -351,6 +352,7 @@ def test_a_validation_record_is_predicted_from_a_start_of_its_own_where_asked(
     assert "other: start of its own" in texts["report.html"]
 
 
+@pytest.mark.slow
 def test_what_is_tied_and_derived_is_in_tables_results_and_report(problem: Write) -> None:
     folder = problem(
         (

@@ -165,6 +165,7 @@ def begun(kind: str, tmp_path: Path) -> tuple[Path, dict[str, float]]:
     return tmp_path / "run", truth
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("kind", TRUTHS)
 def test_a_record_of_this_kind_gives_a_problem_that_passes_the_check(
     kind: str, tmp_path: Path
@@ -179,7 +180,7 @@ def test_a_record_of_this_kind_gives_a_problem_that_passes_the_check(
 
 @pytest.mark.parametrize(
     "kind",
-    [k if k in ("sweep", "axis") else pytest.param(k, marks=pytest.mark.slow) for k in TRUTHS],
+    [k if k == "sweep" else pytest.param(k, marks=pytest.mark.slow) for k in TRUTHS],
 )
 def test_its_identification_finds_the_truth(kind: str, tmp_path: Path) -> None:
     folder, truth = begun(kind, tmp_path)

@@ -87,6 +87,7 @@ def test_the_breakaway_force_is_drawn_for_each_direction(run: Trajectory) -> Non
     np.testing.assert_allclose(line(forces, "friction"), run["friction"].f)
 
 
+@pytest.mark.slow
 def test_a_contact_without_normal_force_is_drawn_as_free() -> None:
     brake = fx.Brake("mass", fn_max=1.0, f_normalized=fx.Step(height=1.0, startTime=0.5))
     run = fx.simulate(

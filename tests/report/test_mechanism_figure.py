@@ -373,6 +373,7 @@ def test_a_clutch_drawn_backward_is_mirrored() -> None:
     assert tip(forward) > 0 > tip(backward)
 
 
+@pytest.mark.slow
 @given(
     n=st.integers(1, 7),
     turns=st.booleans(),

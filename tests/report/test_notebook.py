@@ -178,6 +178,7 @@ def test_a_run_shows_where_bodies_went_and_a_strip_of_the_modes(run: Any) -> Non
     assert html.count("#0072B2") >= 2  # in the strip and in its legend
 
 
+@pytest.mark.slow
 def test_a_run_that_did_not_end_says_so_and_shows_what_it_reached(run: Any) -> None:
     drive = fx.Force("mass", fx.Sine(amplitude=12.0, f=0.25))
     shaken = eqx.tree_at(lambda m: m["drive"], run.system.mechanism, drive)

@@ -38,7 +38,7 @@ def record() -> fx.Record:
     return fx.Record(t, inputs={"drive": u}, outputs={"mass.v": v + 5e-3 * noise}, name="push")
 
 
-@pytest.fixture(scope="module", params=["FreeRun", "Windows"])
+@pytest.fixture(scope="module", params=["FreeRun", pytest.param("Windows", marks=pytest.mark.slow)])
 def fitted(request: pytest.FixtureRequest, record: fx.Record) -> FitResult:
     objective = {"FreeRun": fx.FreeRun(), "Windows": fx.Windows(1.0)}[request.param]
     start = block(m=1.5, F_Coulomb=0.8, F_prop=0.3)

@@ -137,6 +137,7 @@ def test_the_report_shows_the_mode_changes_of_the_run(page: Page, run: Trajector
     assert f"{float(run.events.time[0]):.6f}" in text
 
 
+@pytest.mark.slow
 def test_the_same_fit_gives_the_same_file(found: Found, tmp_path: Path) -> None:
     one, two = (write_sweep_report(found, tmp_path / name) for name in ("one.html", "two.html"))
     assert one.read_bytes() == two.read_bytes()
@@ -161,6 +162,7 @@ def test_names_and_titles_are_text_and_never_markup(tmp_path: Path) -> None:
     assert EVIL in page.text["measured"]
 
 
+@pytest.mark.slow
 def test_a_name_in_another_script_or_with_a_broken_character_is_no_obstacle(tmp_path: Path) -> None:
     sweep = Sweep(
         [1, 2, 3, 4],
@@ -262,6 +264,7 @@ def test_a_place_that_cannot_be_written_is_refused_in_one_sentence(
         write_sweep_report(found, tmp_path / "report.html")
 
 
+@pytest.mark.slow
 def test_a_link_to_a_report_stays_a_link(found: Found, tmp_path: Path) -> None:
     (tmp_path / "latest.html").symlink_to(tmp_path / "real.html")
     write_sweep_report(found, tmp_path / "latest.html")
