@@ -92,8 +92,8 @@ def test_what_cannot_be_fitted_is_refused(
         assert word in str(error.value)
 
 
-def test_each_has_values_of_its_own_known_or_as_a_start() -> None:
-    one, masses = [RECORDS[1], RECORDS[2]], [1.0, 1.2]
+def test_each_has_values_of_its_own_known_or_as_a_start(records: list[fx.Record]) -> None:
+    one, masses = records[1:3], [1.0, 1.2]
     own = {"mass.m": masses, "friction.f_pos.F_Coulomb": [0.9, 0.7]}
     many = fx.fit_many(machine(), one, values=own, free=LAW)
     for i, m in enumerate(masses):
@@ -128,8 +128,8 @@ def test_each_begins_where_its_own_record_does() -> None:
         (7.0, ["a mapping from paths", "got float"]),
     ],
 )
-def test_wrong_values_are_told(own, words: list[str]) -> None:
+def test_wrong_values_are_told(records: list[fx.Record], own, words: list[str]) -> None:
     with pytest.raises((ValueError, KeyError)) as error:
-        fx.fit_many(machine(), RECORDS[1:3], values=own, free=LAW)
+        fx.fit_many(machine(), records[1:3], values=own, free=LAW)
     for word in words:
         assert word in str(error.value)
