@@ -42,7 +42,7 @@ def fit_many(
     data: Checked[Sweep | Record | Sequence[Record]],
     measured: ArrayLike | Mapping[str, ArrayLike] | None = None,
     *,
-    values: Mapping[str, ArrayLike] | None = None,
+    values: Checked[Mapping[str, ArrayLike]] | None = None,
     free: str | Iterable[str] | None = None,
     tied: Tied | None = None,
     method: AbstractMethod | None = None,

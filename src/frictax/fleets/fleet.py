@@ -104,7 +104,7 @@ def fleet(
     overwrite: Checked[bool] = False,
     cluster: Any = None,
     about: Any = None,
-    values: Mapping[str, ArrayLike] | None = None,
+    values: Checked[Mapping[str, ArrayLike]] | None = None,
     free: str | Iterable[str] | None = None,
     tied: Tied | None = None,
     log_scale: str | Iterable[str] = (),
