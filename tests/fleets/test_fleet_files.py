@@ -198,6 +198,7 @@ def test_a_cluster_makes_the_same_table_though_a_worker_is_killed(folder: Path) 
     finally:
         for process in started:
             process.kill()
+            process.wait()
     numbers = made.table.select_dtypes(float).columns.difference(["seconds"])
     pd.testing.assert_frame_equal(made.table[numbers], one.table[numbers], rtol=1e-9)
     assert list(made.table["record"]) == list(one.table["record"])

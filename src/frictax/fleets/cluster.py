@@ -1,6 +1,7 @@
 """Chunks on a cluster: Dask's scheduler and workers, as their users start them."""
 
 import contextlib
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ def on_cluster(task: Task, chunks: Sequence[Chunk], cluster: Any) -> Iterator[tu
 
         def more(count: int) -> list[Any]:
             out = []
-            for chunk, _ in zip(waiting, range(count), strict=False):
+            for chunk in itertools.islice(waiting, count):
                 job = client.submit(_by_worker, task, chunk, retries=_RETRIES, pure=False)
                 running[job] = chunk
                 out.append(job)
