@@ -10,7 +10,7 @@ from jaxtyping import Array
 from frictax.programs import jitted, kept
 
 from ..problem.problem import Problem
-from .levenberg_marquardt import Descent, begin, descend
+from .levenberg_marquardt import Descent, begin, descend, descend_together
 from .methods import AbstractMethod, LevenbergMarquardt, Optax
 
 _TURNS = 10  # each in coordinates made anew
@@ -21,7 +21,10 @@ def by_newton(
     problem: Problem, state: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
     """The entries of the `Descent` that `state` leads to."""
-    return tuple(jax.tree.leaves(_descended(problem, state, until, noise, tolerance, dof, floor)))
+    end = descend(
+        lambda z: problem.evaluate_with_kind(z, noise), state, until, tolerance, dof, floor
+    )
+    return tuple(jax.tree.leaves(_with_values(problem, end)))
 
 
 @kept
@@ -29,18 +32,9 @@ def side_by_side(
     problem: Problem, states: Descent, until, noise, tolerance, dof, floor
 ) -> tuple[Array, ...]:
     """As `by_newton`, of searches that take their steps together: `states` has a first axis."""
-
-    def one(state: Descent) -> Descent:
-        return _descended(problem, state, until, noise, tolerance, dof, floor)
-
-    return tuple(jax.tree.leaves(jax.vmap(one)(states)))
-
-
-def _descended(problem: Problem, state: Descent, until, noise, tolerance, dof, floor) -> Descent:
-    end = descend(
-        lambda z: problem.evaluate_with_kind(z, noise), state, until, tolerance, dof, floor
-    )
-    return _with_values(problem, end)
+    evaluate = jax.vmap(lambda z: problem.evaluate_with_kind(z, noise))
+    ends = descend_together(evaluate, states, until, tolerance, dof, floor)
+    return tuple(jax.tree.leaves(jax.vmap(lambda end: _with_values(problem, end))(ends)))
 
 
 def in_turned_coordinates(

@@ -11,7 +11,8 @@ from .run import LANES, SEARCH, Run
 
 _RUNGS = (3, 7, 15)  # steps of each of many starts after which a quarter goes on
 _USUAL = 30  # steps that a search takes
-_WORTH = 2 * LANES  # starts from which on another program is worth its compilation
+# starts, and residuals of all, from which on another program is worth its compilation
+_MANY, _WORTH = 2 * LANES, 100_000
 
 
 def halved(run: Run, states: list[Descent], noise: float) -> tuple[Descent, np.ndarray]:
@@ -19,9 +20,9 @@ def halved(run: Run, states: list[Descent], noise: float) -> tuple[Descent, np.n
     costs at the ends of all: after each of `_RUNGS` steps a quarter goes on, and the first: more
     starts are never worse than one.
 
-    Where they are many, `LANES` at a time take their steps in one call as long as so many are left,
-    which takes a third of the time. Not to their ends: those need 6 to 100 steps, and in step all
-    would take the most.
+    Where they are many, `LANES` at a time take their steps in one call, which takes a third of the
+    time, as long as half as many are left. Not to their ends: those need 6 to 100 steps, and in
+    step all would take the most.
 
     **Source:** K. Jamieson, A. Talwalkar, "Non-stochastic best arm identification and
     hyperparameter optimization", 2016 (successive halving).
@@ -32,7 +33,8 @@ def halved(run: Run, states: list[Descent], noise: float) -> tuple[Descent, np.n
     rungs = [n for n in _RUNGS if not run.in_one and n < run.most]
     live = list(range(len(states)))
     rungs = [*rungs, run.most]
-    has_lanes = len(rungs) > 1 and len(states) >= _WORTH and run.has_lanes
+    residuals = len(states) * run.problem.rows()
+    has_lanes = len(states) >= _MANY and residuals >= _WORTH and len(rungs) > 1 and run.has_lanes
     if not has_lanes:  # the first by itself: it compiles
         states[0] = run.to(states[0], rungs[0], noise)
 
@@ -71,13 +73,11 @@ def halved(run: Run, states: list[Descent], noise: float) -> tuple[Descent, np.n
 
 
 def _groups(going: list[int], has_lanes: bool) -> list[list[int]]:
-    """Which starts go on in one call: the first alone, as it does in a fit from it."""
-    others = [i for i in going if i != 0]
-    alone = [[i] for i in going if i == 0]
-    if not has_lanes or 2 * len(others) < LANES:
-        return [*alone, *([i] for i in others)]
-    parts = np.array_split(others, -(-len(others) // LANES))
-    return [*alone, *(part.tolist() for part in parts)]
+    """Which starts go on in one call."""
+    if not has_lanes or 2 * len(going) < LANES:
+        return [[i] for i in going]
+    parts = np.array_split(going, -(-len(going) // LANES))
+    return [part.tolist() for part in parts]
 
 
 def _hopeful(run: Run, states: list[Descent], live: list[int]) -> list[int]:
