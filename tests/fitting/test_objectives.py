@@ -11,7 +11,7 @@ import optax
 import pytest
 
 import frictax as fx
-from frictax.fitting.problem import objectives
+from frictax.fitting.problem import simulations
 from rigs import AWAY_LAW, FINE, LAW, TRUE, T, U, assert_recovered, block, record
 
 FREE = ["mass.m", "friction.f_pos"]
@@ -301,7 +301,7 @@ def test_windows_that_go_on_are_the_free_run_to_rounding_with_its_derivatives(
     np.testing.assert_allclose(back, weights @ joined[1], rtol=1e-8)
     # One after the other is side by side, and not the run in one piece.
     in_turn = _and_derivatives(start, windows)
-    monkeypatch.setattr(objectives, "in_turn", lambda: False)
+    monkeypatch.setattr(simulations, "in_turn", lambda: False)
     for one, other, far in zip(in_turn, _and_derivatives(start, windows), joined, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12 * np.abs(other).max())
         assert np.abs(one - far).max() > 1e-3 * np.abs(far).max()
@@ -494,8 +494,8 @@ def test_optax_and_levenberg_marquardt_end_alike_on_forces(seen, rule) -> None:
 def test_a_compiled_search_calls_back_to_no_host(seen) -> None:
     from frictax.fitting.posing import fit_engine, pose
     from frictax.fitting.problem.losses import Squares
+    from frictax.fitting.search.compiled import by_newton
     from frictax.fitting.search.levenberg_marquardt import begin
-    from frictax.fitting.search.multistart import _by_newton
 
     method = fx.LevenbergMarquardt(tolerance=1e-4)
     problem, _ = pose(
@@ -504,7 +504,7 @@ def test_a_compiled_search_calls_back_to_no_host(seen) -> None:
     state = jax.eval_shape(lambda z: begin(z, problem.rows()), jnp.zeros_like(problem.x0))
     state = jax.tree_util.tree_map(lambda a: jnp.zeros(a.shape, a.dtype), state)
     one = jnp.asarray(1.0)
-    lowered = eqx.filter_jit(_by_newton.__wrapped__).lower(
+    lowered = eqx.filter_jit(by_newton.__wrapped__).lower(
         problem, state, jnp.asarray(5), one, 1e-4, one, one
     )
     assert "callback" not in lowered.as_text()

@@ -1,6 +1,7 @@
 """The search arrives: from far off, along free decays of a wrong period, from many starts."""
 
 import itertools
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 
 import frictax as fx
 import sharp
-from frictax.fitting.search.multistart import _Run
+from frictax.fitting.search.levenberg_marquardt import Descent
+from frictax.fitting.search.run import LANES, Run
 
 T = np.linspace(0.0, 10.0, 2001)
 FORCE = 3.0 * np.sin(2 * np.pi * T) + 3.0 * np.sin(2 * np.pi * 0.37 * T)
@@ -42,21 +44,54 @@ def test_starts_three_times_off_each_way_arrive_in_few_steps(speeds: fx.Record) 
     assert np.median([found.iterations for found in fits]) <= 15
 
 
-def test_64_starts_share_their_work(speeds: fx.Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken, advanced = [], _Run.advanced
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """How many searches went on in each call, in how many steps together."""
+    taken, advanced, together = [], Run.advanced, Run.together
 
-    def counted(self, state, until, noise):
+    def alone(self, state: Descent, until: int, noise: Any) -> Descent:
         end = advanced(self, state, until, noise)
-        taken.append(int(end.steps) - int(state.steps))
+        taken.append((1, int(end.steps) - int(state.steps)))
         return end
 
-    monkeypatch.setattr(_Run, "advanced", counted)
+    def in_lanes(self, states: list[Descent], until: int, noise: Any) -> list[Descent]:
+        ends = together(self, states, until, noise)
+        steps = [int(b.steps) - int(a.steps) for a, b in zip(states, ends, strict=True)]
+        taken.append((len(states), sum(steps)))
+        return ends
+
+    monkeypatch.setattr(Run, "advanced", alone)
+    monkeypatch.setattr(Run, "together", in_lanes)
+    return taken
+
+
+def test_64_starts_share_their_work_and_most_of_their_calls(
+    speeds: fx.Record, taken: list[tuple[int, int]]
+) -> None:
     found = fx.fit(driven_block(LAW * CORNERS[5]), speeds, free=["friction.f_pos"], starts=64)
     assert len(found.costs) == 64
-    assert sum(taken) <= 300
+    # an evaluation each
+    assert sum(steps for _, steps in taken) <= 300
+    # one by one they would be over 80 calls
+    assert len(taken) <= 20
+    assert max(count for count, _ in taken) == LANES
     for name, true in zip(NAMES, LAW, strict=True):
         path = f"friction.f_pos.{name}"
         assert abs(found.values[path] - true) < 4 * found.standard_errors[path]
+
+
+def test_starts_side_by_side_end_where_each_would_by_itself(
+    speeds: fx.Record, taken: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, how = driven_block(LAW * CORNERS[5]), {"free": ["friction.f_pos"], "starts": 64}
+    together = fx.fit(start, speeds, spread=1.5, seed=1, **how)
+    assert any(count > 1 for count, _ in taken)
+    taken.clear()
+    monkeypatch.setattr(Run, "has_lanes", False)
+    alone = fx.fit(start, speeds, spread=1.5, seed=1, **how)
+    assert all(count == 1 for count, _ in taken)
+    np.testing.assert_allclose(together.costs, alone.costs, rtol=1e-6)
+    np.testing.assert_allclose(together.x, alone.x, rtol=1e-9)
 
 
 def decaying(c: float, F_Coulomb: float, F_prop: float, s: float) -> fx.Mechanism:

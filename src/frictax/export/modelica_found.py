@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import frictax
 from frictax.fitting import FitResult
 from frictax.fitting.fit import refuse
-from frictax.fitting.problem.objectives import acting, invert_sensor, seen_in
 from frictax.fitting.problem.problem import PreparedSweep
+from frictax.fitting.problem.readings import acting, invert_sensor, seen_in
 from frictax.fitting.problem.setup import driven, moved_to, state_names
 from frictax.mechanism import Mechanism
 

@@ -13,14 +13,14 @@ from .fit_many import fit_many as fit_many
 from .problem.initial_guess import starting_law as starting_law
 from .problem.inverse_dynamics import InverseDynamics as InverseDynamics
 from .problem.losses import AbstractLoss as AbstractLoss, Huber as Huber, Squares as Squares
-from .problem.objectives import (
-    AbstractObjective as AbstractObjective,
+from .problem.objectives import AbstractObjective as AbstractObjective
+from .problem.priors import AbstractPrior as AbstractPrior, Normal as Normal, Smooth as Smooth
+from .problem.sensors import Instrument as Instrument
+from .problem.simulations import (
     ClosedLoop as ClosedLoop,
     FreeRun as FreeRun,
     Windows as Windows,
 )
-from .problem.priors import AbstractPrior as AbstractPrior, Normal as Normal, Smooth as Smooth
-from .problem.sensors import Instrument as Instrument
 from .problem.steady import SteadyFriction as SteadyFriction
 from .result.estimates import Band as Band, Estimate as Estimate, Replicates as Replicates
 from .result.fit_result import FitResult as FitResult

@@ -26,11 +26,12 @@ from .limits import inside, shared_limits
 from .posing import entries, fit_engine, pose, pose_sweep
 from .problem.initial_state import begun_at, named_paths, own_parameters
 from .problem.losses import AbstractLoss, Squares
-from .problem.objectives import AbstractObjective, FreeRun, PreparedRecord
+from .problem.objectives import AbstractObjective, PreparedRecord
 from .problem.priors import AbstractPrior
 from .problem.problem import Problem
 from .problem.read_starts import without_rounding
 from .problem.sensors import Instrument
+from .problem.simulations import FreeRun
 from .result.answer import answer
 from .result.fit_result import FitResult
 from .result.step_error import between_samples, long_steps

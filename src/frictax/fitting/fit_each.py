@@ -18,9 +18,9 @@ from .fit_many import ends_of
 from .many_search import Length
 from .posing import posed_again
 from .problem.losses import Squares
-from .problem.objectives import FreeRun
 from .problem.problem import Problem
 from .problem.setup import state_names
+from .problem.simulations import FreeRun
 from .result.fit_result import FitResult
 from .search.methods import LevenbergMarquardt
 

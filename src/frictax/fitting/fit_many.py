@@ -22,10 +22,11 @@ from .many_data import numbers, own_values, records_of
 from .many_search import Length, searched
 from .posing import pose_sweep
 from .problem.losses import AbstractLoss, Squares
-from .problem.objectives import AbstractObjective, FreeRun
+from .problem.objectives import AbstractObjective
 from .problem.problem import Problem, bounds
 from .problem.read_starts import without_rounding
 from .problem.setup import state_names
+from .problem.simulations import FreeRun
 from .problem.steady import SteadyFriction
 from .problem.ties import Tied
 from .result.answer import answer

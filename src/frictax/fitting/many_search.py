@@ -17,18 +17,16 @@ from frictax.notice import Notice
 from frictax.programs import kept
 from frictax.progress import Work
 
-from .problem.objectives import FreeRun, PreparedRecord
+from .problem.objectives import PreparedRecord
 from .problem.problem import Problem
 from .problem.read_starts import without_rounding
+from .problem.simulations import FreeRun
+from .search.compiled import in_turned_coordinates
 from .search.levenberg_marquardt import Descent, descend
 from .search.methods import LevenbergMarquardt
-from .search.multistart import (
-    BACK,
-    begun,
-    carried_on,
-    in_turned_coordinates,
-    put_back,
-)
+from .search.multistart import carried_on
+from .search.run import begun
+from .search.strayed import BACK, put_back
 
 _TOGETHER = 32  # fits of one call
 _RISEN = 1.05  # times the sum of squares: more is left with starts that were to be better

@@ -30,9 +30,10 @@ from .checks import check_delays, check_deviations, check_priors
 from .limits import narrowed, on_log_scale
 from .problem.initial_state import named_paths, own_start, shared_start
 from .problem.losses import AbstractLoss
-from .problem.objectives import AbstractObjective, PreparedRecord, Steady, measured_starts
+from .problem.objectives import AbstractObjective, PreparedRecord, Steady
 from .problem.priors import AbstractPrior
 from .problem.problem import Problem, Unknown, bounds, mapped, steady_plan, upper_bounds
+from .problem.readings import measured_starts
 from .problem.sensors import Instrument, perfect
 from .problem.setup import Named, Setup, check_channels, state_names
 from .problem.ties import Tie, allowed, followed, ties_of

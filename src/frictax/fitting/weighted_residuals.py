@@ -13,10 +13,11 @@ from frictax.measurements import Record, Sweep
 from frictax.mechanism import Machine
 
 from .posing import pose_record, sensors
-from .problem.objectives import AbstractObjective, FreeRun, Steady
+from .problem.objectives import AbstractObjective, Steady
 from .problem.problem import steady_plan
 from .problem.sensors import Instrument
 from .problem.setup import Setup
+from .problem.simulations import FreeRun
 from .problem.steady import SteadyFriction
 
 

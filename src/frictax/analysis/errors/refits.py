@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from frictax.fitting import FitResult, LevenbergMarquardt
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.search.levenberg_marquardt import descend
-from frictax.fitting.search.multistart import advanced, begun
+from frictax.fitting.search.run import advanced, begun
 from frictax.interrupts import Workers
 from frictax.programs import kept
 

@@ -11,10 +11,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.fitting.problem.inverse_dynamics import InverseDynamics
-from frictax.fitting.problem.objectives import PreparedRecord, Windows, measured_starts
+from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import PreparedSweep, Problem
+from frictax.fitting.problem.readings import measured_starts
 from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import Named, Setup
+from frictax.fitting.problem.simulations import Windows
 from frictax.programs import kept
 
 from .candidates import (

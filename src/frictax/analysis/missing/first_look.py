@@ -9,9 +9,10 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.fitting import FitResult, LevenbergMarquardt, Windows
-from frictax.fitting.problem.objectives import AbstractSimulation, PreparedRecord, integral
+from frictax.fitting.problem.objectives import AbstractSimulation, PreparedRecord
 from frictax.fitting.problem.problem import Problem
-from frictax.fitting.search.multistart import advanced, begun
+from frictax.fitting.problem.readings import integral
+from frictax.fitting.search.run import advanced, begun
 from frictax.measurements.units import POSITION_OF, VELOCITY_OF
 from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice

@@ -11,8 +11,8 @@ from jaxtyping import Array
 
 from frictax.fitting import FitResult, InverseDynamics, LevenbergMarquardt, Squares
 from frictax.fitting.posing import fit_engine, pose
-from frictax.fitting.problem.objectives import integral
 from frictax.fitting.problem.problem import residuals_and_jacobian
+from frictax.fitting.problem.readings import integral
 from frictax.fitting.problem.steady import as_steady
 from frictax.fitting.result.covariance import inverse_gram
 from frictax.measurements import Record

@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, Int
 
 from frictax.engine import Result, walk
 from frictax.fitting import FitResult, FreeRun
-from frictax.fitting.problem.objectives import PreparedRecord, acting, dividing, measured_starts
+from frictax.fitting.problem.objectives import PreparedRecord
+from frictax.fitting.problem.readings import acting, dividing, measured_starts
 from frictax.fitting.problem.setup import (
     Setup,
     contact_forces,

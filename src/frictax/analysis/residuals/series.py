@@ -11,13 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.fitting import FitResult, InverseDynamics
-from frictax.fitting.problem.objectives import (
-    LARGEST_CUTOFF,
-    PreparedRecord,
-    acting,
-    integral,
-    prepared_record,
-)
+from frictax.fitting.problem.objectives import PreparedRecord
+from frictax.fitting.problem.readings import LARGEST_CUTOFF, acting, integral, prepared_record
 from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import Named, Setup, channel_unit, driven, state_names
 from frictax.measurements import Record

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from frictax.fitting.problem.objectives import LARGEST_CUTOFF
 from frictax.fitting.problem.problem import Problem
+from frictax.fitting.problem.readings import LARGEST_CUTOFF
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.measurements.units import POSITION_OF, VELOCITY_OF

@@ -22,9 +22,9 @@ from frictax.fitting import (
 )
 from frictax.fitting.checks import labelled
 from frictax.fitting.limits import shared_limits
-from frictax.fitting.problem.objectives import in_turn
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import state_names
+from frictax.fitting.problem.simulations import in_turn
 from frictax.interrupts import Workers
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem, Mechanism

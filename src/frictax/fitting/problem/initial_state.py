@@ -11,9 +11,11 @@ from frictax.measurements import Record
 from frictax.measurements.diagnostics import quantum
 from frictax.parameters import Parameter, get, replace
 
-from .objectives import AbstractObjective, FreeRun, seen_in, smoothed_state
+from .objectives import AbstractObjective
 from .problem import Problem
+from .readings import seen_in, smoothed_state
 from .setup import Setup, state_names
+from .simulations import FreeRun
 
 
 def starting_state(machine: Any, record: Record, name: str, cutoff: float = 50.0) -> float | None:

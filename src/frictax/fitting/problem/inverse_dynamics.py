@@ -19,12 +19,14 @@ from frictax.parameters.constant import constant
 from frictax.pytree import pytree_dataclass, static
 
 from .objectives import (
-    LARGEST_CUTOFF,
     AbstractObjective,
     Predicted,
     PreparedRecord,
-    acting,
     check_positive,
+)
+from .readings import (
+    LARGEST_CUTOFF,
+    acting,
     integral,
     invert_sensor,
     prepared_record,

@@ -12,17 +12,12 @@ from frictax.measurements.units import VELOCITY_OF
 from frictax.parameters import Numbers
 from frictax.programs import kept
 
-from .objectives import (
-    LARGEST_CUTOFF,
-    PreparedRecord,
-    Windows,
-    measured_starts,
-    seen_in,
-    sibling,
-)
+from .objectives import PreparedRecord
 from .problem import Problem
+from .readings import LARGEST_CUTOFF, measured_starts, seen_in, sibling
 from .sensors import perfect
 from .setup import Named, state_names
+from .simulations import Windows
 
 
 def without_rounding(problem: Problem, x: Float[np.ndarray, " p"]) -> Problem:

@@ -56,9 +56,9 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
       `noise_scale` of the weighted residuals, 1 where sigma is known.
     - `x`: all fitted numbers, with the starts of windows where those were free, which are no
       estimates; `z`: their coordinates.
-    - `converged`, `iterations`, `seconds`; `costs` of all starts; `identifiability`; `notices`:
-      what belongs next to the numbers, of which the fit's own are `notes`; `warnings`: the same
-      as plain sentences.
+    - `converged`, `iterations`, `seconds`; `costs` of all starts, of those that were left behind
+      where they stood then; `identifiability`; `notices`: what belongs next to the numbers, of
+      which the fit's own are `notes`; `warnings`: the same as plain sentences.
 
     Of a sweep alone: `sweep`, `law`, `rms_force`, `predict(velocity)`, `band(velocity)`, `aicc` and
     `bic`.

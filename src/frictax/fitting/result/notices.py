@@ -17,16 +17,11 @@ from frictax.signals import Constant
 
 from ..problem.initial_state import beginning
 from ..problem.inverse_dynamics import InverseDynamics
-from ..problem.objectives import (
-    LARGEST_CUTOFF,
-    AbstractObjective,
-    ClosedLoop,
-    FreeRun,
-    Windows,
-    seen_in,
-)
+from ..problem.objectives import AbstractObjective
 from ..problem.problem import Problem
+from ..problem.readings import LARGEST_CUTOFF, seen_in
 from ..problem.setup import state_names
+from ..problem.simulations import ClosedLoop, FreeRun, Windows
 from ..search.levenberg_marquardt import Descent
 from ..search.methods import AbstractMethod, LevenbergMarquardt
 

@@ -18,8 +18,10 @@ from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice
 
 from ..problem.inverse_dynamics import InverseDynamics
-from ..problem.objectives import PreparedRecord, Windows, acting
+from ..problem.objectives import PreparedRecord
 from ..problem.problem import Problem
+from ..problem.readings import acting
+from ..problem.simulations import Windows
 
 _MISFIT = 3.0  # times the noise: a misfit that noise does not explain
 _READ = 10.0  # times the noise read from a record, which errors that last exceed by themselves

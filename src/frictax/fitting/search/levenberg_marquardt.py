@@ -113,10 +113,7 @@ def descend(
     tolerance: Any,
     dof: Any,
     floor: Any,
-    ridge: Any = 1e-12,
-    patience: int = 12,
-    least: Any = 0.0,
-    turn: Float[Array, "k p"] | None = None,
+    **how: Any,
 ) -> Descent:
     """Go on until `until` steps are done or the next one would move less than `tolerance` standard
     errors.
@@ -143,110 +140,156 @@ def descend(
     """
 
     def step(s: Descent) -> Descent:
-        def put(rows, new) -> Array:
-            return jnp.where(jnp.reshape(row, (-1,) + (1,) * (rows.ndim - 1)), new, rows)
-
-        z = trial = jnp.add(s.z, s.move)
-        r, jacobian, *kinds = evaluate(z)
-        of_trial = kinds[0] if kinds else jnp.zeros((), jnp.int32)
-        row = jax.nn.one_hot(s.steps % _TRIALS, _TRIALS, dtype=bool)
-        # All sums over the samples at once: XLA takes each for itself to pieces and compiles them.
-        both = jnp.concatenate([jacobian, r[:, None]], axis=1)
-        products = both.T @ both
-        squares = _diagonal(products)
-        cost = 0.5 * squares[-1]
-        ratio = (s.cost - cost) / jnp.maximum(s.promised, jnp.finfo(cost.dtype).tiny)
-        first = s.steps == 0
-        leads = jnp.any(squares[:-1] > 0)
-        better = jnp.all(jnp.isfinite(squares)) & (first | ((ratio > 0) & leads))
-        z, r, jacobian, cost, products = (
-            jnp.where(better, a, b)
-            for a, b in zip(
-                (z, r, jacobian, cost, products),
-                (s.z, s.residuals, s.jacobian, s.cost, s.products),
-                strict=True,
-            )
-        )
-        gram, gradient = products[:-1, :-1], products[:-1, -1]
-        lengths = jnp.sqrt(_diagonal(gram))
-        unit = jnp.maximum(jnp.where(lengths > 0, lengths, 1.0), least)
-        variance = jnp.maximum(2 * cost, floor) / dof
-        span = jnp.where(first, jnp.maximum(s.span, jnp.sqrt(variance) / unit), s.span)
-        # what a step is long in: from scaled coordinates to spans
-        ways = (jnp.eye(span.size) if turn is None else turn) / span[:, None]
-        gone = jnp.linalg.norm(ways @ s.move)
-        ways = ways / unit
-        fails = ~first & ~better
-        # The trial that has just been looked at was a share of the undamped step, or a damped one.
-        along = s.line > 0
-        radius = jnp.where(
-            first | along,
-            jnp.where(first | fails, s.radius, jnp.maximum(s.radius, gone)),
-            jnp.where(
-                ~better | (ratio < 0.25),
-                0.25 * jnp.minimum(gone, s.radius),
-                jnp.where((ratio > 0.75) & (gone > 0.9 * s.radius), 2.0 * s.radius, s.radius),
-            ),
-        )
-        refused = jnp.where(fails, s.refused + 1, 0)
-        gram, gradient = gram / unit[:, None] / unit, gradient / unit
-        sure = gram + 1e-12 * jnp.eye(unit.size)
-        newton, told = _solved(
-            jnp.stack([sure, gram + ridge * jnp.eye(unit.size)]), -jnp.stack([gradient, gradient])
-        )
-        whole = jnp.linalg.norm(ways @ newton)
-        damped = _within(sure, gradient, ways.T @ ways, newton, whole, radius)
-        line = jnp.where(
-            better,
-            jnp.where(along & (s.line < 1), jnp.minimum(1.0, 2.0 * s.line), 0.0),
-            jnp.where(
-                (refused >= _PATIENT) & ((refused - _PATIENT) % 2 == 0),
-                jnp.minimum(1.0, jnp.linalg.norm(ways @ damped) / whole),
-                0.0,
-            ),
-        )
-        move = jnp.where(line > 0, line * newton, damped)
-        promised = -gradient @ move - 0.5 * move @ gram @ move
-        distance = jnp.sqrt(jnp.maximum(-gradient @ told, 0.0) / variance)
-        # What is left after one more step, if it comes as much nearer as the last one did.
-        fall, rest = distance / s.distance, told - move
-        kept = jnp.sqrt(jnp.maximum(rest @ gram @ rest, 0.0) / variance)
-        foreseen = (
-            ~first & (distance <= _NEAR) & (fall <= _FAST) & (distance * fall + kept <= tolerance)
-        )
-        last = better & (distance > tolerance) & (foreseen | (distance <= _HIDDEN * jnp.sqrt(dof)))
-        # At a kink no step gains what its slope promises; at rounding none gains anything.
-        idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
-        stuck = (idle >= patience) | (radius < 1e-13)
-        near = (distance <= tolerance) | last | (stuck & (distance <= _HIDDEN * jnp.sqrt(dof)))
-        settled = jnp.isfinite(cost) & near & jnp.any(lengths > 0)
-        done = settled | stuck | (first & ~(better & leads))
-        move = move / unit
-        unseen = jnp.where(last, move, 0.0)
-        then = (
-            move,
-            promised,
-            span,
-            radius,
-            line,
-            refused,
-            idle,
-            put(s.trials, trial),
-            put(s.kinds, of_trial),
-            jnp.where(better, of_trial, s.kind),
-            jnp.where(last, distance * fall + kept, distance),
-        )
-        there = (
-            z + unseen,
-            z,
-            r + jacobian @ unseen,
-            jacobian,
-            cost - jnp.where(last, promised, 0.0),
-            products,
-        )
-        return Descent(*there, *then, s.x, s.slope, s.steps + 1, done, settled)
+        return _taken(s, evaluate(jnp.add(s.z, s.move)), tolerance, dof, floor, **how)
 
     return jax.lax.while_loop(lambda s: ~s.done & (s.steps < until), step, state)
+
+
+def descend_together(
+    evaluate: Evaluate,
+    states: Descent,
+    until: Any,
+    tolerance: Any,
+    dof: Any,
+    floor: Any,
+    **how: Any,
+) -> Descent:
+    """`descend` from many `states`, which have a first axis, as has all that `evaluate` takes and
+    gives: one evaluation is of the next points of all.
+    """
+
+    def going(s: Descent) -> Any:
+        return jnp.logical_not(s.done) & (s.steps < until)
+
+    def one(at) -> Descent:
+        s, evaluated = at
+        return jax.lax.cond(
+            going(s), lambda: _taken(s, evaluated, tolerance, dof, floor, **how), lambda: s
+        )
+
+    # the steps themselves one after the other: for all at once they take thrice as long to compile
+    return jax.lax.while_loop(
+        lambda s: jnp.any(going(s)),
+        lambda s: jax.lax.map(one, (s, evaluate(jnp.add(s.z, s.move)))),
+        states,
+    )
+
+
+def _taken(
+    s: Descent,
+    evaluated: tuple[Any, ...],
+    tolerance: Any,
+    dof: Any,
+    floor: Any,
+    ridge: Any = 1e-12,
+    patience: int = 12,
+    least: Any = 0.0,
+    turn: Float[Array, "k p"] | None = None,
+) -> Descent:
+    """Where the search stands after the step that it tries, whose end was `evaluated`."""
+
+    def put(rows, new) -> Array:
+        return jnp.where(jnp.reshape(row, (-1,) + (1,) * (rows.ndim - 1)), new, rows)
+
+    r, jacobian, *kinds = evaluated
+    z = trial = jnp.add(s.z, s.move)
+    of_trial = kinds[0] if kinds else jnp.zeros((), jnp.int32)
+    row = jax.nn.one_hot(s.steps % _TRIALS, _TRIALS, dtype=bool)
+    # All sums over the samples at once: XLA takes each for itself to pieces and compiles them.
+    both = jnp.concatenate([jacobian, r[:, None]], axis=1)
+    products = both.T @ both
+    squares = _diagonal(products)
+    cost = 0.5 * squares[-1]
+    ratio = (s.cost - cost) / jnp.maximum(s.promised, jnp.finfo(cost.dtype).tiny)
+    first = s.steps == 0
+    leads = jnp.any(squares[:-1] > 0)
+    better = jnp.all(jnp.isfinite(squares)) & (first | ((ratio > 0) & leads))
+    z, r, jacobian, cost, products = (
+        jnp.where(better, a, b)
+        for a, b in zip(
+            (z, r, jacobian, cost, products),
+            (s.z, s.residuals, s.jacobian, s.cost, s.products),
+            strict=True,
+        )
+    )
+    gram, gradient = products[:-1, :-1], products[:-1, -1]
+    lengths = jnp.sqrt(_diagonal(gram))
+    unit = jnp.maximum(jnp.where(lengths > 0, lengths, 1.0), least)
+    variance = jnp.maximum(2 * cost, floor) / dof
+    span = jnp.where(first, jnp.maximum(s.span, jnp.sqrt(variance) / unit), s.span)
+    # what a step is long in: from scaled coordinates to spans
+    ways = (jnp.eye(span.size) if turn is None else turn) / span[:, None]
+    gone = jnp.linalg.norm(ways @ s.move)
+    ways = ways / unit
+    fails = ~first & ~better
+    # The trial that has just been looked at was a share of the undamped step, or a damped one.
+    along = s.line > 0
+    radius = jnp.where(
+        first | along,
+        jnp.where(first | fails, s.radius, jnp.maximum(s.radius, gone)),
+        jnp.where(
+            ~better | (ratio < 0.25),
+            0.25 * jnp.minimum(gone, s.radius),
+            jnp.where((ratio > 0.75) & (gone > 0.9 * s.radius), 2.0 * s.radius, s.radius),
+        ),
+    )
+    refused = jnp.where(fails, s.refused + 1, 0)
+    gram, gradient = gram / unit[:, None] / unit, gradient / unit
+    sure = gram + 1e-12 * jnp.eye(unit.size)
+    newton, told = _solved(
+        jnp.stack([sure, gram + ridge * jnp.eye(unit.size)]), -jnp.stack([gradient, gradient])
+    )
+    whole = jnp.linalg.norm(ways @ newton)
+    damped = _within(sure, gradient, ways.T @ ways, newton, whole, radius)
+    line = jnp.where(
+        better,
+        jnp.where(along & (s.line < 1), jnp.minimum(1.0, 2.0 * s.line), 0.0),
+        jnp.where(
+            (refused >= _PATIENT) & ((refused - _PATIENT) % 2 == 0),
+            jnp.minimum(1.0, jnp.linalg.norm(ways @ damped) / whole),
+            0.0,
+        ),
+    )
+    move = jnp.where(line > 0, line * newton, damped)
+    promised = -gradient @ move - 0.5 * move @ gram @ move
+    distance = jnp.sqrt(jnp.maximum(-gradient @ told, 0.0) / variance)
+    # What is left after one more step, if it comes as much nearer as the last one did.
+    fall, rest = distance / s.distance, told - move
+    kept = jnp.sqrt(jnp.maximum(rest @ gram @ rest, 0.0) / variance)
+    foreseen = (
+        ~first & (distance <= _NEAR) & (fall <= _FAST) & (distance * fall + kept <= tolerance)
+    )
+    last = better & (distance > tolerance) & (foreseen | (distance <= _HIDDEN * jnp.sqrt(dof)))
+    # At a kink no step gains what its slope promises; at rounding none gains anything.
+    idle = jnp.where(better & (s.cost - cost > 1e-7 * cost), 0, s.idle + 1)
+    stuck = (idle >= patience) | (radius < 1e-13)
+    near = (distance <= tolerance) | last | (stuck & (distance <= _HIDDEN * jnp.sqrt(dof)))
+    settled = jnp.isfinite(cost) & near & jnp.any(lengths > 0)
+    done = settled | stuck | (first & ~(better & leads))
+    move = move / unit
+    unseen = jnp.where(last, move, 0.0)
+    then = (
+        move,
+        promised,
+        span,
+        radius,
+        line,
+        refused,
+        idle,
+        put(s.trials, trial),
+        put(s.kinds, of_trial),
+        jnp.where(better, of_trial, s.kind),
+        jnp.where(last, distance * fall + kept, distance),
+    )
+    there = (
+        z + unseen,
+        z,
+        r + jacobian @ unseen,
+        jacobian,
+        cost - jnp.where(last, promised, 0.0),
+        products,
+    )
+    return Descent(*there, *then, s.x, s.slope, s.steps + 1, done, settled)
 
 
 def _within(gram, gradient, metric, newton, whole, radius) -> Float[Array, " p"]:

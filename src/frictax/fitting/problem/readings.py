@@ -1,0 +1,212 @@
+"""What is read from a record before it is compared: starts, inputs as they act, outputs as sensors
+show them.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.engine import OnSamples
+from frictax.engine.options import Engine
+from frictax.measurements import Record
+from frictax.measurements.filters import smooth
+from frictax.measurements.units import POSITION_OF, VELOCITY_OF
+from frictax.mechanism import Mechanism
+from frictax.mechanism.mechanism import Machine
+from frictax.parameters import Numbers, get
+from frictax.parameters.constant import constant
+
+from .objectives import PreparedRecord
+from .sensors import perfect
+from .setup import Setup, state_names
+
+# of a record's rate: a filter that still passes something, and takes something away
+LARGEST_CUTOFF = 0.45
+
+
+def dividing(engine: Engine | None, prepared: PreparedRecord) -> Any:
+    """`engine` with steps no longer than usual where the record has a gap."""
+    if not prepared.finer or not isinstance(engine, OnSamples):
+        return engine
+    return dataclasses.replace(engine, finer=prepared.finer)
+
+
+def acting(setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]) -> dict[str, Array]:
+    """The inputs as they act on the machine."""
+    return {
+        name: setup.inputs.at(name)(prepared.t, x, prepared.t[0], f"inputs.{name}" in delayed)
+        for name, x in prepared.inputs.items()
+    }
+
+
+def recorded(
+    setup: Setup,
+    names: tuple[str, ...],
+    t: Numbers,
+    values: Array,
+    t0,
+    delayed: frozenset[str],
+    measured: Numbers,
+) -> Array:
+    """The outputs as the sensors record them.
+
+    What a delayed one shows of the time before the run or after it is what was measured, so that it
+    does not count; of a delay of more than a quarter of the run, that of its first or last moment.
+    """
+    columns = []
+    for i, name in enumerate(names):
+        sensor, late = setup.outputs.at(name), f"outputs.{name}" in delayed
+        shown = sensor(t, values[:, i], t0, late)
+        if late:
+            of = t - constant(sensor.delay)
+            unknown = ((of < t[0]) | (of > t[-1])) & (
+                jnp.abs(constant(sensor.delay)) <= 0.25 * (t[-1] - t[0])
+            )
+            shown = jnp.where(unknown & jnp.isfinite(shown), jnp.asarray(measured)[:, i], shown)
+        columns.append(shown)
+    return jnp.stack(columns, axis=1)
+
+
+def measured_starts(
+    setup: Setup, prepared: PreparedRecord, delayed: frozenset[str]
+) -> dict[str, Array]:
+    """The states in which the run or each window begins, without what sensors add to them."""
+    rows = 0 if prepared.rows is None else prepared.rows[:, 0]
+    return {
+        name: invert_sensor(setup, prepared, name, *seen_in(name, prepared.names), rows, delayed)
+        for name in prepared.start
+    }
+
+
+def invert_sensor(
+    setup: Setup,
+    prepared: PreparedRecord,
+    name: str,
+    of: str,
+    order: int,
+    rows: Any,
+    delayed: frozenset[str],
+) -> Array:
+    """`prepared.known[name]` at the samples `rows`, read from channel `of` or its derivative of
+    that `order`, without what its sensor adds; of order -1 its integral, from where the machine
+    starts.
+    """
+    t, read = jnp.asarray(prepared.t), jnp.asarray(prepared.known[name])
+    sensor, at = setup.outputs.at(of) if setup.outputs.has(of) else perfect(), t[rows]
+    if f"outputs.{of}" in delayed:
+        at = at + sensor.delay
+        read = jnp.interp(at, t, read)
+    else:
+        read = read[rows]
+    return jnp.asarray(sensor.invert(at, read, t[0], order)) + (
+        get(setup.machine, name) if order < 0 else 0.0
+    )
+
+
+def seen_in(name: str, channels: Collection[str]) -> tuple[str, int]:
+    """The channel that a state is read from, and as which derivative of it."""
+    if name in channels:
+        return name, 0
+    velocity = sibling(name, VELOCITY_OF)
+    return (
+        (velocity, -1)
+        if velocity is not None and velocity in channels
+        else (sibling(name, POSITION_OF) or name, 1)
+    )
+
+
+def sibling(name: str, of: Mapping[str, str]) -> str | None:
+    """The position of which the state `name` is the velocity, or the other way; None where it is
+    none.
+    """
+    body, dot, variable = name.rpartition(".")
+    return f"{body}{dot}{of[variable]}" if variable in of else None
+
+
+def integral(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Of `x` over time, from 0."""
+    return np.concatenate([[0.0], np.cumsum(0.5 * (x[1:] + x[:-1]) * np.diff(t))])
+
+
+def prepared_record(
+    record: Record,
+    measured: Any,
+    weight: Any,
+    start: Mapping[str, Any],
+    rows: Any = None,
+    known: Any = None,
+    names: Any = None,
+) -> PreparedRecord:
+    array = lambda x: np.asarray(x, dtype=float)  # noqa: E731
+    inputs: dict[str, Numbers] = {name: array(x) for name, x in record.inputs.items()}
+    known = {name: array(x) for name, x in (known or {}).items()}
+    start = {name: array(x) for name, x in start.items()}
+    goes_on = None if rows is None else np.zeros(len(rows), bool)
+    names = tuple(names or record.outputs)
+    finer = _usual().over_gaps(record.t).finer if rows is None else ()
+    return PreparedRecord(
+        array(record.t),
+        inputs,
+        array(measured),
+        array(weight),
+        start,
+        known,
+        rows,
+        goes_on,
+        names,
+        record.hold,
+        finer,
+    )
+
+
+@functools.cache
+def _usual() -> OnSamples:
+    return OnSamples()
+
+
+def channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
+    """Measured values and their weights, a column a channel."""
+    measured = np.stack(list(record.outputs.values()), axis=1)
+    sd: list[Any] = [record.sd.get(name) for name in record.outputs]
+    return measured, np.stack(
+        [np.broadcast_to(1.0 / np.asarray(1.0 if s is None else s), record.n) for s in sd], axis=1
+    )
+
+
+def smoothed_state(record: Record, name: str, cutoff: float) -> Any:
+    """The state `name` over the record, (n,), where that measures it or its position; else None."""
+    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
+    for of, order in ((name, "x"), (sibling(name, POSITION_OF), "v")):
+        if of in record.outputs:
+            return getattr(smooth(record.t, record.outputs[of], cutoff), order)
+    return None
+
+
+def known_states(machine: Machine, record: Record, cutoff: float) -> dict[str, np.ndarray]:
+    """The states of the machine over the record, from the smoothed measurement."""
+    names, out = state_names(machine), {}
+    for name in names:
+        of, rate = sibling(name, POSITION_OF), sibling(name, VELOCITY_OF)
+        found = smoothed_state(record, name, cutoff)
+        if found is not None:
+            out[name] = found
+        elif rate in record.outputs and isinstance(machine, Mechanism):
+            out[name] = integral(record.t, smoothed_state(record, rate, cutoff))
+        else:
+            other = f" or {of or rate!r}" if of or rate else ""
+            raise ValueError(
+                f"Record {record.name!r} must measure {name!r}{other}, from which the runs start;"
+                f" it measures {', '.join(record.outputs)}. Take `FreeRun()`, which starts from the"
+                " model's own values."
+            )
+    if not names:
+        raise ValueError(
+            f"`{type(machine).__name__}` must say which variables its states are before runs can"
+            " start from a measurement: write `states(self)`."
+        )
+    return out

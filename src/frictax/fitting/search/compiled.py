@@ -1,0 +1,111 @@
+"""The compiled programs of searches."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from frictax.programs import jitted, kept
+
+from ..problem.problem import Problem
+from .levenberg_marquardt import Descent, begin, descend, descend_together
+from .methods import AbstractMethod, LevenbergMarquardt, Optax
+
+_TURNS = 10  # each in coordinates made anew
+
+
+@kept
+def by_newton(
+    problem: Problem, state: Descent, until, noise, tolerance, dof, floor
+) -> tuple[Array, ...]:
+    """The entries of the `Descent` that `state` leads to."""
+    end = descend(
+        lambda z: problem.evaluate_with_kind(z, noise), state, until, tolerance, dof, floor
+    )
+    return tuple(jax.tree.leaves(_with_values(problem, end)))
+
+
+@kept
+def side_by_side(
+    problem: Problem, states: Descent, until, noise, tolerance, dof, floor
+) -> tuple[Array, ...]:
+    """As `by_newton`, of searches that take their steps together: `states` has a first axis."""
+    evaluate = jax.vmap(lambda z: problem.evaluate_with_kind(z, noise))
+    ends = descend_together(evaluate, states, until, tolerance, dof, floor)
+    return tuple(jax.tree.leaves(jax.vmap(lambda end: _with_values(problem, end))(ends)))
+
+
+def in_turned_coordinates(
+    problem: Problem, z: Any, noise: Any, method: AbstractMethod, dof: Any, floor: Any
+) -> Descent:
+    """In coordinates turned and scaled by the singular vectors of the Jacobian, so that 1 is about
+    one standard error; each further round begins with the coordinates of the last one's end.
+
+    For optax's transformations, and for laws, whose curves can bend so much that columns of one
+    length are not enough.
+    """
+
+    def around(carry) -> Any:
+        z, _, rounds, steps = carry
+        r, jacobian = problem.evaluate(z, noise)
+        level = jnp.sqrt(jnp.maximum(jnp.sum(r * r), floor) / dof)
+        _, s, vt = jnp.linalg.svd(jacobian / level, full_matrices=False)
+        # Directions that the data do not see are not blown up beyond 1e4.
+        turn = vt.T / jnp.maximum(s, 1e-4 * s[0] + jnp.finfo(s.dtype).tiny)
+        start = jnp.zeros(turn.shape[1])
+        if isinstance(method, Optax):
+            at, count, converged = method.minimise(
+                lambda u: problem.misfit(z + turn @ u, noise) / level, start
+            )
+        else:
+            assert isinstance(method, LevenbergMarquardt)
+
+            def evaluate(u: Array) -> tuple[Array, Array]:
+                r, jacobian = problem.evaluate(z + turn @ u, noise)
+                return r, jacobian @ turn
+
+            most, tolerance = method.max_steps, method.tolerance
+            end = descend(
+                evaluate,
+                begin(start, r.size, 1e3),
+                most,
+                tolerance,
+                dof,
+                floor,
+                ridge=1.0,
+                patience=most,
+                least=level,
+            )
+            # Where rounding hides what a step gains, a hundred times the tolerance is near enough.
+            near = jnp.asarray(end.settled) | (end.distance <= 100 * method.tolerance)
+            at, converged, count = jnp.asarray(end.z), near, end.steps
+        return z + turn @ at, jnp.asarray(converged), rounds + 1, steps + count
+
+    def going(carry) -> Any:
+        _, converged, rounds, _ = carry
+        return (rounds < 2) | (~converged & (rounds < _TURNS))
+
+    zero = jnp.zeros((), jnp.int32)
+    z, converged, _, steps = jax.lax.while_loop(
+        going, around, (jnp.asarray(z), jnp.asarray(False), zero, zero)
+    )
+    tolerance = 1e-8 if problem.is_steady else 1e-3
+    most = method.max_steps if isinstance(method, LevenbergMarquardt) else 0
+    first = begin(z, problem.rows(), problem.spans())
+    end = descend(lambda z: problem.evaluate(z, noise), first, 1, tolerance, dof, floor)
+    end = eqx.tree_at(
+        lambda s: (s.steps, s.settled, s.done),
+        end,
+        (steps.astype(jnp.int32), converged | end.settled, steps < most),
+    )
+    return _with_values(problem, end)
+
+
+turned_jit = jitted(in_turned_coordinates)
+
+
+def _with_values(problem: Problem, end: Descent) -> Descent:
+    values = problem.physical(end.z), problem.values_and_slopes(end.seen)[1]
+    return eqx.tree_at(lambda s: (s.x, s.slope), end, values)
