@@ -5,10 +5,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import machines
 import pytest
 
 import frictax as fx
+import machines
 from frictax.mechanism import MechanicalSystem
 from frictax.mechanism.variables import structure_of_variables, variables_at
 
