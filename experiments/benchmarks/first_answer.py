@@ -1,7 +1,7 @@
 """How long does the first answer take beyond `import jax`?
 
-Whole processes that do what the README begins with, nothing switched on: a block is simulated and
-its speed, modes and events are printed; the final position is differentiated by the breakaway
+Whole processes that do what the README begins with, under `fx.fast_loops()`: a block is simulated
+and its speed, modes and events are printed; the final position is differentiated by the breakaway
 factor, by `jax.jacfwd` and by `jax.grad`. In the first process every program has to be made, with
 an empty folder; each further one finds what frictax kept. All take turns with `import jax` alone,
 round after round; medians. Beside the clock stands the time of the processors, user's and system's,
@@ -29,6 +29,7 @@ import jax.numpy as jnp
 import frictax as fx
 
 jax.config.update("jax_enable_x64", True)
+fx.fast_loops()
 block = fx.Mechanism(
     mass=fx.Mass(m=1.0, s=0.0, v=0.0),
     friction=fx.SupportFriction(

@@ -319,7 +319,10 @@ def _source_at(now: Snapshot, k: int, kind: Any) -> Any:
     part, flange, signal = now.layout.forces[k]
     source, s = now.mechanism.parts[part], dynamics.position(now.mechanism, flange, now.s)
     f = now.driven[k] + source.elastic(s)
-    return kind(s, f, now.drive[signal]) if kind is ControllerVariables else kind(s, f)
+    if kind is not ControllerVariables:
+        return kind(s, f)
+    assert signal is not None
+    return kind(s, f, now.drive[signal])
 
 
 def _friction_at(now: Snapshot, c: int, kind: Any) -> Any:

@@ -88,7 +88,7 @@ def kept_call(second: str, structure: Any) -> Callable[[Callable], Callable[...,
             leaves, arguments = jax.tree.flatten(args)
             arrays = [x for x in leaves if isinstance(x, _NUMBERS)]
             fixed = tuple([None if isinstance(x, _NUMBERS) else x for x in leaves])
-            made = structure(*args) if callable(structure) else structure
+            made: Any = structure(*args) if callable(structure) else structure
             types = tuple(map(type, fixed))
             call = _Call(flat, second, made.num_leaves, arguments, fixed, types)
             try:
