@@ -82,6 +82,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python experiments/benchmarks/p4.py
 	$(BIN)/python experiments/benchmarks/p4_process.py
 	$(BIN)/python experiments/benchmarks/coupled.py
+	$(BIN)/python experiments/benchmarks/first_answer.py
 	$(BIN)/python experiments/benchmarks/import_time.py
 
 clean:

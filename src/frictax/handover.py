@@ -2,10 +2,12 @@
 `report`, which knows what a fit is. And packages whose names are imported when they are used.
 """
 
+import contextlib
 import functools
+import gc
 import importlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -36,6 +38,20 @@ class Verb:
         return self.function() if thing is None else types.MethodType(self.function(), thing)
 
 
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Python's garbage collection is off meanwhile: modules are no garbage, and looking through
+    those of jax again and again takes as long as some of the imports.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package whose names are imported when they are first used.
 
@@ -57,7 +73,8 @@ def lazily(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], 
         if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {here!r} has no attribute {name!r}")
         home = homes()[name]
-        of = importlib.import_module(f"{home}.{name}" if home == here else home)
+        with _no_collection():
+            of = importlib.import_module(f"{home}.{name}" if home == here else home)
         package[name] = of if home == here else getattr(of, name)
         return package[name]
 

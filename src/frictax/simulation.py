@@ -11,6 +11,7 @@ from frictax.engine import Adaptive, Engine, OnSamples, Path, Result, walk
 from frictax.engine.options import EVENTS
 from frictax.engine.result import SECOND
 from frictax.mechanism import MechanicalSystem, Mechanism
+from frictax.mechanism.unnamed import unnamed
 from frictax.parameters import check, is_traced
 from frictax.parameters.constant import constant
 from frictax.programs import kept_call
@@ -116,7 +117,7 @@ def simulate(
 
 
 def _simulate(mechanism: Mechanism, ts: OverTime, engine: Engine, energy: bool) -> Trajectory:
-    walked = dict(zip(_PATH, _walked(mechanism, ts, engine, energy), strict=True))
+    walked = dict(zip(_PATH, _walked(unnamed(mechanism), ts, engine, energy), strict=True))
     how = jax.tree.unflatten(jax.tree.structure(Result.successful), [walked["result"]])
     path = Path(**walked | {"result": how})
     return Trajectory(MechanicalSystem(mechanism, energy), ts, path)

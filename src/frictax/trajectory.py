@@ -14,7 +14,7 @@ from frictax.handover import Verb
 from frictax.mechanism import MechanicalSystem
 from frictax.mechanism.contact_margins import rounding, slides_in
 from frictax.mechanism.energy import stored
-from frictax.mechanism.variables import variables_at
+from frictax.mechanism.variables import structure_of_variables, variables_at
 from frictax.parameters import Integer, is_traced
 from frictax.programs import kept_call
 from frictax.verbs import TrajectoryVerbs
@@ -131,13 +131,13 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
         """The variables of part `name` at the asked times."""
         mechanism = self.system.mechanism
         part = mechanism.names.index(name) if mechanism[name] is not None else -1
-        return _variables(self.system, part, self.ts, self.ys, self.modes)
+        return _variables(self.system.unnamed, part, self.ts, self.ys, self.modes)
 
     @property
     def events(self) -> Events:
         mechanism, contacts = self.system.mechanism, self.system.layout.contacts
         names = tuple(mechanism.names[c.part] for c in contacts)
-        time, part, before, after, count = _events(self.system, self.ts, self.path)
+        time, part, before, after, count = _events(self.system.unnamed, self.ts, self.path)
         return Events(time, part, before, after, count, names)
 
     @property
@@ -147,7 +147,7 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
             raise ValueError(
                 "This run has no energy accounts. Ask for them: `simulate(..., energy=True)`."
             )
-        return Energy(*_energy(self.system, self.ts, self.ys, self.modes))
+        return Energy(*_energy(self.system.unnamed, self.ts, self.ys, self.modes))
 
     _repr_html_ = Verb("frictax.report.notebook.cards:run_html")
 
@@ -168,7 +168,9 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
         return list(self.names)
 
 
-@kept_call(SECOND)
+@kept_call(
+    SECOND, lambda system, part, *_: structure_of_variables(system.mechanism, system.layout, part)
+)
 def _variables(system: MechanicalSystem, part: int, ts: Array, ys: Array, modes: Array) -> Any:
     return jax.vmap(lambda t, y, mode: variables_at(system.snapshot(t, y, mode), part))(
         ts, ys, modes

@@ -197,6 +197,18 @@ def test_the_import_benchmark_prints_ratios() -> None:
     assert printed.splitlines()[1].endswith("x import jax")
 
 
+@pytest.mark.slow
+def test_the_benchmark_of_first_answers_writes_a_row_for_each_process(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    script = [str(BENCHMARKS / "first_answer.py"), "--rounds", "1", "--csv", str(table)]
+    subprocess.run([sys.executable, *script], capture_output=True, text=True, check=True)
+    with table.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    kinds = {(row["task"], row["process"]): float(row["processor_seconds"]) for row in rows}
+    for task in ("simulate", "jacfwd", "grad"):
+        assert kinds[task, "second"] < 0.7 * kinds[task, "first"]
+
+
 def sample_by_sample(p: np.ndarray, u: np.ndarray, h: float) -> np.ndarray:
     """Positions and speeds of the block, with a call of DOP853 for each sample, so that no step
     meets a kink of the force.

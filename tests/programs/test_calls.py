@@ -140,7 +140,7 @@ def test_programs_are_found_again_and_the_way_back_fits_the_way_there(
 
     expected = np.asarray(jax.grad(lambda x: cost(plain, x))(AT))
     assert np.allclose(gradient(), expected, rtol=1e-14, atol=0)
-    names = {path.name for path in folder.iterdir()}
+    names = {path.name for path in folder.glob("*.program")}
     assert len(names) == 2  # there and back
     with monkeypatch.context() as patch:
         patch.setattr(kept_calls._Call, "of", lambda *_: pytest.fail("traced"))
@@ -179,7 +179,7 @@ def test_a_word_switches_it_off(word: str, monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_folder_stays_within_its_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call = made()
     call(AT, jnp.array(1.0), "up")
-    (first,) = folder.iterdir()
+    (first,) = folder.glob("*.program")
     os.utime(first, (1e9, 1e9))
     monkeypatch.setattr(kept_programs, "_KEPT", np.inf)
     monkeypatch.setattr(kept_programs, "_ROOM", int(2.5 * first.stat().st_size))
@@ -187,7 +187,7 @@ def test_the_folder_stays_within_its_room(folder: Path, monkeypatch: pytest.Monk
     assert first.exists()
     call(AT[:2], jnp.array(1.0), "up")
     assert not first.exists()
-    assert len(list(folder.iterdir())) == 2
+    assert len(list(folder.glob("*.program"))) == 2
 
 
 BLOCK = """

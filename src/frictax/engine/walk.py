@@ -7,7 +7,6 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.annotations import ArrayLike
 from frictax.parameters import Integer
 
-from .on_samples import run_samples
 from .options import Adaptive, Engine, OnSamples
 from .reused import model_of
 from .system import AbstractHybridSystem
@@ -86,8 +85,9 @@ def walk(
     y0 = jnp.asarray(y0)
     ts = jnp.asarray(ts, dtype=y0.dtype)
     mode0 = jnp.asarray(mode0, dtype=jnp.int32)
+    # Where the program is kept neither is needed.
     if isinstance(options, OnSamples):
-        run = run_samples
+        from .on_samples import run_samples as run
     else:
         from .phases import run_phases as run
     floats, whole = run(model_of(system, args), ts[0], ts[-1], y0, mode0, ts, options)

@@ -25,6 +25,7 @@ from .layout import Layout, layout, signal_of
 from .mechanism import Mechanism
 from .mode_transition import at_rest, fallen, is_off, settled
 from .snapshot import Snapshot
+from .unnamed import unnamed
 
 
 class MechanicalSystem(AbstractHybridSystem):
@@ -48,6 +49,11 @@ class MechanicalSystem(AbstractHybridSystem):
         self.mechanism = mechanism
         self.energy = energy
         self.layout = layout(mechanism)
+
+    @property
+    def unnamed(self) -> "MechanicalSystem":
+        """The same equations, whatever the parts are called."""
+        return MechanicalSystem(unnamed(self.mechanism), self.energy)
 
     # -- the contract with the engine
 

@@ -1,20 +1,23 @@
 """A part's variables at one moment, under their Modelica names."""
 
+import dataclasses
 from typing import Any
 
-import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from frictax.contacts import AbstractContact, Clutch, OneWayClutch
 from frictax.contacts.contact import f0
 from frictax.contacts.mode import FREE, STUCK
+from frictax.pytree import pytree_dataclass
 
 from . import dynamics
 from .bodies import AbstractBody, Fixed
 from .energy import conducted, loss
 from .forces import AbstractMotion, AbstractSource, PositionController, Torque
 from .gears import AbstractGear, IdealGear
+from .layout import Layout
 from .lossy_gear import LossyGear
 from .snapshot import Snapshot
 from .state_forces import QuadraticSpeedDependentTorque
@@ -26,7 +29,8 @@ Modes = Int[Array, "..."]
 Flags = Bool[Array, "..."]
 
 
-class MassVariables(eqx.Module):
+@pytree_dataclass
+class MassVariables:
     """Position of the centre `s` [m], velocity `v` [m/s], acceleration `a` [m/s2]."""
 
     s: Values
@@ -34,7 +38,8 @@ class MassVariables(eqx.Module):
     a: Values
 
 
-class FrictionVariables(eqx.Module):
+@pytree_dataclass
+class FrictionVariables:
     """The variables of a friction element.
 
     - `s`, `v`, `a`: position [m], velocity [m/s], acceleration [m/s2] relative to the support.
@@ -67,7 +72,8 @@ class FrictionVariables(eqx.Module):
     stopped: Modes | None
 
 
-class CompliantVariables(eqx.Module):
+@pytree_dataclass
+class CompliantVariables:
     """Extension `s_rel` [m], its rate `v_rel` [m/s], force `f` [N], power lost in a damper
     `lossPower` [W].
     """
@@ -78,20 +84,23 @@ class CompliantVariables(eqx.Module):
     lossPower: Values
 
 
-class ForceVariables(eqx.Module):
+@pytree_dataclass
+class ForceVariables:
     """Position of the flange `s` [m] and force `f` [N]."""
 
     s: Values
     f: Values
 
 
+@pytree_dataclass
 class ControllerVariables(ForceVariables):
     """Position of the flange `s` [m], force `f` [N], position asked for `s_ref` [m]."""
 
     s_ref: Values
 
 
-class InertiaVariables(eqx.Module):
+@pytree_dataclass
+class InertiaVariables:
     """Angle `phi` [rad], angular velocity `w` [rad/s], angular acceleration `a` [rad/s2]."""
 
     phi: Values
@@ -99,7 +108,8 @@ class InertiaVariables(eqx.Module):
     a: Values
 
 
-class RotationalFrictionVariables(eqx.Module):
+@pytree_dataclass
+class RotationalFrictionVariables:
     """The variables of a friction element on a body that turns: as `FrictionVariables`, with `phi`
     [rad], `w` [rad/s], `tau` [N.m].
     """
@@ -120,7 +130,8 @@ class RotationalFrictionVariables(eqx.Module):
     fn: Values | None
 
 
-class ClutchVariables(eqx.Module):
+@pytree_dataclass
+class ClutchVariables:
     """The variables of a clutch between a and b: `phi_rel` = phi_b - phi_a [rad], `w_rel` [rad/s],
     `a_rel` [rad/s2]; the torque `tau` [N.m] slows b and drives a; the others as of
     `FrictionVariables`.
@@ -142,6 +153,7 @@ class ClutchVariables(eqx.Module):
     fn: Values | None
 
 
+@pytree_dataclass
 class OneWayClutchVariables(ClutchVariables):
     """The variables of a freewheel: those of a clutch, with sa = a_rel + tau0 while it slides, and
     `stuck`: whether it is locked.
@@ -150,7 +162,8 @@ class OneWayClutchVariables(ClutchVariables):
     stuck: Flags
 
 
-class RotationalCompliantVariables(eqx.Module):
+@pytree_dataclass
+class RotationalCompliantVariables:
     """Twist `phi_rel` [rad], its rate `w_rel` [rad/s], torque `tau` [N.m], power lost in a damper
     `lossPower` [W].
     """
@@ -161,21 +174,24 @@ class RotationalCompliantVariables(eqx.Module):
     lossPower: Values
 
 
-class TorqueVariables(eqx.Module):
+@pytree_dataclass
+class TorqueVariables:
     """Angle of the body `phi` [rad] and torque `tau` [N.m]."""
 
     phi: Values
     tau: Values
 
 
-class IdealGearVariables(eqx.Module):
+@pytree_dataclass
+class IdealGearVariables:
     """Angles of the two bodies [rad]."""
 
     phi_a: Values
     phi_b: Values
 
 
-class IdealPlanetaryVariables(eqx.Module):
+@pytree_dataclass
+class IdealPlanetaryVariables:
     """Angles of the three bodies [rad]."""
 
     phi_sun: Values
@@ -183,7 +199,8 @@ class IdealPlanetaryVariables(eqx.Module):
     phi_carrier: Values
 
 
-class LossyGearVariables(eqx.Module):
+@pytree_dataclass
+class LossyGearVariables:
     """The variables of a `LossyGear`.
 
     - `phi_a`, `phi_b` [rad]; `w_a` [rad/s], `a_a` [rad/s2]; `tau_a` [N.m], the torque that enters
@@ -203,19 +220,22 @@ class LossyGearVariables(eqx.Module):
     lossPower: Values
 
 
-class FixedVariables(eqx.Module):
+@pytree_dataclass
+class FixedVariables:
     """Position `s` [m]."""
 
     s: Values
 
 
-class HeatCapacitorVariables(eqx.Module):
+@pytree_dataclass
+class HeatCapacitorVariables:
     """Temperature `T` [K]."""
 
     T: Values
 
 
-class ThermalConductorVariables(eqx.Module):
+@pytree_dataclass
+class ThermalConductorVariables:
     """The heat that flows from a to b, `Q_flow` [W]."""
 
     Q_flow: Values
@@ -224,61 +244,96 @@ class ThermalConductorVariables(eqx.Module):
 def variables_at(now: Snapshot, part: int) -> Any:
     """The variables of part number `part`, all scalars."""
     lay, element = now.layout, now.mechanism.parts[part]
+    kind = _kind(now.mechanism, lay, part)
     if isinstance(element, Fixed):
-        return FixedVariables(element.s0)
+        return kind(element.s0)
     if isinstance(element, AbstractBody):
         i = lay.bodies.index(part)
-        kind = InertiaVariables if element.rotational else MassVariables
         return kind(now.s[i], now.v[i], now.accelerations[i])
     if isinstance(element, AbstractSource):
-        return _source_at(now, next(k for k, (i, _, _) in enumerate(lay.forces) if i == part))
+        return _source_at(now, next(k for k, (i, _, _) in enumerate(lay.forces) if i == part), kind)
     if isinstance(element, AbstractContact):
-        return _friction_at(
-            now, next(c for c, contact in enumerate(lay.contacts) if contact.part == part)
-        )
+        return _friction_at(now, _contact_number(lay, part), kind)
     if isinstance(element, AbstractGear):
-        angles = [now.s[b] for gear in lay.gears if gear.part == part for b in gear.bodies]
-        return (
-            IdealGearVariables(*angles)
-            if isinstance(element, IdealGear)
-            else IdealPlanetaryVariables(*angles)
-        )
+        return kind(*(now.s[b] for gear in lay.gears if gear.part == part for b in gear.bodies))
     if isinstance(element, AbstractMotion):
-        return FixedVariables(next(now.s[body] for i, body, _ in lay.motions if i == part))
+        return kind(next(now.s[body] for i, body, _ in lay.motions if i == part))
     if isinstance(element, HeatCapacitor):
-        return HeatCapacitorVariables(
-            next(now.temperature[k] for k, node in enumerate(lay.nodes) if node.part == part)
-        )
+        return kind(next(now.temperature[k] for k, n in enumerate(lay.nodes) if n.part == part))
     if isinstance(element, ThermalConductor):
-        return ThermalConductorVariables(
-            next(conducted(now, *conductor) for conductor in lay.conductors if conductor[0] == part)
-        )
+        return kind(next(conducted(now, *c) for c in lay.conductors if c[0] == part))
     k = next(k for k, (i, _, _) in enumerate(lay.compliants) if i == part)
     (s_rel, v_rel), (elastic, viscous) = dynamics.stretch(now, k), dynamics.forces(now, k)
-    kind = RotationalCompliantVariables if element.rotational else CompliantVariables
     return kind(s_rel, v_rel, elastic + viscous, viscous * v_rel)
 
 
-def _source_at(now: Snapshot, k: int) -> Any:
+def structure_of_variables(mechanism: Any, lay: Layout, part: int) -> Any:
+    """The structure of what `variables_at` returns, which takes no trace to tell."""
+    kind = _kind(mechanism, lay, part)
+    left: dict[str, Any] = dict.fromkeys((f.name for f in dataclasses.fields(kind)), 0)
+    if isinstance(mechanism.parts[part], AbstractContact):
+        contact = lay.contacts[_contact_number(lay, part)]
+        has = {"fn": contact.is_pressed, "stopped": contact.wall is not None}
+        left |= {name: None for name, is_there in has.items() if name in left and not is_there}
+    like = object.__new__(kind)  # which holds no arrays
+    vars(like).update(left)
+    return jax.tree.structure(like)
+
+
+def _kind(mechanism: Any, lay: Layout, part: int) -> Any:
+    """The class of the variables of part number `part`."""
+    element = mechanism.parts[part]
+    if isinstance(element, Fixed | AbstractMotion):
+        return FixedVariables
+    if isinstance(element, AbstractBody):
+        return InertiaVariables if element.rotational else MassVariables
+    if isinstance(element, Torque | QuadraticSpeedDependentTorque):
+        return TorqueVariables
+    if isinstance(element, AbstractSource):
+        asked = isinstance(element, PositionController) and element.signal_name() is not None
+        return ControllerVariables if asked else ForceVariables
+    if isinstance(element, LossyGear):
+        return LossyGearVariables
+    if isinstance(element, OneWayClutch):
+        return OneWayClutchVariables
+    if isinstance(element, Clutch):
+        return ClutchVariables
+    if isinstance(element, AbstractContact):
+        body, _ = lay.contacts[_contact_number(lay, part)].ends[0]
+        turns = mechanism.parts[lay.bodies[body]].rotational
+        return RotationalFrictionVariables if turns else FrictionVariables
+    if isinstance(element, AbstractGear):
+        return IdealGearVariables if isinstance(element, IdealGear) else IdealPlanetaryVariables
+    if isinstance(element, HeatCapacitor):
+        return HeatCapacitorVariables
+    if isinstance(element, ThermalConductor):
+        return ThermalConductorVariables
+    return RotationalCompliantVariables if element.rotational else CompliantVariables
+
+
+def _contact_number(lay: Layout, part: int) -> int:
+    return next(c for c, contact in enumerate(lay.contacts) if contact.part == part)
+
+
+def _source_at(now: Snapshot, k: int, kind: Any) -> Any:
     part, flange, signal = now.layout.forces[k]
     source, s = now.mechanism.parts[part], dynamics.position(now.mechanism, flange, now.s)
     f = now.driven[k] + source.elastic(s)
-    if isinstance(source, Torque | QuadraticSpeedDependentTorque):
-        return TorqueVariables(s, f)
-    if signal is None or not isinstance(source, PositionController):
-        return ForceVariables(s, f)
-    return ControllerVariables(s, f, now.drive[signal])
+    if kind is not ControllerVariables:
+        return kind(s, f)
+    assert signal is not None
+    return kind(s, f, now.drive[signal])
 
 
-def _friction_at(now: Snapshot, c: int) -> Any:
+def _friction_at(now: Snapshot, c: int, kind: Any) -> Any:
     contact, mode = now.layout.contacts[c], now.mode[c]
     part, v, a, f = now.part(c), now.v_rel[c], now.a_rel[c], now.friction[c]
     locked, free = mode == STUCK, mode == FREE
-    if isinstance(part, LossyGear):
+    if kind is LossyGearVariables:
         (bodies,) = (gear.bodies for gear in now.layout.gears if gear.part == contact.part)
         phi_a, phi_b = (now.s[b] for b in bodies)
         sa = jnp.where(locked, f, a + f)
-        return LossyGearVariables(
+        return kind(
             phi_a, phi_b, v, a, now.transmitted_torque(c), f, mode, sa, locked, loss(now, c)
         )
     # Of two laws, the one of the direction of motion, or of the direction about to slide.
@@ -286,15 +341,12 @@ def _friction_at(now: Snapshot, c: int) -> Any:
     scale = now.scale[c]
     low = jnp.where(forward, f0(part, 1, scale), f0(part, -1, scale))
     most = jnp.where(forward, part.holds(1, scale), part.holds(-1, scale))
-    one_way = isinstance(part, OneWayClutch)
+    one_way = kind is OneWayClutchVariables
     sa = jnp.where(locked, f, a + (low if one_way else now.direction[c] * most))
     s = dynamics.contact_position(now, contact)
     shared = (s, v, a, f, mode, sa, locked, free, low, most, v, a, loss(now, c), now.normal[c])
     if one_way:
-        return OneWayClutchVariables(*shared, locked)
-    if isinstance(part, Clutch):
-        return ClutchVariables(*shared)
-    body, _ = contact.ends[0]
-    if now.mechanism.parts[now.layout.bodies[body]].rotational:
-        return RotationalFrictionVariables(*shared)
-    return FrictionVariables(*shared, None if contact.wall is None else now.mode[contact.wall])
+        return kind(*shared, locked)
+    if kind is FrictionVariables:
+        return kind(*shared, None if contact.wall is None else now.mode[contact.wall])
+    return kind(*shared)

@@ -13,7 +13,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -70,43 +69,34 @@ class _Call:
         return lambda *arrays: jax.tree.leaves(whole(*arrays))
 
 
-def kept_call(second: str, structure: Any = None) -> Callable[[Callable], Callable[..., Any]]:
-    """Of a function that returns a tree of arrays of that `structure` one whose programs are kept,
-    and those of its derivatives; `second` says why there are no second ones.
+def kept_call(second: str, structure: Any) -> Callable[[Callable], Callable[..., Any]]:
+    """Of a function that returns a tree of arrays one whose programs are kept, and those of its
+    derivatives; `second` says why there are no second ones, `structure` is that tree's, or a
+    function that tells it by the arguments: a trace would take longer than to find a program.
 
-    Without a structure it is found by a trace, which takes longer than to find a program. Under
-    `jax.jit`, and where something in the arguments cannot be hashed, it is `eqx.filter_jit` of it.
+    Under `jax.jit`, and where something in the arguments cannot be hashed, it is `eqx.filter_jit`
+    of it.
     """
 
     def decorated(function: Callable) -> Callable[..., Any]:
         plain = jitted(function)
         flat = lambda *args: jax.tree.leaves(function(*args))  # noqa: E731
         flat.__module__, flat.__qualname__ = function.__module__, function.__qualname__
-        found: dict[_Call, Any] = {}
-
-        def structure_of(call: _Call, arrays) -> Any:
-            if structure is not None:
-                return structure
-            if call not in found:
-                like = [jax.ShapeDtypeStruct(np.shape(x), x.dtype) for x in arrays]
-                args = call.arguments(like)
-                found[call] = jax.tree.structure(eqx.filter_eval_shape(function, *args))
-            return found[call]
 
         @functools.wraps(function)
         def call(*args) -> Any:
             leaves, arguments = jax.tree.flatten(args)
             arrays = [x for x in leaves if isinstance(x, _NUMBERS)]
             fixed = tuple([None if isinstance(x, _NUMBERS) else x for x in leaves])
-            call = _Call(flat, second, 0, arguments, fixed, tuple(map(type, fixed)))
+            made: Any = structure(*args) if callable(structure) else structure
+            types = tuple(map(type, fixed))
+            call = _Call(flat, second, made.num_leaves, arguments, fixed, types)
             try:
                 hash(call)
             except TypeError:
                 return plain(*args)
             if not _is_eager():
                 return plain(*args)
-            made = structure_of(call, arrays)
-            call = dataclasses.replace(call, outputs=made.num_leaves)
             return jax.tree.unflatten(made, call_p.bind(*arrays, call=call))
 
         return call

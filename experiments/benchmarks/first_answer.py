@@ -1,0 +1,108 @@
+"""How long does the first answer take beyond `import jax`?
+
+Whole processes that do what the README begins with, under `fx.fast_loops()`: a block is simulated
+and its speed, modes and events are printed; the final position is differentiated by the breakaway
+factor, by `jax.jacfwd` and by `jax.grad`. In the first process every program has to be made, with
+an empty folder; each further one finds what frictax kept. All take turns with `import jax` alone,
+round after round; medians. Beside the clock stands the time of the processors, user's and system's,
+which says more where others use them too.
+
+    python experiments/benchmarks/first_answer.py [--rounds 9] [--csv FILE]
+"""
+
+import argparse
+import csv
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+COLUMNS = ("task", "process", "seconds", "beyond_import_jax", "processor_seconds", "beyond")
+
+BLOCK = """
+import jax
+import jax.numpy as jnp
+import frictax as fx
+
+jax.config.update("jax_enable_x64", True)
+fx.fast_loops()
+block = fx.Mechanism(
+    mass=fx.Mass(m=1.0, s=0.0, v=0.0),
+    friction=fx.SupportFriction(
+        "mass", f_pos=fx.Stribeck(F_prop=2.0, F_Coulomb=7.0, F_Stribeck=4.0, fexp=3.0), peak=1.1
+    ),
+    drive=fx.Force("mass", fx.Sine(amplitude=18.0, f=0.25)),
+)
+"""
+
+DERIVED = """
+import equinox as eqx
+
+
+def final_position(peak):
+    changed = eqx.tree_at(lambda b: b["friction"].peak, block, peak)
+    return fx.simulate(changed, ts=jnp.array([0.0, 8.0]))["mass"].s[-1]
+"""
+
+SCRIPTS = {
+    "import jax": "import jax",
+    "simulate": f"""{BLOCK}
+run = fx.simulate(block, ts=jnp.linspace(0.0, 8.0, 801))
+print(run["mass"].v[-1], run["friction"].mode[::100], run.events.time[: run.events.count])
+""",
+    "jacfwd": f"{BLOCK}{DERIVED}\nprint(jax.jacfwd(final_position)(1.1))\n",
+    "grad": f"{BLOCK}{DERIVED}\nprint(jax.grad(final_position)(1.1))\n",
+}
+
+
+def process(script: str, folder: Path) -> tuple[float, float]:
+    """The seconds of a new interpreter that runs it, by the clock and of the processors."""
+    # As a user has it: no flags, and Python keeps what it has compiled of a module.
+    left_out = ("XLA_FLAGS", "PYTHONDONTWRITEBYTECODE", "JAX_COMPILATION_CACHE_DIR")
+    environment = {k: v for k, v in os.environ.items() if k not in left_out}
+    before, begin = os.times(), time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment | {"FRICTAX_CACHE": str(folder)},
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    seconds, after = time.perf_counter() - begin, os.times()
+    used = after.children_user + after.children_system
+    return seconds, used - before.children_user - before.children_system
+
+
+def main() -> None:
+    """Take turns, print medians."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--rounds", type=int, default=9)
+    options.add_argument("--csv", type=Path, default=HERE / "first_answer.csv")
+    chosen = options.parse_args()
+    taken: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    process(SCRIPTS["import jax"], HERE)  # fills the disk's cache
+    with tempfile.TemporaryDirectory() as folder:
+        for i in range(chosen.rounds + 1):
+            for name, script in SCRIPTS.items():
+                kind = "any" if name == "import jax" else "second" if i else "first"
+                taken.setdefault((name, kind), []).append(process(script, Path(folder) / name))
+    alone = [statistics.median(column) for column in zip(*taken["import jax", "any"], strict=True)]
+    rows = []
+    for (name, kind), seconds in taken.items():
+        wall, used = (statistics.median(column) for column in zip(*seconds, strict=True))
+        numbers = wall, wall - alone[0], used, used - alone[1]
+        rows.append((name, kind, *(f"{x:.2f}" for x in numbers)))
+    with chosen.csv.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
+    print(f"{'':<24}{'seconds':>10}{'beyond':>10}{'of processors':>16}{'beyond':>10}")
+    for name, kind, *numbers in rows:
+        widths = 10, 10, 16, 10
+        columns = "".join(f"{x:>{w}}" for x, w in zip(numbers, widths, strict=True))
+        print(f"{f'{name}, {kind}':<24}{columns}")
+
+
+if __name__ == "__main__":
+    main()
