@@ -12,7 +12,7 @@ import numpy as np
 
 from .hierarchy import Estimates, Terms
 
-CUT = 0.01  # chance beyond which an estimate is left out of the likelihood
+_CUTS, _FEW = (0.001, 0.01), 100  # of fewer machines, and of so many or more
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -104,24 +104,31 @@ def chances(
     return np.where((dof > 0) & (p > 0), chance, np.nan)
 
 
-def growth(p: int) -> float:
+def cut(machines: int) -> float:
+    """The chance beyond which an estimate is left out of the likelihood: of a few machines, what is
+    left out by chance costs more than an outlier that is not told does.
+    """
+    return _CUTS[machines >= _FEW]
+
+
+def growth(p: int, beyond: float) -> float:
     """By how much the mean square of a normal population in p dimensions is to be raised, where
     those beyond the cut were left out.
     """
     from scipy.special import chdtr, chdtri
 
-    q = chdtri(p, CUT)
+    q = chdtri(p, beyond)
     return float(chdtr(p, q) / chdtr(p + 2, q))
 
 
-def lost(p: int) -> float:
+def lost(p: int, beyond: float) -> float:
     """By how much the cut raises the variances of the spread's entries, beyond the number that is
     left out.
     """
     from scipy.special import chdtr, chdtri
     from scipy.stats import chi2
 
-    q, c = chdtri(p, CUT), growth(p)
+    q, c = chdtri(p, beyond), growth(p, beyond)
     F0, F2, F4 = (float(chdtr(p + k, q)) for k in (0, 2, 4))
     slope = F0 - q * float(chi2.pdf(q, p)) * (c * q / p - 1.0)
     return (c**2 * (p + 2) / p * F4 - 2 * c * F2 + F0) * F0 / slope**2 * p / 2

@@ -12,7 +12,7 @@ from frictax.text import suggestion
 
 from ..fleet import Fleet
 from . import frames
-from .distances import growth, lost
+from .distances import cut, growth, lost
 from .hierarchy import basis, information
 from .numbers import Numbers, read
 from .population_result import Population
@@ -39,9 +39,10 @@ def population(
     Bayes; Davidian and Giltinan, Nonlinear Models for Repeated Measurement Data, 1995, chapter 5).
     No fit and no simulation is done anew.
 
-    Outliers neither widen the spread nor hide: beyond the 99 % point of its distance a record does
-    not count for mean and spread, from medians on, and what that cut takes from a normal population
-    is put back. A record's own errors belong to its distance: a badly told number is no outlier.
+    Outliers neither widen the spread nor hide: beyond the 99 % point of its distance (99.9 % with
+    fewer than 100 machines) a record does not count for mean and spread, from medians on, and what
+    that cut takes from a normal population is put back. A record's own errors belong to its
+    distance: a badly told number is no outlier.
 
     **Arguments:**
 
@@ -125,11 +126,14 @@ def _answer(
     notices: list[Notice],
 ) -> Population:
     p, several = len(numbers.names), found.within is not None
+    beyond = cut(found.of.start.size)
     size = np.sqrt(found.of.start.size / np.diag(found.at.G.sum(0)))  # of a machine's own error
     E = basis(p)
     scales = np.concatenate([np.einsum("aij,i,j->a", np.tril(E), size, size)] * (1 + several))
     told = information(found.of, found.at, several) * scales[:, None] * scales
-    errors = np.sqrt(np.maximum(np.diag(np.linalg.pinv(told, hermitian=True)), 0.0) * lost(p))
+    errors = np.sqrt(
+        np.maximum(np.diag(np.linalg.pinv(told, hermitian=True)), 0.0) * lost(p, beyond)
+    )
     both = [
         np.einsum("a,aij->ij", errors[a : a + len(E)] * scales[: len(E)], E)
         for a in range(0, len(errors), len(E))
@@ -139,7 +143,7 @@ def _answer(
         units=numbers.units,
         lower=lower,
         mean=found.at.mean,
-        mean_covariance=found.at.P * growth(p),
+        mean_covariance=found.at.P * growth(p, beyond),
         between=found.between,
         between_error=both[0],
         within=found.within,

@@ -6,11 +6,11 @@ and Bates, Biometrics 46, 1990): at the estimate itself, those that came out low
 have large relative errors and count too little.
 
 Outliers do not hide themselves: the search starts from medians, median deviations and rank
-correlations; then what lies beyond the 99 % point of its distance is left out of the likelihood,
-squares of the others are raised by what such a cut takes from a normal population, and the set is
-drawn anew until it stays (reweighting as by Rousseeuw and Van Zomeren, JASA 85, 1990, with the
-consistency factor of Croux and Haesbroeck, Journal of Multivariate Analysis 71, 1999, and the
-distributions of Cerioli, JASA 105, 2010, for those within and those left out).
+correlations; then what lies beyond the 99 % point of its distance (99.9 % in a fleet of few) is
+left out of the likelihood, squares of the others are raised by what such a cut takes from a normal
+population, and the set is drawn anew until it stays (reweighting as by Rousseeuw and Van Zomeren,
+JASA 85, 1990, with the consistency factor of Croux and Haesbroeck, Journal of Multivariate Analysis
+71, 1999, and the distributions of Cerioli, JASA 105, 2010, for those within and those left out).
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .distances import CUT, Tests, distances, growth
+from .distances import Tests, cut, distances, growth
 from .hierarchy import Estimates, Terms, search, terms
 
 _ROUNDS, _STEPS = 25, 4
@@ -125,10 +125,11 @@ def settle(given: Given) -> Settled:
     of = given.at(u, scale)
     between, within, at = _first(given, of, u)
     told, ended, likely = given.told.sum(1), False, of
-    grown = growth(int(np.median(told)))
+    beyond = cut(given.start.size)
+    grown = growth(int(np.median(told)), beyond)
     for turn in range(_ROUNDS):
         seen = distances(of, between, within, at, told, given.freedom)
-        kept, machines = (np.where(x < CUT, 0.0, 1.0) for x in (seen.within, seen.machine))
+        kept, machines = (np.where(x < beyond, 0.0, 1.0) for x in (seen.within, seen.machine))
         same = turn > 0 and np.all(kept == of.kept) and np.all(machines == of.kept_machines)
         sets = {"kept": kept, "kept_machines": machines, "grown": (grown, grown)}
         of, was = dataclasses.replace(of, **sets), (between, within)
