@@ -72,7 +72,17 @@ from frictax.fitting import (
     starting_law as starting_law,
     weighted_residuals as weighted_residuals,
 )
-from frictax.fleets import Fleet as Fleet, fleet as fleet
+from frictax.fleets import (
+    Drift as Drift,
+    Fleet as Fleet,
+    Population as Population,
+    Verdicts as Verdicts,
+    drift as drift,
+    fleet as fleet,
+    population as population,
+    verdicts as verdicts,
+    write_fleet_report as write_fleet_report,
+)
 from frictax.laws import (
     AbstractLaw as AbstractLaw,
     Coulomb as Coulomb,

@@ -271,5 +271,53 @@ residuals-not-studied
 
 outlook-not-asked
     What the records can tell was not asked: {why}
+
+population-left-out
+    {count} of {records} records have no numbers and are left out: {reasons}.
+
+population-near-bound
+    {subject} is taken as it is and not by its logarithm: {count} of {records} records lie within
+    two errors of its bound {bound:g}. The spread of such a number is no share of it.
+
+population-unfinished
+    The search for the spreads did not come to its end: they are where it stopped. Ask for fewer
+    numbers.
+
+population-few-machines
+    {machines} machines hardly tell how {count} numbers vary together: spreads are an order of
+    magnitude, and outliers are hardly told. Fit more machines, or ask for fewer numbers.
+
+population-no-repeats
+    No machine has two records: the spread between machines holds what differs from record to
+    record, too. Name the machine of each record, and measure some of them twice.
+
+population-no-spread
+    {subject} differs between machines by no more than its errors: the spread may be 0 and is at
+    most {most}.
+
+population-unlike-its-machine
+    {count} records are unlike the others of their machine, {record} among them: look at
+    records["within_chance"].
+
+drift-without-temperature
+    The table has no temperatures: what is called drift may be the temperature, which moves friction
+    more than wear does. Record it, as the column `temperature` [degC].
+
+drift-temperature-missing
+    {count} of {records} records have no temperature and are left out.
+
+drift-too-few
+    {machines} of {all} machines have fewer than three dates and are not judged.
+
+drift-remembers
+    What is left of {subject} remembers {days:.3g} days from record to record: slopes allow for it,
+    and are told later than from as many records that forget.
+
+drift-records-off
+    {count} values lie more than four standard deviations off the line of their machine, of {names},
+    and do not count for it.
+
+drift-left-out
+    {count} of {records} records have no numbers, or no date, and are left out.
 """
 TEXTS = {code: " ".join(words) for code, *words in map(str.split, _TABLE.split("\n\n"))}

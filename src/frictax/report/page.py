@@ -1,6 +1,7 @@
 """The page of a report: one HTML file that needs nothing else, whatever was fitted."""
 
 import base64
+import dataclasses
 import io
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -20,13 +21,45 @@ from .style import pinned
 
 GENERATOR = "frictax"
 _MARK = f'name="generator" content="{GENERATOR} '
-_UNLESS_GIVEN = {"fit": None, "machine": None, "derived": [], "downloads": [], "moving": "null"}
+_UNLESS_GIVEN = {
+    "fit": None,
+    "machine": None,
+    "derived": [],
+    "downloads": [],
+    "moving": "null",
+    "extra": {},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A section that no fit has: its title and what stands below, in order: `kind` and content.
+
+    Kinds: "lead", "warning" and "heading" (text); "plots" (names and captions); "table" (a `Rows`);
+    "correlation" (`correlation_cells`).
+    """
+
+    title: str
+    blocks: Sequence[tuple[str, Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """A table of a section: `looks` is the class of each column, "n" for numbers, "keep" for what
+    is not broken; `kind` as of the page's tables; with `named` the first cell heads its row.
+    """
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    looks: Sequence[str]
+    kind: str = ""
+    named: bool = False
 
 
 def page(found: Any, sections: Iterable[str], *, notes: Iterable[str], **content: Any) -> str:
     """The text of a page with these sections; what each of them shows is in `content`.
 
-    `found`: the fit, or None on a page without one.
+    `found`: the fit, or None on a page without one; `extra` in `content`: `Section` by name.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("frictax.report"),

@@ -52,7 +52,7 @@ def fit_html(found: FitResult) -> str:
         lines = [*_first(said, "records"), *told]
     head = ("parameter", "value", "unit", "std. error", f"{100 * found.level:g} % interval")
     warnings = (*found.warnings, *record_warnings(found.records))
-    return _card(title, (head, found_rows(found)), "lrlrl", lines, warnings)
+    return card(title, (head, found_rows(found)), "lrlrl", lines, warnings)
 
 
 def record_html(record: Record) -> str:
@@ -70,7 +70,7 @@ def record_html(record: Record) -> str:
         for kind, name, x, more in channels
     ]
     head = ("", "channel", "range", "", f"over {record.duration:.4g} s")
-    return _card(headline(record), (head, rows), "lllll", (), record.warnings)
+    return card(headline(record), (head, rows), "lllll", (), record.warnings)
 
 
 def sweep_html(sweep: Sweep) -> str:
@@ -79,7 +79,7 @@ def sweep_html(sweep: Sweep) -> str:
     v, f = sweep.velocity[moving], sweep.force[moving]
     _, *rows = words.measured(sweep, sweep.force_unit)
     caption = Markup("{} force over velocity").format(dots(v, f, "force over velocity"))
-    return _card(_swept(sweep), (("", ""), rows), "ll", (), sweep.notes, picture=caption)
+    return card(_swept(sweep), (("", ""), rows), "ll", (), sweep.notes, picture=caption)
 
 
 def run_html(run: Trajectory) -> str:
@@ -88,7 +88,7 @@ def run_html(run: Trajectory) -> str:
     shape = run.path.ys.shape
     if len(shape) != 2:
         one = "jax.tree.map(lambda x: x[0], run) is its first run"
-        return _card(title, lines=[f"A batch of shape {shape[:-2]}: {one}."])
+        return card(title, lines=[f"A batch of shape {shape[:-2]}: {one}."])
     lay, mechanism = run.system.layout, run.system.mechanism
     ts, ys = np.asarray(run.ts), np.asarray(run.ys)
     rows, seen = [], []
@@ -112,7 +112,7 @@ def run_html(run: Trajectory) -> str:
     ended = bool(run.result == Result.successful)
     lines = [legend(seen)] if seen else []
     times = f"{len(ts)} times from {float(ts[0]):g} to {float(ts[-1]):g} s"
-    return _card(
+    return card(
         f"{title}: {times}, {int(run.events.count)} mode changes",
         (("", "", "over time"), rows),
         "lll",
@@ -124,7 +124,7 @@ def run_html(run: Trajectory) -> str:
 def comparison_html(made: Comparison) -> str:
     """Laws beside each other, the one to take in bold."""
     title = f"Laws for {_swept(made.sweep)}"
-    return _card(title, made.as_table(), "lrrrrrl", [made.reason], chosen=made.best.name)
+    return card(title, made.as_table(), "lrrrrrl", [made.reason], chosen=made.best.name)
 
 
 def structures_html(made: StructureComparison) -> str:
@@ -133,7 +133,7 @@ def structures_html(made: StructureComparison) -> str:
     remarks = [f"{row.name}: {x}" for row in made.rows for x in (*row.implausible, *row.doubts)]
     sides = "l" + "r" * (len(head) - 2) + "l"
     title = structures_title(made, _some(made.records))
-    return _card(title, (head, rows), sides, [made.reason], remarks, chosen=made.best.name)
+    return card(title, (head, rows), sides, [made.reason], remarks, chosen=made.best.name)
 
 
 def study_html(study: ResidualStudy) -> str:
@@ -144,13 +144,13 @@ def study_html(study: ResidualStudy) -> str:
     rows = [(f.name, f.record, f.sentence) for f in strong]
     nothing = f"No more than coloured noise would show: {', '.join(weak)}." if weak else ""
     lines = [nothing] if nothing else []
-    return _card(title, (("finding", "record", ""), rows), "lll", lines, study.notes)
+    return card(title, (("finding", "record", ""), rows), "lll", lines, study.notes)
 
 
 def outlook_html(outlook: Outlook) -> str:
     """What a record can tell, and which other experiment would."""
     lines = [f"condition {outlook.identifiability.condition:.3g}"]
-    return _card(outlook.title, outlook.rows(), "lrlrrl", lines, outlook.sentences)
+    return card(outlook.title, outlook.rows(), "lrlrrl", lines, outlook.sentences)
 
 
 def posterior_html(posterior: Posterior) -> str:
@@ -158,7 +158,7 @@ def posterior_html(posterior: Posterior) -> str:
     head, rows = posterior.rows()
     draws = posterior.draws.reshape(-1, posterior.draws.shape[-1])
     drawn = [(*row, _density(x, row[0])) for row, x in zip(rows, draws.T, strict=True)]
-    return _card(posterior.title, ((*head, "density"), drawn), "lrlrlrrl", (), posterior.warnings)
+    return card(posterior.title, ((*head, "density"), drawn), "lrlrlrrl", (), posterior.warnings)
 
 
 def profile_html(profile: Profile) -> str:
@@ -174,21 +174,21 @@ def profile_html(profile: Profile) -> str:
     caption = Markup("{} likelihood ratio over {}{}; dashed: the threshold").format(
         picture, _clipped(profile.name), unit
     )
-    return _card(profile.sentence, picture=caption if kept.any() else "")
+    return card(profile.sentence, picture=caption if kept.any() else "")
 
 
 def uncertainty_html(account: Uncertainty) -> str:
     """Errors by one account of the residuals."""
-    return _card(account.title, account.rows(), "lrlrlr", (), account.warnings)
+    return card(account.title, account.rows(), "lrlrlr", (), account.warnings)
 
 
 def missing_html(table: Missing) -> str:
     """The terms that a machine may lack."""
     title = "What the model lacks"
-    return _card(title, table.rows(), "lllllr", table.sentences)
+    return card(title, table.rows(), "lllllr", table.sentences)
 
 
-def _card(
+def card(
     title: str,
     table: tuple[Sequence[str], Sequence[Sequence[Any]]] = ((), ()),
     sides: str = "",

@@ -1,0 +1,1 @@
+"""What the table of a fleet tells: the population, drift, verdicts."""
