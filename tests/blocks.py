@@ -1,5 +1,7 @@
 """A block pushed to and fro over friction, as a machine and as a problem file."""
 
+from typing import Any
+
 import frictax as fx
 
 FREE = ["friction.f_pos.F_Coulomb"]
@@ -31,7 +33,7 @@ free = ["friction.f_pos.F_Coulomb"]
 """
 
 
-def block(F_Coulomb: float = 0.8, m: float = 1.0, force=0.0) -> fx.Mechanism:
+def block(F_Coulomb: float = 0.8, m: float = 1.0, force: Any = 0.0) -> fx.Mechanism:
     return fx.Mechanism(
         mass=fx.Mass(m=m),
         friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=F_Coulomb)),

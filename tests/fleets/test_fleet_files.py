@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -169,7 +170,7 @@ def test_a_cluster_makes_the_same_table_though_a_worker_is_killed(folder: Path) 
     one = fx.fleet(folder, folder / "records", jobs=1)
     dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
     scheduler_file = folder / "scheduler.json"
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     started = [
         subprocess.Popen(
             [*dask, "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]

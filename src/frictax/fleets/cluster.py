@@ -36,7 +36,8 @@ def on_cluster(task: Task, chunks: Sequence[Chunk], cluster: Any) -> Iterator[tu
                     " name the address that it prints."
                 ) from why
         client.wait_for_workers(1, timeout=60)
-        threads = sum(client.nthreads().values())
+        told: Any = client.nthreads()
+        threads = sum(told.values())
         waiting = iter(chunks)
         running: dict[Any, Chunk] = {}
 

@@ -99,11 +99,10 @@ def in_folder(folder: Path) -> list[FileSource]:
             f" {', '.join(SUFFIXES)}."
         )
     stems = [p.stem for p in paths]
-    twice = next((s for s in stems if stems.count(s) > 1), None) if _repeats(stems) else None
-    if twice is not None:
+    if _repeats(stems):
         raise ValueError(
-            f"The folder {folder} has two files called {twice!r} but for their endings. Rename one:"
-            " a record is known by its file's name."
+            f"The folder {folder} has two files called {_twice(stems)!r} but for their endings."
+            " Rename one: a record is known by its file's name."
         )
     return [FileSource(p.stem, p, _rows_of(p)) for p in paths]
 
@@ -134,11 +133,9 @@ def in_table(path: Path, column: str) -> list[TableSource]:
     if not rows:
         raise ValueError(f"{path.name} has no rows.")
     if _repeats(keys):
-        seen: set[str] = set()
-        twice = next(k for k in keys if k in seen or seen.add(k))
         raise ValueError(
-            f"The rows of record {twice!r} of {path.name} do not stand together. Sort the table by"
-            f" {column!r} and time."
+            f"The rows of record {_twice(keys)!r} of {path.name} do not stand together. Sort the"
+            f" table by {column!r} and time."
         )
     sizes = np.diff([*begins, rows])
     return [
@@ -199,10 +196,11 @@ def about_each(sources: Sequence[Source], about: Any, names: Mapping[str, str]) 
                 f"The table about the records has no column {names['record']!r} that names them."
                 f" It has: {', '.join(map(str, frame.columns))}."
             )
-        keys = frame[key].astype(str).map(lambda n: Path(n).stem if n.endswith(SUFFIXES) else n)
-        if keys.duplicated().any():
+        names_of = [str(n) for n in frame[key]]
+        keys = [Path(n).stem if n.endswith(SUFFIXES) else n for n in names_of]
+        if _repeats(keys):
             raise ValueError(
-                f"The table about the records names {keys[keys.duplicated()].iloc[0]!r} twice."
+                f"The table about the records names {_twice(keys)!r} twice."
                 " Leave one row for each record."
             )
         frame = frame.drop(columns=key).set_axis(keys, axis=0)
@@ -223,7 +221,8 @@ def _usual(frame: Any) -> Any:
     out = pd.DataFrame(index=frame.index)
     out["machine"] = frame["machine"].astype(str) if "machine" in frame else ""
     try:
-        out["date"] = pd.to_datetime(frame["date"] if "date" in frame else pd.NaT)
+        dates: Any = frame["date"] if "date" in frame else np.full(len(frame), None)
+        out["date"] = pd.to_datetime(dates)
     except (ValueError, TypeError):
         raise ValueError(
             "The dates of the records are no dates that can be read: got"
@@ -292,3 +291,9 @@ def _natural(name: str) -> list[Any]:
 
 def _repeats(names: Sequence[str]) -> bool:
     return len(set(names)) < len(names)
+
+
+def _twice(names: Sequence[str]) -> str:
+    """The first that was there before."""
+    seen: set[str] = set()
+    return next(n for n in names if n in seen or seen.add(n))

@@ -94,7 +94,8 @@ def joined(frames: Sequence[Any], order: Sequence[str], title: str, problem: str
         frame.attrs = {}
     table = pd.concat(with_all, ignore_index=True)
     place = {name: i for i, name in enumerate(order)}
-    table = table.iloc[np.argsort(table["record"].map(place).to_numpy(), kind="stable")]
+    places = np.asarray([place[name] for name in table["record"]])
+    table = table.iloc[np.argsort(places, kind="stable")]
     inner = [c for c in columns if c not in FIRST and c not in LAST]
     own = [c for c in inner if c in _given(frames)]
     inner = [c for c in inner if c not in own]

@@ -167,7 +167,7 @@ def best(lines: Lines) -> Fitted:
         return -solve(lines, float(np.exp(z)), 0.0, 1.0).loglik
 
     ends = np.log(1e-4 * size), np.log(100 * spread)
-    found = minimize_scalar(white, bounds=ends, method="bounded", options={"xatol": 1e-3})
+    found: Any = minimize_scalar(white, bounds=ends, method="bounded", options={"xatol": 1e-3})
     plain = [solve(lines, 0.0, 0.0, 1.0), solve(lines, float(np.exp(found.x)), 0.0, 1.0)]
     plain = max(plain, key=lambda f: f.loglik)
     gaps = np.diff(lines.t)[np.diff(lines.machine) == 0]
