@@ -222,7 +222,7 @@ def _usual(frame: Any) -> Any:
     out["machine"] = frame["machine"].astype(str) if "machine" in frame else ""
     try:
         dates: Any = frame["date"] if "date" in frame else np.full(len(frame), None)
-        out["date"] = pd.to_datetime(dates)
+        out["date"] = pd.to_datetime(dates).astype("datetime64[us]")  # as Parquet keeps it
     except (ValueError, TypeError):
         raise ValueError(
             "The dates of the records are no dates that can be read: got"
