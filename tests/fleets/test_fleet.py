@@ -156,6 +156,32 @@ def test_a_record_that_is_filled_up_is_fitted_as_it_is(records: list[fx.Record])
     assert np.allclose(row[NUMBERS].to_numpy(float), told, rtol=0, atol=1e-6 * e.standard_error)
 
 
+def test_a_page_grows_with_the_rows_and_has_verdicts(
+    records: list[fx.Record], tmp_path: Path, chunks_of_four: None
+) -> None:
+    page, seen = tmp_path / "fleet.html", []
+
+    def look(line: fx.ProgressLine) -> None:
+        if page.exists() and line.share != 1.0:
+            seen.append(page.read_text())
+
+    limits = {NAME: (0.0, 0.9)}
+    made = fitted(records, report=page, limits=limits, out=tmp_path / "f.parquet", progress=look)
+    assert "4 of 10 records so far" in seen[0]
+    assert 'http-equiv="refresh"' in seen[0]
+    text = page.read_text()
+    assert "records so far" not in text
+    assert 'http-equiv="refresh"' not in text
+    assert "cannot tell" in text
+    again = fx.Fleet.read(tmp_path / "f.parquet")
+    assert again.table.attrs["frictax"]["limits"] == {NAME: [0.0, 0.9]}
+    counts = fx.verdicts(made, limits).table["verdict"].value_counts()
+    assert counts["pass"] > 0
+    assert counts["fail"] > 0
+    with pytest.raises(FileExistsError, match="Let it be overwritten"):
+        fitted(records, report=page)
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [

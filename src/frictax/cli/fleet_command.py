@@ -45,6 +45,15 @@ def fleet(
             help="Of a Dask scheduler, whose workers do the work in the place of processes here.",
         ),
     ] = None,
+    report: Annotated[
+        Path | None,
+        option(
+            OUT,
+            "--report",
+            metavar="FILE",
+            help="An HTML page on the fleet, kept up to date while it is fitted.",
+        ),
+    ] = None,
     resume: Annotated[
         bool,
         option(OUT, "--resume", help="Go on with what an interrupted run has left."),
@@ -71,6 +80,7 @@ def fleet(
                 about=about,
                 jobs=jobs,
                 cluster=cluster,
+                report=report,
                 resume=resume,
                 overwrite=overwrite,
                 allow_code=allow_code,
@@ -83,7 +93,7 @@ def fleet(
             more = " Give --resume to go on with it." if kept.exists() else ""
             end(f"Interrupted: what was done is kept in {kept}.{more}", INTERRUPTED)
     failed = made.failed
-    said = [f"{made!r}", f"Written: {out}"]
+    said = [f"{made!r}", f"Written: {out}", *([f"Written: {report}"] if report else [])]
     for _, row in failed.head(_SHOWN).iterrows():
         said.append(f"! {row['record']}: {row['reason']}")
     if len(failed) > _SHOWN:

@@ -18,14 +18,20 @@ def report(
     overwrite: Overwrite = False,
 ) -> None:
     """Print a fit that was saved (`result.fit` of `frictax identify`, or `found.save(...)`), and
-    write its report. Nothing is fitted again.
+    write its report; or that of a fleet's table (`fleet.parquet`). Nothing is fitted again.
     """
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
         from frictax.report import check_report
         from frictax.report.saving import load_fit
 
-        found = load_fit(fit)
+        is_fleet = fit.suffix.lower() == ".parquet"
+        if is_fleet:
+            from frictax.fleets import Fleet
+
+            found = Fleet.read(fit)
+        else:
+            found = load_fit(fit)
         target = fit.with_suffix(".html") if out is None else out
         if target.exists() and not overwrite:
             raise FileExistsError(
@@ -33,5 +39,10 @@ def report(
             )
         check_report(target)
         doing("Studying, simulating, writing")
-        found.report(target, command=command_line.get(), overwrite=overwrite)
+        if is_fleet:
+            from frictax.fleets import write_fleet_report
+
+            write_fleet_report(found, target, command=command_line.get(), overwrite=overwrite)
+        else:
+            found.report(target, command=command_line.get(), overwrite=overwrite)
     show(str(found), f"Written: {target}")

@@ -131,11 +131,10 @@ def _cut(problem: Problem, filled: Problem, end: Descent) -> Descent:
 def _together(problems: Sequence[Problem], method: LevenbergMarquardt, work: Work) -> list[Descent]:
     """Where the searches end; those of one kind some at a time in a compiled call."""
     kinds: dict[Any, list[int]] = {}
-    for i, one in enumerate(problems):
-        arrays, others = eqx.partition(one, eqx.is_array_like)
-        shapes = tuple(map(np.shape, jax.tree.leaves(arrays)))
-        told = tuple(map(id, jax.tree.leaves(others)))
-        kinds.setdefault((jax.tree.structure(one), shapes, told), []).append(i)
+    flat = [jax.tree.flatten(one) for one in problems]
+    for i, (leaves, structure) in enumerate(flat):
+        told = tuple(np.shape(x) if eqx.is_array_like(x) else id(x) for x in leaves)
+        kinds.setdefault((structure, told), []).append(i)
     ends: list[Any] = [None] * len(problems)
     done, lock = 0, threading.Lock()
 
@@ -146,17 +145,25 @@ def _together(problems: Sequence[Problem], method: LevenbergMarquardt, work: Wor
             work.count(done, len(problems), "fits")
 
     for places in kinds.values():
-        some = _of_a_kind([problems[i] for i in places], method, tell)
+        mine = [problems[i] for i in places]
+        columns, structure = jax.tree.flatten(
+            _of_a_kind(mine, [flat[i][0] for i in places], method, tell)
+        )
         for k, i in enumerate(places):
-            ends[i] = jax.tree.map(lambda a, k=k: np.asarray(a[k]), some)
+            ends[i] = jax.tree.unflatten(structure, [np.asarray(column[k]) for column in columns])
     return ends
 
 
 def _of_a_kind(
-    problems: Sequence[Problem], method: LevenbergMarquardt, tell: Callable[[int], None]
+    problems: Sequence[Problem],
+    leaves: Sequence[list[Any]],
+    method: LevenbergMarquardt,
+    tell: Callable[[int], None],
 ) -> Descent:
-    """Of problems that differ in numbers alone."""
-    _, static = eqx.partition(problems[0], eqx.is_array_like)
+    """Of problems that differ in numbers alone, which stand among their `leaves`."""
+    numbers, static = eqx.partition(problems[0], eqx.is_array_like)
+    of_numbers = jax.tree.structure(numbers)
+    which = [k for k, x in enumerate(leaves[0]) if eqx.is_array_like(x)]
     count, first = len(problems), problems[0]
     weights, measured = (
         [np.ravel(np.asarray(getattr(p.prepared[0], name))) for p in problems]
@@ -172,8 +179,8 @@ def _of_a_kind(
             # As many in each call, so that one program does for all; those beyond do not begin.
             mine = np.arange(at, at + _TOGETHER)
             live, mine = mine < count, np.minimum(mine, count - 1)
-            arrays = [eqx.filter(problems[i], eqx.is_array_like) for i in mine]
-            stacked = jax.tree.map(lambda *x: np.stack(x), *arrays)
+            stacked = [np.stack([leaves[i][k] for i in mine]) for k in which]
+            stacked = jax.tree.unflatten(of_numbers, stacked)
             end = _all(static, method, stacked, rows[mine], floors[mine], starts[mine], live)
             tell(int(np.sum(live)))
             return jax.tree.unflatten(structure, [np.asarray(x)[live] for x in end])

@@ -1,7 +1,5 @@
 """Thousands of records, each fitted by itself: `fx.fleet`."""
 
-import dataclasses
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,79 +17,22 @@ from frictax.mechanism import Machine
 from frictax.progress import Progress, Work, watched
 
 from .cluster import on_cluster
+from .live import LiveReport
 from .parts import Parts
 from .plan import Plan, planned
+from .result import Fleet
 from .sources import Source, about_each, in_folder, in_memory, in_table
-from .table import META, joined
+from .table import joined
 from .task import Chunk, Task
 from .workers import here, in_processes, processors
 
+Limits = Mapping[str, tuple[float | None, float | None]] | None
 NAMES = {
     "record": "record_id",
     "machine": "machine_id",
     "date": "date",
     "temperature": "temperature",
 }
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Fleet:
-    """What the fits of a fleet come to: a `table` with a row for each record, in their order.
-
-    Its columns, in SI units:
-
-    - `record`, `machine`, `date`, `temperature` [degC], and what else was told about the records;
-    - of each fitted number its name, and with ``.standard_error``, ``.lower``, ``.upper`` behind
-      it its errors by the account of a single fit, nan where there are none;
-      ``correlation:A:B`` of two estimates;
-    - `converged`; `reason`: why a record has no numbers, empty where it has; `notices`: codes, see
-      the list of notices (no first look for a missing term, which takes some 15 simulations: ask
-      `fit(...).missing()` of the records that stand out);
-    - ``rms.OUTPUT`` of what is left, and ``lag1.OUTPUT``, the correlation of residuals with those
-      before them; `condition`; `samples`, `seconds`, `version`.
-
-    `names` of the fitted numbers, their `units`; `failed`: the rows without numbers.
-
-    **Example:** at `fleet`.
-    """
-
-    table: Any
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.table.attrs[META]["names"])
-
-    @property
-    def units(self) -> Mapping[str, str]:
-        return dict(self.table.attrs[META]["units"])
-
-    @functools.cached_property
-    def failed(self) -> Any:
-        return self.table[self.table["reason"] != ""]
-
-    @classmethod
-    def read(cls, path: str | Path) -> "Fleet":
-        """The fleet whose table is in the Parquet file `path`."""
-        import pandas as pd
-
-        path = Path(path)
-        if not path.is_file():
-            raise FileNotFoundError(f"There is no file {path} with the table of a fleet.")
-        try:
-            table = pd.read_parquet(path)
-            table.attrs[META]["names"]
-        except Exception:  # of pyarrow, or a table of something else
-            raise ValueError(
-                f"{path.name} is not the table of a fleet. Name the file that `fleet` has written."
-            ) from None
-        return cls(table)
-
-    def __repr__(self) -> str:
-        failed, open_ = len(self.failed), int(np.sum(~self.table["converged"])) - len(self.failed)
-        says = f"{len(self.table)} records, {len(self.table) - failed - open_} fitted"
-        says += f", {open_} not converged" if open_ else ""
-        says += f", {failed} without numbers" if failed else ""
-        return f"Fleet({says}: {', '.join(self.names)})"
 
 
 def fleet(
@@ -114,6 +55,8 @@ def fleet(
     method: AbstractMethod | None = None,
     loss: AbstractLoss | None = None,
     level: float | None = None,
+    report: str | Path | None = None,
+    limits: Mapping[str, tuple[float | None, float | None]] | None = None,
     allow_code: Checked[bool] = False,
     progress: Checked[bool | Progress] = False,
 ) -> Fleet:
@@ -144,6 +87,9 @@ def fleet(
       file, path -> a column of `about`.
     - `free`, `tied`, `log_scale`, `objective`, `bounds`, `instruments`, `method`, `loss`, `level`:
       as in `fit`, where a machine is given.
+    - `report`: an HTML page on the fleet as by `write_fleet_report`, kept up to date while it is
+      fitted: a browser that has it open loads it again by itself. `limits` for its verdicts: of a
+      number (lower, upper), None where there is none.
     - `allow_code`: as in `frictax identify`. `progress`: as in `fit`.
 
     **Returns:** a `Fleet`.
@@ -179,7 +125,10 @@ def fleet(
         whole("`jobs`", jobs, 1, "Leave it out for one a processor.")
     with watched(progress, "Fitting a fleet") as work, Keys():
         work("Looking at the records")
-        plan, title = _planned(problem, records, about, values, given, allow_code)
+        plan, title, told = _planned(problem, records, about, values, given, allow_code)
+        live, limits = None, told if limits is None else limits
+        if report is not None:
+            live = LiveReport(Path(report), plan, title, limits, replace=overwrite or resume)
         if out is None and (resume or overwrite):
             raise ValueError("`resume` and `overwrite` are about the file `out`. Name it, too.")
         parts = None if out is None else Parts(Path(out))
@@ -189,7 +138,7 @@ def fleet(
             else parts.begin(plan.digest, len(plan.chunks), resume=resume, overwrite=overwrite)
         )
         jobs = min(processors() if jobs is None else jobs, max(len(plan.chunks) - len(done), 1))
-        return _run(plan, parts, done, jobs, cluster, title, work)
+        return _run(plan, parts, done, jobs, cluster, title, limits, live, work)
 
 
 def chunks_of(
@@ -203,7 +152,7 @@ def chunks_of(
 
     **Arguments:** as of `fleet`.
     """
-    plan, _ = _planned(problem, records, about, None, {}, allow_code)
+    plan, _, _ = _planned(problem, records, about, None, {}, allow_code)
     return plan.task, plan.chunks
 
 
@@ -214,9 +163,11 @@ def _run(
     jobs: int,
     cluster: Any,
     title: str,
+    limits: Limits,
+    live: LiveReport | None,
     work: Work,
 ) -> Fleet:
-    kept: dict[int, Any] = {}
+    kept: dict[int, Any] = dict.fromkeys(done)
     todo = [chunk for chunk in plan.chunks if chunk.number not in done]
     count, failed = len(plan.order) - sum(len(c.sources) for c in todo), 0
 
@@ -225,6 +176,10 @@ def _run(
             return on_cluster(plan.task, todo, cluster)
         return here(plan.task, todo) if jobs == 1 else in_processes(plan.task, todo, jobs)
 
+    def reread(number: int) -> Any:
+        assert parts is not None
+        return parts.read(number)
+
     def keep(chunk: Chunk, rows: Any) -> None:
         nonlocal count, failed
         kept[chunk.number] = rows
@@ -232,6 +187,8 @@ def _run(
             parts.keep(chunk.number, rows)
             kept[chunk.number] = None
         count, failed = count + len(rows), failed + int(np.sum(rows["reason"] != ""))
+        if live is not None:
+            live.tell(lambda: [f if f is not None else reread(n) for n, f in kept.items()])
         also = f" ({failed} without numbers)" if failed else ""
         work.count(count, len(plan.order), f"records{also}")
 
@@ -239,20 +196,36 @@ def _run(
         for chunk, rows in chunks():
             keep(chunk, rows)
         frames = [kept[chunk.number] for chunk in plan.chunks]
-        return Fleet(joined(frames, plan.order, title, plan.digest))
+        table = joined(frames, plan.order, title, plan.digest, limits)
+        if live is not None:
+            live.end(table)
+        return Fleet(table)
     with parts.held():
         for chunk, rows in chunks():
             keep(chunk, rows)
         frames = [parts.read(chunk.number) for chunk in plan.chunks]
-        table = joined(frames, plan.order, title, plan.digest)
+        table = joined(frames, plan.order, title, plan.digest, limits)
         parts.end(table)
+    if live is not None:
+        live.end(table)
     return Fleet(table)
+
+
+def _ends(name: str, pair: tuple[float, float]) -> tuple[float | None, float | None]:
+    """Limits as a problem file has them, infinite where there is none."""
+    low, high = pair
+    if not low < high:
+        raise ValueError(
+            f"fleet.limits of {name!r} must be [least, most], got [{low:g}, {high:g}]. Write -inf"
+            " or inf where there is no limit."
+        )
+    return (low if np.isfinite(low) else None), (high if np.isfinite(high) else None)
 
 
 def _planned(
     problem: Any, records: Any, about: Any, values: Any, given: Mapping[str, Any], allow_code: bool
-) -> tuple[Plan, str]:
-    """What is to be done, and what it is called."""
+) -> tuple[Plan, str, Limits]:
+    """What is to be done, what it is called, and the limits that a problem file has."""
     if not isinstance(problem, str | Path):
         if isinstance(records, str | Path):
             raise ValueError(
@@ -265,7 +238,7 @@ def _planned(
         task = Task(machine=problem, settings=settings)
         own_values(problem, values, len(sources))  # raises for what they cannot be
         each = {path: np.asarray(x, dtype=float) for path, x in (values or {}).items()}
-        return planned(task, sources, known, each), "Fleet"
+        return planned(task, sources, known, each), "Fleet", None
     asked = [name for name, x in given.items() if x is not None and x != ()]
     if asked:
         raise ValueError(
@@ -276,7 +249,7 @@ def _planned(
 
 def _of_file(
     problem: Path, records: Any, about: Any, values: Any, allow_code: bool
-) -> tuple[Plan, str]:
+) -> tuple[Plan, str, Limits]:
     from frictax.problems import read
     from frictax.problems.reading import find
     from frictax.problems.template import template_of
@@ -308,4 +281,5 @@ def _of_file(
             column = known[column].to_numpy()
         each[path] = np.asarray(column, dtype=float)
     own_values(asked.machine, each, len(sources))
-    return planned(task, sources, known, each), asked.content.title
+    limits = {name: _ends(name, pair) for name, pair in entry.limits.items()}
+    return planned(task, sources, known, each), asked.content.title, limits or None

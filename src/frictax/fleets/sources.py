@@ -58,12 +58,15 @@ class FileSource:
 
 @dataclasses.dataclass(frozen=True)
 class TableSource:
-    """A record in the rows from `first` to before `first + size` of a long Parquet table."""
+    """A record in the rows from `first` to before `first + size` of a long Parquet table, whose
+    column `key` names it.
+    """
 
     name: str
     path: Path
     first: int
     size: int
+    key: str
 
     def told(self) -> tuple[Any, ...]:
         return self.first, self.size
@@ -139,7 +142,7 @@ def in_table(path: Path, column: str) -> list[TableSource]:
         )
     sizes = np.diff([*begins, rows])
     return [
-        TableSource(key, path, int(first), int(size))
+        TableSource(key, path, int(first), int(size), column)
         for key, first, size in zip(keys, begins, sizes, strict=True)
     ]
 
@@ -156,7 +159,7 @@ def frame_of(source: TableSource) -> Any:
     groups = np.flatnonzero((ends > source.first) & (ends - counts < source.first + source.size))
     rows = pa.concat_tables([_group(source.path, stamp, int(g)) for g in groups])
     first = source.first - int(ends[groups[0]] - counts[groups[0]])
-    return rows.slice(first, source.size).to_pandas()
+    return rows.slice(first, source.size).drop_columns([source.key]).to_pandas()
 
 
 @functools.lru_cache(maxsize=4)

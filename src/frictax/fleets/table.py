@@ -82,7 +82,9 @@ def table_of(rows: Sequence[Mapping[str, Any]], about: Any) -> Any:
     return frame
 
 
-def joined(frames: Sequence[Any], order: Sequence[str], title: str, problem: str) -> Any:
+def joined(
+    frames: Sequence[Any], order: Sequence[str], title: str, problem: str, limits: Any = None
+) -> Any:
     """The rows of all chunks in the order of the records, with the columns in theirs."""
     import pandas as pd
 
@@ -101,6 +103,8 @@ def joined(frames: Sequence[Any], order: Sequence[str], title: str, problem: str
     inner = [c for c in inner if c not in own]
     table = table[[*FIRST, *own, *inner, *LAST]].reset_index(drop=True)
     table.attrs = {META: {**says, "title": title, "problem": problem}}
+    if limits:
+        table.attrs[META]["limits"] = {name: list(pair) for name, pair in limits.items()}
     return table
 
 

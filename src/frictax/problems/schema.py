@@ -191,7 +191,8 @@ class ValidationEntry(Strict):
 
 class FleetEntry(Strict):
     """How the records of a fleet are told apart: the columns of a long table, or of the file
-    `about` them, a row each; parameters that each has as its own, by such columns.
+    `about` them, a row each; parameters that each has as its own, by such columns; limits of its
+    numbers in SI, for verdicts.
     """
 
     record: Text = "record_id"
@@ -200,6 +201,7 @@ class FleetEntry(Strict):
     temperature: Text = "temperature"
     about: Text | None = None
     values: dict[Text, Text] = {}
+    limits: dict[Text, tuple[float, float]] = {}
 
 
 class ProblemFile(Strict):

@@ -15,7 +15,7 @@ from frictax.report.page import Rows, Section, correlation_cells, page, write_pa
 from frictax.report.versions import in_words
 from frictax.text import figures
 
-from ..fleet import Fleet
+from ..result import Fleet
 from ..statistics import frames
 from ..statistics.drift import drift
 from ..statistics.drift_result import LEAST, Drift
@@ -53,7 +53,7 @@ def write_fleet_report(
 
     - `table`: of `fx.fleet`, or one row a record as in it; `names` of its numbers, all unless
       given.
-    - `limits`: as of `verdicts`.
+    - `limits`: as of `verdicts`; those that `fx.fleet` was given unless others are.
     - `made`, `drifts`: what `population` and `drift` returned, where they were asked with options
       of their own.
     - `link`: the column with the path or address of each record's own report, for the outliers.
@@ -102,6 +102,8 @@ def fleet_report_text(
 ) -> str:
     """What `write_fleet_report` writes."""
     table = frames.table_of(table)
+    about = table.attrs.get("frictax") or {}
+    limits = about.get("limits") if limits is None else limits
     asked = names_of(table, names)
     numbers = read(table, asked)
     found = verdicts(table, limits) if limits else None
@@ -127,7 +129,6 @@ def fleet_report_text(
     noticed = _noticed(table)
     if noticed is not None:
         extra["notices"] = noticed
-    about = table.attrs.get("frictax") or {}
     return page(
         None,
         [*extra, "again"],

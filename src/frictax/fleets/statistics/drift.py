@@ -9,7 +9,7 @@ from frictax.annotations import DataFrame
 from frictax.notice import Notice
 from frictax.text import suggestion
 
-from ..fleet import Fleet
+from ..result import Fleet
 from . import frames
 from .drift_result import LEAST, Drift
 from .hierarchy import Estimates, search

@@ -5,7 +5,7 @@ from typing import Any
 
 from frictax.annotations import DataFrame
 
-from ..fleet import Fleet
+from ..result import Fleet
 
 
 def table_of(fleet: DataFrame | Fleet) -> DataFrame:

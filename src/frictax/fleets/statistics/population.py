@@ -10,7 +10,7 @@ from frictax.annotations import DataFrame
 from frictax.notice import Notice
 from frictax.text import suggestion
 
-from ..fleet import Fleet
+from ..result import Fleet
 from . import frames
 from .distances import cut, growth, lost
 from .hierarchy import basis, information

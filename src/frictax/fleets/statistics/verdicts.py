@@ -9,7 +9,7 @@ import numpy as np
 from frictax.annotations import Checked, DataFrame
 from frictax.text import aligned, amount, figures
 
-from ..fleet import Fleet
+from ..result import Fleet
 from . import frames
 from .numbers import left_out, names_of, read, record_names
 
