@@ -9,6 +9,7 @@ import pytest
 
 import frictax as fx
 from blocks import FREE, block
+from frictax.fitting.fit_each import fit_each
 from frictax.fleets.task import Task, lengths_of
 
 NAME = FREE[0]
@@ -154,6 +155,24 @@ def test_a_record_that_is_filled_up_is_fitted_as_it_is(records: list[fx.Record])
     e, row = fx.fit(block(), cut[4], free=FREE)[NAME], found.table.iloc[4]
     told = [e.value, e.standard_error, e.lower, e.upper]
     assert np.allclose(row[NUMBERS].to_numpy(float), told, rtol=0, atol=1e-6 * e.standard_error)
+
+
+def test_fits_that_begin_with_another_objective_go_together_too(records: list[fx.Record]) -> None:
+    asked = {
+        "free": ["mass.m", *FREE],
+        "start": fx.InverseDynamics(cutoff=8.0),
+        "objective": fx.Windows(0.5, cutoff=8.0),
+    }
+    models = [block(0.5, m) for m in (0.7, 0.9)]
+    made = fit_each(models, records[:2], asked)
+    for model, record, one in zip(models, records, made, strict=False):
+        assert isinstance(one, fx.FitResult)
+        alone = fx.fit(model, record, **asked)
+        for e in alone.estimates:
+            mine = one[e.name]
+            told = [mine.value, mine.standard_error, mine.lower, mine.upper]
+            as_told = [e.value, e.standard_error, e.lower, e.upper]
+            assert np.allclose(told, as_told, rtol=0, atol=1e-6 * e.standard_error)
 
 
 def test_a_page_grows_with_the_rows_and_has_verdicts(

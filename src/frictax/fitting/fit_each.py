@@ -17,6 +17,7 @@ from .fit_data import looked_at, posed, raise_if_failed, usual_method
 from .fit_many import ends_of
 from .many_search import Length
 from .posing import posed_again
+from .problem.initial_state import begun_at
 from .problem.losses import Squares
 from .problem.problem import Problem
 from .problem.setup import state_names
@@ -24,7 +25,7 @@ from .problem.simulations import FreeRun
 from .result.fit_result import FitResult
 from .search.methods import LevenbergMarquardt
 
-_ALONE = ("priors", "own", "start")  # of options: what a search of many knows nothing of
+_ALONE = ("priors", "own")  # of options: what a search of many knows nothing of
 MISTAKES = (ValueError, KeyError, TypeError, OSError)  # of records and settings, told in a sentence
 
 
@@ -45,6 +46,8 @@ def fit_each(
     """
     if not _together(settings):
         return [_alone(*one, settings) for one in zip(models, records, strict=True)]
+    if settings.get("start") is not None:
+        return _in_two(models, records, settings, length)
     out: list[FitResult | Exception | None] = []
     ready: list[tuple[int, tuple[Problem, list[Notice]]]] = []
     method = settings.get("method") or usual_method()
@@ -88,6 +91,22 @@ def fit_each(
     return [one for one in out if one is not None]
 
 
+def _in_two(
+    models: Sequence[Any], records: Sequence[Record], settings: Mapping[str, Any], length: Any
+) -> list[FitResult | Exception]:
+    """Fits by the objective `start`, whose ends are the starts of the fits that are asked for."""
+    first = {"objective": settings["start"], "start": None, "method": None, "log_scale": ()}
+    before = fit_each(models, records, {**settings, **first}, length=length)
+    found = [(i, one) for i, one in enumerate(before) if not isinstance(one, Exception)]
+    begun = [begun_at(one.model, models[i], one.problem) for i, one in found]
+    mine = [records[i] for i, _ in found]
+    made = fit_each(begun, mine, {**settings, "start": None}, length=length) if found else []
+    out: list[FitResult | Exception] = list(before)
+    for (i, _), one in zip(found, made, strict=True):
+        out[i] = one
+    return out
+
+
 def _kind(model: Any, record: Record) -> tuple[Any, ...]:
     """The same for records that stand in a problem alike."""
     units = tuple((name, unit.name) for name, unit in record.units.items())
@@ -108,6 +127,9 @@ def _together(settings: Mapping[str, Any]) -> bool:
     """Whether the searches of these fits go together."""
     method, loss = settings.get("method"), settings.get("loss")
     objective = settings.get("objective")
+    start = settings.get("start")
+    if start is not None and (objective or FreeRun()).drives() != start.drives():
+        return False  # which `fit` refuses
     return (
         not any(settings.get(name) for name in _ALONE)
         and settings.get("starts", 1) == 1

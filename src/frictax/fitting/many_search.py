@@ -55,7 +55,8 @@ def searched(
     again = [without_rounding(p, np.asarray(e.x)) for p, e in zip(filled, ends, strict=True)]
     moved = [i for i, (a, b) in enumerate(zip(again, filled, strict=True)) if a is not b]
     if moved:
-        more = _together([again[i] for i in moved], method, parts[" fits"])
+        begin = [np.asarray(ends[i].z) for i in moved]
+        more = _together([again[i] for i in moved], method, parts[" fits"], begin)
         for i, end in zip(moved, more, strict=True):
             # a machine whose kinks are not the record's mends nothing
             if float(end.cost) < _RISEN * float(ends[i].cost):
@@ -128,8 +129,15 @@ def _cut(problem: Problem, filled: Problem, end: Descent) -> Descent:
     return dataclasses.replace(end, residuals=cut(end.residuals), jacobian=cut(end.jacobian))
 
 
-def _together(problems: Sequence[Problem], method: LevenbergMarquardt, work: Work) -> list[Descent]:
-    """Where the searches end; those of one kind some at a time in a compiled call."""
+def _together(
+    problems: Sequence[Problem],
+    method: LevenbergMarquardt,
+    work: Work,
+    starts: Sequence[np.ndarray] | None = None,
+) -> list[Descent]:
+    """Where the searches end, from each problem's own start or the coordinates `starts`; those of
+    one kind some at a time in a compiled call.
+    """
     kinds: dict[Any, list[int]] = {}
     flat = [jax.tree.flatten(one) for one in problems]
     for i, (leaves, structure) in enumerate(flat):
@@ -146,8 +154,10 @@ def _together(problems: Sequence[Problem], method: LevenbergMarquardt, work: Wor
 
     for places in kinds.values():
         mine = [problems[i] for i in places]
+        begin = np.zeros((len(mine), mine[0].x0.size))
+        begin = begin if starts is None else np.stack([starts[i] for i in places])
         columns, structure = jax.tree.flatten(
-            _of_a_kind(mine, [flat[i][0] for i in places], method, tell)
+            _of_a_kind(mine, [flat[i][0] for i in places], begin, method, tell)
         )
         for k, i in enumerate(places):
             ends[i] = jax.tree.unflatten(structure, [np.asarray(column[k]) for column in columns])
@@ -157,10 +167,13 @@ def _together(problems: Sequence[Problem], method: LevenbergMarquardt, work: Wor
 def _of_a_kind(
     problems: Sequence[Problem],
     leaves: Sequence[list[Any]],
+    begin: Float[np.ndarray, "k p"],
     method: LevenbergMarquardt,
     tell: Callable[[int], None],
 ) -> Descent:
-    """Of problems that differ in numbers alone, which stand among their `leaves`."""
+    """Of problems that differ in numbers alone, which stand among their `leaves`, from the
+    coordinates `begin`.
+    """
     numbers, static = eqx.partition(problems[0], eqx.is_array_like)
     of_numbers = jax.tree.structure(numbers)
     which = [k for k, x in enumerate(leaves[0]) if eqx.is_array_like(x)]
@@ -189,7 +202,7 @@ def _of_a_kind(
             ends = pool.map(some, range(0, count, _TOGETHER))
         return jax.tree.map(lambda *parts: np.concatenate(parts), *ends)
 
-    ends = fitted(np.zeros((count, first.x0.size)), tell)
+    ends = fitted(begin, tell)
     # as in one fit: next to its bound a value acts so little that no search leads back
     for back in BACK:
         z = [put_back(p, _of(ends, i), back) for i, p in enumerate(problems)]
