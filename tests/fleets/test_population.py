@@ -7,7 +7,9 @@ from hypothesis import given, strategies as st
 
 import frictax as fx
 from fleet_tables import normal, plausible, table
+from frictax.fleets.statistics import population
 from frictax.fleets.statistics.hierarchy import Estimates, basis, information, slopes, terms
+from frictax.fleets.statistics.robust import settle
 
 OMEGA = np.diag([1.0, 0.25, 4.0]) + 0.2
 SIX = 0.4 * np.ones((6, 6)) + 0.6 * np.eye(6)
@@ -297,3 +299,27 @@ def test_the_fleet_itself_will_do_for_its_table() -> None:
     limits = {"part.n0": (0.0, 20.0)}
     assert repr(fx.population(fx.Fleet(fleet))) == repr(fx.population(fleet))
     assert fx.verdicts(fx.Fleet(fleet), limits).counts["pass"] == 30
+
+
+@pytest.mark.parametrize("seed", [3, 6, 11])
+def test_no_smaller_spread_is_more_likely_where_all_numbers_move_together(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # machines are alike; a sensor's gain differs from record to record, and all numbers with it
+    rng = np.random.default_rng(seed)
+    gain, errors = np.exp(0.03 * rng.standard_normal(60)), {"F": 2.2e-3, "d": 1.2e-2}
+    noise = 0.3 * rng.multivariate_normal([0, 0], [[1, -0.92], [-0.92, 1]], 60)
+    values = {n: gain * (1 + errors[n] * noise[:, k]) for k, n in enumerate(errors)}
+    one = table(values, errors, lower=dict.fromkeys(errors, 0.0))
+    one["machine"] = [f"m{i % 6}" for i in range(60)]
+    one["correlation:F:d"] = -0.92
+    ends = []
+    monkeypatch.setattr(population, "settle", lambda given: ends.append(settle(given)) or ends[-1])
+    told = fx.population(one).to_pandas()
+    assert (told["spread_lower"] < 1e-3).all()
+    assert (told["spread_upper"] < 0.06).all()
+    assert np.allclose(told["repeat_spread"], 0.03, rtol=0.35)
+    (end,) = ends
+    for share in (0.5, 0.1, 0.01):
+        smaller = terms(end.of, share * end.between, end.within)
+        assert smaller.loglik < end.at.loglik + 0.1

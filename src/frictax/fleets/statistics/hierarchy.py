@@ -11,10 +11,12 @@ Educational and Behavioral Statistics 30, 2005).
 
 import dataclasses
 import functools
+from typing import Any
 
 import numpy as np
 
 _STEPS, _TOLERANCE = 60, 1e-7  # of a search; of the likelihood that a step may still gain
+_LEAST = 1e-2  # of the largest information, by which any entry is damped at least
 _MANY = 1000  # records tell the information well enough for a step
 
 
@@ -178,7 +180,7 @@ def search(
         I = J.T @ information(of, at, within is not None, _MANY) @ J
         gained = False
         while damp < 1e8:
-            weight = I + np.diag(damp * np.diag(I) + 1e-100)
+            weight = I + np.diag(damp * _tame(I, spreads) + 1e-100)
             step = np.linalg.solve(weight, g)
             if 0.5 * step @ g < _TOLERANCE:
                 return *_both(spreads), at, True
@@ -193,6 +195,46 @@ def search(
         if not gained:  # rounding is all that is left
             return *_both(spreads), at, True
     return *_both(spreads), at, False
+
+
+def climbed(
+    of: Estimates, between: np.ndarray, within: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray | None, Terms, bool]:
+    """As `search`, by scipy's L-BFGS: slower, and not stopped where spreads are all but singular,
+    as where the numbers of a machine move together.
+    """
+    from scipy.optimize import minimize
+
+    spreads = [between] if within is None else [between, within]
+    p = len(between)
+    rows = np.tril_indices(p)
+    sizes = np.sqrt(sum(np.diag(s) for s in spreads) + 1e-300)[rows[0]]
+
+    def factors_of(z: np.ndarray) -> list[np.ndarray]:
+        return _moved([np.zeros((p, p))] * len(spreads), z * np.tile(sizes, len(spreads)))
+
+    def down(z: np.ndarray) -> tuple[float, np.ndarray]:
+        factors = factors_of(z)
+        at = terms(of, *_both([L @ L.T for L in factors]))
+        g, _ = _by_factors(slopes(of, at, within is not None), factors)
+        return -at.loglik, -g * np.tile(sizes, len(spreads))
+
+    first = np.concatenate([_factor(s)[rows] / sizes for s in spreads])
+    found: Any = minimize(down, first, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    best = _both([L @ L.T for L in factors_of(found.x)])
+    return *best, terms(of, *best), bool(found.success)
+
+
+def _tame(I: np.ndarray, spreads: list[np.ndarray]) -> np.ndarray:
+    """What a step is damped by: each entry's information, and of one next to a singular spread,
+    which has none, a share of the largest; else no damping would hold back its step.
+    """
+    sizes = sum((np.diag(s) for s in spreads), np.full(len(spreads[0]), 1e-200))[
+        np.tril_indices(len(spreads[0]))[0]
+    ]
+    scaled = np.diag(I).reshape(len(spreads), -1) * sizes
+    least = _LEAST * scaled.max(axis=1, keepdims=True)
+    return np.ravel(np.maximum(scaled, least) / sizes)
 
 
 def _both(spreads: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .distances import Tests, cut, distances, growth
-from .hierarchy import Estimates, Terms, search, terms
+from .hierarchy import Estimates, Terms, climbed, search, terms
 
 _ROUNDS, _STEPS = 25, 4
 _NOTHING = 1e6  # times the scale: the error of what a record does not tell
@@ -141,6 +141,8 @@ def settle(given: Given) -> Settled:
         if same and ended and _close(was, (between, within)):
             break
     between, within, fitted, ended = search(likely, between, within)
+    if not ended:
+        between, within, fitted, ended = climbed(likely, between, within)
     at = terms(of, between, within, fitted.mean)
     seen = distances(of, between, within, at, told, given.freedom)
     values = posterior(of, between, within, at.mean)
