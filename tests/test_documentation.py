@@ -11,13 +11,33 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
+import frictax
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MODULES = sorted((ROOT / "src" / "frictax").rglob("*.py"))
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.slow_after(1)
+def test_the_first_block_of_the_first_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """All of each page are slow: here runs what a newcomer copies first."""
+    block = BLOCK.search(PAGES[0].read_text(encoding="utf-8"))
+    assert block is not None
+    exec(compile(block[1], str(PAGES[0]), "exec"), {"__name__": "__page__"})
+    assert len(capsys.readouterr().out.splitlines()) >= 3
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if BLOCK.search(p.read_text(encoding="utf-8"))], ids=lambda p: p.name
+)
+def test_every_python_block_of_a_page_is_python_of_names_that_frictax_has(page: Path) -> None:
+    for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        for node in ast.walk(ast.parse(block[1])):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                assert node.value.id != "fx" or hasattr(frictax, node.attr), node.attr
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if BLOCK.search(p.read_text(encoding="utf-8"))], ids=lambda p: p.name
 )

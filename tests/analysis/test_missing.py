@@ -149,6 +149,7 @@ def test_and_none_of_a_right_model(objective: Any) -> None:
             assert "term-missing" not in codes, (noise, seed)
 
 
+@pytest.mark.slow
 def test_forces_added_to_the_input_act_as_terms_of_the_machine_do() -> None:
     """The derivative by a drag: through the input along the motion, and through the law."""
     found = fitted("nothing", "white", 12)

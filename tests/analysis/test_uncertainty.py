@@ -277,7 +277,7 @@ def test_a_profile_fits_all_others_anew(sticking: fx.FoundMachine) -> None:
     assert p.ratio[k] == pytest.approx(cost * sticking.dof, rel=1e-3)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("points", [11, 21])
 def test_the_region_of_a_pair_has_the_size_of_its_ellipse(
     sticking: fx.FoundMachine, points: int

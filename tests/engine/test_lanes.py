@@ -79,8 +79,8 @@ def diagonal(jacobian: jax.Array) -> jax.Array:
 
 ORDERS: dict[str, tuple[Callable[[jax.Array], Any], str]] = {
     "vmap": (jax.vmap(outputs), "values"),
-    "vmap of jacfwd": (jax.vmap(jax.jacfwd(outputs)), "jacobian"),
     "grad of vmap": (jax.grad(lambda p: jnp.sum(jax.vmap(cost)(p))), "gradient"),
+    "vmap of jacfwd": (jax.vmap(jax.jacfwd(outputs)), "jacobian"),
     "jacfwd of vmap": (lambda p: diagonal(jax.jacfwd(jax.vmap(outputs))(p)), "jacobian"),
     "vmap of grad": (jax.vmap(jax.grad(cost)), "gradient"),
     "vmap of jacrev": (jax.vmap(jax.jacrev(outputs)), "jacobian"),
@@ -111,7 +111,7 @@ ORDERS: dict[str, tuple[Callable[[jax.Array], Any], str]] = {
 }
 
 
-@pytest.mark.slow_after(3)
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("order", ORDERS)
 def test_each_order_of_transformations_goes_together_and_gives_what_each_lane_gives_alone(
     order: str,
@@ -142,7 +142,10 @@ def test_random_machines_beside_each_other_are_those_alone(name: str, seed: int)
     assert np.allclose(times, times1, rtol=0, atol=1e-12)
 
 
-def test_records_and_times_of_each_lane_are_its_own() -> None:
+@pytest.mark.parametrize(
+    "of", [lambda run: run, pytest.param(jax.jacfwd, marks=pytest.mark.slow)], ids=["run", "jacfwd"]
+)
+def test_records_and_times_of_each_lane_are_its_own(of: Callable) -> None:
     pulls = jnp.linspace(0.8, 1.2, FEW)
     late = jnp.linspace(0.0, 0.3, FEW)
 
@@ -153,8 +156,8 @@ def test_records_and_times_of_each_lane_are_its_own() -> None:
         machine = fx.Mechanism(**parts, drive=fx.Force("mass", pulled))
         return fx.simulate(machine, times, fx.OnSamples()).ys
 
-    of = jax.jacfwd(run)
-    beside, apart = together(jax.vmap(of), pulls, late), in_turn(of, pulls, late)
+    f = of(run)
+    beside, apart = together(jax.vmap(f), pulls, late), in_turn(f, pulls, late)
     assert np.max(np.abs(beside - apart)) <= 1e-14 * np.max(np.abs(apart))
     assert np.max(np.abs(apart[0] - apart[-1])) > 1e-3
 

@@ -33,7 +33,7 @@ def test_every_contestant_solves_p1_at_tolerance_1e_7(benchmark, who: str) -> No
         np.testing.assert_allclose(contestant.answer(), truth[contestant.task], rtol=tolerance)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-DLIBRARY_EXP",)])
 def test_c_solves_p2_to_1e_9_of_a_run_at_tolerance_1e_13(
     benchmark, options: tuple[str, ...]

@@ -34,26 +34,28 @@ def fitted(t: np.ndarray, u: np.ndarray, phi: np.ndarray, cutoff: float) -> fx.F
     return fx.fit(rotor(2.3e-3, 0.057, 0.0115), record, free=list(TRUE), objective=windows)
 
 
+@pytest.fixture(scope="module")
+def clean() -> fx.FitResult:
+    """Of a record without noise."""
+    return fitted(T, DRIVE, measured(T, DRIVE), 15.0)
+
+
 def relative(found: fx.FitResult) -> np.ndarray:
     return np.array([found.values[path] / true - 1 for path, true in TRUE.items()])
 
 
-def test_estimates_of_a_noise_free_record_are_right_to_1e_4() -> None:
+def test_estimates_of_a_noise_free_record_are_right_to_1e_4(clean: fx.FitResult) -> None:
     """With starts as the filter reads them they are up to 6e-4 off."""
-    phi = measured(T, DRIVE)
-    found = fitted(T, DRIVE, phi, 15.0)
-    assert np.all(np.abs(relative(found)) < 1e-4), relative(found)
+    assert np.all(np.abs(relative(clean)) < 1e-4), relative(clean)
 
 
-def test_starts_that_the_model_corrects_are_those_of_the_motion() -> None:
-    phi = measured(T, DRIVE)
-    found = fitted(T, DRIVE, phi, 15.0)
-    prepared: Any = found.problem.prepared[0]
+def test_starts_that_the_model_corrects_are_those_of_the_motion(clean: fx.FitResult) -> None:
+    prepared: Any = clean.problem.prepared[0]
     run = fx.simulate(rotor(*TRUE.values(), drive=fx.Sampled(T, DRIVE)), T, FINE)
     speed = np.asarray(run["rotor"].w)[np.asarray(prepared.rows)[:, 0]]
     off = np.asarray(prepared.start["rotor.w"]) - speed
     off = off[1:]  # what lies before the first sample nobody knows
-    again: Any = without_rounding(found.problem, found.x).prepared[0]
+    again: Any = without_rounding(clean.problem, clean.x).prepared[0]
     # what the filter alone leaves is what would be taken off once more
     rounded = np.asarray(again.start["rotor.w"]) - np.asarray(prepared.start["rotor.w"])
     assert np.sqrt(np.mean(off**2)) < 0.2 * np.sqrt(np.mean(rounded**2))

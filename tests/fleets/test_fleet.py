@@ -148,6 +148,7 @@ def test_records_of_many_lengths_share_few_programs_and_keep_their_numbers() -> 
     assert Task().length(2001) == 2001
 
 
+@pytest.mark.slow
 def test_a_record_that_is_filled_up_is_fitted_as_it_is(records: list[fx.Record]) -> None:
     cut = [r.trim(0.0, 2.0 - 0.02 * k) for k, r in enumerate(records)]  # ten lengths
     found = fitted(cut)

@@ -99,6 +99,7 @@ def test_an_offset_beside_two_coulomb_frictions_is_named_as_redundant(
     )
 
 
+@pytest.mark.slow
 def test_five_parameters_of_windows_run_freely_through_the_identification_record_within_2_7_mm(
     emps: ModuleType, first: fx.Record, default: fx.FoundMachine, page: str
 ) -> None:
@@ -150,6 +151,7 @@ def test_the_known_controller_leaves_the_published_friction_and_a_mass_short_of_
         assert value == pytest.approx(published, rel=0.006), name
 
 
+@pytest.mark.slow
 def test_the_validation_record_is_predicted_over_1_s_within_1_6_mm(
     second: fx.Record, default: fx.FoundMachine, page: str
 ) -> None:
@@ -158,6 +160,7 @@ def test_the_validation_record_is_predicted_over_1_s_within_1_6_mm(
     assert quoted(page, "1 s from the measured state")[0] == pytest.approx(score, abs=0.02)
 
 
+@pytest.mark.slow
 def test_the_free_run_of_the_validation_record_goes_as_far_off_as_the_page_says(
     emps: ModuleType, second: fx.Record, default: fx.FoundMachine, page: str
 ) -> None:

@@ -45,7 +45,7 @@ def test_the_page_quotes_the_values_and_errors_that_the_fit_gives(root: Path, fo
 
 
 # The first is compiled sooner, the second as a reader's is.
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "flags", ["--xla_backend_optimization_level=0", ""], ids=["unoptimised", "as usual"]
 )

@@ -144,7 +144,7 @@ FOUND = {
 }
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("how", FOUND)
 def test_all_elements_of_a_machine_go_from_its_problem_file_to_its_report(
     how: str, tmp_path: Path
