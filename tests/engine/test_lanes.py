@@ -187,7 +187,7 @@ def test_derivatives_of_a_lane_that_fails_fail_alone() -> None:
         return fx.simulate(machine, SHORT, fx.OnSamples()).ys[-1]
 
     mass = jnp.linspace(1.0, 1.1, FEW).at[0].set(jnp.nan)
-    slope = jax.vmap(jax.jacfwd(end))(mass)
+    slope = jax.jit(jax.vmap(jax.jacfwd(end)))(mass)
     assert bool(jnp.all(jnp.isnan(slope[0])))
     assert bool(jnp.all(jnp.isfinite(slope[1:])))
 
@@ -212,7 +212,10 @@ def test_adaptive_runs_beside_each_other_are_those_alone_and_so_are_their_deriva
         assert np.max(np.abs(found - expected)) <= 1e-12 * np.max(np.abs(expected)), name
 
 
-def test_machines_without_modes_go_together() -> None:
+@pytest.mark.parametrize(
+    "of", [lambda run: run, pytest.param(jax.jacfwd, marks=pytest.mark.slow)], ids=["run", "jacfwd"]
+)
+def test_machines_without_modes_go_together(of: Callable) -> None:
     def run(stiffness: jax.Array) -> jax.Array:
         machine = fx.Mechanism(
             wall=fx.Fixed(), mass=fx.Mass(m=1.0, s=1.0), spring=fx.Spring("wall", "mass", stiffness)
@@ -220,6 +223,6 @@ def test_machines_without_modes_go_together() -> None:
         return fx.simulate(machine, SHORT, fx.OnSamples()).ys
 
     stiffness = jnp.linspace(1.0, 9.0, FEW)
-    for of in (run, jax.jacfwd(run)):
-        beside, apart = together(jax.vmap(of), stiffness), in_turn(of, stiffness)
-        assert np.max(np.abs(beside - apart)) <= 1e-14 * np.max(np.abs(apart))
+    f = of(run)
+    beside, apart = together(jax.vmap(f), stiffness), in_turn(f, stiffness)
+    assert np.max(np.abs(beside - apart)) <= 1e-14 * np.max(np.abs(apart))

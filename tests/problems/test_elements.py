@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.problems import identify, result_texts
+from frictax.problems import identify, read, result_texts
 from frictax.problems.building import Place, machine
 
 T = np.linspace(0.0, 3.0, 301)
@@ -142,6 +142,15 @@ FOUND = {
         },
     ),
 }
+
+
+@pytest.mark.parametrize("how", FOUND)
+def test_a_problem_file_holds_all_elements(how: str, tmp_path: Path) -> None:
+    parts, true = FOUND[how]
+    problem = read(folder_of(tmp_path, parts, how == "turns", true))
+    held = {name: type(part).__name__ for name, part in problem.machine.named_parts()}
+    for name, part in tomllib.loads(parts).items():
+        assert held[name] == part["kind"]
 
 
 @pytest.mark.slow
