@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 _MAPPINGS = Path("/proc/self/maps")
-_MANY = 6_000  # Linux refuses a process more than 65530
+_MANY = 1_000  # with some 300 MB; Linux refuses a process more than 65530
 _left = 0  # after the last time
 
 

@@ -105,6 +105,7 @@ def rig(law: fx.Coulomb | fx.Stribeck, **more) -> fx.Mechanism:
     )
 
 
+@pytest.mark.slow
 def test_a_machine_has_breakaway_torque_and_time_constant_in_units_of_its_record():
     t = np.linspace(0.0, 1.0, 401)
     truth = rig(fx.Coulomb(F_Coulomb=4e-3, F_prop=1e-4))

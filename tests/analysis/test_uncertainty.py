@@ -452,6 +452,7 @@ def test_wrong_questions_get_a_sentence(sticking: fx.FoundMachine) -> None:
         sticking.profile("mass.m")
 
 
+@pytest.mark.slow
 def test_a_number_that_does_nothing_has_no_profile() -> None:
     found = resting([X], "mass.m")
     with pytest.raises(ValueError, match="do not tell mass.m"):

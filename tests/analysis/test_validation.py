@@ -34,6 +34,11 @@ def measured(name: str, seed: int, F_Coulomb: float = 1.0, s: float = 0.0, v: fl
 
 @pytest.fixture(scope="module")
 def found() -> fx.FitResult:
+    return fx.fit(block(0.9, m=1.1), measured("run0", 0), free=FREE)
+
+
+@pytest.fixture(scope="module")
+def both() -> fx.FitResult:
     records = [measured(f"run{i}", i) for i in range(2)]
     return fx.fit(block(0.9, m=1.1), records, free=FREE)
 
@@ -80,8 +85,8 @@ def test_what_cannot_be_validated_is_refused_with_the_remedy(found) -> None:
 
 
 @pytest.mark.slow
-def test_each_record_is_predicted_by_the_others(found) -> None:
-    alike = found.leave_records_out()
+def test_each_record_is_predicted_by_the_others(both) -> None:
+    alike = both.leave_records_out()
     assert list(alike.records) == ["run0", "run1"]
     assert alike.rms["mass.s"] < 1.2 * NOISE
     for values in alike.values.values():
@@ -101,15 +106,15 @@ def test_a_record_of_another_machine_is_predicted_worst() -> None:
 
 @pytest.mark.slow
 def test_between_conditions_the_number_that_changed_is_told_and_its_interval_holds_the_change(
-    found, warm
+    both, warm
 ) -> None:
-    made = found.transfer(warm)
+    made = both.transfer(warm)
     assert made.differ == ("friction.f_pos.F_Coulomb",)
     change = next(e for e in made.differences if e.name == "friction.f_pos.F_Coulomb")
     assert change.lower < -0.2 < change.upper < 0
-    errors = (f.standard_errors["friction.f_pos.F_Coulomb"] for f in (found, warm))
+    errors = (f.standard_errors["friction.f_pos.F_Coulomb"] for f in (both, warm))
     assert change.standard_error == pytest.approx(np.hypot(*errors))
     assert made.predicted["warm0"].rms["mass.s"] > 5 * NOISE
     assert made.fitted["warm0"].rms["mass.s"] < 1.2 * NOISE
     assert "Different: friction.f_pos.F_Coulomb." in str(made)
-    assert found.transfer(found).differ == ()
+    assert both.transfer(both).differ == ()

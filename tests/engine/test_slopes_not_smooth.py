@@ -110,8 +110,8 @@ class _Clock(fx.AbstractHybridSystem):
         return y, mode + 1, jnp.array(0)
 
 
-@pytest.mark.slow_after(1)
-@pytest.mark.parametrize("jacobian", [jax.jacfwd, jax.jacrev])
+@pytest.mark.slow
+@pytest.mark.parametrize("jacobian", [jax.jacrev, jax.jacfwd])
 def test_the_derivative_of_an_events_time_does_not_depend_on_how_near_it_was_found(
     jacobian: Callable,
 ) -> None:

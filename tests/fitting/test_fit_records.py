@@ -37,6 +37,7 @@ def test_four_law_parameters_come_back_from_a_start_10_to_20_per_cent_off(found)
     assert found.noise_scale == pytest.approx(1.0, abs=0.1)  # in units of the sd that was given
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "start", [{"F_prop": 1e-6}, {**AWAY_LAW, "F_Coulomb": 1e-6}], ids=["F_prop", "F_Coulomb"]
 )
@@ -74,6 +75,7 @@ STRAYS = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("start", STRAYS, ids=["too steep", "too flat"])
 def test_a_stribeck_force_that_is_lost_on_the_way_is_brought_back(run, found, start) -> None:
     """From there the search first ends where it has no depth or no width, at 14 times the noise."""

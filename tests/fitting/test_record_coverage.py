@@ -48,7 +48,7 @@ def test_95_per_cent_intervals_of_four_law_parameters_hold_the_truth_in_92_to_99
 
 
 # The scatter of n estimates is known to 1/sqrt(2 n), their mean to 1/sqrt(n) of it.
-FEW_AND_MANY = [60, pytest.param(400, marks=pytest.mark.slow)]
+FEW_AND_MANY = [30, pytest.param(400, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("count", FEW_AND_MANY)

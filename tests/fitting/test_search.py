@@ -80,6 +80,7 @@ def test_64_starts_share_their_work_and_most_of_their_calls(
         assert abs(found.values[path] - true) < 4 * found.standard_errors[path]
 
 
+@pytest.mark.slow
 def test_starts_side_by_side_end_where_each_would_by_itself(
     speeds: fx.Record, taken: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +11,8 @@ import pytest
 import frictax as fx
 from blocks import FREE, block
 from frictax.fitting.fit_each import fit_each
+from frictax.fitting.many_search import _cut, _filled
+from frictax.fitting.search.levenberg_marquardt import begin
 from frictax.fleets.task import Task, lengths_of
 
 NAME = FREE[0]
@@ -146,6 +149,20 @@ def test_records_of_many_lengths_share_few_programs_and_keep_their_numbers() -> 
         assert n <= task.length(n) <= 1.25 * n + 1
     assert lengths_of([2000, 2001, 2000]) == ()
     assert Task().length(2001) == 2001
+
+
+def test_samples_that_fill_up_a_record_weigh_nothing(records: list[fx.Record]) -> None:
+    found = fx.fit(block(), records[0], free=FREE)
+    problem, n = found.problem, records[0].n
+    filled = _filled(problem, lambda n: n + 7)
+    assert filled.prepared[0].measured.shape[0] == n + 7
+    residuals = np.asarray(filled.residuals_of(jnp.asarray(found.x), 0))
+    assert np.allclose(residuals[:n], found.full_residuals, rtol=0, atol=1e-12)
+    assert not residuals[n:].any()
+    assert _filled(problem, lambda n: n) is problem
+    end = begin(jnp.asarray(found.x), n + 7)
+    assert _cut(problem, filled, end).residuals.shape == (n,)
+    assert _cut(problem, problem, end) is end
 
 
 @pytest.mark.slow

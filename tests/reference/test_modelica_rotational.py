@@ -35,6 +35,7 @@ def _assert_states(
         assert np.max(error[away]) <= within, name
 
 
+@pytest.mark.slow
 def test_coupled_clutches_modes_within_1e_5_s_and_states_within_3e_4(
     reference_folder: Path,
 ) -> None:

@@ -95,6 +95,7 @@ def test_every_number_of_a_fit_comes_back_bit_for_bit(
     assert again.save(tmp_path / "y.fit").read_bytes() == (tmp_path / "x.fit").read_bytes()
 
 
+@pytest.mark.slow
 def test_what_a_fit_is_asked_later_it_answers_from_its_file_too(
     sweep_fit: fx.FitResult, tmp_path: Path
 ) -> None:
@@ -174,7 +175,7 @@ def test_a_file_of_the_first_version_is_read() -> None:
 
 @pytest.fixture(scope="module")
 def own_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return own_law_and_functions()[0].save(tmp_path_factory.mktemp("own") / "own.fit")
+    return own_law_and_functions(1)[0].save(tmp_path_factory.mktemp("own") / "own.fit")
 
 
 def test_own_code_is_never_looked_up_by_a_name_in_the_file(own_file: Path) -> None:
