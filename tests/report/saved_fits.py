@@ -95,6 +95,17 @@ def own_law_and_functions() -> Any:
     return found, [Drag, truth, pull]
 
 
+def own_code_without_runs() -> fx.FitResult:
+    """The same law, function and lambda in the balance of forces at a motion that is written down."""
+    law, v = Drag(F=1.0, c=0.3), np.sin(3.0 * T)
+    machine = block(law, wind=fx.Force("mass", pull), tide=fx.Force("mass", lambda t: -0.2 * t))
+    needed = 3.0 * np.cos(3.0 * T) + np.sign(v) * (1.0 + 0.3 * v**2) + NOISE[0]
+    given = needed - np.asarray(pull(T)) + 0.2 * T
+    dynamics = fx.InverseDynamics(cutoff=10.0, v_min=0.05)
+    seen = fx.Record(T, {"drive": given}, {"mass.v": v}, name="first")
+    return fx.fit(machine, seen, free=["friction.f_pos"], objective=dynamics)
+
+
 def windows_with_priors() -> Any:
     truth, free = block(fx.Table([[0, 1.0], [1, 1.2], [3, 1.9]])), ["mass.m", "friction.f_pos"]
     seen = record(truth, "mass.s", sd={"mass.s": 0.01}, hold=True)

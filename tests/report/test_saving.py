@@ -24,7 +24,7 @@ from .saved_fits import (
     U,
     huber_sweep,
     inverse_dynamics,
-    own_law_and_functions,
+    own_code_without_runs,
     pull,
     windows_read_from_a_filter,
 )
@@ -175,7 +175,7 @@ def test_a_file_of_the_first_version_is_read() -> None:
 
 @pytest.fixture(scope="module")
 def own_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return own_law_and_functions(1)[0].save(tmp_path_factory.mktemp("own") / "own.fit")
+    return own_code_without_runs().save(tmp_path_factory.mktemp("own") / "own.fit")
 
 
 def test_own_code_is_never_looked_up_by_a_name_in_the_file(own_file: Path) -> None:
