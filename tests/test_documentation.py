@@ -88,18 +88,14 @@ COMPILES = re.compile(
 )
 # Of these the ones of `make test`: of each room one, and what costs little.
 QUICK = {
-    "frictax.analysis.errors.uncertainty.uncertainty",
     "frictax.analysis.residuals.study.ResidualStudy",
     "frictax.contacts.bearing_friction.BearingFriction",
     "frictax.engine.options.OnSamples",
-    "frictax.engine.walk.walk",
     "frictax.export.robots.joint_friction",
     "frictax.fitting.fit.fit",
     "frictax.fitting.problem.inverse_dynamics.InverseDynamics",
-    "frictax.fitting.problem.losses.Squares",
     "frictax.fitting.result.estimates.Estimate",
     "frictax.fitting.result.fit_result.FitResult",
-    "frictax.fitting.result.identifiability.Identifiability",
     "frictax.mechanism.gears.IdealGear",
     "frictax.progress.ProgressLine",
     "frictax.report.machine_json.found_machine_json",

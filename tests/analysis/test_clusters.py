@@ -148,6 +148,7 @@ def test_intervals_of_60_motors_with_encoder_steps_and_noisy_current_hold_the_tr
     assert np.all((stated > 0.8 * spread) & (stated < 1.35 * spread)), stated / spread
 
 
+@pytest.mark.slow
 def test_a_fit_on_windows_says_by_which_account_its_intervals_are_and_white_is_for_the_asking(
     found: fx.FoundMachine,
 ) -> None:
@@ -173,6 +174,7 @@ def test_a_fit_on_windows_says_by_which_account_its_intervals_are_and_white_is_f
     )
 
 
+@pytest.mark.slow
 def test_windows_are_no_run_to_an_autoregression(found: fx.FoundMachine) -> None:
     with pytest.raises(ValueError, match=r"windows begin anew. Take `Clustered\(\)`"):
         found.uncertainty(fx.Autoregression())
@@ -187,6 +189,7 @@ def test_a_profile_agrees_with_the_printed_interval(found: fx.FoundMachine) -> N
     assert p.threshold == pytest.approx(stdtrit(found.degrees_of_freedom[F], 0.975) ** 2, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_bands_have_the_degrees_of_freedom_of_what_they_are_of(found: fx.FoundMachine) -> None:
     u = found.uncertainty()
     band = u.friction("bearing", [0.0, 1e6])  # F_Coulomb alone, and next to nothing but F_prop
@@ -194,6 +197,7 @@ def test_bands_have_the_degrees_of_freedom_of_what_they_are_of(found: fx.FoundMa
     assert band.upper[1] - band.force[1] == pytest.approx(1e6 * u.half_widths[2], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_window_that_goes_on_belongs_to_the_one_before_and_few_windows_are_told(
     found: fx.FoundMachine,
 ) -> None:

@@ -154,6 +154,7 @@ def together(machines: list[tuple[float, ...]], seed: int):
     return fx.fit(block(1.02, 0.98, 0.51), records, free=list(TRUE))
 
 
+@pytest.mark.slow
 def test_records_of_one_machine_agree_and_of_machines_that_differ_a_notice_says_so() -> None:
     same = together([tuple(TRUE.values())] * 4, 5)
     assert not any(n.code == "records-differ" for n in same.notices)

@@ -48,7 +48,9 @@ def test_a_run_between_stops_does_not_end_at_a_misfit_that_misses_hits(clean) ->
         assert np.all(np.abs(errors(fitted(clean, seed))) < (0.06, 0.12, 0.15)), seed
 
 
-def test_draws_of_the_inputs_noise_have_the_spread_that_its_derivatives_give() -> None:
+@pytest.fixture(scope="module")
+def pushed() -> fx.FitResult:
+    """A block without stops, by a force with noise."""
     t = np.linspace(0.0, 8.0, 401)
     rng = np.random.default_rng(2)
     force = 3.0 * np.sin(7.0 * t)
@@ -60,9 +62,16 @@ def test_draws_of_the_inputs_noise_have_the_spread_that_its_derivatives_give() -
     v = np.asarray(fx.simulate(block, t, FINE)["mass"].v)
     noisy = force + 0.2 * rng.standard_normal(t.size)
     record = fx.Record(t, {"drive": noisy}, {"mass.v": v}, hold=False, name="run")
-    found = fx.fit(block, record, free=["mass.m", "friction.f_pos.F_prop"])
-    assert "noise of the inputs" in str(found)
+    return fx.fit(block, record, free=["mass.m", "friction.f_pos.F_prop"])
 
+
+def test_the_print_of_a_fit_says_that_the_noise_of_the_inputs_is_in_its_errors(pushed) -> None:
+    assert "noise of the inputs" in str(pushed)
+
+
+@pytest.mark.slow
+def test_draws_of_the_inputs_noise_have_the_spread_that_its_derivatives_give(pushed) -> None:
+    found, noisy = pushed, pushed.records["run"].inputs["drive"]
     problem = jax.tree.map(jnp.asarray, found.problem)
 
     def residuals(u: jax.Array) -> jax.Array:

@@ -34,7 +34,7 @@ def test_the_table_says_what_the_results_say(root: Path) -> None:
     assert overview(root / "identification") in (root / "identification" / "README.md").read_text()
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", ["screw_drive_1", "screw_drive_2"])
 def test_a_problem_gives_its_result_again(root: Path, machine: str) -> None:
     found = identify(folder_of(root, machine)).found

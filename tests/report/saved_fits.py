@@ -96,7 +96,7 @@ def own_law_and_functions() -> Any:
 
 
 def own_code_without_runs() -> fx.FitResult:
-    """The same law, function and lambda in the balance of forces at a motion that is written down."""
+    """The same law, function and lambda, by the forces of a motion that is written down."""
     law, v = Drag(F=1.0, c=0.3), np.sin(3.0 * T)
     machine = block(law, wind=fx.Force("mass", pull), tide=fx.Force("mass", lambda t: -0.2 * t))
     needed = 3.0 * np.cos(3.0 * T) + np.sign(v) * (1.0 + 0.3 * v**2) + NOISE[0]
