@@ -75,12 +75,13 @@ format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.installed
+bench: $(VENV)/.installed-test
 	$(BIN)/python experiments/benchmarks/p1.py
 	$(BIN)/python experiments/benchmarks/p2.py
 	$(BIN)/python experiments/benchmarks/p3.py
 	$(BIN)/python experiments/benchmarks/p4.py
 	$(BIN)/python experiments/benchmarks/p4_process.py
+	$(BIN)/python experiments/benchmarks/fleet.py
 	$(BIN)/python experiments/benchmarks/coupled.py
 	$(BIN)/python experiments/benchmarks/first_answer.py
 	$(BIN)/python experiments/benchmarks/import_time.py

@@ -17,7 +17,13 @@ from .task import Chunk, Task
 
 TRIES = 3  # of a chunk whose process ends before it does
 _OFTEN = 0.2  # seconds after which a waiting process looks up
-_ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+_ALONE = {  # linear algebra on one processor; memory that is free goes back
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_TRIM_THRESHOLD_": "131072",
+}
 
 
 def processors() -> int:
@@ -105,7 +111,9 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
 
 @contextlib.contextmanager
 def _threads_of_one() -> Iterator[None]:
-    """Processes that start meanwhile do their linear algebra on one processor."""
+    """Processes that start meanwhile do their linear algebra on one processor, and keep little
+    memory: many allocators of one process keep what each has freed.
+    """
     before = {name: os.environ.get(name) for name in _ALONE}
     os.environ.update(_ALONE)  # read when numpy is imported there
     try:
