@@ -214,9 +214,8 @@ def test_a_page_grows_with_the_rows_and_has_verdicts(
     assert "cannot tell" in text
     again = fx.Fleet.read(tmp_path / "f.parquet")
     assert again.table.attrs["frictax"]["limits"] == {NAME: [0.0, 0.9]}
-    counts = fx.verdicts(made, limits).table["verdict"].value_counts()
-    assert counts["pass"] > 0
-    assert counts["fail"] > 0
+    said = set(fx.verdicts(made, limits).table["verdict"])
+    assert {"pass", "fail"} <= said
     with pytest.raises(FileExistsError, match="Let it be overwritten"):
         fitted(records, report=page)
 

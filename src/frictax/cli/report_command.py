@@ -22,16 +22,12 @@ def report(
     """
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
+        from frictax.fleets import Fleet, write_fleet_report
         from frictax.report import check_report
         from frictax.report.saving import load_fit
 
         is_fleet = fit.suffix.lower() == ".parquet"
-        if is_fleet:
-            from frictax.fleets import Fleet
-
-            found = Fleet.read(fit)
-        else:
-            found = load_fit(fit)
+        found = Fleet.read(fit) if is_fleet else load_fit(fit)
         target = fit.with_suffix(".html") if out is None else out
         if target.exists() and not overwrite:
             raise FileExistsError(
@@ -39,9 +35,7 @@ def report(
             )
         check_report(target)
         doing("Studying, simulating, writing")
-        if is_fleet:
-            from frictax.fleets import write_fleet_report
-
+        if isinstance(found, Fleet):
             write_fleet_report(found, target, command=command_line.get(), overwrite=overwrite)
         else:
             found.report(target, command=command_line.get(), overwrite=overwrite)
