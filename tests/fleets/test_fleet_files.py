@@ -101,6 +101,18 @@ def test_wrong_input_is_one_sentence(
     assert not (folder / "fleet.parquet.parts").exists()
 
 
+def test_a_package_that_is_not_there_is_one_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    out = folder / "fleet.parquet"
+    done = frictax("fleet", str(folder), str(folder / "records"), "--out", str(out), "--jobs", "1")
+    assert done.exit_code == 1
+    assert "frictax[fleet]" in " ".join(done.output.split())
+    assert "Traceback" not in done.output
+    assert not isinstance(done.exception, ImportError)
+
+
 @pytest.mark.slow
 def test_two_processes_make_the_same_table_and_a_key_keeps_what_is_done(folder: Path) -> None:
     many(folder, 200)

@@ -45,7 +45,9 @@ def plain_errors(options: bool = True) -> Iterator[None]:
         raise  # the reader of our output went away, which is no mistake
     except KeyboardInterrupt:
         end("Interrupted.", INTERRUPTED)
-    except (ValueError, KeyError, OSError) as error:
+    except (ValueError, KeyError, OSError, ImportError) as error:
+        if isinstance(error, ImportError) and error.name is not None:
+            raise  # not said by us: an installation that is broken
         end(as_option_names(_sentence(error)) if options else _sentence(error), DATA_FAILED)
 
 

@@ -35,7 +35,7 @@ class Parts:
         if importlib.util.find_spec("pyarrow") is None:
             raise ImportError(
                 "The table of a fleet is written by the package pyarrow. Install it: `pip install"
-                " 'frictax[fleet]'`, or leave `out` away."
+                " 'frictax[fleet]'`."
             )
         if self.out.exists() and not overwrite:
             raise FileExistsError(
