@@ -44,8 +44,16 @@ def records_of(data: Any, measured: Any) -> list[Record]:
 
 def own_values(model: Any, values: Any, count: int) -> list[Any]:
     """The model of each fit, with its own values."""
-    if not values:
+    each = values_of_each(model, values, count)
+    if not each:
         return [model] * count
+    return [replace(model, {path: x[i] for path, x in each.items()}) for i in range(count)]
+
+
+def values_of_each(model: Any, values: Any, count: int) -> dict[str, np.ndarray]:
+    """Path -> a value for each fit, (count, ...) in SI."""
+    if not values:
+        return {}
     if not isinstance(values, Mapping):
         raise ValueError(
             f"`values` must be a mapping from paths to {count} numbers, got"
@@ -65,7 +73,7 @@ def own_values(model: Any, values: Any, count: int) -> list[Any]:
                 f"`values` must give {path!r} for each of the {count} fits, shape {shape}, got"
                 f" {each[path].shape}."
             )
-    return [replace(model, {path: x[i] for path, x in each.items()}) for i in range(count)]
+    return each
 
 
 def numbers(values, n: int) -> Float[np.ndarray, "k n"] | None:

@@ -9,7 +9,7 @@ import numpy as np
 from frictax.annotations import ArrayLike, Checked
 from frictax.arguments import whole
 from frictax.fitting import AbstractLoss, AbstractMethod, AbstractObjective, Instrument
-from frictax.fitting.many_data import own_values
+from frictax.fitting.many_data import values_of_each
 from frictax.fitting.problem.ties import Tied
 from frictax.interrupts import Keys
 from frictax.measurements import Record
@@ -236,8 +236,7 @@ def _planned(
         sources: Sequence[Source] = in_memory(records)
         known = about_each(sources, about, {**NAMES, "record": "record"})
         task = Task(machine=problem, settings=settings)
-        own_values(problem, values, len(sources))  # raises for what they cannot be
-        each = {path: np.asarray(x, dtype=float) for path, x in (values or {}).items()}
+        each = values_of_each(problem, values, len(sources))
         return planned(task, sources, known, each), "Fleet", None
     asked = [name for name, x in given.items() if x is not None and x != ()]
     if asked:
@@ -269,8 +268,7 @@ def _of_file(
     else:
         sources = in_memory(records)
     known = about_each(sources, about, names)
-    columns = {**entry.values, **({} if values is None else values)}
-    each = {}
+    columns, given = {**entry.values, **({} if values is None else values)}, {}
     for path, column in columns.items():
         if isinstance(column, str):
             if column not in known.columns:
@@ -279,7 +277,7 @@ def _of_file(
                     f" records does not have. It has: {', '.join(known.columns)}."
                 )
             column = known[column].to_numpy()
-        each[path] = np.asarray(column, dtype=float)
-    own_values(asked.machine, each, len(sources))
+        given[path] = column
+    each = values_of_each(asked.machine, given, len(sources))
     limits = {name: _ends(name, pair) for name, pair in entry.limits.items()}
     return planned(task, sources, known, each), asked.content.title, limits or None

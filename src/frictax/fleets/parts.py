@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import importlib.util
 import json
 import os
 import shutil
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from frictax.report.files import check_target
+
+from .table import needs_pyarrow
 
 _PLAN = "plan.json"
 
@@ -32,11 +33,7 @@ class Parts:
         resumed; `ValueError` where that is of another fleet.
         """
         check_target(self.out, "the table of the fleet")
-        if importlib.util.find_spec("pyarrow") is None:
-            raise ImportError(
-                "The table of a fleet is written by the package pyarrow. Install it: `pip install"
-                " 'frictax[fleet]'`."
-            )
+        needs_pyarrow()
         if self.out.exists() and not overwrite:
             raise FileExistsError(
                 f"{self.out} exists. Give overwrite=True to replace it, or another file as `out`."

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .table import META
+from .table import META, needs_pyarrow
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,6 +54,7 @@ class Fleet:
         path = Path(path)
         if not path.is_file():
             raise FileNotFoundError(f"There is no file {path} with the table of a fleet.")
+        needs_pyarrow()
         try:
             table = pd.read_parquet(path)
             table.attrs[META]["names"]

@@ -12,6 +12,8 @@ import numpy as np
 from frictax.measurements import Record
 from frictax.text import suggestion
 
+from .table import needs_pyarrow
+
 SUFFIXES = (".csv", ".txt", ".parquet", ".mat")
 ABOUT = ("machine", "date", "temperature")
 _AT_ONCE = 1 << 20  # bytes of a text file that are counted at a time
@@ -112,6 +114,7 @@ def in_folder(folder: Path) -> list[FileSource]:
 
 def in_table(path: Path, column: str) -> list[TableSource]:
     """The records of a long Parquet table, whose rows stand together; `column` names each."""
+    needs_pyarrow()
     import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
 
     file = parquet.ParquetFile(path)
@@ -275,6 +278,7 @@ def _rows_of(path: Path) -> int:
     """How many rows a file has, about; 0 where only reading it would tell."""
     suffix = path.suffix.lower()
     if suffix == ".parquet":
+        needs_pyarrow()
         import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
 
         try:

@@ -1,5 +1,6 @@
 """The table of a fleet: a row for each record."""
 
+import importlib.util
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,6 +16,17 @@ from frictax.measurements import Record
 META = "frictax"  # in the attributes of a table: what its columns mean
 FIRST = ("record", "machine", "date", "temperature")
 LAST = ("samples", "seconds", "version")
+
+
+def needs_pyarrow() -> None:
+    """Raise `ImportError` in one sentence where the package that reads and writes Parquet is not
+    there.
+    """
+    if importlib.util.find_spec("pyarrow") is None:
+        raise ImportError(
+            "Tables of fleets are read and written by the package pyarrow. Install it: `pip"
+            " install 'frictax[fleet]'`."
+        )
 
 
 def row_of(record: Record, found: FitResult) -> dict[str, Any]:
