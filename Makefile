@@ -52,8 +52,10 @@ PYTEST := $(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8 --dist loadfile
 test: lint
 	$(PYTEST) -m "not slow"
 
+# PART=2/3: of the files with slow tests each third, from the second.
+PART ?= 1/1
 test-slow: $(VENV)/.installed-test
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow --part $(PART)
 
 test-all: test test-slow docs
 

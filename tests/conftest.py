@@ -54,8 +54,14 @@ hypothesis.settings.register_profile("frictax", derandomize=True, deadline=None,
 hypothesis.settings.load_profile("frictax")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--part", default="1/1", help="2/3: of the files with slow tests each third, from the second"
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """``slow_after(n)``: of a family of cases the first n are not slow."""
     seen: collections.Counter[str] = collections.Counter()
     for item in items:
@@ -65,6 +71,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             seen[family] += 1
             if seen[family] > mark.args[0]:
                 item.add_marker(pytest.mark.slow)
+    part, parts = (int(number) for number in config.getoption("--part").split("/"))
+    slow = [item for item in items if item.get_closest_marker("slow") is not None]
+    files = sorted({item.path for item in slow})
+    later = {path for i, path in enumerate(files) if i % parts != part - 1}
+    left = [item for item in slow if item.path in later]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
 
 
 _MAPPINGS = Path("/proc/self/maps")
