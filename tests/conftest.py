@@ -56,7 +56,9 @@ hypothesis.settings.load_profile("frictax")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--part", default="1/1", help="2/3: of the files with slow tests each third, from the second"
+        "--part",
+        default="1/1",
+        help="2/3: of the files with slow tests each third, from the second",
     )
 
 

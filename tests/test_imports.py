@@ -46,6 +46,7 @@ INVERSE = [
     "measurements",
     "fitting",
     "analysis",
+    "excitation",
     "report",
     "export",
     "data",

@@ -46,6 +46,20 @@ from frictax.engine import (
     Result as Result,
     walk as walk,
 )
+from frictax.excitation import (
+    AbstractShape as AbstractShape,
+    Chirp as Chirp,
+    CubicSpline as CubicSpline,
+    Design as Design,
+    FourierSeries as FourierSeries,
+    Limits as Limits,
+    Margins as Margins,
+    Multisine as Multisine,
+    Ramps as Ramps,
+    Staircase as Staircase,
+    design as design,
+    information as information,
+)
 from frictax.fitting import (
     Band as Band,
     ClosedLoop as ClosedLoop,

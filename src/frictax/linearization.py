@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
+from frictax.engine.sensitive import pushed
 from frictax.mechanism import Machine, MechanicalSystem, Mechanism
 from frictax.mechanism.layout import signal_of
 from frictax.parameters import Integer, Number
@@ -93,8 +93,10 @@ def linearize(
             f" {y.shape[0]}. Take a row of `run.ys`."
         )
     rates = lambda y, u: system(u).flow(t, y, mode, args)  # noqa: E731
-    A, B = jax.jacfwd(rates, argnums=(0, 1))(y, jnp.zeros(len(names)))
-    return Linearization(A, B, states, names)
+    n, k = y.shape[0], len(names)
+    along = jnp.eye(n, n + k), jnp.eye(k, n + k, n)
+    _, slopes = pushed(rates, (y, jnp.zeros(k)), along)
+    return Linearization(slopes[:, :n], slopes[:, n:], states, names)
 
 
 class _Raised(AbstractSignal):

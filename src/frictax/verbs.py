@@ -71,3 +71,9 @@ class ResidualStudyVerbs:
 
 class StructureComparisonVerbs:
     plot = Verb("frictax.report.structures_figure:draw_structures")
+
+
+class DesignVerbs:
+    check = Verb("frictax.excitation.checked:checked")
+    plot = Verb("frictax.report.experiment.design_figure:draw_design")
+    report = Verb("frictax.report.experiment.design_figure:write_design_report")

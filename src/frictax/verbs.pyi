@@ -16,6 +16,7 @@ from frictax.analysis.replay.validation import (
     validate as _validate,
 )
 from frictax.analysis.residuals.study import residual_study as _residual_study
+from frictax.excitation.checked import checked as _checked
 from frictax.export.modelica_found import (
     identified_modifiers as _identified_modifiers,
     to_modelica as _to_modelica,
@@ -23,6 +24,10 @@ from frictax.export.modelica_found import (
 )
 from frictax.export.robots import to_mujoco as _to_mujoco, to_urdf as _to_urdf
 from frictax.fitting.result.step_error import step_error as _step_error
+from frictax.report.experiment.design_figure import (
+    draw_design as _draw_design,
+    write_design_report as _write_design_report,
+)
 from frictax.report.fit_report import draw as _draw, write_report as _write_report
 from frictax.report.machine_json import fit_json as _fit_json
 from frictax.report.mechanism_figure import draw_mechanism as _draw_mechanism
@@ -92,3 +97,8 @@ class ResidualStudyVerbs:
 
 class StructureComparisonVerbs:
     plot = _draw_structures
+
+class DesignVerbs:
+    check = _checked
+    plot = _draw_design
+    report = _write_design_report

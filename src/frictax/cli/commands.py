@@ -10,6 +10,7 @@ import typer
 from frictax.interrupts import leave
 
 from . import data_commands
+from .design_command import design
 from .fleet_command import fleet
 from .identify_command import estimates_table, identify
 from .init_command import init
@@ -102,6 +103,14 @@ app.command(
 It ends with 0 when all is well, 1 when the problem or a run fails, 2 when the command line is
 wrong."""
 )(simulate)
+app.command(
+    epilog="""**Examples**
+
+`frictax design motor --out excitation.csv --report design.html`
+
+It ends with 0 when all is well, 1 when the problem or the search fails, 2 when the command line is
+wrong, 130 when interrupted."""
+)(design)
 app.command(
     name="report",
     epilog="""**Examples**

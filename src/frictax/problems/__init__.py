@@ -2,6 +2,7 @@
 
 from .building import ProblemError as ProblemError
 from .checking import check as check
+from .designing import designed as designed
 from .identification import Identification as Identification, identify as identify
 from .overview import overview as overview, write_overview as write_overview
 from .reading import Problem as Problem, read as read

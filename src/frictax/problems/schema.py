@@ -204,6 +204,44 @@ class FleetEntry(Strict):
     limits: dict[Text, tuple[float, float]] = {}
 
 
+class LimitsEntry(Strict):
+    travel: FiniteFloat | None = None
+    speed: FiniteFloat | None = None
+    acceleration: FiniteFloat | None = None
+    force: FiniteFloat | None = None
+    band: tuple[FiniteFloat, FiniteFloat] | None = None
+    body: Text | None = None
+
+
+class MarginsEntry(Strict):
+    slip: FiniteFloat = 5.0
+    miss: FiniteFloat = 0.05
+
+
+class DesignEntry(Strict):
+    """An experiment to be designed: what the machine bears, and the options of `design`."""
+
+    limits: LimitsEntry
+    outputs: dict[Text, FiniteFloat] = {}
+    duration: FiniteFloat | None = None
+    rate: FiniteFloat | None = None
+    drive: Text | None = None
+    free: list[Text] | None = None
+    wanted: list[Text] | None = None
+    shape: Made = "FourierSeries"
+    criterion: Literal["E", "minimax", "A", "D"] = "E"
+    objective: Made = "FreeRun"
+    memory: dict[Text, FiniteFloat] = {}
+    over: FiniteFloat | dict[Text, FiniteFloat] | None = None
+    machines: Annotated[int, Field(ge=1, le=1000)] = 6
+    size: dict[Text, FiniteFloat] = {}
+    margins: MarginsEntry | None = None
+    hold: bool = False
+    starts: Annotated[int, Field(ge=1, le=1000)] = 6
+    steps: Annotated[int, Field(ge=1, le=100_000)] = 300
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
 class ProblemFile(Strict):
     """A whole file."""
 
@@ -222,6 +260,7 @@ class ProblemFile(Strict):
     uncertainty: UncertaintyEntry = UncertaintyEntry()
     validation: ValidationEntry = ValidationEntry()
     fleet: FleetEntry = FleetEntry()
+    design: DesignEntry | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> "ProblemFile":

@@ -1,0 +1,142 @@
+"""A hybrid system that carries the derivatives of its state by parameters."""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from frictax.parameters import Integer, Modes, Number, State, Values
+
+from .system import DEADLINE, AbstractHybridSystem
+
+_TOGETHER = 1e-9  # of a run's time: events nearer to each other than that come at once
+
+
+def pushed(
+    function: Callable[..., Any], at: tuple[Any, ...], along: tuple[Any, ...]
+) -> tuple[Any, Any]:
+    """`function` at the point `at`, and its derivatives in the directions `along`, which stand last
+    in these as in what is returned.
+    """
+    one = lambda *along: jax.jvp(function, at, along)  # noqa: E731
+    return jax.vmap(one, in_axes=-1, out_axes=(None, -1))(*along)
+
+
+class AbstractFamily(eqx.Module):
+    """Hybrid systems that differ in the values of parameters alone."""
+
+    @abc.abstractmethod
+    def system(self, x: Float[Array, " p"]) -> AbstractHybridSystem:
+        """The one with the values `x`."""
+
+
+class Sensitive(AbstractHybridSystem):
+    """A system with the derivatives of its state by the parameters `x` of its `family` beside it.
+
+    Inside a mode ``S' = (df/dy) S + df/dx``. An event, where the margin h falls to 0 or a deadline
+    comes, is earlier or later by ``dtau = -(dh/dy S + dh/dx)/(dh/dy f + dh/dt)``; there S goes over
+    ``S+ = dg(dtau, S + f dtau, dx) - f+ dtau``, with dg the derivative of `jump` by time, state and
+    parameters (the saltation matrix). So a run has exact derivatives as states, and their own
+    derivatives, by what drives the machine, are the ordinary derivatives of that run.
+
+    State: the system's (n,), S row by row (n, p), dtau of the last event (p,) and its time: where
+    an event follows at once, as a breakaway at the switch of a drive, it is shifted alike.
+
+    **Source:** M. A. Aizerman, F. R. Gantmacher, Quarterly Journal of Mechanics and Applied
+    Mathematics 11(4), 1958.
+    """
+
+    family: AbstractFamily
+    x: Float[Array, " p"]
+    n: int = eqx.field(static=True)
+
+    @property
+    def size(self) -> int:
+        """How many states it has."""
+        return self.n + (self.n + 1) * self.x.shape[0] + 1
+
+    def parts(self, y: Float[Array, " m"]) -> tuple[State, Float[Array, "n p"]]:
+        """The system's own state, and its derivatives by the parameters."""
+        n, p = self.n, self.x.shape[0]
+        return y[:n], y[n : n + n * p].reshape(n, p)
+
+    def pushed(
+        self, function: Callable[..., Any], S: Float[Array, "n p"], *at: Any, dt: Any = None
+    ) -> tuple[Any, Any]:
+        """`function(system, t, y)` and its derivatives by the parameters, last, where `at` is t, y
+        and these move the state by `S` and the time by `dt`.
+        """
+        still = jnp.zeros(S.shape[1], S.dtype) if dt is None else dt
+        of = lambda t, y, x: function(self.family.system(x), t, y)  # noqa: E731
+        return pushed(of, (*at, self.x), (still, S, jnp.eye(S.shape[1], dtype=S.dtype)))
+
+    def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
+        own, S = self.parts(y)
+        rate, d_rate = self.pushed(lambda system, *at: system.flow(*at, mode, args), S, t, own)
+        return jnp.concatenate([rate, jnp.ravel(d_rate), jnp.zeros(S.shape[1] + 1, y.dtype)])
+
+    def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
+        return self._now.guard(t, y[: self.n], mode, args)
+
+    def jump(
+        self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
+    ) -> tuple[State, Modes, Integer]:
+        (own, S), shift = self.parts(y), self._shift(t, y, mode, fired, args)
+        before = self._now.flow(t, own, mode, args)
+        jumped = lambda system, *at: system.jump(*at, mode, fired, args)  # noqa: E731
+        _, new_mode, status = jumped(self._now, t, own)
+        after, d_after = self.pushed(
+            lambda *at: jumped(*at)[0], S + before[:, None] * shift, t, own, dt=shift
+        )
+        S = d_after - self._now.flow(t, after, new_mode, args)[:, None] * shift
+        return jnp.concatenate([after, jnp.ravel(S), shift, t[None]]), new_mode, status
+
+    def _shift(self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree) -> Values:
+        """By how much the event at `t` comes later for each parameter."""
+        own, S = self.parts(y)
+        last, at = y[-1 - self.x.shape[0] : -1], y[-1]
+
+        def margin(system: AbstractHybridSystem, t: Number, y: State) -> Number:
+            g = system.guard(t, y, mode, args)
+            return jnp.sum(jnp.where(jnp.arange(g.shape[0]) == fired, g, 0.0))
+
+        g, d_g = self.pushed(margin, S, t, own)
+        along = (jnp.ones_like(t), self._now.flow(t, own, mode, args))
+        rate = jax.jvp(lambda *at: margin(self._now, *at), (t, own), along)[1]
+        falls = rate < 0
+        own_shift = -d_g / jnp.where(falls, rate, -1.0)
+        # a margin that was down when the last event let go of it
+        reached = -g / jnp.where(falls, rate, -1.0) >= -_TOGETHER * (1.0 + jnp.abs(t))
+        follows = (t - at <= _TOGETHER * (1.0 + jnp.abs(t))) & ~(falls & reached)
+        deadline = lambda system, t, y: system.deadline(mode, args).astype(y.dtype)  # noqa: E731
+        _, d_deadline = self.pushed(deadline, S, t, own)
+        shift = jnp.where(follows, last, jnp.where(falls, own_shift, 0.0))
+        return jnp.where(fired == DEADLINE, d_deadline, shift)
+
+    def deadline(self, mode: Modes, args: PyTree) -> Number:
+        return self._now.deadline(mode, args)
+
+    def is_smooth(self, args: PyTree) -> bool:
+        return self._now.is_smooth(args)
+
+    def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
+        return self._now.longest_step(mode, span, args)
+
+    def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
+        return self._now.tick(t, mode, args)
+
+    def start(self, t: Number) -> tuple[State, Modes]:
+        own, mode = self._now.start(t)
+        _, S = self.pushed(
+            lambda system, t, _: system.start(t)[0], jnp.zeros((self.n, self.x.shape[0])), t, own
+        )
+        nothing = jnp.zeros(self.x.shape[0])
+        return jnp.concatenate([own, jnp.ravel(S), nothing, t[None] - 1.0]), mode
+
+    @property
+    def _now(self) -> AbstractHybridSystem:
+        return self.family.system(self.x)

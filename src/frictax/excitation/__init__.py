@@ -1,0 +1,15 @@
+"""Experiments that tell: excitations designed by exact gradients of what a record will show."""
+
+from .design import design as design
+from .designed import Design as Design
+from .information import information as information
+from .limits import Limits as Limits, Margins as Margins
+from .shapes import (
+    AbstractShape as AbstractShape,
+    Chirp as Chirp,
+    CubicSpline as CubicSpline,
+    FourierSeries as FourierSeries,
+    Multisine as Multisine,
+    Ramps as Ramps,
+    Staircase as Staircase,
+)

@@ -1,0 +1,139 @@
+"""The search for an excitation: first-order steps from several starts, the best within limits."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Float
+
+from frictax.interrupts import as_part
+from frictax.progress import Work
+
+from .plan import Plan, Seen, ended_well
+
+_RATE, _LONGEST = 0.1, 5.0  # of steps; of gradients
+_LOOKS = 4  # starts that are looked at, for each that is followed
+
+
+@dataclasses.dataclass
+class Best:
+    """The numbers of an excitation, its cost, and how far it is over a limit [1]."""
+
+    c: Float[np.ndarray, " k"]
+    cost: float
+    over: float
+
+    def before(self, other: "Best | None") -> bool:
+        """Whether it is better: first within limits, then by cost."""
+        if other is None:
+            return True
+        if (self.over <= 0) != (other.over <= 0):
+            return self.over <= 0
+        return self.cost < other.cost if self.over <= 0 else self.over < other.over
+
+
+class Ascent:
+    """One way up, by Adam: sums over machines have kinks where events come and go, which methods of
+    second order do not bear.
+    """
+
+    def __init__(self, plan: Plan, machines: Sequence[np.ndarray], c: np.ndarray, steps: int):
+        self.plan, self.machines = plan, machines
+        schedule = optax.cosine_decay_schedule(_RATE, steps, 0.05)
+        self.way = optax.chain(optax.clip_by_global_norm(_LONGEST), optax.adam(schedule))
+        self.c, self.state = jnp.asarray(c), self.way.init(jnp.asarray(c))
+        self.best: Best | None = None
+        self.done, self.steps = 0, steps
+
+    def step(self) -> None:
+        """One step, and a look at where it begins."""
+        strict = 1.0 + 4.0 * self.done / self.steps
+        cost, slope, over, sound = self._looked(strict)
+        if sound:
+            # by the cost at the last weight of limits, so that steps compare
+            now = Best(np.asarray(self.c), cost, over)
+            if now.before(self.best):
+                self.best = now
+            moved, self.state = self.way.update(slope, self.state)
+            self.c = jnp.asarray(optax.apply_updates(self.c, moved))
+        elif self.best is not None:  # back half of the way from where a run failed
+            self.c = 0.5 * (self.c + self.best.c)
+        else:
+            self.c = 0.7 * self.c
+        self.done += 1
+
+    def _looked(self, strict: float) -> tuple[float, jnp.ndarray, float, bool]:
+        cost, slope, over, sound = 0.0, jnp.zeros_like(self.c), -np.inf, True
+        for x in self.machines:
+            (mine, seen), along = self.plan.slope(self.c, x, strict)
+            cost += float(mine) / len(self.machines)
+            slope = slope + along / len(self.machines)
+            over = max(over, excess(seen))
+            sound &= bool(np.isfinite(float(mine))) and bool(jnp.all(jnp.isfinite(along)))
+            sound &= ended_well(seen)
+        return cost, slope, over, sound
+
+
+def excess(seen: Seen) -> float:
+    """By how much what a run asks is over its limits, as a share."""
+    return float(np.max(np.asarray(seen.asked), initial=0.0)) - 1.0
+
+
+def climbed(
+    plan: Plan,
+    machines: Sequence[np.ndarray],
+    begun: Sequence[np.ndarray],
+    starts: int,
+    steps: int,
+    seed: int,
+    work: Work,
+) -> Best:
+    """The best excitation that was found: from `starts` starts for a quarter of the steps, then on
+    from the better half of what is left, and so on.
+    """
+    draws = np.random.default_rng(seed)
+    shapes = plan.shape, plan.t, plan.band
+    many = [*begun] + [shapes[0].draw(*shapes[1:], draws) for _ in range(_LOOKS * starts)]
+    nominal = machines[:1]
+    with as_part():
+        looks = []
+        for k, c in enumerate(many):
+            cost, _, over, sound = Ascent(plan, nominal, c, 1)._looked(5.0)
+            work(f"{k + 1} of {len(many)} starts", 0.1 * (k + 1) / len(many))
+            looks.append(cost if sound else np.inf)
+        order = np.argsort(looks)[:starts]
+        ways = [Ascent(plan, machines, many[i], steps) for i in order if np.isfinite(looks[i])]
+        if not ways:
+            raise ValueError(
+                "`design` found no excitation under which the machine can be simulated: see whether"
+                " `Limits` and the machine's values fit each other."
+            )
+        rungs = _rungs(len(ways), steps)
+        total, done = sum(kept * until for kept, until in rungs), 0
+        for kept, until in rungs:
+            ways = sorted(ways, key=_rank)[:kept]
+            for way in ways:
+                for _ in range(until):
+                    way.step()
+                    done += 1
+                    work(f"{done} of {total} steps", 0.1 + 0.9 * done / total)
+        best = None
+        for way in ways:
+            if way.best is not None and way.best.before(best):
+                best = way.best
+    assert best is not None
+    return best
+
+
+def _rungs(ways: int, steps: int) -> list[tuple[int, int]]:
+    """How many ways take how many steps, one group after the other."""
+    if ways == 1:
+        return [(1, steps)]
+    few = max(ways // 3, 1)
+    return [(ways, steps // 6), (few, steps // 3), (1, steps - steps // 6 - steps // 3)]
+
+
+def _rank(way: Ascent) -> tuple[bool, float]:
+    return (way.best is None or way.best.over > 0, np.inf if way.best is None else way.best.cost)

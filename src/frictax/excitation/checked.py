@@ -1,0 +1,109 @@
+"""Whether errors will be as predicted: the experiment simulated many times, and fitted."""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from frictax.annotations import Checked
+from frictax.fitting import fit_many
+from frictax.progress import Progress
+from frictax.text import aligned
+
+if TYPE_CHECKING:
+    from .designed import Design
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Check:
+    """What became of `draws` records of one designed experiment, each with its own noise. Print it.
+
+    - `names`; `values` (k, p): what was found; `truth` (p,).
+    - `spread` (p,): the standard deviation of what was found over the predicted error, of the fits
+      that ended; `covered` (p,): share of their 95 % intervals, by the default account, that hold
+      the truth; `converged`: share of the fits that ended.
+
+    **Example:** at `Design.check`.
+    """
+
+    names: tuple[str, ...]
+    values: Float[np.ndarray, "k p"]
+    truth: Float[np.ndarray, " p"]
+    spread: Float[np.ndarray, " p"]
+    covered: Float[np.ndarray, " p"]
+    converged: float
+
+    @property
+    def draws(self) -> int:
+        return len(self.values)
+
+    def __str__(self) -> str:
+        rows = [
+            (name, f"{s:.2f}", f"{100 * c:.0f} %")
+            for name, s, c in zip(self.names, self.spread, self.covered, strict=True)
+        ]
+        title = f"{self.draws} records fitted, {100 * self.converged:.0f} % of the searches ended"
+        head = ("parameter", "spread over predicted", "intervals that hold")
+        return "\n".join([title, *aligned(head, rows)])
+
+    __repr__ = __str__
+
+
+def checked(
+    design: "Design",
+    draws: int = 200,
+    *,
+    off: float = 0.1,
+    seed: int = 0,
+    progress: Checked[bool | Progress] = False,
+) -> Check:
+    """Simulate the experiment `draws` times with white noise, fit each record, and compare what is
+    found with what was predicted.
+
+    **Arguments:** `off`: how far each start is from the truth, a relative standard deviation;
+    `seed`; `progress` as in `fit`.
+
+    **Raises:** `ValueError` for fewer than 10 draws, for imperfect instruments.
+    """
+    if not isinstance(draws, int) or isinstance(draws, bool) or draws < 10:
+        raise ValueError(f"`check`: `draws` must be a whole number >= 10, got {draws!r}.")
+    if any(name.startswith(("inputs.", "outputs.")) for name in design.names):
+        raise ValueError(
+            "`check` fits many records at once, which takes perfect instruments: leave"
+            f" {next(n for n in design.names if n.startswith(('inputs.', 'outputs.')))!r} out of"
+            " `free`."
+        )
+    random = np.random.default_rng(seed)
+    record, truth = design.record(), design.values
+    clean = design.clean()
+    measured = {
+        name: clean[name] + sd * random.standard_normal((draws, clean[name].size))
+        for name, sd in design.outputs.items()
+    }
+    lower = design.posed.lower
+    base = np.where(np.isfinite(lower), lower, 0.0)
+    begun = base + (truth - base) * np.exp(off * random.standard_normal((draws, truth.size)))
+    paths = [name for name in design.names if "[" not in name]
+    values = {name: begun[:, design.names.index(name)] for name in paths}
+    found = fit_many(
+        design.posed.machine,
+        record,
+        measured,
+        values=values,
+        free=list(dict.fromkeys(name.partition("[")[0] for name in design.names)),
+        objective=design.options["objective"],
+        progress=progress,
+    )
+    order = [found.names.index(name) for name in design.names]
+    well = found.converged
+    got = found.values[:, order]
+    inside = (found.lower[:, order] <= truth) & (truth <= found.upper[:, order])
+    return Check(
+        design.names,
+        got,
+        truth,
+        np.std(got[well], axis=0, ddof=1) / design.errors,
+        np.mean(inside[well], axis=0),
+        float(np.mean(well)),
+    )

@@ -1,0 +1,231 @@
+"""An experiment that was designed, as a table, a file and a check."""
+
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from frictax.measurements import Record
+from frictax.parameters import replace
+from frictax.text import aligned, figures, shown
+from frictax.verbs import DesignVerbs
+
+from .plan import Seen
+from .posed import Posed
+from .replayed import replayed
+from .rivals import Rival
+
+_ENOUGH = 1e-9
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Design(DesignVerbs):
+    """An excitation, and what a record made with it will tell. Print it.
+
+    - `t`, `excitation` (n,): the drive at its samples, [N or N.m], or [m or rad] of a reference;
+      `drive`, `unit`: whose, and in what.
+    - `names`, `units`, `values` (p,): what is to be found, and what it was taken to be;
+      `errors` (p,): the standard errors that are to be expected; `relative` (p,): over the sizes.
+    - `beside`: other experiments within the same limits -> their relative errors (p,).
+    - `asked`: what the run asks of the machine -> (amount, limit); `kept`: share of the drawn
+      machines that keep all limits, 1 where none were drawn; `events`: mode changes.
+    - `slip`, `miss`: the shortest slip [samples] and the nearest miss of an event.
+
+    **Example:** at `design`.
+    """
+
+    posed: Posed
+    excitation: Float[np.ndarray, " n"]
+    seen: Seen
+    rivals: tuple[Rival, ...]
+    kept: float
+    drawn: tuple[np.ndarray, ...]
+    outputs: dict[str, float]
+    options: dict[str, Any]
+    seconds: float
+
+    @property
+    def t(self) -> Float[np.ndarray, " n"]:
+        return self.posed.plan.t
+
+    @property
+    def drive(self) -> str:
+        return self.posed.plan.drive
+
+    @property
+    def unit(self) -> str:
+        return self.posed.unit
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.posed.names
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return self.posed.units
+
+    @functools.cached_property
+    def values(self) -> Float[np.ndarray, " p"]:
+        return np.asarray(self.posed.plan.under_test.values())
+
+    @functools.cached_property
+    def relative(self) -> Float[np.ndarray, " p"]:
+        return self._relative(self.seen)
+
+    @property
+    def errors(self) -> Float[np.ndarray, " p"]:
+        return self.relative * self.posed.plan.size
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The parameters that count."""
+        return tuple(self.names[i] for i in self.posed.plan.wanted)
+
+    @functools.cached_property
+    def beside(self) -> dict[str, Float[np.ndarray, " p"]]:
+        return {rival.says: self._relative(rival.seen) for rival in self.rivals}
+
+    @property
+    def asked(self) -> dict[str, tuple[float, float]]:
+        shares = np.asarray(self.seen.asked)
+        limits = self.posed.plan.limits
+        return {
+            limit.what: (float(share * limit.limit), limit.limit)
+            for limit, share in zip(limits, shares, strict=True)
+        }
+
+    @property
+    def slip(self) -> float:
+        return float(self.seen.slip)
+
+    @property
+    def miss(self) -> float:
+        return float(self.seen.miss)
+
+    @property
+    def events(self) -> int:
+        return int(self.seen.events)
+
+    def worst(self, says: str | None = None) -> float:
+        """The largest relative error of a parameter that is wanted; of another experiment, by what
+        it is called in `beside`.
+        """
+        relative = self.relative if says is None else self.beside[says]
+        return float(np.max(relative[self.posed.plan.wanted]))
+
+    def record(self, seed: int = 0, name: str = "designed") -> Record:
+        """What would be recorded of the machine as given, with white noise."""
+        plan = self.posed.plan
+        clean = self.clean()
+        draws = np.random.default_rng(seed)
+        noisy = {
+            output: clean[output] + sd * draws.standard_normal(plan.t.size)
+            for output, sd in self.outputs.items()
+        }
+        inputs = {k: np.asarray(u) for k, u in plan.under_test.inputs.items() if k != plan.drive}
+        return Record(
+            plan.t,
+            {plan.drive: self.excitation, **inputs},
+            noisy,
+            sd=dict(self.outputs),
+            hold=plan.under_test.hold,
+            name=name,
+        )
+
+    def clean(self) -> dict[str, Float[np.ndarray, " n"]]:
+        """What the sensors would show of the machine as given, without noise."""
+        return replayed(self.posed.plan, self.excitation)
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write times and drive, a row a sample, to `path`.
+
+        **Raises:** `ValueError` where the folder does not exist.
+        """
+        path = Path(path)
+        if not path.parent.is_dir():
+            raise ValueError(f"`to_csv`: the folder {path.parent} does not exist. Make it first.")
+        path.write_text(self.csv_text(), encoding="utf-8")
+        return path
+
+    def csv_text(self) -> str:
+        """What `to_csv` writes."""
+        head = f"time [s],{self.drive} [{self.unit}]"
+        rows = zip(self.t, self.excitation, strict=True)
+        return "\n".join([head, *(f"{t:.9g},{u:.9g}" for t, u in rows)]) + "\n"
+
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The head of its table, and the table."""
+        others = list(self.beside)
+        head = ("parameter", "value", "unit", "expected error", "relative", *others)
+        rows = []
+        for i, name in enumerate(self.names):
+            row = shown(self.values[i], self.errors[i], self.units[i])
+            mark = "" if i in self.posed.plan.wanted else " (not wanted)"
+            cells = figures(self.values[i] / row.size, 6), row.unit, row.error
+            shares = [share(self.beside[says][i]) for says in others]
+            rows.append((name + mark, *cells, share(self.relative[i]), *shares))
+        return head, rows
+
+    def __str__(self) -> str:
+        count, rate = self.t.size, 1.0 / (self.t[1] - self.t[0])
+        title = (
+            f"{self.drive} [{self.unit}] for {self.t[-1]:.4g} s at {rate:.4g} Hz, {count} samples,"
+            f" {self.events} events"
+        )
+        asked = [
+            f"{what} {figures(amount, 3)} of {figures(limit, 3)}"
+            for what, (amount, limit) in self.asked.items()
+        ]
+        lines = [title, *aligned(*self.rows()), f"asks for {', '.join(asked)}"]
+        if self.drawn:
+            lines.append(
+                f"limits are kept by {100 * self.kept:.0f} % of {len(self.drawn)} machines drawn"
+            )
+        return "\n".join([*lines, *(f"! {sentence}" for sentence in self.warnings)])
+
+    __repr__ = __str__
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to mind, in sentences."""
+        said, plan = [], self.posed.plan
+        if float(np.max(np.asarray(self.seen.asked), initial=0.0)) > 1.0 + _ENOUGH:
+            said.append("No excitation within all limits was found: this one is the nearest.")
+        if self.slip < plan.margins.slip:
+            said.append(
+                f"The shortest slip lasts {self.slip:.2g} samples: a fit may end at an edge there,"
+                " and errors be larger. Sample faster."
+            )
+        if self.miss < plan.margins.miss:
+            said.append(
+                f"An event is missed by {100 * self.miss:.2g} % of its margin: with slightly other"
+                " values it happens, and errors are no longer as predicted."
+            )
+        weak = [self.names[i] for i in plan.wanted if self.relative[i] > 0.5]
+        if weak:
+            said.append(
+                f"{', '.join(weak)} would still be known worse than by 50 %: let it last longer, or"
+                " allow for more."
+            )
+        return tuple(said)
+
+    def _relative(self, seen: Seen) -> np.ndarray:
+        covariance = np.asarray(self.posed.plan.covariance(jnp.asarray(seen.sampled)))
+        return np.sqrt(np.diag(covariance))
+
+    def model(self, x: Float[np.ndarray, " p"] | None = None) -> Any:
+        """The machine, with other values of the parameters."""
+        if x is None:
+            return self.posed.machine
+        return replace(self.posed.machine, dict(zip(self.names, x, strict=True)))
+
+
+def share(x: float) -> str:
+    """A relative error in words."""
+    if not np.isfinite(x) or x > 50:
+        return "unknown"
+    return f"{100 * x:.2g} %" if x < 1 else f"{x:.2g} times"

@@ -1,0 +1,177 @@
+"""What a run tells of parameters, as a state of the run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from frictax.engine.sensitive import AbstractFamily, Sensitive, pushed
+from frictax.engine.system import DEADLINE
+from frictax.fitting.problem.setup import Setup, driven
+from frictax.fitting.problem.ties import Tie, followed
+from frictax.mechanism import AbstractHybridSystem, MechanicalSystem
+from frictax.mechanism.variables import variables_at
+from frictax.parameters import Integer, Modes, Number, Numbers, State, get, replace
+
+
+class UnderTest(AbstractFamily):
+    """A machine on its test setup under given inputs, by the parameters at `paths`."""
+
+    setup: Setup
+    t: Numbers
+    inputs: Mapping[str, Any]
+    paths: tuple[str, ...] = eqx.field(static=True)
+    outputs: tuple[str, ...] = eqx.field(static=True)
+    hold: bool = eqx.field(static=True)
+    ties: tuple[Tie, ...] = eqx.field(static=True, default=())
+
+    def values(self) -> Float[Array, " p"]:
+        """What the setup has at the paths, entry by entry."""
+        return jnp.concatenate(
+            [jnp.ravel(jnp.asarray(get(self.setup, path), dtype=float)) for path in self.paths]
+        )
+
+    def with_values(self, x: Float[Array, " p"]) -> Setup:
+        """The setup with these values at the paths."""
+        values, first = {}, 0
+        for path in self.paths:
+            shape = jnp.shape(get(self.setup, path))
+            size = int(np.prod(shape))
+            values[path] = jnp.reshape(x[first : first + size], shape)
+            first += size
+        return followed(replace(self.setup, values), self.ties)
+
+    def system(self, x: Float[Array, " p"]) -> AbstractHybridSystem:
+        setup = self.with_values(x)
+        t = jnp.asarray(self.t)
+        acting = {
+            name: setup.inputs.at(name)(t, u, t[0], self._late("inputs", name))
+            for name, u in self.inputs.items()
+        }
+        return driven(setup.machine, self.t, acting, self.hold)
+
+    def _late(self, kind: str, name: str) -> bool:
+        return f"{kind}.{name}.delay" in self.paths
+
+    def shown(self, x: Float[Array, " p"], t: Number, y: State, mode: Modes) -> Float[Array, " c"]:
+        """What the sensors show at one moment."""
+        system, setup = self.system(x), self.with_values(x)
+        rate = None
+        shown = []
+        for name in self.outputs:
+            value = variable(system, name, t, y, mode)
+            sensor = setup.outputs.at(name)
+            if self._late("outputs", name):
+                if rate is None:
+                    rate = system.flow(t, y, mode, None)
+                _, speed = jax.jvp(
+                    lambda t, y, name=name: variable(system, name, t, y, mode),
+                    (t, y),
+                    (jnp.ones_like(t), rate),
+                )
+                value = value - speed * (sensor.delay - jax.lax.stop_gradient(sensor.delay))
+            shown.append(sensor.gain * value + sensor.offset + sensor.drift * (t - self.t[0]))
+        return jnp.stack(shown)
+
+
+class Informed(AbstractHybridSystem):
+    """A `Sensitive` system with the Fisher information of what its sensors show: ``F' = sum over
+    the outputs of w S_o S_o'``, S_o the derivatives of an output by the parameters.
+
+    `weight` (c,): what one second of an output tells where its derivative is 1, rate/sd**2.
+    `restarts` (k,): times at which runs begin anew from where the machine is, as the windows of a
+    record do: S is 0 there.
+
+    State: that of `Sensitive`, then the lower triangle of F, row by row.
+    """
+
+    sensitive: Sensitive
+    weight: Float[Array, " c"]
+    restarts: Float[Array, " k"]
+
+    @property
+    def _under_test(self) -> UnderTest:
+        return self.sensitive.family  # pyright: ignore[reportReturnType]
+
+    def matrix(self, y: State) -> Float[Array, "p p"]:
+        """F of a state."""
+        p = self.sensitive.x.shape[0]
+        lower = jnp.zeros((p, p), y.dtype).at[np.tril_indices(p)].set(y[self.sensitive.size :])
+        return lower + jnp.tril(lower, -1).T
+
+    def _own(self, mode: Modes) -> tuple[Modes, Integer | None]:
+        return (mode[:-1], mode[-1]) if self.restarts.shape[0] else (mode, None)
+
+    def _restart(self, k: Integer | None) -> Number:
+        times = jnp.concatenate([self.restarts, jnp.full(1, jnp.inf)])
+        return jnp.asarray(jnp.inf) if k is None else times[k]
+
+    def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
+        sensitive, (own, _) = self.sensitive, self._own(mode)
+        state = y[: sensitive.size]
+        now, S = sensitive.parts(state)
+        family, x = self._under_test, sensitive.x
+        shown = lambda y, x: family.shown(x, t, y, own)  # noqa: E731
+        _, told = pushed(shown, (now, x), (S, jnp.eye(x.shape[0], dtype=y.dtype)))
+        rate = jnp.einsum("c,ci,cj->ij", self.weight, told, told)
+        lower = rate[np.tril_indices(x.shape[0])]
+        return jnp.concatenate([sensitive.flow(t, state, own, args), lower])
+
+    def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
+        return self.sensitive.guard(t, y[: self.sensitive.size], self._own(mode)[0], args)
+
+    def jump(
+        self, t: Number, y: State, mode: Modes, fired: Integer, args: PyTree
+    ) -> tuple[State, Modes, Integer]:
+        sensitive, (own, k) = self.sensitive, self._own(mode)
+        state = y[: sensitive.size]
+        after, new, status = sensitive.jump(t, state, own, fired, args)
+        if k is not None:
+            n, end = sensitive.n, sensitive.size - 1
+            anew = (fired == DEADLINE) & (self._restart(k) <= sensitive.deadline(own, args))
+            fresh = jnp.concatenate([state[:n], jnp.zeros(end - n, y.dtype), t[None]])
+            after = jnp.where(anew, fresh, after)
+            new = jnp.concatenate(
+                [jnp.where(anew, own, new), (k + anew.astype(k.dtype))[None]]
+            ).astype(jnp.int32)
+            status = jnp.where(anew, 0, status)
+        return jnp.concatenate([after, y[sensitive.size :]]), new, status
+
+    def deadline(self, mode: Modes, args: PyTree) -> Number:
+        own, k = self._own(mode)
+        return jnp.minimum(self.sensitive.deadline(own, args), self._restart(k))
+
+    def is_smooth(self, args: PyTree) -> bool:
+        return self.sensitive.is_smooth(args)
+
+    def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
+        return self.sensitive.longest_step(self._own(mode)[0], span, args)
+
+    def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
+        own, k = self._own(mode)
+        own = self.sensitive.tick(t, own, args)
+        return own if k is None else jnp.concatenate([own, k[None]])
+
+    def start(self, t: Number) -> tuple[State, Modes]:
+        y, mode = self.sensitive.start(t)
+        p = self.sensitive.x.shape[0]
+        y = jnp.concatenate([y, jnp.zeros(p * (p + 1) // 2, y.dtype)])
+        if self.restarts.shape[0]:
+            mode = jnp.concatenate([mode, jnp.zeros(1, jnp.int32)])
+        return y, mode
+
+
+def variable(system: AbstractHybridSystem, name: str, t: Number, y: State, mode: Modes) -> Number:
+    """A variable of the machine at one moment."""
+    states = system.states()
+    if name in states:
+        return y[states.index(name)]
+    if isinstance(system, MechanicalSystem):
+        part, _, variable = name.rpartition(".")
+        number = system.mechanism.names.index(part)
+        return getattr(variables_at(system.snapshot(t, y, mode), number), variable)
+    return system.variables(t, y, mode, None)[name]

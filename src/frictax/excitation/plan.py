@@ -1,0 +1,248 @@
+"""An experiment as a function of the numbers of its excitation: what it tells, what it asks."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from frictax.engine import OnSamples, Result, walk
+from frictax.fitting.problem.setup import contact_modes
+from frictax.mechanism import MechanicalSystem, Mechanism, PositionController
+from frictax.parameters import Numbers
+from frictax.parameters.constant import constant
+from frictax.pytree import pytree_dataclass
+
+from .criteria import Criterion, criterion_of
+from .information import informed_of
+from .informed import Informed, UnderTest, variable
+from .limits import Margins
+from .shapes import AbstractShape
+
+_UNKNOWN = 1e-4  # of information: nothing is known worse than by 100 times its size
+_LIMIT, _MARGIN = 20.0, 1.0  # weights beside the criterion, a logarithm
+_WITHIN = 0.99  # of a limit is what a search aims at
+
+
+@pytree_dataclass
+class Seen:
+    """What one run of an experiment shows.
+
+    - `information` (p, p): as an integral over the run, in units of the parameters; `sampled`: as
+      the sum over the samples.
+    - `asked` (k,): travel, speed, ... over their limits; `slip`: the shortest, in samples; `miss`:
+      the nearest miss of an event.
+    - `result`, `events`: how the run ended, after how many.
+    """
+
+    information: Float[Array, "p p"]
+    sampled: Float[Array, "p p"]
+    asked: Float[Array, " k"]
+    slip: Float[Array, ""]
+    miss: Float[Array, ""]
+    result: Any
+    events: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """A limit: what it is called, of which variables it is one, and where it lies."""
+
+    what: str
+    variable: str
+    limit: float
+
+    def of(self, x: Array) -> Array:
+        """What a run of the variable asks, as a share of the limit."""
+        most = jnp.max(x) - jnp.min(x) if self.what == "travel" else jnp.max(jnp.abs(x))
+        return most / self.limit
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Plan:
+    """The experiment but for its excitation.
+
+    - `under_test`: the machine with its instruments, and the parameters to be found; `drive`: what
+      is excited, by `scale` times a curve about `centre`, held to that if `bounded`.
+    - `weight` (c,), `restarts`: as of `Informed`; `size` (p,): of the parameters; `wanted`: which
+      of them count; `known` (p, p): relative information there is already.
+    """
+
+    under_test: UnderTest
+    drive: str
+    centre: float
+    scale: float
+    bounded: bool
+    shape: AbstractShape
+    band: tuple[float, float]
+    basis: np.ndarray
+    weight: np.ndarray
+    restarts: np.ndarray
+    size: np.ndarray
+    wanted: np.ndarray
+    known: np.ndarray
+    criterion: Criterion
+    limits: tuple[Asked, ...]
+    margins: Margins
+    engine: OnSamples
+
+    @property
+    def unit_is_position(self) -> bool:
+        """Whether a reference of position is excited."""
+        machine = self.under_test.setup.machine
+        return isinstance(machine, Mechanism) and isinstance(
+            machine[self.drive.partition(".")[0]], PositionController
+        )
+
+    @property
+    def t(self) -> np.ndarray:
+        return np.asarray(self.under_test.t)
+
+    def excitation(self, c: Float[Numbers, " k"]) -> Float[Array, " n"]:
+        """The drive at its samples."""
+        raw = self.shape.curve(self.basis, jnp.asarray(c))
+        if self.bounded and not self.shape.bounded:
+            raw = jnp.tanh(raw)
+        return self.centre + self.scale * raw
+
+    def informed(self, u: Float[Array, " n"], x: Float[Array, " p"]) -> Informed:
+        """The machine with values `x` under the excitation `u`."""
+        under_test = dataclasses.replace(
+            self.under_test, inputs={**self.under_test.inputs, self.drive: u}
+        )
+        return informed_of(under_test, x, self.weight, self.restarts)
+
+    def run(self, u: Float[Array, " n"], x: Float[Array, " p"], full: bool = True) -> Seen:
+        """The experiment with the excitation `u`; `full`: with what no search asks for."""
+        informed, t = self.informed(u, x), jnp.asarray(self.t)
+        path = walk(informed, *informed.start(t[0]), t, options=self.engine)
+        sensitive = informed.sensitive
+        state = lambda y: y[: sensitive.size]  # noqa: E731
+        own = path.modes[:, :-1] if self.restarts.size else path.modes
+        count = self._contact_modes(own.shape[1])
+        slip, miss = _edges(
+            jax.vmap(lambda t, y, m: sensitive.guard(t, state(y), m, None))(t, path.ys, own),
+            own[:, :count],
+            path,
+            count,
+            self.t[1] - self.t[0],
+        )
+        sampled = jnp.zeros_like(informed.matrix(path.ys[-1]))
+        if full:
+            rates = jax.vmap(lambda t, y, m: informed.flow(t, y, m, None)[sensitive.size :])(
+                t, path.ys, path.modes
+            )
+            step = self.t[1] - self.t[0]
+            sampled = informed.matrix(
+                jnp.concatenate([path.ys[0, : sensitive.size], step * jnp.sum(rates, axis=0)])
+            )
+        system = sensitive.family.system(x)
+        asked = [
+            limit.of(
+                jax.vmap(lambda t, y, m, name=limit.variable: _value(system, name, t, y, m))(
+                    t, path.ys[:, : sensitive.n], own
+                )
+                if limit.variable != self.drive
+                else u - self.centre
+            )
+            for limit in self.limits
+        ]
+        return Seen(
+            informed.matrix(path.ys[-1]),
+            sampled,
+            jnp.stack(asked) if asked else jnp.zeros(0),
+            slip,
+            miss,
+            path.result,
+            path.count,
+        )
+
+    def covariance(self, information: Float[Array, "p p"]) -> Float[Array, "p p"]:
+        """Of the relative errors of all parameters, with what is known already."""
+        size = jnp.asarray(self.size)
+        relative = information * jnp.outer(size, size) + self.known
+        return jnp.linalg.inv(relative + _UNKNOWN * jnp.eye(size.size))
+
+    def merit(self, information: Float[Array, "p p"]) -> Float[Array, ""]:
+        """The criterion of the parameters that are wanted: the smaller the better."""
+        covariance = self.covariance(information)
+        return criterion_of(self.criterion, covariance[np.ix_(self.wanted, self.wanted)])
+
+    def cost(
+        self, c: Float[Array, " k"], x: Float[Array, " p"], strict: Any
+    ) -> tuple[Float[Array, ""], Seen]:
+        """What a search makes small; `strict`: how much limits weigh."""
+        seen = self.run(self.excitation(c), x, full=False)
+        over = jax.nn.relu(seen.asked / _WITHIN - 1.0)
+        short = jax.nn.relu(1.0 - seen.slip / max(self.margins.slip, 1e-9))
+        near = jax.nn.relu(1.0 - seen.miss / max(self.margins.miss, 1e-9))
+        cost = self.merit(seen.information)
+        cost = cost + strict * _LIMIT * jnp.sum(over + over**2)
+        if self.margins.slip > 0:
+            cost = cost + _MARGIN * short**2
+        if self.margins.miss > 0:
+            cost = cost + _MARGIN * near**2
+        return cost, seen
+
+    @functools.cached_property
+    def slope(self) -> Any:
+        """The cost, what is seen, and the gradient of the cost, compiled."""
+        return jax.jit(jax.value_and_grad(self.cost, has_aux=True))
+
+    @functools.cached_property
+    def seen(self) -> Any:
+        """`run`, compiled."""
+        return jax.jit(self.run)
+
+    def _contact_modes(self, modes: int) -> int:
+        machine = self.under_test.setup.machine
+        if isinstance(machine, Mechanism):
+            return len(MechanicalSystem(machine).layout.contacts)
+        return min(contact_modes(machine, len(self.under_test.inputs), modes), 1)
+
+
+def ended_well(seen: Seen) -> bool:
+    """Whether the run reached its end."""
+    return bool(np.all(np.asarray(seen.result == Result.successful)))
+
+
+def _value(system: Any, name: str, t: Array, y: Array, mode: Array) -> Array:
+    """A variable; ``"der(x)"`` for the rate of a state."""
+    if name.startswith("der("):
+        return system.flow(t, y, mode, None)[system.states().index(name[4:-1])]
+    return variable(system, name, t, y, mode)
+
+
+def _edges(margins: Array, modes: Array, path: Any, count: int, step: float) -> tuple[Array, Array]:
+    """The shortest slip in samples, and the nearest miss of an event as a share of what its margin
+    has at most.
+    """
+    big = jnp.asarray(1e3)
+    slip = big
+    rows = jnp.arange(path.times.shape[0])
+    used = rows < path.count
+    for c in range(count):
+        changed = used & (path.before[:, c] != path.after[:, c])
+        begins = changed & (path.before[:, c] == 0)
+        # the time of the last start of a slip before each row
+        start_row = jax.lax.associative_scan(jnp.maximum, jnp.where(begins, rows, -1))
+        before = jnp.concatenate([jnp.full(1, -1), start_row[:-1]])
+        ends = changed & (path.after[:, c] == 0) & (before >= 0)
+        times = jnp.where(used, path.times, 0.0)
+        lasted = jnp.where(ends, times - times[jnp.maximum(before, 0)], jnp.inf)
+        slip = jnp.minimum(slip, jnp.min(lasted) / step)
+    # A margin of a stuck contact and one of a sliding one may stand in the same place.
+    kind = jnp.sum(
+        jnp.where(modes == 0, 2 ** jnp.arange(modes.shape[1]), 0), axis=1, dtype=jnp.int32
+    )
+    finite = jnp.isfinite(margins)
+    g = jnp.where(finite, margins, 0.0)
+    most = jax.ops.segment_max(constant(g), kind, num_segments=2 ** min(modes.shape[1], 10))[kind]
+    inside = jnp.all(modes[:-2] == modes[1:-1], axis=1) & jnp.all(modes[2:] == modes[1:-1], axis=1)
+    low = (g[1:-1] < g[:-2]) & (g[1:-1] <= g[2:]) & finite[:-2] & finite[1:-1] & finite[2:]
+    share = g[1:-1] / jnp.where(most[1:-1] > 0, most[1:-1], 1.0)
+    near = jnp.where(inside[:, None] & low & (most[1:-1] > 0), share, big)
+    return slip, jnp.min(near)

@@ -1,0 +1,232 @@
+"""What an excitation may look like: curves between -1 and 1 by a vector of numbers."""
+
+import abc
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+Band = tuple[float, float]
+Times = Float[np.ndarray, " n"]
+Basis = Float[np.ndarray, "n b"]
+_REST = 0.05  # of the duration, at either end: where the curve rises from rest and comes to rest
+
+
+@dataclasses.dataclass(frozen=True)
+class AbstractShape(abc.ABC):
+    """A family of excitations, each of which begins and ends at rest at 0."""
+
+    @abc.abstractmethod
+    def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
+        """The numbers of one of them, at random."""
+
+    @abc.abstractmethod
+    def basis(self, t: Times, band: Band) -> Basis:
+        """What is made once for all of them."""
+
+    @abc.abstractmethod
+    def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
+        """The curve of the numbers `c`; of a range of about 1, and below it where it is bounded."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the curve stays between -1 and 1 by itself."""
+        return False
+
+
+@dataclasses.dataclass(frozen=True)
+class FourierSeries(AbstractShape):
+    """Sines and cosines of all multiples of 1/duration within the band, each with an amplitude of
+    its own, the usual excitation of robots.
+
+    **Source:** J. Swevers, C. Ganseman, D. B. Tükel, J. De Schutter, H. Van Brussel, IEEE
+    Transactions on Robotics and Automation 13(5), 1997.
+    """
+
+    def basis(self, t: Times, band: Band) -> Basis:
+        k, angle = _harmonics(t, band)
+        waves = np.concatenate([np.sin(angle) / k, np.cos(angle) / k], axis=1)
+        return waves * _at_rest(t)[:, None] / np.sqrt(np.sum(1.0 / k**2))
+
+    def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
+        return 1.5 * draws.standard_normal(2 * _harmonics(t, band)[0].size)
+
+    def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
+        return jnp.asarray(basis) @ c
+
+
+@dataclasses.dataclass(frozen=True)
+class Multisine(AbstractShape):
+    """Sines of all multiples of 1/duration within the band, of one amplitude, each with a phase of
+    its own: a flat spectrum.
+    """
+
+    def basis(self, t: Times, band: Band) -> Basis:
+        k, angle = _harmonics(t, band)
+        waves = np.concatenate([np.sin(angle), np.cos(angle)], axis=1)
+        return waves * _at_rest(t)[:, None] * np.sqrt(2.0 / k.size)
+
+    def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
+        return np.append(draws.uniform(0, 2 * np.pi, _harmonics(t, band)[0].size), 0.0)
+
+    def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
+        phases = c[:-1]
+        return jnp.exp(c[-1]) * (
+            jnp.asarray(basis) @ jnp.concatenate([jnp.cos(phases), jnp.sin(phases)])
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class CubicSpline(AbstractShape):
+    """A cubic spline through points half a period of the highest frequency apart."""
+
+    def basis(self, t: Times, band: Band) -> Basis:
+        from scipy.interpolate import CubicSpline as spline
+
+        knots = np.linspace(t[0], t[-1], _points(t, band))
+        inner = np.eye(knots.size)[:, 1:-1]
+        return spline(knots, inner, bc_type="clamped")(t) * _at_rest(t)[:, None]
+
+    def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
+        return 1.2 * draws.standard_normal(_points(t, band) - 2)
+
+    def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
+        return jnp.asarray(basis) @ c
+
+
+@dataclasses.dataclass(frozen=True)
+class Staircase(AbstractShape):
+    """Strokes to and fro, each at a speed of its own: the sweep of speeds by which friction is
+    usually measured. For a reference of position.
+
+    **Arguments:** `speeds`: how many; `turn`: how long it takes to turn round [s], a quarter of a
+    period of the highest frequency unless given.
+    """
+
+    speeds: int = 6
+    turn: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_count(self, "speeds", 1)
+        if self.turn is not None and not (np.isfinite(self.turn) and self.turn > 0):
+            raise ValueError(
+                f"`Staircase.turn` must be a time [s] > 0, got {self.turn!r}. Leave it out for the"
+                " usual."
+            )
+
+    def basis(self, t: Times, band: Band) -> Basis:
+        return _smoothing(t, 0.25 / band[1] if self.turn is None else self.turn)
+
+    def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
+        return np.concatenate([draws.standard_normal(self.speeds), draws.normal(1, 1, self.speeds)])
+
+    def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
+        lasts, widths = jax.nn.softmax(c[: self.speeds]), jnp.tanh(c[self.speeds :])
+        times = jnp.cumsum(jnp.repeat(lasts, 4)) / 4
+        heights = jnp.ravel(widths[:, None] * jnp.array([1.0, 0.0, -1.0, 0.0]))
+        return _joined(basis, times, heights)
+
+    @property
+    def bounded(self) -> bool:
+        return True
+
+
+@dataclasses.dataclass(frozen=True)
+class Ramps(AbstractShape):
+    """Ramps from level to level, with a rest on each: what shows where it breaks away.
+
+    **Arguments:** `levels`: how many.
+    """
+
+    levels: int = 12
+
+    def __post_init__(self) -> None:
+        _check_count(self, "levels", 1)
+
+    def basis(self, t: Times, band: Band) -> Basis:
+        return _smoothing(t, 0.25 / band[1])
+
+    def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
+        return np.concatenate(
+            [draws.standard_normal(2 * self.levels + 1), draws.normal(0, 1, self.levels)]
+        )
+
+    def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
+        count = 2 * self.levels + 1
+        times = jnp.cumsum(jnp.append(jax.nn.softmax(c[:count]), 0.0)[:-1])
+        heights = jnp.append(jnp.repeat(jnp.tanh(c[count:]), 2), 0.0)
+        return _joined(basis, times, heights)
+
+    @property
+    def bounded(self) -> bool:
+        return True
+
+
+@dataclasses.dataclass(frozen=True)
+class Chirp(AbstractShape):
+    """A sine whose frequency rises through the band, each factor in the same time."""
+
+    def basis(self, t: Times, band: Band) -> Basis:
+        share, ratio = (t - t[0]) / (t[-1] - t[0]), np.log(band[1] / band[0])
+        turns = band[0] * (t[-1] - t[0]) * np.expm1(ratio * share) / ratio
+        return (np.sin(2 * np.pi * turns) * _at_rest(t))[:, None]
+
+    def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
+        return draws.uniform(0.5, 2.0, 1)
+
+    def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
+        return jnp.asarray(basis) @ c
+
+
+def _harmonics(t: Times, band: Band) -> tuple[np.ndarray, np.ndarray]:
+    duration = t[-1] - t[0]
+    k = np.arange(max(np.ceil(band[0] * duration - 1e-9), 1), band[1] * duration + 1e-9)
+    if k.size == 0:
+        raise ValueError(
+            f"`Limits.band` must hold a multiple of 1/duration = {1 / duration:.3g} Hz, got"
+            f" {band[0]:g} to {band[1]:g} Hz. Widen it, or let the experiment last longer."
+        )
+    return k, 2 * np.pi * np.outer((t - t[0]) / duration, k)
+
+
+def _points(t: Times, band: Band) -> int:
+    return max(int(2 * band[1] * (t[-1] - t[0])) + 1, 4)
+
+
+def _at_rest(t: Times) -> np.ndarray:
+    """1 but at the ends, where it rises from 0 and falls to 0 with two derivatives that are 0."""
+    share = (t - t[0]) / (t[-1] - t[0])
+    s = np.clip(np.minimum(share, 1.0 - share) / _REST, 0.0, 1.0)
+    return s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
+
+
+def _smoothing(t: Times, corner: float) -> np.ndarray:
+    """Times as shares of the duration, and the weights by which neighbours are averaged, so that a
+    corner lasts for `corner` [s].
+    """
+    width = min(max(int(round(0.5 * corner / (t[1] - t[0]))), 1), t.size // 4)
+    kernel = np.hanning(2 * width + 1)
+    out = np.zeros((t.size, 2))
+    out[:, 0] = (t - t[0]) / (t[-1] - t[0])
+    out[: kernel.size, 1] = kernel[: t.size] / np.sum(kernel[: t.size])
+    return out
+
+
+def _joined(basis: Basis, times: Array, heights: Array) -> Array:
+    """Straight from 0 over heights at shares of the time, within what is left after the rests."""
+    share = (basis[:, 0] - _REST) / (1.0 - 2.0 * _REST)
+    nought = jnp.zeros(1)
+    line = jnp.interp(share, jnp.append(nought, times), jnp.append(nought, heights))
+    kernel = basis[: int(np.flatnonzero(basis[:, 1])[-1]) + 2, 1]
+    return jnp.convolve(line, jnp.asarray(kernel), mode="same")
+
+
+def _check_count(shape: AbstractShape, field: str, least: int) -> None:
+    value = getattr(shape, field)
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(
+            f"`{type(shape).__name__}.{field}` must be a whole number >= {least}, got {value!r}."
+            " Leave it out for the usual."
+        )

@@ -1,0 +1,1 @@
+"""A designed experiment, drawn and as a page."""

@@ -1,0 +1,208 @@
+"""The picture of a designed experiment."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from frictax.excitation import Design
+from frictax.text import figures
+
+from ..interactive.plotly_json import as_json, axis, figure, line, script
+from ..page import Rows, Section, page, write_page
+from ..style import CYCLE, FAINT, INK, canvas, headed, legend_above, style
+
+_LEAST, _MOST = 1e-4, 30.0  # relative errors that a bar shows
+
+
+def draw_design(design: Design, *, width: float = 7.0) -> Figure:
+    """Draw a designed experiment: the drive over time, what the sensors will show, and the relative
+    error of each parameter beside those of other experiments.
+
+    **Arguments:** `width` of the figure [inch].
+
+    **Returns:** a matplotlib `Figure`, made without pyplot.
+
+    **Example:** at `design`.
+    """
+    shown = design.clean()
+    count = 1 + len(shown)
+    with style():
+        drawn = canvas(width, 1.6 * count + 2.6)
+        panels = drawn.subplots(count + 1, 1, height_ratios=[*[1.0] * count, 1.7])
+        for panel, (name, unit, x) in zip(panels, _curves(design, shown), strict=False):
+            panel.plot(design.t, x, color=INK, lw=1.0)
+            panel.set_ylabel(f"{name} {unit}".strip())
+            panel.axhline(0.0, color=FAINT, lw=0.6)
+        panels[count - 1].set_xlabel("time [s]")
+        _bars(panels[-1], design)
+        headed(drawn, f"worst error {100 * design.worst():.2g} %")
+    return drawn
+
+
+def _curves(design: Design, shown: Any) -> list[tuple[str, str, np.ndarray]]:
+    return [(design.drive, f"[{design.unit}]", design.excitation)] + [
+        (name, "", x) for name, x in shown.items()
+    ]
+
+
+def _bars(panel: Any, design: Design) -> None:
+    rows = [(says, np.clip(e, _LEAST, _MOST)) for says, e in design.beside.items()]
+    rows = [("designed", np.clip(design.relative, _LEAST, _MOST)), *rows]
+    place = np.arange(len(design.names))
+    wide = 0.8 / len(rows)
+    for k, (says, errors) in enumerate(rows):
+        colour = INK if k == 0 else CYCLE[k + 2]
+        panel.bar(
+            place + (k - 0.5 * (len(rows) - 1)) * wide,
+            100 * errors,
+            wide,
+            color=colour,
+            label=says,
+        )
+    panel.set_yscale("log")
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.set_ylabel("relative error [%]")
+    short = [name.removeprefix("friction.").removeprefix("f_pos.") for name in design.names]
+    panel.set_xticks(place, short, rotation=20, ha="right")
+    legend_above(panel, min(len(rows), 2))
+
+
+def write_design_report(
+    design: Design,
+    path: str | Path = "design.html",
+    *,
+    title: str | None = None,
+    notes: Iterable[str] = (),
+    command: str | None = None,
+    check: Any = None,
+    overwrite: bool = True,
+) -> Path:
+    """Write one self-contained HTML page on a designed experiment: the drive, what the sensors will
+    show, the errors to be expected beside those of other experiments, limits and margins.
+
+    **Arguments:** `title`, `notes` of the page; `check`: what `Design.check` returned; `command`
+    that makes it again; `overwrite`: whether a former report may be replaced.
+
+    **Returns:** where the page is.
+
+    **Raises:** `OSError` with one sentence where it cannot be written.
+    """
+
+    def text() -> str:
+        return design_text(design, title=title, notes=notes, command=command, check=check)
+
+    return write_page(path, text, overwrite=overwrite)
+
+
+def design_text(
+    design: Design,
+    *,
+    title: str | None = None,
+    notes: Iterable[str] = (),
+    command: str | None = None,
+    check: Any = None,
+) -> str:
+    """What `write_design_report` writes."""
+    plots, shown = dict[str, Any](), []
+    for i, (name, unit, x) in enumerate(_curves(design, design.clean())):
+        layout = {"xaxis": axis("time [s]"), "yaxis": axis(f"{name} {unit}".strip())}
+        plots[f"curve-{i}"] = figure([line(design.t, x, INK, "")], 240, **layout)
+        shown.append((f"curve-{i}", "What is played" if i == 0 else f"What {name} will show"))
+    plots["errors"] = _error_plot(design)
+    head, rows = design.rows()
+    extra = {
+        "errors": Section(
+            "What it will tell",
+            [
+                ("lead", _lead(design)),
+                *(("warning", sentence) for sentence in design.warnings),
+                ("plots", [("errors", "Relative errors that are to be expected")]),
+                ("table", Rows(head, rows, ["keep", *["n"] * (len(head) - 1)], named=True)),
+            ],
+        ),
+        "played": Section("The experiment", [("plots", shown)]),
+        "limits": Section("What it asks of the machine", [("table", _limit_rows(design))]),
+    }
+    if check is not None:
+        rows = [
+            (name, f"{s:.2f}", f"{100 * c:.0f} %")
+            for name, s, c in zip(check.names, check.spread, check.covered, strict=True)
+        ]
+        head = ("parameter", "spread over predicted", "intervals that hold")
+        extra["check"] = Section(
+            "Whether it will be so",
+            [
+                (
+                    "lead",
+                    f"{check.draws} records simulated with noise of their own and fitted:"
+                    f" {100 * check.converged:.0f} % of the searches ended.",
+                ),
+                ("table", Rows(head, rows, ["keep", "n", "n"], named=True)),
+            ],
+        )
+    return page(
+        None,
+        [*extra, "again"] if command else list(extra),
+        extra=extra,
+        title=title or f"An experiment for {design.drive}",
+        lead="An excitation designed for what it tells of the machine's parameters.",
+        notes=notes,
+        motions=[],
+        command=command,
+        python="",
+        again="",
+        sources=None,
+        library=script(),
+        plots=as_json(plots),
+        footer="",
+    )
+
+
+def _lead(design: Design) -> str:
+    count, rate = design.t.size, 1.0 / (design.t[1] - design.t[0])
+    others = [f"{100 * design.worst(says):.3g} % by a {says}" for says in design.beside]
+    rest = f", in place of {', '.join(others)}" if others else ""
+    return (
+        f"{design.t[-1]:.4g} s at {rate:.4g} Hz, {count} samples, {design.events} mode changes. The"
+        f" worst relative error of what is wanted is {100 * design.worst():.2g} %{rest}."
+    )
+
+
+def _error_plot(design: Design) -> dict[str, Any]:
+    rows = [("designed", design.relative), *design.beside.items()]
+    traces = [
+        {
+            "type": "bar",
+            "name": says,
+            "x": list(design.names),
+            "y": [float(f"{100 * e:.4g}") for e in np.clip(errors, _LEAST, _MOST)],
+            "marker": {"color": INK if k == 0 else CYCLE[k + 2]},
+        }
+        for k, (says, errors) in enumerate(rows)
+    ]
+    layout = {"xaxis": axis(""), "yaxis": axis("relative error [%]") | {"type": "log"}}
+    return figure(traces, 380, barmode="group", **layout)
+
+
+def _limit_rows(design: Design) -> Rows:
+    rows = [
+        (what, figures(amount, 3), figures(limit, 3))
+        for what, (amount, limit) in design.asked.items()
+    ]
+    rows.append(("shortest slip [samples]", _finite(design.slip), "≥ " + _least(design, "slip")))
+    rows.append(("nearest miss [share]", _finite(design.miss), "≥ " + _least(design, "miss")))
+    if design.drawn:
+        kept = f"{100 * design.kept:.0f} % of {len(design.drawn)}"
+        rows.append(("machines that keep all limits", kept, ""))
+    return Rows(("", "asked", "limit"), rows, ["keep", "n", "n"], named=True)
+
+
+def _finite(x: float) -> str:
+    return "none" if x > 999 else figures(x, 3)
+
+
+def _least(design: Design, name: str) -> str:
+    return figures(getattr(design.posed.plan.margins, name), 3)

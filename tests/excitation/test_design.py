@@ -1,0 +1,164 @@
+"""Designed experiments: within their limits, as good as they say, better than others."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+
+OUTPUTS = {"mass.v": 2e-3}
+FREE = ["mass.m", "friction.f_pos"]
+LIMITS = fx.Limits(force=3.0, travel=0.2, band=(0.25, 3.0))
+SMALL = {"duration": 4.0, "rate": 50.0, "starts": 1, "steps": 12}
+
+
+def _block(drive=None):
+    return fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0, F_prop=0.2), peak=1.1),
+        drive=fx.Force("mass", 0.0) if drive is None else drive,
+    )
+
+
+@pytest.fixture(scope="module")
+def experiment() -> fx.Design:
+    return fx.design(_block(), OUTPUTS, free=FREE, limits=LIMITS, **SMALL)
+
+
+def test_experiment_keeps_its_limits_and_is_better_than_what_it_is_compared_with(experiment):
+    assert all(amount <= limit * (1 + 1e-6) for amount, limit in experiment.asked.values())
+    assert np.max(np.abs(experiment.excitation)) <= 3.0
+    assert experiment.excitation[[0, -1]] == pytest.approx(0.0, abs=1e-9)
+    assert len(experiment.beside) == 2
+    assert experiment.worst() < min(experiment.worst(says) for says in experiment.beside)
+
+
+def test_expected_errors_are_those_of_the_derivatives_at_the_samples(experiment):
+    def speed(x):
+        block = fx.parameters.replace(_block(), dict(zip(experiment.names, x, strict=True)))
+        parts = dict(block.named_parts())
+        parts["drive"] = fx.Force("mass", fx.Sampled(experiment.t, experiment.excitation))
+        return fx.simulate(fx.Mechanism(**parts), experiment.t, fx.OnSamples())["mass"].v
+
+    J = np.asarray(jax.jit(jax.jacfwd(speed))(jnp.asarray(experiment.values))) / 2e-3
+    errors = np.sqrt(np.diag(np.linalg.inv(J.T @ J)))
+    np.testing.assert_allclose(experiment.errors, errors, rtol=2e-2)
+
+
+def test_table_is_written_sample_by_sample(experiment, tmp_path):
+    path = experiment.to_csv(tmp_path / "excitation.csv")
+    head, *rows = path.read_text().splitlines()
+    assert head == "time [s],drive [N]"
+    table = np.array([[float(cell) for cell in row.split(",")] for row in rows])
+    np.testing.assert_allclose(table[:, 0], experiment.t, atol=1e-9)
+    np.testing.assert_allclose(table[:, 1], experiment.excitation, rtol=1e-8, atol=1e-12)
+    with pytest.raises(ValueError, match="does not exist. Make it first"):
+        experiment.to_csv(tmp_path / "none" / "excitation.csv")
+
+
+def test_print_says_what_is_expected_and_what_others_leave(experiment):
+    text = str(experiment)
+    assert "drive [N] for 4 s at 50 Hz, 201 samples" in text
+    assert "friction.f_pos.F_Coulomb" in text
+    assert "chirp, " in text
+    assert "staircase of speeds, held by a controller" in text
+    assert "asks for travel" in text
+
+
+def test_simulated_record_of_it_has_its_noise(experiment):
+    record = experiment.record(seed=1)
+    left = record.outputs["mass.v"] - experiment.clean()["mass.v"]
+    assert np.std(left) == pytest.approx(2e-3, rel=0.2)
+    np.testing.assert_array_equal(record.inputs["drive"], experiment.excitation)
+
+
+def test_what_cannot_be_designed_is_refused_in_a_sentence():
+    wrong = [
+        ({"outputs": {}}, r"`outputs` must be a dict of variable"),
+        ({"outputs": {"mass.v": 0.0}}, r"a number > 0, got 0.0"),
+        ({"outputs": {"mass.w": 1.0}}, r"which is no variable of the machine"),
+        ({"limits": fx.Limits(travel=0.2)}, r"`Limits.force` must say how much 'drive' may give"),
+        ({"limits": fx.Limits(force=3.0, body="drive")}, r"travel|no position|must name a body"),
+        ({"duration": -1.0}, r"`duration` must be a number > 0 \[s\], got -1.0"),
+        ({"rate": 1.0}, r"must give 20 to 1 000 000 samples, got 4"),
+        ({"drive": "mass"}, r"signal"),
+        ({"free": ["mass.s"]}, r"'mass.s' is 0"),
+        ({"wanted": "clutch"}, r"`wanted` names 'clutch', which is not free"),
+        ({"size": {"mass.q": 1.0}}, r"`size` names 'mass.q', which is not free"),
+        ({"over": {"mass.q": 0.1}}, r"`over` names 'mass.q', which is not free"),
+        ({"over": -0.1}, r"relative scatter between 0 and 3, got -0.1"),
+        ({"criterion": "F"}, r"`criterion` must be one of E, minimax, A, D, got 'F'"),
+        ({"shape": fx.Staircase()}, r"`Staircase` is for the reference of a position"),
+        ({"objective": fx.InverseDynamics()}, r"`objective` must be FreeRun\(\)"),
+        ({"memory": {"mass.v": -1.0}}, r"must be a time \[s\] > 0, got -1.0"),
+        ({"steps": 0}, r"`steps` must be a whole number >= 1, got 0"),
+        ({"limits": fx.Limits(force=3.0, band=(1.0, 40.0))}, r"must end below half of `rate`, 25"),
+        ({"priors": [fx.Normal("friction.peak", 1.0, 0.1)]}, r"which is not free"),
+    ]
+    for options, says in wrong:
+        given = {"free": FREE, "limits": LIMITS, "outputs": OUTPUTS} | SMALL | options
+        if "body" in str(options.get("limits")) and "drive" in str(options["limits"]):
+            given["limits"] = fx.Limits(force=3.0, travel=0.2, body="drive")
+        with pytest.raises((ValueError, KeyError), match=says):
+            fx.design(_block(), **given)
+    with pytest.raises(ValueError, match="`drive` must name the part that excites the machine"):
+        fx.design(fx.Mechanism(mass=fx.Mass(m=1.0)), OUTPUTS, free="mass.m", limits=LIMITS, **SMALL)
+
+
+@pytest.mark.slow
+def test_check_finds_errors_as_predicted(experiment):
+    longer = fx.design(
+        _block(), OUTPUTS, free=FREE, limits=LIMITS, duration=6.0, rate=200.0, starts=2, steps=60
+    )
+    check = longer.check(60, seed=3)
+    assert check.converged >= 0.9
+    assert np.all((check.spread > 0.75) & (check.spread < 1.3))
+    assert np.all(check.covered > 0.85)
+    with pytest.raises(ValueError, match=">= 10, got 3"):
+        longer.check(3)
+
+
+@pytest.mark.slow
+def test_reference_of_a_controller_is_designed_within_its_travel():
+    servo = _block(fx.PositionController("mass", 0.0, kp=30.0, kv=60.0))
+    limits = fx.Limits(travel=0.2, speed=0.6, force=20.0, band=(0.25, 3.0))
+    made = fx.design(servo, {"drive.f": 0.05}, free=FREE, limits=limits, **SMALL | {"steps": 40})
+    assert made.unit == "m"
+    assert np.ptp(made.excitation) <= 0.2
+    assert all(amount <= limit * (1 + 1e-6) for amount, limit in made.asked.values())
+    assert made.worst() < min(made.worst(says) for says in made.beside)
+
+
+@pytest.mark.slow
+def test_excitation_over_many_machines_keeps_limits_for_nearly_all(experiment):
+    made = fx.design(
+        _block(), OUTPUTS, free=FREE, limits=LIMITS, over=0.15, machines=3, **SMALL | {"steps": 30}
+    )
+    assert made.kept >= 0.97
+    assert len(made.drawn) == 200
+
+
+@pytest.mark.slow
+def test_more_that_is_known_makes_errors_smaller(experiment):
+    found = fx.fit(_block(), experiment.record(), free=FREE)
+    both = fx.design(_block(), OUTPUTS, free=FREE, limits=LIMITS, after=found, **SMALL)
+    assert np.all(both.errors < found.standard_errors["mass.m"] + np.inf)
+    alone = np.asarray([found[name].standard_error for name in both.names])
+    assert np.all(both.errors <= 1.001 * alone)
+    weighed = [fx.Normal("mass.m", 1.0, 1e-5)]
+    held = fx.design(_block(), OUTPUTS, free=FREE, limits=LIMITS, priors=weighed, **SMALL)
+    assert held.errors[held.names.index("mass.m")] <= 1e-5
+
+
+@pytest.mark.slow
+def test_windows_tell_less_than_one_run_and_memory_less_than_white_noise(experiment):
+    u = {"drive": experiment.excitation}
+    given = (_block(), experiment.t, OUTPUTS)
+    whole = np.asarray(fx.information(*given, free=FREE, inputs=u))
+    cut = np.asarray(fx.information(*given, free=FREE, inputs=u, windows=0.5))
+    assert np.linalg.det(cut) < np.linalg.det(whole)
+    white = fx.design(_block(), OUTPUTS, free=FREE, limits=LIMITS, **SMALL)
+    kept = fx.design(_block(), OUTPUTS, free=FREE, limits=LIMITS, memory={"mass.v": 0.1}, **SMALL)
+    rho = np.exp(-0.02 / 0.1)
+    np.testing.assert_allclose(kept.errors / white.errors, np.sqrt((1 + rho) / (1 - rho)), rtol=0.5)

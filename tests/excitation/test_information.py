@@ -1,0 +1,196 @@
+"""The information as a state: derivatives beside the motion, and the information's own."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from frictax.excitation.information import informed_of
+from frictax.excitation.informed import Informed, UnderTest
+from frictax.fitting.posing import sensors
+from frictax.fitting.problem.setup import Setup
+from frictax.parameters import select
+
+T = np.linspace(0.0, 12.0, 1201)
+LAW = fx.Stribeck(F_prop=0.2, F_Coulomb=1.0, F_Stribeck=0.4, fexp=5.0)
+SINES = 3.0 * np.sin(2 * np.pi * 1.3 * T) + 2.0 * np.sin(2 * np.pi * 3.1 * T)
+
+
+class Rocker(fx.AbstractAxis):
+    """A pendulum with a motor."""
+
+    friction: fx.SupportFriction
+    J: Any = fx.parameters.parameter(fx.parameters.Positive(), "kg.m2")
+    mgl: Any = fx.parameters.parameter(fx.parameters.Positive(), "N.m")
+
+    def inertia(self, t, y, args):
+        return self.J
+
+    def load(self, t, y, args):
+        return args["motor"] - self.mgl * jnp.sin(y[0])
+
+    def states(self):
+        return ("phi", "w")
+
+    def start(self, t):
+        return self.begin(t, jnp.zeros(2))
+
+
+def _block() -> tuple[Any, ...]:
+    machine = fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=LAW, peak=1.1),
+        drive=fx.Force("mass", 0.0),
+    )
+    return machine, "drive", SINES, {"mass.v": 2e-3}, ["mass.m", "friction.f_pos", "friction.peak"]
+
+
+def _belt() -> tuple[Any, ...]:
+    """Two masses at a spring, one of them carried along by a belt."""
+    machine = fx.Mechanism(
+        belt=fx.Mass(m=50.0, v=0.25),
+        motion=fx.Position("belt", fx.Ramp(height=3.6, duration=12.0)),
+        wall=fx.Fixed(),
+        carried=fx.Mass(m=1.0),
+        other=fx.Mass(m=0.5),
+        grip=fx.SupportFriction("carried", support="belt", f_pos=LAW, peak=1.1),
+        slide=fx.SupportFriction("other", f_pos=fx.Coulomb(F_Coulomb=0.4, F_prop=0.1)),
+        anchor=fx.Spring("wall", "carried", c=40.0),
+        link=fx.SpringDamper("carried", "other", c=80.0, d=0.3),
+        drive=fx.Force("other", 0.0),
+    )
+    free = ["carried.m", "grip.f_pos", "grip.peak", "slide.f_pos", "link.c"]
+    return machine, "drive", 0.8 * SINES, {"carried.v": 2e-3, "other.s": 1e-3}, free
+
+
+def _clutch() -> tuple[Any, ...]:
+    machine = fx.Mechanism(
+        motor=fx.Inertia(J=0.5),
+        load=fx.Inertia(J=0.3),
+        clutch=fx.Clutch("motor", "load", mu_pos=fx.Coulomb(0.3, 0.02), fn_max=4.0, peak=1.1),
+        bearing=fx.BearingFriction("load", tau_pos=fx.Coulomb(F_Coulomb=0.3, F_prop=0.05)),
+        drive=fx.Torque("motor", 0.0),
+    )
+    free = ["motor.J", "load.J", "clutch.mu_pos", "clutch.peak", "bearing.tau_pos"]
+    return machine, "drive", 0.8 * SINES, {"motor.w": 1e-2, "load.w": 1e-2}, free
+
+
+def _stops() -> tuple[Any, ...]:
+    machine = fx.Mechanism(
+        slider=fx.MassWithStopAndFriction(
+            m=1.0, F_prop=0.2, F_Coulomb=1.0, F_Stribeck=0.4, fexp=5.0, smin=-0.12, smax=0.1
+        ),
+        drive=fx.Force("slider", 0.0),
+    )
+    free = ["slider.m", "slider.F_prop", "slider.F_Coulomb", "slider.F_Stribeck"]
+    return machine, "drive", SINES, {"slider.s": 1e-3}, free
+
+
+def _gear() -> tuple[Any, ...]:
+    machine = fx.Mechanism(
+        rotor=fx.Inertia(J=0.01),
+        wheel=fx.Inertia(J=0.8),
+        gear=fx.IdealGear("rotor", "wheel", ratio=8.0),
+        bearing=fx.BearingFriction("rotor", tau_pos=fx.Coulomb(0.06, 0.004), peak=1.2),
+        brake=fx.BearingFriction("wheel", tau_pos=LAW),
+        drive=fx.Torque("rotor", 0.0),
+    )
+    free = ["rotor.J", "bearing.tau_pos", "brake.tau_pos.F_Coulomb", "brake.tau_pos.F_prop"]
+    return machine, "drive", 0.18 * SINES, {"wheel.phi": 1e-3}, free
+
+
+def _own() -> tuple[Any, ...]:
+    machine = Rocker(fx.SupportFriction("joint", f_pos=LAW, peak=1.15), J=0.6, mgl=2.0)
+    return machine, "motor", SINES, {"phi": 1e-3}, ["J", "mgl", "friction.f_pos", "friction.peak"]
+
+
+MACHINES = {"block": _block, "belt": _belt, "clutch": _clutch} | {
+    "stops": _stops,
+    "gear": _gear,
+    "own": _own,
+}
+
+
+def _informed(name: str) -> tuple[Informed, Any, Any]:
+    machine, drive, u, outputs, free = MACHINES[name]()
+    setup = Setup(machine, sensors("inputs", (drive,), {}), sensors("outputs", tuple(outputs), {}))
+    paths = tuple(p.path for p in select(setup, free))
+    under_test = UnderTest(setup, T, {drive: jnp.asarray(u)}, paths, tuple(outputs), False)
+    weight = [100.0 / sd**2 for sd in outputs.values()]
+    return informed_of(under_test, under_test.values(), weight, np.zeros(0)), under_test, free
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("name", list(MACHINES))
+def test_derivatives_beside_the_motion_are_those_of_the_run(name):
+    informed, under_test, _ = _informed(name)
+    sensitive, engine = informed.sensitive, fx.OnSamples(substeps=4)
+
+    def states(x):
+        system = under_test.system(x)
+        return fx.walk(system, *system.start(jnp.zeros(())), T, options=engine).ys
+
+    begun = informed.start(jnp.zeros(()))
+    path = jax.jit(lambda: fx.walk(informed, *begun, T, options=engine))()
+    beside = np.asarray(jax.vmap(lambda y: sensitive.parts(y)[1])(path.ys))
+    run = np.asarray(jax.jit(jax.jacfwd(states))(sensitive.x))
+    size = np.max(np.abs(run), axis=(0, 1), keepdims=True)
+    # Both are led by steps of third order, and these by their own.
+    np.testing.assert_allclose(beside / size, run / size, atol=1e-3)
+    assert int(path.count) >= 40
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("name", list(MACHINES))
+def test_slope_of_the_information_is_that_of_its_differences(name):
+    machine, drive, u, outputs, free = MACHINES[name]()
+    u, random = jnp.asarray(u), np.random.default_rng(1)
+
+    @jax.jit
+    def matrix(u):
+        return fx.information(machine, T, outputs, free=free, inputs={drive: u})
+
+    size = jnp.sqrt(jnp.diag(matrix(u)))
+    weights = random.standard_normal((size.size, size.size)) / jnp.outer(size, size)
+    told = jax.jit(lambda u: jnp.vdot(weights, matrix(u)))
+    way = np.zeros(T.size)
+    for k in range(1, 24):
+        way += random.standard_normal() / k * np.sin(2 * np.pi * k * T / 12 + random.uniform(0, 6))
+    way, h = jnp.asarray(way), 1e-5
+    forward = float(jax.jit(lambda u: jax.jvp(told, (u,), (way,))[1])(u))
+    reverse = float(jnp.vdot(jax.jit(jax.grad(told))(u), way))
+    near, far = (told(u + k * h * way) - told(u - k * h * way) for k in (1, 2))
+    differences = float((8 * near - far) / (12 * h))
+    assert forward == pytest.approx(reverse, rel=1e-9)
+    assert forward == pytest.approx(differences, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_information_of_a_slide_to_rest_is_its_closed_form():
+    def told(v):
+        block = fx.Mechanism(
+            mass=fx.Mass(m=1.0, v=v),
+            friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0)),
+        )
+        ts = np.linspace(0.0, 1.0, 101)
+        return fx.information(block, ts, {"mass.v": 0.1}, free="friction.f_pos.F_Coulomb")[0, 0]
+
+    # dv/dF = -t until it stops at v/2: 1e4 times the integral of t**2
+    value, slope = jax.value_and_grad(told)(1.0)
+    assert float(value) == pytest.approx(1e4 / 3 * 0.5**3, rel=1e-8)
+    assert float(slope) == pytest.approx(1e4 / 2 * 0.5**2, rel=1e-8)
+
+
+def test_what_cannot_be_informed_is_refused_in_a_sentence():
+    machine, drive, u, outputs, free = _block()
+    for options, says in (
+        ({"outputs": {}}, "`outputs` must name what is measured"),
+        ({"inputs": {drive: u[:-1]}}, "the input 'drive' must have a value at each of the 1201"),
+        ({"ts": T[::-1]}, "at least two times"),
+    ):
+        given = {"ts": T, "outputs": outputs, "free": free, "inputs": {drive: u}} | options
+        with pytest.raises(ValueError, match=says):
+            fx.information(machine, **given)
