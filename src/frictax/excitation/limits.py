@@ -65,7 +65,7 @@ class Margins:
       bears, or of speed before a turn.
 
     >>> import frictax as fx
-    >>> fx.Margins(slip=8).miss
+    >>> fx.Margins(slip=8.0).miss
     0.05
     """
 

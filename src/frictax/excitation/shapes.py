@@ -16,7 +16,10 @@ _REST = 0.05  # of the duration, at either end: where the curve rises from rest 
 
 @dataclasses.dataclass(frozen=True)
 class AbstractShape(abc.ABC):
-    """A family of excitations, each of which begins and ends at rest at 0."""
+    """A family of excitations, each of which begins and ends at rest at 0.
+
+    **Example:** `FourierSeries`.
+    """
 
     @abc.abstractmethod
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
@@ -43,6 +46,10 @@ class FourierSeries(AbstractShape):
 
     **Source:** J. Swevers, C. Ganseman, D. B. Tükel, J. De Schutter, H. Van Brussel, IEEE
     Transactions on Robotics and Automation 13(5), 1997.
+
+    >>> import frictax as fx, numpy as np
+    >>> fx.FourierSeries().basis(np.linspace(0.0, 10.0, 101), (0.1, 0.5)).shape
+    (101, 10)
     """
 
     def basis(self, t: Times, band: Band) -> Basis:
@@ -61,6 +68,11 @@ class FourierSeries(AbstractShape):
 class Multisine(AbstractShape):
     """Sines of all multiples of 1/duration within the band, of one amplitude, each with a phase of
     its own: a flat spectrum.
+
+    >>> import frictax as fx, numpy as np
+    >>> t, draws = np.linspace(0.0, 10.0, 101), np.random.default_rng(0)
+    >>> fx.Multisine().draw(t, (0.1, 0.5), draws).shape  # five phases and a size
+    (6,)
     """
 
     def basis(self, t: Times, band: Band) -> Basis:
@@ -80,7 +92,12 @@ class Multisine(AbstractShape):
 
 @dataclasses.dataclass(frozen=True)
 class CubicSpline(AbstractShape):
-    """A cubic spline through points half a period of the highest frequency apart."""
+    """A cubic spline through points half a period of the highest frequency apart.
+
+    >>> import frictax as fx, numpy as np
+    >>> fx.CubicSpline().basis(np.linspace(0.0, 10.0, 101), (0.1, 0.5)).shape
+    (101, 9)
+    """
 
     def basis(self, t: Times, band: Band) -> Basis:
         from scipy.interpolate import CubicSpline as spline
@@ -103,6 +120,10 @@ class Staircase(AbstractShape):
 
     **Arguments:** `speeds`: how many; `turn`: how long it takes to turn round [s], a quarter of a
     period of the highest frequency unless given.
+
+    >>> import frictax as fx
+    >>> fx.Staircase(speeds=4, turn=0.2).bounded
+    True
     """
 
     speeds: int = 6
@@ -138,6 +159,10 @@ class Ramps(AbstractShape):
     """Ramps from level to level, with a rest on each: what shows where it breaks away.
 
     **Arguments:** `levels`: how many.
+
+    >>> import frictax as fx
+    >>> fx.Ramps(levels=3).bounded
+    True
     """
 
     levels: int = 12
@@ -166,7 +191,14 @@ class Ramps(AbstractShape):
 
 @dataclasses.dataclass(frozen=True)
 class Chirp(AbstractShape):
-    """A sine whose frequency rises through the band, each factor in the same time."""
+    """A sine whose frequency rises through the band, each factor in the same time.
+
+    >>> import frictax as fx, numpy as np
+    >>> t = np.linspace(0.0, 10.0, 1001)
+    >>> curve = fx.Chirp().basis(t, (0.1, 2.0))[:, 0]
+    >>> int(np.sum(np.diff(np.sign(curve[30:-30])) != 0))  # half periods
+    11
+    """
 
     def basis(self, t: Times, band: Band) -> Basis:
         share, ratio = (t - t[0]) / (t[-1] - t[0]), np.log(band[1] / band[0])
