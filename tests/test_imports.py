@@ -45,6 +45,7 @@ FORWARD = [
 INVERSE = [
     "measurements",
     "fitting",
+    "observers",
     "analysis",
     "excitation",
     "report",

@@ -138,6 +138,7 @@ from frictax.mechanism import (
     Torque as Torque,
 )
 from frictax.notice import Notice as Notice
+from frictax.observers import Filtered as Filtered, kalman_filter as kalman_filter
 from frictax.parameters import (
     from_unconstrained as from_unconstrained,
     to_unconstrained as to_unconstrained,
