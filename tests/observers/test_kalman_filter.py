@@ -79,6 +79,23 @@ def blind(t: np.ndarray, u: np.ndarray) -> fx.Record:
     return fx.Record(t, {"drive": u}, {"mass.s": np.sin(t)}, sd={"mass.s": BLIND})
 
 
+def test_where_all_is_known_the_mean_is_the_run_through_held_inputs_and_a_gap() -> None:
+    t = np.delete(np.linspace(0.0, 2.0, 401), slice(150, 158))
+    force = 1.6 * np.sin(2 * np.pi * t)
+    driven = fx.Mechanism(
+        **dict(block(1.0, 1.2).named_parts())
+        | {"drive": fx.Force("mass", fx.Sampled(t, force, hold=True))}
+    )
+    run = fx.simulate(driven, t)
+    assert int(run.events.count) >= 6
+    outputs, sd = {"mass.s": np.sin(t)}, {"mass.s": 0.1}
+    record = fx.Record(t, {"drive": force}, outputs, sd, hold=True)
+    found = fx.kalman_filter(block(1.0, 1.2), record, start_sd={}, members=1)
+    np.testing.assert_allclose(found.mean, run.ys, atol=1e-8)
+    assert np.all(found.covariance == 0.0)
+    np.testing.assert_array_equal(found.stuck["friction"] == 1.0, run["friction"].mode == 0)
+
+
 def test_at_a_stop_the_covariance_jumps_by_the_saltation_matrix() -> None:
     m, v, level = 2.0, 1.0, 1.5
     t = np.linspace(0.0, 2.0, 21)  # it stops at v*m/level = 1.333 s, inside an interval
@@ -101,7 +118,7 @@ def test_at_breakaway_the_covariance_jumps_by_the_saltation_matrix() -> None:
     m, level, peak, rate, sd = 2.0, 1.0, 1.25, 2.0, 0.02
     t = np.linspace(0.0, 1.0, 21)
     record = blind(t, rate * t)
-    asked = {"start_sd": {LEVEL: sd}, "members": 1}
+    asked: dict[str, Any] = {"start_sd": {LEVEL: sd}, "members": 1}
     found = fx.kalman_filter(block(level, peak), record, **asked)
     away = peak * level / rate  # 0.625 s
     jump = (peak - 1.0) * level / m  # of the acceleration
@@ -226,7 +243,7 @@ def pairs(found: list[fx.Filtered]) -> list[tuple[fx.Filtered, np.ndarray]]:
 def test_filters_that_part_find_what_a_single_one_that_believes_it_is_stuck_cannot() -> None:
     record, truth = drawn()[0][0], drawn()[1][0]
     far, known = rubbing(truth[0, 2] + 0.3), {"mass.s": 1e-4, "mass.v": 1e-3, LEVEL: 0.15}
-    asked = {"start_sd": known, "drift": {LEVEL: 0.01}}
+    asked: dict[str, Any] = {"start_sd": known, "drift": {LEVEL: 0.01}}
     one, many = (fx.kalman_filter(far, record, **asked, members=n) for n in (1, 50))
     assert np.mean(one.nis) > 5.0
     assert many.consistent
@@ -242,7 +259,7 @@ def test_a_mixture_knows_the_probability_that_something_sticks() -> None:
     found = fx.kalman_filter(block(1.0), blind(t, u), start_sd=known, members=300)
     sticks = found.stuck["friction"]
     assert sticks[0] == pytest.approx(1.0)
-    assert np.all(np.diff(sticks) <= 0.02)
+    assert np.all(sticks[:10] > 0.99)
     assert abs(sticks[-1] - 0.5) < 4 * np.sqrt(0.25 / 300)
     alone = fx.kalman_filter(block(1.0), blind(t, u), start_sd=known, members=1)
     assert set(np.unique(alone.stuck["friction"])) <= {0.0, 1.0}
@@ -271,7 +288,8 @@ def test_a_system_of_ones_own_is_observed_and_its_load_found() -> None:
     friction = fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=0.1))
     truth, model = Swing(friction, tau=0.05), Swing(friction)
     t = np.linspace(0.0, 10.0, 401)
-    run = fx.walk(truth, *truth.start(jnp.array(0.0)), jnp.asarray(t))
+    y, mode = truth.start(0.0)
+    run = fx.walk(truth, y, mode, jnp.asarray(t))
     phi = np.asarray(run.ys[:, 0]) + 1e-3 * np.random.default_rng(0).standard_normal(401)
     record = fx.Record(t, {}, {"phi": phi}, sd={"phi": 1e-3})
     known, drift = {"w": 0.01, "tau": 0.1}, {"tau": 0.001}

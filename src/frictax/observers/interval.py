@@ -67,8 +67,8 @@ class Interval(eqx.Module):
                 if name in inputs:
                     inputs[name] = inputs[name] + force[i]
                 else:
-                    value = values.get(name, get(self.machine, name)) + force[i]
-                    values[name] = _inside(value, w.noisy_low[i], w.noisy_high[i])
+                    value = values[name] if name in values else get(self.machine, name)
+                    values[name] = _inside(value + force[i], w.noisy_low[i], w.noisy_high[i])
         return driven(replace(self.machine, values), self.t, inputs, self.hold)
 
     def begun(self, x: Array, draw: Array | None = None) -> tuple[Any, State, Modes]:

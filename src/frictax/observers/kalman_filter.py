@@ -196,7 +196,8 @@ def _ends(names: tuple[str, ...], known: Mapping[str, Parameter]) -> tuple[Any, 
 def _usual(record: Record) -> OnSamples:
     finer = OnSamples().over_gaps(record.t).finer
     substeps = max((k for _, k in finer), default=1)
-    return OnSamples(substeps=substeps, max_events=EVENTS, adjoint=ForwardAlone())
+    forward: Any = ForwardAlone()
+    return OnSamples(substeps=substeps, max_events=EVENTS, adjoint=forward)
 
 
 def _check_arguments(model: Any, record: Any, members: Any, saltation: Any, engine: Any) -> None:
