@@ -57,7 +57,8 @@ def kalman_filter(
       the model says.
     - `record`: with `sd` of each output: white noise of the sensors.
     - `start_sd`: state or parameter -> how well its start value is known; 0 of a state that is left
-      out. A parameter that does not drift is a constant to be found.
+      out. A parameter that does not drift is a constant to be found; where a machine sticks, let it
+      drift a little, for an error that is made at a first event is else never mended.
     - `drift`: parameter -> by how much it wanders in a second (a random walk), in its unit per root
       of a second. What a machine does not say of its load is a ``fx.Force("mass", 0.0)`` that
       drifts.
