@@ -1,5 +1,7 @@
 """Designed experiments: within their limits, as good as they say, better than others."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,7 @@ import frictax as fx
 OUTPUTS = {"mass.v": 2e-3}
 FREE = ["mass.m", "friction.f_pos"]
 LIMITS = fx.Limits(force=3.0, travel=0.2, band=(0.25, 3.0))
-SMALL = {"duration": 4.0, "rate": 50.0, "starts": 1, "steps": 12}
+SMALL: dict[str, Any] = {"duration": 4.0, "rate": 50.0, "starts": 1, "steps": 12}
 
 
 def _block(drive=None):
@@ -61,8 +63,8 @@ def test_print_says_what_is_expected_and_what_others_leave(experiment):
     text = str(experiment)
     assert "drive [N] for 4 s at 50 Hz, 201 samples" in text
     assert "friction.f_pos.F_Coulomb" in text
-    assert "chirp, " in text
-    assert "staircase of speeds, held by a controller" in text
+    assert "beside it: chirp, " in text
+    assert "; staircase of speeds, held by a controller" in text
     assert "asks for travel" in text
 
 
@@ -97,7 +99,9 @@ def test_what_cannot_be_designed_is_refused_in_a_sentence():
         ({"priors": [fx.Normal("friction.peak", 1.0, 0.1)]}, r"which is not free"),
     ]
     for options, says in wrong:
-        given = {"free": FREE, "limits": LIMITS, "outputs": OUTPUTS} | SMALL | options
+        given: dict[str, Any] = (
+            {"free": FREE, "limits": LIMITS, "outputs": OUTPUTS} | SMALL | options
+        )
         if "body" in str(options.get("limits")) and "drive" in str(options["limits"]):
             given["limits"] = fx.Limits(force=3.0, travel=0.2, body="drive")
         with pytest.raises((ValueError, KeyError), match=says):

@@ -134,7 +134,7 @@ def test_derivatives_beside_the_motion_are_those_of_the_run(name):
         return fx.walk(system, *system.start(jnp.zeros(())), T, options=engine).ys
 
     begun = informed.start(jnp.zeros(()))
-    path = jax.jit(lambda: fx.walk(informed, *begun, T, options=engine))()
+    path = jax.jit(lambda: fx.walk(informed, begun[0], begun[1], T, options=engine))()
     beside = np.asarray(jax.vmap(lambda y: sensitive.parts(y)[1])(path.ys))
     run = np.asarray(jax.jit(jax.jacfwd(states))(sensitive.x))
     size = np.max(np.abs(run), axis=(0, 1), keepdims=True)
@@ -191,6 +191,11 @@ def test_what_cannot_be_informed_is_refused_in_a_sentence():
         ({"inputs": {drive: u[:-1]}}, "the input 'drive' must have a value at each of the 1201"),
         ({"ts": T[::-1]}, "at least two times"),
     ):
-        given = {"ts": T, "outputs": outputs, "free": free, "inputs": {drive: u}} | options
+        given: dict[str, Any] = {
+            "ts": T,
+            "outputs": outputs,
+            "free": free,
+            "inputs": {drive: u},
+        } | options
         with pytest.raises(ValueError, match=says):
             fx.information(machine, **given)

@@ -15,6 +15,7 @@ from .plan import Plan, Seen, ended_well
 
 _RATE, _LONGEST = 0.1, 5.0  # of steps; of gradients
 _LOOKS = 4  # starts that are looked at, for each that is followed
+_SMALLER, _BEYOND = 8, 0.3  # times that one is made smaller; how far beyond a limit it may begin
 
 
 @dataclasses.dataclass
@@ -100,9 +101,9 @@ def climbed(
     with as_part():
         looks = []
         for k, c in enumerate(many):
-            cost, _, over, sound = Ascent(plan, nominal, c, 1)._looked(5.0)
+            many[k], cost = _sized(plan, nominal, c)
             work(f"{k + 1} of {len(many)} starts", 0.1 * (k + 1) / len(many))
-            looks.append(cost if sound else np.inf)
+            looks.append(cost)
         order = np.argsort(looks)[:starts]
         ways = [Ascent(plan, machines, many[i], steps) for i in order if np.isfinite(looks[i])]
         if not ways:
@@ -125,6 +126,17 @@ def climbed(
                 best = way.best
     assert best is not None
     return best
+
+
+def _sized(plan: Plan, nominal: Sequence[np.ndarray], c: np.ndarray) -> tuple[np.ndarray, float]:
+    """A start made smaller until it is not far beyond the limits, and its cost."""
+    cost = np.inf
+    for _ in range(_SMALLER):
+        cost, _, over, sound = Ascent(plan, nominal, c, 1)._looked(1.0)
+        if sound and over < _BEYOND:
+            return c, cost
+        c = plan.shape.resized(c, 0.6)
+    return c, cost if np.isfinite(cost) else np.inf
 
 
 def _rungs(ways: int, steps: int) -> list[tuple[int, int]]:

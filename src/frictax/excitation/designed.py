@@ -160,7 +160,8 @@ class Design(DesignVerbs):
     def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The head of its table, and the table."""
         others = list(self.beside)
-        head = ("parameter", "value", "unit", "expected error", "relative", *others)
+        short = [says.partition(",")[0].partition(" of ")[0] for says in others]
+        head = ("parameter", "value", "unit", "expected error", "relative", *short)
         rows = []
         for i, name in enumerate(self.names):
             row = shown(self.values[i], self.errors[i], self.units[i])
@@ -181,6 +182,8 @@ class Design(DesignVerbs):
             for what, (amount, limit) in self.asked.items()
         ]
         lines = [title, *aligned(*self.rows()), f"asks for {', '.join(asked)}"]
+        if self.beside:
+            lines.append(f"beside it: {'; '.join(self.beside)}")
         if self.drawn:
             lines.append(
                 f"limits are kept by {100 * self.kept:.0f} % of {len(self.drawn)} machines drawn"

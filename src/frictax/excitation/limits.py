@@ -41,10 +41,7 @@ class Limits:
                 )
         if self.band is None:
             return
-        try:
-            low, high = self.band
-        except (TypeError, ValueError):
-            low = high = None
+        low, high = self.band if len(self.band) == 2 else (0.0, 0.0)
         if not (_is_positive(low) and _is_positive(high) and low < high):
             raise ValueError(
                 f"`Limits.band` must be two frequencies [Hz] that rise, got {self.band!r}. Write"

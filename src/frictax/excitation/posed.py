@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from frictax.contacts import MassWithStopAndFriction
 from frictax.engine import OnSamples
 from frictax.fitting import (
     AbstractObjective,
@@ -20,7 +21,6 @@ from frictax.fitting import (
 )
 from frictax.fitting.posing import sensors
 from frictax.fitting.problem.setup import Setup, signal_field
-from frictax.measurements.units import VELOCITY_OF
 from frictax.mechanism import (
     AbstractHybridSystem,
     Force,
@@ -29,6 +29,7 @@ from frictax.mechanism import (
     Torque,
 )
 from frictax.mechanism.attachments import is_rotational
+from frictax.mechanism.bodies import AbstractBody
 from frictax.parameters import Parameter, check, select
 from frictax.text import suggestion
 
@@ -235,26 +236,26 @@ def _limited(
 ) -> tuple[tuple[Asked, ...], float, float, bool]:
     """The limits on runs, and centre, scale and boundedness of the drive."""
     system = under_test.system(under_test.values())
-    states = system.states()
-    if body:
-        position = next((s for s in states if s in (f"{body}.s", f"{body}.phi")), None)
-    else:
-        position = states[0] if states else None
+    states, machine = system.states(), under_test.setup.machine
+    position = speed = acceleration = None
+    if body and isinstance(machine[body], AbstractBody | MassWithStopAndFriction):
+        names = ("phi", "w", "a") if is_rotational(machine[body]) else ("s", "v", "a")
+        position, speed, acceleration = (f"{body}.{name}" for name in names)
+    elif not body and len(states) > 1:
+        position, speed, acceleration = states[0], states[1], f"der({states[1]})"
     moved = limits.travel, limits.speed, limits.acceleration
     if position is None and any(x is not None for x in moved):
         raise ValueError(
-            f"`Limits.body` must name a body that moves by itself; {body or 'the machine'!r} has no"
-            f" position among the states: {', '.join(states) or 'none are named'}."
+            f"`Limits.body` must name a body that moves, got {body or 'none'!r}. Those of this"
+            f" machine have the states: {', '.join(states) or 'none are named'}."
         )
-    asked = []
-    if position is not None:
-        speed = f"{body}.{VELOCITY_OF[position.rpartition('.')[2]]}" if body else states[1]
-        if limits.travel is not None:
-            asked.append(Asked("travel", position, limits.travel))
-        if limits.speed is not None:
-            asked.append(Asked("speed", speed, limits.speed))
-        if limits.acceleration is not None:
-            asked.append(Asked("acceleration", f"der({speed})", limits.acceleration))
+    asked = [
+        Asked(what, name, limit)
+        for what, name, limit in zip(
+            ("travel", "speed", "acceleration"), (position, speed, acceleration), moved, strict=True
+        )
+        if name is not None and limit is not None
+    ]
     if not controlled:
         if limits.force is None:
             raise ValueError(
@@ -269,8 +270,8 @@ def _limited(
     if limits.force is not None:
         asked.append(Asked("force", f"{drive}.f", limits.force))
     assert position is not None
-    y0, _ = system.start(jnp.asarray(under_test.t[0]))
-    centre = float(y0[states.index(position)])
+    begins = jnp.asarray(under_test.t[0])
+    centre = float(variable(system, position, begins, *system.start(begins)))
     if limits.travel is not None:
         return tuple(asked), centre, 0.5 * limits.travel, True
     assert limits.speed is not None

@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.mechanism import Force, Mechanism, PositionController, Torque
-from frictax.mechanism.attachments import is_rotational
 from frictax.mechanism.bodies import AbstractBody
 from frictax.signals import Sampled
 from frictax.simulation import SimulationError, simulate
@@ -100,7 +99,6 @@ def _played(plan: Plan, body: str) -> Callable[[np.ndarray], np.ndarray | None] 
     drive, inertia = machine[plan.drive.partition(".")[0]], _inertia(machine, body)
     if travel is None or inertia is None or not isinstance(drive, Force | Torque):
         return None
-    turns = is_rotational(machine[body])
     kp, kv = 0.5 * np.pi * _STIFF, 2 * np.pi * _STIFF * inertia
     x0 = float(plan.under_test.system(plan.under_test.values()).start(jnp.zeros(()))[0][0])
 
@@ -114,7 +112,7 @@ def _played(plan: Plan, body: str) -> Callable[[np.ndarray], np.ndarray | None] 
         except SimulationError:
             return None
         shown: Any = run[plan.drive]
-        return np.asarray(shown.tau if turns else shown.f)
+        return np.asarray(shown.f)
 
     return force
 

@@ -33,6 +33,10 @@ class AbstractShape(abc.ABC):
     def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
         """The curve of the numbers `c`; of a range of about 1, and below it where it is bounded."""
 
+    def resized(self, c: Float[np.ndarray, " c"], factor: float) -> Float[np.ndarray, " c"]:
+        """The numbers of a curve that is so many times as large."""
+        return factor * c
+
     @property
     def bounded(self) -> bool:
         """Whether the curve stays between -1 and 1 by itself."""
@@ -82,6 +86,9 @@ class Multisine(AbstractShape):
 
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
         return np.append(draws.uniform(0, 2 * np.pi, _harmonics(t, band)[0].size), 0.0)
+
+    def resized(self, c: Float[np.ndarray, " c"], factor: float) -> Float[np.ndarray, " c"]:
+        return np.append(c[:-1], c[-1] + np.log(factor))
 
     def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
         phases = c[:-1]
@@ -143,6 +150,9 @@ class Staircase(AbstractShape):
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
         return np.concatenate([draws.standard_normal(self.speeds), draws.normal(1, 1, self.speeds)])
 
+    def resized(self, c: Float[np.ndarray, " c"], factor: float) -> Float[np.ndarray, " c"]:
+        return _lowered(c, self.speeds, factor)
+
     def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
         lasts, widths = jax.nn.softmax(c[: self.speeds]), jnp.tanh(c[self.speeds :])
         times = jnp.cumsum(jnp.repeat(lasts, 4)) / 4
@@ -177,6 +187,9 @@ class Ramps(AbstractShape):
         return np.concatenate(
             [draws.standard_normal(2 * self.levels + 1), draws.normal(0, 1, self.levels)]
         )
+
+    def resized(self, c: Float[np.ndarray, " c"], factor: float) -> Float[np.ndarray, " c"]:
+        return _lowered(c, 2 * self.levels + 1, factor)
 
     def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
         count = 2 * self.levels + 1
@@ -253,6 +266,12 @@ def _joined(basis: Basis, times: Array, heights: Array) -> Array:
     line = jnp.interp(share, jnp.append(nought, times), jnp.append(nought, heights))
     kernel = basis[: int(np.flatnonzero(basis[:, 1])[-1]) + 2, 1]
     return jnp.convolve(line, jnp.asarray(kernel), mode="same")
+
+
+def _lowered(c: np.ndarray, first: int, factor: float) -> np.ndarray:
+    """With the heights from number `first` on so many times as large."""
+    heights = np.clip(factor * np.tanh(c[first:]), -0.999, 0.999)
+    return np.concatenate([c[:first], np.arctanh(heights)])
 
 
 def _check_count(shape: AbstractShape, field: str, least: int) -> None:

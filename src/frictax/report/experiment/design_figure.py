@@ -10,11 +10,12 @@ from matplotlib.figure import Figure
 from frictax.excitation import Design
 from frictax.text import figures
 
-from ..interactive.plotly_json import as_json, axis, figure, line, script
+from ..interactive.plotly_json import as_json, axis, figure, line, script, text as text_of, trace
 from ..page import Rows, Section, page, write_page
 from ..style import CYCLE, FAINT, INK, canvas, headed, legend_above, style
 
-_LEAST, _MOST = 1e-4, 30.0  # relative errors that a bar shows
+_MOST = 30.0  # the largest relative error that is drawn
+_UNITS = {"s": "m", "v": "m/s", "a": "m/s2", "f": "N", "phi": "rad", "w": "rad/s", "tau": "N.m"}
 
 
 def draw_design(design: Design, *, width: float = 7.0) -> Figure:
@@ -37,37 +38,37 @@ def draw_design(design: Design, *, width: float = 7.0) -> Figure:
             panel.set_ylabel(f"{name} {unit}".strip())
             panel.axhline(0.0, color=FAINT, lw=0.6)
         panels[count - 1].set_xlabel("time [s]")
-        _bars(panels[-1], design)
+        _dots(panels[-1], design)
         headed(drawn, f"worst error {100 * design.worst():.2g} %")
     return drawn
 
 
 def _curves(design: Design, shown: Any) -> list[tuple[str, str, np.ndarray]]:
+    unit = lambda name: _UNITS.get(name.rpartition(".")[2], "")  # noqa: E731
     return [(design.drive, f"[{design.unit}]", design.excitation)] + [
-        (name, "", x) for name, x in shown.items()
+        (name, f"[{unit(name)}]" if unit(name) else "", x) for name, x in shown.items()
     ]
 
 
-def _bars(panel: Any, design: Design) -> None:
-    rows = [(says, np.clip(e, _LEAST, _MOST)) for says, e in design.beside.items()]
-    rows = [("designed", np.clip(design.relative, _LEAST, _MOST)), *rows]
-    place = np.arange(len(design.names))
-    wide = 0.8 / len(rows)
-    for k, (says, errors) in enumerate(rows):
-        colour = INK if k == 0 else CYCLE[k + 2]
-        panel.bar(
-            place + (k - 0.5 * (len(rows) - 1)) * wide,
-            100 * errors,
-            wide,
-            color=colour,
-            label=says,
-        )
-    panel.set_yscale("log")
-    panel.yaxis.set_major_formatter("{x:g}")
-    panel.set_ylabel("relative error [%]")
-    short = [name.removeprefix("friction.").removeprefix("f_pos.") for name in design.names]
-    panel.set_xticks(place, short, rotation=20, ha="right")
-    legend_above(panel, min(len(rows), 2))
+def _contestants(design: Design) -> list[tuple[str, np.ndarray, str]]:
+    """Each experiment with its relative errors in percent, and a colour."""
+    rows = [("designed", design.relative), *design.beside.items()]
+    return [
+        (says, 100 * np.minimum(errors, _MOST), INK if k == 0 else CYCLE[k + 2])
+        for k, (says, errors) in enumerate(rows)
+    ]
+
+
+def _dots(panel: Any, design: Design) -> None:
+    place = np.arange(len(design.names))[::-1]
+    for says, errors, colour in _contestants(design)[::-1]:
+        panel.plot(errors, place, "o", color=colour, ms=6, label=says)
+    panel.set_xscale("log")
+    panel.xaxis.set_major_formatter("{x:g}")
+    panel.set_xlabel("relative error [%]")
+    panel.set_yticks(place, design.names)
+    panel.grid(axis="y", color=FAINT, lw=0.4)
+    legend_above(panel, 2)
 
 
 def write_design_report(
@@ -172,19 +173,18 @@ def _lead(design: Design) -> str:
 
 
 def _error_plot(design: Design) -> dict[str, Any]:
-    rows = [("designed", design.relative), *design.beside.items()]
+    names = [text_of(name) for name in design.names]
     traces = [
         {
-            "type": "bar",
-            "name": says,
-            "x": list(design.names),
-            "y": [float(f"{100 * e:.4g}") for e in np.clip(errors, _LEAST, _MOST)],
-            "marker": {"color": INK if k == 0 else CYCLE[k + 2]},
+            **trace(errors, np.zeros(0), "markers", text_of(says)),
+            "y": names,
+            "marker": {"color": colour, "size": 11},
         }
-        for k, (says, errors) in enumerate(rows)
+        for says, errors, colour in _contestants(design)
     ]
-    layout = {"xaxis": axis(""), "yaxis": axis("relative error [%]") | {"type": "log"}}
-    return figure(traces, 380, barmode="group", **layout)
+    sides = {"xaxis": axis("relative error [%]") | {"type": "log"}}
+    sides["yaxis"] = axis("") | {"autorange": "reversed", "type": "category"}
+    return figure(traces, 150 + 34 * len(names), **sides)
 
 
 def _limit_rows(design: Design) -> Rows:
