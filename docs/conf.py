@@ -26,6 +26,7 @@ extensions = [
     "sphinx_copybutton",
     "mathml",
     "reference",
+    "study_pictures",
     "terminal",
 ]
 

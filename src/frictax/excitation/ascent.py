@@ -15,7 +15,7 @@ from .plan import Plan, Seen, ended_well
 
 _RATE, _LONGEST = 0.1, 5.0  # of steps; of gradients
 _LOOKS = 4  # starts that are looked at, for each that is followed
-_SMALLER, _BEYOND = 8, 0.3  # times that one is made smaller; how far beyond a limit it may begin
+_SMALLER, _BEYOND = 8, 2.0  # times that one is made smaller; how far beyond a limit it may begin
 
 
 @dataclasses.dataclass
