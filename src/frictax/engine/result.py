@@ -8,8 +8,8 @@ NONFINITE = 2  # beside what `jump` returns: a margin or a deadline is NaN
 SECOND = (
     "frictax gives first derivatives of a run, exact through its events; a second derivative was"
     " asked for. Use Gauss-Newton (`fit`, or J'J from `jax.jacfwd`), `information` for the slope of"
-    " what a run tells of its parameters, or central differences of `jax.grad`, which leave out what"
-    " an event adds when it passes a sample."
+    " what a run tells of its parameters, or central differences of `jax.grad`, which leave out"
+    " what an event adds when it passes a sample."
 )
 
 

@@ -14,13 +14,16 @@ from frictax.progress import Work
 from .plan import Plan, Seen, ended_well
 
 _RATE, _LONGEST = 0.1, 5.0  # of steps; of gradients
-_LOOKS = 4  # starts that are looked at, for each that is followed
-_SMALLER, _BEYOND = 8, 2.0  # times that one is made smaller; how far beyond a limit it may begin
+_STRICT = 5.0  # how much limits weigh at the end of a search
+_LENIENT = 0.01  # of that when it begins
+_SMALLER, _BEYOND = 8, 10.0  # times that one is made smaller; how far beyond a limit it may begin
 
 
 @dataclasses.dataclass
 class Best:
-    """The numbers of an excitation, its cost, and how far it is over a limit [1]."""
+    """The numbers of an excitation, its cost, with limits at their full weight, and how far it is
+    over one [1].
+    """
 
     c: Float[np.ndarray, " k"]
     cost: float
@@ -46,15 +49,16 @@ class Ascent:
         self.way = optax.chain(optax.clip_by_global_norm(_LONGEST), optax.adam(schedule))
         self.c, self.state = jnp.asarray(c), self.way.init(jnp.asarray(c))
         self.best: Best | None = None
+        self.least = np.inf
         self.done, self.steps = 0, steps
 
     def step(self) -> None:
         """One step, and a look at where it begins."""
-        strict = 1.0 + 4.0 * self.done / self.steps
-        cost, slope, over, sound = self._looked(strict)
+        strict = _STRICT * _LENIENT ** (1.0 - self.done / self.steps)
+        cost, slope, over, sound = self.looked(strict)
         if sound:
-            # by the cost at the last weight of limits, so that steps compare
             now = Best(np.asarray(self.c), cost, over)
+            self.least = min(self.least, cost)
             if now.before(self.best):
                 self.best = now
             moved, self.state = self.way.update(slope, self.state)
@@ -65,14 +69,18 @@ class Ascent:
             self.c = 0.7 * self.c
         self.done += 1
 
-    def _looked(self, strict: float) -> tuple[float, jnp.ndarray, float, bool]:
+    def looked(self, strict: float) -> tuple[float, jnp.ndarray, float, bool]:
+        """The cost at full weight, the slope at the weight `strict`, the excess, and whether all
+        runs went well.
+        """
         cost, slope, over, sound = 0.0, jnp.zeros_like(self.c), -np.inf, True
         for x in self.machines:
-            (mine, seen), along = self.plan.slope(self.c, x, strict)
-            cost += float(mine) / len(self.machines)
+            (mine, (seen, beyond)), along = self.plan.slope(self.c, x, strict)
+            whole = float(mine) + (_STRICT - strict) * float(beyond)
+            cost += whole / len(self.machines)
             slope = slope + along / len(self.machines)
             over = max(over, excess(seen))
-            sound &= bool(np.isfinite(float(mine))) and bool(jnp.all(jnp.isfinite(along)))
+            sound &= bool(np.isfinite(whole)) and bool(jnp.all(jnp.isfinite(along)))
             sound &= ended_well(seen)
         return cost, slope, over, sound
 
@@ -96,16 +104,14 @@ def climbed(
     """
     draws = np.random.default_rng(seed)
     shapes = plan.shape, plan.t, plan.band
-    many = [*begun] + [shapes[0].draw(*shapes[1:], draws) for _ in range(_LOOKS * starts)]
-    nominal = machines[:1]
+    many = [*begun] + [shapes[0].draw(*shapes[1:], draws) for _ in range(starts)]
     with as_part():
-        looks = []
-        for k, c in enumerate(many):
-            many[k], cost = _sized(plan, nominal, c)
+        ways = []
+        for k, drawn in enumerate(many):
+            c = _sized(plan, machines[:1], drawn)
             work(f"{k + 1} of {len(many)} starts", 0.1 * (k + 1) / len(many))
-            looks.append(cost)
-        order = np.argsort(looks)[:starts]
-        ways = [Ascent(plan, machines, many[i], steps) for i in order if np.isfinite(looks[i])]
+            if c is not None:
+                ways.append(Ascent(plan, machines, c, steps))
         if not ways:
             raise ValueError(
                 "`design` found no excitation under which the machine can be simulated: see whether"
@@ -114,7 +120,7 @@ def climbed(
         rungs = _rungs(len(ways), steps)
         total, done = sum(kept * until for kept, until in rungs), 0
         for kept, until in rungs:
-            ways = sorted(ways, key=_rank)[:kept]
+            ways = sorted(ways, key=lambda way: way.least)[:kept]
             for way in ways:
                 for _ in range(until):
                     way.step()
@@ -128,15 +134,18 @@ def climbed(
     return best
 
 
-def _sized(plan: Plan, nominal: Sequence[np.ndarray], c: np.ndarray) -> tuple[np.ndarray, float]:
-    """A start made smaller until it is not far beyond the limits, and its cost."""
-    cost = np.inf
+def _sized(plan: Plan, nominal: Sequence[np.ndarray], c: np.ndarray) -> np.ndarray | None:
+    """A start made smaller until it is not hopelessly beyond the limits; None where its run fails.
+
+    Not smaller than that: what moves much meets many events, and keeps them when it shrinks.
+    """
+    sound = False
     for _ in range(_SMALLER):
-        cost, _, over, sound = Ascent(plan, nominal, c, 1)._looked(1.0)
+        _, _, over, sound = Ascent(plan, nominal, c, 1).looked(1.0)
         if sound and over < _BEYOND:
-            return c, cost
+            return c
         c = plan.shape.resized(c, 0.6)
-    return c, cost if np.isfinite(cost) else np.inf
+    return c if sound else None
 
 
 def _rungs(ways: int, steps: int) -> list[tuple[int, int]]:
@@ -144,8 +153,5 @@ def _rungs(ways: int, steps: int) -> list[tuple[int, int]]:
     if ways == 1:
         return [(1, steps)]
     few = max(ways // 3, 1)
-    return [(ways, steps // 6), (few, steps // 3), (1, steps - steps // 6 - steps // 3)]
-
-
-def _rank(way: Ascent) -> tuple[bool, float]:
-    return (way.best is None or way.best.over > 0, np.inf if way.best is None else way.best.cost)
+    first, second = steps // 4, steps // 3
+    return [(ways, first), (few, second), (1, steps - first - second)]

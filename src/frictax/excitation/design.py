@@ -52,7 +52,7 @@ def design(
     margins: Margins | None = None,
     hold: bool = False,
     engine: OnSamples | None = None,
-    starts: int = 6,
+    starts: int = 8,
     steps: int = 300,
     seed: int = 0,
     progress: Checked[bool | Progress] = False,

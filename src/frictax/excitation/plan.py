@@ -173,19 +173,22 @@ class Plan:
 
     def cost(
         self, c: Float[Array, " k"], x: Float[Array, " p"], strict: Any
-    ) -> tuple[Float[Array, ""], Seen]:
-        """What a search makes small; `strict`: how much limits weigh."""
+    ) -> tuple[Float[Array, ""], tuple[Seen, Array]]:
+        """What a search makes small, with what is seen and the part of limits, which weigh `strict`
+        times that.
+        """
         seen = self.run(self.excitation(c), x, full=False)
         over = jax.nn.relu(seen.asked / _WITHIN - 1.0)
         short = jax.nn.relu(1.0 - seen.slip / max(self.margins.slip, 1e-9))
         near = jax.nn.relu(1.0 - seen.miss / max(self.margins.miss, 1e-9))
         cost = self.merit(seen.information)
-        cost = cost + strict * _LIMIT * jnp.sum(over + over**2)
+        beyond = _LIMIT * jnp.sum(over + over**2)
+        cost = cost + strict * beyond
         if self.margins.slip > 0:
             cost = cost + _MARGIN * short**2
         if self.margins.miss > 0:
             cost = cost + _MARGIN * near**2
-        return cost, seen
+        return cost, (seen, beyond)
 
     @functools.cached_property
     def slope(self) -> Any:

@@ -237,7 +237,7 @@ class DesignEntry(Strict):
     size: dict[Text, FiniteFloat] = {}
     margins: MarginsEntry | None = None
     hold: bool = False
-    starts: Annotated[int, Field(ge=1, le=1000)] = 6
+    starts: Annotated[int, Field(ge=1, le=1000)] = 8
     steps: Annotated[int, Field(ge=1, le=100_000)] = 300
     seed: Annotated[int, Field(ge=0)] = 0
 
