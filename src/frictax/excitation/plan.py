@@ -23,7 +23,7 @@ from .limits import Margins
 from .shapes import AbstractShape
 
 _UNKNOWN = 1e-4  # of information: nothing is known worse than by 100 times its size
-_LIMIT, _MARGIN = 20.0, 1.0  # weights beside the criterion, a logarithm
+_LIMIT, _MARGIN = 20.0, 3.0  # weights beside the criterion, a logarithm
 _WITHIN = 0.99  # of a limit is what a search aims at
 
 

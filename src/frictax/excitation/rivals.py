@@ -17,8 +17,8 @@ from .ascent import excess
 from .plan import Plan, Seen, ended_well
 from .shapes import AbstractShape, Chirp, Staircase
 
-_HALVINGS = 12
-_DRAWS, _REFINED = 24, 24  # staircases that are tried, at random and near the best of these
+_HALVINGS = 8
+_DRAWS, _REFINED = 15, 15  # staircases that are tried, at random and near the best of these
 _TURNS = (0.1, 0.3, 0.6)  # s: how long they take to turn round
 _STIFF = 20.0  # Hz: of the controller that a staircase of speeds asks for
 

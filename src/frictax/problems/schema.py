@@ -215,7 +215,7 @@ class LimitsEntry(Strict):
 
 class MarginsEntry(Strict):
     slip: FiniteFloat = 5.0
-    miss: FiniteFloat = 0.05
+    miss: FiniteFloat = 0.08
 
 
 class DesignEntry(Strict):
