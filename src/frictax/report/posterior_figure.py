@@ -35,8 +35,8 @@ def draw_posterior(
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("posterior.png")`.
 
-    **Raises:** `KeyError` for a name that was not fitted; `ValueError` for quantities derived from a
-    fit, of which there are no draws.
+    **Raises:** `KeyError` for a name that was not fitted; `ValueError` for quantities derived from
+    a fit, of which there are no draws.
     """
     if posterior.draws is None:
         raise ValueError(
