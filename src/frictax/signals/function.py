@@ -23,8 +23,8 @@ class Function(OnePiece):
     how fast `f` changes: give the time in which it may rise and fall again. Default: a
     two-hundredth of the run.
 
-    A jump inside `f` is stepped over: write it with `Step`, `Pulse`, `Trapezoid` or `Sampled`
-    instead.
+    A jump inside `f` is stepped over, and a corner that moves makes derivatives inexact: write both
+    with `Step`, `Pulse`, `Trapezoid` or `Sampled` instead.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> float(fx.Function(lambda t: 2.0 * t, dtmax=0.1)(3.0))
