@@ -58,6 +58,10 @@ class MissingVerbs:
     structures = Verb("frictax.analysis.missing.structures:structures")
 
 
+class DerivedVerbs:
+    plot = Verb("frictax.report.posterior_figure:draw_posterior")
+
+
 class PosteriorVerbs:
     derived = Verb("frictax.analysis.derived.draws:of_draws")
     plot = Verb("frictax.report.posterior_figure:draw_posterior")

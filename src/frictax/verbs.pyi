@@ -86,6 +86,9 @@ class FitResultVerbs:
 class MissingVerbs:
     structures = _structures
 
+class DerivedVerbs:
+    plot = _draw_posterior
+
 class PosteriorVerbs:
     derived = _of_draws
     plot = _draw_posterior

@@ -6,6 +6,7 @@ import signal
 import sys
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -107,6 +108,33 @@ def test_what_is_derived_and_tied_is_told_draw_by_draw(plain: fx.Posterior) -> N
     assert made.interval == pytest.approx(tuple(np.quantile(values, (0.025, 0.975))))
     assert made.standard_error == pytest.approx(np.std(values, ddof=1))
     assert plain.tied == ()
+    assert made.draws is not None
+    np.testing.assert_allclose(made.draws, plain.draws[..., :1] * plain.draws[..., 1:2])
+
+
+@pytest.mark.slow
+def test_no_chain_begins_beyond_an_edge_where_nothing_moves_and_all_is_flat() -> None:
+    t = np.arange(0.0, 4.0, 0.02)
+    push = 9.0 * np.sin(np.pi * t)
+    free = [f"friction.f_pos.{name}" for name in ("F_prop", "F_Coulomb", "F_Stribeck")]
+
+    def pushed_to_and_fro(law: fx.Stribeck, peak: float) -> fx.Mechanism:
+        return fx.Mechanism(
+            mass=fx.Mass(m=2.0),
+            friction=fx.SupportFriction("mass", f_pos=law, peak=peak),
+            drive=fx.Force("mass", fx.Sampled(t, push)),
+        )
+
+    truth = pushed_to_and_fro(fx.Stribeck(3.0, 4.0, 1.5, 15.0), 1.15)
+    v = np.asarray(fx.simulate(truth, t)["mass"].v)
+    v = v + 0.05 * np.random.default_rng(0).standard_normal(t.size)
+    found = fx.fit(
+        pushed_to_and_fro(fx.Stribeck(2.0, 3.0, 1.0, 15.0), 1.1),
+        fx.Record(t, {"drive": push}, {"mass.v": v}, name="run"),
+        free=[*free, "friction.peak"],
+    )
+    drawn = found.posterior(draws=100, warmup=100, chains=4, samples=t.size)
+    assert np.max(drawn.draws) < 9.0  # 9 N move it in all draws
 
 
 @pytest.mark.slow
@@ -148,6 +176,8 @@ def test_a_bound_cuts_it_off() -> None:
     expected = students(found, 40)
     assert_alike(drawn, expected[np.all(expected > 0, axis=1)])
     assert 0 < drawn.intervals["friction.f_pos.F_Coulomb"][0]
+    assert "at its bound" in str(found) or found.values["friction.f_pos.F_Coulomb"] > 0
+    assert "at its bound" not in str(drawn)
 
 
 @pytest.mark.slow
@@ -244,6 +274,13 @@ def test_it_prints_a_table_gives_a_band_and_draws_itself(plain: fx.Posterior) ->
     figure = plain.plot()
     assert len(figure.axes) == 9
     assert len(plain.plot(names=["mass.m", "friction.f_pos.F_prop"]).axes) == 4
+    made = plain.derived(
+        lambda p: jnp.stack([p["mass.m"], 2.0 * p["mass.m"]]), name=["one", "two"], unit="kg"
+    )
+    assert len(made.plot().axes) == 4
+    assert made.fitted == pytest.approx(np.array([1.0, 2.0]) * plain.found.values["mass.m"])
+    with pytest.raises(ValueError, match="needs draws, and those of a fit have none"):
+        plain.found.derived("mass.m").plot()
     with pytest.raises(
         KeyError, match=r"There is no fitted number 'mass\.w' to draw\. There are: mass\.m, "
     ):

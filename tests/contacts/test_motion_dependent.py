@@ -5,6 +5,7 @@ input.
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -71,6 +72,24 @@ def test_a_rail_that_gets_rougher_stops_where_the_work_of_friction_is_the_kineti
     assert float(run["mass"].s[-1]) == pytest.approx(np.sqrt(10.0) - 1.0, abs=1e-10)
     assert bool(run["rail"].locked[-1])
     assert float(run["rail"].fn[-1]) == pytest.approx(10.0 * np.sqrt(10.0), abs=1e-8)
+
+
+def test_a_run_is_differentiated_by_what_the_normal_force_closes_over() -> None:
+    def end(k: Any) -> Any:
+        machine = fx.Mechanism(
+            mass=fx.Mass(m=2.0, v=3.0),
+            rail=fx.Brake(
+                "mass",
+                mu_pos=[[0, 0.2]],
+                fn_max=10.0,
+                f_normalized=fx.MotionDependent(lambda t, s, v: 1 + k * s),
+            ),
+        )
+        return fx.simulate(machine, jnp.array([0.0, 4.0]), TIGHT)["mass"].s[-1]
+
+    # 2 (s + k s^2/2) = 9, with k = 1: ds/dk = -s^2/2 / (1 + s)
+    s = np.sqrt(10.0) - 1.0
+    assert float(jax.grad(end)(1.0)) == pytest.approx(-0.5 * s**2 / (1 + s), rel=1e-8)
 
 
 @pytest.mark.slow

@@ -152,6 +152,33 @@ def test_an_end_at_an_edge_names_the_event_and_is_an_answer() -> None:
 
 
 @pytest.mark.slow
+def test_no_edge_is_told_of_where_a_number_at_its_bound_would_be_far_off() -> None:
+    """9 N move it, and the least certain direction is that of a number at 0: a standard error by
+    the slope there is a friction at which it never moves.
+    """
+    t = np.arange(0.0, 4.0, 0.02)
+    push = 9.0 * np.sin(np.pi * t)
+
+    def block(law: fx.Stribeck, peak: float) -> fx.Mechanism:
+        return fx.Mechanism(
+            mass=fx.Mass(m=2.0),
+            friction=fx.SupportFriction("mass", f_pos=law, peak=peak),
+            drive=fx.Force("mass", fx.Sampled(t, push)),
+        )
+
+    v = np.asarray(fx.simulate(block(fx.Stribeck(3.0, 4.0, 1.5, 15.0), 1.15), t)["mass"].v)
+    v = v + 0.05 * np.random.default_rng(0).standard_normal(t.size)
+    names = [f"friction.f_pos.{name}" for name in ("F_prop", "F_Coulomb", "F_Stribeck")]
+    found = fx.fit(
+        block(fx.Stribeck(2.0, 3.0, 1.0, 15.0), 1.1),
+        fx.Record(t, {"drive": push}, {"mass.v": v}),
+        free=[*names, "friction.peak"],
+    )
+    assert found.values["friction.f_pos.F_Stribeck"] < 1e-3
+    assert "search-edge" not in [notice.code for notice in found.notices]
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("optimised_fits")
 def test_with_many_short_slips_9_of_10_searches_arrive_within_a_standard_error() -> None:
     costs = [

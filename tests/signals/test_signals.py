@@ -2,6 +2,8 @@
 where they say.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -233,3 +235,41 @@ def test_the_rate_on_a_piece_equals_the_central_difference(
     rate = jax.grad(lambda ti: signal.on_piece(ti, piece))(jnp.array(t))
     h = 1e-6
     assert float(rate) == pytest.approx(float(signal(t + h) - signal(t - h)) / (2 * h), abs=1e-7)
+
+
+def test_a_run_is_differentiated_by_what_a_function_closes_over() -> None:
+    """1.2*2 N are reached by r*t at t = 2.4/r."""
+
+    def breakaway(r: jax.Array) -> jax.Array:
+        block = fx.Mechanism(
+            mass=fx.Mass(m=1.0),
+            friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=2.0), peak=1.2),
+            drive=fx.Force("mass", lambda t: r * t),
+        )
+        return fx.simulate(block, jnp.array([0.0, 2.0])).events.time[0]
+
+    for derivative in (jax.grad(breakaway), jax.jit(jax.jacfwd(breakaway))):
+        assert float(derivative(2.0)) == pytest.approx(-2.4 / 2.0**2, rel=1e-6)
+    rates = jnp.array([2.0, 3.0])
+    assert np.allclose(jax.vmap(breakaway)(rates), 2.4 / rates, rtol=1e-6)
+    assert fx.Function(jnp.sin).f is jnp.sin  # closes over nothing that is traced
+
+
+def test_a_module_keeps_its_own_parameters_under_a_derivative() -> None:
+    class Line(eqx.Module):
+        k: jax.Array
+
+        def __call__(self, t: jax.Array) -> jax.Array:
+            return self.k * t
+
+    def at_3(k: jax.Array) -> jax.Array:
+        signal: Any = fx.Function(Line(k))
+        assert isinstance(signal.f, Line)
+        return signal(3.0)
+
+    assert float(jax.grad(at_3)(2.0)) == 3.0
+
+
+def test_a_function_that_fails_under_a_derivative_says_the_same() -> None:
+    with pytest.raises(ValueError, match="must be a function of one time"):
+        jax.grad(lambda r: fx.Function(lambda t, other: r * t * other)(1.0))(2.0)  # pyright: ignore

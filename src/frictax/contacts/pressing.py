@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from frictax.annotations import ScalarLike
 from frictax.parameters import Integer, Number
-from frictax.signals.signal import OnePiece, check_function
+from frictax.signals.signal import OnePiece, check_function, with_closed_over
 
 
 class MotionDependent(OnePiece):
@@ -45,7 +45,7 @@ class MotionDependent(OnePiece):
     1.0
     """
 
-    f: Callable[[Array, Array, Array], ScalarLike]
+    f: Callable[[Array, Array, Array], ScalarLike] = eqx.field(converter=with_closed_over(3))
     either_side: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self) -> None:

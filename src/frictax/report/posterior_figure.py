@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from frictax.analysis import Posterior
+from frictax.analysis import Derived, Posterior
 from frictax.parameters import UnknownName
 from frictax.text import prefixed
 
@@ -18,9 +18,13 @@ _POINTS = 1500
 
 
 def draw_posterior(
-    posterior: Posterior, *, names: Sequence[str] | None = None, width: float | None = None
+    posterior: Posterior | Derived,
+    *,
+    names: Sequence[str] | None = None,
+    width: float | None = None,
 ) -> Figure:
-    """Draw the density of each number on the diagonal and the draws of each pair below it.
+    """Draw the density of each number on the diagonal and the draws of each pair below it: of a
+    posterior, or of quantities derived from its draws.
 
     On the diagonal the interval is shaded, and the dashed line is where the fit ended. A density
     that is cut off at a bound, or drawn out to one side, is what a symmetric interval cannot say; a
@@ -31,8 +35,14 @@ def draw_posterior(
 
     **Returns:** a matplotlib `Figure`, made without pyplot: `figure.savefig("posterior.png")`.
 
-    **Raises:** `KeyError` for a name that was not fitted.
+    **Raises:** `KeyError` for a name that was not fitted; `ValueError` for quantities derived from
+    a fit, of which there are no draws.
     """
+    if posterior.draws is None:
+        raise ValueError(
+            "`plot` of derived quantities needs draws, and those of a fit have none. Draw the"
+            " posterior first: found.posterior().derived(...).plot()."
+        )
     known = list(posterior.names)
     asked = known[:_MOST] if names is None else list(names)
     for name in asked:
@@ -43,7 +53,11 @@ def draw_posterior(
     which = [known.index(name) for name in asked]
     draws = posterior.draws.reshape(-1, posterior.draws.shape[-1])[:, which]
     estimates = [posterior.estimates[i] for i in which]
-    fitted = [posterior.found.estimates[i].value for i in which]
+    fitted = (
+        [posterior.found.estimates[i].value for i in which]
+        if isinstance(posterior, Posterior)
+        else np.asarray(posterior.fitted)[which]
+    )
     p = len(which)
     width = max(3.2, 1.6 * p + 0.8) if width is None else width
     with style():
@@ -81,7 +95,8 @@ def draw_posterior(
 
 def _label(name: str, unit: str) -> str:
     part, dot, last = name.rpartition(".")
-    return plain(f"{part}{dot}\n{last}" + (f" [{unit}]" if unit not in ("1", "") else ""))
+    above = f"{part}.\n" if dot else ""
+    return plain(f"{above}{last}" + (f" [{unit}]" if unit not in ("1", "") else ""))
 
 
 def _density(axes: Axes, values: np.ndarray, marks: np.ndarray) -> None:

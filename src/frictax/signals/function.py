@@ -3,33 +3,35 @@
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
 from frictax.annotations import ScalarLike
 from frictax.parameters import Number, Positive, Scalar, check, parameter
 
-from .signal import AbstractSignal, OnePiece, Piece, check_function
+from .signal import AbstractSignal, OnePiece, Piece, check_function, with_closed_over
 from .sine import Sine
 
 
 class Function(OnePiece):
     """Any smooth function of time, f(t) [s].
 
-    **Arguments:** `f`, a function or an equinox module (whose arrays are then parameters); `dtmax`
-    > 0 [s], the longest step while a contact driven by it is stuck. A stuck contact does not move,
-    so nothing else tells the solver how fast `f` changes: give the time in which it may rise and
-    fall again. Default: a two-hundredth of the run.
+    **Arguments:** `f`, a function, or an equinox module, whose arrays are then parameters (runs are
+    differentiated by what a function closes over, too); `dtmax` > 0 [s], the longest step while a
+    contact driven by it is stuck. A stuck contact does not move, so nothing else tells the solver
+    how fast `f` changes: give the time in which it may rise and fall again. Default: a
+    two-hundredth of the run.
 
-    A jump inside `f` is stepped over: write it with `Step`, `Pulse`, `Trapezoid` or `Sampled`
-    instead.
+    A jump inside `f` is stepped over, and a corner that moves makes derivatives inexact: write both
+    with `Step`, `Pulse`, `Trapezoid` or `Sampled` instead.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> float(fx.Function(lambda t: 2.0 * t, dtmax=0.1)(3.0))
     6.0
     """
 
-    f: Callable[[Array], ScalarLike]
+    f: Callable[[Array], ScalarLike] = eqx.field(converter=with_closed_over(1))
     dtmax: Scalar | None = parameter(Positive(), "s", fit=False, default=None)
 
     def __check_init__(self) -> None:

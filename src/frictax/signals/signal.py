@@ -1,7 +1,7 @@
 """What every drive over time offers."""
 
 import abc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from frictax.parameters import Integer, Number, Values
+from frictax.parameters import Integer, Number, Values, is_traced
 
 Piece = Integer  # the number of one
 
@@ -102,6 +102,27 @@ def check_signal(part: Any, name: str) -> None:
             f"`{type(part).__name__}.{name}` must be one of frictax's signals, got {value!r}. "
             "Replace a number inside the signal, such as `Constant.k`, or put a whole signal here."
         )
+
+
+def with_closed_over(arguments: int) -> Callable[[Any], Any]:
+    """Of a field for a user's function of so many numbers, the converter: a function that closes
+    over traced numbers, as one made inside of `jax.grad` or `jax.vmap`, gets them as its leaves, so
+    that runs can be differentiated by them; all else, such as a module with leaves of its own, as
+    it is.
+    """
+
+    def converted(f: Any) -> Any:
+        if isinstance(f, type) or not callable(f) or not jax.tree_util.all_leaves([f]):
+            return f
+        like = [jnp.zeros(())] * arguments
+        try:
+            with_leaves: Any = eqx.filter_closure_convert(f, *like)
+        except TypeError:
+            return f  # `check_function` says what is wrong with it
+        held = getattr(with_leaves, "consts", ())
+        return with_leaves if any(map(is_traced, held)) else f
+
+    return converted
 
 
 def check_function(signal: Any, form: str, arguments: int) -> None:

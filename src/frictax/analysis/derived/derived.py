@@ -19,6 +19,7 @@ from frictax.fitting.result.spread import Spread
 from frictax.notice import Notice
 from frictax.parameters import LogScale, get, parameters
 from frictax.text import aligned, suggestion
+from frictax.verbs import DerivedVerbs
 
 from .common import Quantity, common
 from .expression import expression
@@ -28,7 +29,7 @@ _UNTOLD = 1e4  # times the value: an error of what the data do not tell
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Derived(Estimated):
+class Derived(Estimated, DerivedVerbs):
     """Quantities that follow from fitted numbers. Print it.
 
     - `estimates`: one for each, with standard error, interval and degrees of freedom; `covariance`
@@ -37,6 +38,9 @@ class Derived(Estimated):
       (k, 2).
     - `gradient` (k, q): derivatives by all fitted numbers, 0 for those at their bounds, which are
       taken to lie there.
+    - `draws` (chains, n, k), of a `Posterior`: what each draw makes of them, for the chance of
+      anything, ``(derived.draws > 6.0).mean()``, and for `plot()`; None of a fit. `fitted` (k,),
+      beside draws: the values at the fit.
 
     **Example:** at `FitResult.derived`.
     """
@@ -47,6 +51,8 @@ class Derived(Estimated):
     level: float
     scalar: bool = False
     notices: tuple[Notice, ...] = ()
+    draws: Float[np.ndarray, "c n k"] | None = None
+    fitted: Float[np.ndarray, " k"] | None = None
 
     @property
     def value(self) -> Any:

@@ -25,14 +25,15 @@ def of_draws(
     """Quantities that follow from the fitted numbers, over the draws of a posterior: medians,
     standard deviations and intervals of equal tails, however bent they are.
 
-    Arguments as of `FitResult.derived`.
+    Arguments as of `FitResult.derived`. Its `draws` are what each draw makes of them; print it, or
+    draw it by `plot()`.
     """
     found = drawn.found
     record = None if label is None else found.number(label)
     of, names, units, scalar = asked_for(found, function, name, unit, record)
     x = jnp.asarray(drawn.all_draws.reshape(-1, drawn.all_draws.shape[-1]))
     at = jax.jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
-    values = np.asarray(at(x), float)
+    fitted, values = (np.asarray(at(x), float) for x in (jnp.asarray(found.x)[None], x))
     tail = 0.5 * (1.0 - drawn.level)
     low, middle, high = np.quantile(values, (tail, 0.5, 1.0 - tail), axis=0)
     covariance = np.atleast_2d(np.cov(values, rowvar=False))
@@ -44,4 +45,12 @@ def of_draws(
         estimates.append(
             Estimate(title, title, number, sd, ends[0], ends[1], si, known, np.nan, shown)
         )
-    return Derived(tuple(estimates), covariance, np.zeros((len(names), 0)), drawn.level, scalar)
+    return Derived(
+        tuple(estimates),
+        covariance,
+        np.zeros((len(names), 0)),
+        drawn.level,
+        scalar,
+        draws=values.reshape(*drawn.all_draws.shape[:-1], len(names)),
+        fitted=fitted[0],
+    )

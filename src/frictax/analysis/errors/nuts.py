@@ -20,7 +20,11 @@ from .refits import searched
 _BLOCK = 25  # draws of one key
 _SECONDS = 0.5  # that a call takes, between which a chain can be stopped and tells how far it is
 _ACCEPTED = 0.9  # of the proposals: the step size is adapted to that
+_FAR = 20.0  # in the logarithm of the density, and 2 for each number: no start lies below
 _FEWEST = 100  # draws that an interrupted chain must have to be worth anything
+
+
+State = tuple[np.ndarray, np.ndarray, np.ndarray]  # u, the density's logarithm, its slope by u
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -177,32 +181,46 @@ class _Chain:
             if moves and len(halves) == 1:
                 frame, state = _reframed(frame, state, halves[0][len(halves[0]) // 3 :])
 
-    def started(self, key: Any, frame: Frame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def started(self, key: Any, frame: Frame) -> State:
         """A state to begin with, drawn in the frame, nearer to its middle where the first lead
-        nowhere.
+        nowhere, or over an edge to where next to nothing is probable and all is flat: where nothing
+        moves, say.
         """
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        middle = self.state(np.zeros(frame.middle.size), frame)
+        least = -np.inf if middle is None else middle[1] - _FAR - 2.0 * frame.middle.size
+        improbable = None
         for nearer in range(12):
             u = random.standard_normal(frame.middle.size) * 0.5**nearer
-            w = frame.middle + frame.root @ u
-            z = np.asarray(self.problem.coordinates(frame.values(jnp.asarray(w))))
-            end = searched(self.problem, self.method, z, 1)
-            if not np.isfinite(float(end.cost)):
-                continue
-            value, slope = _density_alone(
-                self.problem,
-                frame,
-                jnp.asarray(w),
-                jnp.asarray(end.residuals),
-                jnp.asarray(end.jacobian),
-                self.samples,
+            state = self.state(u, frame)
+            if state is not None and state[1] >= least:
+                return state
+            improbable = improbable if state is None else state
+        if improbable is None:
+            raise ValueError(
+                "`posterior`: the runs fail close to the fitted values too. Fit on `Windows`, or"
+                " give `bounds`."
             )
-            if np.isfinite(value) and np.all(np.isfinite(slope)):
-                return u, np.asarray(value), frame.root.T @ np.asarray(slope)
-        raise ValueError(
-            "`posterior`: the runs fail close to the fitted values too. Fit on `Windows`, or give"
-            " `bounds`."
+        return improbable
+
+    def state(self, u: np.ndarray, frame: Frame) -> State | None:
+        """That at u of the frame; None where runs fail."""
+        w = frame.middle + frame.root @ u
+        z = np.asarray(self.problem.coordinates(frame.values(jnp.asarray(w))))
+        end = searched(self.problem, self.method, z, 1)
+        if not np.isfinite(float(end.cost)):
+            return None
+        value, slope = _density_alone(
+            self.problem,
+            frame,
+            jnp.asarray(w),
+            jnp.asarray(end.residuals),
+            jnp.asarray(end.jacobian),
+            self.samples,
         )
+        if not (np.isfinite(value) and np.all(np.isfinite(slope))):
+            return None
+        return u, np.asarray(value), frame.root.T @ np.asarray(slope)
 
 
 def _count(blocks: list[dict[str, np.ndarray]]) -> int:

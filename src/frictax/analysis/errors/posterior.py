@@ -208,7 +208,14 @@ def posterior(
     sd = flat.std(axis=0, ddof=1)
     estimates = tuple(
         dataclasses.replace(
-            e, value=float(m), standard_error=float(s), lower=float(a), upper=float(b), dof=np.nan
+            e,
+            value=float(m),
+            standard_error=float(s),
+            lower=float(a),
+            upper=float(b),
+            dof=np.nan,
+            # the fit's end lies at its bound, the draws lie inside
+            knowledge=Knowledge.KNOWN if e.knowledge is Knowledge.AT_BOUND else e.knowledge,
         )
         for e, m, s, a, b in zip(found.estimates, middle, sd, low, high, strict=True)
     )

@@ -117,6 +117,9 @@ def driven(
 ) -> AbstractHybridSystem:
     """The machine as a hybrid system under `inputs`, given at the times `t`."""
     signals = {name: Sampled(t, values, hold=hold) for name, values in inputs.items()}
+    if isinstance(machine, Driven) and signals:  # in the place of its own, as in a `Mechanism`
+        own = dict(zip(machine.names, machine.signals, strict=True))
+        return Driven(machine.system, **own | signals)
     if not isinstance(machine, Mechanism):
         return Driven(machine, **signals) if signals else machine
     for name, signal in signals.items():

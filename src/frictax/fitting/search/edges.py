@@ -32,6 +32,7 @@ _SHORT, _LONG = 15, 60  # steps in a new sequence at most, and of the one that l
 _MOST = 12  # directions that are probed, of the least certain
 _GAIN = 1e-3  # of the noise's variance: what counts as lower
 _NEAR = 100.0  # standard errors from its end within which a search meets one sequence of events
+_SPANS = 10.0  # of the coordinates, within which an edge is looked for
 _NEAREST = 1e-8  # standard errors: where the search for an edge begins
 
 # From a search, until which step, at which noise: to where it stands then.
@@ -173,7 +174,10 @@ def _edge(
         if not size > 0:  # the slope is nought
             continue
         way = way * np.sqrt(variance) / size  # of one standard error
-        low, high = 0.0, max(1.0, left)
+        # Where a number lies at its bound, a standard error by the slope leads out of all bounds.
+        low, high = 0.0, min(max(1.0, left), _SPANS / float(np.max(np.abs(way) / state.span)))
+        if high <= _NEAREST:
+            continue
         lengths = np.concatenate([[0.0], np.geomspace(_NEAREST, high, count - 1)])
         # twice: the second time between the two lengths that the edge lies between
         for _ in range(2):
