@@ -63,11 +63,11 @@ class Margins:
 
     >>> import frictax as fx
     >>> fx.Margins(slip=8.0).miss
-    0.08
+    0.065
     """
 
     slip: float = 5.0
-    miss: float = 0.08
+    miss: float = 0.065
 
     def __post_init__(self) -> None:
         for name in ("slip", "miss"):

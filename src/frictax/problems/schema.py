@@ -215,7 +215,7 @@ class LimitsEntry(Strict):
 
 class MarginsEntry(Strict):
     slip: FiniteFloat = 5.0
-    miss: FiniteFloat = 0.08
+    miss: FiniteFloat = 0.065
 
 
 class DesignEntry(Strict):
@@ -238,7 +238,7 @@ class DesignEntry(Strict):
     margins: MarginsEntry | None = None
     hold: bool = False
     starts: Annotated[int, Field(ge=1, le=1000)] = 8
-    steps: Annotated[int, Field(ge=1, le=100_000)] = 300
+    steps: Annotated[int, Field(ge=1, le=100_000)] = 400
     seed: Annotated[int, Field(ge=0)] = 0
 
 
