@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from hunters import Servo, belt, of_the_belt, run, servo
+from hunters import Servo, belt, of_the_belt, run, servo, settled
 
 
 @functools.cache
@@ -21,20 +21,18 @@ def branch(path: str, to: float) -> fx.Branch:
     return fx.continued(hunting(), path, to, longest_step=0.5)
 
 
-def goes_on(machine: Servo, cycle: fx.LimitCycle, end: float = 300.0) -> tuple[bool, float]:
-    """Whether it still moves after a long time, begun a little beyond a cycle of a machine much
-    like it, and how far from the middle it was then.
+def goes_on(machine: Servo, start: Any, end: float = 300.0) -> tuple[bool, float]:
+    """Whether it still moves after a long time, begun at rest, and how far from the middle it was
+    on the way.
     """
-    start = jnp.asarray(1.02 * cycle.start)
-    path = run(machine, start, jnp.asarray(cycle.mode), jnp.linspace(0.0, end, 5))
+    path = run(machine, jnp.asarray(start), jnp.array([0]), jnp.linspace(0.0, end, 5))
     n = int(path.count)
     moved = np.asarray(path.times)[:n][np.asarray(path.before[:n, 0] != path.after[:n, 0])]
-    return bool(moved[-1] > 0.8 * end), float(jnp.max(jnp.abs(path.ys[-2:, 0])))
+    last = moved[-1] if moved.size else 0.0
+    return bool(last > 0.8 * end), float(jnp.max(jnp.abs(path.ys[-2:, 0])))
 
 
-@pytest.mark.parametrize(
-    ("path", "to"), [("ki", 10.0), ("friction.peak", 1.0)], ids=["ki", "peak"]
-)
+@pytest.mark.parametrize(("path", "to"), [("ki", 10.0), ("friction.peak", 1.0)], ids=["ki", "peak"])
 def test_the_least_value_that_hunts_is_that_of_a_scan_of_long_simulations(
     path: str, to: float
 ) -> None:
@@ -44,8 +42,11 @@ def test_the_least_value_that_hunts_is_that_of_a_scan_of_long_simulations(
     edge, last = along.values[-1], along.cycles[-1]
     assert edge == np.min(along.values)
     scan = edge * np.array([0.99, 0.998, 1.002, 1.01])
+    # close to the edge there is little room around the cycle from which it is come to
+    starts = [size * last.start for size in (0.99, 1.0, 1.01, 1.02, 1.05)]
     hunts = [
-        goes_on(fx.parameters.replace(last.machine, {path: value}), last)[0] for value in scan
+        any(goes_on(fx.parameters.replace(last.machine, {path: value}), y)[0] for y in starts)
+        for value in scan
     ]
     assert hunts == [False, False, True, True]
     # there the torque that the integral ends with is the one that breaks it away
@@ -64,7 +65,7 @@ def test_the_greatest_ki_that_hunts_is_where_the_branch_turns_and_beyond_it_runs
     at = along.cycles[top - 1]
     for value, stays in ((0.998 * fold, True), (1.002 * fold, False)):
         moved = fx.parameters.replace(at.machine, {"ki": value})
-        on, size = goes_on(moved, at, end=60.0)
+        on, size = goes_on(moved, at.start, end=40.0)
         assert on
         assert (size < 2 * along.amplitude[top, 0]) == stays
     # the other cycles grow without bound towards where the linear loop is no longer stable
