@@ -85,6 +85,7 @@ def continued(
     *,
     most: Checked[int] = 400,
     longest_step: ScalarLike = _LONGEST,
+    past_folds: Checked[bool] = True,
 ) -> Branch:
     """Follow a limit cycle while one parameter goes to another value, by steps along the curve of
     cycles (pseudo-arclength), which goes around folds.
@@ -97,7 +98,7 @@ def continued(
 
     **Arguments:** `cycle`, of `limit_cycle`; `path` of the parameter, a single number, and the
     value `to` which it goes; `most`: how many cycles there may be; `longest_step`, of the way from
-    the cycle's value, and of the amplitudes.
+    the cycle's value, and of the amplitudes; `past_folds`: False to end at the first fold.
 
     **Returns:** a `Branch`.
 
@@ -122,6 +123,12 @@ def continued(
     >>> cycle = fx.limit_cycle(belt, within=20.0)
     >>> branch = fx.continued(cycle, "friction.peak", to=1.3, longest_step=0.5)
     >>> print(branch)
+    friction.peak  period [s]  mass.s   mass.v  multiplier
+    1.5            0.8069      0.02236  0.1618  0
+    1.49812        0.8057      0.02229  0.1615  0
+    ...
+    1.3            0.6931      0.01562  0.1281  0
+    It came to friction.peak = 1.3.
     """
     if not isinstance(cycle, LimitCycle):
         raise ValueError(
@@ -145,13 +152,21 @@ def continued(
             " Find the cycle anew by `limit_cycle`."
         )
     first = first.turned(way * across)
-    points, folds, ended = _followed(curve, first, begins, end, most, float(longest_step))
+    points, folds, ended = _followed(
+        curve, first, begins, end, most, float(longest_step), past_folds
+    )
     cycles = tuple(curve.made(point.x, point.at) for point in points)
     return Branch(path, cycles, tuple(folds), ended)
 
 
 def _followed(
-    curve: Curve, point: Point, begins: float, to: float, most: int, longest: float
+    curve: Curve,
+    point: Point,
+    begins: float,
+    to: float,
+    most: int,
+    longest: float,
+    past_folds: bool,
 ) -> tuple[list[Point], list[float], str]:
     """The points from the first on, the folds among them, and why the last is the last."""
     points, folds, step = [point], [], min(_FIRST, longest)
@@ -173,6 +188,8 @@ def _followed(
             fold = curve.fold(point, new)
             folds.append(curve.value(fold.x))
             points.append(fold.turned(point.along))
+            if not past_folds:
+                return points, folds, f"It turns back at {curve.path} = {figures(folds[0], 6)}."
         points.append(new)
         if passed:
             text = f"{curve.path} = {figures(passed[0])}"

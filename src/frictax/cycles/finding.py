@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
@@ -83,13 +84,13 @@ def limit_cycle(
     ...     ),
     ... )
     >>> print(fx.limit_cycle(belt, within=20.0))
-    Limit cycle of 0.959065 s, stable: multipliers 0
-    state   lowest    highest  amplitude
-    mass.s  0.017639  0.06236  0.022361
-    mass.v  -0.22361  0.1      0.1618
+    Limit cycle of 0.806889 s, stable: multipliers 0
+    state   lowest    highest   amplitude
+    mass.s  0.017639  0.062361  0.022361
+    mass.v  -0.22361  0.1       0.1618
     time [s]  event
     0.4       friction slides backward
-    0.959065  friction comes to rest
+    0.806889  friction comes to rest
     """
     engine, within = _checked(machine, within, event, returns, engine)
     if near is not None:
@@ -119,6 +120,11 @@ def _checked(
             f" {event!r}.{suggestion(event, _EVENTS)}"
         )
     whole("`limit_cycle`: `returns`", returns, 1)
+    if not jax.config.read("jax_enable_x64"):
+        raise ValueError(
+            "`limit_cycle` needs 64-bit numbers: the state has to come back to itself to ten"
+            ' figures. Write `jax.config.update("jax_enable_x64", True)` first.'
+        )
     if engine is not None and not isinstance(engine, Adaptive):
         raise ValueError(
             f"`limit_cycle`: `engine` must be an `Adaptive`, got {engine!r}. Write"

@@ -17,7 +17,7 @@ from . import compiled
 from .limit_cycle import CycleEvent, LimitCycle, sizes
 from .multipliers import multipliers
 from .newton import ENOUGH, Solution
-from .returns import Place, as_system
+from .returns import Place
 
 _LASTS = 1e-9  # of a period: phases that are shorter have no length
 
@@ -102,7 +102,7 @@ def made(
     slopes, after = np.asarray(found.slopes.y), np.asarray(found.slopes.after)
     if place.symmetric:
         slopes, after = slopes @ slopes, after + after @ slopes
-    flow = as_system(machine).flow(place.time, jnp.asarray(y), place.mode, args)
+    flow = np.asarray(compiled.flow(machine, args, y, place))
     return LimitCycle(
         machine=machine,
         period=period,
@@ -115,7 +115,7 @@ def made(
         events=tuple(_events(machine, log)),
         multipliers=multipliers(slopes, sizes(low, high)),
         return_map=slopes,
-        monodromy=slopes - np.outer(np.asarray(flow), after),
+        monodromy=slopes - np.outer(flow, after),
         residual=float(found.residual),
         place=place,
         args=args,
