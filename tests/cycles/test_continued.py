@@ -76,6 +76,7 @@ def test_the_greatest_ki_that_hunts_is_where_the_branch_turns_and_beyond_it_runs
     assert along.values[-1] == pytest.approx(limit, rel=5e-3)
 
 
+@pytest.mark.slow
 def test_a_fold_does_not_depend_on_the_steps_that_come_to_it() -> None:
     finer = fx.continued(hunting(), "ki", 250.0, longest_step=0.2)
     assert finer.folds[0] == pytest.approx(branch("ki", 250.0).folds[0], rel=1e-7)

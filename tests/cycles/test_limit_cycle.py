@@ -32,6 +32,7 @@ def returned(machine: Servo, y: Any, mode: Any) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("values", [(100.0, 1.5, 0.1, 1.0), (730.0, 1.1, 0.03, 2.2)])
 def test_a_mass_on_a_belt_sticks_and_slips_as_the_closed_form_says(values: Any) -> None:
     c, peak, speed, m = values
@@ -93,7 +94,7 @@ def drawn(seed: int) -> Servo:
     )
 
 
-@pytest.mark.slow_after(3)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", range(12))
 def test_period_and_amplitudes_are_those_of_a_long_simulation(seed: int) -> None:
     machine = drawn(seed)
@@ -139,6 +140,7 @@ def test_a_rest_and_a_breakaway_begin_the_same_cycle() -> None:
     assert other.events[-1].before == fx.Mode.STUCK
 
 
+@pytest.mark.slow
 def test_half_of_a_symmetric_cycle_is_enough() -> None:
     one, half = hunting(), fx.limit_cycle(servo(), 60.0, symmetric=True)
     assert half.period == pytest.approx(one.period, rel=1e-9)
@@ -152,6 +154,7 @@ def test_half_of_a_symmetric_cycle_is_enough() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_cycles_solved_for_anew() -> None:
     cycle = hunting()
     paths = ["ki", "kd", "friction.peak", "friction.f_pos.F_Coulomb", "leak"]
@@ -169,6 +172,7 @@ def test_derivatives_are_those_of_cycles_solved_for_anew() -> None:
         np.testing.assert_allclose(exact / size, differences / size, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_it_is_followed_inside_of_compiled_batched_and_differentiated_code() -> None:
     cycle = hunting()
 
@@ -226,6 +230,7 @@ def test_a_start_from_which_it_does_not_come_back_is_told() -> None:
         fx.limit_cycle(servo(peak=1.01), 60.0, near=hunting())
 
 
+@pytest.mark.slow
 def test_what_changes_over_time_is_told() -> None:
     class Pushed(Servo):
         def load(self, t: Any, y: Any, args: Any) -> Any:
