@@ -12,7 +12,7 @@ from frictax.parameters import get, parameters
 from frictax.text import aligned, figures, suggestion
 
 from .curve import Curve, Point
-from .limit_cycle import LimitCycle
+from .cycle import LimitCycle
 from .made import CycleError
 
 _FIRST, _LONGEST, _SHORTEST = 0.01, 0.05, 1e-9  # steps, of the way to the end

@@ -13,7 +13,7 @@ from frictax.engine import Adaptive
 from frictax.mechanism import Machine
 from frictax.parameters import replace
 
-from .limit_cycle import LimitCycle
+from .cycle import LimitCycle
 from .made import made
 from .newton import GOOD, Solution
 from .returns import Place, Return, returned

@@ -18,7 +18,7 @@ from frictax.parameters import check
 from frictax.text import figures, suggestion
 
 from . import compiled
-from .limit_cycle import LimitCycle, sizes
+from .cycle import LimitCycle, sizes
 from .made import CycleError, Log, lasting, made, mode_names
 from .returns import Place, as_system
 
@@ -161,7 +161,7 @@ def _settle(
     names = mode_names(machine, log.before.shape[1])
     entry = _entry(names, contact, log)
     section, at = _section(log, entry, event, names, within)
-    last = log.times[at[-1]]
+    last = float(log.times[at[-1]])
     if len(at) <= returns or within - last > 2 * (last - log.times[at[-1 - returns]]):
         raise CycleError(
             f"No cycle: {_told(names[entry], event)} at {figures(last)} s and not"

@@ -14,7 +14,7 @@ from frictax.mechanism.layout import layout
 from frictax.text import figures
 
 from . import compiled
-from .limit_cycle import CycleEvent, LimitCycle, sizes
+from .cycle import CycleEvent, LimitCycle, sizes
 from .multipliers import multipliers
 from .newton import ENOUGH, Solution
 from .returns import Place

@@ -115,5 +115,5 @@ def with_slopes(
         there = returned(machine, args, y, place, engine, events)
         return (there.y, there.after, there.events), there
 
-    slopes, there = jax.jacfwd(both, has_aux=True)(y)
-    return there, Return(*slopes, there.came)
+    (slopes, after, at), there = jax.jacfwd(both, has_aux=True)(y)
+    return there, Return(slopes, after, at, there.came)

@@ -80,7 +80,7 @@ class LimitCycle:
     0.8731 s, 0.8069 s
     """
 
-    machine: Machine
+    machine: Any
     period: float
     states: tuple[str, ...]
     low: Float[np.ndarray, " n"]
