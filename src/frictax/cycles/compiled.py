@@ -32,4 +32,4 @@ def tight() -> Adaptive:
     """The engine unless another is given: what is solved for has to be smooth to the digits that
     Newton's method ends with.
     """
-    return Adaptive(rtol=1e-10, atol=1e-13, adjoint=ForwardAlone())
+    return Adaptive(rtol=1e-10, atol=1e-13, adjoint=ForwardAlone())  # pyright: ignore

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from frictax.annotations import Checked, ScalarLike
 from frictax.arguments import whole
@@ -94,7 +94,7 @@ def limit_cycle(
     """
     engine, within = _checked(machine, within, event, returns, engine)
     if near is not None:
-        place = dataclasses.replace(near.place, longest=jnp.asarray(within))
+        place = dataclasses.replace(near.place, longest=_real(within))
         settled = jnp.asarray(near.start), place, jnp.asarray(near.scale)
     else:
         settled = _settle(machine, within, contact, event, returns, symmetric, args, engine)
@@ -147,9 +147,8 @@ def _settle(
     machine comes to by itself.
     """
     y, mode = as_system(machine).start(jnp.asarray(0.0))
-    place = Place(
-        jnp.zeros(3, jnp.int32), jnp.array(_ENDLESS), mode, jnp.array(0.0), jnp.asarray(within)
-    )
+    # of the same types in every call, so that each program is traced once
+    place = Place(_whole([0, 0, 0]), _whole(_ENDLESS), _whole(mode), _real(0.0), _real(within))
     path = compiled.walked(machine, args, y, place, engine)
     if path.result != Result.successful:
         reached = float(np.max(np.asarray(path.times[: int(path.count)]), initial=0.0))
@@ -168,17 +167,17 @@ def _settle(
             f" again within {figures(within)} s. Let it run for longer, or look at its run: it may"
             " have come to rest for good, which the gains, or a greater start, may change."
         )
-    place = dataclasses.replace(place, section=jnp.asarray(section), count=jnp.array(len(at)))
+    place = dataclasses.replace(place, section=_whole(section), count=_whole(len(at)))
     end = compiled.walked(machine, args, y, place, engine)
     before = at[-1 - returns]
     ends = log.times[before + 1 : at[-1] + 1] - log.times[before]
     y, mode = end.ys[-1, :-1], end.modes[-1, :-1]
     place = dataclasses.replace(
         place,
-        section=jnp.asarray(section * np.array([1, -1, -1] if symmetric else 1)),
-        count=jnp.array(returns),
-        mode=mode,
-        time=jnp.asarray(last),
+        section=_whole(section * np.array([1, -1, -1] if symmetric else 1)),
+        count=_whole(returns),
+        mode=_whole(mode),
+        time=_real(last),
         symmetric=symmetric,
     )
     ends = jnp.asarray(ends[lasting(ends)])
@@ -226,3 +225,11 @@ def _section(
 
 def _told(name: str, event: Any) -> str:
     return f"{name} {_EVENTS[event or 'rest']}"
+
+
+def _whole(x: Any) -> Array:
+    return jnp.asarray(np.asarray(x, np.int32))
+
+
+def _real(x: Any) -> Array:
+    return jnp.asarray(np.asarray(x, np.float64))
