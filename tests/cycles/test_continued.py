@@ -99,6 +99,7 @@ def test_each_cycle_of_a_branch_is_that_of_a_long_simulation() -> None:
         np.testing.assert_allclose(cycle.amplitude, 0.5 * (high - low), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_branch_of_the_belt_is_the_closed_form_to_its_end() -> None:
     cycle = fx.limit_cycle(belt(), within=20.0)
     along = fx.continued(cycle, "friction.peak", to=1.2, longest_step=0.5)

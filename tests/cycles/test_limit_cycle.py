@@ -39,7 +39,7 @@ def test_a_mass_on_a_belt_sticks_and_slips_as_the_closed_form_says(values: Any) 
     cycle = fx.limit_cycle(belt(*values), within=40.0)
     period, amplitude = of_the_belt(*values)
     assert cycle.period == pytest.approx(period, rel=1e-9)
-    assert cycle.amplitude[0] == pytest.approx(amplitude, rel=1e-9)
+    assert cycle.amplitude[0] == pytest.approx(amplitude, rel=1e-8)
     np.testing.assert_allclose(0.5 * (cycle.low[0] + cycle.high[0]), 4.0 / c, rtol=1e-8)
     assert cycle.high[1] == pytest.approx(speed, rel=1e-9)
     assert cycle.states == ("mass.s", "mass.v")
@@ -50,6 +50,7 @@ def test_a_mass_on_a_belt_sticks_and_slips_as_the_closed_form_says(values: Any) 
     np.testing.assert_allclose(cycle.return_map, 0.0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_derivatives_of_a_mass_on_a_belt_are_those_of_the_closed_form() -> None:
     values = np.array([100.0, 1.5, 0.1, 1.0])
     cycle = fx.limit_cycle(belt(*values), within=40.0)
@@ -163,10 +164,10 @@ def test_derivatives_are_those_of_cycles_solved_for_anew() -> None:
         x = float(fx.parameters.get(cycle.machine, path))
         ends = []
         for s in (1, -1):
-            moved = fx.parameters.replace(cycle.machine, {path: x * (1 + 1e-3 * s)})
+            moved = fx.parameters.replace(cycle.machine, {path: x * (1 + 3e-4 * s)})
             again = fx.limit_cycle(moved, 60.0, near=cycle)
             ends.append(np.concatenate([[again.period], again.amplitude, again.start]))
-        differences = (ends[0] - ends[1]) / (2e-3 * x)
+        differences = (ends[0] - ends[1]) / (6e-4 * x)
         exact = np.concatenate([[by[path].period], by[path].amplitude, by[path].start])
         size = np.concatenate([[cycle.period], cycle.amplitude, cycle.amplitude]) / x
         np.testing.assert_allclose(exact / size, differences / size, atol=2e-5)
