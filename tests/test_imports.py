@@ -41,6 +41,7 @@ FORWARD = [
     "trajectory",
     "simulation",
     "linearization",
+    "cycles",
 ]
 INVERSE = [
     "measurements",

@@ -65,6 +65,7 @@ class Names(SphinxDirective):
 MADE = (  # what functions give back
     "frictax.analysis.residuals.",
     "frictax.fitting.result.",
+    "frictax.cycles.",
     "frictax.linearization",
     "frictax.trajectory",
 )

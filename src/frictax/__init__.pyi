@@ -40,6 +40,15 @@ from frictax.contacts import (
     SupportFriction as SupportFriction,
     clutch_geometry as clutch_geometry,
 )
+from frictax.cycles import (
+    Branch as Branch,
+    CycleError as CycleError,
+    CycleEvent as CycleEvent,
+    CycleNumbers as CycleNumbers,
+    LimitCycle as LimitCycle,
+    continued as continued,
+    limit_cycle as limit_cycle,
+)
 from frictax.engine import (
     Adaptive as Adaptive,
     OnSamples as OnSamples,

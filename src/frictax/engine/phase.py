@@ -299,13 +299,14 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span) -> Any
 
 
 def cross(
-    system: Reused, start: Start, stop: Stop, y, slope: Slope, t1
+    system: Reused, start: Start, stop: Stop, y, slope: Slope, t1, began
 ) -> tuple[Any, Any, Any, Any]:
     """From the located end of a phase over its event: the exact time by one Newton step, then the
     jump.
 
     Time and state carry the derivatives of the event: with the guard g along the motion, dt =
-    -g/g', y = y + f*dt. Returns time, state, mode, and 0 or 1 for no consistent mode.
+    -g/g', y = y + f*dt. `began` is the start's time, with its derivatives. Returns time, state,
+    mode, and 0 or 1 for no consistent mode.
     """
     t, fired = stop.t, stop.fired
     i = jnp.maximum(fired, 0)
@@ -316,8 +317,12 @@ def cross(
     # A margin of a system that jumps, as at a pole, is not 0 where its sign changed; what is
     # nearest to falling then is another, far off.
     lost = (fired >= 0) & falling & (t > start.t) & (jnp.abs(step) > (t - start.t) + start.dt)
+    # A margin that was down before the phase began, as of a load that is too great for a start at
+    # rest, ends it where it began.
+    at_once = (t <= start.t) & ~(falling & (step >= -most))
     step = step + constant(jnp.clip(step, -jnp.minimum(most, t - start.t), most) - step)
-    step = jnp.where((fired >= 0) & falling, step, 0.0)
+    step = jnp.where(falling, step, 0.0)
+    step = jnp.where(fired >= 0, jnp.where(at_once, began - constant(began), step), 0.0)
     # Deadline and end are known times: written as differences, so that their derivatives come
     # along.
     known = jnp.where(fired == DEADLINE, system.deadline(start.mode).astype(t.dtype), t1)
@@ -365,5 +370,5 @@ def transport(
     y = jnp.where(finished, _state(solution.ys)[-1], jnp.nan)
     fixed = slope_of(constant(system), t := stop.t, constant(y), start.mode)
     slope = Slope(fixed.speed, system.guard(t, y, start.mode), fixed.rate)
-    time, state, _, _ = cross(system, begin, stop, y, slope, t1)
+    time, state, _, _ = cross(system, begin, stop, y, slope, t1, start.t)
     return time, state, _read(solution, begin, ts, solution.ts[-1])

@@ -234,7 +234,7 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
             _,
         ) = carry
         stop, y, slope, window, taken, accepted = locate(system, options, start, t1, samples, span)
-        t, y, mode, status = cross(system, start, stop, y, slope, t1)
+        t, y, mode, status = cross(system, start, stop, y, slope, t1, start.t)
         # The next phase, and this one when it is gone over again, begins with about the steps that
         # this one took. Several events at one time make phases of a rounding; from those nothing is
         # learnt: steps that short would never move the time on.
