@@ -31,7 +31,8 @@ from .unnamed import unnamed
 class MechanicalSystem(AbstractHybridSystem):
     """The equations of a `Mechanism`.
 
-    State: the coordinates, their rates, the temperatures of thermal nodes and, with
+    State: the coordinates, their rates, the temperatures of thermal nodes, the forces in bristles
+    and, with
     ``energy=True``, the heat that friction and dampers give these and that which leaves to the
     surroundings (where there are nodes), the work of the drives, the losses by friction and by
     dampers, and the losses at stops [J]. The coordinates are the positions of all bodies that
@@ -60,13 +61,15 @@ class MechanicalSystem(AbstractHybridSystem):
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
         now = self.snapshot(t, y, mode)
         rates = [*now.u, *now.coordinate_acceleration]
+        heat = []
         if self.layout.nodes:
             into, made, left = heat_flows(now)
             rates += [
                 power / now.mechanism.parts[node.part].C
                 for power, node in zip(into, self.layout.nodes, strict=True)
             ]
-            rates += [made, left] if self.energy else []
+            heat = [made, left] if self.energy else []
+        rates += now.bristle_rate + heat
         return jnp.stack(rates + powers(now) if self.energy else rates)
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
@@ -202,6 +205,8 @@ class MechanicalSystem(AbstractHybridSystem):
             y = jnp.concatenate(
                 [y, jnp.stack([parts[node.part].T for node in lay.nodes]).astype(y.dtype)]
             )
+        bent = [parts[contact.part].bristle.start() for contact in lay.bristles]
+        y = jnp.concatenate([y, *[jnp.asarray(f, y.dtype)[None] for f in bent]])
         y = jnp.concatenate([y, jnp.zeros(self.accounts, y.dtype)])
         pieces = [signal_of(self.mechanism, place).piece(t) for place in lay.signals]
         mode = (
@@ -363,10 +368,13 @@ class MechanicalSystem(AbstractHybridSystem):
 
 def state_names(mechanism: Mechanism) -> tuple[str, ...]:
     """The names of the entries of the state vector: positions of the bodies that follow no other,
-    their velocities, temperatures.
+    their velocities, temperatures, forces in bristles.
     """
     lay, names, parts = layout(mechanism), mechanism.names, mechanism.parts
     moving = (lay.bodies[b] for b in lay.coordinates)
     bodies = [(names[i], coordinates_of(parts[i])) for i in moving]
     positions, velocities = ([f"{name}.{of[k]}" for name, of in bodies] for k in (0, 1))
-    return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes))
+    held = [
+        f"{names[b.part]}.{'tau_z' if parts[b.part].rotational else 'f_z'}" for b in lay.bristles
+    ]
+    return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes), *held)

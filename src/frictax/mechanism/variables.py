@@ -9,12 +9,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 from frictax.contacts import AbstractContact, Clutch, OneWayClutch
 from frictax.contacts.contact import f0
-from frictax.contacts.mode import FREE, STUCK
+from frictax.contacts.mode import BACKWARD, FORWARD, FREE, STUCK
 from frictax.pytree import pytree_dataclass
 
 from . import dynamics
 from .bodies import AbstractBody, Fixed
-from .energy import conducted, loss
+from .energy import bristle_loss, conducted, loss
 from .forces import AbstractMotion, AbstractSource, PositionController, Torque
 from .gears import AbstractGear, IdealGear
 from .layout import Layout
@@ -128,6 +128,29 @@ class RotationalFrictionVariables:
     a_relfric: Values
     lossPower: Values
     fn: Values | None
+
+
+@pytree_dataclass
+class BristleVariables(FrictionVariables):
+    """The variables of friction with a bristle: those of `FrictionVariables`, never locked, with
+    sa = f, f0 = f0_max, `mode` the direction of motion, and the bristle's.
+
+    - `z`: how far it is bent [m]; `f_z` = sigma_0*z, the force in it [N].
+    - `lossPower`: what becomes heat, f*v less what bends the bristle [W].
+    """
+
+    z: Values
+    f_z: Values
+
+
+@pytree_dataclass
+class RotationalBristleVariables(RotationalFrictionVariables):
+    """The variables of friction with a bristle on a body that turns: as `BristleVariables`, with
+    `z` [rad] and `tau_z` [N.m].
+    """
+
+    z: Values
+    tau_z: Values
 
 
 @pytree_dataclass
@@ -253,6 +276,8 @@ def variables_at(now: Snapshot, part: int) -> Any:
     if isinstance(element, AbstractSource):
         return _source_at(now, next(k for k, (i, _, _) in enumerate(lay.forces) if i == part), kind)
     if isinstance(element, AbstractContact):
+        if (b := _bristle_number(lay, part)) is not None:
+            return _bristle_at(now, b, kind)
         return _friction_at(now, _contact_number(lay, part), kind)
     if isinstance(element, AbstractGear):
         return kind(*(now.s[b] for gear in lay.gears if gear.part == part for b in gear.bodies))
@@ -271,7 +296,9 @@ def structure_of_variables(mechanism: Any, lay: Layout, part: int) -> Any:
     """The structure of what `variables_at` returns, which takes no trace to tell."""
     kind = _kind(mechanism, lay, part)
     left: dict[str, Any] = dict.fromkeys((f.name for f in dataclasses.fields(kind)), 0)
-    if isinstance(mechanism.parts[part], AbstractContact):
+    if _bristle_number(lay, part) is not None:
+        left |= {name: None for name in ("fn", "stopped") if name in left}
+    elif isinstance(mechanism.parts[part], AbstractContact):
         contact = lay.contacts[_contact_number(lay, part)]
         has = {"fn": contact.is_pressed, "stopped": contact.wall is not None}
         left |= {name: None for name, is_there in has.items() if name in left and not is_there}
@@ -298,6 +325,8 @@ def _kind(mechanism: Any, lay: Layout, part: int) -> Any:
         return OneWayClutchVariables
     if isinstance(element, Clutch):
         return ClutchVariables
+    if _bristle_number(lay, part) is not None:
+        return RotationalBristleVariables if element.rotational else BristleVariables
     if isinstance(element, AbstractContact):
         body, _ = lay.contacts[_contact_number(lay, part)].ends[0]
         turns = mechanism.parts[lay.bodies[body]].rotational
@@ -313,6 +342,22 @@ def _kind(mechanism: Any, lay: Layout, part: int) -> Any:
 
 def _contact_number(lay: Layout, part: int) -> int:
     return next(c for c, contact in enumerate(lay.contacts) if contact.part == part)
+
+
+def _bristle_number(lay: Layout, part: int) -> int | None:
+    return next((b for b, contact in enumerate(lay.bristles) if contact.part == part), None)
+
+
+def _bristle_at(now: Snapshot, b: int, kind: Any) -> Any:
+    part, contact = now.bristle_elements[b], now.layout.bristles[b]
+    v, f, f_z = now.bristle_v[b], now.bristle_friction[b], now.bristle_force[b]
+    a = sum((sign * now.accelerations[body] for body, sign in contact.ends), now.zero)
+    mode = jnp.where(v < 0, BACKWARD, FORWARD)
+    never, s = mode == STUCK, dynamics.contact_position(now, contact)
+    f0_ = jnp.where(v < 0, f0(part, -1, 1.0), f0(part, 1, 1.0))
+    shared = (s, v, a, f, mode, f, never, never, f0_, f0_, v, a, bristle_loss(now, b), None)
+    stopped = (None,) if kind is BristleVariables else ()
+    return kind(*shared, *stopped, f_z / part.bristle.sigma_0, f_z)
 
 
 def _source_at(now: Snapshot, k: int, kind: Any) -> Any:
