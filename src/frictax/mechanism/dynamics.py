@@ -140,6 +140,11 @@ class MachineSnapshot(Snapshot):
         return [bristle_law(part, v) for part, v in at]
 
     @cached_property
+    def bristle_limits(self) -> list[Array]:
+        """What each is bent by at most [N] at its velocity."""
+        return [g for g, _, _ in self._bristle_laws]
+
+    @cached_property
     def bristle_rate(self) -> list[Array]:
         """The rates of the forces in them [N/s]."""
         at = zip(

@@ -6,7 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from frictax.contacts.mode import FREE, STUCK, mode_vector
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
@@ -18,6 +18,7 @@ from frictax.signals.signal import first_end, moved_on
 
 from . import dynamics
 from .attachments import coordinates_of
+from .bristles.passive import passive_step, within_limits
 from .contact_margins import all_margins, rounding
 from .elimination import product
 from .energy import heat_flows, powers, stored
@@ -59,7 +60,9 @@ class MechanicalSystem(AbstractHybridSystem):
     # -- the contract with the engine
 
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
-        now = self.snapshot(t, y, mode)
+        return self._rates(self.snapshot(t, y, mode))
+
+    def _rates(self, now: Snapshot) -> Array:
         rates = [*now.u, *now.coordinate_acceleration]
         heat = []
         if self.layout.nodes:
@@ -137,6 +140,20 @@ class MechanicalSystem(AbstractHybridSystem):
         sources = [parts[i] for i, flange, _ in lay.forces if [flange.body] not in ends]
         gaps = [self._gap(k) for k in lay.gaps]
         return all(part.is_smooth for part in (*laws, *gaps, *sources))
+
+    def is_stiff(self, args: PyTree) -> bool:
+        return bool(self.layout.bristles)
+
+    def sound(
+        self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
+    ) -> Bool[Array, ""]:
+        return within_limits(self.snapshot(t0, y0, mode), self.snapshot(t1, y1, mode))
+
+    def safe_step(self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree) -> State:
+        def at(t: Array, y: Array, imposed: Any) -> Snapshot:
+            return dynamics.MachineSnapshot(self.mechanism, self.layout, t, y, mode, imposed)
+
+        return passive_step(at, self._rates, t0, t1, y0)
 
     def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Any:
         lay = self.layout

@@ -1,0 +1,1 @@
+"""Contacts with a bristle: steps that keep its bounds."""

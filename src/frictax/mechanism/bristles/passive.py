@@ -1,0 +1,152 @@
+"""A step that cannot gain energy, however stiff the bristles are and however long it is."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from frictax.contacts.rubbing import bristle_damping, bristle_law
+from frictax.engine.bracket import Bracket
+from frictax.engine.stiff import factored
+from frictax.parameters.constant import constant
+
+_CLOSE = 1e-12  # of the bracket: how near a velocity is found before the Newton step
+_LOOKS = 80
+_SWEEPS = 20  # over bristles that act on each other
+_OVER = 1.05  # times its limit, which a bristle never passes
+
+
+def within_limits(before: Any, after: Any) -> Array:
+    """Whether no bristle is bent beyond its limit, of the snapshots before and after a step."""
+    ok = jnp.all(jnp.isfinite(after.y))
+    for part, f0, f1, laws in zip(
+        after.bristle_elements,
+        before.bristle_force,
+        after.bristle_force,
+        zip(before.bristle_limits, after.bristle_limits, strict=True),
+        strict=True,
+    ):
+        most = jnp.maximum(part.law(1).f0, part.law(-1).f0)
+        for limit in laws:
+            most = jnp.maximum(most, limit)
+        ok = ok & (jnp.abs(f1) <= jnp.maximum(_OVER * most, jnp.abs(f0)))
+    return ok
+
+
+def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: Array) -> Array:
+    """The state at `t1` by one step of the midpoint rule from `y0` at `t0` on, in which each
+    bristle sees one velocity w.
+
+    At that its own motion is known, and so is its mean force F(w). All else is linear in these
+    forces, by the linearly implicit midpoint rule: w = w0 - G F(w), of which the solution is
+    bracketed. What the bodies lose is what the faces take, h*w*F: so without a drive there is no
+    gain of energy, whatever h is.
+
+    `snapshot`(t, y, imposed) and `flow`(now) are those of the system in its mode.
+    """
+    h, middle = t1 - t0, 0.5 * (t0 + t1)
+    now = snapshot(t0, y0, None)
+    n, count = 2 * len(now.q), len(now.bristle_force)
+    none = [now.zero] * count
+    own, beside = y0[:n], y0[n:]
+
+    def moved(own: Array, force: Array) -> Array:
+        """The rates of coordinates and velocities under these frictions."""
+        imposed = [force[b] for b in range(count)], none
+        now = snapshot(middle, jnp.concatenate([own, beside]), imposed)
+        return jnp.stack([*now.u, *now.coordinate_acceleration])
+
+    still = jnp.stack(now.bristle_friction)
+    nothing = jnp.zeros_like(still)
+    rate, by_force = moved(own, nothing), jax.jacfwd(moved, 1)(own, nothing)
+    by_own = jax.jacfwd(moved)(own, still)
+    solve = factored(
+        [[(1.0 if i == j else 0.0) - 0.5 * h * by_own[i, j] for j in range(n)] for i in range(n)]
+    )
+    free, pulled = solve(rate), jnp.stack([solve(by_force[:, b]) for b in range(count)], 1)
+
+    def velocities(force: Array) -> Array:
+        at = own + 0.5 * h * (free + pulled @ force)
+        return jnp.stack(snapshot(middle, jnp.concatenate([at, beside]), (none, none)).bristle_v)
+
+    w0, gain = velocities(nothing), -jax.jacfwd(velocities)(nothing)
+    elements, held = now.bristle_elements, now.bristle_force
+
+    def means(b: int, w: Array) -> tuple[Array, Array]:
+        """The mean friction of contact b at the velocity w, and the force in it at the end."""
+        part = elements[b]
+        g, viscous, least = bristle_law(part, w)
+        end, mean = part.bristle.moved(w * h, held[b], g, least)
+        damping = bristle_damping(part, w) / (part.bristle.sigma_0 * h)
+        return mean + damping * (end - held[b]) + viscous * w, end
+
+    most = jnp.stack(
+        [
+            jnp.abs(f) * (1 + bristle_damping(part, now.zero) / (part.bristle.sigma_0 * h))
+            for part, f in zip(elements, held, strict=True)
+        ]
+    )
+    w = constant(_velocities(*constant((w0, gain, most)), lambda b, w: constant(means(b, w)[0])))
+    # One Newton step, of which the derivative is that of the solution.
+    both = [
+        jax.jvp(lambda w, b=b: means(b, w)[0], (w[b],), (jnp.ones_like(w[b]),))
+        for b in range(count)
+    ]
+    friction, slope = jnp.stack([f for f, _ in both]), jnp.stack([s for _, s in both])
+    matrix = constant(jnp.eye(count, dtype=w0.dtype) + gain * slope[None, :])
+    left = w + gain @ friction - w0
+    solved = factored([[matrix[i, j] for j in range(count)] for i in range(count)])(left)
+    w = w - solved
+    found = [means(b, w[b]) for b in range(count)]
+    friction, ends = jnp.stack([f for f, _ in found]), [end for _, end in found]
+    change = free + pulled @ friction
+    energy = [part.bristle.energy for part in elements]
+    stores = [(e(end) - e(f)) / h for e, end, f in zip(energy, ends, held, strict=True)]
+    halfway = jnp.concatenate([own + 0.5 * h * change, beside])
+    rates = flow(snapshot(middle, halfway, ([friction[b] for b in range(count)], stores)))
+    y1 = y0 + h * jnp.concatenate([change, rates[n:]])
+    first = now.layout.first_bristle
+    return y1.at[first : first + count].set(jnp.stack(ends))
+
+
+def _velocities(w0: Array, gain: Array, most: Array, friction: Callable) -> Array:
+    """The velocities w with w + gain F(w) = w0, one contact after the other, and again where there
+    are several; `most`: what F is greater than, against w.
+    """
+    count = w0.shape[0]
+
+    def one(b: int, w: list[Array]) -> Array:
+        others = [gain[b, d] * friction(d, w[d]) for d in range(count) if d != b]
+        aim, own = w0[b] - sum(others, 0.0), gain[b, b]
+
+        def missed(w: Array) -> Array:
+            return w + own * friction(b, w) - aim
+
+        s = jnp.where(missed(jnp.zeros_like(aim)) < 0, 1.0, -1.0)
+        high = jnp.abs(aim) + own * most[b] + jnp.finfo(aim.dtype).tiny
+        zero = jnp.zeros_like(high)
+        first = Bracket.start(zero, high, s * missed(zero), s * missed(s * high))
+
+        def closer(carry: tuple[Bracket, Array]) -> tuple[Bracket, Array]:
+            bracket, looks = carry
+            x = bracket.guess(_CLOSE)
+            return bracket.narrowed(x, s * missed(s * x)), looks + 1
+
+        bracket, _ = jax.lax.while_loop(
+            lambda c: ~c[0].is_shorter_than(_CLOSE) & (c[1] < _LOOKS), closer, (first, 0)
+        )
+        return s * jnp.where(
+            jnp.abs(bracket.f_low) < jnp.abs(bracket.f_high), bracket.low, bracket.high
+        )
+
+    def sweep(_: Any, w: Array) -> Array:
+        entries = [w[b] for b in range(count)]
+        for b in range(count):
+            entries[b] = one(b, entries)
+        return jnp.stack(entries)
+
+    if count == 1:
+        return sweep(0, w0)
+    return jax.lax.fori_loop(0, _SWEEPS, sweep, w0)
