@@ -1,5 +1,6 @@
 """A step that cannot gain energy, however stiff the bristles are and however long it is."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,41 +13,58 @@ from frictax.engine.bracket import Bracket
 from frictax.engine.stiff import factored
 from frictax.parameters.constant import constant
 
+from ..elimination import product
+from ..layout import row_of
+
 _CLOSE = 1e-12  # of the bracket: how near a velocity is found before the Newton step
 _LOOKS = 80
 _SWEEPS = 20  # over bristles that act on each other
+_SWING = 3.0  # radians of a bristle's swing in one step, with which its linear form will do
+_WAYS = 3.0  # ways over which it bends, in one step, with which it slides
 _OVER = 1.05  # times its limit, which a bristle never passes
 
 
 def within_limits(before: Any, after: Any) -> Array:
-    """Whether no bristle is bent beyond its limit, of the snapshots before and after a step."""
+    """Whether, of the snapshots before and after a linearly implicit step, no bristle is bent
+    beyond its limit, and each swings slowly enough for the step or slides all the while.
+
+    What is bent too far shows that a stop inside the step made its linear form wrong. A bristle
+    that holds swings about v = 0, where no linear form is right: in steps longer than half a swing
+    its errors and derivatives grow.
+    """
     ok = jnp.all(jnp.isfinite(after.y))
-    for part, f0, f1, laws in zip(
-        after.bristle_elements,
-        before.bristle_force,
-        after.bristle_force,
-        zip(before.bristle_limits, after.bristle_limits, strict=True),
-        strict=True,
+    h = after.t - before.t
+    for b, (part, contact) in enumerate(
+        zip(after.bristle_elements, after.layout.bristles, strict=True)
     ):
-        most = jnp.maximum(part.law(1).f0, part.law(-1).f0)
-        for limit in laws:
-            most = jnp.maximum(most, limit)
+        f0, f1 = before.bristle_force[b], after.bristle_force[b]
+        v0, v1 = before.bristle_v[b], after.bristle_v[b]
+        limits = part.law(1).f0, part.law(-1).f0, before.bristle_limits[b], after.bristle_limits[b]
+        most = functools.reduce(jnp.maximum, limits)
         ok = ok & (jnp.abs(f1) <= jnp.maximum(_OVER * most, jnp.abs(f0)))
+        row = row_of(contact, before.forms)
+        moves = product(row, before.accelerations_by(row)) if row else None
+        if moves is not None:
+            sigma_0 = part.bristle.sigma_0
+            way = h * jnp.minimum(jnp.abs(v0), jnp.abs(v1))
+            slides = (v0 * v1 > 0) & (sigma_0 * way > _WAYS * most)
+            ok = ok & (slides | (h * h * sigma_0 * moves < _SWING**2))
     return ok
 
 
 def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: Array) -> Array:
-    """The state at `t1` by one step of the midpoint rule from `y0` at `t0` on, in which each
-    bristle sees one velocity w.
+    """The state at `t1` by one step from `y0` at `t0` on in which each bristle sees one velocity,
+    w, that at the end of the step.
 
     At that its own motion is known, and so is its mean force F(w). All else is linear in these
-    forces, by the linearly implicit midpoint rule: w = w0 - G F(w), of which the solution is
-    bracketed. What the bodies lose is what the faces take, h*w*F: so without a drive there is no
-    gain of energy, whatever h is.
+    forces, by a linearly implicit step of Euler's: w = w0 - G F(w), of which the solution is
+    bracketed. What the bodies lose is no less than what the faces take, h*w*F: so without a drive
+    there is no gain of energy, whatever h is. It is of order 1 only, but a swing that the step
+    cannot resolve comes to rest, where the midpoint rule would keep it going.
 
     `snapshot`(t, y, imposed) and `flow`(now) are those of the system in its mode.
     """
-    h, middle = t1 - t0, 0.5 * (t0 + t1)
+    h = t1 - t0
     now = snapshot(t0, y0, None)
     n, count = 2 * len(now.q), len(now.bristle_force)
     none = [now.zero] * count
@@ -55,7 +73,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     def moved(own: Array, force: Array) -> Array:
         """The rates of coordinates and velocities under these frictions."""
         imposed = [force[b] for b in range(count)], none
-        now = snapshot(middle, jnp.concatenate([own, beside]), imposed)
+        now = snapshot(t1, jnp.concatenate([own, beside]), imposed)
         return jnp.stack([*now.u, *now.coordinate_acceleration])
 
     still = jnp.stack(now.bristle_friction)
@@ -63,13 +81,13 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     rate, by_force = moved(own, nothing), jax.jacfwd(moved, 1)(own, nothing)
     by_own = jax.jacfwd(moved)(own, still)
     solve = factored(
-        [[(1.0 if i == j else 0.0) - 0.5 * h * by_own[i, j] for j in range(n)] for i in range(n)]
+        [[(1.0 if i == j else 0.0) - h * by_own[i, j] for j in range(n)] for i in range(n)]
     )
     free, pulled = solve(rate), jnp.stack([solve(by_force[:, b]) for b in range(count)], 1)
 
     def velocities(force: Array) -> Array:
-        at = own + 0.5 * h * (free + pulled @ force)
-        return jnp.stack(snapshot(middle, jnp.concatenate([at, beside]), (none, none)).bristle_v)
+        at = own + h * (free + pulled @ force)
+        return jnp.stack(snapshot(t1, jnp.concatenate([at, beside]), (none, none)).bristle_v)
 
     w0, gain = velocities(nothing), -jax.jacfwd(velocities)(nothing)
     elements, held = now.bristle_elements, now.bristle_force
@@ -104,8 +122,8 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     change = free + pulled @ friction
     energy = [part.bristle.energy for part in elements]
     stores = [(e(end) - e(f)) / h for e, end, f in zip(energy, ends, held, strict=True)]
-    halfway = jnp.concatenate([own + 0.5 * h * change, beside])
-    rates = flow(snapshot(middle, halfway, ([friction[b] for b in range(count)], stores)))
+    at_end = jnp.concatenate([own + h * change, beside])
+    rates = flow(snapshot(t1, at_end, ([friction[b] for b in range(count)], stores)))
     y1 = y0 + h * jnp.concatenate([change, rates[n:]])
     first = now.layout.first_bristle
     return y1.at[first : first + count].set(jnp.stack(ends))
