@@ -67,6 +67,18 @@ def bristle_of(contact: object) -> AbstractBristle | None:
     return getattr(contact, "bristle", None)
 
 
+def no_bristle(machine: object, name: str, contact: object) -> None:
+    """Raise `ValueError` where the friction in the field `name` of a machine of one's own has
+    one.
+    """
+    if bristle_of(contact) is not None:
+        raise ValueError(
+            f"`{type(machine).__name__}.{name}` must do without a bristle, got"
+            f" {bristle_of(contact)!r}. Build the machine as a `Mechanism` of parts, or leave the"
+            " bristle out."
+        )
+
+
 def bristle_law(contact: AbstractRubbing, v: Number) -> tuple[Number, Number | float, Number]:
     """What bends the bristle of a contact at velocity v, g > 0, and the slope of the viscous part
     beside; the least of g.
