@@ -6,7 +6,7 @@ import diffrax
 import jax.flatten_util
 import jax.numpy as jnp
 
-from .stiff import factored, slopes
+from .stiff import factored, shifted, slopes
 
 # RODAS of E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, section IV.7 (their
 # code RODAS, method 1): of order 4 with an error estimate of order 3, stiffly accurate, L-stable.
@@ -90,12 +90,7 @@ class Rodas4(diffrax.AbstractAdaptiveSolver):
             return jax.flatten_util.ravel_pytree(terms.vf(t, put(y), args))[0]
 
         rate, at_t, by_y = slopes(flow, t0, flat)
-        solve = factored(
-            [
-                [(1.0 if i == j else 0.0) - _GAMMA * h * x for j, x in enumerate(row)]
-                for i, row in enumerate(by_y)
-            ]
-        )
+        solve = factored(shifted(by_y, _GAMMA * h))
         stages: list[Any] = []
         y = flat
         for i, row in enumerate(_C):

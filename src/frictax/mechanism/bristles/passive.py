@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from frictax.contacts.rubbing import bristle_damping, bristle_law
 from frictax.engine.bracket import Bracket
-from frictax.engine.stiff import factored
+from frictax.engine.stiff import factored, shifted
 from frictax.parameters.constant import constant
 
 from ..elimination import product
@@ -80,9 +80,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     nothing = jnp.zeros_like(still)
     rate, by_force = moved(own, nothing), jax.jacfwd(moved, 1)(own, nothing)
     by_own = jax.jacfwd(moved)(own, still)
-    solve = factored(
-        [[(1.0 if i == j else 0.0) - h * by_own[i, j] for j in range(n)] for i in range(n)]
-    )
+    solve = factored(shifted([[by_own[i, j] for j in range(n)] for i in range(n)], h))
     free, pulled = solve(rate), jnp.stack([solve(by_force[:, b]) for b in range(count)], 1)
 
     def velocities(force: Array) -> Array:
