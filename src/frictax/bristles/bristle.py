@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.laws import AbstractLaw
-from frictax.parameters import CheckedModule, Number, Positive, Scalar
+from frictax.parameters import CheckedModule, Number, Positive, Scalar, Values
 
 _ROOT_2E = 2.3316439815971242  # sqrt(2*e)
 
@@ -54,9 +54,9 @@ class AbstractBristle(CheckedModule):
         mean on the way.
         """
 
-    def damping(self, speed: Number, law: AbstractLaw) -> Number | float:
+    def damping(self, speed: Values, law: AbstractLaw) -> Values:
         """sigma_1 at this speed >= 0 [N.s/m]: the friction by the rate of z."""
-        return 0.0
+        return jnp.zeros_like(speed)
 
     def energy(self, force: Number) -> Number:
         """What is stored in it [J]."""
@@ -77,7 +77,7 @@ class Fading(Positive):
         return bool(np.all(value > 0))
 
 
-def faded(sigma_1: Number, v_d: Number | None, speed: Number, law: AbstractLaw) -> Number:
+def faded(sigma_1: Number, v_d: Number | None, speed: Values, law: AbstractLaw) -> Values:
     """sigma_1*exp(-(speed/v_d)**2); where `v_d` is None, the greatest for which the contact never
     gives energy, and no more than the speed over which the law falls.
 
@@ -87,7 +87,7 @@ def faded(sigma_1: Number, v_d: Number | None, speed: Number, law: AbstractLaw) 
     if v_d is not None:
         return sigma_1 * jnp.exp(-((speed / v_d) ** 2))
     if law.dip is None:
-        return sigma_1
+        return sigma_1 * jnp.ones_like(speed)
     least, inverse = law.dip
     lost, most = law.f0 - least, law.f0
     # The inverse of that speed, which may be 0 but never infinite.

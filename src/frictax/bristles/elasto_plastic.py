@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from frictax.laws import AbstractLaw
-from frictax.parameters import AtLeast, Between, Number, Positive, Real, Scalar, parameter
+from frictax.parameters import AtLeast, Between, Number, Positive, Real, Scalar, Values, parameter
 
 from .bristle import AbstractBristle, Fading, faded, size_of
 
@@ -61,7 +61,7 @@ class ElastoPlastic(AbstractBristle):
         r = jnp.where(v < 0, -force, force) / g
         return self.sigma_0 * v * (1 - self._slip(r, self._spring(g, least)) * r)
 
-    def damping(self, speed: Number, law: AbstractLaw) -> Number:
+    def damping(self, speed: Values, law: AbstractLaw) -> Values:
         return faded(self.sigma_1, self.v_d, speed, law)
 
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from frictax.laws import AbstractLaw
-from frictax.parameters import AtLeast, Number, Positive, Real, Scalar, parameter
+from frictax.parameters import AtLeast, Number, Positive, Real, Scalar, Values, parameter
 
 from .bristle import AbstractBristle, Fading, faded, size_of
 
@@ -84,7 +84,7 @@ class LuGre(_Rubbing):
     v_d: Scalar | None = parameter(Fading(), "m/s", fit=False, default=None)
     z: Scalar = parameter(Real(), "m", fit=False, default=0.0)
 
-    def damping(self, speed: Number, law: AbstractLaw) -> Number:
+    def damping(self, speed: Values, law: AbstractLaw) -> Values:
         return faded(self.sigma_1, self.v_d, speed, law)
 
 

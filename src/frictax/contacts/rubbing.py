@@ -1,6 +1,7 @@
 """Contacts that may have a bristle."""
 
 import warnings
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -104,7 +105,7 @@ def _parts(law: AbstractLaw, speed: Number) -> tuple[Number, Number | float, Num
     return law(speed) - law.viscous * speed, law.viscous, least
 
 
-def _by_direction(v: Number, values: list) -> Number:
+def _by_direction(v: Number, values: list[Any]) -> Any:
     return values[0] if len(values) == 1 else jnp.where(v < 0, values[1], values[0])
 
 
@@ -119,12 +120,13 @@ def gives_energy_from(contact: AbstractRubbing) -> float | None:
     known = jax.tree.leaves((bristle, contact.law(1), contact.law(-1)))
     if any(map(is_traced, known)) or not getattr(bristle, "sigma_1", None):
         return None
-    found = [_first_loss(contact, m, np.geomspace(1e-9, 1e3, 1201)) for m in (1, -1)]
-    finer = [
-        _first_loss(contact, m, np.geomspace(v / 1.03, v, 301))
-        for m, v in zip((1, -1), found, strict=True)
-        if v is not None
-    ]
+    with jax.ensure_compile_time_eval():
+        found = [_first_loss(contact, m, np.geomspace(1e-9, 1e3, 1201)) for m in (1, -1)]
+        finer = [
+            _first_loss(contact, m, np.geomspace(v / 1.03, v, 301))
+            for m, v in zip((1, -1), found, strict=True)
+            if v is not None
+        ]
     return min((v for v in finer if v is not None), default=None)
 
 
@@ -132,7 +134,7 @@ def _first_loss(contact: AbstractRubbing, m: int, speeds: np.ndarray) -> float |
     law, v = contact.law(m), jnp.asarray(speeds)
     viscous, most = law.viscous, law.f0
     g = law(v) - viscous * v
-    sigma_1 = contact.bristle.damping(v, law) * jnp.ones_like(v)
+    sigma_1 = contact.bristle.damping(v, law)
     bent = jnp.clip(0.5 * sigma_1 * v, 0.0, most)
     out = (viscous + sigma_1 * (1 - bent / g)) * v + bent**2 / g
     wrong = np.flatnonzero(np.asarray(out < 0))

@@ -120,6 +120,8 @@ def factored(matrix: list[list[Any]]) -> Any:
     None are needed where the matrix is 1 - h*J of a motion that loses energy.
     """
     n = len(matrix)
+    if n == 0:
+        return lambda b: b
     if n > _FEW:
         whole = jax.scipy.linalg.lu_factor(jnp.stack([jnp.stack(row) for row in matrix]))
         return lambda b: jax.scipy.linalg.lu_solve(whole, b)

@@ -217,7 +217,9 @@ class MechanicalSystem(AbstractHybridSystem):
         """State and mode at the time `t` [s] at which the run begins."""
         lay, parts = self.layout, self.mechanism.parts
         at_start = [parts[lay.bodies[b]].at_start() for b in lay.coordinates]
-        y = jnp.stack([s for s, _ in at_start] + [v for _, v in at_start]).astype(float)
+        y = jnp.zeros(0, float)  # of bodies that are moved alone
+        if at_start:
+            y = jnp.stack([s for s, _ in at_start] + [v for _, v in at_start]).astype(float)
         if lay.nodes:
             y = jnp.concatenate(
                 [y, jnp.stack([parts[node.part].T for node in lay.nodes]).astype(y.dtype)]

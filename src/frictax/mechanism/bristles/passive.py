@@ -74,7 +74,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
         """The rates of coordinates and velocities under these frictions."""
         imposed = [force[b] for b in range(count)], none
         now = snapshot(t1, jnp.concatenate([own, beside]), imposed)
-        return jnp.stack([*now.u, *now.coordinate_acceleration])
+        return jnp.stack([*now.u, *now.coordinate_acceleration]) if n else own
 
     still = jnp.stack(now.bristle_friction)
     nothing = jnp.zeros_like(still)
