@@ -25,6 +25,8 @@ class AbstractBristle(CheckedModule):
     sigma_0*z [N], so that tolerances mean newtons. `LuGre`, `Dahl` and `ElastoPlastic` are
     bristles; give one to the field `bristle` of a `SupportFriction` or `BearingFriction`.
 
+    **Example:** at `LuGre`.
+
     A class of one's own has the fields `sigma_0` and `z`, and says how its force changes and where
     it gets to at a constant speed.
     """
