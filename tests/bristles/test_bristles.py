@@ -13,6 +13,7 @@ from frictax.bristles.bristle import faded
 from rubbing import F_S, SIGMA_0, SIGMA_1, STANDARD, lugre
 
 ONE = jnp.array(1.0)
+DAHL: dict[str, Any] = {"bristle": fx.Dahl(1.0)}
 
 
 def over_a_way(bristle: Any, x: float, force: float, least: float) -> tuple[float, float]:
@@ -73,9 +74,9 @@ def test_the_damping_fades_over_the_greatest_speed_that_gives_no_energy() -> Non
     assert at(fx.Table([[0, 1], [1, 2]]), 9.0) == SIGMA_1  # it does not fall
     falls = fx.Table([[0, 1.5], [1, 1.0], [2, 3.0]])
     assert at(falls, v_d) == pytest.approx(SIGMA_1 / np.e, rel=1e-12)
-    hot = fx.TemperatureDependent(STANDARD, beta=0.02).at_temperature(jnp.array(350.0))
+    hot: Any = fx.TemperatureDependent(STANDARD, beta=0.02).at_temperature(jnp.array(350.0))
     assert float(hot.viscous) / float(STANDARD.viscous) == pytest.approx(
-        float(hot.dip[0]) / float(STANDARD.dip[0])
+        float(hot.dip[0]) / float(STANDARD.F_Coulomb)
     )
 
 
@@ -137,7 +138,7 @@ def test_a_bent_bristle_that_meets_a_high_speed_pushes_on_where_sigma_1_is_const
         (lambda: fx.LuGre(-1.0), "`LuGre.sigma_0` must be > 0"),
         (lambda: fx.LuGre(1.0, -1.0), "`LuGre.sigma_1` must be >= 0"),
         (lambda: fx.LuGre(1.0, v_d=0.0), "`LuGre.v_d` must be > 0, inf for a constant sigma_1"),
-        (lambda: fx.LuGre(1.0, sigma_2=0.4), "it is `F_prop` of the contact's law"),
+        (lambda: fx.LuGre(1.0, **{"sigma_2": 0.4}), "it is `F_prop` of the contact's law"),
         (lambda: fx.ElastoPlastic(1.0, z_ba=1.5), "`ElastoPlastic.z_ba` must be between 0 and 1"),
         (
             lambda: fx.SupportFriction("mass", peak=1.1, bristle=fx.Dahl(1.0)),
@@ -151,12 +152,10 @@ def test_a_bent_bristle_that_meets_a_high_speed_pushes_on_where_sigma_1_is_const
             lambda: fx.BearingFriction("rotor", bristle=fx.Dahl(1.0, z=-1.1)),
             "`BearingFriction.bristle.z` must lie within breakaway",
         ),
-        (lambda: fx.Brake("mass", bristle=fx.Dahl(1.0)), "`Brake` must do without a bristle"),
-        (lambda: fx.Clutch("a", "b", bristle=fx.Dahl(1.0)), "`Clutch` must do without a bristle"),
+        (lambda: fx.Brake("mass", **DAHL), "`Brake` must do without a bristle"),
+        (lambda: fx.Clutch("a", "b", **DAHL), "`Clutch` must do without a bristle"),
         (
-            lambda: fx.MassWithStopAndFriction(
-                1.0, -1.0, 1.0, 0.0, 1.0, 0.0, 0.0, bristle=fx.Dahl(1.0)
-            ),
+            lambda: fx.MassWithStopAndFriction(1.0, -1.0, 1.0, 0.0, 1.0, 0.0, 0.0, **DAHL),
             "Only `SupportFriction` and `BearingFriction` have one",
         ),
     ],

@@ -66,11 +66,12 @@ def test_derivatives_of_a_run_on_samples_are_its_own(sigma_0: float, h: float, n
 def test_derivatives_of_a_run_under_error_control_are_those_of_the_motion(sigma_0: float) -> None:
     end, x = end_of(sigma_0, None, fx.Adaptive())
     forward = np.asarray(jax.jacfwd(end)(x))
-    assert np.asarray(jax.jacrev(end)(x)) == pytest.approx(forward, rel=1e-6)
+    size = np.max(np.abs(forward))
+    # each takes steps of its own
+    assert np.asarray(jax.jacrev(end)(x)) == pytest.approx(forward, rel=2e-3, abs=1e-4 * size)
     assert forward[1] == pytest.approx(BY_F_COULOMB[sigma_0], rel=2e-3)
     exact, _ = end_of(sigma_0, None, fx.Adaptive(rtol=1e-10, atol=1e-12))
     # by sigma_0 and sigma_1 it is a thousandth of the others
-    size = np.max(np.abs(forward))
     assert forward == pytest.approx(central(exact, x, 1e-5), rel=2e-3, abs=1e-4 * size)
 
 

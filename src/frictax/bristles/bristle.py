@@ -32,7 +32,6 @@ class AbstractBristle(CheckedModule):
     """
 
     sigma_0: eqx.AbstractVar[Scalar]
-    z: eqx.AbstractVar[Scalar]
 
     def __new__(cls, *args: Any, **fields: Any) -> "AbstractBristle":
         if "sigma_2" in fields:
@@ -64,8 +63,8 @@ class AbstractBristle(CheckedModule):
         """What is stored in it [J]."""
         return force**2 / (2 * self.sigma_0)
 
-    def start(self) -> Number:
-        """The force in it at the start [N]."""
+    def start(self: Any) -> Number:
+        """The force in it at the start [N], of a deflection `z`."""
         return self.sigma_0 * self.z
 
 

@@ -18,20 +18,21 @@ from .contact import AbstractByLaws
 class AbstractRubbing(AbstractByLaws):
     """A contact that is always pressed on and has the field `bristle`, None where it has none."""
 
-    def __check_init__(self) -> None:
+    def __check_init__(self: Any) -> None:
         if not isinstance(self.bristle, AbstractBristle):
             return
         check(self)
+        bristle: Any = self.bristle
         if (speed := gives_energy_from(self)) is not None:
             unit = rotational_unit("m/s") if self.rotational else "m/s"
             warnings.warn(
-                f"`{type(self).__name__}.bristle`: sigma_1 = {float(self.bristle.sigma_1):g} gives"
+                f"`{type(self).__name__}.bristle`: sigma_1 = {float(bristle.sigma_1):g} gives"
                 f" energy from {speed:.3g} {unit} on, where a bristle that is still bent meets the"
                 " speed at which the law is low. Leave out v_d, or make it or sigma_1 less.",
                 stacklevel=2,
             )
 
-    def check_rules(self) -> None:
+    def check_rules(self: Any) -> None:
         super().check_rules()
         kind, bristle = type(self).__name__, self.bristle
         if bristle is None:
@@ -55,11 +56,11 @@ class AbstractRubbing(AbstractByLaws):
                     f"`{kind}` must have a law > 0 at rest with a bristle, got {float(f0):g}. Leave"
                     " out the bristle, or write a small F_Coulomb."
                 )
-            start = bristle.start()
+            start, z = bristle.start(), getattr(bristle, "z", None)
             if not is_traced(start) and direction * float(start) > float(f0) * (1 + 1e-9):
                 raise ValueError(
                     f"`{kind}.bristle.z` must lie within breakaway, {float(f0):g} over sigma_0, got"
-                    f" {float(bristle.z):g}, which holds {float(start):g}. Start less bent."
+                    f" {z}, which holds {float(start):g}. Start less bent."
                 )
 
 
@@ -80,7 +81,7 @@ def no_bristle(machine: object, name: str, contact: object) -> None:
         )
 
 
-def bristle_law(contact: AbstractRubbing, v: Number) -> tuple[Number, Number | float, Number]:
+def bristle_law(contact: Any, v: Number) -> tuple[Number, Number | float, Number]:
     """What bends the bristle of a contact at velocity v, g > 0, and the slope of the viscous part
     beside; the least of g.
     """
@@ -88,13 +89,13 @@ def bristle_law(contact: AbstractRubbing, v: Number) -> tuple[Number, Number | f
     return tuple(_by_direction(v, list(part)) for part in zip(*parts, strict=True))
 
 
-def bristle_damping(contact: AbstractRubbing, v: Number) -> Number:
+def bristle_damping(contact: Any, v: Number) -> Number:
     """sigma_1 of the bristle of a contact at velocity v."""
     values = [contact.bristle.damping(size_of(v), law) for law in _laws(contact)]
     return _by_direction(v, values)
 
 
-def _laws(contact: AbstractRubbing) -> list[AbstractLaw]:
+def _laws(contact: Any) -> list[AbstractLaw]:
     """The law, or those forward and backward."""
     forward, backward = contact.law(1), contact.law(-1)
     return [forward] if backward is forward else [forward, backward]
@@ -109,7 +110,7 @@ def _by_direction(v: Number, values: list[Any]) -> Any:
     return values[0] if len(values) == 1 else jnp.where(v < 0, values[1], values[0])
 
 
-def gives_energy_from(contact: AbstractRubbing) -> float | None:
+def gives_energy_from(contact: Any) -> float | None:
     """The speed from which on the bristle of a contact may give energy, None where it never does or
     its values are not known.
 
@@ -130,7 +131,7 @@ def gives_energy_from(contact: AbstractRubbing) -> float | None:
     return min((v for v in finer if v is not None), default=None)
 
 
-def _first_loss(contact: AbstractRubbing, m: int, speeds: np.ndarray) -> float | None:
+def _first_loss(contact: Any, m: int, speeds: np.ndarray) -> float | None:
     law, v = contact.law(m), jnp.asarray(speeds)
     viscous, most = law.viscous, law.f0
     g = law(v) - viscous * v

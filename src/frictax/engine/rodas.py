@@ -95,14 +95,18 @@ class Rodas4(diffrax.AbstractAdaptiveSolver):
         y = flat
         for i, row in enumerate(_C):
             if i in (0, *range(1, 5)):
-                y = flat + sum((a * u for a, u in zip(_A[i], stages, strict=True)), 0.0)
+                y = flat + _weighted(_A[i], stages)
             else:
                 y = y + stages[-1]
             f = rate if i == 0 else flow(t0 + _AT[i] * h, y)
             right = h * (f + _DRIFT[i] * h * at_t)
-            right = right + sum((c * u for c, u in zip(row, stages, strict=True)), 0.0)
+            right = right + _weighted(row, stages)
             stages.append(solve(_GAMMA * right))
         y1 = y + stages[-1]
-        first, second = (sum(d * u for d, u in zip(row, stages, strict=False)) for row in _DENSE)
+        first, second = (_weighted(row, stages) for row in _DENSE)
         dense = {"y0": y0, "y1": put(y1), "first": put(first), "second": put(second)}
         return put(y1), put(stages[-1]), dense, None, diffrax.RESULTS.successful
+
+
+def _weighted(weights: tuple[float, ...], stages: list[Any]) -> Any:
+    return sum((w * u for w, u in zip(weights, stages, strict=False)), 0.0)

@@ -33,7 +33,8 @@ class Snapshot:
       laws at their temperatures.
     - `temperature`: of the thermal nodes [K].
     - of the contacts with a bristle, which are in `load`: `bristle_elements`, `bristle_force` in
-      them [N], `bristle_v` [m/s], `bristle_friction` [N], `bristle_stores` [W].
+      them [N], `bristle_rate` [N/s], `bristle_v` [m/s], `bristle_friction` [N], `bristle_stores`
+      [W].
     """
 
     mechanism: Any
@@ -61,6 +62,7 @@ class Snapshot:
     bristle_elements: list[Any]
     bristle_force: list[Array]
     bristle_v: list[Array]
+    bristle_rate: list[Array]
     bristle_friction: list[Array]
     bristle_stores: list[Array]
 

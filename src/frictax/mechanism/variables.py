@@ -9,12 +9,13 @@ from jaxtyping import Array, Bool, Float, Int
 
 from frictax.contacts import AbstractContact, Clutch, OneWayClutch
 from frictax.contacts.contact import f0
-from frictax.contacts.mode import BACKWARD, FORWARD, FREE, STUCK
+from frictax.contacts.mode import FREE, STUCK
 from frictax.pytree import pytree_dataclass
 
 from . import dynamics
 from .bodies import AbstractBody, Fixed
-from .energy import bristle_loss, conducted, loss
+from .bristles.reading import bristle_at
+from .energy import conducted, loss
 from .forces import AbstractMotion, AbstractSource, PositionController, Torque
 from .gears import AbstractGear, IdealGear
 from .layout import Layout
@@ -277,7 +278,7 @@ def variables_at(now: Snapshot, part: int) -> Any:
         return _source_at(now, next(k for k, (i, _, _) in enumerate(lay.forces) if i == part), kind)
     if isinstance(element, AbstractContact):
         if (b := _bristle_number(lay, part)) is not None:
-            return _bristle_at(now, b, kind)
+            return bristle_at(now, b, kind)
         return _friction_at(now, _contact_number(lay, part), kind)
     if isinstance(element, AbstractGear):
         return kind(*(now.s[b] for gear in lay.gears if gear.part == part for b in gear.bodies))
@@ -346,18 +347,6 @@ def _contact_number(lay: Layout, part: int) -> int:
 
 def _bristle_number(lay: Layout, part: int) -> int | None:
     return next((b for b, contact in enumerate(lay.bristles) if contact.part == part), None)
-
-
-def _bristle_at(now: Snapshot, b: int, kind: Any) -> Any:
-    part, contact = now.bristle_elements[b], now.layout.bristles[b]
-    v, f, f_z = now.bristle_v[b], now.bristle_friction[b], now.bristle_force[b]
-    a = sum((sign * now.accelerations[body] for body, sign in contact.ends), now.zero)
-    mode = jnp.where(v < 0, BACKWARD, FORWARD)
-    never, s = mode == STUCK, dynamics.contact_position(now, contact)
-    f0_ = jnp.where(v < 0, f0(part, -1, 1.0), f0(part, 1, 1.0))
-    shared = (s, v, a, f, mode, f, never, never, f0_, f0_, v, a, bristle_loss(now, b), None)
-    stopped = (None,) if kind is BristleVariables else ()
-    return kind(*shared, *stopped, f_z / part.bristle.sigma_0, f_z)
 
 
 def _source_at(now: Snapshot, k: int, kind: Any) -> Any:

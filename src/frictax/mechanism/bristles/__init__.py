@@ -1,1 +1,1 @@
-"""Contacts with a bristle: steps that keep its bounds."""
+"""Contacts with a bristle: their variables, and steps that keep their bounds."""

@@ -88,7 +88,8 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
         return jnp.stack(snapshot(t1, jnp.concatenate([at, beside]), (none, none)).bristle_v)
 
     w0, gain = velocities(nothing), -jax.jacfwd(velocities)(nothing)
-    elements, held = now.bristle_elements, now.bristle_force
+    elements: list[Any] = now.bristle_elements
+    held = now.bristle_force
 
     def means(b: int, w: Array) -> tuple[Array, Array]:
         """The mean friction of contact b at the velocity w, and the force in it at the end."""
@@ -98,17 +99,20 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
         damping = bristle_damping(part, w) / (part.bristle.sigma_0 * h)
         return mean + damping * (end - held[b]) + viscous * w, end
 
+    def mean(b: int, w: Array) -> Array:
+        return means(b, w)[0]
+
     most = jnp.stack(
         [
             jnp.abs(f) * (1 + bristle_damping(part, now.zero) / (part.bristle.sigma_0 * h))
             for part, f in zip(elements, held, strict=True)
         ]
     )
-    w = constant(_velocities(*constant((w0, gain, most)), lambda b, w: constant(means(b, w)[0])))
+    known = constant((w0, gain, most))
+    w = constant(_velocities(known, lambda b, w: constant(mean(b, w))))
     # One Newton step, of which the derivative is that of the solution.
     both = [
-        jax.jvp(lambda w, b=b: means(b, w)[0], (w[b],), (jnp.ones_like(w[b]),))
-        for b in range(count)
+        jax.jvp(functools.partial(mean, b), (w[b],), (jnp.ones_like(w[b]),)) for b in range(count)
     ]
     friction, slope = jnp.stack([f for f, _ in both]), jnp.stack([s for _, s in both])
     matrix = constant(jnp.eye(count, dtype=w0.dtype) + gain * slope[None, :])
@@ -127,10 +131,11 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     return y1.at[first : first + count].set(jnp.stack(ends))
 
 
-def _velocities(w0: Array, gain: Array, most: Array, friction: Callable) -> Array:
+def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:
     """The velocities w with w + gain F(w) = w0, one contact after the other, and again where there
-    are several; `most`: what F is greater than, against w.
+    are several; `known`: w0, gain, and what F is greater than, against w.
     """
+    w0, gain, most = known
     count = w0.shape[0]
 
     def one(b: int, w: list[Array]) -> Array:
@@ -151,7 +156,7 @@ def _velocities(w0: Array, gain: Array, most: Array, friction: Callable) -> Arra
             return bracket.narrowed(x, s * missed(s * x)), looks + 1
 
         bracket, _ = jax.lax.while_loop(
-            lambda c: ~c[0].is_shorter_than(_CLOSE) & (c[1] < _LOOKS), closer, (first, 0)
+            lambda c: ~c[0].is_shorter_than(_CLOSE) & (c[1] < _LOOKS), closer, (first, jnp.array(0))
         )
         return s * jnp.where(
             jnp.abs(bracket.f_low) < jnp.abs(bracket.f_high), bracket.low, bracket.high
