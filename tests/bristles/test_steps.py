@@ -75,22 +75,22 @@ def test_derivatives_of_a_run_under_error_control_are_those_of_the_motion(sigma_
     assert forward == pytest.approx(central(exact, x, 1e-5), rel=2e-3, abs=1e-4 * size)
 
 
-def thrown(sigma_0: float, h: float, v: float = 1.0) -> tuple[fx.Mechanism, np.ndarray]:
-    ts = np.arange(0.0, 0.5, h)
-    law = fx.Stribeck(**(P1_LAW | {"F_prop": 0.0}))
-    mass = fx.Mass(m=1.0, v=v)
-    return rubbing(lugre(sigma_0, v_d=None), law, mass=mass), ts
+SAMPLES = 1501
 
 
 def scan(sigma_0: float, h: float) -> None:
     """Runs of P1 and of a mass that is thrown stay bounded, and these never gain energy."""
-    machine, ts = p1(lugre(sigma_0, v_d=None), h)
-    run = fx.simulate(machine, ts, fx.OnSamples())
+    ts, law = h * np.arange(SAMPLES), fx.Stribeck(**P1_LAW)
+    drive = fx.Sampled(ts, 2.0 * np.sin(2 * np.pi * ts))
+    run = fx.simulate(rubbing(lugre(sigma_0, v_d=None), law, drive), ts, fx.OnSamples())
     assert np.max(np.abs(run["friction"].f_z)) <= 1.05 * 1.4
     assert np.max(np.abs(run["mass"].s)) < 0.2
-    machine, ts = thrown(sigma_0, h)
-    run = fx.simulate(machine, ts, fx.OnSamples(), energy=True)
-    total = np.asarray(run.energy.kinetic + run.energy.elastic)
+    drive = fx.Sampled(ts, 0.0 * ts)
+    machine = rubbing(lugre(sigma_0, v_d=None), law, drive, fx.Mass(m=1.0, v=1.0))
+    run = fx.simulate(machine, ts, fx.OnSamples())
+    stored = np.asarray(run["friction"].f_z) ** 2 / (2 * sigma_0)
+    total = 0.5 * np.asarray(run["mass"].v) ** 2 + stored
+    # a linearly implicit step may gain what its order leaves
     assert np.all(np.diff(total) <= 1e-3 * total[:-1] + 1e-9), (sigma_0, h)
     assert np.max(np.abs(run["friction"].f_z)) <= 1.05 * 1.4
 
@@ -100,10 +100,10 @@ def test_a_step_that_cannot_resolve_a_bristle_stays_bounded() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sigma_0", [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9])
-def test_so_it_does_at_any_stiffness_and_length(sigma_0: float) -> None:
-    for h in (1e-4, 4e-4, 1e-3, 2e-3, 5e-3, 1e-2):
-        scan(sigma_0, h)
+def test_so_it_does_at_any_stiffness_and_length() -> None:
+    for sigma_0 in 10.0 ** np.arange(3, 10):
+        for h in (1e-4, 4e-4, 1e-3, 2e-3, 5e-3, 1e-2):
+            scan(float(sigma_0), h)
 
 
 def test_without_the_safe_step_it_would_not() -> None:

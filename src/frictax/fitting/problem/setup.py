@@ -206,16 +206,16 @@ def contact_names(machine: Any) -> list[str]:
     return ["friction"]
 
 
-def check_no_bristle(machine: Any, objective: str) -> None:
-    """Raise `ValueError` where a contact has a bristle, of which `objective` would have to know how
-    it is bent amid a record.
+def check_no_bristle(machine: Any, asks: str, remedy: str = "Take `FreeRun()`.") -> None:
+    """Raise `ValueError` where a contact has a bristle, of which what is called `asks` would have
+    to know how it is bent amid a record.
     """
     if isinstance(machine, Mechanism):
         for contact in MechanicalSystem(machine).layout.bristles:
             raise ValueError(
-                f"`{objective}` must have friction without a bristle, got one in"
-                f" {machine.names[contact.part]!r}: no record says how it is bent. Take"
-                " `FreeRun()`."
+                f"`{asks}` must have friction without a bristle, got one in"
+                f" {machine.names[contact.part]!r}: no record says how it is bent."
+                f" {remedy}"
             )
 
 
