@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.engine.implicit.stiff import rosenbrock2
 from frictax.engine.reused import Reused, model_of
-from frictax.engine.stiff import rosenbrock2
 from frictax.mechanism import MechanicalSystem
 from rubbing import P1_LAW, lugre, p1, rubbing
 
@@ -90,8 +90,8 @@ def scan(sigma_0: float, h: float) -> None:
     run = fx.simulate(machine, ts, fx.OnSamples())
     stored = np.asarray(run["friction"].f_z) ** 2 / (2 * sigma_0)
     total = 0.5 * np.asarray(run["mass"].v) ** 2 + stored
-    # a linearly implicit step may gain what its order leaves
-    assert np.all(np.diff(total) <= 1e-3 * total[:-1] + 1e-9), (sigma_0, h)
+    # of 0.5 J, at the stop: a linearly implicit step may gain what its order leaves
+    assert np.max(np.diff(total)) <= 1e-5, (sigma_0, h)
     assert np.max(np.abs(run["friction"].f_z)) <= 1.05 * 1.4
 
 

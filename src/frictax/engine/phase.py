@@ -12,10 +12,10 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.parameters import Values
 from frictax.parameters.constant import constant
 
+from .implicit.rodas import Rodas4
 from .margins import Slope, first_to_fall, slope_of
 from .options import Adaptive
 from .reused import Reused
-from .rodas import Rodas4
 from .root import Bracketed
 from .stepping import select
 from .system import CUT, DEADLINE, END

@@ -7,12 +7,12 @@ import equinox.internal as eqxi  # nondifferentiable: there is no public way to 
 import jax
 import jax.numpy as jnp
 
+from ..implicit.stiff import step
 from ..linear import linear, read_later, split
 from ..options import OnSamples
 from ..result import SECOND
 from ..reused import Reused
 from ..stepping import select
-from ..stiff import step
 from . import operation
 from .crossing import as_of, cross_inside
 from .grid import at_samples, fine_grid

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from frictax.parameters.constant import constant
 from frictax.parameters.shapes import row_at
 
+from ..implicit.stiff import keeps_bounds, step as stepped
 from ..options import OnSamples, room
 from ..result import CHATTER, NONFINITE, Result
 from ..reused import Reused
 from ..stepping import entries, every, select, together
-from ..stiff import keeps_bounds, step as stepped
 from ..system import END
 from .crossing import as_of, cross_inside, to_the_end
 from .grid import at_samples, fine_grid

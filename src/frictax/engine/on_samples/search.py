@@ -16,10 +16,10 @@ from frictax.parameters.constant import constant
 from frictax.parameters.shapes import row_at
 
 from ..bracket import Bracket
+from ..implicit.stiff import step
 from ..options import OnSamples
 from ..reused import Reused
 from ..stepping import entries, every, select
-from ..stiff import step
 from ..system import DEADLINE, END
 from .log import written
 

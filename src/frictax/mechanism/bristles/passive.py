@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from frictax.contacts.rubbing import bristle_damping, bristle_law
 from frictax.engine.bracket import Bracket
-from frictax.engine.stiff import factored, shifted
+from frictax.engine.implicit.stiff import factored, shifted
 from frictax.parameters.constant import constant
 
 from ..elimination import product
@@ -21,6 +21,7 @@ _LOOKS = 80
 _SWEEPS = 20  # over bristles that act on each other
 _SWING = 3.0  # radians of a bristle's swing in one step, with which its linear form will do
 _WAYS = 3.0  # ways over which it bends, in one step, with which it slides
+_NEAR = 0.1  # of its limit, within which it is bent then
 _OVER = 1.05  # times its limit, which a bristle never passes
 
 
@@ -47,7 +48,10 @@ def within_limits(before: Any, after: Any) -> Array:
         if moves is not None:
             sigma_0 = part.bristle.sigma_0
             way = h * jnp.minimum(jnp.abs(v0), jnp.abs(v1))
+            # and then its force is near its limit
             slides = (v0 * v1 > 0) & (sigma_0 * way > _WAYS * most)
+            limit = after.bristle_limits[b]
+            slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < _NEAR * limit)
             ok = ok & (slides | (h * h * sigma_0 * moves < _SWING**2))
     return ok
 
