@@ -180,6 +180,12 @@ def test_a_fit_finds_stiffness_and_damping_in_a_record_of_presliding() -> None:
         estimate = next(e for e in found.estimates if e.name == name)
         assert abs(estimate.value - true) < 4 * estimate.standard_error
         assert estimate.standard_error < 0.05 * true
+    for refuses in (
+        lambda: fx.kalman_filter(start, record, start_sd={"mass.s": 1e-6}),
+        lambda: fx.information(start, ts, {"mass.s": 1e-7}),
+    ):
+        with pytest.raises(ValueError, match="must have friction without a bristle"):
+            refuses()
     for objective in (fx.Windows(length=0.1), fx.InverseDynamics()):
         with pytest.raises(ValueError, match="must have friction without a bristle"):
             fx.fit(start, record, free=free, objective=objective)
