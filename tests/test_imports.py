@@ -34,6 +34,7 @@ GROUND = [
 FORWARD = [
     "parameters",
     "laws",
+    "bristles",
     "signals",
     "engine",
     "contacts",

@@ -28,6 +28,12 @@ from frictax.analysis import (
     default_structures as default_structures,
     outlook as outlook,
 )
+from frictax.bristles import (
+    AbstractBristle as AbstractBristle,
+    Dahl as Dahl,
+    ElastoPlastic as ElastoPlastic,
+    LuGre as LuGre,
+)
 from frictax.contacts import (
     AbstractContact as AbstractContact,
     BearingFriction as BearingFriction,

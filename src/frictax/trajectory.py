@@ -47,7 +47,8 @@ class Energy(eqx.Module):
 
     `drive`: work done by the drives since the start; `kinetic`, `elastic`: stored (elastic is of
     either sign where a `LinearPositionDependentForce` acts, and 0 at its `s0`, and where a
-    `PeriodicPositionDependentForce` does, of mean 0 over its period); `friction`, `damper`,
+    `PeriodicPositionDependentForce` does, of mean 0 over its period, and holds that of bristles);
+    `friction`, `damper`,
     `impact`: lost since the start by friction, in dampers and by drag, at stops; `balance`: what is
     missing, 0 but for the error of the integration.
 

@@ -2,13 +2,14 @@
 
 import equinox as eqx
 
+from frictax.bristles import AbstractBristle
 from frictax.laws import Characteristic, Table, as_law
 from frictax.parameters import AtLeast, Scalar, parameter
 
-from .contact import AbstractByLaws
+from .rubbing import AbstractRubbing
 
 
-class BearingFriction(AbstractByLaws):
+class BearingFriction(AbstractRubbing):
     """Friction between a turning body and its support, such as a shaft in its bearings.
 
     Sliding: tau = tau_pos(w) forward, tau = -tau_neg(-w) backward. Stuck: tau is what holds the
@@ -22,8 +23,12 @@ class BearingFriction(AbstractByLaws):
     - `tau_neg`: the law of motion backward, also over speed >= 0; default `tau_pos`.
     - `support`: name of the `Fixed` or of the body that `phi` is measured from and that bears the
       torque; default: grounded at 0.
+    - `bristle`: what happens before it slides: `LuGre`, `Dahl`, `ElastoPlastic`; default: it
+      sticks. With one, no mode changes: the contact is never stuck, `peak` must be 1, and breakaway
+      is the law at rest.
 
-    **Raises:** `ValueError` for a value outside its domain.
+    **Raises:** `ValueError` for a value outside its domain, and for a bristle that does not go with
+    the law.
 
     **Source:** Modelica Standard Library 4.1.0.
 
@@ -44,6 +49,7 @@ class BearingFriction(AbstractByLaws):
     peak: Scalar = parameter(AtLeast(1.0), "1", default=1.0)
     tau_neg: Characteristic | None = eqx.field(converter=as_law, default=None)
     support: str | None = eqx.field(static=True, default=None)
+    bristle: AbstractBristle | None = None
 
     def between(self) -> tuple[str, str | None]:
         return self.body, self.support

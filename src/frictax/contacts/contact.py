@@ -29,6 +29,14 @@ class AbstractContact(CheckedModule):
     # hands on, as in a `LossyGear`
     depends_on_torque: ClassVar[bool] = False
 
+    def __new__(cls, *args: Any, **fields: Any) -> "AbstractContact":
+        if "bristle" in fields and "bristle" not in getattr(cls, "__dataclass_fields__", {}):
+            raise ValueError(
+                f"`{cls.__name__}` must do without a bristle, got {fields['bristle']!r}. Only"
+                " `SupportFriction` and `BearingFriction` have one."
+            )
+        return super().__new__(cls)
+
     @abc.abstractmethod
     def between(self) -> tuple[str, str | None]:
         """The names of the body whose motion it is and of that which the motion is relative to;

@@ -2,13 +2,14 @@
 
 import equinox as eqx
 
+from frictax.bristles import AbstractBristle
 from frictax.laws import Characteristic, Table, as_law
 from frictax.parameters import AtLeast, Scalar, parameter
 
-from .contact import AbstractByLaws
+from .rubbing import AbstractRubbing
 
 
-class SupportFriction(AbstractByLaws):
+class SupportFriction(AbstractRubbing):
     """Friction between a body and its support, such as a sledge on its guide.
 
     Sliding: f = f_pos(v) forward, f = -f_neg(-v) backward. Stuck: f is what holds the body, up to
@@ -22,8 +23,12 @@ class SupportFriction(AbstractByLaws):
     - `f_neg`: the law of motion backward, also over speed >= 0; default `f_pos`.
     - `support`: name of the `Fixed` or of the body that `s` is measured from and that bears the
       friction (Modelica's useSupport); default: grounded at 0.
+    - `bristle`: what happens before it slides: `LuGre`, `Dahl`, `ElastoPlastic`; default: it
+      sticks. With one, no mode changes: the contact is never stuck, `peak` must be 1, and breakaway
+      is the law at rest.
 
-    **Raises:** `ValueError` for a value outside its domain.
+    **Raises:** `ValueError` for a value outside its domain, and for a bristle that does not go with
+    the law.
 
     **Source:** Modelica Standard Library 4.1.0; M. Otter, H. Elmqvist, S. E. Mattsson, CACSD 1999.
 
@@ -40,6 +45,7 @@ class SupportFriction(AbstractByLaws):
     peak: Scalar = parameter(AtLeast(1.0), "1", default=1.0)
     f_neg: Characteristic | None = eqx.field(converter=as_law, default=None)
     support: str | None = eqx.field(static=True, default=None)
+    bristle: AbstractBristle | None = None
 
     def between(self) -> tuple[str, str | None]:
         return self.body, self.support

@@ -32,8 +32,9 @@ class Adaptive(eqx.Module):
     **Arguments:**
 
     - `rtol`, `atol`: tolerances of a step. Default 1e-7 and 1e-9; in 32 bits 1e-5 and 1e-6.
-    - `solver`: any diffrax solver with an interpolation; None for `diffrax.Tsit5()`. For stiff
-      machines `diffrax.Kvaerno5()`.
+    - `solver`: any diffrax solver with an interpolation; None for `diffrax.Tsit5()`, and for a
+      Rosenbrock method of order 4 where a part has a bristle. For other stiff machines
+      `diffrax.Kvaerno5()`, which is far slower than either with a bristle.
     - `stepsize_controller`: any of diffrax's; replaces `rtol` and `atol`. A controller without
       error control needs `dt0`.
     - `dt0`: the first step of every phase [s]. Default: from the phase before.
@@ -188,8 +189,9 @@ class OnSamples(eqx.Module):
 
     - `solver`: any explicit diffrax Runge-Kutta solver; None for the steps of `diffrax.Bosh3()`,
       the cheapest whose error on a record at 2.5 kHz stays below 1e-9
-      (experiments/benchmarks/p2.py). Its error estimate is not used: `FitResult.step_error` tells
-      what the steps cost a fit.
+      (experiments/benchmarks/p2.py), and for linearly implicit steps of order 2 where a part has a
+      bristle. Its error estimate is not used: `FitResult.step_error` tells what the steps cost a
+      fit.
     - `substeps`: steps from one sample to the next, for records whose sampling is slow beside the
       machine's motion.
     - `max_events`: how many mode changes, and switches of drives between samples, a run may have;

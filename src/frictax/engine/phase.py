@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.parameters import Values
 from frictax.parameters.constant import constant
 
+from .implicit.rodas import Rodas4
 from .margins import Slope, first_to_fall, slope_of
 from .options import Adaptive
 from .reused import Reused
@@ -202,7 +203,7 @@ def _solve(
         flow, y0 = _with_speed(system, start)
     return diffrax.diffeqsolve(
         diffrax.ODETerm(flow),
-        options.walker(),
+        Rodas4() if options.solver is None and system.is_stiff() else options.walker(),
         start.t,
         t1,
         None,

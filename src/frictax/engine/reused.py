@@ -55,6 +55,11 @@ class Reused(eqx.Module):
         system, args, _ = _put_together(self.static, self.arrays)
         return system.is_smooth(args)
 
-    flow, guard, jump, deadline, tick, longest_step = map(
-        _method, ("flow", "guard", "jump", "deadline", "tick", "longest_step")
+    def is_stiff(self) -> bool:
+        system, args, _ = _put_together(self.static, self.arrays)
+        return system.is_stiff(args)
+
+    flow, guard, jump, deadline, tick, longest_step, sound, safe_step = map(
+        _method,
+        ("flow", "guard", "jump", "deadline", "tick", "longest_step", "sound", "safe_step"),
     )

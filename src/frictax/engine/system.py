@@ -4,7 +4,7 @@ import abc
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
 from frictax.parameters import Integer, Modes, Number, State
@@ -72,6 +72,31 @@ class AbstractHybridSystem(eqx.Module):
         the default leaves all to `jump`.
         """
         return mode
+
+    # What a motion says that is stiff: it has rates far above all that is looked at.
+
+    def is_stiff(self, args: PyTree) -> bool:
+        """Whether it is: `OnSamples` then takes linearly implicit steps, and `Adaptive` does where
+        explicit ones would be many.
+        """
+        return False
+
+    def sound(
+        self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
+    ) -> Bool[Array, ""]:
+        """Whether a linearly implicit step from `y0` to `y1` kept the bounds that the motion keeps;
+        asked for where the system is stiff.
+        """
+        return jnp.all(jnp.isfinite(y1))
+
+    def safe_step(self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree) -> State:
+        """The state at `t1` by a step that keeps them, whatever its length; needed by a system that
+        is stiff.
+        """
+        raise NotImplementedError(
+            f"`{type(self).__name__}` must say how it steps where a linearly implicit step fails:"
+            " write `safe_step(self, t0, t1, y, mode, args)`."
+        )
 
     # What a fit asks for beside the motion.
 

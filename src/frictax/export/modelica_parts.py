@@ -14,6 +14,7 @@ from frictax.contacts import (
     OneWayClutch,
     SupportFriction,
 )
+from frictax.contacts.rubbing import bristle_of
 from frictax.laws import TemperatureDependent
 from frictax.mechanism import (
     Damper,
@@ -134,6 +135,11 @@ def _position(sheet: Sheet, name: str, part: Any) -> None:
 
 
 def _on_support(sheet: Sheet, name: str, part: Any) -> None:
+    if (bristle := bristle_of(part)) is not None:
+        raise ValueError(
+            f"`{name}.bristle` is a {type(bristle).__name__}, which the export does not write yet,"
+            " and without it the model would be another. Leave it out, for friction that sticks."
+        )
     contact = _contact_of(sheet, name)
     here, support = sheet.names[name], contact.support
     turns = sheet.turns(contact.flange) or (support is not None and sheet.turns(support))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.contacts import MassWithStopAndFriction
+from frictax.contacts.rubbing import bristle_of
 from frictax.fitting import FitResult, SteadyFriction
 from frictax.fitting.problem.steady import as_steady
 from frictax.mechanism import (
@@ -159,6 +160,11 @@ def _steady(
         raise ValueError(
             f"{contact!r} is pressed on by a normal force, which a robot's joint does not know."
             " Name another contact."
+        )
+    if (bristle := bristle_of(part)) is not None:
+        raise ValueError(
+            f"{contact!r} has a bristle, a {type(bristle).__name__}, which a joint of one level and"
+            " one slope does not know. Fit the contact without it."
         )
     if v_max is None:
         raise ValueError(

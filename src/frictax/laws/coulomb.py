@@ -1,6 +1,6 @@
 """Dry friction with a viscous part."""
 
-from frictax.parameters import AtLeast, CheckedModule, Scalar, Values, parameter
+from frictax.parameters import AtLeast, CheckedModule, Number, Scalar, Values, parameter
 
 from .law import AbstractLaw
 
@@ -27,6 +27,10 @@ class Coulomb(CheckedModule, AbstractLaw):
 
     def __call__(self, v: Values | float) -> Values:
         return self.F_Coulomb + self.F_prop * v
+
+    @property
+    def viscous(self) -> Number:
+        return self.F_prop
 
     @property
     def is_smooth(self) -> bool:

@@ -42,6 +42,21 @@ class AbstractLaw(eqx.Module):
         return self(jnp.zeros(()))
 
     @property
+    def viscous(self) -> Number | float:
+        """The slope [N.s/m] that a bristle does not carry: the law is what bends it, and this times
+        v beside it. 0 unless a law says so; its steady sliding is the same either way.
+        """
+        return 0.0
+
+    @property
+    def dip(self) -> tuple[Number, Number | float] | None:
+        """Of a law that may fall with speed: the least force [N] that it falls to, but for
+        `viscous`, and the inverse [s/m] of the speed over which it falls, 0 where it has none; None
+        for a law that does not fall, or of which that is not known.
+        """
+        return None
+
+    @property
     def breaks(self) -> Float[Numbers, " n"]:
         """Speeds > 0 [m/s or rad/s] at which the law has a corner, rising, (n,).
 

@@ -73,6 +73,14 @@ class Stribeck(CheckedModule, AbstractLaw):
         )
 
     @property
+    def viscous(self) -> Number:
+        return self.F_prop
+
+    @property
+    def dip(self) -> tuple[Number, Number]:
+        return self.F_Coulomb, self.fexp
+
+    @property
     def is_smooth(self) -> bool:
         return isinstance(self.exponent, float) and self.exponent.is_integer()
 

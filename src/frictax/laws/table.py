@@ -90,6 +90,10 @@ class Table(CheckedModule, AbstractLaw):
         return self.on_piece(jnp.zeros(()), 0)
 
     @property
+    def dip(self) -> tuple[Number, float]:
+        return jnp.minimum(jnp.min(self.f), self.f0), 0.0
+
+    @property
     def is_smooth(self) -> bool:
         return True
 

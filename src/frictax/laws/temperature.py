@@ -33,6 +33,14 @@ class _Around(AbstractLaw):
     def is_smooth(self) -> bool:
         return self.law.is_smooth
 
+    @property
+    def viscous(self) -> Number | float:
+        return self.law.viscous
+
+    @property
+    def dip(self) -> tuple[Number, Number | float] | None:
+        return self.law.dip
+
 
 class TemperatureDependent(_Around):
     """A law that is multiplied by exp(-beta*(T - T_ref)) at the temperature T of the element that
@@ -94,3 +102,12 @@ class _Multiplied(_Around):
 
     def on_piece(self, v: Number, piece: Integer) -> Number:
         return self.factor * self.law.on_piece(v, piece)
+
+    @property
+    def viscous(self) -> Number | float:
+        return self.factor * self.law.viscous
+
+    @property
+    def dip(self) -> tuple[Number, Number | float] | None:
+        dip = self.law.dip
+        return None if dip is None else (self.factor * dip[0], dip[1])

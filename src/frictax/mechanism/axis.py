@@ -12,6 +12,7 @@ from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import SupportFriction
 from frictax.contacts.contact import ends, has_breaks, law_value, piece_at
 from frictax.contacts.mode import BACKWARD, FORWARD, STUCK, mode_vector
+from frictax.contacts.rubbing import no_bristle
 from frictax.engine.system import AbstractHybridSystem
 from frictax.parameters import Integer, Modes, Number, State
 
@@ -75,6 +76,7 @@ class AbstractAxis(AbstractOwnMotion):
                 f' {type(self.friction).__name__}. Write fx.SupportFriction("joint",'
                 " f_pos=fx.Coulomb(F_Coulomb=5.0)), say."
             )
+        no_bristle(self, "friction", self.friction)
 
     @abc.abstractmethod
     def inertia(self, t: Number, y: State, args: PyTree) -> ScalarLike:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from frictax.contacts.mode import FREE
+from frictax.contacts.rubbing import bristle_damping, bristle_law
 from frictax.laws import AbstractLaw
 
 from .elimination import product
@@ -21,7 +22,9 @@ from .snapshot import Snapshot
 class MachineSnapshot(Snapshot):
     """A mechanism at time `t` in state `y` and the mode `numbers`.
 
-    Each of its variables is computed when it is first asked for.
+    Each of its variables is computed when it is first asked for. `imposed`: friction [N] of the
+    contacts with a bristle, and the power [W] that is stored in them, in the place of what the
+    state says.
     """
 
     mechanism: Any
@@ -29,6 +32,7 @@ class MachineSnapshot(Snapshot):
     t: Array
     y: Array
     numbers: Array
+    imposed: Any = None
 
     @cached_property
     def mode(self) -> list[Array]:
@@ -102,7 +106,81 @@ class MachineSnapshot(Snapshot):
                     position(self.mechanism, flange, self.s)
                 )
                 load[flange.body] = load[flange.body] + f + elastic
+        for contact, f in zip(self.layout.bristles, self.bristle_friction, strict=True):
+            for body, sign in contact.ends:
+                load[body] = load[body] - sign * f
         return load
+
+    # -- contacts with a bristle
+
+    @cached_property
+    def bristle_elements(self) -> list[Any]:
+        """These contacts, their laws at their temperatures."""
+        found = [self.mechanism.parts[contact.part] for contact in self.layout.bristles]
+        for T, node in zip(self.temperature, self.layout.nodes, strict=True):
+            for b in node.bristles:
+                found[b] = _at_temperature(found[b], T)
+        return found
+
+    @cached_property
+    def bristle_force(self) -> list[Array]:
+        """What each bristle holds [N], which is a state."""
+        first = self.layout.first_bristle
+        return [self.y[first + b] for b in range(len(self.layout.bristles))]
+
+    @cached_property
+    def bristle_v(self) -> list[Array]:
+        """Their velocities [m/s]."""
+        return [self._relative_velocity(contact) for contact in self.layout.bristles]
+
+    @cached_property
+    def _bristle_laws(self) -> list[Any]:
+        """What bends each, the viscous slope beside and the least that may bend it."""
+        at = zip(self.bristle_elements, self.bristle_v, strict=True)
+        return [bristle_law(part, v) for part, v in at]
+
+    @cached_property
+    def bristle_limits(self) -> list[Array]:
+        """What each is bent by at most [N] at its velocity."""
+        return [g for g, _, _ in self._bristle_laws]
+
+    @cached_property
+    def bristle_rate(self) -> list[Array]:
+        """The rates of the forces in them [N/s]."""
+        at = zip(
+            self.bristle_elements,
+            self.bristle_v,
+            self.bristle_force,
+            self._bristle_laws,
+            strict=True,
+        )
+        return [part.bristle.rate(v, f, g, least) for part, v, f, (g, _, least) in at]
+
+    @cached_property
+    def bristle_friction(self) -> list[Array]:
+        """Their friction [N], positive against positive velocity."""
+        if self.imposed is not None:
+            return self.imposed[0]
+        found = []
+        for part, v, f, rate, (_, viscous, _) in zip(
+            self.bristle_elements,
+            self.bristle_v,
+            self.bristle_force,
+            self.bristle_rate,
+            self._bristle_laws,
+            strict=True,
+        ):
+            damping = bristle_damping(part, v)
+            found.append(f + damping * rate / part.bristle.sigma_0 + viscous * v)
+        return found
+
+    @cached_property
+    def bristle_stores(self) -> list[Array]:
+        """The power [W] that is stored in them."""
+        if self.imposed is not None:
+            return self.imposed[1]
+        at = zip(self.bristle_elements, self.bristle_force, self.bristle_rate, strict=True)
+        return [f * rate / part.bristle.sigma_0 for part, f, rate in at]
 
     # -- contacts
 
@@ -125,14 +203,12 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def v_rel(self) -> list[Array]:
-        found = []
-        for contact in self.layout.contacts:
-            moves = velocity(contact.flange, self.v, self.t)
-            has_support = contact.support is not None and contact.support.body is not None
-            found.append(
-                moves - velocity(contact.support, self.v, self.t) if has_support else moves
-            )
-        return found
+        return [self._relative_velocity(contact) for contact in self.layout.contacts]
+
+    def _relative_velocity(self, contact: Contact) -> Array:
+        moves = velocity(contact.flange, self.v, self.t)
+        has_support = contact.support is not None and contact.support.body is not None
+        return moves - velocity(contact.support, self.v, self.t) if has_support else moves
 
     @cached_property
     def direction(self) -> list[Array]:

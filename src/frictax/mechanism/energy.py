@@ -15,6 +15,11 @@ def loss(now: Snapshot, c: int) -> Array:
     return jnp.where(now.mode[c] == STUCK, 0.0, now.friction[c] * now.v_rel[c])
 
 
+def bristle_loss(now: Snapshot, b: int) -> Array:
+    """Power [W] that friction takes at contact number `b` with a bristle, but for what bends it."""
+    return now.bristle_friction[b] * now.bristle_v[b] - now.bristle_stores[b]
+
+
 def damper_loss(now: Snapshot, k: int) -> Array:
     """Power [W] that the damper of compliant number k takes."""
     return forces(now, k)[1] * stretch(now, k)[1]
@@ -33,6 +38,7 @@ def powers(now: Snapshot) -> list[Array]:
         else:
             drives = drives + power
     losses = sum((loss(now, c) for c in range(len(now.contact_jacobian))), zero)
+    losses = sum((bristle_loss(now, b) for b in range(len(now.layout.bristles))), losses)
     for k in range(len(now.layout.compliants)):
         dampers = dampers + damper_loss(now, k)
     return [drives + _of_motions(now), losses, dampers, zero]
@@ -58,7 +64,7 @@ def _of_motions(now: Snapshot) -> Array:
 
 
 def stored(now: Snapshot) -> tuple[Array, Array]:
-    """Kinetic energy, and that of springs and of forces given by position [J]."""
+    """Kinetic energy, and that of springs, of bristles and of forces given by position [J]."""
     zero = now.zero
     kinetic = sum((0.5 * m * v**2 for m, v in zip(now.inertias, now.v, strict=True)), zero)
     elastic = zero
@@ -66,6 +72,8 @@ def stored(now: Snapshot) -> tuple[Array, Array]:
         elastic = elastic + now.mechanism.parts[part].energy(stretch(now, k)[0])
     for part, flange, _ in now.layout.forces:
         elastic = elastic + now.mechanism.parts[part].energy(position(now.mechanism, flange, now.s))
+    for part, f in zip(now.bristle_elements, now.bristle_force, strict=True):
+        elastic = elastic + part.bristle.energy(f)
     return kinetic, elastic
 
 
@@ -77,6 +85,7 @@ def heat_flows(now: Snapshot) -> tuple[list[Array], Array, Array]:
     made = [
         sum((loss(now, c) for c in node.contacts), zero)
         + sum((damper_loss(now, k) for k in node.compliants), zero)
+        + sum((bristle_loss(now, b) for b in node.bristles), zero)
         for node in lay.nodes
     ]
     into, left = list(made), zero

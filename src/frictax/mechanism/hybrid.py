@@ -6,7 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from frictax.contacts.mode import FREE, STUCK, mode_vector
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
@@ -18,6 +18,7 @@ from frictax.signals.signal import first_end, moved_on
 
 from . import dynamics
 from .attachments import coordinates_of
+from .bristles.passive import passive_step, within_limits
 from .contact_margins import all_margins, rounding
 from .elimination import product
 from .energy import heat_flows, powers, stored
@@ -31,7 +32,8 @@ from .unnamed import unnamed
 class MechanicalSystem(AbstractHybridSystem):
     """The equations of a `Mechanism`.
 
-    State: the coordinates, their rates, the temperatures of thermal nodes and, with
+    State: the coordinates, their rates, the temperatures of thermal nodes, the forces in bristles
+    and, with
     ``energy=True``, the heat that friction and dampers give these and that which leaves to the
     surroundings (where there are nodes), the work of the drives, the losses by friction and by
     dampers, and the losses at stops [J]. The coordinates are the positions of all bodies that
@@ -58,15 +60,19 @@ class MechanicalSystem(AbstractHybridSystem):
     # -- the contract with the engine
 
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
-        now = self.snapshot(t, y, mode)
+        return self._rates(self.snapshot(t, y, mode))
+
+    def _rates(self, now: Snapshot) -> Array:
         rates = [*now.u, *now.coordinate_acceleration]
+        heat = []
         if self.layout.nodes:
             into, made, left = heat_flows(now)
             rates += [
                 power / now.mechanism.parts[node.part].C
                 for power, node in zip(into, self.layout.nodes, strict=True)
             ]
-            rates += [made, left] if self.energy else []
+            heat = [made, left] if self.energy else []
+        rates += now.bristle_rate + heat
         return jnp.stack(rates + powers(now) if self.energy else rates)
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
@@ -135,6 +141,20 @@ class MechanicalSystem(AbstractHybridSystem):
         gaps = [self._gap(k) for k in lay.gaps]
         return all(part.is_smooth for part in (*laws, *gaps, *sources))
 
+    def is_stiff(self, args: PyTree) -> bool:
+        return bool(self.layout.bristles)
+
+    def sound(
+        self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
+    ) -> Bool[Array, ""]:
+        return within_limits(self.snapshot(t0, y0, mode), self.snapshot(t1, y1, mode))
+
+    def safe_step(self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree) -> State:
+        def at(t: Array, y: Array, imposed: Any) -> Snapshot:
+            return dynamics.MachineSnapshot(self.mechanism, self.layout, t, y, mode, imposed)
+
+        return passive_step(at, self._rates, t0, t1, y0)
+
     def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Any:
         lay = self.layout
         summed = {
@@ -197,11 +217,15 @@ class MechanicalSystem(AbstractHybridSystem):
         """State and mode at the time `t` [s] at which the run begins."""
         lay, parts = self.layout, self.mechanism.parts
         at_start = [parts[lay.bodies[b]].at_start() for b in lay.coordinates]
-        y = jnp.stack([s for s, _ in at_start] + [v for _, v in at_start]).astype(float)
+        y = jnp.zeros(0, float)  # of bodies that are moved alone
+        if at_start:
+            y = jnp.stack([s for s, _ in at_start] + [v for _, v in at_start]).astype(float)
         if lay.nodes:
             y = jnp.concatenate(
                 [y, jnp.stack([parts[node.part].T for node in lay.nodes]).astype(y.dtype)]
             )
+        bent = [parts[contact.part].bristle.start() for contact in lay.bristles]
+        y = jnp.concatenate([y, *[jnp.asarray(f, y.dtype)[None] for f in bent]])
         y = jnp.concatenate([y, jnp.zeros(self.accounts, y.dtype)])
         pieces = [signal_of(self.mechanism, place).piece(t) for place in lay.signals]
         mode = (
@@ -363,10 +387,13 @@ class MechanicalSystem(AbstractHybridSystem):
 
 def state_names(mechanism: Mechanism) -> tuple[str, ...]:
     """The names of the entries of the state vector: positions of the bodies that follow no other,
-    their velocities, temperatures.
+    their velocities, temperatures, forces in bristles.
     """
     lay, names, parts = layout(mechanism), mechanism.names, mechanism.parts
     moving = (lay.bodies[b] for b in lay.coordinates)
     bodies = [(names[i], coordinates_of(parts[i])) for i in moving]
     positions, velocities = ([f"{name}.{of[k]}" for name, of in bodies] for k in (0, 1))
-    return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes))
+    held = [
+        f"{names[b.part]}.{'tau_z' if parts[b.part].rotational else 'f_z'}" for b in lay.bristles
+    ]
+    return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes), *held)

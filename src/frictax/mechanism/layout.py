@@ -11,6 +11,7 @@ import numpy as np
 
 from frictax.contacts import AbstractContact, MassWithStopAndFriction, MotionDependent
 from frictax.contacts.contact import has_breaks
+from frictax.contacts.rubbing import bristle_of
 
 from .attachments import (
     BODIES,
@@ -46,11 +47,14 @@ PARTS = (
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A thermal node: its part, and the numbers of the contacts and compliants that heat it."""
+    """A thermal node: its part, and the numbers of the contacts, compliants and contacts with a
+    bristle that heat it.
+    """
 
     part: int
     contacts: tuple[int, ...]
     compliants: tuple[int, ...]
+    bristles: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +63,8 @@ class Layout:
 
     `coordinates`: the bodies whose positions are the coordinates, the others follow by `gears` or
     `motions`; `conductors`: part, node and node or None; `gaps`: the compliants that do not always
-    touch.
+    touch; `bristles`: the contacts that have one, which are a force like any other and no mode:
+    none of `contacts`.
     """
 
     bodies: tuple[int, ...]
@@ -73,6 +78,12 @@ class Layout:
     nodes: tuple[Node, ...] = ()
     gaps: tuple[int, ...] = ()
     conductors: tuple[tuple[int, int, int | None], ...] = ()
+    bristles: tuple[Contact, ...] = ()
+
+    @property
+    def first_bristle(self) -> int:
+        """Where in the state vector the forces in the bristles begin."""
+        return 2 * len(self.coordinates) + len(self.nodes)
 
     @property
     def first_signal(self) -> int:
@@ -170,7 +181,7 @@ def _layout(mechanism) -> Layout:
         signals.append((part, field))
         return len(signals) - 1
 
-    compliants, forces, contacts, gears, motions = [], [], [], [], []
+    compliants, forces, contacts, bristles, gears, motions = [], [], [], [], [], []
     for i, part in enumerate(parts):
         if isinstance(part, AbstractCompliant):
             a, b = flange_of(mechanism, i, part.a, 1), flange_of(mechanism, i, part.b, -1)
@@ -198,7 +209,8 @@ def _layout(mechanism) -> Layout:
         elif isinstance(part, MassWithStopAndFriction):
             contacts.append(Contact(i, Flange(bodies.index(i), i, 0), None, None))
         elif isinstance(part, AbstractContact):
-            contacts.append(contact_of(mechanism, i, part, signal))
+            kind = contacts if bristle_of(part) is None else bristles
+            kind.append(contact_of(mechanism, i, part, signal))
     followers = _followers(mechanism, gears, motions)
     for gear in (g for g in gears if getattr(parts[g.part], "depends_on_torque", False)):
         others = [
@@ -220,6 +232,7 @@ def _layout(mechanism) -> Layout:
         tuple(compliants),
         tuple(forces),
         tuple(signals),
+        bristles=tuple(bristles),
     )
     nodes, conductors = _thermal(mechanism, lay)
     gaps = tuple(
@@ -241,15 +254,17 @@ def _thermal(
     names, parts = mechanism.names, mechanism.parts
     contacts = {names[contact.part]: c for c, contact in enumerate(lay.contacts)}
     compliants = {names[part]: k for k, (part, _, _) in enumerate(lay.compliants)}
+    bristles = {names[contact.part]: b for b, contact in enumerate(lay.bristles)}
+    everything = contacts | compliants | bristles
     nodes, heats = [], {}
     for i, part in enumerate(parts):
         if not isinstance(part, HeatCapacitor):
             continue
         for source in part.sources:
-            if source not in contacts and source not in compliants:
+            if source not in everything:
                 raise misfit(
                     f"{names[i]!r} must be heated by friction elements or dampers, got"
-                    f" {source!r}. Here are: {', '.join([*contacts, *compliants]) or 'none'}."
+                    f" {source!r}. Here are: {', '.join(everything) or 'none'}."
                 )
             if source in heats:
                 raise misfit(
@@ -257,8 +272,11 @@ def _thermal(
                     f" {names[i]!r}. Drop one of them."
                 )
             heats[source] = names[i]
-        mine = [[known[s] for s in part.sources if s in known] for known in (contacts, compliants)]
-        nodes.append(Node(i, tuple(mine[0]), tuple(mine[1])))
+        mine = [
+            tuple(known[s] for s in part.sources if s in known)
+            for known in (contacts, compliants, bristles)
+        ]
+        nodes.append(Node(i, *mine))
     numbers = {names[node.part]: k for k, node in enumerate(nodes)}
     conductors = []
     for i, part in enumerate(parts):

@@ -14,6 +14,7 @@ from frictax.annotations import ArrayLike, ScalarLike
 from frictax.contacts import SupportFriction
 from frictax.contacts.contact import has_breaks, piece_at
 from frictax.contacts.mode import FREE, mode_vector
+from frictax.contacts.rubbing import no_bristle
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.constant import constant
 
@@ -83,6 +84,8 @@ class AbstractLinkage(AbstractOwnMotion):
                 f' each contact, got {frictions!r}. Write (fx.SupportFriction("shoulder",'
                 " f_pos=fx.Coulomb(F_Coulomb=5.0)), ...), say."
             )
+        for i, friction in enumerate(frictions):
+            no_bristle(self, f"frictions[{i}]", friction)
 
     @abc.abstractmethod
     def mass_matrix(self, q: Float[Array, " n"]) -> Float[Array, "n n"]:

@@ -32,6 +32,9 @@ class Snapshot:
       on that depends on a torque, 1 or -1, None elsewhere; `elements`: the friction elements, their
       laws at their temperatures.
     - `temperature`: of the thermal nodes [K].
+    - of the contacts with a bristle, which are in `load`: `bristle_elements`, `bristle_force` in
+      them [N], `bristle_rate` [N/s], `bristle_v` [m/s], `bristle_friction` [N], `bristle_stores`
+      [W].
     """
 
     mechanism: Any
@@ -56,6 +59,12 @@ class Snapshot:
     side: list[Any]
     elements: list[Any]
     temperature: list[Array]
+    bristle_elements: list[Any]
+    bristle_force: list[Array]
+    bristle_v: list[Array]
+    bristle_rate: list[Array]
+    bristle_friction: list[Array]
+    bristle_stores: list[Array]
 
     @cached_property
     def zero(self) -> Array:

@@ -14,6 +14,7 @@ from frictax.pytree import pytree_dataclass
 
 from . import dynamics
 from .bodies import AbstractBody, Fixed
+from .bristles.reading import bristle_at
 from .energy import conducted, loss
 from .forces import AbstractMotion, AbstractSource, PositionController, Torque
 from .gears import AbstractGear, IdealGear
@@ -128,6 +129,29 @@ class RotationalFrictionVariables:
     a_relfric: Values
     lossPower: Values
     fn: Values | None
+
+
+@pytree_dataclass
+class BristleVariables(FrictionVariables):
+    """The variables of friction with a bristle: those of `FrictionVariables`, never locked, with
+    sa = f, f0 = f0_max, `mode` the direction of motion, and the bristle's.
+
+    - `z`: how far it is bent [m]; `f_z` = sigma_0*z, the force in it [N].
+    - `lossPower`: what becomes heat, f*v less what bends the bristle [W].
+    """
+
+    z: Values
+    f_z: Values
+
+
+@pytree_dataclass
+class RotationalBristleVariables(RotationalFrictionVariables):
+    """The variables of friction with a bristle on a body that turns: as `BristleVariables`, with
+    `z` [rad] and `tau_z` [N.m].
+    """
+
+    z: Values
+    tau_z: Values
 
 
 @pytree_dataclass
@@ -253,6 +277,8 @@ def variables_at(now: Snapshot, part: int) -> Any:
     if isinstance(element, AbstractSource):
         return _source_at(now, next(k for k, (i, _, _) in enumerate(lay.forces) if i == part), kind)
     if isinstance(element, AbstractContact):
+        if (b := _bristle_number(lay, part)) is not None:
+            return bristle_at(now, b, kind)
         return _friction_at(now, _contact_number(lay, part), kind)
     if isinstance(element, AbstractGear):
         return kind(*(now.s[b] for gear in lay.gears if gear.part == part for b in gear.bodies))
@@ -271,7 +297,9 @@ def structure_of_variables(mechanism: Any, lay: Layout, part: int) -> Any:
     """The structure of what `variables_at` returns, which takes no trace to tell."""
     kind = _kind(mechanism, lay, part)
     left: dict[str, Any] = dict.fromkeys((f.name for f in dataclasses.fields(kind)), 0)
-    if isinstance(mechanism.parts[part], AbstractContact):
+    if _bristle_number(lay, part) is not None:
+        left |= {name: None for name in ("fn", "stopped") if name in left}
+    elif isinstance(mechanism.parts[part], AbstractContact):
         contact = lay.contacts[_contact_number(lay, part)]
         has = {"fn": contact.is_pressed, "stopped": contact.wall is not None}
         left |= {name: None for name, is_there in has.items() if name in left and not is_there}
@@ -298,6 +326,8 @@ def _kind(mechanism: Any, lay: Layout, part: int) -> Any:
         return OneWayClutchVariables
     if isinstance(element, Clutch):
         return ClutchVariables
+    if _bristle_number(lay, part) is not None:
+        return RotationalBristleVariables if element.rotational else BristleVariables
     if isinstance(element, AbstractContact):
         body, _ = lay.contacts[_contact_number(lay, part)].ends[0]
         turns = mechanism.parts[lay.bodies[body]].rotational
@@ -313,6 +343,10 @@ def _kind(mechanism: Any, lay: Layout, part: int) -> Any:
 
 def _contact_number(lay: Layout, part: int) -> int:
     return next(c for c, contact in enumerate(lay.contacts) if contact.part == part)
+
+
+def _bristle_number(lay: Layout, part: int) -> int | None:
+    return next((b for b, contact in enumerate(lay.bristles) if contact.part == part), None)
 
 
 def _source_at(now: Snapshot, k: int, kind: Any) -> Any:

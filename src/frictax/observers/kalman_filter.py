@@ -11,7 +11,13 @@ from frictax.annotations import Checked
 from frictax.arguments import whole
 from frictax.engine import Adaptive, Engine, OnSamples, Result
 from frictax.engine.options import ForwardAlone
-from frictax.fitting.problem.setup import check_channels, contact_names, driven, state_names
+from frictax.fitting.problem.setup import (
+    check_channels,
+    check_no_bristle,
+    contact_names,
+    driven,
+    state_names,
+)
 from frictax.measurements import Record
 from frictax.mechanism import AbstractAxis, MechanicalSystem, Mechanism
 from frictax.mechanism.mechanism import Machine
@@ -207,6 +213,7 @@ def _check_arguments(model: Any, record: Any, members: Any, saltation: Any, engi
             "`kalman_filter` needs a `Mechanism` or a hybrid system of your own, got"
             f" {brief(model)}."
         )
+    check_no_bristle(model, "kalman_filter", "Leave the bristle out.")
     if not isinstance(record, Record):
         raise ValueError(
             f"`kalman_filter` needs a `Record`, got {brief(record)}. Read one with"

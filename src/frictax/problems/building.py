@@ -18,13 +18,14 @@ PARTS = (
     "HeatCapacitor ThermalConductor"
 ).split()
 LAWS = ("Coulomb", "Stribeck", "Table", "TemperatureDependent")
+BRISTLES = ("LuGre", "Dahl", "ElastoPlastic")
 SIGNALS = ("Constant", "Sine", "Step", "Ramp", "Pulse", "Trapezoid")
 OBJECTIVES = ("FreeRun", "Windows", "ClosedLoop", "InverseDynamics")
 PRIORS = ("Normal", "Smooth")
 ERRORS = ("Guarded", "Autoregression", "Clustered", "White", "HAC", "BlockBootstrap", "Jackknife")
 LOSSES = ("Squares", "Huber")
 CONTROLLERS = ("PositionController",)
-_INSIDE = (*LAWS, *SIGNALS, *CONTROLLERS)
+_INSIDE = (*LAWS, *BRISTLES, *SIGNALS, *CONTROLLERS)
 
 
 class ProblemError(ValueError):

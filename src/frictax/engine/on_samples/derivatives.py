@@ -7,11 +7,12 @@ import equinox.internal as eqxi  # nondifferentiable: there is no public way to 
 import jax
 import jax.numpy as jnp
 
+from ..implicit.stiff import step
 from ..linear import linear, read_later, split
 from ..options import OnSamples
 from ..result import SECOND
 from ..reused import Reused
-from ..stepping import advance, select
+from ..stepping import select
 from . import operation
 from .crossing import as_of, cross_inside
 from .grid import at_samples, fine_grid
@@ -68,7 +69,7 @@ def _pull(moved, rest, grid, slacks, record, options: OnSamples, starts_fixed: b
         """The last piece of step j, which no event ends."""
         system = Reused(eqx.combine(moved, rest))
         mode = system.tick(t + slacks[j], mode)
-        return advance(options.solver, lambda t, y: system.flow(t, y, mode), t, grid[j + 1], y)
+        return step(system, options, mode, t, grid[j + 1], y)
 
     def over(e, j, moved, t, y) -> Any:
         """The piece that event e ends, and the state after it at the sample that it may lie at."""

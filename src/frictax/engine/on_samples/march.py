@@ -10,10 +10,11 @@ import jax.numpy as jnp
 from frictax.parameters.constant import constant
 from frictax.parameters.shapes import row_at
 
+from ..implicit.stiff import keeps_bounds, step as stepped
 from ..options import OnSamples, room
 from ..result import CHATTER, NONFINITE, Result
 from ..reused import Reused
-from ..stepping import advance, entries, every, select, together
+from ..stepping import entries, every, select, together
 from ..system import END
 from .crossing import as_of, cross_inside, to_the_end
 from .grid import at_samples, fine_grid
@@ -113,11 +114,13 @@ def quiet_step(system: Reused, options: OnSamples, step, y, mode) -> tuple[Any, 
     h, still = end - t, constant(system)
     mode1 = system.tick(t + slack, mode)
     rate = system.flow(t, y, mode1)
-    y1 = advance(options.solver, lambda t, y: system.flow(t, y, mode1), t, end, y, rate)
+    y1 = stepped(system, options, mode1, t, end, y, rate, sound=True)
     guard = lambda *at: still.guard(*constant(at), mode1)  # noqa: E731
     calm = every(jnp.isfinite(y1)) & stays_up(
         guard(t, y), guard(t + 0.5 * h, y + 0.5 * h * rate), guard(end, y1)
     )
+    if (kept := keeps_bounds(system, options, mode1, t, end, y, y1)) is not None:
+        calm = calm & kept
     return y1, mode1, calm & (system.deadline(mode1) >= end - slack)
 
 

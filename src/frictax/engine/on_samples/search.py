@@ -16,9 +16,10 @@ from frictax.parameters.constant import constant
 from frictax.parameters.shapes import row_at
 
 from ..bracket import Bracket
+from ..implicit.stiff import step
 from ..options import OnSamples
 from ..reused import Reused
-from ..stepping import advance, entries, every, select
+from ..stepping import entries, every, select
 from ..system import DEADLINE, END
 from .log import written
 
@@ -151,7 +152,7 @@ def search_end(
 
 def state_at(system: Reused, options: OnSamples, now: Piece, s) -> Any:
     """The state at time `s` of the piece."""
-    return advance(options.solver, lambda t, y: system.flow(t, y, now.mode), now.t, s, now.y)
+    return step(system, options, now.mode, now.t, s, now.y)
 
 
 def only(needed, compute: Callable[[], Any], like) -> Any:

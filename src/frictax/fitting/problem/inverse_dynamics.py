@@ -31,7 +31,7 @@ from .readings import (
     invert_sensor,
     prepared_record,
 )
-from .setup import Setup, driven, moved_to
+from .setup import Setup, check_no_bristle, driven, moved_to
 
 
 @pytree_dataclass
@@ -89,6 +89,7 @@ class InverseDynamics(AbstractObjective):
                 "`InverseDynamics` needs a `Mechanism`, whose masses it knows. Take `Windows` or"
                 " `FreeRun` for a machine of your own."
             )
+        check_no_bristle(machine, "InverseDynamics")
         lay = MechanicalSystem(machine).layout
         bodies = {machine.names[i]: coordinates_of(machine.parts[i]) for i in lay.bodies}
         missing = [

@@ -206,6 +206,19 @@ def contact_names(machine: Any) -> list[str]:
     return ["friction"]
 
 
+def check_no_bristle(machine: Any, asks: str, remedy: str = "Take `FreeRun()`.") -> None:
+    """Raise `ValueError` where a contact has a bristle, of which what is called `asks` would have
+    to know how it is bent amid a record.
+    """
+    if isinstance(machine, Mechanism):
+        for contact in MechanicalSystem(machine).layout.bristles:
+            raise ValueError(
+                f"`{asks}` must have friction without a bristle, got one in"
+                f" {machine.names[contact.part]!r}: no record says how it is bent."
+                f" {remedy}"
+            )
+
+
 def contact_modes(machine: Any, inputs: int, modes: int) -> int:
     """How many of a run's first `modes` are those of contacts and gaps, and not the pieces of its
     signals, such as `inputs`.

@@ -27,7 +27,7 @@ from .readings import (
     prepared_record,
     recorded,
 )
-from .setup import Course, Setup, driven, simulated, state_names
+from .setup import Course, Setup, check_no_bristle, driven, simulated, state_names
 
 
 @pytree_dataclass
@@ -229,6 +229,7 @@ class Windows(AbstractSimulation):
         check_bool(self, "free_starts")
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
+        check_no_bristle(machine, "Windows")
         size = int(round(self.length * record.rate)) + 1
         count = (record.n - 1) // max(size - 1, 1)
         if size < 3 or count < 1:

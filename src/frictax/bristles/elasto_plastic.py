@@ -1,0 +1,111 @@
+"""The bristle of Dupont, Hayward, Armstrong and Altpeter."""
+
+import jax
+import jax.numpy as jnp
+
+from frictax.laws import AbstractLaw
+from frictax.parameters import AtLeast, Between, Number, Positive, Real, Scalar, Values, parameter
+
+from .bristle import AbstractBristle, Fading, faded, size_of
+
+_STEPS = 24  # of a way that is gone in one step of the passive rule
+_FAR = 40.0  # a relative way after which nothing is left of the start
+
+
+class ElastoPlastic(AbstractBristle):
+    """A bristle that first bends as a spring and does not slip at all: held below that, a contact
+    does not creep, however its load swings.
+
+    dz/dt = v*(1 - alpha*sigma_0*z*sign(v)/g(abs(v))), f = sigma_0*z + sigma_1(v)*dz/dt + viscous
+    part
+
+    alpha is 0 while the bristle is less bent than the share z_ba of its limit, or straightens; 1
+    beyond the limit z_ss = g/sigma_0; and between these (1 + sin(pi*(abs(z) - (z_ss +
+    z_ba)/2)/(z_ss - z_ba)))/2. The limit where it is least is what z_ba is a share of.
+
+    **Arguments:** `sigma_0`, `sigma_1`, `v_d`, `z` as of `LuGre`; `z_ba`, between 0 and 1: the
+    share of its limit up to which it is a spring.
+
+    **Raises:** `ValueError` for a value outside its domain; in a contact, for a start beyond
+    breakaway.
+
+    **Source:** P. Dupont, V. Hayward, B. Armstrong, F. Altpeter, IEEE Trans. Automatic Control
+    47(5), 2002, where z_ba is a length.
+
+    A load that swings between a fifth and 0.8 of breakaway moves the block at first and never
+    again:
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> block = fx.Mechanism(
+    ...     mass=fx.Mass(m=1.0),
+    ...     friction=fx.SupportFriction(
+    ...         "mass",
+    ...         f_pos=fx.Coulomb(F_Coulomb=1.0),
+    ...         bristle=fx.ElastoPlastic(sigma_0=1e5, sigma_1=600.0, z_ba=0.9),
+    ...     ),
+    ...     drive=fx.Force("mass", fx.Sine(amplitude=0.3, f=5.0, offset=0.5)),
+    ... )
+    >>> run = fx.simulate(block, jnp.array([0.0, 2.0, 4.0]))
+    >>> [round(1e6 * float(s), 3) for s in run["mass"].s[1:]]
+    [4.833, 4.833]
+    """
+
+    sigma_0: Scalar = parameter(Positive(), "N/m")
+    sigma_1: Scalar = parameter(AtLeast(0.0), "N.s/m", default=0.0)
+    z_ba: Scalar = parameter(Between(0.0, 1.0), "1", default=0.7)
+    v_d: Scalar | None = parameter(Fading(), "m/s", fit=False, default=None)
+    z: Scalar = parameter(Real(), "m", fit=False, default=0.0)
+
+    def rate(self, v: Number, force: Number, g: Number, least: Number) -> Number:
+        # how far it is bent in the direction of motion, over its limit
+        r = jnp.where(v < 0, -force, force) / g
+        return self.sigma_0 * v * (1 - self._slip(r, self._spring(g, least)) * r)
+
+    def damping(self, speed: Values, law: AbstractLaw) -> Values:
+        return faded(self.sigma_1, self.v_d, speed, law)
+
+    def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
+        # In relative terms dr/dq = 1 - alpha(r)*r: first a straight line, up to z_ba; then, with 1
+        # - r = exp(-p), dp/dq = (1 - alpha*r)/(1 - r), which is smooth and tends to 1.
+        s, q = jnp.where(x < 0, -1.0, 1.0), self.sigma_0 * size_of(x) / g
+        r0 = s * force / g
+        b = self._spring(g, least)
+        straight = jnp.clip(b - r0, 0.0, q)
+        r1 = r0 + straight
+        left = jnp.minimum(q - straight, _FAR)
+        begun = jnp.clip(r1, None, 1 - 1e-9)
+        step = left / _STEPS
+
+        def speed(p: Number) -> Number:
+            gap = jnp.exp(-p)
+            return (1 - self._slip(1 - gap, b) * (1 - gap)) / gap
+
+        def on(_, carry) -> tuple[Number, Number]:
+            p, area = carry
+            a = speed(p)
+            b = speed(p + 0.5 * step * a)
+            c = speed(p + 0.5 * step * b)
+            d = speed(p + step * c)
+            end = p + step * (a + 2 * b + 2 * c + d) / 6
+            middle = p + step * (5 * a + 4 * (b + c) - d) / 24
+            return end, area + step * (jnp.exp(-p) + 4 * jnp.exp(-middle) + jnp.exp(-end)) / 6
+
+        first = (-jnp.log1p(-begun), jnp.zeros_like(left))
+        p, area = jax.lax.fori_loop(0, _STEPS, on, first)
+        slips = q > straight
+        end = jnp.where(slips, 1 - jnp.exp(-p), r1)
+        # the areas below r: of the line, and of 1 - exp(-p)
+        total = straight * (r0 + r1) / 2 + jnp.where(slips, q - straight - area, 0.0)
+        still = q == 0
+        mean = jnp.where(still, r0, total / jnp.where(still, 1.0, q))
+        return s * g * end, s * g * mean
+
+    def _spring(self, g: Number, least: Number) -> Number:
+        """z_ba as a share of the limit at this speed."""
+        return jnp.minimum(self.z_ba * least / g, 0.999)
+
+    def _slip(self, r: Number, b: Number) -> Number:
+        """alpha of a bristle that is bent by r times its limit in the direction of motion, a spring
+        up to b.
+        """
+        return 0.5 * (1 - jnp.cos(jnp.pi * jnp.clip((r - b) / (1 - b), 0.0, 1.0)))

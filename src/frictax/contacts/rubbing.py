@@ -1,0 +1,142 @@
+"""Contacts that may have a bristle."""
+
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.bristles import AbstractBristle
+from frictax.bristles.bristle import size_of
+from frictax.laws import AbstractLaw
+from frictax.parameters import Number, check, is_traced, rotational_unit
+
+from .contact import AbstractByLaws
+
+
+class AbstractRubbing(AbstractByLaws):
+    """A contact that is always pressed on and has the field `bristle`, None where it has none."""
+
+    def __check_init__(self: Any) -> None:
+        if not isinstance(self.bristle, AbstractBristle):
+            return
+        check(self)
+        bristle: Any = self.bristle
+        if (speed := gives_energy_from(self)) is not None:
+            unit = rotational_unit("m/s") if self.rotational else "m/s"
+            warnings.warn(
+                f"`{type(self).__name__}.bristle`: sigma_1 = {float(bristle.sigma_1):g} gives"
+                f" energy from {speed:.3g} {unit} on, where a bristle that is still bent meets the"
+                " speed at which the law is low. Leave out v_d, or make it or sigma_1 less.",
+                stacklevel=2,
+            )
+
+    def check_rules(self: Any) -> None:
+        super().check_rules()
+        kind, bristle = type(self).__name__, self.bristle
+        if bristle is None:
+            return
+        if not isinstance(bristle, AbstractBristle):
+            raise ValueError(
+                f"`{kind}.bristle` must be a bristle, got {bristle!r}. Write LuGre(sigma_0=1e5)."
+            )
+        peak = self.peak
+        if not is_traced(peak) and float(peak) != 1.0:
+            raise ValueError(
+                f"`{kind}.peak` must be 1 with a bristle, got {float(peak):g}: the bristle breaks"
+                " away at the law's value at rest. Write it as F_Stribeck."
+            )
+        for direction in (1, -1):
+            f0 = self.law(direction).f0
+            if is_traced(f0):
+                continue
+            if not float(f0) > 0:
+                raise ValueError(
+                    f"`{kind}` must have a law > 0 at rest with a bristle, got {float(f0):g}. Leave"
+                    " out the bristle, or write a small F_Coulomb."
+                )
+            start, z = bristle.start(), getattr(bristle, "z", None)
+            if not is_traced(start) and direction * float(start) > float(f0) * (1 + 1e-9):
+                raise ValueError(
+                    f"`{kind}.bristle.z` must lie within breakaway, {float(f0):g} over sigma_0, got"
+                    f" {z}, which holds {float(start):g}. Start less bent."
+                )
+
+
+def bristle_of(contact: object) -> AbstractBristle | None:
+    """The bristle of a contact, None where it has none."""
+    return getattr(contact, "bristle", None)
+
+
+def no_bristle(machine: object, name: str, contact: object) -> None:
+    """Raise `ValueError` where the friction in the field `name` of a machine of one's own has
+    one.
+    """
+    if bristle_of(contact) is not None:
+        raise ValueError(
+            f"`{type(machine).__name__}.{name}` must do without a bristle, got"
+            f" {bristle_of(contact)!r}. Build the machine as a `Mechanism` of parts, or leave the"
+            " bristle out."
+        )
+
+
+def bristle_law(contact: Any, v: Number) -> tuple[Number, Number | float, Number]:
+    """What bends the bristle of a contact at velocity v, g > 0, and the slope of the viscous part
+    beside; the least of g.
+    """
+    parts = [_parts(law, size_of(v)) for law in _laws(contact)]
+    return tuple(_by_direction(v, list(part)) for part in zip(*parts, strict=True))
+
+
+def bristle_damping(contact: Any, v: Number) -> Number:
+    """sigma_1 of the bristle of a contact at velocity v."""
+    values = [contact.bristle.damping(size_of(v), law) for law in _laws(contact)]
+    return _by_direction(v, values)
+
+
+def _laws(contact: Any) -> list[AbstractLaw]:
+    """The law, or those forward and backward."""
+    forward, backward = contact.law(1), contact.law(-1)
+    return [forward] if backward is forward else [forward, backward]
+
+
+def _parts(law: AbstractLaw, speed: Number) -> tuple[Number, Number | float, Number]:
+    least = law.f0 if law.dip is None else law.dip[0]
+    return law(speed) - law.viscous * speed, law.viscous, least
+
+
+def _by_direction(v: Number, values: list[Any]) -> Any:
+    return values[0] if len(values) == 1 else jnp.where(v < 0, values[1], values[0])
+
+
+def gives_energy_from(contact: Any) -> float | None:
+    """The speed from which on the bristle of a contact may give energy, None where it never does or
+    its values are not known.
+
+    Looked at is the power f*v - dW/dt that goes out where the bristle is as bent, in the direction
+    of motion, as makes this least.
+    """
+    bristle = contact.bristle
+    known = jax.tree.leaves((bristle, contact.law(1), contact.law(-1)))
+    if any(map(is_traced, known)) or not getattr(bristle, "sigma_1", None):
+        return None
+    with jax.ensure_compile_time_eval():
+        found = [_first_loss(contact, m, np.geomspace(1e-9, 1e3, 1201)) for m in (1, -1)]
+        finer = [
+            _first_loss(contact, m, np.geomspace(v / 1.03, v, 301))
+            for m, v in zip((1, -1), found, strict=True)
+            if v is not None
+        ]
+    return min((v for v in finer if v is not None), default=None)
+
+
+def _first_loss(contact: Any, m: int, speeds: np.ndarray) -> float | None:
+    law, v = contact.law(m), jnp.asarray(speeds)
+    viscous, most = law.viscous, law.f0
+    g = law(v) - viscous * v
+    sigma_1 = contact.bristle.damping(v, law)
+    bent = jnp.clip(0.5 * sigma_1 * v, 0.0, most)
+    out = (viscous + sigma_1 * (1 - bent / g)) * v + bent**2 / g
+    wrong = np.flatnonzero(np.asarray(out < 0))
+    return float(speeds[wrong[0]]) if wrong.size else None

@@ -1,0 +1,1 @@
+"""Linearly implicit steps."""

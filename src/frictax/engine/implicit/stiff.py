@@ -1,0 +1,148 @@
+"""Linearly implicit steps, for motion with rates that are far above what is looked at."""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from frictax.parameters.constant import constant
+
+from ..options import OnSamples
+from ..reused import Reused
+from ..stepping import advance
+
+_FEW = 12  # states: with more, the elimination is not written out
+_GAMMA = 1 - 1 / math.sqrt(2)
+
+
+def step(
+    system: Reused, options: OnSamples, mode, t0, t1, y0, rate: Any = None, *, sound: bool = False
+) -> Any:
+    """The state at `t1`, by one step of the solver of `options` from `y0` at `t0` on.
+
+    A system that is stiff takes a linearly implicit step unless a solver is named, and where that
+    breaks its bounds a `safe_step`; `sound`: leave that to the caller, who looks at the bounds.
+    """
+    if options.solver is not None or not system.is_stiff():
+        return advance(options.solver, lambda t, y: system.flow(t, y, mode), t0, t1, y0, rate)
+    y1 = _implicit(system, mode, t0, t1, y0)
+    if sound:
+        return y1
+    holds = constant(system).sound(*constant((t0, y0, t1, y1)), mode)
+    return jax.lax.cond(holds, lambda: y1, lambda: system.safe_step(t0, t1, y0, mode))
+
+
+def keeps_bounds(system: Reused, options: OnSamples, mode, t0, t1, y0, y1) -> Any:
+    """Whether `step` with `sound` was as without; None where it always is."""
+    if options.solver is not None or not system.is_stiff():
+        return None
+    return constant(system).sound(*constant((t0, y0, t1, y1)), mode)
+
+
+@jax.jit  # traced once
+def _implicit(system: Reused, mode, t0, t1, y0) -> Array:
+    return rosenbrock2(system, mode, t0, t1, y0)
+
+
+@eqx.filter_custom_jvp
+def rosenbrock2(system: Reused, mode, t0, t1, y0) -> Array:
+    """The state at `t1` by one step, from `y0` at `t0` on, of the Rosenbrock method of two stages
+    that is of order 2 and L-stable.
+
+    **Source:** J. G. Verwer, E. J. Spee, J. G. Blom, W. Hundsdorfer, SIAM J. Sci. Comput. 20(4),
+    1999.
+    """
+    k1, k2, _ = _stages(system, mode, t0, t1, y0)
+    return _end(t0, t1, y0, k1, k2)
+
+
+def _stages(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array, Any]:
+    """Both stages, and what solves for one."""
+    flow, h = (lambda t, y: system.flow(t, y, mode)), t1 - t0
+    rate, at_t, by_y = slopes(flow, t0, y0)
+    solve = factored(shifted(by_y, _GAMMA * h))
+    drift = _GAMMA * h * at_t
+    k1 = solve(rate + drift)
+    return k1, solve(flow(t1, y0 + h * k1) - drift - 2 * k1), solve
+
+
+def _end(t0, t1, y0, k1, k2) -> Array:
+    return y0 + (t1 - t0) * (1.5 * k1 + 0.5 * k2)
+
+
+@rosenbrock2.def_jvp
+def _rosenbrock2_jvp(primals, tangents) -> Any:
+    """By the equations that the stages solve, and the factors that solved them: that is half of
+    what differentiating all these would be, and less.
+    """
+    system, mode, *at = primals
+    d_system, _, *d_at = tangents
+    k1, k2, solve = _stages(system, mode, *at)
+
+    def first(system: Reused, t0, t1, y0) -> Array:
+        flow = lambda t, y: system.flow(t, y, mode)  # noqa: E731
+        rate, along = jax.jvp(flow, (t0, y0), (jnp.ones_like(t0), k1))
+        return rate + _GAMMA * (t1 - t0) * along
+
+    def second(system: Reused, t0, t1, y0, k1) -> Array:
+        flow = lambda t, y: system.flow(t, y, mode)  # noqa: E731
+        along = jax.jvp(flow, (t0, y0), (-jnp.ones_like(t0), k2))[1]
+        return flow(t1, y0 + (t1 - t0) * k1) - 2 * k1 + _GAMMA * (t1 - t0) * along
+
+    d_k1 = solve(eqx.filter_jvp(first, (system, *at), (d_system, *d_at))[1])
+    d_k2 = solve(eqx.filter_jvp(second, (system, *at, k1), (d_system, *d_at, d_k1))[1])
+    return eqx.filter_jvp(_end, (*at, k1, k2), (*d_at, d_k1, d_k2))
+
+
+def slopes(flow, t, y) -> tuple[Array, Array, list[list[Array]]]:
+    """flow(t, y), its rate by t, and its matrix by y, entry by entry."""
+    n = y.shape[0]
+    columns = jnp.eye(n + 1, dtype=y.dtype)
+    push = lambda d: jax.jvp(flow, (t, y), (d[0], d[1:]))  # noqa: E731
+    rates, slope = jax.vmap(push, out_axes=(None, 0))(columns)
+    return rates, slope[0], [[slope[1 + j, i] for j in range(n)] for i in range(n)]
+
+
+def shifted(matrix: list[list[Array]], factor) -> list[list[Array]]:
+    """1 - factor*matrix."""
+    return [
+        [(1.0 if i == j else 0.0) - factor * x for j, x in enumerate(row)]
+        for i, row in enumerate(matrix)
+    ]
+
+
+def factored(matrix: list[list[Any]]) -> Any:
+    """A function that solves matrix x = b; of few equations written out, without pivots.
+
+    None are needed where the matrix is 1 - h*J of a motion that loses energy.
+    """
+    n = len(matrix)
+    if n == 0:
+        return lambda b: b
+    if n > _FEW:
+        whole = jax.scipy.linalg.lu_factor(jnp.stack([jnp.stack(row) for row in matrix]))
+        return lambda b: jax.scipy.linalg.lu_solve(whole, b)
+    upper, lower = [list(row) for row in matrix], [[0.0] * n for _ in range(n)]
+    inverse = []
+    for k in range(n):
+        inverse.append(1 / upper[k][k])
+        for i in range(k + 1, n):
+            lower[i][k] = factor = upper[i][k] * inverse[k]
+            for j in range(k + 1, n):
+                upper[i][j] = upper[i][j] - factor * upper[k][j]
+
+    def solve(b: Array) -> Array:
+        x = [b[i] for i in range(n)]
+        for i in range(n):
+            for j in range(i):
+                x[i] = x[i] - lower[i][j] * x[j]
+        for i in reversed(range(n)):
+            for j in range(i + 1, n):
+                x[i] = x[i] - upper[i][j] * x[j]
+            x[i] = x[i] * inverse[i]
+        return jnp.stack(x)
+
+    return solve

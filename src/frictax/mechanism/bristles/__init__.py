@@ -1,0 +1,1 @@
+"""Contacts with a bristle: their variables, and steps that keep their bounds."""
