@@ -84,7 +84,8 @@ def _docstrings() -> list[tuple[str, Path, str, int]]:
 
 # An example that calls one of these compiles a program, which takes seconds.
 COMPILES = re.compile(
-    r"(?:>>>|\.\.\.) .*\b(compare|fit|fit_many|modes_at_rest|preview|simulate|Structure|walk)\("
+    r"(?:>>>|\.\.\.) .*\b(compare|continued|design|fit|fit_many|information|kalman_filter"
+    r"|limit_cycle|modes_at_rest|preview|simulate|Structure|walk)\("
 )
 # Of these the ones of `make test`: of each room one, and what costs little.
 QUICK = {

@@ -145,6 +145,7 @@ def test_dahl_creeps_by_the_closed_form() -> None:
     assert s[2] - s[1] == pytest.approx(known, rel=2e-2)
 
 
+@pytest.mark.slow
 def test_elasto_plastic_does_not_creep() -> None:
     s = creep(fx.ElastoPlastic(SIGMA_0, SIGMA_0**0.5, z_ba=0.9, v_d=np.inf), STANDARD, 20.0)
     assert s[[10, 50, 100]] == pytest.approx(4.69865e-6, abs=2e-11)
@@ -198,6 +199,7 @@ def balanced(machine: fx.Mechanism, ts: Any, engine: Any = None) -> fx.Trajector
     return run
 
 
+@pytest.mark.slow
 def test_a_turning_machine_with_a_bristle_a_gear_heat_and_friction_that_sticks() -> None:
     law = fx.Stribeck(F_prop=0.1, F_Coulomb=1.0, F_Stribeck=0.4, fexp=5.0)
     hot = fx.TemperatureDependent(law, beta=0.02, T_ref=300.0)

@@ -49,6 +49,7 @@ def central(end: Any, x: Any, step: float) -> np.ndarray:
         ),
     ],
 )
+@pytest.mark.slow
 def test_derivatives_of_a_run_on_samples_are_its_own(sigma_0: float, h: float, near: float) -> None:
     end, x = end_of(sigma_0, h, fx.OnSamples())
     forward = np.asarray(jax.jacfwd(end)(x))
@@ -163,6 +164,7 @@ def test_a_solver_that_is_named_is_taken() -> None:
     assert float(named["mass"].s[-1]) != float(usual["mass"].s[-1])
 
 
+@pytest.mark.slow
 def test_a_fit_finds_stiffness_and_damping_in_a_record_of_presliding() -> None:
     law = fx.Coulomb(F_Coulomb=1.0, F_prop=0.4)
     ts = np.linspace(0.0, 0.4, 801)

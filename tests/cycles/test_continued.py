@@ -33,6 +33,7 @@ def goes_on(machine: Servo, start: Any, end: float = 300.0) -> tuple[bool, float
 
 
 @pytest.mark.parametrize(("path", "to"), [("ki", 10.0), ("friction.peak", 1.0)], ids=["ki", "peak"])
+@pytest.mark.slow
 def test_the_least_value_that_hunts_is_that_of_a_scan_of_long_simulations(
     path: str, to: float
 ) -> None:
@@ -55,6 +56,7 @@ def test_the_least_value_that_hunts_is_that_of_a_scan_of_long_simulations(
     assert float(torque) == pytest.approx(float(0.05 * m.friction.peak), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_greatest_ki_that_hunts_is_where_the_branch_turns_and_beyond_it_runs_away() -> None:
     along = branch("ki", 250.0)
     (fold,) = along.folds

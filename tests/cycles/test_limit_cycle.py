@@ -63,6 +63,7 @@ def test_the_derivatives_of_a_mass_on_a_belt_are_those_of_the_closed_form() -> N
         np.testing.assert_allclose(got, exact, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_a_relay_of_ones_own_switches_with_the_period_of_the_closed_form() -> None:
     cycle = fx.limit_cycle(Relay(jnp.array(0.3)), within=30.0)
     assert cycle.period == pytest.approx(2 * np.log(1.3 / 0.7), rel=1e-9)
@@ -95,7 +96,7 @@ def drawn(seed: int) -> Servo:
     )
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_period_and_amplitudes_are_those_of_a_long_simulation(seed: int) -> None:
     machine = drawn(seed)

@@ -64,6 +64,7 @@ def test_a_load_too_great_for_a_start_at_rest_releases_it_at_the_start_whatever_
         np.testing.assert_allclose(jax.jit(jax.jacrev(outcome))(x), exact, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [TIGHT, fx.OnSamples()], ids=["adaptive", "on_samples"])
 def test_a_mode_of_no_length_ends_with_the_event_that_led_to_it(engine: Any) -> None:
     ts = jnp.linspace(0.0, 1.0, 11)

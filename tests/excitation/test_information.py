@@ -123,7 +123,7 @@ def _informed(name: str) -> tuple[Informed, Any, Any]:
     return informed_of(under_test, under_test.values(), weight, np.zeros(0)), under_test, free
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(MACHINES))
 def test_derivatives_beside_the_motion_are_those_of_the_run(name):
     informed, under_test, _ = _informed(name)

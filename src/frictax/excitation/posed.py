@@ -33,7 +33,7 @@ from frictax.mechanism.bodies import AbstractBody
 from frictax.parameters import Parameter, check, select
 from frictax.text import suggestion
 
-from .criteria import CRITERIA, Criterion
+from .criteria import CRITERIA
 from .informed import UnderTest, variable
 from .limits import Limits, Margins
 from .machines import known_before
@@ -69,7 +69,7 @@ def posed(
     free: Any,
     wanted: Any,
     shape: AbstractShape | None,
-    criterion: Criterion,
+    criterion: Any,
     objective: AbstractObjective | None,
     inputs: Mapping[str, Any],
     instruments: Mapping[str, Instrument],
