@@ -37,6 +37,9 @@ class CycleError(RuntimeError):
     No cycle: friction comes to rest at 0.5 s and not again within 9 s. ...
     """
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
 
 @dataclasses.dataclass(frozen=True)
 class Log:
