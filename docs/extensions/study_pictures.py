@@ -27,6 +27,5 @@ def _finished(app: Any, exception: Exception | None) -> None:
         shown.add(study)
         return f'{link.group(0)}<img alt="" src="../{made[-1]}">'
 
-    page.write_text(
-        _STUDY.sub(with_picture, page.read_text(encoding="utf-8")), encoding="utf-8", newline="\n"
-    )
+    above, mark, below = page.read_text(encoding="utf-8").partition('class="gallery')
+    page.write_text(above + mark + _STUDY.sub(with_picture, below), encoding="utf-8", newline="\n")
