@@ -11,10 +11,9 @@ from jaxtyping import Array, Float, PyTree
 
 from frictax.engine.sensitive import AbstractFamily, Sensitive, pushed
 from frictax.engine.system import DEADLINE
-from frictax.fitting.problem.setup import Setup, driven
+from frictax.fitting.problem.setup import Setup, driven, variable_at
 from frictax.fitting.problem.ties import Tie, followed
-from frictax.mechanism import AbstractHybridSystem, MechanicalSystem
-from frictax.mechanism.variables import variables_at
+from frictax.mechanism import AbstractHybridSystem
 from frictax.parameters import Integer, Modes, Number, Numbers, State, get, replace
 
 
@@ -63,13 +62,13 @@ class UnderTest(AbstractFamily):
         rate = None
         shown = []
         for name in self.outputs:
-            value = variable(system, name, t, y, mode)
+            value = variable_at(system, name, t, y, mode)
             sensor = setup.outputs.at(name)
             if self._late("outputs", name):
                 if rate is None:
                     rate = system.flow(t, y, mode, None)
                 _, speed = jax.jvp(
-                    lambda t, y, name=name: variable(system, name, t, y, mode),
+                    lambda t, y, name=name: variable_at(system, name, t, y, mode),
                     (t, y),
                     (jnp.ones_like(t), rate),
                 )
@@ -163,15 +162,3 @@ class Informed(AbstractHybridSystem):
         if self.restarts.shape[0]:
             mode = jnp.concatenate([mode, jnp.zeros(1, jnp.int32)])
         return y, mode
-
-
-def variable(system: AbstractHybridSystem, name: str, t: Number, y: State, mode: Modes) -> Number:
-    """A variable of the machine at one moment."""
-    states = system.states()
-    if name in states:
-        return y[states.index(name)]
-    if isinstance(system, MechanicalSystem):
-        part, _, variable = name.rpartition(".")
-        number = system.mechanism.names.index(part)
-        return getattr(variables_at(system.snapshot(t, y, mode), number), variable)
-    return system.variables(t, y, mode, None)[name]

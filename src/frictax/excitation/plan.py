@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from frictax.engine import OnSamples, Result, walk
-from frictax.fitting.problem.setup import contact_modes
+from frictax.fitting.problem.setup import contact_modes, variable_at
 from frictax.mechanism import MechanicalSystem, Mechanism, PositionController
 from frictax.parameters import Numbers
 from frictax.parameters.constant import constant
@@ -18,7 +18,7 @@ from frictax.pytree import pytree_dataclass
 
 from .criteria import Criterion, criterion_of
 from .information import informed_of
-from .informed import Informed, UnderTest, variable
+from .informed import Informed, UnderTest
 from .limits import Margins
 from .shapes import AbstractShape
 
@@ -216,7 +216,7 @@ def _value(system: Any, name: str, t: Array, y: Array, mode: Array) -> Array:
     """A variable; ``"der(x)"`` for the rate of a state."""
     if name.startswith("der("):
         return system.flow(t, y, mode, None)[system.states().index(name[4:-1])]
-    return variable(system, name, t, y, mode)
+    return variable_at(system, name, t, y, mode)
 
 
 def _edges(margins: Array, modes: Array, path: Any, count: int, step: float) -> tuple[Array, Array]:

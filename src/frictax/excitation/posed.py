@@ -20,7 +20,7 @@ from frictax.fitting import (
     Windows,
 )
 from frictax.fitting.posing import sensors
-from frictax.fitting.problem.setup import Setup, check_no_bristle, signal_field
+from frictax.fitting.problem.setup import Setup, check_no_bristle, signal_field, variable_at
 from frictax.mechanism import (
     AbstractHybridSystem,
     Force,
@@ -34,7 +34,7 @@ from frictax.parameters import Parameter, check, select
 from frictax.text import suggestion
 
 from .criteria import CRITERIA
-from .informed import UnderTest, variable
+from .informed import UnderTest
 from .limits import Limits, Margins
 from .machines import known_before
 from .plan import Asked, Plan
@@ -272,7 +272,7 @@ def _limited(
         asked.append(Asked("force", f"{drive}.f", limits.force))
     assert position is not None
     begins = jnp.asarray(under_test.t[0])
-    centre = float(variable(system, position, begins, *system.start(begins)))
+    centre = float(variable_at(system, position, begins, *system.start(begins)))
     if limits.travel is not None:
         return tuple(asked), centre, 0.5 * limits.travel, True
     assert limits.speed is not None
@@ -355,7 +355,7 @@ def _check_variables(under_test: UnderTest, names: tuple[str, ...]) -> None:
     t = jnp.zeros(())
     for name in names:
         try:
-            jax.eval_shape(lambda n=name: variable(system, n, t, *system.start(t)))
+            jax.eval_shape(lambda n=name: variable_at(system, n, t, *system.start(t)))
         except (AttributeError, KeyError, ValueError) as why:
             known = system.states()
             raise ValueError(

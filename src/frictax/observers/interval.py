@@ -7,10 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from frictax.engine import Engine, walk
-from frictax.fitting.problem.setup import driven, moved_to
+from frictax.fitting.problem.setup import driven, moved_to, variable_at
 from frictax.mechanism import AbstractHybridSystem, MechanicalSystem
-from frictax.mechanism.variables import variables_at
-from frictax.parameters import Modes, Number, State, get, replace
+from frictax.parameters import Modes, State, get, replace
 from frictax.parameters.constant import constant
 
 
@@ -108,7 +107,7 @@ class Interval(eqx.Module):
     def shown(self, x: Array, mode: Modes, names: tuple[str, ...]) -> Float[Array, " c"]:
         """The outputs `names` where the interval begins."""
         system, y = self.system(x), x[: len(self.states)]
-        return jnp.stack([_read(system, self.states, name, self.t[0], y, mode) for name in names])
+        return jnp.stack([variable_at(system, name, self.t[0], y, mode) for name in names])
 
     def margins(self, x: Array, mode: Modes) -> Float[Array, " g"]:
         """How far the mode is from its ends, where the interval begins."""
@@ -138,20 +137,3 @@ class Interval(eqx.Module):
 def _inside(value: Array, low: Array, high: Array) -> Array:
     """In its domain; on its edge it keeps its derivative, so that it can come back."""
     return value + constant(jnp.clip(value, low, high) - value)
-
-
-def _read(
-    system: AbstractHybridSystem,
-    states: tuple[str, ...],
-    name: str,
-    t: Number,
-    y: State,
-    mode: Modes,
-) -> Number:
-    if name in states:
-        return y[states.index(name)]
-    if isinstance(system, MechanicalSystem):
-        part, _, variable = name.rpartition(".")
-        k = system.mechanism.names.index(part)
-        return getattr(variables_at(system.snapshot(t, y, mode), k), variable)
-    return system.variables(t, y, mode, None)[name]

@@ -21,7 +21,7 @@ from frictax.mechanism import (
 )
 from frictax.mechanism.attachments import is_rotational
 from frictax.mechanism.variables import variables_at
-from frictax.parameters import Integer, Numbers, children
+from frictax.parameters import Integer, Modes, Number, Numbers, State, children
 from frictax.parameters.constant import constant
 from frictax.pytree import pytree_dataclass
 from frictax.signals import AbstractSignal, Sampled
@@ -281,21 +281,24 @@ def channel_unit(machine: Any, record: Record, name: str) -> str:
 
 
 def _read(system: AbstractHybridSystem, name: str, ts: Numbers, path) -> Array:
-    machine = system.mechanism if isinstance(system, MechanicalSystem) else system
-    states = state_names(machine)
+    at = lambda t, y, mode: variable_at(system, name, t, y, mode)  # noqa: E731
+    states = system.states()
     if name in states:
         return path.ys[:, states.index(name)]
+    return jax.vmap(at)(ts, path.ys, path.modes)
+
+
+def variable_at(
+    system: AbstractHybridSystem, name: str, t: Number, y: State, mode: Modes
+) -> Number:
+    """The variable `name` of the machine at one moment."""
+    states = system.states()
+    if name in states:
+        return y[states.index(name)]
     if isinstance(system, MechanicalSystem):
         part, _, variable = name.rpartition(".")
-        return getattr(
-            jax.vmap(lambda t, y, mode: _variables(system, part, t, y, mode))(
-                ts, path.ys, path.modes
-            ),
-            variable,
-        )
-    return jax.vmap(lambda t, y, mode: system.variables(t, y, mode, None)[name])(
-        ts, path.ys, path.modes
-    )
+        return getattr(_variables(system, part, t, y, mode), variable)
+    return system.variables(t, y, mode, None)[name]
 
 
 def _variables(system: MechanicalSystem, name: str, t: Array, y: Array, mode: Array) -> Any:
