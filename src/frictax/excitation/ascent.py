@@ -93,7 +93,6 @@ def excess(seen: Seen) -> float:
 def climbed(
     plan: Plan,
     machines: Sequence[np.ndarray],
-    begun: Sequence[np.ndarray],
     starts: int,
     steps: int,
     seed: int,
@@ -104,7 +103,7 @@ def climbed(
     """
     draws = np.random.default_rng(seed)
     shapes = plan.shape, plan.t, plan.band
-    many = [*begun] + [shapes[0].draw(*shapes[1:], draws) for _ in range(starts)]
+    many = [shapes[0].draw(*shapes[1:], draws) for _ in range(starts)]
     with as_part():
         ways = []
         for k, drawn in enumerate(many):

@@ -92,7 +92,7 @@ def checked(
         measured,
         values=values,
         free=list(dict.fromkeys(name.partition("[")[0] for name in design.names)),
-        objective=design.options["objective"],
+        objective=design.objective,
         progress=progress,
     )
     order = [found.names.index(name) for name in design.names]

@@ -140,7 +140,7 @@ def design(
     served = machines_of(*how, machines, seed)
     with watched(progress, "Designing") as work:
         parts = work.parts({"search": 8.0, "looking at it": 1.0})
-        best = climbed(plan, served, [], starts, steps, seed, parts["search"])
+        best = climbed(plan, served, starts, steps, seed, parts["search"])
         u = np.asarray(plan.excitation(best.c))
         many = machines_of(*how, _LOOKED, seed + 1)[1:] if over is not None else []
         u, kept = _within(plan, u, many)
@@ -149,7 +149,6 @@ def design(
         others = rivals(plan, ready.body)
         if beside is not None:
             others.append(_at_hand(plan, beside))
-    options = {"seed": seed, "steps": steps, "starts": starts, "free": free, "over": over}
     return Design(
         ready,
         u,
@@ -158,7 +157,7 @@ def design(
         kept,
         tuple(many),
         {name: float(sd) for name, sd in outputs.items()},
-        options | {"objective": objective, "instruments": one(instruments)},
+        objective,
         time.perf_counter() - began,
     )
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from frictax.fitting import AbstractObjective
 from frictax.measurements import Record
 from frictax.parameters import replace
 from frictax.text import aligned, figures, shown
@@ -45,7 +46,7 @@ class Design(DesignVerbs):
     kept: float
     drawn: tuple[np.ndarray, ...]
     outputs: dict[str, float]
-    options: dict[str, Any]
+    objective: AbstractObjective | None
     seconds: float
 
     @property

@@ -12,7 +12,6 @@ from jaxtyping import Array, Float, PyTree
 from frictax.engine.sensitive import AbstractFamily, Sensitive, pushed
 from frictax.engine.system import DEADLINE
 from frictax.fitting.problem.setup import Setup, driven, variable_at
-from frictax.fitting.problem.ties import Tie, followed
 from frictax.mechanism import AbstractHybridSystem
 from frictax.parameters import Integer, Modes, Number, Numbers, State, get, replace
 
@@ -26,7 +25,6 @@ class UnderTest(AbstractFamily):
     paths: tuple[str, ...] = eqx.field(static=True)
     outputs: tuple[str, ...] = eqx.field(static=True)
     hold: bool = eqx.field(static=True)
-    ties: tuple[Tie, ...] = eqx.field(static=True, default=())
 
     def values(self) -> Float[Array, " p"]:
         """What the setup has at the paths, entry by entry."""
@@ -42,7 +40,7 @@ class UnderTest(AbstractFamily):
             size = int(np.prod(shape))
             values[path] = jnp.reshape(x[first : first + size], shape)
             first += size
-        return followed(replace(self.setup, values), self.ties)
+        return replace(self.setup, values)
 
     def system(self, x: Float[Array, " p"]) -> AbstractHybridSystem:
         setup = self.with_values(x)

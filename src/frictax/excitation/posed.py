@@ -21,6 +21,7 @@ from frictax.fitting import (
 )
 from frictax.fitting.posing import sensors
 from frictax.fitting.problem.setup import Setup, check_no_bristle, signal_field, variable_at
+from frictax.fitting.result.units import unit_of
 from frictax.mechanism import (
     AbstractHybridSystem,
     Force,
@@ -297,8 +298,6 @@ def _entries(p: Parameter) -> list[str]:
 
 
 def _units(machine: Any, p: Parameter) -> list[str]:
-    from frictax.fitting.result.units import unit_of
-
     return [unit_of({}, machine)(p)] * int(np.size(p.value))
 
 

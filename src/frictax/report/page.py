@@ -28,6 +28,11 @@ _UNLESS_GIVEN = {
     "downloads": [],
     "moving": "null",
     "extra": {},
+    "motions": [],
+    "python": "",
+    "again": "",
+    "sources": None,
+    "footer": "",
 }
 
 

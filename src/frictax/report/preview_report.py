@@ -32,10 +32,6 @@ def preview_text(
         notes=notes,
         motions=shown,
         command=command,
-        python="",
-        again="",
-        sources=None,
         library=script(),
         plots=as_json(plots),
-        footer="",
     )

@@ -137,12 +137,9 @@ def fleet_report_text(
         lead=_lead(table, numbers),
         notes=notes,
         command=command,
-        python="",
         again=f"Made with {in_words(str.capitalize)}.",
-        sources=None,
         library=script() if plots else "",
         plots=as_json(plots),
-        footer="",
     )
 
 

@@ -151,14 +151,9 @@ def design_text(
         title=title or f"An experiment for {design.drive}",
         lead="An excitation designed for what it tells of the machine's parameters.",
         notes=notes,
-        motions=[],
         command=command,
-        python="",
-        again="",
-        sources=None,
         library=script(),
         plots=as_json(plots),
-        footer="",
     )
 
 
