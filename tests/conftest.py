@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             seen[family] += 1
             if seen[family] > mark.args[0]:
                 item.add_marker(pytest.mark.slow)
-    part, parts = (int(number) for number in config.getoption("--part").split("/"))
+    part, parts = (int(number) for number in str(config.getoption("--part")).split("/"))
     slow = [item for item in items if item.get_closest_marker("slow") is not None]
     files = sorted({item.path for item in slow})
     later = {path for i, path in enumerate(files) if i % parts != part - 1}

@@ -15,6 +15,10 @@ LIMITS = fx.Limits(force=3.0, travel=0.2, band=(0.25, 3.0))
 SMALL: dict[str, Any] = {"duration": 4.0, "rate": 50.0, "starts": 1, "steps": 12}
 
 
+def _small(**more: Any) -> dict[str, Any]:
+    return SMALL | more
+
+
 def _block(drive=None):
     return fx.Mechanism(
         mass=fx.Mass(m=1.0),
@@ -127,7 +131,7 @@ def test_check_finds_errors_as_predicted(experiment):
 def test_reference_of_a_controller_is_designed_within_its_travel():
     servo = _block(fx.PositionController("mass", 0.0, kp=30.0, kv=60.0))
     limits = fx.Limits(travel=0.2, speed=0.6, force=20.0, band=(0.25, 3.0))
-    made = fx.design(servo, {"drive.f": 0.05}, free=FREE, limits=limits, **SMALL | {"steps": 40})
+    made = fx.design(servo, {"drive.f": 0.05}, free=FREE, limits=limits, **_small(steps=40))
     assert made.unit == "m"
     assert np.ptp(made.excitation) <= 0.2
     assert all(amount <= limit * (1 + 1e-6) for amount, limit in made.asked.values())
@@ -137,7 +141,7 @@ def test_reference_of_a_controller_is_designed_within_its_travel():
 @pytest.mark.slow
 def test_excitation_over_many_machines_keeps_limits_for_nearly_all(experiment):
     made = fx.design(
-        _block(), OUTPUTS, free=FREE, limits=LIMITS, over=0.15, machines=3, **SMALL | {"steps": 30}
+        _block(), OUTPUTS, free=FREE, limits=LIMITS, over=0.15, machines=3, **_small(steps=30)
     )
     assert made.kept >= 0.97
     assert len(made.drawn) == 200

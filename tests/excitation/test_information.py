@@ -131,7 +131,8 @@ def test_derivatives_beside_the_motion_are_those_of_the_run(name):
 
     def states(x):
         system = under_test.system(x)
-        return fx.walk(system, *system.start(jnp.zeros(())), T, options=engine).ys
+        y, mode = system.start(jnp.zeros(()))
+        return fx.walk(system, y, mode, T, options=engine).ys
 
     begun = informed.start(jnp.zeros(()))
     path = jax.jit(lambda: fx.walk(informed, begun[0], begun[1], T, options=engine))()
