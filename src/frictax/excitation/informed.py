@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.engine.sensitive import AbstractFamily, Sensitive, pushed
 from frictax.engine.system import DEADLINE
@@ -100,7 +100,7 @@ class Informed(AbstractHybridSystem):
         lower = jnp.zeros((p, p), y.dtype).at[np.tril_indices(p)].set(y[self.sensitive.size :])
         return lower + jnp.tril(lower, -1).T
 
-    def _own(self, mode: Modes) -> tuple[Modes, Integer | None]:
+    def _own(self, mode: Int[Array, " k"]) -> tuple[Modes, Integer | None]:
         return (mode[:-1], mode[-1]) if self.restarts.shape[0] else (mode, None)
 
     def _restart(self, k: Integer | None) -> Number:
