@@ -104,7 +104,13 @@ def _gear() -> tuple[Any, ...]:
 
 def _own() -> tuple[Any, ...]:
     machine = Rocker(fx.SupportFriction("joint", f_pos=LAW, peak=1.15), J=0.6, mgl=2.0)
-    return machine, "motor", SINES, {"phi": 1e-3}, ["J", "mgl", "friction.f_pos", "friction.peak"]
+    return (
+        machine,
+        "motor",
+        0.8 * SINES,
+        {"phi": 1e-3},
+        ["J", "mgl", "friction.f_pos", "friction.peak"],
+    )
 
 
 MACHINES = {"block": _block, "belt": _belt, "clutch": _clutch} | {

@@ -60,7 +60,7 @@ def test_windows_begin_where_the_machine_is_and_know_their_starts():
         begins = float(whole[k * rows])
 
         def shown(x, part=part, begins=begins):
-            return _speed(*x, U, part, begins)
+            return _speed(x[0], x[1], U, part, begins)
 
         J = np.asarray(jax.jit(jax.jacfwd(shown))(jnp.array([1.0, 1.0]))) / 1e-2
         told += J.T @ J
