@@ -138,12 +138,43 @@ def others() -> fx.Mechanism:
     )
 
 
+def bristled() -> fx.Mechanism:
+    """A stage on a table that slides, each with a bristle, one with a law for each direction; a
+    rotor on an elasto-plastic one, bent at the start.
+    """
+    return fx.Mechanism(
+        table=fx.Mass(m=2.0),
+        stage=fx.Mass(m=0.5, v=0.2),
+        drive=fx.Force("table", fx.Sine(amplitude=4.0, f=1.5)),
+        spring=fx.SpringDamper("table", "stage", c=80.0, d=0.3),
+        guide=fx.SupportFriction(
+            "table",
+            f_pos=fx.Stribeck(F_prop=0.3, F_Coulomb=1.0, F_Stribeck=0.4, fexp=20.0, exponent=2.0),
+            bristle=fx.LuGre(sigma_0=3e3, sigma_1=40.0),
+            f_neg=fx.Coulomb(F_Coulomb=1.3, F_prop=0.1),
+        ),
+        between=fx.SupportFriction(
+            "stage", f_pos=[[0, 0.4], [0.3, 0.5]], bristle=fx.Dahl(sigma_0=2e3), support="table"
+        ),
+        rotor=fx.Inertia(J=0.02),
+        torque=fx.Torque("rotor", fx.Sine(amplitude=0.5, f=2.0)),
+        bearing=fx.BearingFriction(
+            "rotor",
+            tau_pos=fx.Coulomb(F_Coulomb=0.3, F_prop=0.02),
+            bristle=fx.ElastoPlastic(sigma_0=50.0, sigma_1=0.5, z_ba=0.6, z=-2e-3),
+        ),
+        disc=fx.HeatCapacitor(("guide", "bearing"), C=3.0, T=300.0),
+    )
+
+
 def compiled(text: str) -> Any:
     return rumoca.Session().loads(text, model="Machine")
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize(("build", "stop_time", "kinds"), [(sliding, 1.5, 6), (turning, 1.2, 2)])
+@pytest.mark.parametrize(
+    ("build", "stop_time", "kinds"), [(sliding, 1.5, 6), (turning, 1.2, 2), (bristled, 1.0, 0)]
+)
 def test_a_compiler_runs_the_self_contained_text_and_it_moves_as_simulated(
     build: Any, stop_time: float, kinds: int
 ) -> None:
@@ -164,6 +195,7 @@ def test_a_compiler_runs_the_self_contained_text_and_it_moves_as_simulated(
                 t[last][:, None] - np.asarray(moved.events.time)[None, : int(moved.events.count)]
             ),
             axis=1,
+            initial=np.inf,
         )
         < 1e-5
     )
@@ -183,7 +215,15 @@ def test_a_compiler_runs_the_self_contained_text_and_it_moves_as_simulated(
 
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize(
-    "build", [sliding, turning, others, machines.coupled_clutches, machines.translational_friction]
+    "build",
+    [
+        sliding,
+        turning,
+        others,
+        bristled,
+        machines.coupled_clutches,
+        machines.translational_friction,
+    ],
 )
 def test_every_parameter_shows_with_its_value_and_the_text_is_of_the_language(
     build: Any, own: bool
@@ -198,7 +238,7 @@ def test_every_parameter_shows_with_its_value_and_the_text_is_of_the_language(
         assert {float(x) for x in np.ravel(p.value)} <= shown, p.path
 
 
-@pytest.mark.parametrize("build", [sliding, turning, others])
+@pytest.mark.parametrize("build", [sliding, turning, others, bristled])
 def test_every_connection_joins_what_is_declared(build: Any) -> None:
     text = machine_text(build())
     declared = set(re.findall(r"^  [\w.]+ (\w+)(?:\(|;)", text, re.MULTILINE))

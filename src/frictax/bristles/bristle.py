@@ -79,22 +79,26 @@ class Fading(Positive):
 
 
 def faded(sigma_1: Number, v_d: Number | None, speed: Values, law: AbstractLaw) -> Values:
-    """sigma_1*exp(-(speed/v_d)**2); where `v_d` is None, the greatest for which the contact never
-    gives energy, and no more than the speed over which the law falls.
+    """sigma_1*exp(-(speed/v_d)**2), with `fading` for 1/v_d."""
+    return sigma_1 * jnp.exp(-((speed * fading(sigma_1, v_d, law)) ** 2))
+
+
+def fading(sigma_1: Number, v_d: Number | None, law: AbstractLaw) -> Number:
+    """1/v_d [s/m]; where `v_d` is None, of the greatest for which the contact never gives energy,
+    and no more than the speed over which the law falls.
 
     It is sqrt(2*e)*F_S**2/(sigma_1*(F_S - F_C)), F_S the law at rest and F_C where it is least;
     with 4*F_C in the place of F_S**2/(F_S - F_C) where F_S > 2*F_C.
     """
     if v_d is not None:
-        return sigma_1 * jnp.exp(-((speed / v_d) ** 2))
+        return 1 / v_d
     if law.dip is None:
-        return sigma_1 * jnp.ones_like(speed)
+        return jnp.zeros_like(sigma_1)
     least, inverse = law.dip
     lost, most = law.f0 - least, law.f0
     # The inverse of that speed, which may be 0 but never infinite.
     by_law = jnp.where(most > 2 * least, 1 / (4 * least), lost / most**2)
-    inverse = jnp.maximum(inverse, sigma_1 * by_law / _ROOT_2E)
-    return sigma_1 * jnp.exp(-((speed * inverse) ** 2))
+    return jnp.maximum(inverse, sigma_1 * by_law / _ROOT_2E)
 
 
 def size_of(v: Any) -> Any:

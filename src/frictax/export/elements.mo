@@ -502,6 +502,87 @@ package Elements "Elements that mirror those of the Modelica Standard Library 4 
     free = false;
   end BearingFriction;
 
+  partial model BristleFriction "An elastic film between two faces, which bends before they slide"
+    parameter Real forward[:, 2] "Speed >= 0 and what bends it: the force of sliding but for its viscous part";
+    parameter Real backward[:, 2] "The same of motion backward, over speed >= 0";
+    parameter Real viscous_forward "Slope of the viscous part";
+    parameter Real viscous_backward;
+    parameter Real sigma_0 "Stiffness";
+    parameter Real sigma_1 "Damping by the rate of the deflection";
+    parameter Real fading_forward "One over the speed over which the damping fades";
+    parameter Real fading_backward;
+    parameter Real z_start "How far it is bent at the start";
+    Real v_relfric "Velocity between the surfaces";
+    Real f_z(start=sigma_0*z_start, fixed=true) "Force in the film";
+    Real g "Its limit at this speed";
+    Real r "The force in the direction of motion, over the limit";
+    Real bends "Its slope over the way, in sigma_0: 1 for a spring, 0 where it slides";
+    Real friction "Opposes motion forward";
+    Real lossPower(unit="W");
+  equation
+    g = noEvent(if v_relfric < 0 then interpolate(backward, -v_relfric) else interpolate(forward, v_relfric));
+    r = noEvent(if v_relfric < 0 then -f_z/g else f_z/g);
+    der(f_z) = sigma_0*v_relfric*bends;
+    friction = f_z + sigma_1*exp(-(v_relfric*noEvent(if v_relfric < 0 then fading_backward else fading_forward))^2)*v_relfric*bends + noEvent(if v_relfric < 0 then viscous_backward else viscous_forward)*v_relfric;
+    lossPower = friction*v_relfric - f_z*v_relfric*bends;
+  end BristleFriction;
+
+  partial model BristleOnSupport "Between a flange and its support"
+    extends BristleFriction;
+    Flange flange_b;
+    Flange support "Connect it with the housing or a body";
+  equation
+    v_relfric = der(flange_b.s) - der(support.s);
+    flange_b.f = friction;
+    support.f = -friction;
+  end BristleOnSupport;
+
+  partial model RotationalBristleOnSupport "Between a flange that turns and its support"
+    extends BristleFriction;
+    RotationalFlange flange_b;
+    RotationalFlange support "Connect it with the housing or a body";
+  equation
+    v_relfric = der(flange_b.phi) - der(support.phi);
+    flange_b.tau = friction;
+    support.tau = -friction;
+  end RotationalBristleOnSupport;
+
+  model LuGreFriction "A body on its guide, after Canudas de Wit, Olsson, Astrom, Lischinsky 1995"
+    extends BristleOnSupport;
+  equation
+    bends = 1 - r;
+  end LuGreFriction;
+
+  model RotationalLuGreFriction "A shaft in its bearings, after Canudas de Wit, Olsson, Astrom, Lischinsky 1995"
+    extends RotationalBristleOnSupport;
+  equation
+    bends = 1 - r;
+  end RotationalLuGreFriction;
+
+  model ElastoPlasticFriction "A body on its guide, after Dupont, Hayward, Armstrong, Altpeter 2002"
+    extends BristleOnSupport;
+    parameter Real least_forward "The least limit, of which z_ba is a share";
+    parameter Real least_backward;
+    parameter Real z_ba "Up to which it is a spring";
+  protected
+    Real b "The same, over the limit";
+  equation
+    b = min(z_ba*noEvent(if v_relfric < 0 then least_backward else least_forward)/g, 0.999);
+    bends = 1 - 0.5*(1 - cos(3.141592653589793*min(max((r - b)/(1 - b), 0), 1)))*r;
+  end ElastoPlasticFriction;
+
+  model RotationalElastoPlasticFriction "A shaft in its bearings, after Dupont, Hayward, Armstrong, Altpeter 2002"
+    extends RotationalBristleOnSupport;
+    parameter Real least_forward "The least limit, of which z_ba is a share";
+    parameter Real least_backward;
+    parameter Real z_ba "Up to which it is a spring";
+  protected
+    Real b "The same, over the limit";
+  equation
+    b = min(z_ba*noEvent(if v_relfric < 0 then least_backward else least_forward)/g, 0.999);
+    bends = 1 - 0.5*(1 - cos(3.141592653589793*min(max((r - b)/(1 - b), 0), 1)))*r;
+  end RotationalElastoPlasticFriction;
+
   model Brake "A brake that a normal force presses on"
     parameter Real mu_pos[:, 2];
     parameter Real mu_neg[:, 2] = mu_pos;

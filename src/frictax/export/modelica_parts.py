@@ -44,6 +44,7 @@ from frictax.mechanism import (
 )  # fmt: skip
 from frictax.mechanism.layout import Contact
 
+from .modelica_bristles import write_bristle
 from .modelica_sheet import Sheet, values
 from .modelica_words import matrix, number
 
@@ -73,7 +74,10 @@ def _body(sheet: Sheet, name: str, part: Any) -> None:
 
 def _fixed(sheet: Sheet, name: str, part: Any) -> None:
     users = [c for _, a, b in sheet.layout.compliants for c in (a, b)] + [
-        f for c in sheet.layout.contacts for f in (c.flange, c.support) if f
+        f
+        for c in (*sheet.layout.contacts, *sheet.layout.bristles)
+        for f in (c.flange, c.support)
+        if f
     ]
     if not any(sheet.machine.names[f.part] == name for f in users):
         sheet.housing(name, False, part)
@@ -135,11 +139,6 @@ def _position(sheet: Sheet, name: str, part: Any) -> None:
 
 
 def _on_support(sheet: Sheet, name: str, part: Any) -> None:
-    if (bristle := bristle_of(part)) is not None:
-        raise ValueError(
-            f"`{name}.bristle` is a {type(bristle).__name__}, which the export does not write yet,"
-            " and without it the model would be another. Leave it out, for friction that sticks."
-        )
     contact = _contact_of(sheet, name)
     here, support = sheet.names[name], contact.support
     turns = sheet.turns(contact.flange) or (support is not None and sheet.turns(support))
@@ -148,6 +147,10 @@ def _on_support(sheet: Sheet, name: str, part: Any) -> None:
         BearingFriction: ("tau_pos", "N.m"),
         Brake: ("mu_pos", "1"),
     }[type(part)]
+    _check_heat(sheet, name, part, forward)
+    if bristle_of(part) is not None:
+        write_bristle(sheet, name, part, contact, forward, unit)
+        return
     element = "RotationalBrake" if type(part) is Brake and turns else type(part).__name__
     own, modifiers, said = _laws(sheet, name, part, forward, unit)
     if not own and support is not None:
@@ -164,6 +167,7 @@ def _on_support(sheet: Sheet, name: str, part: Any) -> None:
 
 def _clutch(sheet: Sheet, name: str, part: Any) -> None:
     contact, here = _contact_of(sheet, name), sheet.names[name]
+    _check_heat(sheet, name, part, "mu_pos")
     own, modifiers, said = _laws(sheet, name, part, "mu_pos", "1")
     if type(part) is OneWayClutch and not sheet.self_contained:
         modifiers.append("startForward(fixed=true), stuck(fixed=true)")
@@ -178,12 +182,6 @@ def _laws(sheet: Sheet, name: str, part: Any, pos: str, unit: str) -> tuple[bool
     """Whether it needs an element of our own, its modifiers, and what is to be said."""
     neg = pos.replace("_pos", "_neg")
     law, back = getattr(part, pos), getattr(part, neg)
-    heated = sheet.heated_by(sheet.names[name])
-    if heated and any(isinstance(x, TemperatureDependent) for x in (law, back)):
-        raise ValueError(
-            f"`{name}.{pos}` depends on the temperature of {heated!r}, which no friction of the"
-            " Modelica Standard Library does: take out the one or the other."
-        )
     table, said = sheet.table(law, f"{name}.{pos}", unit)
     modifiers = [f"{pos}={table}"]
     if back is not None:
@@ -191,6 +189,17 @@ def _laws(sheet: Sheet, name: str, part: Any, pos: str, unit: str) -> tuple[bool
         modifiers.append(f"{neg}={table}")
         said += f"\n{more}; the library mirrors one law, so this element is written out above"
     return back is not None or sheet.self_contained, modifiers + values(part), said
+
+
+def _check_heat(sheet: Sheet, name: str, part: Any, pos: str) -> None:
+    """Raise `ValueError` for a law that changes with a temperature of the machine."""
+    heated = sheet.heated_by(sheet.names[name])
+    laws = getattr(part, pos), getattr(part, pos.replace("_pos", "_neg"))
+    if heated and any(isinstance(law, TemperatureDependent) for law in laws):
+        raise ValueError(
+            f"`{name}.{pos}` depends on the temperature of {heated!r}, which no friction of the"
+            " Modelica Standard Library does: take out the one or the other."
+        )
 
 
 def _declare_friction(
@@ -272,7 +281,8 @@ def _conductor(sheet: Sheet, name: str, part: Any) -> None:
 
 def _contact_of(sheet: Sheet, name: str) -> Contact:
     index = sheet.machine.names.index(name)
-    return next(c for c in sheet.layout.contacts if c.part == index)
+    everywhere = (*sheet.layout.contacts, *sheet.layout.bristles)
+    return next(c for c in everywhere if c.part == index)
 
 
 _COMPLIANTS = (

@@ -9,10 +9,13 @@ from xml.sax.saxutils import quoteattr
 import jax.numpy as jnp
 import numpy as np
 
+from frictax.bristles import Dahl, ElastoPlastic, LuGre
+from frictax.bristles.bristle import fading
 from frictax.contacts import MassWithStopAndFriction
 from frictax.contacts.rubbing import bristle_of
 from frictax.fitting import FitResult, SteadyFriction
 from frictax.fitting.problem.steady import as_steady
+from frictax.laws import Coulomb, Stribeck
 from frictax.mechanism import (
     LinearPositionDependentForce,
     PeriodicPositionDependentForce,
@@ -29,11 +32,16 @@ _RESIST = (
     QuadraticSpeedDependentTorque,
 )
 
+_NO_BRISTLE = "Lost: the bristle; what moves a little before it slides stands still here."
+
 
 @dataclasses.dataclass(frozen=True)
 class JointFriction:
     """`friction` [N or N.m] and `damping` [N.s/m or N.m.s/rad] nearest to a law; `lost`: what they
     cannot say, a sentence each.
+
+    `lugre`, of a contact with a bristle: its sigma_0, sigma_1, F_C, F_S and v_S, and the viscous
+    coefficient beside, as MuJoCo's ``dcmotor`` takes them.
     """
 
     friction: float
@@ -41,11 +49,19 @@ class JointFriction:
     unit: str
     v_max: float
     lost: tuple[str, ...]
+    lugre: tuple[float, ...] | None = None
 
     def mujoco(self, joint: str = "joint") -> str:
         """MuJoCo's joint attributes; a `frictionloss` there resists motion and holds at rest,
-        softly.
+        softly. Of a contact with a bristle a motor without torque, of MuJoCo 3.8 or later, to be
+        written inside ``<actuator>``.
         """
+        if self.lugre is not None:
+            *values, damping = map(_number, self.lugre)
+            bristle = f'lugre="{" ".join(values)}" damping="{damping}"'
+            motor = 'motorconst="1e-9 1e-9" resistance="1"'
+            said = self._comment(_NO_BRISTLE)
+            return f"{said}\n<dcmotor joint={quoteattr(joint)} {motor} {bristle}/>"
         values = f'frictionloss="{_number(self.friction)}" damping="{_number(self.damping)}"'
         return f"{self._comment()}\n<joint name={quoteattr(joint)} {values}/>"
 
@@ -56,11 +72,11 @@ class JointFriction:
             f' damping="{_number(self.damping)}"/>'
         )
 
-    def _comment(self) -> str:
+    def _comment(self, but: str = "") -> str:
         speed = "rad/s" if self.unit == "N.m" else "m/s"
         units = f"friction in {self.unit}, damping in {self.unit} per {speed}"
         reach = f"found by frictax up to {self.v_max:.4g} {speed}."
-        said = " ".join((f"{units}, {reach}", *self.lost))
+        said = " ".join((f"{units}, {reach}", *(x for x in self.lost if x != but)))
         return f"<!-- {said.replace('--', '- -')} -->"
 
 
@@ -82,7 +98,7 @@ def joint_friction(
     <!-- friction in N, damping in N per m/s, found by frictax up to 4 m/s. -->
     <dynamics friction="6.1" damping="0.96"/>
     """
-    friction, rotational, v_max, beside = _steady(found, contact, v_max)
+    friction, rotational, v_max, beside, lugre = _steady(found, contact, v_max)
     unit = "N.m" if rotational else "N"
     v = np.linspace(0.0, v_max, 401)[1:]
     ways = [friction.f_pos] if friction.f_neg is None else [friction.f_pos, friction.f_neg]
@@ -103,7 +119,7 @@ def joint_friction(
         lost.append(
             f"Lost: breakaway at {float(friction.peak):.4g} times the sliding friction at rest."
         )
-    return JointFriction(level, slope, unit, v_max, (*lost, *beside))
+    return JointFriction(level, slope, unit, v_max, (*lost, *beside), lugre)
 
 
 def to_mujoco(
@@ -134,8 +150,10 @@ def _nearest(v: np.ndarray, f: np.ndarray) -> tuple[float, float]:
 
 def _steady(
     found: FitResult, contact: str | None, v_max: float | None
-) -> tuple[Any, bool, float, tuple[str, ...]]:
-    """Laws and peak, whether it turns, the highest speed, and sentences on what is lost beside."""
+) -> tuple[Any, bool, float, tuple[str, ...], tuple[float, ...] | None]:
+    """Laws and peak, whether it turns, the highest speed, sentences on what is lost beside, and
+    what `JointFriction.lugre` says.
+    """
     if v_max is not None and not (np.isfinite(v_max) and v_max > 0):
         raise ValueError(f"`v_max` must be a speed > 0, got {v_max!r}.")
     if found.of_sweep:
@@ -144,7 +162,7 @@ def _steady(
         top = np.max(np.abs(sweep.velocity)) if v_max is None else v_max
         unit = "N.m" if sweep.rotational else "N"
         said = f"Lost: a constant force of {offset:.3g} {unit} beside the friction."
-        return friction, sweep.rotational, float(top), (said,) if offset else ()
+        return friction, sweep.rotational, float(top), (said,) if offset else (), None
     machine: Any = found.model
     named = tuple(machine.named_parts()) if hasattr(machine, "named_parts") else ()
     parts = {name: part for name, part in named if hasattr(part, "breakaway")}
@@ -161,11 +179,6 @@ def _steady(
             f"{contact!r} is pressed on by a normal force, which a robot's joint does not know."
             " Name another contact."
         )
-    if (bristle := bristle_of(part)) is not None:
-        raise ValueError(
-            f"{contact!r} has a bristle, a {type(bristle).__name__}, which a joint of one level and"
-            " one slope does not know. Fit the contact without it."
-        )
     if v_max is None:
         raise ValueError(
             "A machine's friction is asked for up to a speed: give `v_max`, the highest of the"
@@ -180,7 +193,42 @@ def _steady(
         for name, other in named
         if isinstance(other, _RESIST) and other.body.partition(".")[0] in bodies
     )
-    return law, bool(getattr(type(part), "rotational", False)), float(v_max), beside
+    lugre = None
+    if bristle_of(part) is not None:
+        lugre, more = _lugre(contact, part)
+        beside = (*beside, *more)
+    return law, bool(getattr(type(part), "rotational", False)), float(v_max), beside, lugre
+
+
+def _lugre(contact: str, part: Any) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    """What `JointFriction.lugre` says of a contact, and sentences on what that loses."""
+    bristle, law, lost = part.bristle, part.law(1), [_NO_BRISTLE]
+    if type(bristle) not in (LuGre, Dahl, ElastoPlastic):
+        raise ValueError(
+            f"{contact!r} has a bristle, a {type(bristle).__name__}, which MuJoCo has no words for."
+            " Fit the contact with a `LuGre`, or without a bristle."
+        )
+    if isinstance(bristle, ElastoPlastic):
+        lost.append("Lost: below z_ba the contact does not creep, and here it does.")
+    if float(getattr(bristle, "exponent", 1.0)) != 1.0:
+        lost.append(f"Lost: the exponent {float(bristle.exponent):.4g} of the bristle, 1 here.")
+    if part.law(-1) is not law:
+        lost.append("Lost: the law of motion backward; this is that of motion forward.")
+    sigma_1, v_d = float(getattr(bristle, "sigma_1", 0.0)), getattr(bristle, "v_d", None)
+    fades = float(fading(jnp.asarray(sigma_1), v_d, law))
+    if sigma_1 and fades:
+        lost.append(
+            f"Lost: sigma_1 fades over a speed of {1 / fades:.3g}; here it is constant, and gives"
+            " energy at high speeds."
+        )
+    least, inverse = (float(law.f0), 1.0) if law.dip is None else map(float, law.dip)
+    if isinstance(law, Stribeck) and float(law.F_Stribeck) and float(law.exponent) != 2.0:
+        lost.append(f"Lost: the exponent {float(law.exponent):.4g} of the Stribeck law, 2 here.")
+    elif not isinstance(law, Stribeck | Coulomb):
+        lost.append(f"Lost: the curve of a {type(law).__name__}; this is constant.")
+    speed = 1 / inverse if inverse else 1.0
+    values = float(bristle.sigma_0), sigma_1, least, float(law.f0), speed, float(law.viscous)
+    return values, tuple(lost)
 
 
 def _number(x: float) -> str:
