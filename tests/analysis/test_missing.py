@@ -189,6 +189,7 @@ def test_right_models_raise_hardly_an_alarm() -> None:
     assert sum(alarms) <= 1
 
 
+@pytest.mark.slow
 def test_derivatives_by_coefficients_are_those_of_differences() -> None:
     found = fitted("drag", "white", 3)
     problem, tried = found.problem, catalogue(found)

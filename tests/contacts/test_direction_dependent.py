@@ -80,6 +80,7 @@ def test_each_laws_parameters_are_chosen_by_path_together_or_alone(
         fx.parameters.select(block(f_neg=None), "friction.f_neg.F_Coulomb")
 
 
+@pytest.mark.slow
 def test_replacing_a_parameter_of_one_law_leaves_the_other_as_it_was() -> None:
     changed = fx.parameters.replace(block(), {"friction.f_neg.F_Coulomb": 9.0})
     assert float(changed["friction"].f_neg.F_Coulomb) == 9.0
@@ -185,7 +186,7 @@ def test_the_derivatives_by_the_parameters_of_both_laws_equal_central_difference
     assert np.all(np.max(np.abs(slopes), axis=0)[: len(paths)] > 0)  # each has its influence
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two Stribeck laws", "between stops", "a brake"])
 def test_the_energy_balance_closes_with_two_laws(name: str) -> None:
     machine, _ = DIFFERENT[name]

@@ -74,6 +74,7 @@ def test_a_rail_that_gets_rougher_stops_where_the_work_of_friction_is_the_kineti
     assert float(run["rail"].fn[-1]) == pytest.approx(10.0 * np.sqrt(10.0), abs=1e-8)
 
 
+@pytest.mark.slow
 def test_a_run_is_differentiated_by_what_the_normal_force_closes_over() -> None:
     def end(k: Any) -> Any:
         machine = fx.Mechanism(

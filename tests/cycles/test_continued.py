@@ -84,6 +84,7 @@ def test_a_fold_does_not_depend_on_the_steps_that_come_to_it() -> None:
     assert finer.folds[0] == pytest.approx(branch("ki", 250.0).folds[0], rel=1e-7)
 
 
+@pytest.mark.slow
 def test_a_cycle_that_is_not_stable_comes_back_to_itself_all_the_same() -> None:
     along = branch("ki", 250.0)
     cycle = next(c for c, stable in zip(along.cycles, along.stable, strict=True) if not stable)

@@ -21,7 +21,7 @@ def _slows_down_to(depth: float) -> fx.Mechanism:
     )
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("rtol", [1e-7, 1e-5, 1e-10])
 def test_a_block_that_would_turn_back_for_a_moment_sticks_for_that_moment(rtol: float) -> None:
     for depth in (1e-1, 1e-2, 1e-3, 1e-4):

@@ -66,7 +66,7 @@ def test_states_events_and_modes_are_those_of_the_error_controlled_walk(
     assert np.mean(modes1 != modes) <= 1e-4
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "order"), [(diffrax.Heun(), 2), (diffrax.Bosh3(), 3)], ids=["Heun", "Bosh3"]
 )

@@ -150,7 +150,7 @@ def test_derivatives_beside_the_motion_are_those_of_the_run(name):
     assert int(path.count) >= 40
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(MACHINES))
 def test_slope_of_the_information_is_that_of_its_differences(name):
     machine, drive, u, outputs, free = MACHINES[name]()

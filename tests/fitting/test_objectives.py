@@ -52,6 +52,7 @@ def test_windows_from_measured_starts_find_mass_and_law_to_a_few_per_cent(seen) 
     assert found.predicted("run").shape == (8, 71, 1)
 
 
+@pytest.mark.slow
 def test_windows_with_free_starts_find_them_within_their_errors(seen) -> None:
     """It may end at a kink, where a window's start goes over from stuck to sliding."""
     found = fx.fit(
@@ -432,6 +433,7 @@ def test_a_pendulum_of_the_users_own_gives_back_its_friction_and_inertia() -> No
     assert_recovered(found, {"friction.f_pos.F_Coulomb": 0.6, "J": 0.5})
 
 
+@pytest.mark.slow
 def test_a_smooth_prior_keeps_a_table_from_storing_the_speeds_at_which_the_record_dwells() -> None:
     speeds = 0.9 * np.sin(2 * np.pi * T / 6.0) * (1 + 0.2 * np.sin(2 * np.pi * 3.1 * T))
     force = np.interp(np.abs(speeds), [0, 1.2], [1.0, 1.6]) * np.sign(speeds)
@@ -457,6 +459,7 @@ def test_a_smooth_prior_keeps_a_table_from_storing_the_speeds_at_which_the_recor
     assert error[0] > 0.1
 
 
+@pytest.mark.slow
 def test_a_normal_prior_gives_the_weighted_mean_of_prior_and_data() -> None:
     clean = np.asarray(record(block(), {"mass.v": 1e-300}).outputs["mass.v"])
     noisy = clean + 0.05 + 0.02 * np.random.default_rng(0).standard_normal(T.size)

@@ -148,6 +148,7 @@ def test_a_sweep_has_profile_uncertainty_prior_bounds_and_starts_as_a_record_has
     assert capped.values["fexp"] <= 0.15
 
 
+@pytest.mark.slow
 def test_the_pure_function_may_be_traced_before_it_is_ever_called_plainly() -> None:
     """What is kept of a channel of which nothing is said must not be the first trace's."""
     perfect.cache_clear()

@@ -51,6 +51,7 @@ def test_95_per_cent_intervals_of_four_law_parameters_hold_the_truth_in_92_to_99
 FEW_AND_MANY = [30, pytest.param(400, marks=pytest.mark.slow)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", FEW_AND_MANY)
 def test_standard_errors_are_the_scatter_of_estimates(count: int) -> None:
     rms = np.sqrt(np.mean(sliding(count).standard_errors ** 2, axis=0))

@@ -37,6 +37,7 @@ def speeds() -> fx.Record:
     return fx.Record(T, {"drive": FORCE}, {"mass.v": v})
 
 
+@pytest.mark.slow
 def test_starts_three_times_off_each_way_arrive_in_few_steps(speeds: fx.Record) -> None:
     fits = [fx.fit(driven_block(LAW * far), speeds, free=["friction.f_pos"]) for far in CORNERS]
     least = min(found.noise_scale for found in fits)
@@ -139,6 +140,7 @@ def test_a_search_goes_on_beyond_the_edges_about_its_end(draw: int) -> None:
     assert found.iterations > 15  # those of all searches
 
 
+@pytest.mark.slow
 def test_an_end_at_an_edge_names_the_event_and_is_an_answer() -> None:
     ((start, record),) = sharp.draws(1, 0.002, 8)
     found = fx.fit(start, record, free=sharp.FREE)

@@ -101,7 +101,7 @@ def test_what_simulates_nothing_has_no_step_error() -> None:
     assert all(abs(moved[name]) < 1e-3 * found.standard_errors[name] for name in FREE)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("hold", [False, True])
 def test_what_a_smooth_input_moves_is_told_where_it_is_taken_as_straight_and_only_there(
     hold: bool,

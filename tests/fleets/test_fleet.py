@@ -177,6 +177,7 @@ def test_a_record_that_is_filled_up_is_fitted_as_it_is(records: list[fx.Record])
     assert np.allclose(row[NUMBERS].to_numpy(float), told, rtol=0, atol=1e-6 * e.standard_error)
 
 
+@pytest.mark.slow
 def test_fits_that_begin_with_another_objective_go_together_too(records: list[fx.Record]) -> None:
     asked = {
         "free": ["mass.m", *FREE],

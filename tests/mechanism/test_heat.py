@@ -105,7 +105,7 @@ def test_a_load_that_friction_holds_breaks_away_when_the_heat_of_another_element
     assert float(run["mass"].v[-1]) > 0
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "end", "events"), [(lambda: fading_brake(G=0.8), 8.0, 1), (hot_clutches, 1.5, 6)]
 )

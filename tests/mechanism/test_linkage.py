@@ -129,7 +129,7 @@ def test_velocity_terms_are_those_of_the_text_book() -> None:
     assert jnp.allclose(arm.velocity_terms(q, u), expected, atol=1e-12)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("F", [(1.5, 0.5), (3.0, 0.6), (1.0, 2.5)])
 def test_what_friction_takes_the_arm_loses_and_it_comes_to_rest_where_friction_holds_it(
     F: tuple[float, float],

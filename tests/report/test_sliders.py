@@ -126,6 +126,7 @@ def test_no_table_is_wider_than_the_page_and_the_console_is_silent(
     assert seen == {"wide": [], "page": width, "room": width}
 
 
+@pytest.mark.slow
 @needs_browser
 def test_the_switch_turns_page_and_pictures_dark(page: Any) -> None:
     (light, dark), console = look(page[1], SWITCH)
@@ -134,6 +135,7 @@ def test_the_switch_turns_page_and_pictures_dark(page: Any) -> None:
     assert dark == ["rgb(20, 20, 20)", "rgb(228, 230, 234)"]
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_slider_moves_the_law_of_a_sweep(found: Found, tmp_path: Path) -> None:
     path = write_sweep_report(found, tmp_path / "report.html")

@@ -48,6 +48,7 @@ def test_every_variable_that_a_part_can_have_has_a_unit_and_a_name() -> None:
     assert {f.name for kind in kinds for f in dataclasses.fields(kind)} <= set(_MEANING)
 
 
+@pytest.mark.slow
 def test_columns_of_a_run_have_the_units_of_what_slides_or_turns() -> None:
     run = fx.simulate(coupled_clutches(), T)
     units, names = (run.to_pandas().attrs[key] for key in ("units", "long_names"))
