@@ -80,6 +80,19 @@ def test_every_contestant_solves_p3(benchmark, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_frictax_takes_the_steps_of_c_in_p6(benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+    p6 = benchmark("p6")
+    monkeypatch.setattr(p6, "TIMES", p6.TIMES[:5001])
+    monkeypatch.setattr(p6, "FORCE", p6.FORCE[:5001])
+    monkeypatch.setattr(p6, "END", p6.TIMES[5000])
+    of_c = {c.task: c.answer() for c in p6.c_floor()}
+    for c in p6.frictax()[:2]:
+        size = np.abs(of_c[c.task]).max(axis=0)
+        rounding = {"forward": 1e-9, "jacobian": 1e-5}[c.task]  # differences have theirs
+        np.testing.assert_allclose(c.answer() / size, of_c[c.task] / size, atol=rounding)
+
+
 def test_the_floor_and_frictax_find_the_optimum_of_p4(benchmark) -> None:
     p4 = benchmark("p4")
     for contestant in [*p4.c_floor("C"), *p4.c_floor("C", "-DLIBRARY_EXP"), *p4.frictax()]:

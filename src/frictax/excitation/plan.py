@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -23,8 +24,8 @@ from .limits import Margins
 from .shapes import AbstractShape
 
 _UNKNOWN = 1e-4  # of information: nothing is known worse than by 100 times its size
-_LIMIT, _MARGIN = 20.0, 3.0  # weights beside the criterion, a logarithm
-_WITHIN = 0.99  # of a limit is what a search aims at
+_LIMIT, _MARGIN = 20.0, 1.0  # weights beside the criterion, a logarithm
+_WITHIN = 0.99  # of a limit, or of what one over a margin is, a search aims at
 
 
 @pytree_dataclass
@@ -123,13 +124,10 @@ class Plan:
         state = lambda y: y[: sensitive.size]  # noqa: E731
         own = path.modes[:, :-1] if self.restarts.size else path.modes
         count = self._contact_modes(own.shape[1])
-        slip, miss = _edges(
-            jax.vmap(lambda t, y, m: sensitive.guard(t, state(y), m, None))(t, path.ys, own),
-            own[:, :count],
-            path,
-            count,
-            self.t[1] - self.t[0],
-        )
+        guards = lambda modes: jax.vmap(  # noqa: E731
+            lambda t, y, m: sensitive.guard(t, state(y), m, None)
+        )(t, path.ys, modes)
+        slip, miss = _edges(guards, own, path, count, t)
         sampled = jnp.zeros_like(informed.matrix(path.ys[-1]))
         if full:
             rates = jax.vmap(lambda t, y, m: informed.flow(t, y, m, None)[sensitive.size :])(
@@ -174,20 +172,20 @@ class Plan:
     def cost(
         self, c: Float[Array, " k"], x: Float[Array, " p"], strict: Any
     ) -> tuple[Float[Array, ""], tuple[Seen, Array]]:
-        """What a search makes small, with what is seen and the part of limits, which weigh `strict`
-        times that.
+        """What a search makes small, with what is seen and the part of limits and margins, which
+        weigh `strict` times that.
         """
         seen = self.run(self.excitation(c), x, full=False)
         over = jax.nn.relu(seen.asked / _WITHIN - 1.0)
-        short = jax.nn.relu(1.0 - seen.slip / max(self.margins.slip, 1e-9))
-        near = jax.nn.relu(1.0 - seen.miss / max(self.margins.miss, 1e-9))
+        short = jax.nn.relu(1.0 - _WITHIN * seen.slip / max(self.margins.slip, 1e-9))
+        near = jax.nn.relu(1.0 - _WITHIN * seen.miss / max(self.margins.miss, 1e-9))
         cost = self.merit(seen.information)
         beyond = _LIMIT * jnp.sum(over + over**2)
-        cost = cost + strict * beyond
         if self.margins.slip > 0:
-            cost = cost + _MARGIN * short**2
+            beyond = beyond + _MARGIN * short**2
         if self.margins.miss > 0:
-            cost = cost + _MARGIN * near**2
+            beyond = beyond + _MARGIN * near**2
+        cost = cost + strict * beyond
         return cost, (seen, beyond)
 
     @functools.cached_property
@@ -219,12 +217,15 @@ def _value(system: Any, name: str, t: Array, y: Array, mode: Array) -> Array:
     return variable_at(system, name, t, y, mode)
 
 
-def _edges(margins: Array, modes: Array, path: Any, count: int, step: float) -> tuple[Array, Array]:
+def _edges(
+    guards: Callable[[Array], Array], modes: Array, path: Any, count: int, t: Array
+) -> tuple[Array, Array]:
     """The shortest slip in samples, and the nearest miss of an event as a share of what its margin
-    has at most.
+    has at most; `guards`: the margins at the samples, in given modes.
     """
+    step, margins = t[1] - t[0], guards(modes)
     big = jnp.asarray(1e3)
-    slip = big
+    slip = turned = big
     rows = jnp.arange(path.times.shape[0])
     used = rows < path.count
     for c in range(count):
@@ -237,7 +238,12 @@ def _edges(margins: Array, modes: Array, path: Any, count: int, step: float) -> 
         times = jnp.where(used, path.times, 0.0)
         lasted = jnp.where(ends, times - times[jnp.maximum(before, 0)], jnp.inf)
         slip = jnp.minimum(slip, jnp.min(lasted) / step)
+        turns = changed & (path.before[:, c] != 0)
+        rests = guards(modes.at[:, c].set(0))
+        least = _least_reserve(rests, margins, modes[:, c] == 0, path.times, t)
+        turned = jnp.minimum(turned, jnp.min(jnp.where(turns, least, big)))
     # A margin of a stuck contact and one of a sliding one may stand in the same place.
+    modes = modes[:, :count]
     kind = jnp.sum(
         jnp.where(modes == 0, 2 ** jnp.arange(modes.shape[1]), 0), axis=1, dtype=jnp.int32
     )
@@ -248,4 +254,23 @@ def _edges(margins: Array, modes: Array, path: Any, count: int, step: float) -> 
     low = (g[1:-1] < g[:-2]) & (g[1:-1] <= g[2:]) & finite[:-2] & finite[1:-1] & finite[2:]
     share = g[1:-1] / jnp.where(most[1:-1] > 0, most[1:-1], 1.0)
     near = jnp.where(inside[:, None] & low & (most[1:-1] > 0), share, big)
-    return slip, jnp.min(near)
+    return slip, jnp.minimum(jnp.min(near), turned)
+
+
+def _least_reserve(rests: Array, margins: Array, stuck: Array, times: Array, t: Array) -> Array:
+    """How far a contact is, at each of the `times`, from the edge between coming to rest and going
+    on the other way: the least of its margins were it stuck, `rests` at the samples, either sign,
+    as a share of the most that this has where it is.
+    """
+    finite = jnp.isfinite(rests)
+    g = jnp.where(finite, rests, 0.0)
+    own = finite & (rests != margins)  # not what others have whatever it does
+    at_rest = jnp.max(jnp.where(stuck[:, None], g, 0.0), axis=0)
+    # half of the way between both directions
+    most = constant(jnp.where(at_rest > 0, at_rest, jnp.max(g, axis=0))) / 2
+    k = jnp.clip(jnp.searchsorted(t, times) - 1, 0, t.shape[0] - 2)
+    w = jnp.clip((times - t[k]) / (t[k + 1] - t[k]), 0.0, 1.0)[:, None]
+    between = (1 - w) * g[k] + w * g[k + 1]
+    counts = jnp.any(own & ~stuck[:, None], axis=0) & (most > 0) & finite[k] & finite[k + 1]
+    share = jnp.where(counts, between, 1e3) / jnp.where(most > 0, most, 1.0)
+    return jnp.abs(jnp.min(share, axis=1))

@@ -30,6 +30,7 @@ ROUNDS = 4  # of probes at most
 _GROUPS = 4  # sequences of events that are searched in a round at most
 _SHORT, _LONG = 15, 60  # steps in a new sequence at most, and of the one that leads lower
 _MOST = 12  # directions that are probed, of the least certain
+_AT_A_CORNER = 0.3  # standard errors that the slope promises at most, at an end
 _GAIN = 1e-3  # of the noise's variance: what counts as lower
 _NEAR = 100.0  # standard errors from its end within which a search meets one sequence of events
 _SPANS = 10.0  # of the coordinates, within which an edge is looked for
@@ -130,7 +131,9 @@ def over_edges(
         if not may_keep():
             raise
         return Hopped(state, steps, True, ())
-    if told:  # an end at an edge is one
+    # An end at an edge is one, and so is one where an event passes a sample: there the misfit has a
+    # corner, and nothing that was tried about it is lower.
+    if told or (bool(state.done) and float(state.distance) <= _AT_A_CORNER):
         state = _ended(state)
     return Hopped(state, steps, False, told)
 
