@@ -54,7 +54,7 @@ def checked(
     design: "Design",
     draws: int = 200,
     *,
-    off: float = 0.1,
+    off: float = 0.05,
     seed: int = 0,
     progress: Checked[bool | Progress] = False,
 ) -> Check:
