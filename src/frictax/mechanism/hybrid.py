@@ -18,7 +18,7 @@ from frictax.signals.signal import first_end, moved_on
 
 from . import dynamics
 from .attachments import coordinates_of
-from .bristles.elements import element_margins, slipped
+from .bristles.elements import element_margins, joined, slipped
 from .bristles.passive import passive_step, within_limits
 from .contact_margins import all_margins, rounding
 from .elimination import product
@@ -74,10 +74,8 @@ class MechanicalSystem(AbstractHybridSystem):
                 for power, node in zip(into, self.layout.nodes, strict=True)
             ]
             heat = [made, left] if self.energy else []
-        for rate, n in zip(now.bristle_rate, self.layout.elements, strict=True):
-            rates += [rate[i] for i in range(n)] if n else [rate]
-        rates += heat
-        return jnp.stack(rates + powers(now) if self.energy else rates)
+        rates += now.bristle_rate + heat
+        return joined(rates + powers(now) if self.energy else rates)
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         now = self.snapshot(t, y, mode)
@@ -96,7 +94,7 @@ class MechanicalSystem(AbstractHybridSystem):
         )
         if hidden:
             found[0] = found[0] + 0.0 * constant(sum(hidden))
-        return jnp.stack(found)
+        return joined(found)
 
     def deadline(self, mode: Modes, args: PyTree) -> Number:
         return first_end(self._ends(mode))

@@ -27,8 +27,7 @@ def element_margins(now: Snapshot) -> list[Array]:
         forward, backward = element_limits(part, v)
         for room in (share * forward - force, share * backward + force):
             size = jax.lax.stop_gradient(share * jnp.maximum(forward, backward))
-            margin = jnp.where(sticks, room + 8 * jnp.finfo(force.dtype).eps * size, inf)
-            found += [margin[i] for i in range(force.shape[0])]
+            found.append(jnp.where(sticks, room + 8 * jnp.finfo(force.dtype).eps * size, inf))
         s = now.element_slip[b]
         found.append(jnp.where(s == 0, jnp.inf, s * v + _least(now, b)))
     return found
@@ -42,6 +41,13 @@ def _least(now: Snapshot, b: int) -> Array:
     if len(contact.ends) == 1:
         return least
     return least + eps * jax.lax.stop_gradient(sum(sizes, now.zero))
+
+
+def joined(parts: list[Array]) -> Array:
+    """One vector of numbers, and of vectors where there are elements."""
+    if all(part.ndim == 0 for part in parts):
+        return jnp.stack(parts)
+    return jnp.concatenate([jnp.atleast_1d(part) for part in parts])
 
 
 def slipped(now: Snapshot, y: Array, fired: Array, new: list[Array], accounts: int) -> Array:
