@@ -8,6 +8,7 @@ from .bristle import size_of
 from .lugre import Rubbing
 
 _SMALL = 1e-2  # a relative way below which a series is better
+_STRAIGHT = 1e-4  # of its limit, so near to which a bristle in motion slips by a straight line
 _NEAR = 1e-6  # of an exponent to one at which a formula has a limit
 
 
@@ -58,7 +59,9 @@ class Dahl(Rubbing):
         if self.exponent is None:
             return super().rate(v, force, g, least)
         r = 1 - jnp.where(v < 0, -force, force) / g
-        return self.sigma_0 * v * jnp.sign(r) * _power(jnp.abs(r), self.exponent)
+        # sign(r)*abs(r)**exponent, straight where that would be steep without bound
+        size = jnp.maximum(jnp.abs(r), _STRAIGHT)
+        return self.sigma_0 * v * r * jnp.exp((self.exponent - 1) * jnp.log(size))
 
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
         if self.exponent is None:
@@ -84,12 +87,6 @@ class Dahl(Rubbing):
         rest = jnp.where(small, series, 1 - area / jnp.where(small, 1.0, w))
         gone = -jnp.expm1(log)
         return force + gone * (end - force), force + rest * (end - force)
-
-
-def _power(x: Number, exponent: Number) -> Number:
-    """x**exponent for x >= 0, with finite derivatives at 0."""
-    some = x > 0
-    return jnp.where(some, jnp.exp(exponent * jnp.log(jnp.where(some, x, 1.0))), 0.0)
 
 
 def _log_left(p: Number, w: Number) -> Number:
