@@ -129,7 +129,7 @@ def _parts(law: AbstractLaw, speed: Number) -> tuple[Number, Number | float, Num
     return law(speed) - law.viscous * speed, law.viscous, least
 
 
-def _by_direction(v: Number, values: list[Any]) -> Any:
+def _by_direction(v: Number | Integer, values: list[Any]) -> Any:
     return values[0] if len(values) == 1 else jnp.where(v < 0, values[1], values[0])
 
 
