@@ -96,8 +96,8 @@ def test_elements_alike_slip_at_the_same_instant() -> None:
     for engine in (fx.OnSamples(), fx.Adaptive()):
         several, single = (run_along(b, turns, engine) for b in (alike, one))
         assert np.asarray(several["friction"].f) == pytest.approx(
-                np.asarray(single["friction"].f), abs=1e-9
-            )
+            np.asarray(single["friction"].f), abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("C", [None, 50.0])
@@ -121,7 +121,9 @@ def test_the_generalized_model_follows_the_law_over_time() -> None:
     law = fx.Stribeck(F_prop=0.0, F_Coulomb=1.0, F_Stribeck=0.5, fexp=1e4, exponent=2.0)
     run = run_along(fx.MaxwellSlip([1e5, 5e4], C=3.0), [0.1], fx.OnSamples(substeps=200), law)
     f = np.asarray(run["friction"].f)
-    assert f[2:] - 1.0 == pytest.approx((f[1] - 1.0) * np.exp(-3.0 * (run.ts[2:] - run.ts[1])), 1e-5)
+    assert f[2:] - 1.0 == pytest.approx(
+        (f[1] - 1.0) * np.exp(-3.0 * (run.ts[2:] - run.ts[1])), 1e-5
+    )
 
 
 def test_it_starts_bent_and_is_linear_about_its_state() -> None:

@@ -1,4 +1,4 @@
-"""Free motion of bodies that rub on elements: derivatives, energy, other machines, other engines."""
+"""Bodies that rub on elements: derivatives, energy, other machines, other engines."""
 
 from typing import Any
 

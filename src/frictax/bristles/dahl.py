@@ -27,9 +27,9 @@ class Dahl(Rubbing):
 
     - `sigma_0` > 0 [N/m], its stiffness; [N.m/rad] where the contact turns.
     - `z` [m], its deflection at the start.
-    - `exponent` > 0; default: 1. Less, and the contact gives way later and more suddenly, and slides
-      after a finite way, as brittle materials do; more, and it creeps from early on. Towards 0 it
-      is a spring and a slider: that is a `MaxwellSlip` of one element.
+    - `exponent` > 0; default: 1. Less, and the contact gives way later and more suddenly, and
+      slides after a finite way, as brittle materials do; more, and it creeps from early on. Towards
+      0 it is a spring and a slider: that is a `MaxwellSlip` of one element.
 
     **Raises:** `ValueError` as of `LuGre`.
 

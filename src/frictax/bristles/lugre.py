@@ -11,7 +11,10 @@ _SMALL = 1e-2  # a relative way below which a series is better
 
 
 class Rubbing(AbstractBristle):
-    """A bristle that slips in proportion to how far it is bent: dz/dt = v - sigma_0*abs(v)*z/g(abs(v))."""
+    """A bristle that slips in proportion to how far it is bent.
+
+    dz/dt = v - sigma_0*abs(v)*z/g(abs(v))
+    """
 
     def rate(self, v: Number, force: Number, g: Number, least: Number) -> Number:
         return self.sigma_0 * (v - size_of(v) * force / g)

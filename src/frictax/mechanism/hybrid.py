@@ -17,13 +17,12 @@ from frictax.signals.function import longest_step
 from frictax.signals.signal import first_end, moved_on
 
 from . import dynamics
-from .attachments import coordinates_of
 from .bristles.elements import element_margins, joined, slipped
 from .bristles.passive import passive_step, within_limits
 from .contact_margins import all_margins, rounding
 from .elimination import product
 from .energy import heat_flows, powers, stored
-from .layout import Layout, layout, signal_of
+from .layout import Layout, layout, signal_of, state_names as state_names
 from .mechanism import Mechanism
 from .mode_transition import at_rest, fallen, is_off, settled
 from .snapshot import Snapshot
@@ -137,9 +136,7 @@ class MechanicalSystem(AbstractHybridSystem):
         lay, parts = self.layout, self.mechanism.parts
         by_elements = [c for c, n in zip(lay.bristles, lay.elements, strict=True) if n]
         turning = [*lay.contacts, *by_elements]  # which turn by an event
-        laws = [
-            parts[contact.part].law(direction) for contact in turning for direction in (1, -1)
-        ]
+        laws = [parts[contact.part].law(direction) for contact in turning for direction in (1, -1)]
         # A body that rubs on what stands still, and always, turns back by an event alone.
         ends = [[b for b, _ in c.ends] for c in lay.contacts if not c.is_pressed]
         sources = [parts[i] for i, flange, _ in lay.forces if [flange.body] not in ends]
@@ -396,18 +393,3 @@ class MechanicalSystem(AbstractHybridSystem):
     def snapshot(self, t: Array, y: Array, mode: Array) -> Snapshot:
         """All that is known of the mechanism at time `t`, in state `y` and `mode`."""
         return dynamics.MachineSnapshot(self.mechanism, self.layout, t, y, mode)
-
-
-def state_names(mechanism: Mechanism) -> tuple[str, ...]:
-    """The names of the entries of the state vector: positions of the bodies that follow no other,
-    their velocities, temperatures, forces in bristles.
-    """
-    lay, names, parts = layout(mechanism), mechanism.names, mechanism.parts
-    moving = (lay.bodies[b] for b in lay.coordinates)
-    bodies = [(names[i], coordinates_of(parts[i])) for i in moving]
-    positions, velocities = ([f"{name}.{of[k]}" for name, of in bodies] for k in (0, 1))
-    held = []
-    for b, n in zip(lay.bristles, lay.elements, strict=True):
-        name = f"{names[b.part]}.{'tau_z' if parts[b.part].rotational else 'f_z'}"
-        held += [f"{name}[{i}]" for i in range(n)] if n else [name]
-    return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes), *held)

@@ -20,6 +20,7 @@ from .attachments import (
     Gear,
     body_parts,
     contact_of,
+    coordinates_of,
     flange_of,
     gear_of,
     is_rotational as is_rotational,
@@ -346,3 +347,18 @@ def _ends(mechanism, contact: Contact) -> str:
 def signal_of(mechanism: Any, place: tuple[int, str]) -> Any:
     """The signal in field `place[1]` of part `place[0]`."""
     return getattr(mechanism.parts[place[0]], place[1])
+
+
+def state_names(mechanism: Any) -> tuple[str, ...]:
+    """The names of the entries of the state vector: positions of the bodies that follow no other,
+    their velocities, temperatures, forces in bristles.
+    """
+    lay, names, parts = layout(mechanism), mechanism.names, mechanism.parts
+    moving = (lay.bodies[b] for b in lay.coordinates)
+    bodies = [(names[i], coordinates_of(parts[i])) for i in moving]
+    positions, velocities = ([f"{name}.{of[k]}" for name, of in bodies] for k in (0, 1))
+    held = []
+    for b, n in zip(lay.bristles, lay.elements, strict=True):
+        name = f"{names[b.part]}.{'tau_z' if parts[b.part].rotational else 'f_z'}"
+        held += [f"{name}[{i}]" for i in range(n)] if n else [name]
+    return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes), *held)
