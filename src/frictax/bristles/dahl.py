@@ -1,8 +1,10 @@
 """Dahl's bristle."""
 
 import jax.numpy as jnp
+import numpy as np
 
-from frictax.parameters import Number, Positive, Real, Scalar, parameter
+from frictax.annotations import Checked
+from frictax.parameters import Number, Positive, Real, Scalar, as_array, parameter
 
 from .bristle import size_of
 from .lugre import Rubbing
@@ -27,7 +29,7 @@ class Dahl(Rubbing):
 
     - `sigma_0` > 0 [N/m], its stiffness; [N.m/rad] where the contact turns.
     - `z` [m], its deflection at the start.
-    - `exponent` > 0; default: 1. Less, and the contact gives way later and more suddenly, and
+    - `exponent` > 0, 1 unless given. Less, and the contact gives way later and more suddenly, and
       slides after a finite way, as brittle materials do; more, and it creeps from early on. Towards
       0 it is a spring and a slider: that is a `MaxwellSlip` of one element.
 
@@ -53,10 +55,21 @@ class Dahl(Rubbing):
 
     sigma_0: Scalar = parameter(Positive(), "N/m")
     z: Scalar = parameter(Real(), "m", fit=False, default=0.0)
-    exponent: Scalar | None = parameter(Positive(), "1", fit=False, default=None)
+    # a Python number stays one: with 1 there is no power to compute
+    exponent: Checked[float] | Scalar = parameter(
+        Positive(),
+        "1",
+        fit=False,
+        default=1.0,
+        converter=lambda e: float(e) if isinstance(e, int | float | np.number) else as_array(e),
+    )
+
+    @property
+    def _is_plain(self) -> bool:
+        return isinstance(self.exponent, float) and self.exponent == 1.0
 
     def rate(self, v: Number, force: Number, g: Number, least: Number) -> Number:
-        if self.exponent is None:
+        if self._is_plain:
             return super().rate(v, force, g, least)
         r = 1 - jnp.where(v < 0, -force, force) / g
         # sign(r)*abs(r)**exponent, straight where that would be steep without bound
@@ -64,7 +77,7 @@ class Dahl(Rubbing):
         return self.sigma_0 * v * r * jnp.exp((self.exponent - 1) * jnp.log(size))
 
     def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
-        if self.exponent is None:
+        if self._is_plain:
             return super().moved(x, force, g, least)
         # du/dq = -u**exponent for u = abs(r) over the way q: with p = 1 - exponent, u = u0*(1 -
         # p*w)**(1/p), w = q*u0**-p, and nothing is left from p*w = 1 on.
