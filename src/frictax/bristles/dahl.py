@@ -81,7 +81,7 @@ class Dahl(Rubbing):
             return super().moved(x, force, g, least)
         # du/dq = -u**exponent for u = abs(r) over the way q: with p = 1 - exponent, u = u0*(1 -
         # p*w)**(1/p), w = q*u0**-p, and nothing is left from p*w = 1 on.
-        p = 1 - self.exponent
+        p = 1 - jnp.asarray(self.exponent, g.dtype)
         end = jnp.where(x < 0, -g, g)
         size = jnp.abs(end - force) / g
         bent = size > 0
