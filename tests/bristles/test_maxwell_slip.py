@@ -13,8 +13,8 @@ from rubbing import STANDARD, moved, rubbing
 
 K, SHARE, LIMIT = [4e4, 2e4, 1e4], [1 / 3] * 3, 1.2
 THREE = fx.MaxwellSlip(K)
+BRISTLE: dict[str, Any] = {"bristle": THREE}
 LAW = fx.Coulomb(F_Coulomb=LIMIT)
-G = jnp.array(LIMIT)
 
 
 def virgin(x: float) -> float:
@@ -153,7 +153,7 @@ def test_it_starts_bent_and_is_linear_about_its_state() -> None:
             lambda: fx.SupportFriction("m", bristle=fx.MaxwellSlip([1e3, 1e3], z=[0.0, 6e-4])),
             "`SupportFriction.bristle.z` must lie within breakaway",
         ),
-        (lambda: fx.Brake("m", **{"bristle": THREE}), "`Brake` must do without a bristle"),
+        (lambda: fx.Brake("m", **BRISTLE), "`Brake` must do without a bristle"),
     ],
 )
 def test_what_does_not_go_together_is_told_in_a_sentence(wrong: Any, says: str) -> None:
@@ -162,7 +162,7 @@ def test_what_does_not_go_together_is_told_in_a_sentence(wrong: Any, says: str) 
 
 
 def test_the_shares_sum_to_one_whatever_a_fit_moves_them_to() -> None:
-    bearing = fx.BearingFriction("rotor", bristle=fx.MaxwellSlip(K, [1.0, 2.0, 5.0], C=9.0))
+    bearing: Any = fx.BearingFriction("rotor", bristle=fx.MaxwellSlip(K, [1.0, 2.0, 5.0], C=9.0))
     found = {p.path: p.declaration for p in parameters(bearing)}
     assert found["bristle.ratio"].fit is False
     units = [fx.parameters.rotational_unit(found[f"bristle.{n}"].unit) for n in ("k", "C")]
