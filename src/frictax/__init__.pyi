@@ -33,6 +33,7 @@ from frictax.bristles import (
     Dahl as Dahl,
     ElastoPlastic as ElastoPlastic,
     LuGre as LuGre,
+    MaxwellSlip as MaxwellSlip,
 )
 from frictax.contacts import (
     AbstractContact as AbstractContact,

@@ -32,7 +32,15 @@ def over_a_way(bristle: Any, x: float, force: float, least: float) -> tuple[floa
     return float(end), float(jnp.mean(middle))
 
 
-@pytest.mark.parametrize("bristle", [fx.Dahl(1e5), fx.ElastoPlastic(1e5, z_ba=0.75)], ids=type)
+@pytest.mark.parametrize(
+    "bristle",
+    [
+        fx.Dahl(1e5),
+        fx.ElastoPlastic(1e5, z_ba=0.75),
+        *(fx.Dahl(1e5, exponent=e) for e in (0.7, 1.5, 2.0, 3.0)),
+    ],
+    ids=repr,
+)
 def test_the_force_over_a_way_is_the_integral_of_its_rate(bristle: Any) -> None:
     for force in (-0.95, 0.0, 0.5, 0.97):
         for x in (-4e-5, -2e-6, 1e-8, 6e-6, 5e-5):
@@ -51,6 +59,33 @@ def test_dahl_s_loop_has_the_force_and_the_energy_of_the_closed_form() -> None:
     assert abs(float(force)) == pytest.approx(0.761594, abs=1e-6)
     assert energy == pytest.approx(4 * a - 4 / SIGMA_0 * np.tanh(SIGMA_0 * a), rel=1e-10)
     assert energy == pytest.approx(9.536234e-6, rel=1e-6)
+
+
+def test_dahl_s_exponent_of_one_is_the_limit_of_those_beside_it() -> None:
+    def both(exponent: Any, x: float, force: float) -> np.ndarray:
+        bristle = fx.Dahl(SIGMA_0, exponent=exponent)
+        return np.array(bristle.moved(jnp.array(x), jnp.array(force), ONE, ONE))
+
+    for x in (-3e-5, 1e-9, 2e-5):
+        for force in (-0.9, 0.3, 1.0):
+            for exponent in (jnp.array(1.0), 1.0 + 1e-7, 1.0 - 2e-6):
+                near = pytest.approx(both(1.0, x, force), abs=1e-5)
+                assert both(exponent, x, force) == near
+    slope = jax.grad(lambda e: fx.Dahl(SIGMA_0, exponent=e).moved(ONE * 2e-5, 0 * ONE, ONE, ONE)[0])
+    low, high = (both(1.0 + d, 2e-5, 0.0)[0] for d in (-1e-3, 1e-3))
+    assert float(slope(ONE)) == pytest.approx((high - low) / 2e-3, rel=1e-4)
+
+
+def test_dahl_with_a_small_exponent_slides_after_a_finite_way() -> None:
+    bristle = fx.Dahl(SIGMA_0, exponent=0.25)
+    whole = 1 / (0.75 * SIGMA_0)  # from rest to the limit
+    for x in (0.5 * whole, 0.99 * whole, 1.01 * whole, 5 * whole):
+        end, mean = bristle.moved(jnp.array(x), 0 * ONE, ONE, ONE)
+        u = max(1 - x / whole, 0.0) ** (1 / 0.75)
+        assert float(end) == pytest.approx(1 - u, rel=1e-12)
+        assert float(mean) == pytest.approx(1 - (1 - u**1.75) / (1.75 * SIGMA_0 * x), rel=1e-10)
+    steps = jax.grad(lambda x: bristle.moved(x, 0 * ONE, ONE, ONE)[0])
+    assert float(steps(jnp.array(2 * whole))) == 0.0
 
 
 def test_a_small_way_loses_no_digits() -> None:
@@ -139,6 +174,7 @@ def test_a_bent_bristle_that_meets_a_high_speed_pushes_on_where_sigma_1_is_const
         (lambda: fx.LuGre(1.0, -1.0), "`LuGre.sigma_1` must be >= 0"),
         (lambda: fx.LuGre(1.0, v_d=0.0), "`LuGre.v_d` must be > 0, inf for a constant sigma_1"),
         (lambda: fx.LuGre(1.0, **{"sigma_2": 0.4}), "it is `F_prop` of the contact's law"),
+        (lambda: fx.Dahl(1.0, exponent=0.0), "`Dahl.exponent` must be > 0"),
         (lambda: fx.ElastoPlastic(1.0, z_ba=1.5), "`ElastoPlastic.z_ba` must be between 0 and 1"),
         (
             lambda: fx.SupportFriction("mass", peak=1.1, bristle=fx.Dahl(1.0)),

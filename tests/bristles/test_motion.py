@@ -246,6 +246,16 @@ def test_two_bristles_on_a_belt_that_turns_round() -> None:
     assert run.system.states() == ("mass.s", "mass.v", "below.f_z", "guide.f_z")
 
 
+@pytest.mark.parametrize("exponent", [0.3, 2.0])
+def test_a_run_with_an_exponent_of_dahl_s_goes_its_way(exponent: float) -> None:
+    bristle = fx.Dahl(SIGMA_0, exponent=exponent)
+    ts, one = np.linspace(0.0, 1.0, 401), jnp.array(1.0)
+    machine = moved(bristle, lambda t: 2e-5 * t, fx.Coulomb(F_Coulomb=1.0))
+    f = np.asarray(fx.simulate(machine, ts, fx.OnSamples())["friction"].f)
+    known = [float(bristle.moved(2e-5 * t * one, 0 * one, one, one)[0]) for t in ts[::50]]
+    assert f[::50] == pytest.approx(known, abs=2e-6)
+
+
 def test_the_law_backward_bends_the_bristle_backward() -> None:
     forward, backward = fx.Coulomb(F_Coulomb=1.0), fx.Coulomb(F_Coulomb=2.0, F_prop=0.5)
     machine = fx.Mechanism(

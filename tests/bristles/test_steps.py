@@ -12,7 +12,7 @@ import frictax as fx
 from frictax.engine.implicit.stiff import rosenbrock2
 from frictax.engine.reused import Reused, model_of
 from frictax.mechanism import MechanicalSystem
-from rubbing import P1_LAW, lugre, p1, rubbing
+from rubbing import P1_LAW, STANDARD, lugre, p1, rubbing
 
 # of x(10) by F_Coulomb, known
 BY_F_COULOMB = {1e4: -0.0162730, 1e5: -0.0182918, 1e6: -0.0178354}
@@ -152,6 +152,20 @@ def test_lanes_are_the_runs_one_by_one(lanes: int) -> None:
     slopes = jax.vmap(jax.grad(end))(several) * several
     known = np.array([float(jax.grad(end)(s) * s) for s in several])
     assert np.asarray(slopes) == pytest.approx(known, rel=1e-4, abs=1e-9)
+
+
+def test_beside_steps_that_cannot_resolve_a_bristle_events_are_found() -> None:
+    """Of 5 ms, at 5e6 N/m: some pieces of a sample would be resolved where the whole is not."""
+    ts = 5e-3 * np.arange(401)
+    for seed in (3, 11):
+        draw = np.random.default_rng(seed)
+        force, f, phase = draw.uniform(2, 4), draw.uniform(0.5, 2), draw.uniform(0, 6)
+        drive = fx.Sampled(ts, force * np.sin(2 * np.pi * ts * f + phase))
+        beside = fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=0.3))
+        bristle = lugre(10 ** draw.uniform(6, 8), v_d=None)
+        run = fx.simulate(rubbing(bristle, STANDARD, drive, beside=beside), ts, fx.OnSamples())
+        assert int(run.events.count) > 10
+        assert np.max(np.abs(run["friction"].f_z)) <= 1.05 * 1.5
 
 
 def test_a_solver_that_is_named_is_taken() -> None:

@@ -22,8 +22,9 @@ class AbstractBristle(CheckedModule):
         f = sigma_0*z + sigma_1*dz/dt + viscous*v
 
     and steady sliding that of the law, whatever the bristle. The state of a run is the force
-    sigma_0*z [N], so that tolerances mean newtons. `LuGre`, `Dahl` and `ElastoPlastic` are
-    bristles; give one to the field `bristle` of a `SupportFriction` or `BearingFriction`.
+    sigma_0*z [N], so that tolerances mean newtons. `LuGre`, `Dahl`, `ElastoPlastic` and, of several
+    states, `MaxwellSlip` are bristles; give one to the field `bristle` of a `SupportFriction` or
+    `BearingFriction`.
 
     **Example:** at `LuGre`.
 
@@ -40,6 +41,13 @@ class AbstractBristle(CheckedModule):
                 " `F_prop` of the contact's law. Write it there."
             )
         return super().__new__(cls)
+
+    @property
+    def elements(self) -> int:
+        """Of how many elements it is made that stick and slip each by itself, with a force and a
+        mode each; 0 where it has one force and no mode.
+        """
+        return 0
 
     @abc.abstractmethod
     def rate(self, v: Number, force: Number, g: Number, least: Number) -> Number:

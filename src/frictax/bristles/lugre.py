@@ -1,4 +1,4 @@
-"""The bristles of Dahl and of LuGre."""
+"""The bristle of LuGre, and what Dahl's has in common with it."""
 
 import jax.numpy as jnp
 
@@ -10,8 +10,11 @@ from .bristle import AbstractBristle, Fading, faded, size_of
 _SMALL = 1e-2  # a relative way below which a series is better
 
 
-class _Rubbing(AbstractBristle):
-    """dz/dt = v - sigma_0*abs(v)*z/g(abs(v))."""
+class Rubbing(AbstractBristle):
+    """A bristle that slips in proportion to how far it is bent.
+
+    dz/dt = v - sigma_0*abs(v)*z/g(abs(v))
+    """
 
     def rate(self, v: Number, force: Number, g: Number, least: Number) -> Number:
         return self.sigma_0 * (v - size_of(v) * force / g)
@@ -28,7 +31,7 @@ class _Rubbing(AbstractBristle):
         return force + gone * (end - force), force + rest * (end - force)
 
 
-class LuGre(_Rubbing):
+class LuGre(Rubbing):
     """The bristle of Lund and Grenoble: it bends like a spring and slips in proportion to how far
     it is bent.
 
@@ -86,37 +89,3 @@ class LuGre(_Rubbing):
 
     def damping(self, speed: Values, law: AbstractLaw) -> Values:
         return faded(self.sigma_1, self.v_d, speed, law)
-
-
-class Dahl(_Rubbing):
-    """Dahl's bristle: `LuGre` without damping.
-
-    The friction depends on the way alone, not on the speed at which it is gone: over a way x from
-    a reversal at the force F_r, under a constant law F_C, it is f = F_C - (F_C -
-    F_r)*exp(-sigma_0*x/F_C).
-
-    **Arguments:** `sigma_0` > 0 [N/m], its stiffness; [N.m/rad] where the contact turns; `z` [m],
-    its deflection at the start.
-
-    **Raises:** `ValueError` as of `LuGre`.
-
-    **Source:** P. R. Dahl, A solid friction model, The Aerospace Corporation TOR-0158(3107-18)-1,
-    1968, with the exponent 1.
-
-    A body that is moved by 10 um from its rest, in the formula and in a run:
-
-    >>> import frictax as fx, jax.numpy as jnp
-    >>> stage = fx.Mechanism(
-    ...     table=fx.Mass(m=1.0),
-    ...     drive=fx.Position("table", lambda t: 1e-5 * t),
-    ...     guide=fx.SupportFriction(
-    ...         "table", f_pos=fx.Coulomb(F_Coulomb=1.0), bristle=fx.Dahl(sigma_0=1e5)
-    ...     ),
-    ... )
-    >>> run = fx.simulate(stage, jnp.array([0.0, 1.0]))
-    >>> round(float(run["guide"].f[-1]), 6), round(1 - float(jnp.exp(-1.0)), 6)
-    (0.632121, 0.632121)
-    """
-
-    sigma_0: Scalar = parameter(Positive(), "N/m")
-    z: Scalar = parameter(Real(), "m", fit=False, default=0.0)

@@ -10,7 +10,7 @@ import numpy as np
 from frictax.bristles import AbstractBristle
 from frictax.bristles.bristle import size_of
 from frictax.laws import AbstractLaw
-from frictax.parameters import Number, check, is_traced, rotational_unit
+from frictax.parameters import Integer, Number, check, is_traced, rotational_unit
 
 from .contact import AbstractByLaws
 
@@ -56,11 +56,16 @@ class AbstractRubbing(AbstractByLaws):
                     f"`{kind}` must have a law > 0 at rest with a bristle, got {float(f0):g}. Leave"
                     " out the bristle, or write a small F_Coulomb."
                 )
-            start, z = bristle.start(), getattr(bristle, "z", None)
-            if not is_traced(start) and direction * float(start) > float(f0) * (1 + 1e-9):
+            start, share = bristle.start(), getattr(bristle, "share", 1.0)
+            if any(map(is_traced, (start, share))):
+                continue
+            beyond = direction * np.asarray(start) - float(f0) * np.asarray(share)
+            if np.any(beyond > float(f0) * 1e-9):
+                what = "sigma_0" if bristle.elements == 0 else "k, times the share of each element"
                 raise ValueError(
-                    f"`{kind}.bristle.z` must lie within breakaway, {float(f0):g} over sigma_0, got"
-                    f" {z}, which holds {float(start):g}. Start less bent."
+                    f"`{kind}.bristle.z` must lie within breakaway, {float(f0):g} over {what}, got"
+                    f" {getattr(bristle, 'z', None)}, which holds {np.asarray(start)}. Start less"
+                    " bent."
                 )
 
 
@@ -89,6 +94,24 @@ def bristle_law(contact: Any, v: Number) -> tuple[Number, Number | float, Number
     return tuple(_by_direction(v, list(part)) for part in zip(*parts, strict=True))
 
 
+def element_law(contact: Any, v: Number, s: Integer) -> tuple[Number, Number | float, Number]:
+    """`bristle_law` of a bristle with elements that slip in direction s, 0 for none that does."""
+    laws = _laws(contact)
+    parts = [_parts(law, s * v) for law in laws]
+    g, viscous, least = (list(part) for part in zip(*parts, strict=True))
+    return _by_direction(s, g), _by_direction(v, viscous), _by_direction(s, least)
+
+
+def element_limits(contact: Any, v: Number) -> tuple[Number, Number]:
+    """What bends a bristle at most forward and backward: that of a direction in which the contact
+    does not move is the law at rest.
+    """
+    forward, backward = (
+        _parts(contact.law(m), jnp.where(m * v > 0, m * v, 0.0))[0] for m in (1, -1)
+    )
+    return forward, backward
+
+
 def bristle_damping(contact: Any, v: Number) -> Number:
     """sigma_1 of the bristle of a contact at velocity v."""
     values = [contact.bristle.damping(size_of(v), law) for law in _laws(contact)]
@@ -106,7 +129,7 @@ def _parts(law: AbstractLaw, speed: Number) -> tuple[Number, Number | float, Num
     return law(speed) - law.viscous * speed, law.viscous, least
 
 
-def _by_direction(v: Number, values: list[Any]) -> Any:
+def _by_direction(v: Number | Integer, values: list[Any]) -> Any:
     return values[0] if len(values) == 1 else jnp.where(v < 0, values[1], values[0])
 
 

@@ -23,9 +23,9 @@ class SupportFriction(AbstractRubbing):
     - `f_neg`: the law of motion backward, also over speed >= 0; default `f_pos`.
     - `support`: name of the `Fixed` or of the body that `s` is measured from and that bears the
       friction (Modelica's useSupport); default: grounded at 0.
-    - `bristle`: what happens before it slides: `LuGre`, `Dahl`, `ElastoPlastic`; default: it
-      sticks. With one, no mode changes: the contact is never stuck, `peak` must be 1, and breakaway
-      is the law at rest.
+    - `bristle`: what happens before it slides: `LuGre`, `Dahl`, `ElastoPlastic`, `MaxwellSlip`;
+      default: it sticks. With one, the contact is none of `run.events`, `peak` must be 1, and
+      breakaway is the law at rest.
 
     **Raises:** `ValueError` for a value outside its domain, and for a bristle that does not go with
     the law.

@@ -33,8 +33,9 @@ class Adaptive(eqx.Module):
 
     - `rtol`, `atol`: tolerances of a step. Default 1e-7 and 1e-9; in 32 bits 1e-5 and 1e-6.
     - `solver`: any diffrax solver with an interpolation; None for `diffrax.Tsit5()`, and for a
-      Rosenbrock method of order 4 where a part has a bristle. For other stiff machines
-      `diffrax.Kvaerno5()`, which is far slower than either with a bristle.
+      Rosenbrock method of order 4 where a part has a bristle that decays, which a `MaxwellSlip`
+      does not. For other stiff machines `diffrax.Kvaerno5()`, which is far slower than either with
+      a bristle.
     - `stepsize_controller`: any of diffrax's; replaces `rtol` and `atol`. A controller without
       error control needs `dt0`.
     - `dt0`: the first step of every phase [s]. Default: from the phase before.

@@ -201,9 +201,10 @@ def _solve(
     flow, y0 = (lambda t, y, system: system.flow(t, y, start.mode)), start.y
     if with_speed:
         flow, y0 = _with_speed(system, start)
+    implicit = options.solver is None and system.is_stiff() and not system.swings()
     return diffrax.diffeqsolve(
         diffrax.ODETerm(flow),
-        Rodas4() if options.solver is None and system.is_stiff() else options.walker(),
+        Rodas4() if implicit else options.walker(),
         start.t,
         t1,
         None,

@@ -59,6 +59,10 @@ class Reused(eqx.Module):
         system, args, _ = _put_together(self.static, self.arrays)
         return system.is_stiff(args)
 
+    def swings(self) -> bool:
+        system, args, _ = _put_together(self.static, self.arrays)
+        return system.swings(args)
+
     flow, guard, jump, deadline, tick, longest_step, sound, safe_step = map(
         _method,
         ("flow", "guard", "jump", "deadline", "tick", "longest_step", "sound", "safe_step"),

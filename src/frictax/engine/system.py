@@ -81,6 +81,12 @@ class AbstractHybridSystem(eqx.Module):
         """
         return False
 
+    def swings(self, args: PyTree) -> bool:
+        """Whether what is stiff swings on and does not decay, so that steps under error control
+        have to follow it: `Adaptive` then takes explicit ones.
+        """
+        return False
+
     def sound(
         self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
     ) -> Bool[Array, ""]:

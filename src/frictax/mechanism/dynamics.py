@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from frictax.contacts.mode import FREE
-from frictax.contacts.rubbing import bristle_damping, bristle_law
+from frictax.contacts.rubbing import bristle_damping, bristle_law, element_law
 from frictax.laws import AbstractLaw
 
 from .elimination import product
@@ -124,9 +124,28 @@ class MachineSnapshot(Snapshot):
 
     @cached_property
     def bristle_force(self) -> list[Array]:
-        """What each bristle holds [N], which is a state."""
-        first = self.layout.first_bristle
-        return [self.y[first + b] for b in range(len(self.layout.bristles))]
+        """What each bristle holds [N], which is a state: of elements what each does, (n,)."""
+        found, first = [], self.layout.first_bristle
+        for n in self.layout.elements:
+            found.append(self.y[first : first + n] if n else self.y[first])
+            first += max(n, 1)
+        return found
+
+    @cached_property
+    def element_modes(self) -> list[Any]:
+        """In which direction each element of a bristle slips (n,), 0 for one that sticks; None of a
+        bristle without elements.
+        """
+        found, first = [], self.layout.first_element
+        for n in self.layout.elements:
+            found.append(self.numbers[first : first + n] if n else None)
+            first += n
+        return found
+
+    @cached_property
+    def element_slip(self) -> list[Any]:
+        """In which direction those slip that do, 0 where none does."""
+        return [None if m is None else jnp.sign(jnp.sum(m)) for m in self.element_modes]
 
     @cached_property
     def bristle_v(self) -> list[Array]:
@@ -136,12 +155,12 @@ class MachineSnapshot(Snapshot):
     @cached_property
     def _bristle_laws(self) -> list[Any]:
         """What bends each, the viscous slope beside and the least that may bend it."""
-        at = zip(self.bristle_elements, self.bristle_v, strict=True)
-        return [bristle_law(part, v) for part, v in at]
+        at = zip(self.bristle_elements, self.bristle_v, self.element_slip, strict=True)
+        return [bristle_law(part, v) if s is None else element_law(part, v, s) for part, v, s in at]
 
     @cached_property
     def bristle_limits(self) -> list[Array]:
-        """What each is bent by at most [N] at its velocity."""
+        """What each is bent by at most [N] at its velocity; of elements, those that slip."""
         return [g for g, _, _ in self._bristle_laws]
 
     @cached_property
@@ -152,9 +171,27 @@ class MachineSnapshot(Snapshot):
             self.bristle_v,
             self.bristle_force,
             self._bristle_laws,
+            self.element_modes,
             strict=True,
         )
-        return [part.bristle.rate(v, f, g, least) for part, v, f, (g, _, least) in at]
+        return [
+            part.bristle.rate(v, f, g, least)
+            if modes is None
+            else part.bristle.rates(v, f, g, modes)
+            for part, v, f, (g, _, least), modes in at
+        ]
+
+    @cached_property
+    def element_force(self) -> list[Any]:
+        """What each element bears [N], (n,); None of a bristle without elements."""
+        return [
+            None
+            if modes is None
+            else self.bristle_elements[b].bristle.held(
+                self.bristle_force[b], self.bristle_limits[b], modes
+            )
+            for b, modes in enumerate(self.element_modes)
+        ]
 
     @cached_property
     def bristle_friction(self) -> list[Array]:
@@ -162,14 +199,18 @@ class MachineSnapshot(Snapshot):
         if self.imposed is not None:
             return self.imposed[0]
         found = []
-        for part, v, f, rate, (_, viscous, _) in zip(
+        for part, v, f, rate, (_, viscous, _), borne in zip(
             self.bristle_elements,
             self.bristle_v,
             self.bristle_force,
             self.bristle_rate,
             self._bristle_laws,
+            self.element_force,
             strict=True,
         ):
+            if borne is not None:
+                found.append(jnp.sum(borne) + viscous * v)
+                continue
             damping = bristle_damping(part, v)
             found.append(f + damping * rate / part.bristle.sigma_0 + viscous * v)
         return found
@@ -180,7 +221,12 @@ class MachineSnapshot(Snapshot):
         if self.imposed is not None:
             return self.imposed[1]
         at = zip(self.bristle_elements, self.bristle_force, self.bristle_rate, strict=True)
-        return [f * rate / part.bristle.sigma_0 for part, f, rate in at]
+        return [
+            f * rate / part.bristle.sigma_0
+            if part.bristle.elements == 0
+            else jnp.sum(f * rate / part.bristle.k)
+            for part, f, rate in at
+        ]
 
     # -- contacts
 

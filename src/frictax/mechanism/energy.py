@@ -16,7 +16,9 @@ def loss(now: Snapshot, c: int) -> Array:
 
 
 def bristle_loss(now: Snapshot, b: int) -> Array:
-    """Power [W] that friction takes at contact number `b` with a bristle, but for what bends it."""
+    """Power [W] that friction takes at contact number `b` with a bristle, but for what bends it; of
+    elements that slip, all that they take.
+    """
     return now.bristle_friction[b] * now.bristle_v[b] - now.bristle_stores[b]
 
 

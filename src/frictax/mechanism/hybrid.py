@@ -17,12 +17,12 @@ from frictax.signals.function import longest_step
 from frictax.signals.signal import first_end, moved_on
 
 from . import dynamics
-from .attachments import coordinates_of
+from .bristles.elements import element_margins, joined, slipped
 from .bristles.passive import passive_step, within_limits
 from .contact_margins import all_margins, rounding
 from .elimination import product
 from .energy import heat_flows, powers, stored
-from .layout import Layout, layout, signal_of
+from .layout import Layout, layout, signal_of, state_names as state_names
 from .mechanism import Mechanism
 from .mode_transition import at_rest, fallen, is_off, settled
 from .snapshot import Snapshot
@@ -40,7 +40,8 @@ class MechanicalSystem(AbstractHybridSystem):
     follow no gear and no motion. Mode: a mode for each contact, then for each stop -1, 0, 1 (at the
     lower one, at none, at the upper one), then the piece of each law that has corners, then, for
     friction that depends on a torque, on which of two lines it is, then, where the motion presses a
-    contact on from either side, which it is, then the piece of each gap, and that of each signal.
+    contact on from either side, which it is, then of each element of a bristle in which direction
+    it slips, 0 while it sticks, then the piece of each gap, and that of each signal.
     """
 
     mechanism: Mechanism
@@ -73,7 +74,7 @@ class MechanicalSystem(AbstractHybridSystem):
             ]
             heat = [made, left] if self.energy else []
         rates += now.bristle_rate + heat
-        return jnp.stack(rates + powers(now) if self.energy else rates)
+        return joined(rates + powers(now) if self.energy else rates)
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         now = self.snapshot(t, y, mode)
@@ -82,6 +83,7 @@ class MechanicalSystem(AbstractHybridSystem):
             found += self._gap(k).margins(
                 *dynamics.stretch(now, k), now.gap_piece(k), dynamics.rounding(now, k)
             )
+        found += element_margins(now)
         found = found or [jnp.ones((), y.dtype)]
         # A load that is not finite shows in the reserve of what is stuck or in the rate of what
         # moves; what presses on a contact that holds, and what is given to a body, may show
@@ -91,7 +93,7 @@ class MechanicalSystem(AbstractHybridSystem):
         )
         if hidden:
             found[0] = found[0] + 0.0 * constant(sum(hidden))
-        return jnp.stack(found)
+        return joined(found)
 
     def deadline(self, mode: Modes, args: PyTree) -> Number:
         return first_end(self._ends(mode))
@@ -132,9 +134,9 @@ class MechanicalSystem(AbstractHybridSystem):
 
     def is_smooth(self, args: PyTree) -> bool:
         lay, parts = self.layout, self.mechanism.parts
-        laws = [
-            parts[contact.part].law(direction) for contact in lay.contacts for direction in (1, -1)
-        ]
+        by_elements = [c for c, n in zip(lay.bristles, lay.elements, strict=True) if n]
+        turning = [*lay.contacts, *by_elements]  # which turn by an event
+        laws = [parts[contact.part].law(direction) for contact in turning for direction in (1, -1)]
         # A body that rubs on what stands still, and always, turns back by an event alone.
         ends = [[b for b, _ in c.ends] for c in lay.contacts if not c.is_pressed]
         sources = [parts[i] for i, flange, _ in lay.forces if [flange.body] not in ends]
@@ -143,6 +145,9 @@ class MechanicalSystem(AbstractHybridSystem):
 
     def is_stiff(self, args: PyTree) -> bool:
         return bool(self.layout.bristles)
+
+    def swings(self, args: PyTree) -> bool:
+        return all(self.layout.elements)
 
     def sound(
         self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
@@ -199,6 +204,9 @@ class MechanicalSystem(AbstractHybridSystem):
                 *at, fell[2 * i], fell[2 * i + 1]
             )
         y = self._after_hits(t, y, mode, events, new)
+        if any(self.layout.elements):
+            first = sum(len(event) for event in events) + 2 * len(self.layout.gaps)
+            y = slipped(self.snapshot(t, y, mode), y, fired - first, new, self.accounts)
         begun = mode_vector(new)
         # a motion with a corner gives its body energy at once
         if self.energy and self.layout.motions:
@@ -224,8 +232,10 @@ class MechanicalSystem(AbstractHybridSystem):
             y = jnp.concatenate(
                 [y, jnp.stack([parts[node.part].T for node in lay.nodes]).astype(y.dtype)]
             )
-        bent = [parts[contact.part].bristle.start() for contact in lay.bristles]
-        y = jnp.concatenate([y, *[jnp.asarray(f, y.dtype)[None] for f in bent]])
+        bent = [
+            jnp.asarray(parts[contact.part].bristle.start(), y.dtype) for contact in lay.bristles
+        ]
+        y = jnp.concatenate([y, *[f if f.ndim else f[None] for f in bent]])
         y = jnp.concatenate([y, jnp.zeros(self.accounts, y.dtype)])
         pieces = [signal_of(self.mechanism, place).piece(t) for place in lay.signals]
         mode = (
@@ -383,17 +393,3 @@ class MechanicalSystem(AbstractHybridSystem):
     def snapshot(self, t: Array, y: Array, mode: Array) -> Snapshot:
         """All that is known of the mechanism at time `t`, in state `y` and `mode`."""
         return dynamics.MachineSnapshot(self.mechanism, self.layout, t, y, mode)
-
-
-def state_names(mechanism: Mechanism) -> tuple[str, ...]:
-    """The names of the entries of the state vector: positions of the bodies that follow no other,
-    their velocities, temperatures, forces in bristles.
-    """
-    lay, names, parts = layout(mechanism), mechanism.names, mechanism.parts
-    moving = (lay.bodies[b] for b in lay.coordinates)
-    bodies = [(names[i], coordinates_of(parts[i])) for i in moving]
-    positions, velocities = ([f"{name}.{of[k]}" for name, of in bodies] for k in (0, 1))
-    held = [
-        f"{names[b.part]}.{'tau_z' if parts[b.part].rotational else 'f_z'}" for b in lay.bristles
-    ]
-    return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes), *held)

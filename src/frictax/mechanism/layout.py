@@ -20,6 +20,7 @@ from .attachments import (
     Gear,
     body_parts,
     contact_of,
+    coordinates_of,
     flange_of,
     gear_of,
     is_rotational as is_rotational,
@@ -30,7 +31,7 @@ from .bodies import Fixed
 from .forces import AbstractCompliant, AbstractMotion, AbstractSource
 from .gaps import AbstractGap
 from .gears import AbstractGear
-from .thermal import HeatCapacitor, ThermalConductor
+from .thermal import HeatCapacitor, Node, ThermalConductor, thermal_nodes
 
 PARTS = (
     *BODIES,
@@ -46,25 +47,14 @@ PARTS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Node:
-    """A thermal node: its part, and the numbers of the contacts, compliants and contacts with a
-    bristle that heat it.
-    """
-
-    part: int
-    contacts: tuple[int, ...]
-    compliants: tuple[int, ...]
-    bristles: tuple[int, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
 class Layout:
     """The parts by number.
 
     `coordinates`: the bodies whose positions are the coordinates, the others follow by `gears` or
     `motions`; `conductors`: part, node and node or None; `gaps`: the compliants that do not always
-    touch; `bristles`: the contacts that have one, which are a force like any other and no mode:
-    none of `contacts`.
+    touch; `bristles`: the contacts that have one, which are a force like any other: none of
+    `contacts`; `elements`: how many each of these has that stick and slip, with a mode each; 0: it
+    has one force and no mode.
     """
 
     bodies: tuple[int, ...]
@@ -79,6 +69,7 @@ class Layout:
     gaps: tuple[int, ...] = ()
     conductors: tuple[tuple[int, int, int | None], ...] = ()
     bristles: tuple[Contact, ...] = ()
+    elements: tuple[int, ...] = ()
 
     @property
     def first_bristle(self) -> int:
@@ -93,6 +84,11 @@ class Layout:
     @property
     def first_gap(self) -> int:
         """Where in the mode vector the pieces of the gaps begin."""
+        return self.first_element + sum(self.elements)
+
+    @property
+    def first_element(self) -> int:
+        """Where in the mode vector the modes of the bristles' elements begin."""
         return len(self.contacts) + sum(
             place is not None for c in self.contacts for place in (c.wall, c.piece, c.side, c.face)
         )
@@ -233,8 +229,9 @@ def _layout(mechanism) -> Layout:
         tuple(forces),
         tuple(signals),
         bristles=tuple(bristles),
+        elements=tuple(parts[b.part].bristle.elements for b in bristles),
     )
-    nodes, conductors = _thermal(mechanism, lay)
+    nodes, conductors = thermal_nodes(mechanism, lay)
     gaps = tuple(
         k for k, (part, _, _) in enumerate(compliants) if isinstance(parts[part], AbstractGap)
     )
@@ -245,51 +242,6 @@ def _layout(mechanism) -> Layout:
         conductors=conductors,
         gaps=gaps,
     )
-
-
-def _thermal(
-    mechanism, lay: Layout
-) -> tuple[tuple[Node, ...], tuple[tuple[int, int, int | None], ...]]:
-    """The thermal nodes with what heats them, and what conducts between them."""
-    names, parts = mechanism.names, mechanism.parts
-    contacts = {names[contact.part]: c for c, contact in enumerate(lay.contacts)}
-    compliants = {names[part]: k for k, (part, _, _) in enumerate(lay.compliants)}
-    bristles = {names[contact.part]: b for b, contact in enumerate(lay.bristles)}
-    everything = contacts | compliants | bristles
-    nodes, heats = [], {}
-    for i, part in enumerate(parts):
-        if not isinstance(part, HeatCapacitor):
-            continue
-        for source in part.sources:
-            if source not in everything:
-                raise misfit(
-                    f"{names[i]!r} must be heated by friction elements or dampers, got"
-                    f" {source!r}. Here are: {', '.join(everything) or 'none'}."
-                )
-            if source in heats:
-                raise misfit(
-                    f"{source!r} must heat one node, got {heats[source]!r} and"
-                    f" {names[i]!r}. Drop one of them."
-                )
-            heats[source] = names[i]
-        mine = [
-            tuple(known[s] for s in part.sources if s in known)
-            for known in (contacts, compliants, bristles)
-        ]
-        nodes.append(Node(i, *mine))
-    numbers = {names[node.part]: k for k, node in enumerate(nodes)}
-    conductors = []
-    for i, part in enumerate(parts):
-        if isinstance(part, ThermalConductor):
-            for end in (part.a, part.b):
-                if end is not None and end not in numbers:
-                    known = ", ".join(numbers) or "none"
-                    raise misfit(
-                        f"{names[i]!r} must conduct between heat capacitors, got"
-                        f" {end!r}. Here are: {known}."
-                    )
-            conductors.append((i, numbers[part.a], None if part.b is None else numbers[part.b]))
-    return tuple(nodes), tuple(conductors)
 
 
 def _followers(mechanism, gears: list[Gear], motions: list[tuple[int, int, int]]) -> dict[int, str]:
@@ -395,3 +347,18 @@ def _ends(mechanism, contact: Contact) -> str:
 def signal_of(mechanism: Any, place: tuple[int, str]) -> Any:
     """The signal in field `place[1]` of part `place[0]`."""
     return getattr(mechanism.parts[place[0]], place[1])
+
+
+def state_names(mechanism: Any) -> tuple[str, ...]:
+    """The names of the entries of the state vector: positions of the bodies that follow no other,
+    their velocities, temperatures, forces in bristles.
+    """
+    lay, names, parts = layout(mechanism), mechanism.names, mechanism.parts
+    moving = (lay.bodies[b] for b in lay.coordinates)
+    bodies = [(names[i], coordinates_of(parts[i])) for i in moving]
+    positions, velocities = ([f"{name}.{of[k]}" for name, of in bodies] for k in (0, 1))
+    held = []
+    for b, n in zip(lay.bristles, lay.elements, strict=True):
+        name = f"{names[b.part]}.{'tau_z' if parts[b.part].rotational else 'f_z'}"
+        held += [f"{name}[{i}]" for i in range(n)] if n else [name]
+    return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes), *held)

@@ -34,7 +34,8 @@ class Snapshot:
     - `temperature`: of the thermal nodes [K].
     - of the contacts with a bristle, which are in `load`: `bristle_elements`, `bristle_force` in
       them [N], `bristle_rate` [N/s], `bristle_v` [m/s], `bristle_friction` [N], `bristle_stores`
-      [W].
+      [W]; `element_modes`, `element_slip`, `element_force` [N] of those with elements, which have n
+      forces each.
     """
 
     mechanism: Any
@@ -65,6 +66,9 @@ class Snapshot:
     bristle_rate: list[Array]
     bristle_friction: list[Array]
     bristle_stores: list[Array]
+    element_modes: list[Any]
+    element_slip: list[Any]
+    element_force: list[Any]
 
     @cached_property
     def zero(self) -> Array:

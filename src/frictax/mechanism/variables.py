@@ -136,7 +136,8 @@ class BristleVariables(FrictionVariables):
     """The variables of friction with a bristle: those of `FrictionVariables`, never locked, with
     sa = f, f0 = f0_max, `mode` the direction of motion, and the bristle's.
 
-    - `z`: how far it is bent [m]; `f_z` = sigma_0*z, the force in it [N].
+    - `z`: how far it is bent [m]; `f_z` = sigma_0*z, the force in it [N]; of a bristle with
+      elements the sum of what these bear, and `mode` is stuck, and it locked, until all slip.
     - `lossPower`: what becomes heat, f*v less what bends the bristle [W].
     """
 

@@ -110,6 +110,7 @@ def rotational_unit(unit: str) -> str:
         "m/s": "rad/s",
         "m": "rad",
         "N/m": "N.m/rad",
+        "N/s": "N.m/s",
         "kg": "kg.m2",
     }
     return special.get(unit, unit)

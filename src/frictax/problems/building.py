@@ -18,7 +18,7 @@ PARTS = (
     "HeatCapacitor ThermalConductor"
 ).split()
 LAWS = ("Coulomb", "Stribeck", "Table", "TemperatureDependent")
-BRISTLES = ("LuGre", "Dahl", "ElastoPlastic")
+BRISTLES = ("LuGre", "Dahl", "ElastoPlastic", "MaxwellSlip")
 SIGNALS = ("Constant", "Sine", "Step", "Ramp", "Pulse", "Trapezoid")
 OBJECTIVES = ("FreeRun", "Windows", "ClosedLoop", "InverseDynamics")
 PRIORS = ("Normal", "Smooth")

@@ -20,7 +20,7 @@ MODES = {
 
 def mode_spans(run: Trajectory, name: str) -> list[tuple[Mode, float, float]]:
     """The modes of contact `name` in their order, each with the times [s] between which it lasted;
-    of one with a bristle, which has no events, the directions of motion at the samples.
+    of one with a bristle, which is none of the run's events, those at the samples.
     """
     events = run.events
     if name not in events.names:

@@ -19,27 +19,45 @@ _GAMMA = 1 - 1 / math.sqrt(2)
 
 
 def step(
-    system: Reused, options: OnSamples, mode, t0, t1, y0, rate: Any = None, *, sound: bool = False
+    system: Reused,
+    options: OnSamples,
+    mode,
+    t0,
+    t1,
+    y0,
+    rate: Any = None,
+    *,
+    sound: bool = False,
+    holds: Any = None,
 ) -> Any:
     """The state at `t1`, by one step of the solver of `options` from `y0` at `t0` on.
 
     A system that is stiff takes a linearly implicit step unless a solver is named, and where that
-    breaks its bounds a `safe_step`; `sound`: leave that to the caller, who looks at the bounds.
+    breaks its bounds a `safe_step`. `sound`: leave that to the caller, who looks at the bounds;
+    `holds`: what `keeps_bounds` says of a longer step, so that all shorter ones are alike.
     """
     if options.solver is not None or not system.is_stiff():
         return advance(options.solver, lambda t, y: system.flow(t, y, mode), t0, t1, y0, rate)
-    y1 = _implicit(system, mode, t0, t1, y0)
-    if sound:
-        return y1
-    holds = constant(system).sound(*constant((t0, y0, t1, y1)), mode)
-    return jax.lax.cond(holds, lambda: y1, lambda: system.safe_step(t0, t1, y0, mode))
+    if holds is None:
+        y1 = _implicit(system, mode, t0, t1, y0)
+        if sound:
+            return y1
+        holds = constant(system).sound(*constant((t0, y0, t1, y1)), mode)
+        return jax.lax.cond(holds, lambda: y1, lambda: system.safe_step(t0, t1, y0, mode))
+    return jax.lax.cond(
+        holds,
+        lambda: _implicit(system, mode, t0, t1, y0),
+        lambda: system.safe_step(t0, t1, y0, mode),
+    )
 
 
-def keeps_bounds(system: Reused, options: OnSamples, mode, t0, t1, y0, y1) -> Any:
-    """Whether `step` with `sound` was as without; None where it always is."""
+def keeps_bounds(system: Reused, options: OnSamples, mode, t0, t1, y0, y1: Any = None) -> Any:
+    """Whether `step` with `sound` was as without; None where it always is. `y1` is what it gave."""
     if options.solver is not None or not system.is_stiff():
         return None
-    return constant(system).sound(*constant((t0, y0, t1, y1)), mode)
+    still, mode, (t0, t1, y0) = constant(system), constant(mode), constant((t0, t1, y0))
+    y1 = _implicit(still, mode, t0, t1, y0) if y1 is None else constant(y1)
+    return still.sound(t0, y0, t1, y1, mode)
 
 
 @jax.jit  # traced once

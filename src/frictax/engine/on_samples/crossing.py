@@ -13,7 +13,7 @@ from ..result import NONFINITE
 from ..reused import Reused
 from ..stepping import some
 from ..system import DEADLINE
-from .search import LOCATED, Piece, only, state_at
+from .search import LOCATED, Piece, only, piece_holds, state_at
 
 
 def cross_inside(
@@ -32,7 +32,7 @@ def cross_inside(
     margins = jax.eval_shape(system.guard, t, now.y, now.mode)
     none = jnp.zeros(margins.shape, margins.dtype)
     slope, y = only(
-        needed, lambda: _ends(system, options, now, found), (Slope(now.y, none, none), now.y)
+        needed, lambda: _ends(system, options, now, found, end), (Slope(now.y, none, none), now.y)
     )
     if fired is None:
         # A piece shorter than an event is located to may end where it began, with all its margins
@@ -81,13 +81,14 @@ def cross_inside(
     return time, jnp.where(jumped, after, state), jnp.where(jumped, mode, now.mode), fired, status
 
 
-def _ends(system: Reused, options: OnSamples, now: Piece, s) -> tuple[Slope, Any]:
+def _ends(system: Reused, options: OnSamples, now: Piece, s, last) -> tuple[Slope, Any]:
     """Of the piece's end at time `s`: rates, which are not differentiated, margins and state, which
-    are.
+    are. The piece could go on to `last`.
     """
+    holds = piece_holds(system, options, now, last)
 
     def end(system: Reused, now: Piece, s) -> tuple[Any, Any]:
-        y = state_at(system, options, now, s)
+        y = state_at(system, options, now, s, holds)
         return system.guard(s, y, now.mode), y
 
     still, piece = constant((system, now))

@@ -16,7 +16,7 @@ from frictax.parameters.constant import constant
 from frictax.parameters.shapes import row_at
 
 from ..bracket import Bracket
-from ..implicit.stiff import step
+from ..implicit.stiff import keeps_bounds, step
 from ..options import OnSamples
 from ..reused import Reused
 from ..stepping import entries, every, select
@@ -80,12 +80,13 @@ def search_end(
     deadline = system.deadline(now.mode).astype(t.dtype)
     stop = jnp.where(deadline < end - slack, jnp.maximum(deadline, t), end)
     passed = deadline <= t + slack
+    holds = piece_holds(system, options, now, end)
 
     def ends() -> tuple[Any, Any, Any]:
         h, rate = stop - t, system.flow(t, now.y, now.mode)
         g0, g1 = (
             system.guard(x, y, now.mode)
-            for x, y in ((t, now.y), (stop, state_at(system, options, now, stop)))
+            for x, y in ((t, now.y), (stop, state_at(system, options, now, stop, holds)))
         )
         middle = system.guard(t + 0.5 * h, now.y + 0.5 * h * rate, now.mode)
         return jnp.min(g0), jnp.min(g1), stays_up(g0, middle, g1)
@@ -114,7 +115,7 @@ def search_end(
         x, before = only(~s.done, lambda: aim(s), (t, s.place))
         f = only(
             ~s.done,
-            lambda: jnp.min(system.guard(x, state_at(system, options, now, x), now.mode)),
+            lambda: jnp.min(system.guard(x, state_at(system, options, now, x, holds), now.mode)),
             f0,
         )
         down = ~s.fell & ~(f > 0)
@@ -150,9 +151,17 @@ def search_end(
     return only(active, ending, (t, end_.place))
 
 
-def state_at(system: Reused, options: OnSamples, now: Piece, s) -> Any:
-    """The state at time `s` of the piece."""
-    return step(system, options, now.mode, now.t, s, now.y)
+def state_at(system: Reused, options: OnSamples, now: Piece, s, holds: Any = None) -> Any:
+    """The state at time `s` of the piece; `holds` as of `piece_holds`."""
+    return step(system, options, now.mode, now.t, s, now.y, holds=holds)
+
+
+def piece_holds(system: Reused, options: OnSamples, now: Piece, end) -> Any:
+    """Of a piece of a stiff system, whether the step to its `end` keeps the bounds, which says how
+    all steps in it are taken: were some of the one kind and some of the other, the state would
+    jump between them and no event could be located there. None of any other system.
+    """
+    return keeps_bounds(system, options, now.mode, now.t, end, now.y)
 
 
 def only(needed, compute: Callable[[], Any], like) -> Any:

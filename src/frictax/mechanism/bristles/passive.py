@@ -8,13 +8,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from frictax.contacts.rubbing import bristle_damping, bristle_law
+from frictax.contacts.contact import f0
+from frictax.contacts.rubbing import bristle_damping, bristle_law, element_law
 from frictax.engine.bracket import Bracket
 from frictax.engine.implicit.stiff import factored, shifted
 from frictax.parameters.constant import constant
 
 from ..elimination import product
-from ..layout import row_of
+from ..layout import Contact, row_of
 
 _CLOSE = 1e-12  # of the bracket: how near a velocity is found before the Newton step
 _LOOKS = 80
@@ -22,6 +23,7 @@ _SWEEPS = 20  # over bristles that act on each other
 _SWING = 3.0  # radians of a bristle's swing in one step, with which its linear form will do
 _WAYS = 3.0  # ways over which it bends, in one step, with which it slides
 _NEAR = 0.1  # of its limit, within which it is bent then
+_GAIN = 0.5  # of a velocity in one step, where friction falls with speed
 _OVER = 1.05  # times its limit, which a bristle never passes
 
 
@@ -38,13 +40,17 @@ def within_limits(before: Any, after: Any) -> Array:
     for b, (part, contact) in enumerate(
         zip(after.bristle_elements, after.layout.bristles, strict=True)
     ):
+        if part.bristle.elements:
+            moves = _mobility(before, contact)
+            if moves is not None:
+                ok = ok & (h * moves * _gains(before, b) < _GAIN)
+            continue
         f0, f1 = before.bristle_force[b], after.bristle_force[b]
         v0, v1 = before.bristle_v[b], after.bristle_v[b]
         limits = part.law(1).f0, part.law(-1).f0, before.bristle_limits[b], after.bristle_limits[b]
         most = functools.reduce(jnp.maximum, limits)
         ok = ok & (jnp.abs(f1) <= jnp.maximum(_OVER * most, jnp.abs(f0)))
-        row = row_of(contact, before.forms)
-        moves = product(row, before.accelerations_by(row)) if row else None
+        moves = _mobility(before, contact)
         if moves is not None:
             sigma_0 = part.bristle.sigma_0
             way = h * jnp.minimum(jnp.abs(v0), jnp.abs(v1))
@@ -54,6 +60,26 @@ def within_limits(before: Any, after: Any) -> Array:
             slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < _NEAR * limit)
             ok = ok & (slides | (h * h * sigma_0 * moves < _SWING**2))
     return ok
+
+
+def _mobility(now: Any, contact: Contact) -> Any:
+    """The relative acceleration of a contact by a unit force there; None where its motion is
+    given.
+    """
+    row = row_of(contact, now.forms)
+    return product(row, now.accelerations_by(row)) if row else None
+
+
+def _gains(now: Any, b: int) -> Array:
+    """How steeply the friction of elements that slip falls with speed [N.s/m]."""
+    part, s, v = now.bristle_elements[b], now.element_slip[b], now.bristle_v[b]
+
+    def friction(v: Array) -> Array:
+        g, viscous, _ = element_law(part, v, s)
+        held = part.bristle.held(now.bristle_force[b], g, now.element_modes[b])
+        return jnp.sum(held) + viscous * v
+
+    return -jax.jvp(friction, (v,), (jnp.ones_like(v),))[1]
 
 
 def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: Array) -> Array:
@@ -98,6 +124,8 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     def means(b: int, w: Array) -> tuple[Array, Array]:
         """The mean friction of contact b at the velocity w, and the force in it at the end."""
         part = elements[b]
+        if part.bristle.elements:
+            return _of_elements(now, b, w, h)
         g, viscous, least = bristle_law(part, w)
         end, mean = part.bristle.moved(w * h, held[b], g, least)
         damping = bristle_damping(part, w) / (part.bristle.sigma_0 * h)
@@ -106,12 +134,7 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     def mean(b: int, w: Array) -> Array:
         return means(b, w)[0]
 
-    most = jnp.stack(
-        [
-            jnp.abs(f) * (1 + bristle_damping(part, now.zero) / (part.bristle.sigma_0 * h))
-            for part, f in zip(elements, held, strict=True)
-        ]
-    )
+    most = jnp.stack([_against(now, b, h) for b in range(count)])
     known = constant((w0, gain, most))
     w = constant(_velocities(known, lambda b, w: constant(mean(b, w))))
     # One Newton step, of which the derivative is that of the solution.
@@ -132,7 +155,34 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     rates = flow(snapshot(t1, at_end, ([friction[b] for b in range(count)], stores)))
     y1 = y0 + h * jnp.concatenate([change, rates[n:]])
     first = now.layout.first_bristle
-    return y1.at[first : first + count].set(jnp.stack(ends))
+    if not any(now.layout.elements):
+        return y1.at[first : first + count].set(jnp.stack(ends))
+    after = jnp.concatenate([jnp.atleast_1d(end) for end in ends])
+    return y1.at[first : first + after.shape[0]].set(after)
+
+
+def _of_elements(now: Any, b: int, w: Array, h: Array) -> tuple[Array, Array]:
+    """The mean friction of contact number `b` at the velocity w, its elements in the modes of
+    `now`, and the state of these at the end.
+    """
+    part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
+    s, bristle = now.element_slip[b], part.bristle
+    g, viscous, _ = element_law(part, jnp.where(s * w < 0, 0.0, w), s)
+    # at the end of the step, where C is given as well
+    share = 0.0 if bristle.C is None else 1 / (1 + h * bristle.C / g)
+    slips = force if bristle.C is None else share * force + (1 - share) * modes * bristle.share * g
+    end = jnp.where(modes == 0, force + bristle.k * (w * h), slips)
+    mean = jnp.where(modes == 0, 0.5 * (force + end), bristle.held(end, g, modes))
+    return jnp.sum(mean) + viscous * w, end
+
+
+def _against(now: Any, b: int, h: Array) -> Array:
+    """A force that no friction of contact number `b` pushes on by more."""
+    part, force, modes = now.bristle_elements[b], now.bristle_force[b], now.element_modes[b]
+    if modes is None:
+        return jnp.abs(force) * (1 + bristle_damping(part, now.zero) / (part.bristle.sigma_0 * h))
+    most = jnp.maximum(f0(part, 1, 1.0), f0(part, -1, 1.0))
+    return jnp.sum(jnp.maximum(jnp.abs(force), part.bristle.share * most))
 
 
 def _velocities(known: tuple[Array, Array, Array], friction: Callable) -> Array:

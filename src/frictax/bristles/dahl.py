@@ -1,0 +1,111 @@
+"""Dahl's bristle."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from frictax.annotations import Checked
+from frictax.parameters import Number, Positive, Real, Scalar, as_array, parameter
+
+from .bristle import size_of
+from .lugre import Rubbing
+
+_SMALL = 1e-2  # a relative way below which a series is better
+_STRAIGHT = 1e-4  # of its limit, so near to which a bristle in motion slips by a straight line
+_NEAR = 1e-6  # of an exponent to one at which a formula has a limit
+
+
+class Dahl(Rubbing):
+    """Dahl's bristle: `LuGre` without damping.
+
+    The friction depends on the way alone, not on the speed at which it is gone. Under a constant
+    law F_C, with r = 1 - f/F_C for motion forward,
+
+        df/dx = sigma_0*sign(r)*abs(r)**exponent
+
+    so that, with the exponent 1, a way x from a reversal at the force F_r leads to f = F_C - (F_C -
+    F_r)*exp(-sigma_0*x/F_C).
+
+    **Arguments:**
+
+    - `sigma_0` > 0 [N/m], its stiffness; [N.m/rad] where the contact turns.
+    - `z` [m], its deflection at the start.
+    - `exponent` > 0, 1 unless given. Less, and the contact gives way later and more suddenly, and
+      slides after a finite way, as brittle materials do; more, and it creeps from early on. Towards
+      0 it is a spring and a slider: that is a `MaxwellSlip` of one element.
+
+    **Raises:** `ValueError` as of `LuGre`.
+
+    **Source:** P. R. Dahl, A solid friction model, The Aerospace Corporation TOR-0158(3107-18)-1,
+    1968.
+
+    A body that is moved by 10 um from its rest, in the formula and in a run:
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> stage = fx.Mechanism(
+    ...     table=fx.Mass(m=1.0),
+    ...     drive=fx.Position("table", lambda t: 1e-5 * t),
+    ...     guide=fx.SupportFriction(
+    ...         "table", f_pos=fx.Coulomb(F_Coulomb=1.0), bristle=fx.Dahl(sigma_0=1e5)
+    ...     ),
+    ... )
+    >>> run = fx.simulate(stage, jnp.array([0.0, 1.0]))
+    >>> round(float(run["guide"].f[-1]), 6), round(1 - float(jnp.exp(-1.0)), 6)
+    (0.632121, 0.632121)
+    """
+
+    sigma_0: Scalar = parameter(Positive(), "N/m")
+    z: Scalar = parameter(Real(), "m", fit=False, default=0.0)
+    # a Python number stays one: with 1 there is no power to compute
+    exponent: Checked[float] | Scalar = parameter(
+        Positive(),
+        "1",
+        fit=False,
+        default=1.0,
+        converter=lambda e: float(e) if isinstance(e, int | float | np.number) else as_array(e),
+    )
+
+    @property
+    def _is_plain(self) -> bool:
+        return isinstance(self.exponent, float) and self.exponent == 1.0
+
+    def rate(self, v: Number, force: Number, g: Number, least: Number) -> Number:
+        if self._is_plain:
+            return super().rate(v, force, g, least)
+        r = 1 - jnp.where(v < 0, -force, force) / g
+        # sign(r)*abs(r)**exponent, straight where that would be steep without bound
+        size = jnp.maximum(jnp.abs(r), _STRAIGHT)
+        return self.sigma_0 * v * r * jnp.exp((self.exponent - 1) * jnp.log(size))
+
+    def moved(self, x: Number, force: Number, g: Number, least: Number) -> tuple[Number, Number]:
+        if self._is_plain:
+            return super().moved(x, force, g, least)
+        # du/dq = -u**exponent for u = abs(r) over the way q: with p = 1 - exponent, u = u0*(1 -
+        # p*w)**(1/p), w = q*u0**-p, and nothing is left from p*w = 1 on.
+        p = 1 - jnp.asarray(self.exponent, g.dtype)
+        end = jnp.where(x < 0, -g, g)
+        size = jnp.abs(end - force) / g
+        bent = size > 0
+        u0 = jnp.where(bent, size, 1.0)
+        w = self.sigma_0 * size_of(x) / g * jnp.exp(-p * jnp.log(u0))
+        log = _log_left(p, w)
+        # the mean of u over u0, and 1 less it
+        power = (1 + p) * log
+        near = jnp.abs(1 + p) < _NEAR
+        area = jnp.where(near, -log, -jnp.expm1(power) / jnp.where(near, 1.0, 1 + p))
+        small = w * (1 + 5 * jnp.abs(p)) < _SMALL
+        series = 1.0
+        for i in (5, 4, 3, 2):
+            series = 1 - (1 - (i - 1) * p) * w / (i + 1) * series
+        series = 0.5 * w * (1 - (1 - p) * w / 3 * series)
+        rest = jnp.where(small, series, 1 - area / jnp.where(small, 1.0, w))
+        gone = -jnp.expm1(log)
+        return force + gone * (end - force), force + rest * (end - force)
+
+
+def _log_left(p: Number, w: Number) -> Number:
+    """log(1 - p*w)/p, which is -w for p = 0, and -inf from p*w = 1 on."""
+    near = jnp.abs(p) < _NEAR
+    left = p * w < 1
+    inside = jnp.where(left, p * w, 0.0)
+    log = jnp.log1p(-inside) / jnp.where(near, 1.0, p)
+    return jnp.where(near, -w - 0.5 * p * w**2, jnp.where(left, log, -jnp.inf))

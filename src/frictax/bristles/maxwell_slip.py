@@ -1,0 +1,173 @@
+"""Springs in parallel, each with a slider behind it."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from frictax.annotations import ArrayLike, ScalarLike
+from frictax.parameters import (
+    Modes,
+    Number,
+    Positive,
+    Real,
+    Scalar,
+    Vector,
+    as_array,
+    is_traced,
+    parameter,
+)
+
+from .bristle import AbstractBristle
+
+
+class MaxwellSlip(AbstractBristle):
+    """Elements side by side, each a spring with a slider behind it: each holds until it bears its
+    share of the law, then slips by itself until the motion turns.
+
+    While element i sticks, dF_i/dt = k_i*v. It begins to slip, which is an event, where F_i reaches
+    its share of what the law says but for its viscous part, share_i*g(abs(v)), in the direction of
+    motion, and sticks again where v turns. While it slips, F_i = share_i*g(abs(v)); with `C` it
+    tends there over time instead, dF_i/dt = C*(share_i - F_i/g(abs(v))), forward. The friction is
+    the sum of all F_i and the viscous part.
+
+    So the contact remembers more than one bristle can: a small loop inside a large one closes, and
+    the motion then goes on as if the small one had not been (Masing's rules); a load that swings
+    below breakaway lets nothing creep. While all stick nothing damps but `F_prop` of the law: a
+    mass m swings at sqrt(sum(k)/m) rad/s.
+
+    **Arguments:**
+
+    - `k` > 0 (n,) [N/m], the stiffness of each element; [N.m/rad] where the contact turns.
+    - `share` > 0 (n,), of the law that each bears; only their ratios count, their sum is made 1.
+      Default: equal ones. What a fit moves is `ratio` (n-1,), the shares of all but the first over
+      that of the first, which no value breaks; it does where that is named.
+    - `C` > 0 [N/s], how fast the force of a slipping element follows the law: the generalized
+      Maxwell-slip model (GMS). Default: at once.
+    - `z` (n,) [m], how far each spring is bent at the start; default: not at all.
+
+    **Raises:** `ValueError` for a value outside its domain and for numbers that differ in length;
+    in a contact, for a start beyond breakaway.
+
+    **Source:** W. D. Iwan, Journal of Applied Mechanics 33(4), 1966; GMS: V. Lampaert, F.
+    Al-Bender, J. Swevers, Physics and Control, St. Petersburg, 2003.
+
+    A table that is moved by 30 um: of the three elements, which bear 0.4 N each, the first two slip
+    then, from 10 and from 20 um on.
+
+    >>> import frictax as fx, jax.numpy as jnp
+    >>> guide = fx.SupportFriction(
+    ...     "table",
+    ...     f_pos=fx.Coulomb(F_Coulomb=1.2),
+    ...     bristle=fx.MaxwellSlip(k=[4e4, 2e4, 1e4]),
+    ... )
+    >>> stage = fx.Mechanism(
+    ...     table=fx.Mass(m=1.0), guide=guide, drive=fx.Position("table", lambda t: 3e-5 * t)
+    ... )
+    >>> run = fx.simulate(stage, jnp.array([0.0, 0.5, 1.0]))
+    >>> [round(float(f), 6) for f in run["guide"].f]
+    [0.0, 0.85, 1.1]
+    """
+
+    k: Vector = parameter(Positive(), "N/m", ndim=1)
+    ratio: Vector | None = parameter(Positive(), "1", fit=False, ndim=1, default=None)
+    C: Scalar | None = parameter(Positive(), "N/s", default=None)
+    z: Vector | None = parameter(Real(), "m", fit=False, ndim=1, default=None)
+
+    def __init__(
+        self,
+        k: ArrayLike,
+        share: ArrayLike | None = None,
+        C: ScalarLike | None = None,
+        z: ArrayLike | None = None,
+    ) -> None:
+        self.k, self.C, self.z = as_array(k), as_array(C), as_array(z)
+        self.ratio = _ratios(share)
+
+    def check_rules(self) -> None:
+        n = self.elements
+        if n < 1:
+            raise ValueError("`MaxwellSlip.k` must have a stiffness at least, got none.")
+        for name, has in (
+            ("share", None if self.ratio is None else self.ratio.shape[0] + 1),
+            ("z", None if self.z is None else self.z.shape[0]),
+        ):
+            if has not in (None, n):
+                raise ValueError(
+                    f"`MaxwellSlip.{name}` must have an entry for each of the {n} of k, got {has}."
+                )
+
+    @property
+    def elements(self) -> int:
+        return self.k.shape[0]
+
+    @property
+    def share(self) -> Vector:
+        """What each element bears of the law (n,), of sum 1."""
+        if self.ratio is None:
+            return jnp.full(self.k.shape, 1.0 / self.elements, self.k.dtype)
+        first = jnp.ones(1, self.ratio.dtype)
+        return jnp.concatenate([first, self.ratio]) / (1.0 + jnp.sum(self.ratio))
+
+    @property
+    def sigma_0(self) -> Scalar:
+        """The stiffness of all together [N/m]."""
+        return jnp.sum(self.k)
+
+    def start(self) -> Vector:
+        return jnp.zeros_like(self.k) if self.z is None else self.k * self.z
+
+    def energy(self, force: Vector) -> Number:
+        return jnp.sum(force**2 / (2 * self.k))
+
+    def rate(self, v: Number, force: Vector, g: Number, least: Number) -> Vector:
+        """As for one bristle; where an element slips is seen from its force here."""
+        s = jnp.where(v < 0, -1, 1)
+        return self.rates(v, force, g, jnp.where(s * force < self.share * g, 0, s))
+
+    def moved(self, x: Number, force: Vector, g: Number, least: Number) -> tuple[Vector, Vector]:
+        """The forces after the faces moved by `x` [m] in one direction, and their means on the way;
+        exact at any speed under a constant law, with `C` as if it were infinite.
+        """
+        s = jnp.where(x < 0, -1.0, 1.0)
+        most, way = self.share * g, self.k * jnp.abs(x)
+        begin = jnp.minimum(s * force, most)
+        end = jnp.minimum(begin + way, most)
+        still = way == 0
+        # the part of the way on which it sticks
+        sticks = jnp.where(still, 1.0, (end - begin) / jnp.where(still, 1.0, way))
+        mean = end - 0.5 * sticks * (end - begin)
+        return jnp.where(still, force, s * end), jnp.where(still, force, s * mean)
+
+    # What the elements do in given modes (n,): 0 for one that sticks, else the direction in which
+    # it slips.
+
+    def rates(self, v: Number, force: Vector, g: Number, modes: Modes) -> Vector:
+        """How fast the force in each changes [N/s]; of one that slips, without `C`, not at all."""
+        slips = 0.0 if self.C is None else self.C * (modes * self.share - force / g)
+        return jnp.where(modes == 0, self.k * v, slips)
+
+    def held(self, force: Vector, g: Number, modes: Modes) -> Vector:
+        """What each bears [N], where `force` is the state."""
+        return force if self.C is not None else jnp.where(modes == 0, force, modes * self.share * g)
+
+    def released(self, force: Vector, f0: Number, modes: Modes) -> Vector:
+        """The state of each after those that slip stick again, where the law is `f0`."""
+        most = self.share * f0
+        within = jnp.inf if self.C is None else modes * force
+        return jnp.where(modes == 0, force, modes * jnp.minimum(within, most))
+
+
+def _ratios(share: ArrayLike | None) -> Any:
+    """The shares of all but the first over that of the first; None where these are equal."""
+    if share is None:
+        return None
+    shares = as_array(share)
+    known = isinstance(shares, Array) and shares.ndim == 1 and shares.shape[0] > 0
+    if not known or not (is_traced(shares) or np.all(np.asarray(shares) > 0)):
+        raise ValueError(
+            f"`MaxwellSlip.share` must be a list of numbers > 0, got {share!r}. Leave it out for"
+            " equal shares."
+        )
+    return shares[1:] / shares[0] if shares.shape[0] > 1 else None
