@@ -27,9 +27,9 @@ def places(now: Snapshot) -> Float[Array, " b"]:
 
 def bent_along(
     now: Snapshot, ts: Float[Numbers, " n"], s: Float[Array, "n b"]
-) -> Float[Array, "n b"]:
-    """The forces in the bristles [N] at the times `ts`, where their contacts are at `s` [m] then;
-    at the first time, of which `now` is, as they start.
+) -> Float[Array, "n f"]:
+    """The forces in the bristles [N] at the times `ts`, as they stand in the state, where the
+    contacts are at `s` [m] then; at the first time, of which `now` is, as they start.
 
     Between two samples each sees one speed, at which its own motion is known: exact where the
     force depends on the way alone, else of order 2.
@@ -47,4 +47,5 @@ def bent_along(
     first = now.bristle_force
     _, after = jax.lax.scan(on, first, (jnp.diff(jnp.asarray(ts)), jnp.diff(s, axis=0)))
     found = [jnp.concatenate([f[None], rest]) for f, rest in zip(first, after, strict=True)]
-    return jnp.stack(found, axis=1)
+    n = s.shape[0]
+    return jnp.concatenate([jnp.reshape(f, (n, -1)) for f in found], axis=1)
