@@ -20,13 +20,11 @@ def pushed(most: float, f: float = 7.0) -> np.ndarray:
     return most * np.sin(2 * np.pi * f * T) * np.minimum(1.0, 4 * T)
 
 
-def codes(
-    u: np.ndarray, step: float = 0.0, every: int = 1, bristle: Any = None
-) -> dict[str, fx.Notice]:
+def codes(u: np.ndarray, step: float = 0.0, every: int = 1) -> dict[str, fx.Notice]:
     """The notices by code of a fit to a block that is pushed by `u`, seen in steps of `step` [m]
     or with noise of 10 nm, at each sample or fewer.
     """
-    truth = rubbing(lugre(1e5, 316.0) if bristle is None else bristle, drive=fx.Sampled(T, u))
+    truth = rubbing(lugre(1e5, 316.0), drive=fx.Sampled(T, u))
     s = np.asarray(fx.simulate(truth, T)["mass"].s)
     s = s + 1e-8 * np.random.default_rng(0).standard_normal(T.size)
     s = step * np.round(s / step) if step else s
@@ -61,10 +59,6 @@ def test_samples_that_do_not_resolve_a_swing_do_not_tell_the_damping() -> None:
     assert told.numbers["rate"] == pytest.approx(125.0)
 
 
-def test_a_bristle_that_nothing_damps_is_told() -> None:
-    assert codes(pushed(1.1), bristle=fx.Dahl(1e5))["bristle-undamped"].subject == SIGMA_1
-
-
 def test_a_breakaway_that_no_load_reaches_is_told() -> None:
     told = codes(pushed(1.1))["breakaway-unseen"]
     assert told.subject == F_S
@@ -75,16 +69,17 @@ def test_a_breakaway_that_no_load_reaches_is_told() -> None:
 # -- something in series
 
 
-def stroked(bristle: Any) -> dict[str, fx.Notice]:
-    """Of a fit to strokes in full sliding, friction measured."""
+def stroked(bristle: Any, start: Any = None) -> dict[str, fx.Notice]:
+    """Of a fit of `start` to strokes in full sliding, friction measured."""
     t = np.linspace(0.0, 10.0, 2001)
     s = 1e-4 * np.abs((t + 0.5) % 2 - 1) * 2
     stage = rubbing(bristle, fx.Coulomb(F_Coulomb=2.0), stage=fx.Position("mass", fx.Sampled(t, s)))
     f = np.asarray(fx.simulate(stage, t)["friction"].f)
     f = f + 1e-3 * np.random.default_rng(0).standard_normal(t.size)
     record = fx.Record(t, {"stage": s}, {"friction.f": f}, name="strokes")
-    start = rubbing(fx.Dahl(5e4), fx.Coulomb(F_Coulomb=2.0), stage=fx.Position("mass", 0.0))
-    found = fx.fit(start, record, free=[SIGMA_0])
+    start = fx.Dahl(5e4) if start is None else start
+    machine = rubbing(start, fx.Coulomb(F_Coulomb=2.0), stage=fx.Position("mass", 0.0))
+    found = fx.fit(machine, record, free=["friction.bristle"])
     return {n.code: n for n in found.notices_at_hand}
 
 
@@ -94,6 +89,12 @@ def test_friction_that_rises_straight_to_its_limit_is_that_of_something_in_serie
     assert spring.numbers["half"] == pytest.approx(2e-5, rel=0.05)
     assert spring.numbers["far"] == pytest.approx(3.6e-5, rel=0.05)
     assert "stiffness-in-series" not in stroked(fx.Dahl(1e5))
+
+
+def test_a_bristle_that_nothing_damps_is_told() -> None:
+    start = fx.LuGre(5e4, 50.0)
+    assert stroked(fx.Dahl(1e5), start)["bristle-undamped"].subject == SIGMA_1
+    assert "bristle-undamped" not in stroked(fx.LuGre(1e5, 1000.0), start)
 
 
 def test_rises_are_found_after_reversals_in_full_sliding_alone() -> None:
