@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.fitting.result.presliding import rises
 from rubbing import STANDARD, lugre, rubbing
 
 RATE = 2e3
@@ -69,13 +70,25 @@ def test_a_breakaway_that_no_load_reaches_is_told() -> None:
 # -- something in series
 
 
+def along(bristle: Any, s: np.ndarray, h: float) -> np.ndarray:
+    """The friction over a way under a limit of 2 N."""
+    limit = jnp.asarray(2.0)
+
+    def step(force: Any, x: Any) -> Any:
+        force, _ = bristle.moved(x, force, limit, limit)
+        rate = bristle.rate(x / h, force, limit, limit)
+        damping = bristle.damping(jnp.abs(x / h), fx.Coulomb(F_Coulomb=2.0))
+        return force, force + damping * rate / bristle.sigma_0
+
+    ways = jnp.diff(jnp.asarray(s), prepend=0.0)
+    return np.asarray(jax.lax.scan(step, jnp.asarray(0.0), ways)[1])
+
+
 def stroked(bristle: Any, start: Any = None) -> dict[str, fx.Notice]:
     """Of a fit of `start` to strokes in full sliding, friction measured."""
     t = np.linspace(0.0, 10.0, 2001)
     s = 1e-4 * np.abs((t + 0.5) % 2 - 1) * 2
-    stage = rubbing(bristle, fx.Coulomb(F_Coulomb=2.0), stage=fx.Position("mass", fx.Sampled(t, s)))
-    f = np.asarray(fx.simulate(stage, t)["friction"].f)
-    f = f + 1e-3 * np.random.default_rng(0).standard_normal(t.size)
+    f = along(bristle, s, t[1] - t[0]) + 1e-3 * np.random.default_rng(0).standard_normal(t.size)
     record = fx.Record(t, {"stage": s}, {"friction.f": f}, name="strokes")
     start = fx.Dahl(5e4) if start is None else start
     machine = rubbing(start, fx.Coulomb(F_Coulomb=2.0), stage=fx.Position("mass", 0.0))
@@ -95,17 +108,3 @@ def test_a_bristle_that_nothing_damps_is_told() -> None:
     start = fx.LuGre(5e4, 50.0)
     assert stroked(fx.Dahl(1e5), start)["bristle-undamped"].subject == SIGMA_1
     assert "bristle-undamped" not in stroked(fx.LuGre(1e5, 1000.0), start)
-
-
-def test_rises_are_found_after_reversals_in_full_sliding_alone() -> None:
-    """Strokes of 1 mm, of 2 N and 1e5 N/m, and a small one between them."""
-    corners = np.array([0.0, 1e-3, 0.0, 1e-3, 9.9e-4, 1e-3, 0.0, 1e-3])
-    s = np.concatenate([np.linspace(a, b, 500) for a, b in zip(corners, corners[1:], strict=False)])
-    f, held = np.zeros(s.size), 0.0
-    for i in range(1, s.size):
-        held = np.clip(held + 1e5 * (s[i] - s[i - 1]), -2.0, 2.0)
-        f[i] = held
-    found = np.array(rises(s, f))
-    assert len(found) == 4
-    assert found[:, 0] == pytest.approx(2e-5, abs=3e-6)
-    assert found[:, 1] == pytest.approx(3.6e-5, abs=3e-6)

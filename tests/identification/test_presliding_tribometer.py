@@ -37,5 +37,5 @@ def test_the_stiffness_is_said_to_be_that_of_all_in_series(identify: Any) -> Non
     found = identify.fitted("Dahl", identify.strokes(8))
     assert found.rms["strokes"]["guide.f"] == pytest.approx(0.252, rel=0.02)
     told = {n.code: n for n in found.notices_at_hand}["stiffness-in-series"]
-    assert 9e-5 < told.numbers["far"] < 1.1e-4
+    assert 9e-5 < told.numbers["far"] < 1.2e-4
     assert told.numbers["far"] < 1.8 * told.numbers["half"]

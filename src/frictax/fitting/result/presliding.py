@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from frictax.measurements import Record
 from frictax.measurements.diagnostics import quantum
+from frictax.measurements.reversals import rises
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.elimination import product
 from frictax.mechanism.forces import AbstractMotion
@@ -132,49 +133,15 @@ def _in_series(
     seen = _motion(contact, machine, record)
     if seen is None or contact.friction not in record.outputs:
         return []
-    found = rises(seen[1], record.outputs[contact.friction])
+    found = rises(seen[1], record.outputs[contact.friction], (0.5, 0.9))
     if len(found) < _LEAST:
         return []
-    half, far = np.median(found, axis=0)
+    half, far = np.median(found[:, :2], axis=0)
     if far >= _STRAIGHT * half:
         return []
     unit = "rad" if contact.part.rotational else "m"
     numbers = {"half": half, "far": far, "unit": unit, "record": label}
     return [Notice("stiffness-in-series", path, numbers)]
-
-
-def rises(s: Float[np.ndarray, " n"], f: Float[np.ndarray, " n"]) -> list[tuple[float, float]]:
-    """Of each reversal in full sliding the ways after which friction has gone half and 90 % of its
-    swing from one limit to the other.
-    """
-    turns, limit = _turns(s.tolist(), 0.05 * float(np.ptp(s))), 0.4 * float(np.ptp(f))
-    middle, found = 0.5 * (float(np.max(f)) + float(np.min(f))), []
-    for begin, end in zip(turns[:-1], turns[1:], strict=True):
-        way, force = np.abs(s[begin:end] - s[begin]), f[begin:end] - middle
-        if way.size < 3 or np.sign(force[0]) == np.sign(force[-1]):
-            continue
-        if min(abs(force[0]), abs(force[-1])) < limit:  # a small loop
-            continue
-        gone = (force - force[0]) / (force[-1] - force[0])
-        half, far = (float(way[np.argmax(gone >= share)]) for share in (0.5, 0.9))
-        if half > 0:
-            found.append((half, far))
-    return found
-
-
-def _turns(s: list[float], reach: float) -> list[int]:
-    """Where a motion turns back, by more than `reach` [m], and its last extreme."""
-    best, direction, found = 0, 0, []
-    for i, here in enumerate(s):
-        if direction == 0:
-            direction = 1 if here - s[0] > reach else -1 if s[0] - here > reach else 0
-            best = i if direction else best
-        elif direction * (here - s[best]) >= 0:
-            best = i
-        elif direction * (s[best] - here) > reach:
-            found.append(best)
-            best, direction = i, -direction
-    return [*found, best]
 
 
 def _too_slow(contact: Rubbing, path: str, record: Record, label: str) -> list[Notice]:
