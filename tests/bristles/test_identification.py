@@ -169,3 +169,14 @@ def test_a_fit_finds_how_the_bristle_begins() -> None:
     start = found["friction.bristle.z@bent"]
     assert abs(start.value - z) < 4 * start.standard_error
     assert start.standard_error < 0.02 * abs(z)
+
+
+def test_a_measured_start_leaves_the_bristle_as_the_machine_has_it() -> None:
+    t = np.linspace(0.0, 0.2, 401)
+    push = 0.8 * np.sin(2 * np.pi * 5 * t)
+    truth = rubbing(fx.LuGre(2e4, 200.0), LAW, fx.Sampled(t, push), fx.Mass(m=M, s=0.3))
+    record = fx.Record(t, {"push": push}, {"mass.s": np.asarray(fx.simulate(truth, t)["mass"].s)})
+    machine = rubbing(fx.LuGre(2e4, 200.0), LAW, 0.0)
+    started = fx.FreeRun(measured_start=True, cutoff=200.0)
+    problem = posed_by(machine, record, ["friction.bristle"], started)
+    assert np.max(np.abs(residuals(problem))) < 2e-6
