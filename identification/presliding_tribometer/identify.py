@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 import frictax as fx
+from frictax.bristles import AbstractBristle
 
 LOADED = 8.0, 209.5  # s: before it comes down, after it goes up, and is no friction of this contact
 LIMITS = ["guide.f_pos.F_Coulomb", "guide.f_neg.F_Coulomb"]
@@ -31,7 +32,7 @@ def strokes(every: int = 1) -> fx.Record:
     return fx.Record(t, {"stage": 1e-3 * s}, {"guide.f": -1e-6 * f}, name="strokes")
 
 
-def tribometer(bristle: fx.bristles.AbstractBristle) -> fx.Mechanism:
+def tribometer(bristle: AbstractBristle) -> fx.Mechanism:
     """A table that is moved, on a guide whose friction has a limit for each direction."""
     law = fx.Coulomb(F_Coulomb=2.5)
     return fx.Mechanism(

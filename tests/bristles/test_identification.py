@@ -23,6 +23,9 @@ BRISTLES = {
 }
 
 
+KINDS = ["dahl", *(pytest.param(k, marks=pytest.mark.slow) for k in BRISTLES if k != "dahl")]
+
+
 def path(t: Any) -> tuple[Any, Any, Any]:
     """Position, velocity and acceleration of a motion whose reversals lie far apart and near."""
     w1, w2 = 2 * np.pi * 1.3, 2 * np.pi * 4.1
@@ -82,7 +85,7 @@ def assert_derivatives_are_differences(problem: Any) -> None:
         assert jacobian[:, i] == pytest.approx(differences, rel=1e-5, abs=1e-6 * far)
 
 
-@pytest.mark.parametrize("kind", BRISTLES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_inverse_dynamics_lacks_no_force_where_the_bristle_is_right(kind: str) -> None:
     bristle, (s, _, a) = BRISTLES[kind], path(TS)
     record = fx.Record(TS, {"push": M * a + friction_along(bristle)}, {"mass.s": s})
@@ -108,6 +111,7 @@ def test_a_fit_by_inverse_dynamics_finds_the_bristle() -> None:
     assert found["friction.bristle.sigma_1"].value == pytest.approx(20.0, rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_damping_of_a_bristle_is_in_the_force_that_inverse_dynamics_compares() -> None:
     """And the law's own viscous part, and g at the speed of each sample."""
     s, v, a = path(TS)
@@ -135,7 +139,7 @@ def tribometer(bristle: Any, drive: Any = 0.0, law: Any = LAW) -> fx.Mechanism:
     return rubbing(bristle, law, stage=fx.Position("mass", drive))
 
 
-@pytest.mark.parametrize("kind", BRISTLES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_machine_that_is_moved_needs_no_steps(kind: str) -> None:
     ts, law = TS[:1001], fx.Stribeck(F_prop=2.0, F_Coulomb=1.0, F_Stribeck=0.4, fexp=500.0)
     drive, bristle = path(ts)[0], BRISTLES[kind]

@@ -53,6 +53,7 @@ def test_fewer_than_twenty_steps_of_the_sensor_make_the_stiffness_a_guess() -> N
     assert told.numbers["channel"] == "mass.s"
 
 
+@pytest.mark.slow
 def test_samples_that_do_not_resolve_a_swing_do_not_tell_the_damping() -> None:
     told = codes(pushed(1.1), every=16)["bristle-swings-unseen"]
     assert told.subject == SIGMA_1
@@ -63,8 +64,8 @@ def test_samples_that_do_not_resolve_a_swing_do_not_tell_the_damping() -> None:
 def test_a_breakaway_that_no_load_reaches_is_told() -> None:
     told = codes(pushed(1.1))["breakaway-unseen"]
     assert told.subject == F_S
-    assert told.numbers["most"] < 1.25
-    assert told.numbers["f0"] > 1.3
+    assert float(told.numbers["most"]) < 1.25
+    assert float(told.numbers["f0"]) > 1.3
 
 
 # -- something in series

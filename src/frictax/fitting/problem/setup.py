@@ -177,7 +177,7 @@ def simulated(
     """
     system = moved_to(system, start)
     if isinstance(system, MechanicalSystem) and isinstance(engine, OnSamples):
-        if is_moved(system.layout):
+        if is_moved(system.mechanism, system.layout):
             return _without_steps(system, jnp.asarray(ts), names)
     y0, mode0 = system.start(ts[0])
     if start and not isinstance(system, MechanicalSystem):

@@ -14,10 +14,12 @@ from ..layout import Layout
 from ..snapshot import Snapshot
 
 
-def is_moved(lay: Layout) -> bool:
+def is_moved(mechanism: Any, lay: Layout) -> bool:
     """Whether all that moves is given, and bristles are the only states: a run needs no steps."""
     others = lay.coordinates or lay.contacts or lay.gaps or lay.nodes
-    return bool(lay.bristles) and not others
+    bristles = [mechanism.parts[contact.part].bristle for contact in lay.bristles]
+    # one whose force follows over time, and not over the way, does need them
+    return bool(bristles) and not others and all(getattr(b, "C", None) is None for b in bristles)
 
 
 def places(now: Snapshot) -> Float[Array, " b"]:
