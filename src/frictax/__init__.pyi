@@ -99,6 +99,7 @@ from frictax.fitting import (
     Windows as Windows,
     fit as fit,
     fit_many as fit_many,
+    starting_bristle as starting_bristle,
     starting_law as starting_law,
     weighted_residuals as weighted_residuals,
 )

@@ -161,6 +161,31 @@ ran-away
     {subject} went from {start:.3g} to {value:.3g}, where it hardly acts: the data ask for ever more
     of it. Look at the signs and units of the record.
 
+presliding-coarse
+    {subject} is a guess: between its two directions the bristle gives way by {way:.2g} {unit},
+    {counts:.2g} steps of {channel} in record {record!r}, and should by 20. Record it by a finer
+    sensor, or take it from elsewhere.
+
+stiffness-in-series
+    {subject} is a lower bound: in record {record!r} friction rises along a straight line to its
+    limit, to 90 % of its swing after {far:.2g} {unit} and to half after {half:.2g}, as where
+    something else gives way in series. What is found is the stiffness of both.
+
+bristle-swings-unseen
+    {subject} hardly shows: at rest the bristle swings at {frequency:.3g} Hz, and record {record!r}
+    has {rate:.3g} samples a second, less than four a swing. Record faster, or hold it at
+    2*sqrt(sigma_0*m) - F_prop.
+
+bristle-undamped
+    {subject} went to 0: the record asks for no damping of the bristle, as where it never swings at
+    rest, or where what gives way is no friction. Take `Dahl`, or hold it at 2*sqrt(sigma_0*m) -
+    F_prop.
+
+breakaway-unseen
+    {subject} hardly shows: the bristle bears {most:.3g} {unit} at most, and would break away at
+    {f0:.3g} {unit} if it were loaded slowly; the faster, the sooner. Load or reverse it slowly, or
+    hold it.
+
 no-effect
     {subject} has no effect on what was measured and is not identifiable.
 

@@ -202,9 +202,8 @@ def test_a_fit_finds_stiffness_and_damping_in_a_record_of_presliding() -> None:
     ):
         with pytest.raises(ValueError, match="must have friction without a bristle"):
             refuses()
-    for objective in (fx.Windows(length=0.1), fx.InverseDynamics()):
-        with pytest.raises(ValueError, match="must have friction without a bristle"):
-            fx.fit(start, record, free=free, objective=objective)
+    with pytest.raises(ValueError, match="must have friction without a bristle"):
+        fx.fit(start, record, free=free, objective=fx.Windows(length=0.1))
 
 
 def test_exports_and_machines_of_one_s_own_refuse_a_bristle() -> None:

@@ -11,7 +11,13 @@ import pytest
 
 from frictax.problems import identify, overview, read
 
-MACHINES = ("emps", "screw_drive_1", "screw_drive_2", "xl330_pendulum")
+MACHINES = (
+    "emps",
+    "presliding_tribometer",
+    "screw_drive_1",
+    "screw_drive_2",
+    "xl330_pendulum",
+)
 
 
 def folder_of(root: Path, machine: str) -> Path:
@@ -47,7 +53,7 @@ def test_a_problem_gives_its_result_again(root: Path, machine: str) -> None:
         )
 
 
-@pytest.mark.parametrize("machine", ["emps", "xl330_pendulum"])
+@pytest.mark.parametrize("machine", ["emps", "presliding_tribometer", "xl330_pendulum"])
 def test_problems_on_public_records_can_be_read(
     root: Path, machine: str, data_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,8 @@ from frictax.parameters import AtLeast, Between, Number, Positive, Real, Scalar,
 
 from .bristle import AbstractBristle, Fading, faded, size_of
 
-_STEPS = 24  # of a way that is gone in one step of the passive rule
+_STEPS = 24  # of a way of any length
+_NEAR, _FEW = 0.5, 4  # and of a relative way that is shorter than this
 _FAR = 40.0  # a relative way after which nothing is left of the start
 
 
@@ -74,28 +75,38 @@ class ElastoPlastic(AbstractBristle):
         r1 = r0 + straight
         left = jnp.minimum(q - straight, _FAR)
         begun = jnp.clip(r1, None, 1 - 1e-9)
-        step = left / _STEPS
 
         def speed(p: Number) -> Number:
             gap = jnp.exp(-p)
             return (1 - self._slip(1 - gap, b) * (1 - gap)) / gap
 
-        def on(_, carry) -> tuple[Number, Number]:
-            p, area = carry
-            a = speed(p)
-            b = speed(p + 0.5 * step * a)
-            c = speed(p + 0.5 * step * b)
-            d = speed(p + step * c)
-            end = p + step * (a + 2 * b + 2 * c + d) / 6
-            middle = p + step * (5 * a + 4 * (b + c) - d) / 24
-            return end, area + step * (jnp.exp(-p) + 4 * jnp.exp(-middle) + jnp.exp(-end)) / 6
+        def gone(steps: int) -> tuple[Number, Number]:
+            step = left / steps
+
+            def on(_, carry) -> tuple[Number, Number]:
+                p, area = carry
+                a = speed(p)
+                b = speed(p + 0.5 * step * a)
+                c = speed(p + 0.5 * step * b)
+                d = speed(p + step * c)
+                end = p + step * (a + 2 * b + 2 * c + d) / 6
+                middle = p + step * (5 * a + 4 * (b + c) - d) / 24
+                area = area + step * (jnp.exp(-p) + 4 * jnp.exp(-middle) + jnp.exp(-end)) / 6
+                return end, area
+
+            return jax.lax.fori_loop(0, steps, on, first) if steps else first
 
         first = (-jnp.log1p(-begun), jnp.zeros_like(left))
-        p, area = jax.lax.fori_loop(0, _STEPS, on, first)
+        which = jnp.where(q > straight, jnp.where(left > _NEAR, 2, 1), 0)
+        p, area = jax.lax.switch(which, [lambda n=n: gone(n) for n in (0, _FEW, _STEPS)])
         slips = q > straight
         end = jnp.where(slips, 1 - jnp.exp(-p), r1)
         # the areas below r: of the line, and of 1 - exp(-p)
         total = straight * (r0 + r1) / 2 + jnp.where(slips, q - straight - area, 0.0)
+        # bent beyond its limit, which fell below it, it slips as far as it is moved
+        over, beyond = r0 > 1, jnp.maximum(r0 - 1, 0.0)
+        end = jnp.where(over, 1 + beyond * jnp.exp(-q), end)
+        total = jnp.where(over, q - beyond * jnp.expm1(-q), total)
         still = q == 0
         mean = jnp.where(still, r0, total / jnp.where(still, 1.0, q))
         return s * g * end, s * g * mean

@@ -10,7 +10,10 @@ Read in this order: `problem` (what is predicted of the data, and what is minimi
 
 from .fit import Bounds as Bounds, Data as Data, Law as Law, Own as Own, fit as fit
 from .fit_many import fit_many as fit_many
-from .problem.initial_guess import starting_law as starting_law
+from .problem.initial_guess import (
+    starting_bristle as starting_bristle,
+    starting_law as starting_law,
+)
 from .problem.inverse_dynamics import InverseDynamics as InverseDynamics
 from .problem.losses import AbstractLoss as AbstractLoss, Huber as Huber, Squares as Squares
 from .problem.objectives import AbstractObjective as AbstractObjective

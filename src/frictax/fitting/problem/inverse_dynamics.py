@@ -13,6 +13,7 @@ from frictax.measurements import Record
 from frictax.measurements.filters import smooth
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.attachments import coordinates_of
+from frictax.mechanism.bristles.along import bent_along, places
 from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers
 from frictax.parameters.constant import constant
@@ -31,7 +32,7 @@ from .readings import (
     invert_sensor,
     prepared_record,
 )
-from .setup import Setup, check_no_bristle, driven, moved_to
+from .setup import Setup, driven, moved_to
 
 
 @pytree_dataclass
@@ -45,9 +46,14 @@ class InverseDynamics(AbstractObjective):
     any start. Noise of v and a biases it, and it says nothing of breakaway; so it is where a fit
     starts. The delay of a sensor that is not known is for `Windows` to find.
 
+    How a bristle is bent follows from the motion, sample by sample from its start `z`, by what is
+    known of it at one speed between two samples. The filter must pass the presliding motion: a
+    reversal that it rounds is bent less.
+
     **Arguments:** `cutoff` [Hz] of the filter; `v_min`, as a share of the highest speed: slower
-    samples are left out, for their direction is not known; so are those at a hard stop, or less
-    than 2/cutoff from one, for its force is not known.
+    samples are left out, for their direction is not known, unless all friction has a bristle, for
+    which that does not matter; so are those at a hard stop, or less than 2/cutoff from one, for its
+    force is not known.
 
     **Source:** A. Janot, P.-O. Vandanjon, M. Gautier, IEEE Trans. Control Systems Technology 22(1),
     2014 (inverse dynamic identification model with least squares).
@@ -89,7 +95,6 @@ class InverseDynamics(AbstractObjective):
                 "`InverseDynamics` needs a `Mechanism`, whose masses it knows. Take `Windows` or"
                 " `FreeRun` for a machine of your own."
             )
-        check_no_bristle(machine, "InverseDynamics")
         lay = MechanicalSystem(machine).layout
         bodies = {machine.names[i]: coordinates_of(machine.parts[i]) for i in lay.bodies}
         missing = [
@@ -115,7 +120,8 @@ class InverseDynamics(AbstractObjective):
                 found = smooth(record.t, record.outputs[f"{b}.{v}"], cutoff)
                 motion = integral(record.t, found.x), found.x, found.v
             known |= dict(zip((f"{b}.{s}", f"{b}.{v}", f"{b}.a"), motion, strict=True))
-            keep &= np.abs(motion[1]) >= self.v_min * np.max(np.abs(motion[1]))
+            if lay.contacts:
+                keep &= np.abs(motion[1]) >= self.v_min * np.max(np.abs(motion[1]))
             keep &= ~_at_stops(machine[b], motion[0], 2 * edge)
         if not keep.any():
             raise ValueError(
@@ -142,15 +148,27 @@ class InverseDynamics(AbstractObjective):
         assert isinstance(system, MechanicalSystem)
         bodies = [setup.machine.names[i] for i in system.layout.bodies]
 
-        def one(t: Array, now: Mapping[str, Numbers]) -> Array:
-            here = moved_to(system, {name: x for name, x in now.items() if not name.endswith(".a")})
-            moment = system.snapshot(t, *here.start(t))
+        def started(t: Array, now: Mapping[str, Numbers]) -> tuple[Array, Array]:
+            moves = {name: x for name, x in now.items() if not name.endswith(".a")}
+            return moved_to(system, moves).start(t)
+
+        def one(t: Array, now: Mapping[str, Numbers], bent: Array) -> Array:
+            y, mode = started(t, now)
+            first = system.layout.first_bristle
+            y = y.at[first : first + bent.shape[0]].set(bent)
+            moment = system.snapshot(t, y, mode)
             a, m = moment.accelerations, moment.inertias
             return jnp.stack([m[i] * (a[i] - now[f"{b}.a"]) for i, b in enumerate(bodies)])
 
-        moves = motion(setup, prepared, delayed)
-        lacking = jax.vmap(one)(jnp.asarray(prepared.t), moves)
-        if not any(name.startswith("outputs.") for name in delayed):
+        moves, ts = motion(setup, prepared, delayed), jnp.asarray(prepared.t)
+        bent = jnp.zeros((ts.shape[0], 0))
+        if system.layout.bristles:
+            at = jax.vmap(lambda t, now: places(system.snapshot(t, *started(t, now))))(ts, moves)
+            begun = started(ts[0], {name: x[0] for name, x in moves.items()})
+            bent = bent_along(system.snapshot(ts[0], *begun), ts, at)
+        lacking = jax.vmap(one)(ts, moves, bent)
+        delays = any(name.startswith("outputs.") for name in delayed)
+        if not (delays and system.layout.contacts):
             return lacking
         # Which samples are slow was told from what a delayed sensor showed, at other times than the
         # machine was.

@@ -4,6 +4,7 @@ show them.
 
 import dataclasses
 import functools
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -27,6 +28,7 @@ from .setup import Setup, state_names
 
 # of a record's rate: a filter that still passes something, and takes something away
 LARGEST_CUTOFF = 0.45
+_BENT = re.compile(r"\.(f|tau)_z(\[\d+\])?$")
 
 
 def dividing(engine: Engine | None, prepared: PreparedRecord) -> Any:
@@ -188,9 +190,13 @@ def smoothed_state(record: Record, name: str, cutoff: float) -> Any:
 
 
 def known_states(machine: Machine, record: Record, cutoff: float) -> dict[str, np.ndarray]:
-    """The states of the machine over the record, from the smoothed measurement."""
+    """The states of the machine over the record, from the smoothed measurement; but for the forces
+    in bristles, which nobody measures and which begin as the machine says.
+    """
     names, out = state_names(machine), {}
     for name in names:
+        if isinstance(machine, Mechanism) and _BENT.search(name):
+            continue
         of, rate = sibling(name, POSITION_OF), sibling(name, VELOCITY_OF)
         found = smoothed_state(record, name, cutoff)
         if found is not None:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from frictax.engine import Engine, walk
+from frictax.engine import Engine, OnSamples, Result, walk
 from frictax.measurements import Record
 from frictax.mechanism import (
     AbstractHybridSystem,
@@ -20,6 +20,7 @@ from frictax.mechanism import (
     hybrid,
 )
 from frictax.mechanism.attachments import is_rotational
+from frictax.mechanism.bristles.along import bent_along, is_moved, places
 from frictax.mechanism.variables import variables_at
 from frictax.parameters import Integer, Modes, Number, Numbers, State, children
 from frictax.parameters.constant import constant
@@ -175,6 +176,9 @@ def simulated(
     how the run went; its last state.
     """
     system = moved_to(system, start)
+    if isinstance(system, MechanicalSystem) and isinstance(engine, OnSamples):
+        if is_moved(system.mechanism, system.layout):
+            return _without_steps(system, jnp.asarray(ts), names)
     y0, mode0 = system.start(ts[0])
     if start and not isinstance(system, MechanicalSystem):
         y0, mode0 = system.begin(
@@ -186,6 +190,24 @@ def simulated(
         Course(path.result, constant(path.times), path.before, path.after, path.count),
         path.ys[-1],
     )
+
+
+def _without_steps(
+    system: MechanicalSystem, ts: Float[Array, " n"], names: tuple[str, ...]
+) -> tuple[Float[Array, "n c"], Course, Array]:
+    """As `simulated`, of a machine whose bodies all are moved: its bristles, by what is known of
+    them between samples.
+    """
+    # the last sample ends its piece
+    ys, modes = jax.vmap(system.start)(ts.at[-1].set(0.5 * (ts[-2] + ts[-1])))
+    at = jax.vmap(lambda *moment: places(system.snapshot(*moment)))(ts, ys, modes)
+    bent = bent_along(system.snapshot(ts[0], ys[0], modes[0]), ts, at)
+    first = system.layout.first_bristle
+    ys = ys.at[:, first : first + bent.shape[1]].set(bent)
+    values = [jax.vmap(lambda *m, n=n: variable_at(system, n, *m))(ts, ys, modes) for n in names]
+    none = jnp.zeros((1, modes.shape[1]), modes.dtype)
+    course = Course(Result.successful, ts[:1], none, none, jnp.zeros((), jnp.int32))
+    return jnp.stack(values, axis=1), course, ys[-1]
 
 
 def state_names(machine: Any) -> tuple[str, ...]:

@@ -1,0 +1,96 @@
+"""What does friction do before it slides, and which of the models says so with the fewest numbers?
+
+Fits bristles to the strokes of a tribometer (`frictax data fetch presliding_tribometer`): its
+displacement is given, its friction measured, so nothing is simulated.
+
+Run: python identification/presliding_tribometer/identify.py
+"""
+
+import jax
+import numpy as np
+
+import frictax as fx
+from frictax.bristles import AbstractBristle
+
+LOADED = 8.0, 209.5  # s: before it comes down, after it goes up, and is no friction of this contact
+LIMITS = ["guide.f_pos.F_Coulomb", "guide.f_neg.F_Coulomb"]
+BRISTLES = {
+    "as good as rigid": (fx.Dahl(1e9), []),
+    "Dahl": (fx.Dahl(4e4), ["sigma_0"]),
+    "LuGre": (fx.LuGre(4e4, 10.0), ["sigma_0", "sigma_1"]),
+    "elasto-plastic": (fx.ElastoPlastic(4e4, z_ba=0.7), ["sigma_0", "z_ba"]),
+}
+
+
+def strokes(every: int = 1) -> fx.Record:
+    """The loaded part of the record; `every`: how many samples become one."""
+    path = fx.data.path("presliding_tribometer") / "test_data_2.txt"
+    t, _, s, f = np.loadtxt(path, skiprows=1, unpack=True)
+    loaded = (t >= LOADED[0]) & (t <= LOADED[1])
+    t, s, f = (x[loaded][::every] for x in (t, s, f))
+    # the file has the force on the stage, in uN, against friction's usual sign
+    return fx.Record(t, {"stage": 1e-3 * s}, {"guide.f": -1e-6 * f}, name="strokes")
+
+
+def tribometer(bristle: AbstractBristle) -> fx.Mechanism:
+    """A table that is moved, on a guide whose friction has a limit for each direction."""
+    law = fx.Coulomb(F_Coulomb=2.5)
+    return fx.Mechanism(
+        table=fx.Mass(m=1.0),
+        stage=fx.Position("table", 0.0),
+        guide=fx.SupportFriction("table", f_pos=law, f_neg=law, bristle=bristle),
+    )
+
+
+def structure(name: str) -> fx.Structure:
+    bristle, free = BRISTLES[name]
+    return fx.Structure(tribometer(bristle), [*LIMITS, *(f"guide.bristle.{n}" for n in free)])
+
+
+def fitted(name: str, record: fx.Record) -> fx.FoundMachine:
+    one = structure(name)
+    return fx.fit(one.model, record, free=one.free)
+
+
+def scatter(record: fx.Record) -> tuple[float, float]:
+    """How far like strokes lie from their mean, forward and backward, rms [N]: what no model of the
+    contact can explain.
+    """
+    s, f = record.inputs["stage"], record.outputs["guide.f"]
+    middle = 0.5 * (s.max() + s.min())
+    at = np.linspace(s.min() + 2e-6, s.max() - 2e-6, 200)
+    found = []
+    for way in (1.0, -1.0):
+        side = way * (s - middle)
+        starts = np.flatnonzero((side[:-1] < 0) & (side[1:] >= 0))
+        half = round(0.6 * record.rate)
+        like = []
+        for i in starts[1:-1]:
+            part = slice(i - half, i + half)
+            order = np.argsort(s[part])
+            like.append(np.interp(at, s[part][order], f[part][order]))
+        found.append(float(np.sqrt(np.mean(np.var(like, axis=0)))))
+    return found[0], found[1]
+
+
+def main() -> None:
+    record = strokes()
+    print(f"{'':18}{'rms [N]':>9}{'condition':>11}  values")
+    for name in BRISTLES:
+        found = fitted(name, record)
+        condition = found.identifiability.condition
+        values = ", ".join(f"{n.removeprefix('guide.')} {x:.4g}" for n, x in found.values.items())
+        print(f"{name:18}{found.rms['strokes']['guide.f']:9.4f}{condition:11.3g}  {values}")
+        for notice in found.notices_at_hand:
+            if notice.code in ("stiffness-in-series", "bristle-undamped", "at-lower-bound"):
+                print(f"{'':18}! {notice}")
+    print("like strokes differ by {:.3f} and {:.3f} N rms".format(*scatter(record)))
+    made = fx.compare(
+        strokes(4), {name: structure(name) for name in BRISTLES}, objective=fx.FreeRun(), repeats=5
+    )
+    print(made)
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    main()

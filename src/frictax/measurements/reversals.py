@@ -1,0 +1,42 @@
+"""Where a motion turns back, and how friction rises from there."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+
+def rises(
+    s: Float[np.ndarray, " n"], f: Float[np.ndarray, " n"], shares: Sequence[float]
+) -> Float[np.ndarray, "r k"]:
+    """Of each reversal in full sliding the ways after which friction has gone these shares of its
+    swing from one limit to the other, and in the last column half of that swing.
+    """
+    turns, limit = _turns(s.tolist(), 0.05 * float(np.ptp(s))), 0.4 * float(np.ptp(f))
+    middle, found = 0.5 * (float(np.max(f)) + float(np.min(f))), []
+    for begin, end in zip(turns[:-1], turns[1:], strict=True):
+        way, force = np.abs(s[begin:end] - s[begin]), f[begin:end] - middle
+        if way.size < 3 or np.sign(force[0]) == np.sign(force[-1]):
+            continue
+        if min(abs(force[0]), abs(force[-1])) < limit:  # a small loop
+            continue
+        gone = (force - force[0]) / (force[-1] - force[0])
+        ways = [float(way[np.argmax(gone >= share)]) for share in shares]
+        if min(ways) > 0:
+            found.append([*ways, 0.5 * abs(float(force[-1] - force[0]))])
+    return np.reshape(np.array(found), (len(found), len(shares) + 1))
+
+
+def _turns(s: list[float], reach: float) -> list[int]:
+    """Where a motion turns back, by more than `reach` [m], and its last extreme."""
+    best, direction, found = 0, 0, []
+    for i, here in enumerate(s):
+        if direction == 0:
+            direction = 1 if here - s[0] > reach else -1 if s[0] - here > reach else 0
+            best = i if direction else best
+        elif direction * (here - s[best]) >= 0:
+            best = i
+        elif direction * (s[best] - here) > reach:
+            found.append(best)
+            best, direction = i, -direction
+    return [*found, best]
