@@ -188,11 +188,13 @@ def test_a_bent_bristle_that_meets_a_high_speed_pushes_on_where_sigma_1_is_const
             lambda: fx.BearingFriction("rotor", bristle=fx.Dahl(1.0, z=-1.1)),
             "`BearingFriction.bristle.z` must lie within breakaway",
         ),
-        (lambda: fx.Brake("mass", **DAHL), "`Brake` must do without a bristle"),
-        (lambda: fx.Clutch("a", "b", **DAHL), "`Clutch` must do without a bristle"),
+        (
+            lambda: fx.Clutch("a", "b", bristle=fx.Dahl(1.0, z=0.6)),
+            "`Clutch.bristle.z` must lie within breakaway",
+        ),
         (
             lambda: fx.MassWithStopAndFriction(1.0, -1.0, 1.0, 0.0, 1.0, 0.0, 0.0, **DAHL),
-            "Only `SupportFriction` and `BearingFriction` have one",
+            "Only `SupportFriction`, `BearingFriction`, `Brake` and `Clutch` have one",
         ),
     ],
 )

@@ -153,7 +153,6 @@ def test_it_starts_bent_and_is_linear_about_its_state() -> None:
             lambda: fx.SupportFriction("m", bristle=fx.MaxwellSlip([1e3, 1e3], z=[0.0, 6e-4])),
             "`SupportFriction.bristle.z` must lie within breakaway",
         ),
-        (lambda: fx.Brake("m", **BRISTLE), "`Brake` must do without a bristle"),
     ],
 )
 def test_what_does_not_go_together_is_told_in_a_sentence(wrong: Any, says: str) -> None:

@@ -23,8 +23,8 @@ class AbstractBristle(CheckedModule):
 
     and steady sliding that of the law, whatever the bristle. The state of a run is the force
     sigma_0*z [N], so that tolerances mean newtons. `LuGre`, `Dahl`, `ElastoPlastic` and, of several
-    states, `MaxwellSlip` are bristles; give one to the field `bristle` of a `SupportFriction` or
-    `BearingFriction`.
+    states, `MaxwellSlip` are bristles; give one to the field `bristle` of a `SupportFriction`,
+    `BearingFriction`, `Brake` or `Clutch`.
 
     **Example:** at `LuGre`.
 

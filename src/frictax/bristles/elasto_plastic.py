@@ -48,7 +48,7 @@ class ElastoPlastic(AbstractBristle):
     ... )
     >>> run = fx.simulate(block, jnp.array([0.0, 2.0, 4.0]))
     >>> [round(1e6 * float(s), 3) for s in run["mass"].s[1:]]
-    [4.833, 4.833]
+    [4.443, 4.443]
     """
 
     sigma_0: Scalar = parameter(Positive(), "N/m")

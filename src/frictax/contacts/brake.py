@@ -2,14 +2,16 @@
 
 import equinox as eqx
 
+from frictax.bristles import AbstractBristle
 from frictax.laws import Characteristic, Table, as_law
 from frictax.parameters import AtLeast, Scalar, parameter
 from frictax.signals import Drive, as_signal
 
 from .contact import AbstractPressed
+from .rubbing import AbstractRubbing
 
 
-class Brake(AbstractPressed):
+class Brake(AbstractRubbing, AbstractPressed):
     """A brake between a body and its support, pressed on by a force over time.
 
     The body slides or turns.
@@ -31,6 +33,10 @@ class Brake(AbstractPressed):
       `MotionDependent`: a guide under load.
     - `mu_neg`: the coefficient of motion backward; default `mu_pos`. `support`: as of
       `SupportFriction`.
+    - `bristle`: what happens before it slides, as of `SupportFriction`; its `sigma_0` and `sigma_1`
+      are coefficients over a way and over a speed, [1/m] and [s/m] or [1/rad] and [s/rad], which
+      the normal force multiplies like the law. Where nothing presses on it unbends at once, and
+      begins unbent when pressed on again.
 
     **Raises:** `ValueError` for a value outside its domain.
 
@@ -50,6 +56,7 @@ class Brake(AbstractPressed):
     f_normalized: Drive = eqx.field(converter=as_signal, default=1.0)
     mu_neg: Characteristic | None = eqx.field(converter=as_law, default=None)
     support: str | None = eqx.field(static=True, default=None)
+    bristle: AbstractBristle | None = None
 
     def between(self) -> tuple[str, str | None]:
         return self.body, self.support

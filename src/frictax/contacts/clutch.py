@@ -6,11 +6,13 @@ import equinox as eqx
 import numpy as np
 from jax import Array
 
+from frictax.bristles import AbstractBristle
 from frictax.laws import Characteristic, Table, as_law
 from frictax.parameters import AtLeast, Scalar, parameter
 from frictax.signals import Drive, as_signal
 
 from .contact import AbstractPressed
+from .rubbing import AbstractRubbing
 
 
 class AbstractClutch(AbstractPressed):
@@ -29,7 +31,7 @@ class AbstractClutch(AbstractPressed):
         return self.b, self.a
 
 
-class Clutch(AbstractClutch):
+class Clutch(AbstractRubbing, AbstractClutch):
     """Friction between two turning bodies, pressed together by a force over time.
 
     With w_rel = w_b - w_a and fn = fn_max*f_normalized(t); sliding: tau = cgeo*mu_pos(w_rel)*fn,
@@ -46,6 +48,10 @@ class Clutch(AbstractClutch):
     - `fn_max` >= 0 [N]: normal force at f_normalized = 1.
     - `f_normalized`: a signal, a function of time or a number; meant for 0 to 1, not limited.
     - `mu_neg`: the coefficient for w_rel < 0; default `mu_pos`.
+    - `bristle`: what happens before it slides, as of `BearingFriction`; its `sigma_0` and `sigma_1`
+      are coefficients over a way and over a speed, [1/rad] and [s/rad], which the normal force
+      multiplies like the law. Where nothing presses on it unbends at once, and
+      begins unbent when pressed on again.
 
     **Raises:** `ValueError` for a value outside its domain.
 
@@ -69,6 +75,7 @@ class Clutch(AbstractClutch):
     """
 
     mu_neg: Characteristic | None = eqx.field(converter=as_law, default=None)
+    bristle: AbstractBristle | None = None
 
 
 Length = TypeVar("Length", float, np.ndarray, Array)

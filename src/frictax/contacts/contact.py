@@ -33,7 +33,7 @@ class AbstractContact(CheckedModule):
         if "bristle" in fields and "bristle" not in getattr(cls, "__dataclass_fields__", {}):
             raise ValueError(
                 f"`{cls.__name__}` must do without a bristle, got {fields['bristle']!r}. Only"
-                " `SupportFriction` and `BearingFriction` have one."
+                " `SupportFriction`, `BearingFriction`, `Brake` and `Clutch` have one."
             )
         return super().__new__(cls)
 

@@ -16,7 +16,7 @@ from .contact import AbstractByLaws
 
 
 class AbstractRubbing(AbstractByLaws):
-    """A contact that is always pressed on and has the field `bristle`, None where it has none."""
+    """A contact with the field `bristle`, None where it has none."""
 
     def __check_init__(self: Any) -> None:
         if not isinstance(self.bristle, AbstractBristle):
@@ -24,7 +24,8 @@ class AbstractRubbing(AbstractByLaws):
         check(self)
         bristle: Any = self.bristle
         if (speed := gives_energy_from(self)) is not None:
-            unit = rotational_unit("m/s") if self.rotational else "m/s"
+            turns = getattr(self, "rotational", False)  # a brake does as its body
+            unit = rotational_unit("m/s") if turns else "m/s"
             warnings.warn(
                 f"`{type(self).__name__}.bristle`: sigma_1 = {float(bristle.sigma_1):g} gives"
                 f" energy from {speed:.3g} {unit} on, where a bristle that is still bent meets the"

@@ -63,7 +63,7 @@ class Reused(eqx.Module):
         system, args, _ = _put_together(self.static, self.arrays)
         return system.swings(args)
 
-    flow, guard, jump, deadline, tick, longest_step, sound, safe_step = map(
-        _method,
-        ("flow", "guard", "jump", "deadline", "tick", "longest_step", "sound", "safe_step"),
+    flow, guard, jump, deadline, tick, longest_step = map(
+        _method, ("flow", "guard", "jump", "deadline", "tick", "longest_step")
     )
+    implicit_step, sound, safe_step = map(_method, ("implicit_step", "sound", "safe_step"))

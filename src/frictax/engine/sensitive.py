@@ -7,10 +7,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from frictax.parameters import Integer, Modes, Number, State, Values
 
+from .implicit.stiff import rosenbrock2
+from .reused import Reused, model_of
 from .system import DEADLINE, AbstractHybridSystem
 
 _TOGETHER = 1e-9  # of a run's time: events nearer to each other than that come at once
@@ -136,6 +138,35 @@ class Sensitive(AbstractHybridSystem):
         )
         nothing = jnp.zeros(self.x.shape[0])
         return jnp.concatenate([own, jnp.ravel(S), nothing, t[None] - 1.0]), mode
+
+    # The derivatives of a stiff motion are those of its steps.
+
+    def is_stiff(self, args: PyTree) -> bool:
+        return self._now.is_stiff(args)
+
+    def swings(self, args: PyTree) -> bool:
+        return self._now.swings(args)
+
+    def implicit_step(
+        self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree
+    ) -> State | None:
+        def step(system: AbstractHybridSystem, t: Number, y: State) -> State:
+            return rosenbrock2(Reused(model_of(system, args)), mode, t, t1, y)
+
+        return self._stepped(step, t0, y0)
+
+    def sound(
+        self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
+    ) -> Bool[Array, ""]:
+        return self._now.sound(t0, y0[: self.n], t1, y1[: self.n], mode, args)
+
+    def safe_step(self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree) -> State:
+        return self._stepped(lambda system, t, y: system.safe_step(t, t1, y, mode, args), t0, y0)
+
+    def _stepped(self, step: Callable[..., Any], t0: Number, y0: State) -> State:
+        own, S = self.parts(y0)
+        after, d_after = self.pushed(step, S, t0, own)
+        return jnp.concatenate([after, jnp.ravel(d_after), y0[self.n * (1 + S.shape[1]) :]])
 
     @property
     def _now(self) -> AbstractHybridSystem:

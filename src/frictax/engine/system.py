@@ -87,6 +87,12 @@ class AbstractHybridSystem(eqx.Module):
         """
         return False
 
+    def implicit_step(
+        self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree
+    ) -> State | None:
+        """The state at `t1` by a linearly implicit step of its own; None for the usual one."""
+        return None
+
     def sound(
         self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
     ) -> Bool[Array, ""]:

@@ -12,7 +12,7 @@ from frictax.engine import Adaptive, Engine, OnSamples, walk
 from frictax.engine.sensitive import Sensitive
 from frictax.fitting import Instrument
 from frictax.fitting.posing import sensors
-from frictax.fitting.problem.setup import Setup, check_no_bristle
+from frictax.fitting.problem.setup import Setup
 from frictax.mechanism import Machine
 from frictax.parameters import select
 
@@ -66,7 +66,6 @@ def information(
     >>> [round(float(x), 6) for x in (told(1.0), jax.grad(told)(1.0))]  # 1e4/3*(v/2)**3
     [416.666667, 1250.0]
     """
-    check_no_bristle(machine, "information", "Leave the bristle out.")
     t = np.asarray(ts, dtype=float)
     if t.ndim != 1 or t.size < 2 or not np.all(np.diff(t) > 0):
         raise ValueError(

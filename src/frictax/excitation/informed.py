@@ -1,13 +1,13 @@
 """What a run tells of parameters, as a state of the run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from frictax.engine.sensitive import AbstractFamily, Sensitive, pushed
 from frictax.engine.system import DEADLINE
@@ -110,13 +110,17 @@ class Informed(AbstractHybridSystem):
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
         sensitive, (own, _) = self.sensitive, self._own(mode)
         state = y[: sensitive.size]
+        return jnp.concatenate([sensitive.flow(t, state, own, args), self._gains(t, state, own)])
+
+    def _gains(self, t: Number, state: State, own: Modes) -> Float[Array, " k"]:
+        """The rates of the lower triangle of F."""
+        sensitive = self.sensitive
         now, S = sensitive.parts(state)
         family, x = self._under_test, sensitive.x
         shown = lambda y, x: family.shown(x, t, y, own)  # noqa: E731
-        _, told = pushed(shown, (now, x), (S, jnp.eye(x.shape[0], dtype=y.dtype)))
+        _, told = pushed(shown, (now, x), (S, jnp.eye(x.shape[0], dtype=state.dtype)))
         rate = jnp.einsum("c,ci,cj->ij", self.weight, told, told)
-        lower = rate[np.tril_indices(x.shape[0])]
-        return jnp.concatenate([sensitive.flow(t, state, own, args), lower])
+        return rate[np.tril_indices(x.shape[0])]
 
     def guard(self, t: Number, y: State, mode: Modes, args: PyTree) -> Float[Array, " g"]:
         return self.sensitive.guard(t, y[: self.sensitive.size], self._own(mode)[0], args)
@@ -144,6 +148,35 @@ class Informed(AbstractHybridSystem):
 
     def is_smooth(self, args: PyTree) -> bool:
         return self.sensitive.is_smooth(args)
+
+    def is_stiff(self, args: PyTree) -> bool:
+        return self.sensitive.is_stiff(args)
+
+    def swings(self, args: PyTree) -> bool:
+        return self.sensitive.swings(args)
+
+    def implicit_step(
+        self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree
+    ) -> State | None:
+        return self._stepped(self.sensitive.implicit_step, t0, t1, y0, mode, args)
+
+    def sound(
+        self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
+    ) -> Bool[Array, ""]:
+        size, own = self.sensitive.size, self._own(mode)[0]
+        return self.sensitive.sound(t0, y0[:size], t1, y1[:size], own, args)
+
+    def safe_step(self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree) -> State:
+        return self._stepped(self.sensitive.safe_step, t0, t1, y0, mode, args)
+
+    def _stepped(
+        self, step: Callable[..., Any], t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree
+    ) -> State:
+        """By a step of the motion, and what is told by its two ends."""
+        size, own = self.sensitive.size, self._own(mode)[0]
+        after = step(t0, t1, y0[:size], own, args)
+        told = self._gains(t0, y0[:size], own) + self._gains(t1, after, own)
+        return jnp.concatenate([after, y0[size:] + 0.5 * (t1 - t0) * told])
 
     def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
         return self.sensitive.longest_step(self._own(mode)[0], span, args)

@@ -20,7 +20,7 @@ from frictax.fitting import (
     Windows,
 )
 from frictax.fitting.posing import sensors
-from frictax.fitting.problem.setup import Setup, check_no_bristle, signal_field, variable_at
+from frictax.fitting.problem.setup import Setup, signal_field, variable_at
 from frictax.fitting.result.units import unit_of
 from frictax.mechanism import (
     AbstractHybridSystem,
@@ -94,7 +94,6 @@ def posed(
             "`design` needs a `Mechanism` or a hybrid system of your own, got a"
             f" {type(machine).__name__}."
         )
-    check_no_bristle(machine, "design", "Leave the bristle out.")
     machine = objective.machine(machine)
     check(machine)
     t = _times(duration, rate)

@@ -148,9 +148,10 @@ def _on_support(sheet: Sheet, name: str, part: Any) -> None:
         Brake: ("mu_pos", "1"),
     }[type(part)]
     _check_heat(sheet, name, part, forward)
-    if bristle_of(part) is not None:
+    if bristle_of(part) is not None and type(part) is not Brake:
         write_bristle(sheet, name, part, contact, forward, unit)
         return
+    _check_bristle(name, part)
     element = "RotationalBrake" if type(part) is Brake and turns else type(part).__name__
     own, modifiers, said = _laws(sheet, name, part, forward, unit)
     if not own and support is not None:
@@ -168,6 +169,7 @@ def _on_support(sheet: Sheet, name: str, part: Any) -> None:
 def _clutch(sheet: Sheet, name: str, part: Any) -> None:
     contact, here = _contact_of(sheet, name), sheet.names[name]
     _check_heat(sheet, name, part, "mu_pos")
+    _check_bristle(name, part)
     own, modifiers, said = _laws(sheet, name, part, "mu_pos", "1")
     if type(part) is OneWayClutch and not sheet.self_contained:
         modifiers.append("startForward(fixed=true), stuck(fixed=true)")
@@ -199,6 +201,15 @@ def _check_heat(sheet: Sheet, name: str, part: Any, pos: str) -> None:
         raise ValueError(
             f"`{name}.{pos}` depends on the temperature of {heated!r}, which no friction of the"
             " Modelica Standard Library does: take out the one or the other."
+        )
+
+
+def _check_bristle(name: str, part: Any) -> None:
+    """Raise `ValueError` for a bristle that something presses on."""
+    if (bristle := bristle_of(part)) is not None:
+        raise ValueError(
+            f"`{name}.bristle` is a {type(bristle).__name__} that a normal force presses on, for"
+            " which the export has no element. Leave it out, for friction that sticks."
         )
 
 

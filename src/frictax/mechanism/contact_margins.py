@@ -9,7 +9,7 @@ from jaxtyping import Array
 from frictax.contacts.contact import ends
 from frictax.contacts.mode import BACKWARD, FORWARD, FREE, STUCK
 
-from .layout import Contact
+from .layout import Contact, Layout, signal_of
 from .snapshot import Snapshot
 
 
@@ -102,3 +102,16 @@ def _reserves(now: Snapshot, c: int) -> tuple[Array, Array]:
 def slides_in(m: Array) -> Array:
     """Whether a contact of mode `m` slides."""
     return (m == FORWARD) | (m == BACKWARD)
+
+
+def is_off(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array) -> Array:
+    """Whether piece `k` of its signal presses a contact on no more, from time `t` on."""
+    assert contact.signal is not None
+    signal = signal_of(mechanism, layout.signals[contact.signal])
+    value, rate = jax.jvp(lambda t: signal.on_piece(t, k), (t,), (jnp.ones_like(t),))
+    zero = 500 * jnp.finfo(t.dtype).eps  # a switch to 0 may be a rounding off
+    return (
+        (value < -zero)
+        | ((value <= zero) & (rate <= 0))
+        | (mechanism.parts[contact.part].fn_max <= 0)
+    )

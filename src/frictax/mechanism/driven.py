@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from frictax.annotations import ArrayLike, ScalarLike
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
@@ -84,6 +84,20 @@ class Driven(AbstractHybridSystem):
 
     def is_smooth(self, args: PyTree) -> bool:
         return self.system.is_smooth(None)
+
+    def is_stiff(self, args: PyTree) -> bool:
+        return self.system.is_stiff(None)
+
+    def swings(self, args: PyTree) -> bool:
+        return self.system.swings(None)
+
+    def sound(
+        self, t0: Number, y0: State, t1: Number, y1: State, mode: Modes, args: PyTree
+    ) -> Bool[Array, ""]:
+        return self.system.sound(t0, y0, t1, y1, self._own(mode), self._values(t1, mode))
+
+    def safe_step(self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree) -> State:
+        return self.system.safe_step(t0, t1, y0, self._own(mode), self._values(t1, mode))
 
     def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
         after = [signal.passed(t, k) for signal, k in self._pieces(mode)]

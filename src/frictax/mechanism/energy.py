@@ -5,6 +5,7 @@ from jaxtyping import Array
 
 from frictax.contacts.mode import STUCK
 
+from .bristles.pressing import pressing_power
 from .dynamics import forces, position, stretch, velocity
 from .elimination import product
 from .snapshot import Snapshot
@@ -43,7 +44,7 @@ def powers(now: Snapshot) -> list[Array]:
     losses = sum((bristle_loss(now, b) for b in range(len(now.layout.bristles))), losses)
     for k in range(len(now.layout.compliants)):
         dampers = dampers + damper_loss(now, k)
-    return [drives + _of_motions(now), losses, dampers, zero]
+    return [drives + _of_motions(now) + pressing_power(now), losses, dampers, zero]
 
 
 def _of_motions(now: Snapshot) -> Array:
@@ -74,9 +75,7 @@ def stored(now: Snapshot) -> tuple[Array, Array]:
         elastic = elastic + now.mechanism.parts[part].energy(stretch(now, k)[0])
     for part, flange, _ in now.layout.forces:
         elastic = elastic + now.mechanism.parts[part].energy(position(now.mechanism, flange, now.s))
-    for part, f in zip(now.bristle_elements, now.bristle_force, strict=True):
-        elastic = elastic + part.bristle.energy(f)
-    return kinetic, elastic
+    return kinetic, sum(now.bristle_energy, elastic)
 
 
 def heat_flows(now: Snapshot) -> tuple[list[Array], Array, Array]:

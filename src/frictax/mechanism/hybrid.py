@@ -19,12 +19,13 @@ from frictax.signals.signal import first_end, moved_on
 from . import dynamics
 from .bristles.elements import element_margins, joined, slipped
 from .bristles.passive import passive_step, within_limits
-from .contact_margins import all_margins, rounding
+from .bristles.pressing import begun_pressed, press_margins, pressed_anew
+from .contact_margins import all_margins, is_off, rounding
 from .elimination import product
 from .energy import heat_flows, powers, stored
 from .layout import Layout, layout, signal_of, state_names as state_names
 from .mechanism import Mechanism
-from .mode_transition import at_rest, fallen, is_off, settled
+from .mode_transition import at_rest, fallen, settled
 from .snapshot import Snapshot
 from .unnamed import unnamed
 
@@ -33,15 +34,15 @@ class MechanicalSystem(AbstractHybridSystem):
     """The equations of a `Mechanism`.
 
     State: the coordinates, their rates, the temperatures of thermal nodes, the forces in bristles
-    and, with
-    ``energy=True``, the heat that friction and dampers give these and that which leaves to the
-    surroundings (where there are nodes), the work of the drives, the losses by friction and by
-    dampers, and the losses at stops [J]. The coordinates are the positions of all bodies that
+    and, with ``energy=True``, the heat that friction and dampers give these and that which leaves
+    to the surroundings (where there are nodes), the work of the drives, the losses by friction and
+    by dampers, and the losses at stops [J]. The coordinates are the positions of all bodies that
     follow no gear and no motion. Mode: a mode for each contact, then for each stop -1, 0, 1 (at the
     lower one, at none, at the upper one), then the piece of each law that has corners, then, for
     friction that depends on a torque, on which of two lines it is, then, where the motion presses a
     contact on from either side, which it is, then of each element of a bristle in which direction
-    it slips, 0 while it sticks, then the piece of each gap, and that of each signal.
+    it slips, 0 while it sticks, then what presses contacts with a bristle on, then the piece of
+    each gap, and that of each signal.
     """
 
     mechanism: Mechanism
@@ -83,12 +84,12 @@ class MechanicalSystem(AbstractHybridSystem):
             found += self._gap(k).margins(
                 *dynamics.stretch(now, k), now.gap_piece(k), dynamics.rounding(now, k)
             )
-        found += element_margins(now)
+        found += element_margins(now) + press_margins(now)
         found = found or [jnp.ones((), y.dtype)]
         # A load that is not finite shows in the reserve of what is stuck or in the rate of what
         # moves; what presses on a contact that holds, and what is given to a body, may show
         # nowhere.
-        hidden = [n for n in now.normal if n is not None] + (
+        hidden = [n for n in now.normal + now.bristle_normal if n is not None] + (
             now.drive if self.layout.motions else []
         )
         if hidden:
@@ -105,7 +106,7 @@ class MechanicalSystem(AbstractHybridSystem):
         contacts, ends = self.layout.contacts, []
         stuck = jnp.any(mode[: len(contacts)] == STUCK) if contacts else jnp.array(False)
         for j, (signal, k) in enumerate(self._signals(mode)):
-            presses = any(c.signal == j for c in contacts)
+            presses = any(c.signal == j for c in (*contacts, *self.layout.bristles))
             ends.append(jnp.where(signal.turns(k) & ~(stuck | presses), jnp.inf, signal.end(k)))
         return ends
 
@@ -126,10 +127,19 @@ class MechanicalSystem(AbstractHybridSystem):
             for c, contact in enumerate(self.layout.contacts):
                 # what presses a contact on may set it free: that is for `jump`
                 if contact.signal == j:
-                    goes_on = is_off(self.mechanism, self.layout, t, c, after) == (mode[c] == FREE)
+                    off = is_off(self.mechanism, self.layout, t, contact, after)
+                    goes_on = off == (mode[c] == FREE)
                     if self.mechanism.parts[contact.part].blocks_backward:
                         goes_on = goes_on | (mode[c] == STUCK)
-                    new[self.layout.first_signal + j] = jnp.where(goes_on, after, k)
+                    after = jnp.where(goes_on, after, k)
+                    new[self.layout.first_signal + j] = after
+            place = self.layout.first_press
+            for contact in self.layout.bristles:
+                if contact.signal == j:
+                    off = is_off(self.mechanism, self.layout, t, contact, after)
+                    after = jnp.where(off == (mode[place] == 0), after, k)
+                    new[self.layout.first_signal + j] = after
+                place += contact.is_pressed
         return mode_vector(new)
 
     def is_smooth(self, args: PyTree) -> bool:
@@ -173,9 +183,9 @@ class MechanicalSystem(AbstractHybridSystem):
             for j, place in enumerate(lay.signals)
         ]
         bounds = [b for b in bounds if b is not None]
-        if not bounds or not lay.contacts:
+        if not bounds or not (lay.contacts or lay.bristles):
             return None
-        presses = any(c.is_pressed for c in lay.contacts)
+        presses = any(c.is_pressed for c in (*lay.contacts, *lay.bristles))
         stuck = jnp.any(mode[: len(lay.contacts)] == STUCK) | presses
         return jnp.where(stuck, jnp.min(jnp.stack(bounds)), jnp.inf)
 
@@ -207,11 +217,15 @@ class MechanicalSystem(AbstractHybridSystem):
         if any(self.layout.elements):
             first = sum(len(event) for event in events) + 2 * len(self.layout.gaps)
             y = slipped(self.snapshot(t, y, mode), y, fired - first, new, self.accounts)
+        if any(contact.is_pressed for contact in self.layout.bristles):
+            presses = fired - still.guard(t_, y_, mode, args).shape[0]
+            at = lambda mode, y=y: self.snapshot(t, y, mode_vector(mode))  # noqa: E731
+            y = pressed_anew(self.snapshot(t, y, mode), at, fired, presses, new, self.energy)
         begun = mode_vector(new)
         # a motion with a corner gives its body energy at once
         if self.energy and self.layout.motions:
             y = y.at[-4].add(
-                sum(stored(self.snapshot(t, y, begun))) - sum(stored(self.snapshot(t, y, mode)))
+                stored(self.snapshot(t, y, begun))[0] - stored(self.snapshot(t, y, mode))[0]
             )
         y = self._held_forward(t, y, begun, self.energy)
         rests, ok = settled(before, still.snapshot(t_, constant(y), begun), events, fired, new)
@@ -259,6 +273,7 @@ class MechanicalSystem(AbstractHybridSystem):
                 mode[contact.face] = jnp.where(now.normal[c] < 0, -1, 1)
         for i, k in enumerate(lay.gaps):
             mode[lay.first_gap + i] = still._gap(k).piece_at(*dynamics.stretch(now, k))
+        y = begun_pressed(now, y, mode)
         begun = mode_vector(mode)
         y = self._held_forward(t, y, begun, False)
         now = still.snapshot(t_, constant(y), begun)

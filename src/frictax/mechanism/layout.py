@@ -84,6 +84,11 @@ class Layout:
     @property
     def first_gap(self) -> int:
         """Where in the mode vector the pieces of the gaps begin."""
+        return self.first_press + sum(c.is_pressed for c in self.bristles)
+
+    @property
+    def first_press(self) -> int:
+        """Where in the mode vector it stands which contacts with a bristle are pressed on."""
         return self.first_element + sum(self.elements)
 
     @property
@@ -359,6 +364,8 @@ def state_names(mechanism: Any) -> tuple[str, ...]:
     positions, velocities = ([f"{name}.{of[k]}" for name, of in bodies] for k in (0, 1))
     held = []
     for b, n in zip(lay.bristles, lay.elements, strict=True):
-        name = f"{names[b.part]}.{'tau_z' if parts[b.part].rotational else 'f_z'}"
-        held += [f"{name}[{i}]" for i in range(n)] if n else [name]
+        turns = parts[lay.bodies[b.ends[0][0]]].rotational
+        name = f"{names[b.part]}.{'tau_z' if turns else 'f_z'}"
+        own = [f"{name}[{i}]" for i in range(n)] if n else [name]
+        held += [""] * len(own) if b.is_pressed else own  # of which the state is no force yet
     return (*positions, *velocities, *(f"{names[node.part]}.T" for node in lay.nodes), *held)

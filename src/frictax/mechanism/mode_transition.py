@@ -2,16 +2,24 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from frictax.contacts.contact import piece_at
 from frictax.engine.system import DEADLINE
 
-from .contact_margins import BACKWARD, FORWARD, FREE, STUCK, margin_names, rounding, slides_in
+from .contact_margins import (
+    BACKWARD,
+    FORWARD,
+    FREE,
+    STUCK,
+    is_off,
+    margin_names,
+    rounding,
+    slides_in,
+)
 from .elimination import product
-from .layout import Layout, signal_of
+from .layout import Layout
 from .snapshot import Snapshot
 from .stiction import AT_LIMIT, modes_at_rest
 from .stiction_by_torque import Lines, modes_by_torque
@@ -338,20 +346,12 @@ def _is_off_now(now: Snapshot, c: int) -> Array:
     signal = now.contact(c).signal
     if signal is None:
         return now.normal[c] <= 0
-    return is_off(now.mechanism, now.layout, now.t, c, now.mode[now.layout.first_signal + signal])
-
-
-def is_off(mechanism: Any, layout: Layout, t: Array, c: int, k: Array) -> Array:
-    """Whether piece `k` of its signal presses contact `c` on no more, from time `t` on."""
-    contact = layout.contacts[c]
-    assert contact.signal is not None
-    signal = signal_of(mechanism, layout.signals[contact.signal])
-    value, rate = jax.jvp(lambda t: signal.on_piece(t, k), (t,), (jnp.ones_like(t),))
-    zero = 500 * jnp.finfo(t.dtype).eps  # a switch to 0 may be a rounding off
-    return (
-        (value < -zero)
-        | ((value <= zero) & (rate <= 0))
-        | (mechanism.parts[contact.part].fn_max <= 0)
+    return is_off(
+        now.mechanism,
+        now.layout,
+        now.t,
+        now.contact(c),
+        now.mode[now.layout.first_signal + signal],
     )
 
 

@@ -34,7 +34,8 @@ class Snapshot:
     - `temperature`: of the thermal nodes [K].
     - of the contacts with a bristle, which are in `load`: `bristle_elements`, `bristle_force` in
       them [N], `bristle_rate` [N/s], `bristle_v` [m/s], `bristle_friction` [N], `bristle_stores`
-      [W]; `element_modes`, `element_slip`, `element_force` [N] of those with elements, which have n
+      [W], `bristle_energy` [J], `bristle_press` and `bristle_normal` [N] of those that are pressed
+      on; `element_modes`, `element_slip`, `element_force` [N] of those with elements, which have n
       forces each.
     """
 
@@ -66,6 +67,10 @@ class Snapshot:
     bristle_rate: list[Array]
     bristle_friction: list[Array]
     bristle_stores: list[Array]
+    bristle_energy: list[Array]
+    bristle_press: list[Any]
+    bristle_normal: list[Any]
+    bristle_scale: list[Any]
     element_modes: list[Any]
     element_slip: list[Any]
     element_force: list[Any]

@@ -179,6 +179,16 @@ class ClutchVariables:
 
 
 @pytree_dataclass
+class BristleClutchVariables(ClutchVariables):
+    """The variables of a clutch with a bristle: as `BristleVariables`, with `z` [rad] and `tau_z`
+    [N.m].
+    """
+
+    z: Values
+    tau_z: Values
+
+
+@pytree_dataclass
 class OneWayClutchVariables(ClutchVariables):
     """The variables of a freewheel: those of a clutch, with sa = a_rel + tau0 while it slides, and
     `stuck`: whether it is locked.
@@ -298,10 +308,8 @@ def structure_of_variables(mechanism: Any, lay: Layout, part: int) -> Any:
     """The structure of what `variables_at` returns, which takes no trace to tell."""
     kind = _kind(mechanism, lay, part)
     left: dict[str, Any] = dict.fromkeys((f.name for f in dataclasses.fields(kind)), 0)
-    if _bristle_number(lay, part) is not None:
-        left |= {name: None for name in ("fn", "stopped") if name in left}
-    elif isinstance(mechanism.parts[part], AbstractContact):
-        contact = lay.contacts[_contact_number(lay, part)]
+    if isinstance(mechanism.parts[part], AbstractContact):
+        contact = _contact(lay, part)
         has = {"fn": contact.is_pressed, "stopped": contact.wall is not None}
         left |= {name: None for name, is_there in has.items() if name in left and not is_there}
     like = object.__new__(kind)  # which holds no arrays
@@ -326,13 +334,11 @@ def _kind(mechanism: Any, lay: Layout, part: int) -> Any:
     if isinstance(element, OneWayClutch):
         return OneWayClutchVariables
     if isinstance(element, Clutch):
-        return ClutchVariables
-    if _bristle_number(lay, part) is not None:
-        return RotationalBristleVariables if element.rotational else BristleVariables
+        return ClutchVariables if element.bristle is None else BristleClutchVariables
     if isinstance(element, AbstractContact):
-        body, _ = lay.contacts[_contact_number(lay, part)].ends[0]
-        turns = mechanism.parts[lay.bodies[body]].rotational
-        return RotationalFrictionVariables if turns else FrictionVariables
+        contact, bent = _contact(lay, part), _bristle_number(lay, part) is not None
+        turns = mechanism.parts[lay.bodies[contact.ends[0][0]]].rotational
+        return _FRICTION[bool(turns), bent]
     if isinstance(element, AbstractGear):
         return IdealGearVariables if isinstance(element, IdealGear) else IdealPlanetaryVariables
     if isinstance(element, HeatCapacitor):
@@ -340,6 +346,19 @@ def _kind(mechanism: Any, lay: Layout, part: int) -> Any:
     if isinstance(element, ThermalConductor):
         return ThermalConductorVariables
     return RotationalCompliantVariables if element.rotational else CompliantVariables
+
+
+_FRICTION = {
+    (False, False): FrictionVariables,
+    (True, False): RotationalFrictionVariables,
+    (False, True): BristleVariables,
+    (True, True): RotationalBristleVariables,
+}
+
+
+def _contact(lay: Layout, part: int) -> Any:
+    """Where the contact stands that part number `part` is."""
+    return next(contact for contact in (*lay.contacts, *lay.bristles) if contact.part == part)
 
 
 def _contact_number(lay: Layout, part: int) -> int:

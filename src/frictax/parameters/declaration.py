@@ -111,6 +111,7 @@ def rotational_unit(unit: str) -> str:
         "m": "rad",
         "N/m": "N.m/rad",
         "N/s": "N.m/s",
+        "1/m": "1/rad",
         "kg": "kg.m2",
     }
     return special.get(unit, unit)

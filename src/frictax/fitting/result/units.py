@@ -19,6 +19,8 @@ from ..problem.setup import channel_unit
 
 # What a signal in a field of this name gives; it declares no unit itself.
 _DRIVEN = {"f": "N", "tau": "N.m", "s": "m", "s_ref": "m"}
+# What a normal force multiplies.
+_COEFFICIENTS = {"N": "1", "N.s/m": "s/m", "N/m": "1/m", "N/s": "1/s"}
 
 
 def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
@@ -56,7 +58,7 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
                 declared = _DRIVEN.get(drive, "1")
             return rotational_unit(declared) if turns and declared == "m" else declared
         if isinstance(part, AbstractPressed):
-            declared = "1" if declared == "N" else "s/m" if declared == "N.s/m" else declared
+            declared = _COEFFICIENTS.get(declared, declared)
         return rotational_unit(declared) if turns else declared
 
     return unit

@@ -75,7 +75,9 @@ def slipped(now: Snapshot, y: Array, fired: Array, new: list[Array], accounts: i
             bent = jnp.where(stops, bristle.released(force, at_rest, modes), force)
             y = y.at[state : state + n].set(bent)
             if lay.nodes or accounts:
-                y = _accounted(now, b, bristle.energy(force) - bristle.energy(bent), y, accounts)
+                scale, lost = now.bristle_scale[b], bristle.energy(force) - bristle.energy(bent)
+                lost = lost if scale is None else scale * lost
+                y = _accounted(now, b, lost, y, accounts)
             first += 2 * n + 1
         place, state = place + n, state + max(n, 1)
     return y

@@ -43,7 +43,7 @@ def within_limits(before: Any, after: Any) -> Array:
         if part.bristle.elements:
             moves = _mobility(before, contact)
             if moves is not None:
-                ok = ok & (h * moves * _gains(before, b) < _GAIN)
+                ok = ok & (h * moves * _times(before, b, _gains(before, b)) < _GAIN)
             continue
         f0, f1 = before.bristle_force[b], after.bristle_force[b]
         v0, v1 = before.bristle_v[b], after.bristle_v[b]
@@ -58,8 +58,15 @@ def within_limits(before: Any, after: Any) -> Array:
             slides = (v0 * v1 > 0) & (sigma_0 * way > _WAYS * most)
             limit = after.bristle_limits[b]
             slides = slides & (jnp.abs(jnp.sign(v1) * f1 - limit) < _NEAR * limit)
-            ok = ok & (slides | (h * h * sigma_0 * moves < _SWING**2))
+            stiffness = _times(before, b, sigma_0)
+            ok = ok & (slides | (h * h * stiffness * moves < _SWING**2))
     return ok
+
+
+def _times(now: Any, b: int, force: Array) -> Array:
+    """A force of contact number `b`, of what its bristle says and what presses on it."""
+    scale = now.bristle_scale[b]
+    return force if scale is None else scale * force
 
 
 def _mobility(now: Any, contact: Contact) -> Any:
@@ -119,22 +126,23 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
 
     w0, gain = velocities(nothing), -jax.jacfwd(velocities)(nothing)
     elements: list[Any] = now.bristle_elements
-    held = now.bristle_force
+    held, scaled = now.bristle_force, functools.partial(_times, now)
 
     def means(b: int, w: Array) -> tuple[Array, Array]:
         """The mean friction of contact b at the velocity w, and the force in it at the end."""
         part = elements[b]
         if part.bristle.elements:
-            return _of_elements(now, b, w, h)
+            friction, end = _of_elements(now, b, w, h)
+            return scaled(b, friction), end
         g, viscous, least = bristle_law(part, w)
         end, mean = part.bristle.moved(w * h, held[b], g, least)
         damping = bristle_damping(part, w) / (part.bristle.sigma_0 * h)
-        return mean + damping * (end - held[b]) + viscous * w, end
+        return scaled(b, mean + damping * (end - held[b]) + viscous * w), end
 
     def mean(b: int, w: Array) -> Array:
         return means(b, w)[0]
 
-    most = jnp.stack([_against(now, b, h) for b in range(count)])
+    most = jnp.stack([scaled(b, _against(now, b, h)) for b in range(count)])
     known = constant((w0, gain, most))
     w = constant(_velocities(known, lambda b, w: constant(mean(b, w))))
     # One Newton step, of which the derivative is that of the solution.
@@ -147,10 +155,17 @@ def passive_step(snapshot: Callable, flow: Callable, t0: Array, t1: Array, y0: A
     solved = factored([[matrix[i, j] for j in range(count)] for i in range(count)])(left)
     w = w - solved
     found = [means(b, w[b]) for b in range(count)]
-    friction, ends = jnp.stack([f for f, _ in found]), [end for _, end in found]
+    friction = jnp.stack([f for f, _ in found])
+    ends = [
+        end if press is None else jnp.where(press == 0, held[b], end)
+        for b, ((_, end), press) in enumerate(zip(found, now.bristle_press, strict=True))
+    ]
     change = free + pulled @ friction
     energy = [part.bristle.energy for part in elements]
-    stores = [(e(end) - e(f)) / h for e, end, f in zip(energy, ends, held, strict=True)]
+    stores = [
+        scaled(b, (e(end) - e(f)) / h)
+        for b, (e, end, f) in enumerate(zip(energy, ends, held, strict=True))
+    ]
     at_end = jnp.concatenate([own + h * change, beside])
     rates = flow(snapshot(t1, at_end, ([friction[b] for b in range(count)], stores)))
     y1 = y0 + h * jnp.concatenate([change, rates[n:]])

@@ -1,0 +1,161 @@
+"""Brakes and clutches with a bristle, against guides of the same friction, and by balances."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+from frictax.export.modelica_machine import machine_text
+from frictax.fitting.result.units import unit_of
+
+MU = fx.Stribeck(F_prop=0.2, F_Coulomb=0.5, F_Stribeck=0.2, fexp=20.0, exponent=2.0)
+TIGHT = fx.Adaptive(rtol=1e-9, atol=1e-11)
+PRESSES = {
+    "swings through 0": fx.Sine(amplitude=1.0, f=0.7, offset=0.4),
+    "jumps": fx.Pulse(amplitude=1.0, width=60.0, period=0.5, offset=0.2),
+    "lets go": fx.Trapezoid(rising=0.1, width=0.2, falling=0.1, period=0.6),
+    "by the motion": fx.MotionDependent(lambda t, s, v: 1.0 + 4.0 * s + 0.3 * v),
+    "from either side": fx.MotionDependent(lambda t, s, v: 1.0 - 30.0 * s, either_side=True),
+}
+
+
+def braked(press: Any = 1.0, fn: Any = 2.0, bristle: Any = None, **law: Any) -> fx.Mechanism:
+    """A mass under a force, on a rail that something presses it on."""
+    mu = fx.parameters.replace(MU, law) if law else MU
+    return fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        rail=fx.Brake(
+            "mass",
+            mu_pos=mu,
+            fn_max=fn,
+            f_normalized=press,
+            bristle=fx.LuGre(sigma_0=2e3, sigma_1=20.0) if bristle is None else bristle,
+        ),
+        drive=fx.Force("mass", fx.Sine(amplitude=2.0, f=1.0)),
+    )
+
+
+def test_pressed_on_evenly_it_is_a_guide_with_all_of_that_times_the_normal_force() -> None:
+    law = fx.Stribeck(F_prop=0.4, F_Coulomb=1.0, F_Stribeck=0.4, fexp=20.0, exponent=2.0)
+    guide = fx.SupportFriction("mass", f_pos=law, bristle=fx.LuGre(sigma_0=4e3, sigma_1=40.0))
+    machine = fx.Mechanism(**{**dict(braked().named_parts()), "rail": guide})
+    ts = jnp.linspace(0.0, 1.0, 501)
+    pressed, always = fx.simulate(braked(), ts), fx.simulate(machine, ts)
+    np.testing.assert_allclose(pressed["mass"].s, always["mass"].s, atol=1e-9)
+    for name in ("f", "f_z", "f0", "lossPower"):
+        there, here = getattr(pressed["rail"], name), getattr(always["rail"], name)
+        np.testing.assert_allclose(there, here, atol=1e-6)
+    np.testing.assert_allclose(pressed["rail"].z, always["rail"].z, atol=1e-10)
+    np.testing.assert_allclose(pressed["rail"].fn, 2.0)
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("name", list(PRESSES))
+def test_what_presses_does_work_on_bristles_and_the_balance_closes(name: str) -> None:
+    ts = np.linspace(0.0, 1.5, 301)
+    run = fx.simulate(braked(PRESSES[name]), ts, TIGHT, energy=True)
+    assert np.max(np.abs(run.energy.balance)) < 1e-7
+    assert np.min(np.diff(np.asarray(run.energy.friction))) > -1e-9
+    sampled = fx.simulate(braked(PRESSES[name]), np.linspace(0.0, 1.5, 6001), fx.OnSamples())
+    s, there = np.asarray(run["mass"].s), np.asarray(sampled["mass"].s)[::20]
+    np.testing.assert_allclose(there, s, atol=2e-5 * np.max(np.abs(s)))
+
+
+def test_let_go_it_is_free_and_unbends_and_pressed_on_again_it_begins_unbent() -> None:
+    ts = jnp.array([0.0, 0.05, 0.35, 0.41, 0.5, 0.6 + 1e-9, 0.65])
+    run = fx.simulate(braked(PRESSES["lets go"]), ts, TIGHT)["rail"]
+    free = np.array([True, False, False, True, True, False, False])
+    free[0] = bool(run.free[0])  # at the very start of the ramp either will do
+    np.testing.assert_array_equal(run.free, free)
+    assert np.all(np.asarray(run.z)[3:5] == 0.0)
+    assert np.all(np.asarray(run.f)[3:5] == 0.0)
+    assert abs(float(run.z[5])) < 1e-8
+    assert float(abs(run.z[2])) > 1e-5
+    assert np.all(np.asarray(run.mode)[3:5] == fx.Mode.FREE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [fx.OnSamples(), TIGHT], ids=["on_samples", "adaptive"])
+@pytest.mark.parametrize("name", list(PRESSES))
+def test_derivatives_are_those_of_differences(name: str, engine: Any) -> None:
+    ts = jnp.linspace(0.0, 1.5, 601)
+    at = jnp.array([2.0, 2e3, 20.0, 0.5, 0.2])
+
+    @jax.jit
+    def moved(x: jax.Array) -> jax.Array:
+        bristle = fx.LuGre(sigma_0=x[1], sigma_1=x[2])
+        machine = braked(PRESSES[name], x[0], bristle, F_Coulomb=x[3], F_Stribeck=x[4])
+        return fx.simulate(machine, ts, engine)["mass"].s[jnp.array([250, 600])]
+
+    forward, backward = jax.jacfwd(moved)(at), jax.jacrev(moved)(at)
+    np.testing.assert_allclose(backward, forward, rtol=2e-6, atol=1e-12)
+    for i in range(at.size):
+        h = 1e-4 * float(at[i])
+        sides = [moved(at.at[i].add(s * h)) for s in (-2, -1, 1, 2)]
+        slope = (sides[0] - 8 * sides[1] + 8 * sides[2] - sides[3]) / (12 * h)
+        size = float(jnp.max(jnp.abs(forward[:, i])))
+        np.testing.assert_allclose(forward[:, i], slope, atol=1e-4 * size)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("elements", [False, True], ids=["LuGre", "MaxwellSlip"])
+def test_a_clutch_locks_its_wheels_as_a_stiff_one_does(elements: bool) -> None:
+    def train(bristle: Any) -> fx.Mechanism:
+        return fx.Mechanism(
+            a=fx.Inertia(J=1.0, w=10.0),
+            b=fx.Inertia(J=2.0),
+            clutch=fx.Clutch(
+                "a",
+                "b",
+                mu_pos=[[0, 0.5]],
+                fn_max=20.0,
+                f_normalized=fx.Step(height=1.0, startTime=0.1),
+                bristle=bristle,
+            ),
+        )
+
+    def bristle(sigma_0: float) -> Any:
+        if elements:
+            return fx.MaxwellSlip(k=[0.6 * sigma_0, 0.4 * sigma_0])
+        return fx.LuGre(sigma_0=sigma_0, sigma_1=2 * sigma_0**0.5 / 20)
+
+    ts = jnp.linspace(0.0, 1.5, 3001)
+    stiff = fx.simulate(train(None), ts, fx.OnSamples())
+    w, off = np.asarray(stiff["b"].w), []
+    assert w[-1] == pytest.approx(10 / 3)
+    for sigma_0 in (10.0, 100.0, 1000.0):
+        run = fx.simulate(train(bristle(sigma_0)), ts, fx.OnSamples(), energy=True)
+        assert np.max(np.abs(run.energy.balance)) < 1e-3 * 50.0  # of what a brings
+        # while it slips: what holds swings
+        off.append(float(np.max(np.abs(np.asarray(run["b"].w) - w)[400:1200])))
+        total = np.asarray(run["a"].w) + 2 * np.asarray(run["b"].w)
+        np.testing.assert_allclose(total, 10.0, atol=1e-9)
+    # the impulse of sigma_1 goes as one over the root of sigma_0
+    assert off[1] < 0.4 * off[0]
+    assert off[2] < 0.15 * off[0]
+
+
+def test_its_parameters_have_the_units_of_coefficients_and_no_export_leaves_it_out() -> None:
+    clutch = fx.Clutch("a", "b", bristle=fx.LuGre(sigma_0=20.0, sigma_1=1.0))
+    train = fx.Mechanism(a=fx.Inertia(J=1.0), b=fx.Inertia(J=1.0), clutch=clutch)
+    for machine, name, units in (
+        (braked(), "rail", ["1/m", "s/m"]),
+        (train, "clutch", ["1/rad", "s/rad"]),
+    ):
+        unit = unit_of({}, machine)
+        paths = [f"{name}.bristle.sigma_0", f"{name}.bristle.sigma_1"]
+        assert [unit(p) for p in fx.parameters.select(machine, paths)] == units
+        with pytest.raises(ValueError, match="that a normal force presses on"):
+            machine_text(machine)
+    with pytest.warns(UserWarning, match="gives energy from"):
+        fx.Brake("mass", mu_pos=MU, bristle=fx.LuGre(sigma_0=1e5, sigma_1=1e3, v_d=jnp.inf))
+
+
+def test_what_may_have_none_says_so() -> None:
+    with pytest.raises(ValueError, match="`Brake` and `Clutch` have one"):
+        fx.OneWayClutch("a", "b", bristle=fx.Dahl(sigma_0=1.0))  # pyright: ignore[reportCallIssue]
+    with pytest.raises(ValueError, match="`Brake.peak` must be 1 with a bristle"):
+        fx.Brake("mass", peak=1.2, bristle=fx.Dahl(sigma_0=1.0))
