@@ -210,8 +210,8 @@ def _lugre(contact: str, part: Any) -> tuple[tuple[float, ...], tuple[str, ...]]
         )
     if isinstance(bristle, ElastoPlastic):
         lost.append("Lost: below z_ba the contact does not creep, and here it does.")
-    if float(getattr(bristle, "exponent", 1.0)) != 1.0:
-        lost.append(f"Lost: the exponent {float(bristle.exponent):.4g} of the bristle, 1 here.")
+    if (exponent := float(getattr(bristle, "exponent", 1.0))) != 1.0:
+        lost.append(f"Lost: the exponent {exponent:.4g} of the bristle, 1 here.")
     if part.law(-1) is not law:
         lost.append("Lost: the law of motion backward; this is that of motion forward.")
     sigma_1, v_d = float(getattr(bristle, "sigma_1", 0.0)), getattr(bristle, "v_d", None)

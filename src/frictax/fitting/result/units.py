@@ -58,7 +58,7 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
                 declared = _DRIVEN.get(drive, "1")
             return rotational_unit(declared) if turns and declared == "m" else declared
         if isinstance(part, AbstractPressed):
-            declared = _COEFFICIENTS.get(declared, declared)
+            declared = _COEFFICIENTS.get(str(declared), declared)
         return rotational_unit(declared) if turns else declared
 
     return unit

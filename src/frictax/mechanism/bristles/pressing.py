@@ -14,6 +14,7 @@ from ..contact_margins import is_off
 from ..dynamics import contact_position
 from ..layout import signal_of
 from ..snapshot import Snapshot
+from .at_moment import BristlesAtMoment
 
 
 def press_margins(now: Snapshot) -> list[Array]:
@@ -48,7 +49,7 @@ def begun_pressed(now: Snapshot, y: Array, mode: list[Array]) -> Array:
 
 
 def pressed_anew(
-    before: Snapshot,
+    before: BristlesAtMoment,
     at: Callable[[list[Array]], Snapshot],
     fired: Array,
     presses: Array,

@@ -1,0 +1,71 @@
+"""What a record tells of machines with a bristle: against sums over samples, and differences."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import frictax as fx
+
+T = np.linspace(0.0, 1.0, 1001)
+U = 1.3 * np.sin(2 * np.pi * 2.1 * T) + 0.7 * np.sin(2 * np.pi * 5.3 * T)
+BRISTLES = {
+    "LuGre": lambda s: fx.LuGre(sigma_0=s, sigma_1=30.0),
+    "ElastoPlastic": lambda s: fx.ElastoPlastic(sigma_0=s, sigma_1=30.0),
+    "MaxwellSlip": lambda s: fx.MaxwellSlip(k=s * jnp.array([0.6, 0.4])),
+}
+FREE = ["mass.m", "friction.f_pos.F_Coulomb"]
+
+
+def block(x: Any, bristle: Any, drive: Any) -> fx.Mechanism:
+    law = fx.Coulomb(F_Coulomb=x[1], F_prop=0.2)
+    return fx.Mechanism(
+        mass=fx.Mass(m=x[0]),
+        friction=fx.SupportFriction("mass", f_pos=law, bristle=bristle),
+        drive=fx.Force("mass", drive),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(BRISTLES))
+def test_information_is_the_sum_over_samples_and_its_slope_that_of_differences(name: str) -> None:
+    bristle = BRISTLES[name](2e3)
+    x = jnp.array([1.0, 1.0])
+
+    def speed(x: Any) -> Any:
+        run = fx.simulate(block(x, bristle, fx.Sampled(T, U)), T, fx.OnSamples())
+        return run["mass"].v
+
+    J = np.asarray(jax.jit(jax.jacfwd(speed))(x)) / 1e-2
+
+    @jax.jit
+    def told(s: Any) -> Any:
+        drive = jnp.asarray(U) + s * jnp.sin(2 * jnp.pi * 3.7 * T)
+        return fx.information(
+            block(x, bristle, 0.0), T, {"mass.v": 1e-2}, free=FREE, inputs={"drive": drive}
+        )
+
+    np.testing.assert_allclose(told(0.0), J.T @ J, rtol=5e-3)
+    slope, h = jax.jit(jax.jacfwd(told))(0.0), 1e-4
+    sides = [told(k * h) for k in (-2, -1, 1, 2)]
+    expected = (sides[0] - 8 * sides[1] + 8 * sides[2] - sides[3]) / (12 * h)
+    np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-4 * np.max(np.abs(expected)))
+
+
+@pytest.mark.slow
+def test_a_force_is_designed_that_tells_the_stiffness_of_a_bristle() -> None:
+    machine = block([1.0, 1.0], fx.LuGre(sigma_0=2e3, sigma_1=30.0), 0.0)
+    design = fx.design(
+        machine,
+        {"mass.s": 1e-5},
+        free=[*FREE, "friction.bristle.sigma_0"],
+        duration=1.0,
+        rate=500.0,
+        limits=fx.Limits(force=1.5, travel=0.05, band=(1.0, 15.0)),
+        steps=30,
+        starts=2,
+    )
+    assert design.worst() < min(design.worst(says) for says in design.beside)
+    assert design.worst() < 0.2
