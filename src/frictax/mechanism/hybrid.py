@@ -405,6 +405,6 @@ class MechanicalSystem(AbstractHybridSystem):
             if flange.body == contact.flange.body and j is not None
         ] + pressing
 
-    def snapshot(self, t: Array, y: Array, mode: Array) -> Snapshot:
+    def snapshot(self, t: Array, y: Array, mode: Array) -> dynamics.MachineSnapshot:
         """All that is known of the mechanism at time `t`, in state `y` and `mode`."""
         return dynamics.MachineSnapshot(self.mechanism, self.layout, t, y, mode)

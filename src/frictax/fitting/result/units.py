@@ -57,8 +57,8 @@ def unit_of(records: Mapping[str, Any], machine: Any) -> Callable[[Any], str]:
             if declared == "1" and last != "nperiod":
                 declared = _DRIVEN.get(drive, "1")
             return rotational_unit(declared) if turns and declared == "m" else declared
-        if isinstance(part, AbstractPressed):
-            declared = _COEFFICIENTS.get(str(declared), declared)
+        if isinstance(part, AbstractPressed) and declared in _COEFFICIENTS:
+            declared = _COEFFICIENTS[declared]
         return rotational_unit(declared) if turns else declared
 
     return unit
