@@ -195,7 +195,7 @@ def _steady(
     )
     lugre = None
     if bristle_of(part) is not None:
-        lugre, more = _lugre(contact, part)
+        lugre, more = _lugre(str(contact), part)
         beside = (*beside, *more)
     return law, bool(getattr(type(part), "rotational", False)), float(v_max), beside, lugre
 
