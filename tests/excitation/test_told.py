@@ -107,6 +107,23 @@ def test_shortest_slip_and_nearest_miss_are_those_of_the_run(plan):
     assert float(seen.asked[1]) == pytest.approx(np.max(np.abs(u)) / 3.0)
 
 
+def test_a_stop_after_which_a_body_barely_stays_is_near_an_edge_and_so_is_one_it_barely_leaves(
+    plan,
+):
+    t = np.asarray(plan.t)
+    block = fx.parameters.replace(BLOCK, {"mass.m": 1.0})
+    for load, reserve in ((-1.1, 0.1), (-1.3, 0.1)):
+        u = np.where(t < 1.0, 2.0 * np.sin(np.pi * np.minimum(t, 1.0)), load)
+        u = np.where(t > 2.5, load * np.clip(3.0 - t, 0.0, 0.5) / 0.5, u)
+        seen = plan.seen(jnp.asarray(u), plan.under_test.values())
+        parts = {**dict(block.named_parts()), "drive": fx.Force("mass", fx.Sampled(t, u))}
+        run = fx.simulate(fx.Mechanism(**parts), t, fx.OnSamples())
+        stuck = np.asarray(run["friction"].locked)
+        # of half of what lies between both directions
+        most = (1.2 + np.max(np.abs(u[stuck]))) / 2
+        assert float(seen.miss) == pytest.approx(reserve / most, rel=1e-6)
+
+
 def test_machines_scatter_as_asked_and_stay_in_their_domains():
     ready = _posed(free=["mass.m", "friction.peak"])
     given = ready.plan.under_test, ready.names, ready.lower, 400, 0
