@@ -59,7 +59,8 @@ class Margins:
     - `slip` >= 0: the least number of samples from breakaway to standstill.
     - `miss` >= 0: how near to its end a mode may come without ending: what is left, as a share of
       the largest that this margin has in the run, such as of the force that a stuck contact still
-      bears, or of speed before a turn.
+      bears, or of speed before a turn. And how near to breakaway, on either side, a load may be
+      when a contact comes to rest: it would barely stick, or barely go on.
 
     >>> import frictax as fx
     >>> fx.Margins(slip=8.0).miss
