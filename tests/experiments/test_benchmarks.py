@@ -150,7 +150,7 @@ def test_the_table_of_questions_quotes_the_tables_of_the_benchmarks() -> None:
     lines = (BENCHMARKS.parent / "README.md").read_text(encoding="utf-8").splitlines()
     says = {
         name: next(x for x in lines if f"[benchmarks/{name}.py]" in x)
-        for name in ("p1", "p2", "p4")
+        for name in ("p1", "p2", "p4", "p6")
     }
     took = {}
     for name in says:
@@ -181,6 +181,10 @@ def test_the_table_of_questions_quotes_the_tables_of_the_benchmarks() -> None:
         f"{to_c[1]} ({to_exp[1]}) times C with the derivatives; scipy {scipy[0]} and {scipy[1]}"
         " times" in says["p2"]
     )
+    bent, both = "frictax, LuGre", "frictax, sticks (P2)"
+    assert f"{times('p6', 'forward', bent, 'C')} times C that takes" in says["p6"]
+    assert f"and {times('p6', 'forward', bent, both)} times the block that sticks" in says["p6"]
+    assert f"derivatives {times('p6', 'jacobian', bent, 'C')} times C's central" in says["p6"]
     many, one = (took["p4", "fit", name] / 1000 for name in ("frictax fit_many", "frictax fit"))
     assert f"{many:.1f} ms, {times('p4', 'fit', 'frictax fit_many', 'C')} times C" in says["p4"]
     assert (
