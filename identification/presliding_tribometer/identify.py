@@ -14,10 +14,22 @@ from frictax.bristles import AbstractBristle
 
 LOADED = 8.0, 209.5  # s: before it comes down, after it goes up, and is no friction of this contact
 LIMITS = ["guide.f_pos.F_Coulomb", "guide.f_neg.F_Coulomb"]
+TOLD = "stiffness-in-series bristle-undamped at-lower-bound near-bound null-direction".split()
+
+
+def elements(n: int) -> AbstractBristle:
+    """Springs with a slider each, of 4e4 N/m: alone, or equal shares that yield one by one."""
+    grid = np.geomspace(0.5, 2.0, n) if n > 1 else np.ones(1)
+    return fx.MaxwellSlip(4e4 / (n * grid), share=np.ones(n))
+
+
 BRISTLES = {
     "as good as rigid": (fx.Dahl(1e9), []),
     "Dahl": (fx.Dahl(4e4), ["sigma_0"]),
     "LuGre": (fx.LuGre(4e4, 10.0), ["sigma_0", "sigma_1"]),
+    "spring and slider": (elements(1), ["k"]),
+    "2 of these": (elements(2), ["k", "ratio"]),
+    "4 of these": (elements(4), ["k", "ratio"]),
     "elasto-plastic": (fx.ElastoPlastic(4e4, z_ba=0.7), ["sigma_0", "z_ba"]),
 }
 
@@ -79,10 +91,12 @@ def main() -> None:
     for name in BRISTLES:
         found = fitted(name, record)
         condition = found.identifiability.condition
-        values = ", ".join(f"{n.removeprefix('guide.')} {x:.4g}" for n, x in found.values.items())
+        values = ", ".join(
+            f"{e.name.removeprefix('guide.')} {e.value:.4g}" for e in found.estimates
+        )
         print(f"{name:18}{found.rms['strokes']['guide.f']:9.4f}{condition:11.3g}  {values}")
         for notice in found.notices_at_hand:
-            if notice.code in ("stiffness-in-series", "bristle-undamped", "at-lower-bound"):
+            if notice.code in TOLD:
                 print(f"{'':18}! {notice}")
     print("like strokes differ by {:.3f} and {:.3f} N rms".format(*scatter(record)))
     made = fx.compare(

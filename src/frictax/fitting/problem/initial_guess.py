@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from frictax.annotations import ArrayLike
-from frictax.bristles import AbstractBristle, Dahl, ElastoPlastic, LuGre
+from frictax.bristles import AbstractBristle, Dahl, ElastoPlastic, LuGre, MaxwellSlip
 from frictax.laws import AbstractLaw, Coulomb, Stribeck, Table
 from frictax.measurements import Sweep
 from frictax.measurements.reversals import rises
@@ -98,6 +98,7 @@ def starting_bristle(
     m: float | None = None,
     viscous: float = 0.0,
     rotational: bool = False,
+    elements: int = 1,
 ) -> Bristle:
     """A bristle of that kind near a record of motion and friction, from which a fit can start.
 
@@ -107,12 +108,16 @@ def starting_bristle(
     motion, and no search finds the way back. Where no reversal is seen it is the greatest force
     over 5 um, as of ground steel, or over 1 mrad, as of geared joints.
 
-    **Arguments:** `kind`: `Dahl`, `LuGre` or `ElastoPlastic`; `motion` [m or rad] and `friction`
-    [N or N.m], sample by sample; `m` [kg or kg.m2]: what rubs; of it and `viscous` [N.s/m]
-    `sigma_1` is made to damp it critically while it does not slide, without it there is none;
-    `rotational`: whether it turns.
+    One element of `MaxwellSlip` gets that stiffness; several bear equal shares, and slip after ways
+    on a geometric grid from half to twice that of one alone.
 
-    **Raises:** `ValueError` for another kind of bristle.
+    **Arguments:** `kind`: `Dahl`, `LuGre`, `ElastoPlastic` or `MaxwellSlip`; `motion` [m or rad]
+    and `friction` [N or N.m], sample by sample; `m` [kg or kg.m2]: what rubs; of it and `viscous`
+    [N.s/m] `sigma_1` is made to damp it critically while it does not slide, without it there is
+    none; `rotational`: whether it turns; `elements`: how many of `MaxwellSlip`.
+
+    **Raises:** `ValueError` for another kind of bristle, and for fewer elements than 1 or more of
+    a bristle that has none.
 
     >>> import frictax as fx, numpy as np
     >>> way = np.linspace(0.0, 1e-3, 2001)
@@ -122,23 +127,34 @@ def starting_bristle(
     >>> f"{float(bristle.sigma_0):.2g} N/m, {float(bristle.sigma_1):.2g} N.s/m"
     '1.5e+05 N/m, 1.1e+03 N.s/m'
     """
-    if kind not in (Dahl, LuGre, ElastoPlastic):
-        name = getattr(kind, "__name__", repr(kind))
+    name = getattr(kind, "__name__", repr(kind))
+    if kind not in (Dahl, LuGre, ElastoPlastic, MaxwellSlip):
         raise ValueError(
-            f"A start is known for Dahl, LuGre and ElastoPlastic, not for {name}. Give a bristle"
-            f" with start values: {name}(...)."
+            f"A start is known for Dahl, LuGre, ElastoPlastic and MaxwellSlip, not for {name}. Give"
+            f" a bristle with start values: {name}(...)."
+        )
+    if elements < 1 or (elements > 1 and kind is not MaxwellSlip):
+        raise ValueError(
+            f"`elements` must be 1 or more, and 1 but for MaxwellSlip, got {elements} for {name}."
         )
     s, f = np.asarray(motion, dtype=float), np.asarray(friction, dtype=float)
     found = rises(s, f, (1 - np.exp(-1.0),))
     way, force = (1e-3 if rotational else 5e-6), float(np.max(np.abs(f)))
     if len(found):
         way, force = (float(x) for x in np.median(found, axis=0))
-    spring = 1.26 if kind is ElastoPlastic and len(found) else 1.0
-    values = {"sigma_0": spring * force / way}
+    straight = kind in (ElastoPlastic, MaxwellSlip) and len(found)
+    stiffness = (1.26 if straight else 1.0) * force / way
+    bristle: Any  # of that kind
+    if kind is MaxwellSlip:
+        grid = np.geomspace(0.5, 2.0, elements) if elements > 1 else np.ones(1)
+        # of shares that are named, so that a fit can move them
+        bristle = MaxwellSlip(stiffness / (elements * grid), share=np.ones(elements))
+        return bristle
+    values = {"sigma_0": stiffness}
     if kind is not Dahl:
-        damping = 0.0 if m is None else 2 * np.sqrt(values["sigma_0"] * m) - viscous
+        damping = 0.0 if m is None else 2 * np.sqrt(stiffness * m) - viscous
         values["sigma_1"] = max(float(damping), 0.0)
-    bristle: Any = kind(**values)
+    bristle = kind(**values)
     return bristle
 
 
