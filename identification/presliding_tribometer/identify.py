@@ -28,8 +28,8 @@ BRISTLES = {
     "Dahl": (fx.Dahl(4e4), ["sigma_0"]),
     "LuGre": (fx.LuGre(4e4, 10.0), ["sigma_0", "sigma_1"]),
     "spring and slider": (elements(1), ["k"]),
-    "2 of these": (elements(2), ["k", "ratio"]),
-    "4 of these": (elements(4), ["k", "ratio"]),
+    "Maxwell-slip of 2": (elements(2), ["k", "ratio"]),
+    "Maxwell-slip of 4": (elements(4), ["k", "ratio"]),
     "elasto-plastic": (fx.ElastoPlastic(4e4, z_ba=0.7), ["sigma_0", "z_ba"]),
 }
 
@@ -40,8 +40,9 @@ def strokes(every: int = 1) -> fx.Record:
     t, _, s, f = np.loadtxt(path, skiprows=1, unpack=True)
     loaded = (t >= LOADED[0]) & (t <= LOADED[1])
     t, s, f = (x[loaded][::every] for x in (t, s, f))
-    # the file has the force on the stage, in uN, against friction's usual sign
-    return fx.Record(t, {"stage": 1e-3 * s}, {"guide.f": -1e-6 * f}, name="strokes")
+    # the file has the force on the stage, against friction's usual sign
+    units = {"stage": "mm", "guide.f": "uN"}
+    return fx.Record(t, {"stage": s}, {"guide.f": -f}, units=units, name="strokes")
 
 
 def tribometer(bristle: AbstractBristle) -> fx.Mechanism:

@@ -1,5 +1,6 @@
 """Bristles by themselves, and what contacts ask of them."""
 
+import dataclasses
 import warnings
 from typing import Any
 
@@ -201,6 +202,19 @@ def test_a_bent_bristle_that_meets_a_high_speed_pushes_on_where_sigma_1_is_const
 def test_what_does_not_go_together_is_told_in_a_sentence(wrong: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         wrong()
+
+
+@pytest.mark.parametrize("contact", [fx.SupportFriction("a"), fx.Brake("a"), fx.Clutch("a", "b")])
+def test_a_fit_of_a_whole_contact_moves_peak_unless_it_has_a_bristle(contact: Any) -> None:
+    assert "peak" in [p.path for p in fx.parameters.select(contact)]
+    bent = dataclasses.replace(contact, bristle=fx.Dahl(1e3))
+    parts = (fx.Mass(m=1.0), bent)
+    moved = [p.path for p in fx.parameters.select(parts, ["1"])]
+    assert "1.bristle.sigma_0" in moved
+    assert "1.peak" not in moved
+    assert "1.peak" in [p.path for p in fx.parameters.parameters(parts)]
+    with pytest.raises(ValueError, match=r"Start at 1\.05 and without a bristle"):
+        fx.to_unconstrained(bent, "peak")
 
 
 def test_parameters_of_a_bristle_are_named_and_have_the_units_of_their_element() -> None:

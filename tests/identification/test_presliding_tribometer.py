@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import frictax as fx
+
 
 @pytest.fixture(scope="module")
 def identify(root: Path, data_folder: Path) -> Any:
@@ -21,7 +23,7 @@ def identify(root: Path, data_folder: Path) -> Any:
 
 
 # root mean squares of 40000 samples, known from fits by SciPy's least_squares
-KNOWN = {"Dahl": 0.252, "elasto-plastic": 0.104}
+KNOWN = {"Dahl": 0.252, "spring and slider": 0.110, "elasto-plastic": 0.104}
 
 
 @pytest.mark.slow
@@ -30,7 +32,30 @@ def test_a_bristle_leaves_what_is_known(identify: Any, name: str) -> None:
     found = identify.fitted(name, identify.strokes())
     assert found.converged
     assert found.rms["strokes"]["guide.f"] == pytest.approx(KNOWN[name], rel=0.02)
-    assert 3.5e4 < found["guide.bristle.sigma_0"].value < 4.3e4
+    stiffness = "k[0]" if name == "spring and slider" else "sigma_0"
+    assert 3.5e4 < found[f"guide.bristle.{stiffness}"].value < 4.3e4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [2, 4])
+def test_more_elements_follow_hardly_closer_and_are_said_not_to_be_identifiable(
+    identify: Any, n: int
+) -> None:
+    found = identify.fitted(f"Maxwell-slip of {n}", identify.strokes())
+    assert 0.103 < found.rms["strokes"]["guide.f"] < 0.107
+    assert found.identifiability.condition > 1e7
+    assert "not identifiable" in str(found)
+    assert set(identify.LIMITS) < set(found.identifiability.unknown)
+
+
+def test_one_spring_and_a_slider_start_from_the_strokes_where_they_end(identify: Any) -> None:
+    record = identify.strokes(8)
+    s, f = record.inputs["stage"], record.outputs["guide.f"]
+    start = fx.starting_bristle(fx.MaxwellSlip, s, f)
+    found = identify.fitted("spring and slider", record)
+    assert found.rms["strokes"]["guide.f"] == pytest.approx(0.110, rel=0.02)
+    assert found.identifiability.condition < 2
+    assert start.k[0] == pytest.approx(found["guide.bristle.k[0]"].value, rel=0.1)
 
 
 def test_the_stiffness_is_said_to_be_that_of_all_in_series(identify: Any) -> None:

@@ -1,6 +1,8 @@
 """Contacts that may have a bristle."""
 
+import dataclasses
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -10,13 +12,37 @@ import numpy as np
 from frictax.bristles import AbstractBristle
 from frictax.bristles.bristle import size_of
 from frictax.laws import AbstractLaw
-from frictax.parameters import Integer, Number, check, is_traced, rotational_unit
+from frictax.parameters import (
+    AtLeast,
+    Declaration,
+    Integer,
+    Number,
+    check,
+    field_children,
+    is_traced,
+    rotational_unit,
+)
 
 from .contact import AbstractByLaws
 
 
+@dataclasses.dataclass(frozen=True)
+class _PeakOfBristle(AtLeast):
+    def suggestion(self) -> str:
+        return f"{super().suggestion()} and without a bristle"
+
+
+_PEAK_HELD = Declaration(_PeakOfBristle(1.0), "1", fit=False)
+
+
 class AbstractRubbing(AbstractByLaws):
     """A contact with the field `bristle`, None where it has none."""
+
+    def parameter_children(self: Any) -> Iterator[tuple[str, Any, Any]]:
+        """With a bristle `peak` is 1: no fit of the whole contact moves it."""
+        for name, child, declaration in field_children(self):
+            held = name == "peak" and self.bristle is not None
+            yield name, child, _PEAK_HELD if held else declaration
 
     def __check_init__(self: Any) -> None:
         if not isinstance(self.bristle, AbstractBristle):

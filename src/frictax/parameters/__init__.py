@@ -29,6 +29,7 @@ from .paths import (
     Parameter as Parameter,
     UnknownName as UnknownName,
     children as children,
+    field_children as field_children,
     get as get,
     parameters as parameters,
     replace as replace,

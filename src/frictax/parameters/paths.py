@@ -125,9 +125,14 @@ def children(model: Any) -> Iterator[tuple[str, Any, Declaration | None]]:
         for name, child in named(model):
             yield name, child, None
     elif isinstance(model, eqx.Module):
-        has = vars(model)  # once, and not through the module's own look at every attribute
-        for name, declaration in _fields(type(model)):
-            yield name, has.get(name), declaration
+        yield from field_children(model)
+
+
+def field_children(model: eqx.Module) -> Iterator[tuple[str, Any, Declaration | None]]:
+    """`children` as the fields of its class declare them."""
+    has = vars(model)  # once, and not through the module's own look at every attribute
+    for name, declaration in _fields(type(model)):
+        yield name, has.get(name), declaration
 
 
 @functools.cache
