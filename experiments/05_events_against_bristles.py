@@ -27,7 +27,7 @@ import frictax as fx
 END = 10.0  # s
 LOAD = 1.0  # N, that all of them hold
 STIFF = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8)  # N/m
-ENGINE = fx.Adaptive(rtol=1e-8, atol=1e-12)
+ENGINE = fx.Adaptive(rtol=1e-8, atol=1e-12, max_events=4000)
 COLOURS = {"LuGre": "#2f6db3", "MaxwellSlip": "#d98032"}
 
 

@@ -270,8 +270,8 @@ def _least_reserve(rests: Array, margins: Array, stuck: Array, times: Array, t: 
     between = (1 - w) * g[k] + w * g[k + 1]
     own = jnp.any(own & ~stuck[:, None], axis=0)
     # half of the way between both directions
-    at_rest = jnp.max(jnp.where(own & stuck[:, None], g, 0.0))
-    most = constant(jnp.where(at_rest > 0, at_rest, jnp.max(jnp.where(own, g, 0.0)))) / 2
+    at_rest = jnp.max(jnp.where(stuck[:, None], g, 0.0), axis=0)
+    most = constant(jnp.where(at_rest > 0, at_rest, jnp.max(g, axis=0))) / 2
     counts = own & (most > 0) & finite[k] & finite[k + 1]
     share = jnp.where(counts, between, 1e3) / jnp.where(most > 0, most, 1.0)
     return jnp.abs(jnp.min(share, axis=1))
