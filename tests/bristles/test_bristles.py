@@ -111,7 +111,7 @@ def test_the_damping_fades_over_the_greatest_speed_that_gives_no_energy() -> Non
     falls = fx.Table([[0, 1.5], [1, 1.0], [2, 3.0]])
     assert at(falls, v_d) == pytest.approx(SIGMA_1 / np.e, rel=1e-12)
     hot: Any = fx.TemperatureDependent(STANDARD, beta=0.02).at_temperature(jnp.array(350.0))
-    assert float(hot.viscous) / float(STANDARD.viscous) == pytest.approx(
+    assert float(hot.viscous_slope) / float(STANDARD.viscous_slope) == pytest.approx(
         float(hot.dip[0]) / float(STANDARD.F_Coulomb)
     )
 

@@ -70,7 +70,7 @@ def test_under_white_noise_of_10_nm_errors_are_right() -> None:
     many = draws(1.0, False, 0.0, 1e-8, 4, 100)
     off = np.abs(many.values - truth(many)) / many.standard_errors
     assert many.converged.all()
-    assert np.mean(off < 3, axis=0) == pytest.approx(1.0, abs=0.02)
+    assert np.all(np.mean(off < 3, axis=0) >= 0.97), np.sort(off, axis=0)[-5:]
     share = np.mean(off < 1.645, axis=0)  # of intervals of 90 %
     assert np.all((share >= 0.85) & (share <= 0.97)), share
     assert np.all((held(many) >= 0.9) & (held(many) <= 0.99)), held(many)

@@ -24,7 +24,7 @@ def test_at_constant_speed_friction_is_the_law_whatever_the_bristle(bristle: Any
     @jax.jit
     def f(v: Any) -> Any:
         # over 30 times the way on which it gets there: what is left then is sigma_1*v*exp(-30)
-        g = STANDARD(v) - STANDARD.viscous * v
+        g = STANDARD(v) - STANDARD.viscous_slope * v
         last = 30 * g / (SIGMA_0 * v)
         ts = jnp.linspace(0.0, 1.0, 1001) * last
         machine = moved(bristle, fx.Ramp(height=2 * last * v, duration=2 * last))

@@ -12,7 +12,7 @@ import frictax as fx
 OUTPUTS = {"mass.v": 2e-3}
 FREE = ["mass.m", "friction.f_pos"]
 LIMITS = fx.Limits(force=3.0, travel=0.2, band=(0.25, 3.0))
-SMALL: dict[str, Any] = {"duration": 4.0, "rate": 50.0, "starts": 2, "steps": 40}
+SMALL: dict[str, Any] = {"duration": 4.0, "rate": 50.0, "starts": 1, "steps": 12}
 
 
 def _small(**more: Any) -> dict[str, Any]:
@@ -29,9 +29,7 @@ def _block(drive=None):
 
 @pytest.fixture(scope="module")
 def experiment() -> fx.Design:
-    return fx.design(
-        _block(), OUTPUTS, free=FREE, limits=LIMITS, margins=fx.Margins(0.0, 0.0), **SMALL
-    )
+    return fx.design(_block(), OUTPUTS, free=FREE, limits=LIMITS, **SMALL)
 
 
 def test_experiment_keeps_its_limits_and_stands_beside_a_chirp_and_a_staircase(experiment):

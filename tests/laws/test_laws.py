@@ -192,3 +192,23 @@ def test_a_contact_takes_a_table_where_a_law_may_stand() -> None:
     friction = fx.SupportFriction("mass", f_pos=[[0, 15], [1, 6.4], [12, 17]])
     assert isinstance(friction.f_pos, fx.Table)
     assert float(friction.law(-1)(0.5)) == pytest.approx(10.7)
+
+
+def test_a_law_of_ones_own_may_call_its_numbers_what_it_likes_but_for_what_every_law_computes() -> (
+    None
+):
+    class Drag(fx.AbstractLaw):
+        dip: float
+        viscous: float
+
+        def __call__(self, v):
+            return self.dip + self.viscous * v
+
+    assert Drag(dip=1.0, viscous=2.0)(3.0) == 7.0
+    with pytest.raises(TypeError, match="law Flat: no field can be called f0, which every law"):
+
+        class Flat(fx.AbstractLaw):
+            f0: float
+
+            def __call__(self, v):
+                return self.f0 + 0.0 * v

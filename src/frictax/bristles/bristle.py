@@ -19,7 +19,7 @@ class AbstractBristle(CheckedModule):
     With the relative velocity v [m/s], its deflection z [m] and what the law says but for its
     viscous part, g(abs(v)), the friction is
 
-        f = sigma_0*z + sigma_1*dz/dt + viscous*v
+        f = sigma_0*z + sigma_1*dz/dt + viscous_slope*v
 
     and steady sliding that of the law, whatever the bristle. The state of a run is the force
     sigma_0*z [N], so that tolerances mean newtons. `LuGre`, `Dahl`, `ElastoPlastic` and, of several
@@ -100,9 +100,9 @@ def fading(sigma_1: Number, v_d: Number | None, law: AbstractLaw) -> Number:
     """
     if v_d is not None:
         return 1 / v_d
-    if law.dip is None:
+    if law.stribeck_dip is None:
         return jnp.zeros_like(sigma_1)
-    least, inverse = law.dip
+    least, inverse = law.stribeck_dip
     lost, most = law.f0 - least, law.f0
     # The inverse of that speed, which may be 0 but never infinite.
     by_law = jnp.where(most > 2 * least, 1 / (4 * least), lost / most**2)

@@ -152,8 +152,8 @@ def _laws(contact: Any) -> list[AbstractLaw]:
 
 
 def _parts(law: AbstractLaw, speed: Number) -> tuple[Number, Number | float, Number]:
-    least = law.f0 if law.dip is None else law.dip[0]
-    return law(speed) - law.viscous * speed, law.viscous, least
+    least = law.f0 if law.stribeck_dip is None else law.stribeck_dip[0]
+    return law(speed) - law.viscous_slope * speed, law.viscous_slope, least
 
 
 def _by_direction(v: Number | Integer, values: list[Any]) -> Any:
@@ -183,7 +183,7 @@ def gives_energy_from(contact: Any) -> float | None:
 
 def _first_loss(contact: Any, m: int, speeds: np.ndarray) -> float | None:
     law, v = contact.law(m), jnp.asarray(speeds)
-    viscous, most = law.viscous, law.f0
+    viscous, most = law.viscous_slope, law.f0
     g = law(v) - viscous * v
     sigma_1 = contact.bristle.damping(v, law)
     bent = jnp.clip(0.5 * sigma_1 * v, 0.0, most)

@@ -10,6 +10,7 @@ from jaxtyping import Array, PyTree
 from frictax.engine import Adaptive, Path, walk
 from frictax.mechanism import Machine
 from frictax.parameters.constant import constant
+from frictax.parameters.least import least
 
 from .returns import Place, as_system
 
@@ -60,7 +61,7 @@ def extremes(
     left, right = ([x[:, i : len(_shares()) - 1 + i] for x in (y0, f0, a0, at)] for i in (0, 1))
     inner = _inner(*left, *right)
     every = jnp.concatenate([x.reshape(-1, y.shape[0]) for x in (y0, first, last, inner)])
-    return jnp.min(every, axis=0), jnp.max(every, axis=0)
+    return least(every.T), -least(-every.T)
 
 
 def _inner(y0: Any, f0: Any, a0: Any, t0: Any, y1: Any, f1: Any, a1: Any, t1: Any) -> Array:

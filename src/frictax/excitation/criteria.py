@@ -5,6 +5,8 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from frictax.parameters.constant import constant
+
 Criterion = Literal["E", "minimax", "A", "D"]
 CRITERIA: tuple[Criterion, ...] = ("E", "minimax", "A", "D")
 _SHARP = 8.0  # the power of the mean that stands for the largest
@@ -22,5 +24,5 @@ def criterion_of(kind: Criterion, covariance: Float[Array, "p p"]) -> Float[Arra
     variance = jnp.diag(covariance)
     if kind == "A":
         return 0.5 * jnp.log(jnp.mean(variance))
-    largest = jnp.max(variance)
+    largest = constant(jnp.max(variance))  # any scale gives the same value and derivative
     return 0.5 * (jnp.log(largest) + jnp.log(jnp.sum((variance / largest) ** _SHARP)) / _SHARP)

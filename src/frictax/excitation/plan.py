@@ -15,6 +15,7 @@ from frictax.fitting.problem.setup import contact_modes, variable_at
 from frictax.mechanism import MechanicalSystem, Mechanism, PositionController
 from frictax.parameters import Numbers
 from frictax.parameters.constant import constant
+from frictax.parameters.least import least
 from frictax.pytree import pytree_dataclass
 
 from .criteria import Criterion, criterion_of
@@ -58,7 +59,7 @@ class Asked:
 
     def of(self, x: Array) -> Array:
         """What a run of the variable asks, as a share of the limit."""
-        most = jnp.max(x) - jnp.min(x) if self.what == "travel" else jnp.max(jnp.abs(x))
+        most = -least(-x) - least(x) if self.what == "travel" else -least(-jnp.abs(x))
         return most / self.limit
 
 
@@ -237,11 +238,11 @@ def _edges(
         ends = changed & (path.after[:, c] == 0) & (before >= 0)
         times = jnp.where(used, path.times, 0.0)
         lasted = jnp.where(ends, times - times[jnp.maximum(before, 0)], jnp.inf)
-        slip = jnp.minimum(slip, jnp.min(lasted) / step)
+        slip = jnp.minimum(slip, least(lasted) / step)
         turns = changed & (path.before[:, c] != 0)
         rests = guards(modes.at[:, c].set(0))
-        least = _least_reserve(rests, margins, modes[:, c] == 0, path.times, t)
-        turned = jnp.minimum(turned, jnp.min(jnp.where(turns, least, big)))
+        reserve = _least_reserve(rests, margins, modes[:, c] == 0, times, t)
+        turned = jnp.minimum(turned, least(jnp.where(turns, reserve, big)))
     # A margin of a stuck contact and one of a sliding one may stand in the same place.
     modes = modes[:, :count]
     kind = jnp.sum(
@@ -254,7 +255,7 @@ def _edges(
     low = (g[1:-1] < g[:-2]) & (g[1:-1] <= g[2:]) & finite[:-2] & finite[1:-1] & finite[2:]
     share = g[1:-1] / jnp.where(most[1:-1] > 0, most[1:-1], 1.0)
     near = jnp.where(inside[:, None] & low & (most[1:-1] > 0), share, big)
-    return slip, jnp.minimum(jnp.min(near), turned)
+    return slip, jnp.minimum(least(jnp.ravel(near)), turned)
 
 
 def _least_reserve(rests: Array, margins: Array, stuck: Array, times: Array, t: Array) -> Array:
@@ -274,4 +275,4 @@ def _least_reserve(rests: Array, margins: Array, stuck: Array, times: Array, t: 
     most = constant(jnp.where(at_rest > 0, at_rest, jnp.max(g, axis=0))) / 2
     counts = own & (most > 0) & finite[k] & finite[k + 1]
     share = jnp.where(counts, between, 1e3) / jnp.where(most > 0, most, 1.0)
-    return jnp.abs(jnp.min(share, axis=1))
+    return jnp.abs(least(share))

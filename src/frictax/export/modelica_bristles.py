@@ -45,7 +45,7 @@ def write_bristle(
     ):
         law = part.law(direction)
         rows, words = law_table(law, f"{name}.{which}", sheet.tolerance, sheet.v_max, unit)
-        viscous = float(law.viscous)
+        viscous = float(law.viscous_slope)
         bends = np.column_stack([rows[:, 0], rows[:, 1] - viscous * rows[:, 0]])
         modifiers += [
             f"{way}={matrix(bends)}",
@@ -53,7 +53,7 @@ def write_bristle(
             f"fading_{way}={number(fading(sigma_1, v_d, law))}",
         ]
         if isinstance(bristle, ElastoPlastic):
-            least = law.f0 if law.dip is None else law.dip[0]
+            least = law.f0 if law.stribeck_dip is None else law.stribeck_dip[0]
             modifiers.append(f"least_{way}={number(least)}")
         if direction == 1 or law is not part.law(1):
             said.append(f"{words}; the viscous part is beside it")

@@ -221,13 +221,14 @@ def _lugre(contact: str, part: Any) -> tuple[tuple[float, ...], tuple[str, ...]]
             f"Lost: sigma_1 fades over a speed of {1 / fades:.3g}; here it is constant, and gives"
             " energy at high speeds."
         )
-    least, inverse = (float(law.f0), 1.0) if law.dip is None else map(float, law.dip)
+    dip = law.stribeck_dip
+    least, inverse = (float(law.f0), 1.0) if dip is None else map(float, dip)
     if isinstance(law, Stribeck) and float(law.F_Stribeck) and float(law.exponent) != 2.0:
         lost.append(f"Lost: the exponent {float(law.exponent):.4g} of the Stribeck law, 2 here.")
     elif not isinstance(law, Stribeck | Coulomb):
         lost.append(f"Lost: the curve of a {type(law).__name__}; this is constant.")
     speed = 1 / inverse if inverse else 1.0
-    values = float(bristle.sigma_0), sigma_1, least, float(law.f0), speed, float(law.viscous)
+    values = float(bristle.sigma_0), sigma_1, least, float(law.f0), speed, float(law.viscous_slope)
     return values, tuple(lost)
 
 

@@ -29,7 +29,7 @@ class Coulomb(CheckedModule, AbstractLaw):
         return self.F_Coulomb + self.F_prop * v
 
     @property
-    def viscous(self) -> Number:
+    def viscous_slope(self) -> Number:
         return self.F_prop
 
     @property

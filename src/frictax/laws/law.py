@@ -32,6 +32,16 @@ class AbstractLaw(eqx.Module):
     (2.0, 10.0)
     """
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        computed = {k for k, x in vars(AbstractLaw).items() if isinstance(x, property)}
+        mine = sorted(computed & set(vars(cls).get("__annotations__", {})))
+        if mine:
+            raise TypeError(
+                f"law {cls.__name__}: no field can be called {mine[0]}, which every law computes"
+                " from itself; give the field another name"
+            )
+
     @abc.abstractmethod
     def __call__(self, v: Values | float) -> Values:
         """The sliding friction force at speed `v`, of `v`'s shape."""
@@ -42,17 +52,17 @@ class AbstractLaw(eqx.Module):
         return self(jnp.zeros(()))
 
     @property
-    def viscous(self) -> Number | float:
+    def viscous_slope(self) -> Number | float:
         """The slope [N.s/m] that a bristle does not carry: the law is what bends it, and this times
         v beside it. 0 unless a law says so; its steady sliding is the same either way.
         """
         return 0.0
 
     @property
-    def dip(self) -> tuple[Number, Number | float] | None:
+    def stribeck_dip(self) -> tuple[Number, Number | float] | None:
         """Of a law that may fall with speed: the least force [N] that it falls to, but for
-        `viscous`, and the inverse [s/m] of the speed over which it falls, 0 where it has none; None
-        for a law that does not fall, or of which that is not known.
+        `viscous_slope`, and the inverse [s/m] of the speed over which it falls, 0 where it has
+        none; None for a law that does not fall, or of which that is not known.
         """
         return None
 

@@ -73,11 +73,11 @@ class Stribeck(CheckedModule, AbstractLaw):
         )
 
     @property
-    def viscous(self) -> Number:
+    def viscous_slope(self) -> Number:
         return self.F_prop
 
     @property
-    def dip(self) -> tuple[Number, Number]:
+    def stribeck_dip(self) -> tuple[Number, Number]:
         return self.F_Coulomb, self.fexp
 
     @property

@@ -90,7 +90,7 @@ class Table(CheckedModule, AbstractLaw):
         return self.on_piece(jnp.zeros(()), 0)
 
     @property
-    def dip(self) -> tuple[Number, float]:
+    def stribeck_dip(self) -> tuple[Number, float]:
         return jnp.minimum(jnp.min(self.f), self.f0), 0.0
 
     @property

@@ -34,12 +34,12 @@ class _Around(AbstractLaw):
         return self.law.is_smooth
 
     @property
-    def viscous(self) -> Number | float:
-        return self.law.viscous
+    def viscous_slope(self) -> Number | float:
+        return self.law.viscous_slope
 
     @property
-    def dip(self) -> tuple[Number, Number | float] | None:
-        return self.law.dip
+    def stribeck_dip(self) -> tuple[Number, Number | float] | None:
+        return self.law.stribeck_dip
 
 
 class TemperatureDependent(_Around):
@@ -104,10 +104,10 @@ class _Multiplied(_Around):
         return self.factor * self.law.on_piece(v, piece)
 
     @property
-    def viscous(self) -> Number | float:
-        return self.factor * self.law.viscous
+    def viscous_slope(self) -> Number | float:
+        return self.factor * self.law.viscous_slope
 
     @property
-    def dip(self) -> tuple[Number, Number | float] | None:
-        dip = self.law.dip
+    def stribeck_dip(self) -> tuple[Number, Number | float] | None:
+        dip = self.law.stribeck_dip
         return None if dip is None else (self.factor * dip[0], dip[1])
