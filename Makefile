@@ -46,6 +46,9 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --threads 2 --pythonpath $(BIN)/python
 
+# Programs that tests compile are kept for the next run, outside of the tree; FRICTAX_TEST_CACHE= keeps none.
+export FRICTAX_TEST_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/frictax-tests
+
 # By file: what the tests of one share is made once.
 PYTEST := $(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8 --dist loadfile
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no windows
-# what tests compile is for them alone
+# What tests compile is for them alone; a folder may keep it from run to run, which `make test` asks
+# for and `.ci/run` does not.
 os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
 os.environ["FRICTAX_CACHE"] = "off"
 # Workers, and processes that tests start, find frictax compiled to byte code by the one before.
@@ -26,6 +27,11 @@ import pytest
 from jaxtyping import install_import_hook
 
 jax.config.update("jax_enable_x64", True)
+_kept = os.environ.get("FRICTAX_TEST_CACHE", "")
+_MOST = 500e6  # bytes of it
+if _kept:
+    jax.config.update("jax_compilation_cache_dir", _kept)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 # Every annotated function of frictax checks its arguments' types and shapes while the tests run.
 install_import_hook("frictax", "beartype.beartype")
 
@@ -52,6 +58,15 @@ os.environ["XLA_FLAGS"] = _usual
 # The same examples every time: a test's result depends on the code alone.
 hypothesis.settings.register_profile("frictax", derandomize=True, deadline=None, max_examples=50)
 hypothesis.settings.load_profile("frictax")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """What was kept of earlier code is never asked for again: too much of it goes all at once."""
+    if _kept and not hasattr(session.config, "workerinput"):
+        files = list(Path(_kept).glob("*-cache"))
+        if sum(file.stat().st_size for file in files) > _MOST:
+            for file in files:
+                file.unlink(missing_ok=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -112,7 +112,7 @@ def test_the_damping_fades_over_the_greatest_speed_that_gives_no_energy() -> Non
     assert at(falls, v_d) == pytest.approx(SIGMA_1 / np.e, rel=1e-12)
     hot: Any = fx.TemperatureDependent(STANDARD, beta=0.02).at_temperature(jnp.array(350.0))
     assert float(hot.viscous_slope) / float(STANDARD.viscous_slope) == pytest.approx(
-        float(hot.dip[0]) / float(STANDARD.F_Coulomb)
+        float(hot.stribeck_dip[0]) / float(STANDARD.F_Coulomb)
     )
 
 

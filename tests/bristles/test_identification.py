@@ -175,6 +175,7 @@ def test_a_fit_finds_how_the_bristle_begins() -> None:
     assert start.standard_error < 0.02 * abs(z)
 
 
+@pytest.mark.slow
 def test_a_measured_start_leaves_the_bristle_as_the_machine_has_it() -> None:
     t = np.linspace(0.0, 0.2, 401)
     push = 0.8 * np.sin(2 * np.pi * 5 * t)

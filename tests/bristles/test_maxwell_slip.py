@@ -89,6 +89,7 @@ def test_a_run_along_a_path_goes_the_same_ways(engine: Any) -> None:
     assert set(np.asarray(run["friction"].mode)) == {fx.Mode.STUCK, fx.Mode.FORWARD}
 
 
+@pytest.mark.slow
 def test_elements_alike_slip_at_the_same_instant() -> None:
     alike = fx.MaxwellSlip([2e4] * 3, share=[2.0, 2.0, 2.0])
     one = fx.MaxwellSlip([6e4])

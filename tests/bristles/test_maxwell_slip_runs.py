@@ -111,6 +111,7 @@ def test_one_stiff_element_tends_to_friction_that_sticks() -> None:
         assert float(fx.simulate(machine, ts)["mass"].s[-1]) == pytest.approx(end, abs=near)
 
 
+@pytest.mark.slow
 def test_beside_a_bristle_that_a_step_cannot_resolve_it_stays_bounded() -> None:
     ts = 5e-3 * np.arange(401)
     drive = fx.Sampled(ts, 3.0 * np.sin(2 * np.pi * ts))

@@ -19,6 +19,7 @@ BRISTLES = [
 ]
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("bristle", BRISTLES, ids=["fading", "LuGre", "Dahl", "ElastoPlastic"])
 def test_at_constant_speed_friction_is_the_law_whatever_the_bristle(bristle: Any) -> None:
     @jax.jit
@@ -99,6 +100,7 @@ def test_friction_lags_behind_the_law_as_in_the_paper(
         assert np.min(f[2000:]) == pytest.approx(least, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_breakaway_falls_with_the_rate_of_the_load_as_in_the_paper() -> None:
     @jax.jit
     def breakaway(rate: Any) -> Any:

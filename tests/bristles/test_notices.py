@@ -40,6 +40,7 @@ def codes(u: np.ndarray, step: float = 0.0, every: int = 1) -> dict[str, fx.Noti
 ALL = {"presliding-coarse", "bristle-swings-unseen", "bristle-undamped", "breakaway-unseen"}
 
 
+@pytest.mark.slow
 def test_a_record_that_tells_a_bristle_has_none_of_these() -> None:
     assert not ALL & set(codes(pushed(1.4, 1.0), step=2e-7))
 

@@ -154,6 +154,7 @@ def test_lanes_are_the_runs_one_by_one(lanes: int) -> None:
     assert np.asarray(slopes) == pytest.approx(known, rel=1e-4, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_beside_steps_that_cannot_resolve_a_bristle_events_are_found() -> None:
     """Of 5 ms, at 5e6 N/m: some pieces of a sample would be resolved where the whole is not."""
     ts = 5e-3 * np.arange(401)

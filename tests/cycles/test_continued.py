@@ -94,6 +94,7 @@ def test_a_cycle_that_is_not_stable_comes_back_to_itself_all_the_same() -> None:
     np.testing.assert_allclose(path.ys[-1], cycle.start, atol=1e-7 * cycle.amplitude[0])
 
 
+@pytest.mark.slow
 def test_each_cycle_of_a_branch_is_that_of_a_long_simulation() -> None:
     along = branch("friction.peak", 1.0)
     for cycle in along.cycles[1:9:3]:

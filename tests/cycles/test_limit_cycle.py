@@ -110,6 +110,7 @@ def test_period_and_amplitudes_are_those_of_a_long_simulation(seed: int) -> None
     np.testing.assert_allclose(cycle.high, high, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_multipliers_are_those_of_differences_of_the_return_map() -> None:
     cycle = hunting()
     y, h = cycle.start, 1e-6

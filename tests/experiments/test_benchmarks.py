@@ -93,6 +93,7 @@ def test_frictax_takes_the_steps_of_c_in_p6(benchmark, monkeypatch: pytest.Monke
         np.testing.assert_allclose(c.answer() / size, of_c[c.task] / size, atol=rounding)
 
 
+@pytest.mark.slow
 def test_the_floor_and_frictax_find_the_optimum_of_p4(benchmark) -> None:
     p4 = benchmark("p4")
     for contestant in [*p4.c_floor("C"), *p4.c_floor("C", "-DLIBRARY_EXP"), *p4.frictax()]:

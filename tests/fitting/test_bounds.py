@@ -19,6 +19,7 @@ BLOCK = fx.Mechanism(
 RECORD = fx.Record(T, outputs={"mass.v": 0.75 * T + 0.01 * np.sin(40 * T)}, name="pull")
 
 
+@pytest.mark.slow
 def test_bounds_that_do_not_bind_change_neither_value_nor_error() -> None:
     plain, bounded = (fx.fit(BLOCK, RECORD, free=[F], bounds=b) for b in ({}, {F: (0.5, 3.0)}))
     assert bounded.values[F] == pytest.approx(plain.values[F], rel=1e-5)

@@ -66,6 +66,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return taken
 
 
+@pytest.mark.slow
 def test_64_starts_share_their_work_and_most_of_their_calls(
     speeds: fx.Record, taken: list[tuple[int, int]]
 ) -> None:

@@ -78,6 +78,7 @@ def blind(t: np.ndarray, u: np.ndarray) -> fx.Record:
     return fx.Record(t, {"drive": u}, {"mass.s": np.sin(t)}, sd={"mass.s": BLIND})
 
 
+@pytest.mark.slow
 def test_where_all_is_known_the_mean_is_the_run_through_held_inputs_and_a_gap() -> None:
     t = np.delete(np.linspace(0.0, 2.0, 401), slice(150, 158))
     force = 1.6 * np.sin(2 * np.pi * t)
@@ -239,6 +240,7 @@ def pairs(found: list[fx.Filtered]) -> list[tuple[fx.Filtered, np.ndarray]]:
     return list(zip(found, drawn()[1], strict=True))
 
 
+@pytest.mark.slow
 def test_filters_that_part_find_what_a_single_one_that_believes_it_is_stuck_cannot() -> None:
     record, truth = drawn()[0][0], drawn()[1][0]
     far, known = rubbing(truth[0, 2] + 0.3), {"mass.s": 1e-4, "mass.v": 1e-3, LEVEL: 0.15}
@@ -283,6 +285,7 @@ class Swing(fx.AbstractAxis):
         return self.begin(t, jnp.array([1.0, 0.0]))
 
 
+@pytest.mark.slow
 def test_a_system_of_ones_own_is_observed_and_its_load_found() -> None:
     friction = fx.SupportFriction("joint", f_pos=fx.Coulomb(F_Coulomb=0.1))
     truth, model = Swing(friction, tau=0.05), Swing(friction)

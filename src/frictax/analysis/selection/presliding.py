@@ -1,0 +1,58 @@
+"""What a comparison says of friction before it slides: whether a bristle earns its place, and how
+many springs and sliders show.
+"""
+
+from collections.abc import Sequence
+
+from frictax.bristles import AbstractBristle, MaxwellSlip
+from frictax.fitting.result.identifiability import listed
+from frictax.mechanism import Mechanism
+
+from .ratios import worst_ratios
+from .structure import ComparedStructure
+
+
+def of_presliding(rows: Sequence[ComparedStructure]) -> list[str]:
+    """Sentences on the bristles of these structures, by what was left out: none where there is
+    nothing to be compared.
+    """
+    bristles = {row.name: _bristles(row) for row in rows}
+    rigid = [row for row in rows if not bristles[row.name]]
+    bent = [row for row in rows if bristles[row.name]]
+    out = []
+    if rigid and bent and not any(all(_is_better(b, r) for r in rigid) for b in bent):
+        out.append(
+            "A bristle earns nothing here: none predicts what was left out better than rigid"
+            " friction by more than 5 %, or by more than chance."
+        )
+    counts = {row.name: _elements(bristles[row.name]) for row in bent}
+    springs = sorted((row for row in bent if counts[row.name]), key=lambda row: counts[row.name])
+    more = [row for row in springs if counts[row.name] > counts[springs[0].name]]
+    if more and not any(_is_better(row, springs[0]) for row in more):
+        n = counts[springs[0].name]
+        said = "One spring and one slider say" if n == 1 else f"{n} springs and sliders say"
+        out.append(
+            f"{said} all that springs and sliders can say of these records:"
+            f" {listed(row.name for row in more)} with more of them do not predict what was left"
+            " out better by more than 5 %, or by more than chance."
+        )
+    return out
+
+
+def _bristles(row: ComparedStructure) -> list[AbstractBristle]:
+    machine = row.found.problem.setup.machine
+    parts = machine.parts if isinstance(machine, Mechanism) else ()
+    found = (getattr(part, "bristle", None) for part in parts)
+    return [bristle for bristle in found if bristle is not None]
+
+
+def _elements(bristles: Sequence[AbstractBristle]) -> int:
+    """How many springs and sliders there are in all; 0 where a bristle is of another kind."""
+    if not all(isinstance(bristle, MaxwellSlip) for bristle in bristles):
+        return 0
+    return sum(bristle.k.shape[0] for bristle in bristles if isinstance(bristle, MaxwellSlip))
+
+
+def _is_better(row: ComparedStructure, other: ComparedStructure) -> bool:
+    mine, its = worst_ratios([row, other])
+    return its > mine
