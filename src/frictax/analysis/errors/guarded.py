@@ -18,10 +18,11 @@ from .accounts import AbstractErrors, White
 from .autoregression import Autoregression
 from .clusters import Clustered, has_windows
 from .homogeneity import by_record, differences
-from .input_noise import InputNoise, inputs_err
 from .linearized import AbstractLinearErrors, lifted, linearized
+from .recorded_noise import EncoderSteps, InputNoise, are_rounded, inputs_err
 from .sweeps import of_sweeps
 
+_TWICE = 2.0  # as much: more than ten blocks may say of the same by chance
 _TO_COMPARE = 2.0  # degrees of freedom of the guard, at least
 
 
@@ -29,13 +30,15 @@ _TO_COMPARE = 2.0  # degrees of freedom of the guard, at least
 class Guarded(AbstractErrors):
     """What residuals have turned out to be: what a fit prints.
 
-    Two accounts or three, and of each number the widest interval, by its own Student's t:
+    Two to four accounts, and of each number the widest interval, by its own Student's t:
 
     - what the record supports: `Clustered()` on `Windows`, and of a run `Autoregression()` (of
       `InverseDynamics`, whose residuals are filtered, the guard alone);
     - the guard, `Clustered(10)`: what differs between ten blocks of time, whatever makes it differ;
     - of a run whose misfit is above its sensors' noise, what the noise that is read from its inputs
-      does to the estimates (`InputNoise`).
+      does to the estimates (`InputNoise`);
+    - of a run whose sensors show their steps, what rounding to these does (`EncoderSteps`): alone
+      where each does and no other account says of any number more than twice as much.
 
     Where several records differ in a number by more than their errors (Welch's test), its interval
     is that of the mean of such records: whole records are compared, and a notice says so.
@@ -73,10 +76,15 @@ class Guarded(AbstractErrors):
         made = [first.of(linear)] + ([] if first is guard else [guard.of(linear)])
         if isinstance(first, Autoregression) and inputs_err(found):
             made.append(InputNoise().of(linear))
+        steps = are_rounded(found) if isinstance(first, Autoregression) else (False, False)
+        if any(steps):
+            made.append(EncoderSteps().of(linear))
         differ, notices = differences(linear, first)
         if differ.any():
             made.append(by_record(linear))
         parts = [lifted(found, follow, one) for one in made]
+        if all(steps) and not differ.any() and _says_all(found, parts):
+            return dataclasses.replace(parts[-1], notices=notices)
         # whole records are compared for the numbers in which they differ
         where = np.ones((len(parts), len(found.x)), bool)
         if differ.any():
@@ -136,6 +144,13 @@ def _widest(
     covariance = parts[most].covariance * np.outer(scale, scale)
     says, more = _says(found, parts, wins), (n for part in parts for n in part.notices)
     return _Widest(covariance, recalled(dof), None, says, (*notices, *more), of_each=of_each)
+
+
+def _says_all(found: FitResult, parts: list[Spread]) -> bool:
+    """Whether the last of `parts` leaves nothing to be explained by others."""
+    directions = np.eye(len(found.x))[found.shown & found.active]
+    *others, last = [part.half_width(found.level, directions) for part in parts]
+    return bool(np.all(np.max(others, axis=0, initial=0.0) <= _TWICE * last))
 
 
 def _says(found: FitResult, parts: list[Spread], wins: np.ndarray) -> str:

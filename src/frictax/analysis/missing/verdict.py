@@ -12,8 +12,8 @@ from frictax.measurements.noise import memory, white_noise_of
 from frictax.measurements.record import Record
 
 from ..errors.clusters import bias_reduced, blocks
-from ..errors.input_noise import inputs_err
 from ..errors.linearized import linearized
+from ..errors.recorded_noise import inputs_err
 from .chances import chance_of, holm, is_even
 from .columns import Columns
 from .likelihood import Likelihood, Stretches, autoregression

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from frictax.analysis.errors.input_noise import InputNoise
+from frictax.analysis.errors.recorded_noise import InputNoise, _of_rounding
 from frictax.measurements.noise import noise_of
 from rigs import FINE
 
@@ -98,3 +98,42 @@ def test_intervals_of_a_run_between_stops_with_a_noisy_force_hold_the_truth(clea
     assert np.all(held >= 0.86), held  # 95 % of 50 have a standard deviation of 3.1 %
     width = np.median(half, axis=0) / 1.96 / np.std(off, axis=0)
     assert np.all((width > 0.7) & (width < 1.5)), width
+
+
+# -- steps of an encoder
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1, 0.25])
+def test_the_covariance_of_rounding_is_that_of_many_zeros(noise: float) -> None:
+    """Of a motion that comes back to the same places, where neighbours say nothing of it."""
+    rng, n, step = np.random.default_rng(0), 400, 0.3
+    s = 2.0 * np.sin(np.linspace(0.0, 12.0 * np.pi, n)) + 0.02 * np.linspace(0.0, 1.0, n)
+    g = np.stack([np.ones(n), np.sin(np.linspace(0.0, 3.0, n)), s])
+    zero = step * rng.uniform(size=(20_000, 1))
+    seen = s + noise * step * rng.standard_normal((20_000, n))
+    off = step * np.round((seen + zero) / step) - zero - s
+    drawn = np.cov(g @ off.T)
+    size = np.sqrt(np.diag(drawn))
+    made = _of_rounding(g.T, s, step, noise * step)
+    np.testing.assert_allclose(made / size / size[:, None], drawn / size / size[:, None], atol=0.05)
+    white = np.diag(g @ g.T) * (step**2 / 12 + (noise * step) ** 2)
+    assert np.max(size / np.sqrt(white)) > (1.5 if noise < 0.2 else 0.95)
+
+
+@pytest.mark.parametrize(("step", "noise"), [(1e-3, 0.0), (1e-3, 2e-3), (0.0, 1e-3)])
+def test_where_steps_are_all_that_is_left_they_alone_are_the_account(step, noise) -> None:
+    t = np.linspace(0.0, 3.0, 601)
+    u = 2.0 * np.sin(5.0 * t) + np.sin(13.0 * t)
+    block = fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=0.8, F_prop=0.3)),
+        drive=fx.Force("mass", fx.Sampled(t, u)),
+    )
+    s = np.asarray(fx.simulate(block, t, FINE)["mass"].s)
+    s = s + noise * np.random.default_rng(0).standard_normal(s.size)
+    seen = step * np.round(s / step) if step else s
+    record = fx.Record(t, {"drive": u}, {"mass.s": seen}, hold=False)
+    found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
+    alone = "rounding to the steps of the sensors" in str(found)
+    assert alone == (step > 0 and noise < step)

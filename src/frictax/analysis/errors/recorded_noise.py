@@ -1,15 +1,18 @@
-"""Errors where a machine was driven by something else than what was recorded of its inputs."""
+"""Errors that what is known of the recorded channels makes: noise of inputs, by which the machine
+was not driven, and the steps of an encoder.
+"""
 
 import dataclasses
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import predictions
 from frictax.measurements import Record
+from frictax.measurements.diagnostics import quantum
 from frictax.measurements.noise import noise_of
 from frictax.pytree import pytree_dataclass
 
@@ -19,6 +22,9 @@ _DRAWS = 40  # as many degrees of freedom
 _SHARE = 0.1  # of the noise is drawn, and what it does is taken as many times: tangents are local
 _ABOVE = 3.0  # times the noise of an output: a misfit that is not of the sensor
 _CLEAN = 1e-3  # of the spread of an input: less noise is none
+_WAVES = 64  # of the saw that rounding makes of a position
+_DITHERED = 0.4  # of a step: noise that makes of rounding errors noise of its own
+_ON_GRID = 1e-3  # of a step: how far a value is off its multiples
 _MOST = 4.0  # times the squares that the residuals show: more no noise has made of them
 
 
@@ -65,6 +71,89 @@ class InputNoise(AbstractLinearErrors):
         covariance = size.T @ size / count * min(1.0, _MOST * shown)
         says = f"noise of the inputs, led through the machine {len(moved)} times"
         return LinearSpread(covariance, lambda directions: np.full(len(directions), count), says)
+
+
+@pytree_dataclass
+class EncoderSteps(AbstractLinearErrors):
+    """Rounding of the outputs to the steps of their sensors, whose zero is somewhere in a step.
+
+    What is rounded to multiples of q is off by a saw over the position s. Over all zeros its
+    covariance at two positions is
+
+        q**2 * sum over k of cos(2*pi*k*(s_i - s_j)/q) * exp(-(2*pi*k*sigma/q)**2) / (2*pi**2*k**2)
+
+    with white noise of the standard deviation sigma before the rounding. So a machine that turns
+    back at the same place again and again errs by the same, and one that creeps from step to step
+    errs as long as that takes: no account of the residuals' memory sees the first, few the second.
+
+    **Source:** the Fourier series of the saw; of the noise, B. Widrow, I. Kollár, *Quantization
+    Noise* (2008), chapter 4.
+    """
+
+    def of(self, linear: Linearized) -> LinearSpread:
+        root, _ = linear.axes
+        covariance = np.zeros((root.shape[1],) * 2)
+        for one in _rounded(linear.found):
+            g = linear.jacobian[one.rows] @ root * one.weight[:, None]
+            covariance += _of_rounding(g, one.s, one.step, one.noise)
+        return LinearSpread(
+            root @ covariance @ root.T,
+            lambda directions: np.full(len(directions), np.inf),
+            "rounding to the steps of the sensors",
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rounded:
+    """An output of a record with the `step` of its sensor: the numbers of its residuals, their
+    weight and what was predicted there; `noise`: the standard deviation of what else they hold.
+    """
+
+    rows: Int[np.ndarray, " n"]
+    weight: Float[np.ndarray, " n"]
+    s: Float[np.ndarray, " n"]
+    step: float
+    noise: float
+
+
+def are_rounded(found: FitResult) -> tuple[bool, bool]:
+    """Whether any output that was fitted, and whether each of them, has the steps of its sensor and
+    hardly any noise beside them.
+    """
+    rows = sum(one.rows.size for one in _rounded(found))
+    counted = sum(np.count_nonzero(one.weight) for one in found.problem.prepared)
+    return rows > 0, bool(rows == counted)
+
+
+def _rounded(found: FitResult) -> list[_Rounded]:
+    first, out = 0, []
+    for one in found.problem.prepared:
+        weight, measured = np.asarray(one.weight), np.asarray(one.measured)
+        rows = np.arange(first, first + weight.size).reshape(weight.shape)
+        first += weight.size
+        for c in range(weight.shape[-1] if isinstance(one, PreparedRecord) else 0):
+            counted = weight[..., c] > 0
+            y, w, mine = measured[..., c][counted], weight[..., c][counted], rows[..., c][counted]
+            step = quantum(y)
+            counts = (y - y[0]) / step if step else np.full(1, 0.5)
+            if np.abs(counts - np.round(counts)).max() < _ON_GRID:
+                off = found.full_residuals[mine] / w
+                noise = float(np.sqrt(max(np.mean(off**2) - step**2 / 12, 0.0)))
+                if noise < _DITHERED * step:
+                    out.append(_Rounded(mine, w, y + off, step, noise))
+    return out
+
+
+def _of_rounding(
+    g: Float[np.ndarray, "n p"], s: Float[np.ndarray, " n"], q: float, noise: float
+) -> Float[np.ndarray, "p p"]:
+    """The covariance of the sum of all rows of `g` times the error of rounding `s` to steps `q`."""
+    out, rest = np.zeros((g.shape[1],) * 2), noise**2 + q**2 / 12
+    for k in range(1, _WAVES + 1):
+        wave = g.T @ np.exp(2j * np.pi * k * (s / q % 1.0))
+        size = q**2 / (2 * np.pi**2 * k**2) * np.exp(-((2 * np.pi * k * noise / q) ** 2))
+        out, rest = out + size * np.real(np.outer(wave, wave.conj())), rest - size
+    return out + max(rest, 0.0) * g.T @ g  # what differs from sample to sample
 
 
 def inputs_err(found: FitResult) -> bool:
