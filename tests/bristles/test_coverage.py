@@ -78,8 +78,18 @@ def test_under_white_noise_of_10_nm_errors_are_right() -> None:
 
 @pytest.mark.slow
 def test_with_an_encoder_of_150_steps_in_presliding_and_its_law_free_they_hold() -> None:
-    """Of 100 records: 0.97 of F_Coulomb, 1.00 of F_Stribeck, 0.98 of sigma_0, 1.00 of sigma_1; of
-    30 steps and noise of 0.3 steps, without the law, 0.96 and 0.92.
+    """Of 100 records: 0.99 of F_Coulomb, 0.96 of F_Stribeck, 0.98 of sigma_0, 0.96 of sigma_1."""
+    assert np.all(held(draws(1.5, True, STEP, 1e-8, 2, 30)) >= 0.87)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0.0, 3e-7])
+def test_with_an_encoder_of_30_steps_and_without_noise_they_hold_too(noise: float) -> None:
+    """Of 100 records 0.98 of sigma_0 and 0.99 of sigma_1, where rounding is all that is off; with
+    noise of 0.3 steps 0.97 and 0.94.
     """
-    assert np.all(held(draws(1.5, True, STEP, 1e-8, 2, 30)) >= 0.9)
-    assert np.all(held(draws(1.5, False, 5 * STEP, 3e-7, 1, 30)) >= 0.85)
+    many = draws(1.5, False, 5 * STEP, noise, 2, 30)
+    assert np.all(held(many) >= 0.87)
+    half = (many.upper - many.lower) / 2
+    wide = np.median(half, axis=0) / (1.96 * many.values.std(axis=0))
+    assert np.all((wide > 0.7) & (wide < 1.5)), wide
