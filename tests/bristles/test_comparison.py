@@ -41,6 +41,7 @@ def along(truth: MaxwellSlip, **bristles: MaxwellSlip) -> fx.StructureComparison
     return fx.compare(record, structures, objective=fx.FreeRun(), repeats=2, bands=2)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("n", [1, 3])
 def test_one_spring_and_one_slider_say_all_where_they_are_all_that_there_is(n: int) -> None:
     made = along(springs(n), one=springs(1), three=springs(3))
@@ -57,6 +58,7 @@ def block(bristle: AbstractBristle | None, force: Any = 0.0) -> fx.Mechanism:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", [None, fx.Dahl(2e3)], ids=["rigid", "Dahl"])
 def test_a_bristle_earns_nothing_where_there_is_none(truth: fx.Dahl | None) -> None:
     push = 3.0 * np.sin(6.0 * T) + 1.0 * np.sin(15.0 * T)

@@ -1,5 +1,6 @@
 """Designed experiments: within their limits, as good as they say, better than others."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -114,15 +115,27 @@ def test_what_cannot_be_designed_is_refused_in_a_sentence():
 
 
 @pytest.mark.slow
-def test_check_finds_errors_as_predicted(experiment):
+def test_check_finds_errors_as_predicted(monkeypatch):
     longer = fx.design(
         _block(), OUTPUTS, free=FREE, limits=LIMITS, duration=6.0, rate=200.0, starts=2, steps=60
     )
     assert longer.worst() < min(longer.worst(says) for says in longer.beside)
     check = longer.check(60, seed=3)
     assert check.converged >= 0.9
+    assert check.astray == 0.0
+    assert "of the searches ended" in str(check)
     assert np.all((check.spread > 0.75) & (check.spread < 1.3))
     assert np.all(check.covered > 0.85)
+    assert "in another minimum" not in str(check)
+
+    def astray(*arguments: Any, **options: Any) -> fx.Replicates:
+        many = fx.fit_many(*arguments, **options)
+        return dataclasses.replace(many, cost=many.cost * np.where(np.arange(20) == 7, 1.5, 1.0))
+
+    monkeypatch.setattr("frictax.excitation.checked.fit_many", astray)
+    made = longer.check(20, seed=3)
+    assert made.astray == 1 / 20
+    assert ", 5 % in another minimum, as their misfit tells" in str(made)
     with pytest.raises(ValueError, match=">= 10, got 3"):
         longer.check(3)
 

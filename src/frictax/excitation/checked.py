@@ -14,6 +14,8 @@ from frictax.text import aligned
 if TYPE_CHECKING:
     from .designed import Design
 
+_FAR = 5.0  # standard deviations of the sum of squares: beyond, it is not of the noise
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Check:
@@ -21,8 +23,10 @@ class Check:
 
     - `names`; `values` (k, p): what was found; `truth` (p,).
     - `spread` (p,): the standard deviation of what was found over the predicted error, of the fits
-      that ended; `covered` (p,): share of their 95 % intervals, by the default account, that hold
-      the truth; `converged`: share of the fits that ended.
+      that arrived; `covered` (p,): share of their 95 % intervals, by the default account, that hold
+      the truth.
+    - `converged`: share of the fits that ended; `astray`: share of all that ended, with a misfit
+      that the noise would not leave once in a million records: in another minimum.
 
     **Example:** at `Design.check`.
     """
@@ -33,17 +37,24 @@ class Check:
     spread: Float[np.ndarray, " p"]
     covered: Float[np.ndarray, " p"]
     converged: float
+    astray: float
 
     @property
     def draws(self) -> int:
         return len(self.values)
+
+    @property
+    def ended(self) -> str:
+        """How the searches ended, in words."""
+        told = f", {100 * self.astray:.2g} % in another minimum, as their misfit tells"
+        return f"{100 * self.converged:.0f} % of the searches ended{told if self.astray else ''}"
 
     def __str__(self) -> str:
         rows = [
             (name, f"{s:.2f}", f"{100 * c:.0f} %")
             for name, s, c in zip(self.names, self.spread, self.covered, strict=True)
         ]
-        title = f"{self.draws} records fitted, {100 * self.converged:.0f} % of the searches ended"
+        title = f"{self.draws} records fitted, {self.ended}"
         head = ("parameter", "spread over predicted", "intervals that hold")
         return "\n".join([title, *aligned(head, rows)])
 
@@ -96,7 +107,9 @@ def checked(
         progress=progress,
     )
     order = [found.names.index(name) for name in design.names]
-    well = found.converged
+    freedom = sum(y[0].size for y in measured.values()) - truth.size
+    explained = 2 * found.cost < freedom + _FAR * np.sqrt(2 * freedom)
+    well = found.converged & explained
     got = found.values[:, order]
     inside = (found.lower[:, order] <= truth) & (truth <= found.upper[:, order])
     return Check(
@@ -105,5 +118,6 @@ def checked(
         truth,
         np.std(got[well], axis=0, ddof=1) / design.errors,
         np.mean(inside[well], axis=0),
-        float(np.mean(well)),
+        float(np.mean(found.converged)),
+        float(np.mean(found.converged & ~explained)),
     )

@@ -210,6 +210,7 @@ def _fitted(
         np.stack([np.asarray(e.x) for e in ends.states]),
         np.asarray([bool(e.settled) for e in ends.states]),
         level,
+        np.asarray([float(e.cost) for e in ends.states]),
         lambda: _errors(ends.found, len(ends.states), level),
     )
 

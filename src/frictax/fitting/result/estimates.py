@@ -107,6 +107,7 @@ class Replicates:
     """Fits of the same model to many measurements: k fits of p entries, in SI units.
 
     - `values` (k, p); `converged` (k,): whether the search met its tolerance; `level`.
+    - `cost` (k,): half the weighted sum of squares where each ended (of a robust loss, its sum).
     - `standard_errors`, `lower`, `upper` (k, p), by the account of a single fit, found when they
       are asked for: nan where a search did not end, and where an entry has reached its bound.
     - `notices`, as sentences `warnings`: what to mind.
@@ -118,6 +119,7 @@ class Replicates:
     values: Float[np.ndarray, "k p"]
     converged: Bool[np.ndarray, " k"]
     level: float
+    cost: Float[np.ndarray, " k"]
     find_errors: Callable[[], tuple[np.ndarray, ...]] = dataclasses.field(repr=False)
 
     def __repr__(self) -> str:

@@ -139,7 +139,7 @@ def design_text(
                 (
                     "lead",
                     f"{check.draws} records simulated with noise of their own and fitted:"
-                    f" {100 * check.converged:.0f} % of the searches ended.",
+                    f" {check.ended}.",
                 ),
                 ("table", Rows(head, rows, ["keep", "n", "n"], named=True)),
             ],
