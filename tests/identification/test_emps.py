@@ -2,8 +2,10 @@
 tell.
 """
 
+import importlib
 import importlib.util
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -204,3 +206,14 @@ def test_one_axis_with_its_own_level_in_each_record_runs_freely_through_both_wit
             record.t - record.t[0]
         )
         assert emps.rms(emps.free_run(found.model_for(label), record, level)) <= 2.0
+
+
+@pytest.mark.slow
+def test_a_bristle_earns_nothing(emps: ModuleType, first: fx.Record) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "identify", emps)
+        patch.syspath_prepend(str(FOLDER))
+        bristles = importlib.import_module("bristles")
+    made = bristles.compared(first.decimate(4), "rigid", "Dahl")
+    assert made.best.name == "rigid"
+    assert "A bristle earns nothing here" in made.reason

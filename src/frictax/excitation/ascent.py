@@ -16,6 +16,8 @@ from .plan import Plan, Seen, ended_well
 _RATE, _LONGEST = 0.1, 5.0  # of steps; of gradients
 _STRICT = 5.0  # how much limits weigh at the end of a search
 _LENIENT = 0.01  # of that when it begins
+_DRAWS = 3  # of starts at most, for each that is asked for
+_TELLS = 1e-3  # of the criterion: a start that is better than nothing
 _SMALLER, _BEYOND = 8, 10.0  # times that one is made smaller; how far beyond a limit it may begin
 
 
@@ -98,19 +100,19 @@ def climbed(
     seed: int,
     work: Work,
 ) -> Best:
-    """The best excitation that was found: from `starts` starts for a quarter of the steps, then on
-    from the better half of what is left, and so on.
+    """The best excitation that was found: from `starts` starts for a quarter of the steps, from the
+    better half of them for a third, and from half of these to the end.
     """
     draws = np.random.default_rng(seed)
-    shapes = plan.shape, plan.t, plan.band
-    many = [shapes[0].draw(*shapes[1:], draws) for _ in range(starts)]
     with as_part():
-        ways = []
-        for k, drawn in enumerate(many):
-            c = _sized(plan, machines[:1], drawn)
-            work(f"{k + 1} of {len(many)} starts", 0.1 * (k + 1) / len(many))
+        ways: list[Ascent] = []
+        for _ in range(_DRAWS * starts):
+            c = _sized(plan, machines[:1], plan.shape.draw(plan.t, plan.band, draws))
             if c is not None:
                 ways.append(Ascent(plan, machines, c, steps))
+                work(f"{len(ways)} of {starts} starts", 0.1 * len(ways) / starts)
+            if len(ways) == starts:
+                break
         if not ways:
             raise ValueError(
                 "`design` found no excitation under which the machine can be simulated: see whether"
@@ -134,23 +136,24 @@ def climbed(
 
 
 def _sized(plan: Plan, nominal: Sequence[np.ndarray], c: np.ndarray) -> np.ndarray | None:
-    """A start made smaller until it is not hopelessly beyond the limits; None where its run fails.
+    """A start made smaller until it is not hopelessly beyond the limits; None where its run fails,
+    or tells nothing: from what stands still no slope leads away.
 
     Not smaller than that: what moves much meets many events, and keeps them when it shrinks.
     """
-    sound = False
+    nothing = float(plan.merit(jnp.zeros(plan.known.shape)))
     for _ in range(_SMALLER):
         _, _, over, sound = Ascent(plan, nominal, c, 1).looked(1.0)
         if sound and over < _BEYOND:
-            return c
+            (_, (seen, _)), _ = plan.slope(jnp.asarray(c), nominal[0], 1.0)
+            return c if float(plan.merit(seen.information)) < nothing - _TELLS else None
         c = plan.shape.resized(c, 0.6)
-    return c if sound else None
+    return None
 
 
 def _rungs(ways: int, steps: int) -> list[tuple[int, int]]:
     """How many ways take how many steps, one group after the other."""
     if ways == 1:
         return [(1, steps)]
-    few = max(ways // 3, 1)
-    first, second = steps // 4, steps // 3
-    return [(ways, first), (few, second), (1, steps - first - second)]
+    first, second, half = steps // 4, steps // 3, (ways + 1) // 2
+    return [(ways, first), (half, second), ((half + 1) // 2, steps - first - second)]

@@ -21,6 +21,7 @@ from .replayed import replayed
 from .rivals import Rival
 
 _ENOUGH = 1e-9
+_NEARLY = 0.95  # of a margin: what a search that aims at it may end at
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -199,12 +200,12 @@ class Design(DesignVerbs):
         said, plan = [], self.posed.plan
         if float(np.max(np.asarray(self.seen.asked), initial=0.0)) > 1.0 + _ENOUGH:
             said.append("No excitation within all limits was found: this one is the nearest.")
-        if self.slip < plan.margins.slip:
+        if self.slip < _NEARLY * plan.margins.slip:
             said.append(
                 f"The shortest slip lasts {self.slip:.2g} samples: a fit may end at an edge there,"
                 " and errors be larger. Sample faster."
             )
-        if self.miss < plan.margins.miss:
+        if self.miss < _NEARLY * plan.margins.miss:
             said.append(
                 f"An event is missed by {100 * self.miss:.2g} % of its margin: with slightly other"
                 " values it happens, and errors are no longer as predicted."

@@ -51,9 +51,10 @@ def _reason(
     if best.implausible:
         out = [f"No structure is plausible; {best.name} is the least bad: {best.implausible[0]}."]
     elif len(equal) > 1:
-        names = listed(row.name for row in equal if row is not best)
+        others = [row.name for row in equal if row is not best]
+        names, s = listed(others), "" if len(others) > 1 else "s"
         out = [
-            f"{best.name} is chosen: {names} predict what was left out no better, and it has the"
+            f"{best.name} is chosen: {names} predict{s} what was left out no better, and it has the"
             f" fewest numbers ({best.numbers})."
         ]
     elif ratio[best.name] <= EQUAL:
