@@ -205,9 +205,9 @@ class Row:
             return line
         spread, covered = self.check.spread, 100 * self.check.covered
         return (
-            f"{line}\n  {self.check.draws} fits, {100 * self.check.converged:.0f} % ended; spread"
+            f"{line}\n  {self.check.draws} fits: {self.check.ended}; spread"
             f" over predicted {spread.min():.2f} to {spread.max():.2f}; intervals hold in"
-            f" {covered.min():.0f} to {covered.max():.0f} %"
+            f" {covered.mean():.1f} % ({covered.min():.0f} to {covered.max():.0f} %)"
         )
 
 

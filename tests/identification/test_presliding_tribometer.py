@@ -64,3 +64,13 @@ def test_the_stiffness_is_said_to_be_that_of_all_in_series(identify: Any) -> Non
     told = {n.code: n for n in found.notices_at_hand}["stiffness-in-series"]
     assert 9e-5 < told.numbers["far"] < 1.2e-4
     assert told.numbers["far"] < 1.8 * told.numbers["half"]
+
+
+@pytest.mark.slow
+def test_one_spring_and_one_slider_say_all_of_it(identify: Any) -> None:
+    names = ("spring and slider", "Maxwell-slip of 2", "elasto-plastic")
+    structures = {name: identify.structure(name) for name in names}
+    made = fx.compare(identify.strokes(8), structures, objective=fx.FreeRun(), repeats=5)
+    assert "One spring and one slider say all that springs and sliders can say" in made.reason
+    assert made["Maxwell-slip of 2"].implausible
+    assert not made["spring and slider"].implausible

@@ -14,13 +14,13 @@ from .structure import ComparedStructure
 
 def of_presliding(rows: Sequence[ComparedStructure]) -> list[str]:
     """Sentences on the bristles of these structures, by what was left out: none where there is
-    nothing to be compared.
+    nothing to be compared. What is implausible earns nothing.
     """
     bristles = {row.name: _bristles(row) for row in rows}
-    rigid = [row for row in rows if not bristles[row.name]]
+    rigid = [row for row in rows if not bristles[row.name] and not row.implausible]
     bent = [row for row in rows if bristles[row.name]]
     out = []
-    if rigid and bent and not any(all(_is_better(b, r) for r in rigid) for b in bent):
+    if rigid and bent and not any(all(_earns(b, r) for r in rigid) for b in bent):
         out.append(
             "A bristle earns nothing here: none predicts what was left out better than rigid"
             " friction by more than 5 %, or by more than chance."
@@ -28,13 +28,13 @@ def of_presliding(rows: Sequence[ComparedStructure]) -> list[str]:
     counts = {row.name: _elements(bristles[row.name]) for row in bent}
     springs = sorted((row for row in bent if counts[row.name]), key=lambda row: counts[row.name])
     more = [row for row in springs if counts[row.name] > counts[springs[0].name]]
-    if more and not any(_is_better(row, springs[0]) for row in more):
+    if more and not springs[0].implausible and not any(_earns(row, springs[0]) for row in more):
         n = counts[springs[0].name]
         said = "One spring and one slider say" if n == 1 else f"{n} springs and sliders say"
         out.append(
-            f"{said} all that springs and sliders can say of these records:"
-            f" {listed(row.name for row in more)} with more of them do not predict what was left"
-            " out better by more than 5 %, or by more than chance."
+            f"{said} all that springs and sliders can say of these records: with more of them, as"
+            f" in {listed(row.name for row in more)}, numbers cannot be told, or what was left out"
+            " is predicted no better by more than 5 %, or by more than chance."
         )
     return out
 
@@ -53,6 +53,7 @@ def _elements(bristles: Sequence[AbstractBristle]) -> int:
     return sum(bristle.k.shape[0] for bristle in bristles if isinstance(bristle, MaxwellSlip))
 
 
-def _is_better(row: ComparedStructure, other: ComparedStructure) -> bool:
+def _earns(row: ComparedStructure, other: ComparedStructure) -> bool:
+    """Whether what a structure has more than another makes it plausible and better."""
     mine, its = worst_ratios([row, other])
-    return its > mine
+    return not row.implausible and its > mine

@@ -76,7 +76,7 @@ def _reason(
     if others and len(out) == 1:
         near = min(others, key=lambda row: ratio[row.name])
         out.append(f"{near.name} comes next: {_transfer(near, best, False)}")
-    return " ".join([*out, *of_presliding([row for row in rows if row.name in ratio])])
+    return " ".join([*out, *of_presliding(rows)])
 
 
 def _transfer(row: ComparedStructure, best: ComparedStructure, also: bool) -> str:
