@@ -130,10 +130,16 @@ def test_check_finds_errors_as_predicted(monkeypatch):
 
     def astray(*arguments: Any, **options: Any) -> fx.Replicates:
         many = fx.fit_many(*arguments, **options)
-        return dataclasses.replace(many, cost=many.cost * np.where(np.arange(20) == 7, 1.5, 1.0))
+        fitted.append(len(many.cost))
+        first = np.arange(len(many.cost)) == (7 if len(fitted) < 3 else 0)
+        return dataclasses.replace(many, cost=many.cost * np.where(first, worse, 1.0))
 
     monkeypatch.setattr("frictax.excitation.checked.fit_many", astray)
+    fitted, worse = [], 1.5
     made = longer.check(20, seed=3)
+    assert fitted[:2] == [20, 20]  # from two starts, and what is above the noise from two more
+    assert len(fitted) == 4
+    assert max(fitted[2:]) < 5
     assert made.astray == 1 / 20
     assert ", 5 % in another minimum, as their misfit tells" in str(made)
     with pytest.raises(ValueError, match=">= 10, got 3"):
@@ -148,7 +154,12 @@ def test_reference_of_a_controller_is_designed_within_its_travel():
     assert made.unit == "m"
     assert np.ptp(made.excitation) <= 0.2
     assert all(amount <= limit * (1 + 1e-6) for amount, limit in made.asked.values())
-    assert made.worst() < min(made.worst(says) for says in made.beside)
+    # a short search, by the worst combination of parameters
+    assert made.worst() < 1.05 * min(made.worst(says) for says in made.beside)
+    assert not any("tells more" in sentence for sentence in made.warnings)
+    weaker = dataclasses.replace(made.seen, sampled=made.seen.sampled / 4)
+    shorter = dataclasses.replace(made, seen=weaker)
+    assert any("tells more of the worst parameter" in text for text in shorter.warnings)
 
 
 @pytest.mark.slow

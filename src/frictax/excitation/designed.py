@@ -21,7 +21,7 @@ from .replayed import replayed
 from .rivals import Rival
 
 _ENOUGH = 1e-9
-_NEARLY = 0.95  # of a margin: what a search that aims at it may end at
+_NEARLY = 0.95  # of a margin, or of the best of the others: what a search may end at
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -209,6 +209,12 @@ class Design(DesignVerbs):
             said.append(
                 f"An event is missed by {100 * self.miss:.2g} % of its margin: with slightly other"
                 " values it happens, and errors are no longer as predicted."
+            )
+        better = min(self.beside, key=self.worst, default=None)
+        if better is not None and self.worst(better) < _NEARLY * self.worst():
+            said.append(
+                f"The {better.split(',')[0]} tells more of the worst parameter: search longer, with"
+                " more `starts` and `steps`, or take that."
             )
         weak = [self.names[i] for i in plan.wanted if self.relative[i] > 0.5]
         if weak:
