@@ -365,8 +365,10 @@ def transport(
         adjoint=adjoint,
         # The last step is cut at the event, which may cost a step or two more than finding it did;
         # without samples a record may hold several cuts of a phase. A law that is not smooth wants
-        # short steps at rest.
-        max_steps=(2 * STEPS if ts is None else STEPS_DENSE) + (16 if smooth else 9 * STEPS_DENSE),
+        # short steps at rest; and where a bristle turns, at a kink, how often a step is refused
+        # hangs on the last digit.
+        max_steps=(2 * STEPS if ts is None else STEPS_DENSE)
+        + (9 * STEPS_DENSE if not smooth else 3 * STEPS_DENSE if system.is_stiff() else 16),
     )
     finished = solution.result == diffrax.RESULTS.successful
     y = jnp.where(finished, _state(solution.ys)[-1], jnp.nan)
