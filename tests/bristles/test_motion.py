@@ -1,5 +1,6 @@
 """Runs of bristles against closed forms, and against what is known of the paper's machines."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.engine import phase
 from rubbing import F_S, P1_END, P1_LAW, SIGMA_0, STANDARD, lugre, moved, p1, rubbing
 
 BRISTLES = [
@@ -306,27 +308,45 @@ def test_steps_of_a_machine_without_a_bristle_are_those_of_before() -> None:
     assert F_S == 1.5
 
 
+def swung(load: Any, seconds: float) -> Any:
+    """Where a joint on a spring ends, its load a constant and a swing of that amplitude."""
+    joint = fx.Mechanism(
+        ground=fx.Fixed(),
+        rotor=fx.Inertia(J=0.02),
+        spring=fx.RotationalSpring("ground", "rotor", c=2.0),
+        bearing=fx.BearingFriction(
+            "rotor", tau_pos=fx.Coulomb(F_Coulomb=0.6, F_prop=0.1), bristle=fx.LuGre(300.0, 1.5)
+        ),
+        load=fx.Torque("rotor", fx.Sine(amplitude=load, f=1.5, offset=0.5)),
+    )
+    ts = np.linspace(0.0, seconds, round(10 * seconds) + 1)
+    return fx.simulate(joint, ts, fx.Adaptive(rtol=1e-8, atol=1e-11))["rotor"].phi[-1]
+
+
+@pytest.mark.slow
 def test_derivatives_under_error_control_last_through_every_turn() -> None:
     # Where a bristle turns, at a kink, steps are refused and tried again; how often hangs on the
     # last digit. The second pass, of which derivatives are taken, was given too few for one load in
     # four, and ended as NaN forward and as a finite wrong number in reverse.
-    ts = np.linspace(0.0, 1.0, 11)
-
-    def end(load: Any) -> Any:
-        joint = fx.Mechanism(
-            ground=fx.Fixed(),
-            rotor=fx.Inertia(J=0.02),
-            spring=fx.RotationalSpring("ground", "rotor", c=2.0),
-            bearing=fx.BearingFriction(
-                "rotor",
-                tau_pos=fx.Coulomb(F_Coulomb=0.6, F_prop=0.1),
-                bristle=fx.LuGre(300.0, 1.5),
-            ),
-            load=fx.Torque("rotor", fx.Sine(amplitude=load, f=1.5, offset=0.5)),
-        )
-        return fx.simulate(joint, ts, fx.Adaptive(rtol=1e-8, atol=1e-11))["rotor"].phi[-1]
-
+    end = functools.partial(swung, seconds=1.0)
     value, forward = jax.jit(end), jax.jit(jax.jacfwd(end))
     for load in np.linspace(1.6, 1.611, 12):
         slope = (float(value(load + 1e-4)) - float(value(load - 1e-4))) / 2e-4
         assert float(forward(load)) == pytest.approx(slope, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_derivatives_of_a_second_pass_that_is_cut_short_are_nan_in_reverse_mode_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    solve = phase._solve
+
+    def hurried(*arguments: Any, **options: Any) -> Any:
+        if "adjoint" in options and "event" not in options:
+            options["max_steps"] = 70
+        return solve(*arguments, **options)
+
+    monkeypatch.setattr(phase, "_solve", hurried)
+    slopes = [float(jax.jit(jax.grad(swung), static_argnums=1)(x, 3.0)) for x in (1.6, 1.602)]
+    assert slopes[0] == pytest.approx(1.016834, rel=1e-4)
+    assert np.isnan(slopes[1])  # 0.57 before

@@ -370,9 +370,12 @@ def transport(
         max_steps=(2 * STEPS if ts is None else STEPS_DENSE)
         + (9 * STEPS_DENSE if not smooth else 3 * STEPS_DENSE if system.is_stiff() else 16),
     )
-    finished = solution.result == diffrax.RESULTS.successful
-    y = jnp.where(finished, _state(solution.ys)[-1], jnp.nan)
+    # A factor, so that derivatives are NaN too, in reverse mode as in forward.
+    finished = jnp.where(solution.result == diffrax.RESULTS.successful, 1.0, jnp.nan)
+    finished = finished.astype(y.dtype)
+    y = _state(solution.ys)[-1] * finished
     fixed = slope_of(constant(system), t := stop.t, constant(y), start.mode)
     slope = Slope(fixed.speed, system.guard(t, y, start.mode), fixed.rate)
     time, state, _, _ = cross(system, begin, stop, y, slope, t1, start.t)
-    return time, state, _read(solution, begin, ts, solution.ts[-1])
+    samples = _read(solution, begin, ts, solution.ts[-1])
+    return time, state, None if samples is None else samples * finished

@@ -126,7 +126,7 @@ def checked(
         if not doubtful.size:
             break
         other = fitted(doubtful)
-        better = other[1] & (~best[1][doubtful] | (other[0] < best[0][doubtful]))
+        better = other[0] < best[0][doubtful]
         for x, mine in zip(best, other, strict=True):
             x[doubtful[better]] = mine[better]
     cost, converged, values, low, high = best
