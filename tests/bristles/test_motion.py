@@ -347,6 +347,7 @@ def test_derivatives_of_a_second_pass_that_is_cut_short_are_nan_in_reverse_mode_
         return solve(*arguments, **options)
 
     monkeypatch.setattr(phase, "_solve", hurried)
-    slopes = [float(jax.jit(jax.grad(swung), static_argnums=1)(x, 3.0)) for x in (1.6, 1.602)]
-    assert slopes[0] == pytest.approx(1.016834, rel=1e-4)
-    assert np.isnan(slopes[1])  # 0.57 before
+    slope = jax.jit(jax.grad(swung), static_argnums=1)
+    slopes = np.array([float(slope(load, 3.0)) for load in np.linspace(1.6, 1.61, 6)])
+    assert np.isnan(slopes).any()  # such as 0.57 and 0.93 before
+    assert slopes[~np.isnan(slopes)] == pytest.approx(1.0168, rel=0.01)
