@@ -144,7 +144,10 @@ def test_it_starts_bent_and_is_linear_about_its_state() -> None:
     [
         (lambda: fx.MaxwellSlip([1.0, -1.0]), "`MaxwellSlip.k` must be > 0"),
         (lambda: fx.MaxwellSlip([]), "must have a stiffness at least"),
-        (lambda: fx.MaxwellSlip(1.0), "`MaxwellSlip.k` must be a list of numbers"),
+        (
+            lambda: fx.MaxwellSlip(4.0),
+            r"`MaxwellSlip.k` must be a list of numbers, got 4. Write \[4\]",
+        ),
         (lambda: fx.MaxwellSlip([1.0, 1.0], [0.0, 1.0]), "`MaxwellSlip.share` must be a list of"),
         (lambda: fx.MaxwellSlip([1.0, 1.0], 0.5), "`MaxwellSlip.share` must be a list of"),
         (lambda: fx.MaxwellSlip([1.0, 1.0], [1.0, 1.0, 1.0]), "`MaxwellSlip.share` must have an"),

@@ -243,6 +243,11 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "mass = 1.2",
         ("machine.mass.mass", "no argument of Mass", "m, s, v, L"),
     ),
+    "a number that a bristle leaves to its law": (
+        "peak = 1.0",
+        'peak = 1.0\nbristle = { kind = "LuGre", sigma_0 = 1e5, sigma_1 = 3.0, sigma_2 = 0.4 }',
+        ("machine.friction.bristle", "no sigma_2, got 0.4", "`F_prop` of the contact's law"),
+    ),
     "an argument that a part needs": ("m = 1.2", "", ("machine.mass", "'m'", "Add m")),
     "a mass of 0": ("m = 1.2", "m = 0.0", ("machine.mass", "> 0", "0")),
     "a mass of nan": ("m = 1.2", "m = nan", ("machine.mass", "nan")),

@@ -1,7 +1,7 @@
 """What every bristle offers to a contact."""
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -33,6 +33,7 @@ class AbstractBristle(CheckedModule):
     """
 
     sigma_0: eqx.AbstractVar[Scalar]
+    refused: ClassVar[tuple[str, ...]] = ("sigma_2",)
 
     def __new__(cls, *args: Any, **fields: Any) -> "AbstractBristle":
         if "sigma_2" in fields:

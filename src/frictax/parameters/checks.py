@@ -63,6 +63,8 @@ def check_value(name: str, value: Any, declaration: Declaration) -> None:
             f"`{name}` must be {kind}, got {value!r}."
             f" {'Give it a value' if value is None else 'Convert it first'}."
         )
+    if array.ndim == 0 < declaration.ndim:
+        raise ValueError(f"`{name}` must be {kind}, got {array:g}. Write [{array:g}].")
     if array.ndim != declaration.ndim:
         raise ValueError(
             f"`{name}` must be {kind}, got an array of shape {array.shape}. Many machines at once:"

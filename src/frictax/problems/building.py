@@ -80,8 +80,9 @@ def build(table: Any, kinds: Iterable[str], place: Place, **known: Any) -> Any:
     build: Any = getattr(fx, kind)
     fields = [p for p in inspect.signature(build).parameters.values() if p.name not in known]
     names = [p.name for p in fields]
+    answered = getattr(build, "refused", ())  # by the class itself, in a sentence
     for key in table:
-        if key != "kind" and key not in names:
+        if key != "kind" and key not in (*names, *answered):
             raise place.below(key).error(
                 f"is no argument of {kind}.{suggestion(key, names)} It has: {', '.join(names)}."
             )
