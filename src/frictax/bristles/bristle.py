@@ -33,6 +33,7 @@ class AbstractBristle(CheckedModule):
     """
 
     sigma_0: eqx.AbstractVar[Scalar]
+    # names that `__new__` answers, which a problem file is to leave to it
     refused: ClassVar[tuple[str, ...]] = ("sigma_2",)
 
     def __new__(cls, *args: Any, **fields: Any) -> "AbstractBristle":

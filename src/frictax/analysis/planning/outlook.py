@@ -1,7 +1,7 @@
 """What a record or a sweep will tell, asked before the fit that is believed."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -16,10 +16,8 @@ from frictax.fitting import (
     AbstractPrior,
     Bounds,
     Data,
-    Estimate,
     FitResult,
     FreeRun,
-    Identifiability,
     Knowledge,
     Law,
     LevenbergMarquardt,
@@ -36,23 +34,19 @@ from frictax.fitting.problem.sensors import Instrument
 from frictax.fitting.problem.ties import Tied, tied_again
 from frictax.fitting.result.answer import answer
 from frictax.fitting.result.covariance import inverse_gram
-from frictax.fitting.result.identifiability import listed, null_directions, null_notice
 from frictax.fitting.result.notices import standing_still
 from frictax.fitting.search.multistart import search
 from frictax.interrupts import as_part
 from frictax.measurements import Sweep
 from frictax.mechanism import AbstractHybridSystem, Machine, Mechanism
-from frictax.notice import Notice
 from frictax.progress import SILENT, Progress, Work, watched
 
 from ..errors.guarded import Guarded
 from ..errors.refits import Samples, searched
 from ..errors.uncertainty import AbstractErrors
 from .expected import Outlook
-from .experiments import Cure, better_motions, better_speeds
-
-_WEAK, _HOPELESS = 0.5, 2.0  # error over distance from the bound, or over size
-_HELPS = 1.5  # times smaller an error that is worth another experiment
+from .experiments import better_motions, better_speeds
+from .judged import judged
 
 
 @overload
@@ -260,7 +254,7 @@ def _expected(
         " start values"
     )
     said = tuple(standing_still(problem, norms))
-    return _judged(
+    return judged(
         title,
         first.estimates,
         x0,
@@ -295,7 +289,7 @@ def _of_sweep(sweep: Sweep, found: FitResult) -> Outlook:
     title = f"What {sweep.name or 'the sweep'} can tell, expected at the best fit"
     # A value that is near its bound in a sweep is judged by its relative error below.
     said = tuple(n for n in found.identifiability.notices if n.code != "near-bound")
-    return _judged(
+    return judged(
         title,
         found.estimates,
         values,
@@ -306,55 +300,6 @@ def _of_sweep(sweep: Sweep, found: FitResult) -> Outlook:
         said,
         unknown,
     )
-
-
-def _judged(
-    title: str,
-    estimates: Sequence[Estimate],
-    x: Float[np.ndarray, " p"],
-    lower: Float[np.ndarray, " p"],
-    jacobian: Float[np.ndarray, "n p"],
-    covariance: Float[np.ndarray, "p p"],
-    cures: Callable[[Sequence[str]], Mapping[str, tuple[Cure, ...]]],
-    said: tuple[Notice, ...],
-    unknown: Sequence[str] = (),
-) -> Outlook:
-    names = [e.name for e in estimates]
-    norms = np.linalg.norm(jacobian, axis=0)
-    seen = norms > 1e-12 * np.max(norms, initial=0.0)
-    s, null = null_directions(jacobian, names, seen)
-    size = np.where(
-        np.isfinite(lower) & (x > lower), x - np.where(np.isfinite(lower), lower, 0.0), np.abs(x)
-    )
-    nulls = {name for direction in null for name in direction}
-    alone = np.asarray([name not in nulls for name in names])
-    errors = np.where(seen & alone, np.sqrt(np.maximum(np.diag(covariance), 0.0)), np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = errors / size
-    notices = [*said, *(null_notice("null-direction-always", direction) for direction in null)]
-    knowledge: dict[str, Knowledge] = {}
-    for i, name in enumerate(names):
-        if not seen[i]:
-            knowledge[name] = Knowledge.UNKNOWN
-            notices.append(Notice("no-effect", name))
-        elif name in nulls or name in unknown or not relative[i] < _HOPELESS:
-            # Of a number that may be 0, such as an offset, the size says nothing.
-            untold = name in nulls or name in unknown or size[i] > 0
-            knowledge[name] = Knowledge.UNKNOWN if untold else Knowledge.KNOWN
-        else:
-            knowledge[name] = Knowledge.WEAK if relative[i] > _WEAK else Knowledge.KNOWN
-    weak = [n for n in names if knowledge[n] is not Knowledge.KNOWN and n not in nulls]
-    kept = [i for i, n in enumerate(names) if seen[i] and n not in nulls and size[i] > 0]
-    if weak and kept and not unknown:
-        mine = [estimates[i] for i in kept]
-        notices += _directions(mine, covariance[np.ix_(kept, kept)], size[kept])
-    found = cures(weak) if weak else {}
-    notices += _advice(found, weak)
-    condition = float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
-    known = Identifiability(knowledge, tuple(dict.fromkeys(notices)), s, condition, tuple(null))
-    units = tuple(e.unit for e in estimates)
-    declared = tuple(e.declared for e in estimates)
-    return Outlook(tuple(names), units, x, errors, relative, known, found, title, declared)
 
 
 def _apart(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
@@ -368,51 +313,3 @@ def _apart(jacobian: Float[np.ndarray, "n p"]) -> np.ndarray:
             break
         kept[np.flatnonzero(kept)[np.argmax(np.abs(vt[-1]))]] = False
     return kept
-
-
-def _directions(
-    estimates: Sequence[Estimate], covariance: np.ndarray, size: np.ndarray
-) -> list[Notice]:
-    """The combinations of which the error is above half of what they are made of, in words; two at
-    most.
-    """
-    spread, directions = np.linalg.eigh(covariance / np.outer(size, size))
-    out = []
-    for variance, w in list(zip(spread, directions.T, strict=True))[::-1][:2]:
-        if not np.sqrt(max(variance, 0.0)) > _WEAK:
-            break
-        change = w / np.max(np.abs(w)) * min(np.sqrt(variance) * np.max(np.abs(w)), 1.0)
-        parts = [i for i in range(len(w)) if abs(w[i]) > 0.1 * np.max(np.abs(w))]
-        names = [estimates[i].name for i in parts]
-        told = ", ".join(
-            f"{estimates[i].name} by {change[i] * size[i]:+.2g} {estimates[i].unit}" for i in parts
-        )
-        if len(parts) > 1:
-            numbers = {"names": listed(names), "changes": told}
-            out.append(Notice("hard-to-tell-apart", "", numbers))
-        else:
-            out.append(Notice("hard-to-tell", names[0], {"changes": told}))
-    return out
-
-
-def _advice(cures: Mapping[str, tuple[Cure, ...]], weak: Sequence[str]) -> list[Notice]:
-    """For each experiment which of the weak it would cure, the best for each."""
-    best: dict[str, list[tuple[str, float]]] = {}
-    without = []
-    for name in weak:
-        helpful = [c for c in cures.get(name, ()) if c.gain >= _HELPS]
-        if helpful:
-            cure = max(helpful, key=lambda c: c.gain)
-            best.setdefault(cure.says, []).append((name, cure.gain))
-        else:
-            without.append(name)
-    out = []
-    for says, gains in best.items():
-        errors = [f"{name} {gain:.2g} times" for name, gain in gains if np.isfinite(gain)]
-        unseen = [name for name, gain in gains if not np.isfinite(gain)]
-        told = [f"errors would be smaller, of {listed(errors)}"] if errors else []
-        told += [f"{listed(unseen)} would show at all"] if unseen else []
-        out.append(Notice("cure", "", {"experiment": says, "gains": "; ".join(told)}))
-    if without:
-        out.append(Notice("no-cure", "", {"names": listed(without)}))
-    return out
