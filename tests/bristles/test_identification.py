@@ -185,3 +185,26 @@ def test_a_measured_start_leaves_the_bristle_as_the_machine_has_it() -> None:
     started = fx.FreeRun(measured_start=True, cutoff=200.0)
     problem = posed_by(machine, record, ["friction.bristle"], started)
     assert np.max(np.abs(residuals(problem))) < 2e-6
+
+
+def test_an_outlook_expects_of_a_stiffness_what_differences_say() -> None:
+    t = np.arange(200) * 1e-3
+    u = 0.5 * np.sin(50.0 * t)
+
+    def block(sigma_0: float, force: Any = 0.0) -> fx.Mechanism:
+        law = fx.Coulomb(F_Coulomb=0.8, F_prop=0.1)
+        return fx.Mechanism(
+            mass=fx.Mass(m=1.2),
+            friction=fx.SupportFriction("mass", f_pos=law, bristle=fx.LuGre(sigma_0, 60.0)),
+            drive=fx.Force("mass", force),
+        )
+
+    def way(sigma_0: float) -> np.ndarray:
+        return np.asarray(fx.simulate(block(sigma_0, fx.Sampled(t, u)), t)["mass"].s)
+
+    sd, free = 2e-5, ["friction.bristle.sigma_0"]
+    noisy = way(1e4) + sd * np.random.default_rng(0).standard_normal(t.size)
+    record = fx.Record(t, {"drive": u}, {"mass.s": noisy}, sd={"mass.s": sd})
+    told = fx.outlook(block(1e4), record, free=free)
+    slope = (way(1.01e4) - way(0.99e4)) / 0.02  # by a relative change
+    assert told.relative[0] == pytest.approx(sd / np.linalg.norm(slope), rel=0.15)  # noise is read
