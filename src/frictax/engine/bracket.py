@@ -32,6 +32,14 @@ class Bracket(eqx.Module):
     def is_shorter_than(self, rtol: float) -> Bool[Array, ""]:
         return self.high - self.low <= rtol * self.length
 
+    def is_fall(self, x, fx, rtol: float) -> Bool[Array, ""]:
+        """Whether a function that is `fx` at x falls through 0 within `rtol` of the length at the
+        start, as its slope from the nearer end to x has it.
+        """
+        near = x - self.low < self.high - x
+        p, fp = jnp.where(near, self.low, self.high), jnp.where(near, self.f_low, self.f_high)
+        return jnp.abs(fx) * jnp.abs(x - p) <= (fp - fx) * jnp.sign(x - p) * rtol * self.length
+
     def guess(self, rtol: float) -> Number:
         """Where to look next."""
         secant = (self.low * self.f_high - self.high * self.f_low) / (self.f_high - self.f_low)

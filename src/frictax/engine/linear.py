@@ -15,7 +15,8 @@ def linear(push, pull, inputs, nothing) -> Any:
     """
 
     def solve(_, b) -> Any:
-        return b[0], jax.tree.map(jnp.add, b[1], push(b[0]))
+        # b[1] is `nothing`: to add it would go over all outputs once more
+        return b[0], push(b[0])
 
     def transpose(_, c) -> Any:
         return jax.tree.map(jnp.add, c[0], pull(c[1])), c[1]

@@ -57,7 +57,7 @@ class Block:
                 along = along if d_grid is None else (*along, cut(d_grid, 1))
                 (*floats, ys), (*along, d_ys), (whole, modes) = _pushed(over, at, along)
             put = lambda rows, tile, *axes: (  # noqa: E731
-                None if tile is None else placed(rows, jnp.transpose(tile, axes), (first, begin))
+                None if rows is None else placed(rows, jnp.transpose(tile, axes), (first, begin))
             )
             made = dataclasses.replace(
                 made,
@@ -96,7 +96,9 @@ class Block:
         timed = grid.ndim > 1
         size = jnp.minimum(plan.tile, plan.steps - begin)
         ys = jnp.zeros((plan.tile, *plan.y.shape, lanes), plan.y.dtype) + nought
-        modes = jnp.zeros((plan.tile, *plan.mode.shape, lanes), plan.mode.dtype)
+        modes = None
+        if plan.shows[1]:
+            modes = jnp.zeros((plan.tile, *plan.mode.shape, lanes), plan.mode.dtype)
 
         def step_at(j) -> Any:
             return row_at(grid, j), row_at(grid, j + 1), row_at(self.slacks, begin + j)
@@ -114,10 +116,9 @@ class Block:
         def quiet(carry) -> Any:
             j, y, mode, _, alive, ys, modes = carry
             y1, mode1, calm = all_lanes((across, more), (same, rest), y, mode, step_at(j))
-            ys, modes = (
-                written(ys, j, stacked(y, plan.y, lanes)),
-                written(modes, j, stacked(mode1, plan.mode, lanes)),
-            )
+            ys = written(ys, j, stacked(y, plan.y, lanes))
+            if modes is not None:
+                modes = written(modes, j, stacked(mode1, plan.mode, lanes))
             todo = alive & ~calm
             y, mode = jax.tree.map(
                 lambda a, b: jnp.where(_first(todo, a), a, b), (y, mode), (y1, mode1)
@@ -162,8 +163,8 @@ class Block:
                 def put(old, new) -> Any:
                     return jax.tree.map(lambda a, b: written(a, i, b), old, new)
 
-                def show(rows, new) -> Array:
-                    return placed(rows, new[None, :, None], (here, 0, i))
+                def show(rows, new) -> Any:
+                    return None if rows is None else placed(rows, new[None, :, None], (here, 0, i))
 
                 return (
                     written(todo, i, jnp.array(False)),

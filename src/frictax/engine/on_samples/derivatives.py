@@ -50,7 +50,7 @@ def _run_samples_jvp(primals, tangents) -> Any:
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x) + nought, floats)
     # Forward mode goes the whole way once more instead of along the log: where the values are not
     # asked for, this is all that is done.
-    push = lambda along: operation.push(*at, along)[1]  # noqa: E731
+    push = lambda along: operation.push_alone(*at, along)  # noqa: E731
     pull = _pull(moved, rest, *fine_grid(t0_, ts_, options), record, options, d_t0 is None)
     d_ys, d_times = linear(push, pull, along, nothing)
     d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))

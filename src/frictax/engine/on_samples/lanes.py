@@ -15,11 +15,18 @@ BLOCK = 128  # lanes
 
 
 def march_lanes(
-    lanes: int, own, many, options: OnSamples, *, keeps: bool = False, along: Any = None
+    lanes: int,
+    own,
+    many,
+    options: OnSamples,
+    *,
+    keeps: bool = False,
+    along: Any = None,
+    shows: tuple[bool, bool] = (True, True),
 ) -> Any:
     """`march` of so many lanes: `own` (what moves of the model, the rest of it, t0, y0, mode0, ts)
     with a first axis of lanes where the tree `many` is true (see `parted`). Whatever is returned
-    has lanes first.
+    has lanes first; states and modes at the samples are None where `shows` says so.
 
     With `along`, tangents of what moves, of t0 (or None) and of y0, each with a first axis of
     seeds: what is returned is floats, their tangents, seeds last, and whole numbers.
@@ -60,7 +67,7 @@ def march_lanes(
 
     blocks = -(-lanes // BLOCK)
     size = -(-lanes // blocks)
-    plan = Plan.of(options, size, grid.shape[-1] - 1, y0, mode0, seeds, keeps)
+    plan = Plan.of(options, size, grid.shape[-1] - 1, y0, mode0, seeds, keeps, shows)
     split = lambda tree, axis: jax.tree.map(  # noqa: E731
         lambda a: _in_blocks(a, axis, blocks, size), tree
     )

@@ -10,14 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import ShapedArray
-from jax.extend.core import Primitive
-from jax.interpreters import batching, mlir
+from jax.extend.core import JaxprEqn, Primitive
+from jax.interpreters import batching, mlir, partial_eval
 
 from ..options import OnSamples
 from .lanes import march_lanes, parted
 from .march import march, shapes_of
 
 _FEW = 8  # lanes: fewer are run one after another
+_STATES, _MODES = 0, (2, 4)  # where they are in what is given back: without tangents, and with
+_TANGENTS = slice(2, 4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Run:
     """All of a run that is no number: what the flat arguments are put together to.
 
     `kinds` of them: "own" may differ between lanes, "options" may not, "along" is a tangent.
+    `asked`: which of all that a run gives are given back; None for all.
     """
 
     structure: Any
@@ -33,10 +36,22 @@ class Run:
     kinds: tuple[str, ...]
     pushes: bool
     keeps: bool  # what reverse mode goes over again
+    asked: tuple[bool, ...] | None = None
 
     def arguments(self, flat: Sequence[Any]) -> Any:
         rest = jax.tree.unflatten(self.rest_structure, self.rest)
         return eqx.combine(jax.tree.unflatten(self.structure, flat), rest)
+
+    def of_asked(self, given: Sequence[Any]) -> list[Any]:
+        if self.asked is None:
+            return list(given)
+        return [x for x, is_asked in zip(given, self.asked, strict=True) if is_asked]
+
+    def shows(self) -> tuple[bool, bool]:
+        """Whether states and modes at the samples are given back, or gone over again."""
+        if self.keeps or self.asked is None:
+            return True, True
+        return self.asked[_STATES], self.asked[_MODES[self.pushes]]
 
 
 def value(moved, rest, t0, y0, mode0, ts, options: OnSamples, *, keeps: bool) -> Any:
@@ -49,7 +64,12 @@ def push(moved, rest, t0, y0, mode0, ts, options: OnSamples, along) -> Any:
     return _bound((moved, rest, t0, y0, mode0, ts), options, along, False)
 
 
-def _bound(own, options: OnSamples, along, keeps: bool) -> Any:
+def push_alone(moved, rest, t0, y0, mode0, ts, options: OnSamples, along) -> Any:
+    """The tangents of `push`."""
+    return _bound((moved, rest, t0, y0, mode0, ts), options, along, False, alone=True)[1]
+
+
+def _bound(own, options: OnSamples, along, keeps: bool, alone: bool = False) -> Any:
     whole = (own, options, along)
     arrays, rest = eqx.partition(whole, lambda x: eqx.is_array(x) or isinstance(x, np.ndarray))
     flat, structure = jax.tree.flatten(arrays)
@@ -60,10 +80,15 @@ def _bound(own, options: OnSamples, along, keeps: bool) -> Any:
     ]
     rest_flat, rest_structure = jax.tree.flatten(rest)
     run = Run(structure, tuple(rest_flat), rest_structure, tuple(kinds), along is not None, keeps)
+    shapes, given = jax.tree.flatten(_shapes(run, options, own))
+    asked = np.ones(len(shapes), bool)
+    if alone:
+        asked[:] = False
+        asked[_TANGENTS] = True
+        run = dataclasses.replace(run, asked=tuple(asked.tolist()))
     nobody = (False,) * len(flat)
-    out = run_p.bind(*flat, run=run, lanes=None, seeds=None, many=nobody, seeded=nobody)
-    shapes = _shapes(run, options, own)
-    return jax.tree.unflatten(jax.tree.structure(shapes), out)
+    out = iter(run_p.bind(*flat, run=run, lanes=None, seeds=None, many=nobody, seeded=nobody))
+    return jax.tree.unflatten(given, [next(out) if is_asked else None for is_asked in asked])
 
 
 def _shapes(run: Run, options: OnSamples, own) -> Any:
@@ -72,7 +97,11 @@ def _shapes(run: Run, options: OnSamples, own) -> Any:
     return (floats, floats, whole) if run.pushes else (floats, whole, record)
 
 
-def _computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> list[Any]:
+def _computed(*flat, run: Run, together: bool, **how: Any) -> list[Any]:
+    return run.of_asked(_all_computed(*flat, run=run, together=together, **how))
+
+
+def _all_computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> list[Any]:
     """The run, of `lanes` (None: of one), with tangents along `seeds` (None: along one).
 
     Axes of the arguments: seeds if `seeded`, lanes if `many`, then their own; of what is returned:
@@ -88,7 +117,10 @@ def _computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> li
     together = together and count >= _FEW
     if not run.pushes:
         if together:
-            return jax.tree.leaves(march_lanes(count, own, of_lanes, options, keeps=run.keeps))
+            *values, record = march_lanes(
+                count, own, of_lanes, options, keeps=run.keeps, shows=run.shows()
+            )
+            return [*_with_nothing(values), *jax.tree.leaves(record)]
         return jax.tree.leaves(_apart(own, of_lanes, lanes, options, one_by_one, keeps=run.keeps))
     moved, rest, t0, y0, mode0, ts = own
     at = (moved, y0, t0)
@@ -111,10 +143,11 @@ def _computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> li
             of_lanes,
             options,
             along=(d_moved, d_t0, d_y0),
+            shows=run.shows(),
         )
         if seeds is None:
             d_floats = jax.tree.map(lambda d: d[..., 0], d_floats)
-        return jax.tree.leaves((floats, d_floats, whole))
+        return _with_nothing((floats, d_floats, whole))
 
     def run_at(nought, moved, y0, t0=at[2]) -> Any:
         own = (moved, rest, t0, y0, mode0, ts)
@@ -130,6 +163,11 @@ def _computed(*flat, run: Run, lanes, seeds, many, seeded, together: bool) -> li
         return jax.tree.leaves(along_one(along))
     axes = jax.tree.map(lambda is_seeded: 0 if is_seeded else None, in_seeds)
     return jax.tree.leaves(jax.vmap(along_one, in_axes=(axes,), out_axes=(None, -1, None))(along))
+
+
+def _with_nothing(tree) -> list[Any]:
+    """Its leaves, None among them."""
+    return jax.tree.leaves(tree, is_leaf=lambda x: x is None)
 
 
 def _apart(own, many, lanes, options, one_by_one: bool, nought: Any = 0.0, *, keeps: bool) -> Any:
@@ -180,18 +218,21 @@ def _abstract(*flat, run: Run, lanes, seeds, many, seeded) -> list[Any]:
         return jax.ShapeDtypeStruct(x.shape[int(is_many) + int(is_seeded) :], x.dtype)
 
     own, options, _ = run.arguments([plain(*one) for one in zip(flat, many, seeded, strict=True)])
-    out = jax.tree.leaves(_shapes(run, options, own))
+    out = run.of_asked(jax.tree.leaves(_shapes(run, options, own)))
+    tangents = _are_tangents(run, len(out))
     ahead = () if lanes is None else (lanes,)
     after = () if seeds is None else (seeds,)
     return [
-        ShapedArray((*ahead, *x.shape, *(after if _is_tangent(run, i) else ())), x.dtype)
-        for i, x in enumerate(out)
+        ShapedArray((*ahead, *x.shape, *(after if is_tangent else ())), x.dtype)
+        for x, is_tangent in zip(out, tangents, strict=True)
     ]
 
 
-def _is_tangent(run: Run, i: int) -> bool:
-    """Of what is given back: floats, their tangents, whole numbers."""
-    return run.pushes and 2 <= i < 4
+def _are_tangents(run: Run, count: int) -> list[bool]:
+    """Which of the `count` that are given back."""
+    places = range(_TANGENTS.start, _TANGENTS.stop) if run.pushes else ()
+    given = range(count if run.asked is None else len(run.asked))
+    return run.of_asked([i in places for i in given])
 
 
 @run_p.def_impl
@@ -237,8 +278,8 @@ def _batched(flat, dims, *, run: Run, lanes, seeds, many, seeded) -> Any:
     how |= {"lanes": total, "many": flags} if along_lanes else {"seeds": total, "seeded": flags}
     out = run_p.bind(*joined, **how)
     made, at = [], []
-    for i, x in enumerate(out):
-        if not along_lanes and not _is_tangent(run, i):
+    for x, is_tangent in zip(out, _are_tangents(run, len(out)), strict=True):
+        if not along_lanes and not is_tangent:
             made.append(x)
             at.append(None)
             continue
@@ -268,10 +309,26 @@ def _joined(x, dim, place: int, flag: bool, size: int, before: int | None) -> An
     return x.reshape(*x.shape[:place], size * x.shape[place + 1], *x.shape[place + 2 :])
 
 
+def _needed(used: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """Without what nobody uses: that many lanes need not write."""
+    if not any(used):
+        return [False] * len(eqn.invars), None
+    if not all(used):
+        run = eqn.params["run"]
+        left = iter(used)
+        asked = [a and next(left) for a in run.asked or (True,) * len(used)]
+        eqn = eqn.replace(
+            outvars=[v for v, is_used in zip(eqn.outvars, used, strict=True) if is_used],
+            params=eqn.params | {"run": dataclasses.replace(run, asked=tuple(asked))},
+        )
+    return [True] * len(eqn.invars), eqn
+
+
 def _lowering(together: bool) -> Callable[..., Any]:
     return mlir.lower_fun(functools.partial(_computed, together=together), multiple_results=True)
 
 
 batching.primitive_batchers[run_p] = _batched
+partial_eval.dce_rules[run_p] = _needed
 mlir.register_lowering(run_p, _lowering(together=False))
 mlir.register_lowering(run_p, _lowering(together=True), platform="cpu")

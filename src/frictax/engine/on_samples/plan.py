@@ -17,11 +17,13 @@ _TILE = 2**18  # bytes of samples that are kept before they are written where th
 
 
 class Made(eqx.Module):
-    """What is returned, or will be: lanes first, seeds last; None where there are no tangents."""
+    """What is returned, or will be: lanes first, seeds last; None where there are no tangents, and
+    of samples that nobody asks for.
+    """
 
-    ys: Array
+    ys: Array | None
     d_ys: Array | None
-    modes: Array
+    modes: Array | None
     log: Log
     d_t1: Array | None
     count: Array
@@ -40,15 +42,16 @@ class Plan:
     mode: Array
     seeds: int | None
     keeps: bool
+    shows: tuple[bool, bool]  # states and modes at the samples
 
     @classmethod
-    def of(cls, options, lanes: int, steps: int, y0, mode0, seeds, keeps: bool) -> "Plan":
+    def of(cls, options, lanes: int, steps: int, y0, mode0, seeds, keeps: bool, shows) -> "Plan":
         y, mode = y0[0], mode0[0]
         row = lanes * (y.shape[0] * y.dtype.itemsize * (1 + (seeds or 0)) + 4 * mode.shape[0])
         most = min(max(_TILE // max(row, 1), 4), 64, steps)
         # the one that leaves the least over
         tile = min(range(most, most // 2, -1), key=lambda w: -steps % w)
-        return cls(options, lanes, steps, tile, y, mode, seeds, keeps)
+        return cls(options, lanes, steps, tile, y, mode, seeds, keeps, shows)
 
     @property
     def tiles(self) -> int:
@@ -68,12 +71,13 @@ class Plan:
         rows = self.tiles * self.tile
         of = lambda like, *ahead: jnp.zeros((lanes, *ahead, *like.shape), like.dtype)  # noqa: E731
         nothing = lambda x: jnp.zeros((*x.shape, self.seeds), x.dtype)  # noqa: E731
+        has_ys, has_modes = self.shows
         ys = of(self.y, rows)
         log = jax.tree.map(lambda a: of(a[:-1]), self.log())
         return Made(
-            ys,
+            ys if has_ys else None,
             None if self.seeds is None else nothing(ys),
-            of(self.mode, rows),
+            of(self.mode, rows) if has_modes else None,
             log,
             None if self.seeds is None else nothing(log.t1),
             jnp.zeros(lanes, jnp.int32),
@@ -88,9 +92,9 @@ class Plan:
         kept = at_samples(self.options, samples)
         ended = jnp.full(lanes, self.steps - 1, made.count.dtype)
         log = made.log
-        whole = (made.modes[:, kept], log.fired, log.before, log.after)
-        whole = (*whole, made.count, made.result, ended)
-        floats = made.ys[:, kept], log.t1
+        ys, modes = (None if a is None else a[:, kept] for a in (made.ys, made.modes))
+        whole = (modes, log.fired, log.before, log.after, made.count, made.result, ended)
+        floats = ys, log.t1
         if self.seeds is not None:
             assert made.d_ys is not None
             return floats, (made.d_ys[:, kept], made.d_t1), whole

@@ -1,5 +1,6 @@
 """Where a piece of a step ends."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -82,16 +83,23 @@ def search_end(
     passed = deadline <= t + slack
     holds = piece_holds(system, options, now, end)
 
-    def ends() -> tuple[Any, Any, Any]:
-        h, rate = stop - t, system.flow(t, now.y, now.mode)
-        g0, g1 = (
-            system.guard(x, y, now.mode)
-            for x, y in ((t, now.y), (stop, state_at(system, options, now, stop, holds)))
-        )
-        middle = system.guard(t + 0.5 * h, now.y + 0.5 * h * rate, now.mode)
-        return jnp.min(g0), jnp.min(g1), stays_up(g0, middle, g1)
+    def ends() -> tuple[Any, Any, Any, Any]:
+        half, rate = 0.5 * (stop - t), system.flow(t, now.y, now.mode)
+        y1 = state_at(system, options, now, stop, holds, rate)
+        g0, g1 = (system.guard(x, y, now.mode) for x, y in ((t, now.y), (stop, y1)))
+        middle = system.guard(t + half, now.y + half * rate, now.mode)
 
-    f0, f1, up = only(active, ends, (t, t, jnp.array(False)))
+        def before() -> Any:
+            # Both tangents of a convex margin, the one at the end by half a step of Euler's back.
+            back = y1 - half * system.flow(stop, y1, now.mode)
+            return every((middle > 0) & (system.guard(stop - half, back, now.mode) > 0))
+
+        up = stays_up(g0, middle, g1)
+        ends_up = every((g0 > 0) & (g1 > 0))
+        up = jax.lax.cond(ends_up & ~up, before, lambda: up)
+        return jnp.min(g0), jnp.min(g1), up, rate
+
+    f0, f1, up, rate = only(active, ends, (t, t, jnp.array(False), now.y))
     expired = ~(f0 > 0) | jnp.isnan(deadline)
     width = (stop - t) / _LOOKS
     finest = 4 * jnp.finfo(t.dtype).eps * jnp.abs(end)
@@ -115,13 +123,19 @@ def search_end(
         x, before = only(~s.done, lambda: aim(s), (t, s.place))
         f = only(
             ~s.done,
-            lambda: jnp.min(system.guard(x, state_at(system, options, now, x, holds), now.mode)),
+            lambda: jnp.min(
+                system.guard(x, state_at(system, options, now, x, holds, rate), now.mode)
+            ),
             f0,
         )
         down = ~s.fell & ~(f > 0)
         begun = Bracket.start(t + before * width, x, s.values[before], f)
         choose = lambda a, b, c: jnp.where(s.fell, a, jnp.where(down, b, c))  # noqa: E731
-        bracket = jax.tree.map(choose, s.bracket.narrowed(x, f), begun, s.bracket)
+        narrowed = s.bracket.narrowed(x, f)
+        there = s.bracket.is_fall(x, f, LOCATED)
+        low, high = (jnp.where(there, x, end) for end in (narrowed.low, narrowed.high))
+        narrowed = dataclasses.replace(narrowed, low=low, high=high)
+        bracket = jax.tree.map(choose, narrowed, begun, s.bracket)
         values = written(s.values, s.place, jnp.where(s.fell, row_at(s.values, s.place), f))
         fell = s.fell | down
         done = jnp.where(fell, located(bracket), s.place >= _LOOKS)
@@ -151,9 +165,13 @@ def search_end(
     return only(active, ending, (t, end_.place))
 
 
-def state_at(system: Reused, options: OnSamples, now: Piece, s, holds: Any = None) -> Any:
-    """The state at time `s` of the piece; `holds` as of `piece_holds`."""
-    return step(system, options, now.mode, now.t, s, now.y, holds=holds)
+def state_at(
+    system: Reused, options: OnSamples, now: Piece, s, holds: Any = None, rate: Any = None
+) -> Any:
+    """The state at time `s` of the piece; `holds` as of `piece_holds`, `rate` at its start, where
+    it is known.
+    """
+    return step(system, options, now.mode, now.t, s, now.y, rate, holds=holds)
 
 
 def piece_holds(system: Reused, options: OnSamples, now: Piece, end) -> Any:
