@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 import jax
+import jax.experimental
 import pytest
 
 from frictax.interrupts import Keys, Workers, as_part, may_keep, results_of, waited
@@ -201,6 +202,18 @@ def test_workers_return_in_order_as_many_at_a_time_as_asked() -> None:
     with Workers(3) as pool:
         assert pool.map(work, range(10)) == [k * k for k in range(10)]
     assert most[0] <= 3
+
+
+def test_workers_compute_under_the_settings_of_who_asks_them() -> None:
+    def made() -> Any:
+        return jax.numpy.ones(1).dtype, jax.config.jax_default_device
+
+    device = jax.devices("cpu")[0]
+    without = jax.enable_x64(False) if hasattr(jax, "enable_x64") else jax.experimental.disable_x64()
+    with without, jax.default_device(device), Workers() as pool:
+        assert pool.submit(made).result() == (jax.numpy.float32, device)
+    with Workers() as pool:
+        assert pool.submit(made).result() == (jax.numpy.float64, None)
 
 
 def test_a_key_that_python_drops_is_raised_again() -> None:

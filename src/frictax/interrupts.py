@@ -226,11 +226,11 @@ class Workers:
     def submit(self, function: Callable[..., Any], *args: Any) -> Future:
         """What `function` returns, as soon as a thread is free to call it; see `result_of`."""
         stop_here()
-        job, context = Future(), contextvars.copy_context()
+        job, context, settings = Future(), contextvars.copy_context(), _settings()
         context.run(_asked.set, self.stop)
         with self.lock:
             self.jobs.append(job)
-            self.waiting.append((job, lambda: context.run(function, *args)))
+            self.waiting.append((job, lambda: _under(settings, context.run, function, *args)))
             more = self.running < self.most
             self.running += more
         if more:
@@ -254,6 +254,25 @@ class Workers:
                 job.set_exception(why)
             else:
                 job.set_result(result)
+
+
+def _settings() -> tuple[Any, bool] | None:
+    """Those of JAX that are a thread's own: the device, and whether numbers have 64 bits."""
+    jax = sys.modules.get("jax")
+    return None if jax is None else (jax.config.jax_default_device, jax.config.jax_enable_x64)
+
+
+def _under(settings: tuple[Any, bool] | None, function: Callable[..., Any], *args: Any) -> Any:
+    """What `function` returns under the settings of another thread."""
+    if settings is None or settings == _settings():
+        return function(*args)
+    import jax
+    import jax.experimental
+
+    device, x64 = settings
+    with_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+    with jax.default_device(device), with_x64(x64):
+        return function(*args)
 
 
 @functools.cache

@@ -122,6 +122,23 @@ def test_each_order_of_transformations_goes_together_and_gives_what_each_lane_gi
 
 
 @pytest.mark.slow
+def test_samples_that_nobody_asks_for_are_not_written() -> None:
+    def modes(p: jax.Array) -> jax.Array:
+        return fx.simulate(drawn(block(), p), SHORT, fx.OnSamples()).modes
+
+    def program(f: Callable) -> str:
+        return jax.jit(jax.vmap(f)).lower(SCALES).compile().as_text()
+
+    shape = jax.eval_shape(jax.vmap(outputs), SCALES).shape
+    states, stuck = f"f64[{','.join(map(str, shape))}]", f"s32[{FEW},{shape[1]},"
+    assert stuck in program(modes) and states not in program(modes)
+    assert states in program(outputs) and stuck not in program(outputs)
+    jacobian = program(jax.jacfwd(outputs))
+    assert f"{states[:-1]}," in jacobian
+    assert states not in jacobian and stuck not in jacobian
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_random_machines_beside_each_other_are_those_alone(name: str, seed: int) -> None:

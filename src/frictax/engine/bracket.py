@@ -34,11 +34,11 @@ class Bracket(eqx.Module):
 
     def is_fall(self, x, fx, rtol: float) -> Bool[Array, ""]:
         """Whether a function that is `fx` at x falls through 0 within `rtol` of the length at the
-        start, as its slope from the nearer end to x has it.
+        start, by its slopes from x to both ends.
         """
-        near = x - self.low < self.high - x
-        p, fp = jnp.where(near, self.low, self.high), jnp.where(near, self.f_low, self.f_high)
-        return jnp.abs(fx) * jnp.abs(x - p) <= (fp - fx) * jnp.sign(x - p) * rtol * self.length
+        steps = (self.f_low - fx) * (self.high - x), (fx - self.f_high) * (x - self.low)
+        far = jnp.abs(fx) * (x - self.low) * (self.high - x)
+        return far <= jnp.minimum(*steps) * rtol * self.length
 
     def guess(self, rtol: float) -> Number:
         """Where to look next."""

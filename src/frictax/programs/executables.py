@@ -48,6 +48,7 @@ _WORTH = 0.05  # seconds
 _OFF = ("", "0", "off", "no", "false")
 _MANY = 200  # programs of one kind that a process holds
 _SETTINGS = (
+    "jax_default_device",
     "jax_enable_x64",
     "jax_default_matmul_precision",
     "jax_debug_nans",
@@ -255,7 +256,7 @@ def _folder() -> Path | None:
         return None
     if beside and "://" not in beside:
         return Path(beside) / "frictax"
-    return _users_own() if jax.default_backend() == "cpu" else None
+    return _users_own() if device().platform == "cpu" else None
 
 
 @functools.cache
@@ -281,6 +282,14 @@ def _least() -> float:
     return _WORTH
 
 
+def device() -> jax.Device:
+    """On which programs run that are not told otherwise."""
+    asked = config_of("jax_default_device")
+    if asked is None or isinstance(asked, str):
+        return jax.devices(asked)[0]
+    return asked
+
+
 def config_of(name: str) -> Any:
     """One of `jax.config`, whose types know only some."""
     return getattr(jax.config, name)
@@ -297,7 +306,7 @@ def _read(path: Path) -> Any:
     from jax.experimental.serialize_executable import deserialize_and_load
 
     try:
-        compiled = deserialize_and_load(*pickle.loads(content), execution_devices=jax.devices()[:1])
+        compiled = deserialize_and_load(*pickle.loads(content), execution_devices=[device()])
     except Exception:  # of another machine, say: it is compiled again
         return None
     with contextlib.suppress(OSError):

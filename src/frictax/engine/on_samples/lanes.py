@@ -11,7 +11,7 @@ from .block import Block
 from .grid import fine_grid
 from .plan import Plan
 
-BLOCK = 128  # lanes
+BLOCK = 64  # lanes
 
 
 def march_lanes(
