@@ -63,7 +63,7 @@ class Autoregression(AbstractLinearErrors):
         prior = linear.known @ root
         # A number may be told by samples alone that have no lags.
         least = _UNTOLD * np.eye(root.shape[1])
-        _fit(series, (prior.T @ prior + least) / linear.noise**2 + alone.information)
+        _fit(series, (prior.T @ prior + least) / (linear.noise**2 or 1.0) + alone.information)
         parts = [*(one.covariances() for one in series), (alone.covariance, [], alone.rows)]
         size = sum((v for v, _, _ in parts), np.zeros((root.shape[1],) * 2))
         prior = prior @ root.T * linear.noise
