@@ -209,7 +209,9 @@ def test_workers_compute_under_the_settings_of_who_asks_them() -> None:
         return jax.numpy.ones(1).dtype, jax.config.jax_default_device
 
     device = jax.devices("cpu")[0]
-    without = jax.enable_x64(False) if hasattr(jax, "enable_x64") else jax.experimental.disable_x64()
+    without = (
+        jax.enable_x64(False) if hasattr(jax, "enable_x64") else jax.experimental.disable_x64()
+    )
     with without, jax.default_device(device), Workers() as pool:
         assert pool.submit(made).result() == (jax.numpy.float32, device)
     with Workers() as pool:

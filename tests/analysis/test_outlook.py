@@ -1,7 +1,5 @@
 """What data can tell is said before the fit, with what would cure it."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -198,15 +196,3 @@ def test_a_machine_that_stands_still_with_its_start_values_is_said_to() -> None:
         "Nothing of the machine that may move changes what was measured: does the machine stand"
         " still"
     )
-
-
-@pytest.mark.slow
-def test_a_record_that_the_start_values_explain_wholly_gets_an_outlook_without_a_warning() -> None:
-    u = RICH[:400]
-    s = np.asarray(motion(block(peak=1.0), T[:400], u)["mass"].s)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        exact = fx.outlook(
-            block(peak=1.0), fx.Record(T[:400], {"drive": u}, {"mass.s": s}), free=LAW
-        )
-        assert np.all(np.isfinite(exact.relative)), str(exact)

@@ -1,5 +1,6 @@
 """Bristles where motion is measured or given: forces without a simulation, and fits by them."""
 
+import warnings
 from typing import Any
 
 import equinox as eqx
@@ -208,3 +209,7 @@ def test_an_outlook_expects_of_a_stiffness_what_differences_say() -> None:
     told = fx.outlook(block(1e4), record, free=free)
     slope = (way(1.01e4) - way(0.99e4)) / 0.02  # by a relative change
     assert told.relative[0] == pytest.approx(sd / np.linalg.norm(slope), rel=0.15)  # noise is read
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exact = fx.outlook(block(1e4), fx.Record(t, {"drive": u}, {"mass.s": way(1e4)}), free=free)
+    assert exact.relative[0] < 1e-9
