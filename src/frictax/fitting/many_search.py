@@ -141,7 +141,7 @@ def _together(
     kinds: dict[Any, list[int]] = {}
     flat = [jax.tree.flatten(one) for one in problems]
     for i, (leaves, structure) in enumerate(flat):
-        told = tuple(np.shape(x) if eqx.is_array_like(x) else id(x) for x in leaves)
+        told = tuple(np.shape(x) if _is_array(x) else _plain(x) for x in leaves)
         kinds.setdefault((structure, told), []).append(i)
     ends: list[Any] = [None] * len(problems)
     done, lock = 0, threading.Lock()
@@ -174,9 +174,9 @@ def _of_a_kind(
     """Of problems that differ in numbers alone, which stand among their `leaves`, from the
     coordinates `begin`.
     """
-    numbers, static = eqx.partition(problems[0], eqx.is_array_like)
+    numbers, static = eqx.partition(problems[0], _is_array)
     of_numbers = jax.tree.structure(numbers)
-    which = [k for k, x in enumerate(leaves[0]) if eqx.is_array_like(x)]
+    which = [k for k, x in enumerate(leaves[0]) if _is_array(x)]
     count, first = len(problems), problems[0]
     weights, measured = (
         [np.ravel(np.asarray(getattr(p.prepared[0], name))) for p in problems]
@@ -219,6 +219,15 @@ def _of_a_kind(
             again,
         )
     return ends
+
+
+def _is_array(x: Any) -> bool:
+    """A Python number is none: such an exponent says which law it is, and costs no power."""
+    return isinstance(x, np.ndarray | np.generic | jax.Array)
+
+
+def _plain(x: Any) -> Any:
+    return x if isinstance(x, bool | int | float) else id(x)
 
 
 def _of(ends: Descent, i: int) -> Descent:
