@@ -95,7 +95,7 @@ def test_shortest_slip_and_nearest_miss_are_those_of_the_run(plan):
     # breaks away at 1.2 N, stops, then 1.14 N: 95 % of what holds
     u = np.where(t < 1.0, 2.0 * np.sin(np.pi * np.minimum(t, 1.0)), 0.0)
     u = u + np.where(t > 2.0, 1.14 * np.sin(np.pi * np.clip(t - 2.0, 0.0, 1.0)) ** 2, 0.0)
-    seen = plan.seen(jnp.asarray(u), plan.under_test.values())
+    seen = plan.often(u, plan.under_test.values())
     block = fx.parameters.replace(BLOCK, {"mass.m": 1.0})
     parts = {**dict(block.named_parts()), "drive": fx.Force("mass", fx.Sampled(t, u))}
     run = fx.simulate(fx.Mechanism(**parts), t, fx.OnSamples())
@@ -115,7 +115,7 @@ def test_a_stop_after_which_a_body_barely_stays_is_near_an_edge_and_so_is_one_it
     for load, reserve in ((-1.1, 0.1), (-1.3, 0.1)):
         u = np.where(t < 1.0, 2.0 * np.sin(np.pi * np.minimum(t, 1.0)), load)
         u = np.where(t > 2.5, load * np.clip(3.0 - t, 0.0, 0.5) / 0.5, u)
-        seen = plan.seen(jnp.asarray(u), plan.under_test.values())
+        seen = plan.often(u, plan.under_test.values())
         parts = {**dict(block.named_parts()), "drive": fx.Force("mass", fx.Sampled(t, u))}
         run = fx.simulate(fx.Mechanism(**parts), t, fx.OnSamples())
         stuck = np.asarray(run["friction"].locked)

@@ -77,7 +77,7 @@ def _staircase(plan: Plan, body: str) -> Rival | None:
             shape, c = best[1], best[2] + 0.3 * draws.standard_normal(best[2].size)
         else:
             break
-        curve = np.asarray(shape.curve(shape.basis(plan.t, plan.band), jnp.asarray(c)))
+        curve = np.asarray(shape.curve(shape.basis(plan.t, plan.band), c))
         curve = curve / max(np.max(np.abs(curve)), 1e-9)
         found = largest(plan, lambda scale, x=curve: drive_of(scale * x))
         if found is not None and float(plan.merit(found[1].information)) < merit:
@@ -130,7 +130,7 @@ def largest(
     for k in range(_HALVINGS):
         scale = 1.0 if k == 0 else 0.5 * (low + high)
         u = drive_of(scale)
-        seen = None if u is None else plan.seen(jnp.asarray(u), x)
+        seen = None if u is None or plan.is_beyond(u) else plan.seen(u, x)
         if seen is not None and ended_well(seen) and excess(seen) <= 1e-6:
             best, low = (np.asarray(u), seen), scale
             if scale == 1.0:
