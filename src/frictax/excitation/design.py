@@ -53,7 +53,7 @@ def design(
     hold: bool = False,
     engine: OnSamples | None = None,
     starts: int = 8,
-    steps: int = 400,
+    steps: int = 600,
     seed: int = 0,
     progress: Checked[bool | Progress] = False,
 ) -> Design:
