@@ -99,6 +99,8 @@ def _played(plan: Plan, body: str) -> Callable[[np.ndarray], np.ndarray | None] 
     drive, inertia = machine[plan.drive.partition(".")[0]], _inertia(machine, body)
     if travel is None or inertia is None or not isinstance(drive, Force | Torque):
         return None
+    if drive.body.partition(".")[0] != body:
+        return None  # a gear between them: what a controller on the drive holds is not the body
     kp, kv = 0.5 * np.pi * _STIFF, 2 * np.pi * _STIFF * inertia
     x0 = float(plan.under_test.system(plan.under_test.values()).start(jnp.zeros(()))[0][0])
 
