@@ -223,7 +223,7 @@ def designed(name: str, asked: dict[str, Any], draws: int, **options: Any) -> Ro
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--draws", type=int, default=200, help="records that are fitted, or 0")
-    parser.add_argument("--steps", type=int, default=400, help="of the search")
+    parser.add_argument("--steps", type=int, default=600, help="of the search")
     parser.add_argument("--starts", type=int, default=8)
     parser.add_argument("--only", nargs="*", default=["block", "rotor", "slide", "emps", "xl330"])
     given = parser.parse_args(arguments)

@@ -2,6 +2,9 @@
 everything.
 """
 
+import time
+from typing import Any
+
 import diffrax
 import equinox as eqx
 import jax
@@ -88,6 +91,42 @@ def test_derivatives_by_the_values_of_the_drive_equal_central_differences() -> N
 
 
 @pytest.mark.slow
+class _Rotor(fx.AbstractHybridSystem):
+    def flow(self, t, y, mode, args):
+        return args["motor"][None] - jnp.sin(y)
+
+    def guard(self, t, y, mode, args):
+        return jnp.ones(1)
+
+    def jump(self, t, y, mode, fired, args):
+        return y, mode, jnp.array(0)
+
+
+def test_reverse_mode_by_a_long_table_takes_a_few_times_as_long_as_the_run() -> None:
+    n = 10_000
+    t = jnp.linspace(0.0, 10.0, n)
+    u = jnp.sin(t)
+
+    def end(u: jax.Array) -> jax.Array:
+        rotor = fx.Driven(_Rotor(), motor=fx.Sampled(t, u))
+        begun = rotor.with_pieces(jnp.zeros(1), jnp.zeros(1, int), t[0])
+        return fx.walk(rotor, *begun, t, options=HOW).ys[-1, 0]
+
+    def seconds(f: Any) -> float:
+        taken = []
+        for _ in range(4):  # the first compiles
+            began = time.process_time()
+            jax.block_until_ready(f(u))
+            taken.append(time.process_time() - began)
+        return min(taken)
+
+    back = jax.jit(jax.grad(end))
+    assert seconds(back) < 30 * seconds(jax.jit(end))
+    along = jnp.cos(3 * t)
+    d_end = jax.jvp(end, (u,), (along,))[1]
+    assert float(back(u) @ along) == pytest.approx(float(d_end), rel=1e-9)
+
+
 def test_the_derivative_by_a_switching_time_is_right_on_a_sample_and_between_two() -> None:
     ts = jnp.linspace(0.0, 1.0, 101)
 

@@ -141,6 +141,19 @@ def test_check_finds_errors_as_predicted(monkeypatch):
     assert len(fitted) == 4
     assert max(fitted[2:]) < 5
     assert made.astray == 1 / 20
+
+    def at_a_bound(*arguments: Any, **options: Any) -> fx.Replicates:
+        many = fx.fit_many(*arguments, **options)
+        fitted.append(len(many.cost))
+        values = many.values.copy()
+        if len(values) == 20:
+            values[4, -1] = 0.0
+        return dataclasses.replace(many, values=values)
+
+    monkeypatch.setattr("frictax.excitation.checked.fit_many", at_a_bound)
+    fitted = []
+    longer.check(20, seed=3)
+    assert len(fitted) > 2  # what lost a parameter at its bound is fitted again, too
     assert ", 5 % in another minimum, as their misfit tells" in str(made)
     with pytest.raises(ValueError, match=">= 10, got 3"):
         longer.check(3)

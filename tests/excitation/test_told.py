@@ -11,6 +11,7 @@ import frictax as fx
 from frictax.excitation.machines import machines_of
 from frictax.excitation.plan import Plan
 from frictax.excitation.posed import Posed, posed
+from frictax.excitation.rivals import _played
 
 T = np.linspace(0.0, 4.0, 1601)
 U = 3.0 * np.sin(2 * np.pi * 1.1 * T) + 2.0 * np.sin(2 * np.pi * 2.3 * T)
@@ -95,7 +96,7 @@ def test_shortest_slip_and_nearest_miss_are_those_of_the_run(plan):
     # breaks away at 1.2 N, stops, then 1.14 N: 95 % of what holds
     u = np.where(t < 1.0, 2.0 * np.sin(np.pi * np.minimum(t, 1.0)), 0.0)
     u = u + np.where(t > 2.0, 1.14 * np.sin(np.pi * np.clip(t - 2.0, 0.0, 1.0)) ** 2, 0.0)
-    seen = plan.seen(jnp.asarray(u), plan.under_test.values())
+    seen = plan.often(u, plan.under_test.values())
     block = fx.parameters.replace(BLOCK, {"mass.m": 1.0})
     parts = {**dict(block.named_parts()), "drive": fx.Force("mass", fx.Sampled(t, u))}
     run = fx.simulate(fx.Mechanism(**parts), t, fx.OnSamples())
@@ -115,7 +116,7 @@ def test_a_stop_after_which_a_body_barely_stays_is_near_an_edge_and_so_is_one_it
     for load, reserve in ((-1.1, 0.1), (-1.3, 0.1)):
         u = np.where(t < 1.0, 2.0 * np.sin(np.pi * np.minimum(t, 1.0)), load)
         u = np.where(t > 2.5, load * np.clip(3.0 - t, 0.0, 0.5) / 0.5, u)
-        seen = plan.seen(jnp.asarray(u), plan.under_test.values())
+        seen = plan.often(u, plan.under_test.values())
         parts = {**dict(block.named_parts()), "drive": fx.Force("mass", fx.Sampled(t, u))}
         run = fx.simulate(fx.Mechanism(**parts), t, fx.OnSamples())
         stuck = np.asarray(run["friction"].locked)
@@ -133,3 +134,20 @@ def test_machines_scatter_as_asked_and_stay_in_their_domains():
     assert np.std(np.log(m)) == pytest.approx(0.1, rel=0.1)
     assert np.std(np.log(peak - 1.0)) == pytest.approx(0.3, rel=0.1)
     assert machines_of(None, *given) == [pytest.approx(first)]
+
+
+def test_no_controller_on_a_drive_is_said_to_hold_a_body_behind_a_gear():
+    geared = fx.Mechanism(
+        motor=fx.Inertia(J=4e-5),
+        wheel=fx.Inertia(J=2e-2),
+        gear=fx.IdealGear("motor", "wheel", ratio=20.0),
+        drive=fx.Torque("motor", 0.0),
+    )
+    limits = fx.Limits(force=0.01, travel=1.0, band=(0.25, 3.0), body="wheel")
+    asked: dict[str, Any] = {"free": ["wheel.J"], "drive": None, "wanted": None, "shape": None}
+    asked |= {"objective": None, "after": None, "engine": None, "criterion": "E", "inputs": {}}
+    asked |= {"instruments": {}, "memory": {}, "priors": (), "size": {}, "hold": False}
+    ready = posed(geared, {"wheel.phi": 1e-3}, 4.0, 100.0, limits, margins=fx.Margins(), **asked)
+    assert ready.body == "wheel"
+    assert _played(ready.plan, ready.body) is None
+    assert _played(_posed().plan, "mass") is not None

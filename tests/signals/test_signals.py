@@ -205,6 +205,25 @@ def test_sampled_with_hold_keeps_each_sample_until_the_next(
     assert_pieces_are_consistent(signal)
 
 
+@pytest.mark.parametrize("hold", [False, True])
+def test_a_sampled_signal_that_stays_on_a_piece_is_itself_there(hold: bool) -> None:
+    times, values = jnp.array([0.0, 1.0, 3.0, 3.5]), jnp.array([2.0, -1.0, 4.0, 0.5])
+    at, k = jnp.array([-1.0, 0.25, 2.5, 3.25, 9.0]), jnp.arange(5)
+
+    def read(values, stays: bool) -> Any:
+        def one(t, k) -> Any:
+            signal = fx.Sampled(times, values, hold=hold)
+            return signal.staying(k).on_piece(t, 0 * k) if stays else signal.on_piece(t, k)
+
+        return jax.vmap(one)(at, k)
+
+    np.testing.assert_array_equal(read(values, True), fx.Sampled(times, values, hold=hold)(at))
+    slopes = [jax.jacrev(lambda v, s=s: read(v, s))(values) for s in (True, False)]
+    np.testing.assert_array_equal(*slopes)
+    line = fx.Sampled(times, values).staying(jnp.array(2))
+    assert max(np.size(x) for x in jax.tree.leaves(line)) == 1  # no table
+
+
 def test_a_function_and_a_constant_have_one_piece() -> None:
     for signal, at_2 in ((fx.Function(lambda t: 3.0 * t), 6.0), (fx.Constant(4.0), 4.0)):
         assert float(signal(2.0)) == at_2

@@ -18,6 +18,12 @@ def model_of(system, args: PyTree) -> Any:
     return system, args, object()
 
 
+def staying(model, mode) -> Any:
+    """The model as long as `mode` lasts."""
+    system, args, walk = model
+    return system.staying(mode, args), args, walk
+
+
 def _put_together(static, arrays) -> Any:
     leaves, structure = static
     return eqx.combine(arrays, jax.tree.unflatten(structure, leaves))

@@ -35,6 +35,10 @@ class AbstractFamily(eqx.Module):
     def system(self, x: Float[Array, " p"]) -> AbstractHybridSystem:
         """The one with the values `x`."""
 
+    def staying(self, mode: Modes, args: PyTree) -> "AbstractFamily":
+        """As `staying` of the systems."""
+        return self
+
 
 class Sensitive(AbstractHybridSystem):
     """A system with the derivatives of its state by the parameters `x` of its `family` beside it.
@@ -124,6 +128,9 @@ class Sensitive(AbstractHybridSystem):
 
     def is_smooth(self, args: PyTree) -> bool:
         return self._now.is_smooth(args)
+
+    def staying(self, mode: Modes, args: PyTree) -> "Sensitive":
+        return Sensitive(self.family.staying(mode, args), self.x, self.n)
 
     def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
         return self._now.longest_step(mode, span, args)

@@ -73,6 +73,15 @@ class AbstractHybridSystem(eqx.Module):
         """
         return mode
 
+    def staying(self, mode: Modes, args: PyTree) -> "AbstractHybridSystem":
+        """A system with the same `flow` and `guard` as long as `mode` lasts: of the tables of its
+        drives, with no more than what is read there.
+
+        Reverse mode goes over every step by it: by a table that is read in each of them, the
+        derivative of every single step would be a table.
+        """
+        return self
+
     # What a motion says that is stiff: it has rates far above all that is looked at.
 
     def is_stiff(self, args: PyTree) -> bool:

@@ -1,8 +1,11 @@
 """The search for an excitation: first-order steps from several starts, the best within limits."""
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -47,9 +50,8 @@ class Ascent:
 
     def __init__(self, plan: Plan, machines: Sequence[np.ndarray], c: np.ndarray, steps: int):
         self.plan, self.machines = plan, machines
-        schedule = optax.cosine_decay_schedule(_RATE, steps, 0.05)
-        self.way = optax.chain(optax.clip_by_global_norm(_LONGEST), optax.adam(schedule))
-        self.c, self.state = jnp.asarray(c), self.way.init(jnp.asarray(c))
+        first, self.moved = _adam(steps)
+        self.c, self.state = jnp.asarray(c), first(jnp.asarray(c))
         self.best: Best | None = None
         self.least = np.inf
         self.done, self.steps = 0, steps
@@ -57,34 +59,50 @@ class Ascent:
     def step(self) -> None:
         """One step, and a look at where it begins."""
         strict = _STRICT * _LENIENT ** (1.0 - self.done / self.steps)
-        cost, slope, over, sound = self.looked(strict)
+        u = self.plan.made(self.c)
+        cost, along, over, sound = looked(self.plan, self.machines, u, strict)
         if sound:
             now = Best(np.asarray(self.c), cost, over)
             self.least = min(self.least, cost)
             if now.before(self.best):
                 self.best = now
-            moved, self.state = self.way.update(slope, self.state)
-            self.c = jnp.asarray(optax.apply_updates(self.c, moved))
+            self.c, self.state = self.moved(self.plan.back(self.c, along), self.state, self.c)
         elif self.best is not None:  # back half of the way from where a run failed
             self.c = 0.5 * (self.c + self.best.c)
         else:
             self.c = 0.7 * self.c
         self.done += 1
 
-    def looked(self, strict: float) -> tuple[float, jnp.ndarray, float, bool]:
-        """The cost at full weight, the slope at the weight `strict`, the excess, and whether all
-        runs went well.
-        """
-        cost, slope, over, sound = 0.0, jnp.zeros_like(self.c), -np.inf, True
-        for x in self.machines:
-            (mine, (seen, beyond)), along = self.plan.slope(self.c, x, strict)
-            whole = float(mine) + (_STRICT - strict) * float(beyond)
-            cost += whole / len(self.machines)
-            slope = slope + along / len(self.machines)
-            over = max(over, excess(seen))
-            sound &= bool(np.isfinite(whole)) and bool(jnp.all(jnp.isfinite(along)))
-            sound &= ended_well(seen)
-        return cost, slope, over, sound
+
+@functools.lru_cache(maxsize=8)
+def _adam(steps: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """How a way of so many steps begins, and a step of it, compiled once for all ways."""
+    schedule = optax.cosine_decay_schedule(_RATE, steps, 0.05)
+    way = optax.chain(optax.clip_by_global_norm(_LONGEST), optax.adam(schedule))
+
+    def moved(slope: Any, state: Any, c: Any) -> Any:
+        change, state = way.update(slope, state)
+        return optax.apply_updates(c, change), state
+
+    return jax.jit(way.init), jax.jit(moved)
+
+
+def looked(
+    plan: Plan, machines: Sequence[np.ndarray], u: Any, strict: float
+) -> tuple[float, np.ndarray, float, bool]:
+    """The cost at full weight under the drive `u`, the slope by that at the weight `strict`, the
+    excess, and whether all runs went well.
+    """
+    cost, slope, over, sound = 0.0, np.zeros(np.shape(u)), -np.inf, True
+    for x in machines:
+        (mine, (seen, beyond)), along = plan.slope(u, x, strict)
+        whole, along = float(mine) + (_STRICT - strict) * float(beyond), np.asarray(along)
+        cost += whole / len(machines)
+        slope = slope + along / len(machines)
+        over = max(over, excess(seen))
+        sound &= bool(np.isfinite(whole)) and bool(np.all(np.isfinite(along)))
+        sound &= ended_well(seen)
+    return cost, slope, over, sound
 
 
 def excess(seen: Seen) -> float:
@@ -107,7 +125,7 @@ def climbed(
     with as_part():
         ways: list[Ascent] = []
         for _ in range(_DRAWS * starts):
-            c = _sized(plan, machines[:1], plan.shape.draw(plan.t, plan.band, draws))
+            c = _sized(plan, machines[0], plan.shape.draw(plan.t, plan.band, draws))
             if c is not None:
                 ways.append(Ascent(plan, machines, c, steps))
                 work(f"{len(ways)} of {starts} starts", 0.1 * len(ways) / starts)
@@ -135,18 +153,18 @@ def climbed(
     return best
 
 
-def _sized(plan: Plan, nominal: Sequence[np.ndarray], c: np.ndarray) -> np.ndarray | None:
+def _sized(plan: Plan, nominal: np.ndarray, c: np.ndarray) -> np.ndarray | None:
     """A start made smaller until it is not hopelessly beyond the limits; None where its run fails,
     or tells nothing: from what stands still no slope leads away.
 
     Not smaller than that: what moves much meets many events, and keeps them when it shrinks.
     """
-    nothing = float(plan.merit(jnp.zeros(plan.known.shape)))
+    nothing = float(plan.merit(np.zeros(plan.known.shape)))
     for _ in range(_SMALLER):
-        _, _, over, sound = Ascent(plan, nominal, c, 1).looked(1.0)
-        if sound and over < _BEYOND:
-            (_, (seen, _)), _ = plan.slope(jnp.asarray(c), nominal[0], 1.0)
-            return c if float(plan.merit(seen.information)) < nothing - _TELLS else None
+        seen = plan.seen(plan.made(c), nominal)
+        told = float(plan.merit(seen.information))
+        if ended_well(seen) and np.isfinite(told) and excess(seen) < _BEYOND:
+            return c if told < nothing - _TELLS else None
         c = plan.shape.resized(c, 0.6)
     return None
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .designed import Design
 
 _AGAIN, _DOUBTFUL = 3, 2.0  # other starts at most; how far above the noise all are taken
+_LOST = 1e-3  # of the distance of its true value from a bound: a value so near to that is lost
 _FAR = 5.0  # standard deviations of the sum of squares: beyond, it is not of the noise
 
 
@@ -74,7 +75,8 @@ def checked(
     found with what was predicted.
 
     Each record is fitted from two starts, for one may end in another minimum, and the better is
-    taken; where its misfit is larger than what the noise of 39 of 40 records leaves, from two more.
+    taken; where its misfit is larger than what the noise of 39 of 40 records leaves, or a value
+    ended at its bound, from two more.
 
     **Arguments:** `off`: how far each start is from the truth, a relative standard deviation;
     `seed`; `progress` as in `fit`.
@@ -122,7 +124,8 @@ def checked(
 
     best = fitted(np.arange(draws))
     for k in range(_AGAIN):
-        doubtful = np.flatnonzero(~best[1] | (beyond(best[0]) > _DOUBTFUL) | (k == 0))
+        lost = np.any(best[2] - lower < _LOST * (truth - lower), axis=1)
+        doubtful = np.flatnonzero(~best[1] | (beyond(best[0]) > _DOUBTFUL) | lost | (k == 0))
         if not doubtful.size:
             break
         other = fitted(doubtful)

@@ -53,7 +53,7 @@ def design(
     hold: bool = False,
     engine: OnSamples | None = None,
     starts: int = 8,
-    steps: int = 400,
+    steps: int = 600,
     seed: int = 0,
     progress: Checked[bool | Progress] = False,
 ) -> Design:
@@ -141,10 +141,10 @@ def design(
     with watched(progress, "Designing") as work:
         parts = work.parts({"search": 8.0, "looking at it": 1.0})
         best = climbed(plan, served, starts, steps, seed, parts["search"])
-        u = np.asarray(plan.excitation(best.c))
+        u = np.asarray(plan.made(best.c))
         many = machines_of(*how, _LOOKED, seed + 1)[1:] if over is not None else []
         u, kept = _within(plan, u, many)
-        seen = plan.seen(jnp.asarray(u), plan.under_test.values())
+        seen = plan.seen(u, plan.under_test.values())
         parts["looking at it"]("others", 0.5)
         others = rivals(plan, ready.body)
         if beside is not None:
@@ -190,7 +190,7 @@ def _within(plan: Plan, u: np.ndarray, many: Sequence[np.ndarray]) -> tuple[np.n
 
 
 def _kept(plan: Plan, u: np.ndarray, many: Sequence[np.ndarray]) -> float:
-    looked = [plan.seen(jnp.asarray(u), x) for x in many]
+    looked = [plan.often(u, x) for x in many]
     return float(np.mean([ended_well(s) and excess(s) <= 1e-6 for s in looked]))
 
 

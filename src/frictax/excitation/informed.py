@@ -1,5 +1,6 @@
 """What a run tells of parameters, as a state of the run."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,13 +12,16 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from frictax.engine.sensitive import AbstractFamily, Sensitive, pushed
 from frictax.engine.system import DEADLINE
-from frictax.fitting.problem.setup import Setup, driven, variable_at
+from frictax.fitting.problem.setup import Setup, driven, signal_at, variable_at
 from frictax.mechanism import AbstractHybridSystem
 from frictax.parameters import Integer, Modes, Number, Numbers, State, get, replace
+from frictax.signals import AbstractSignal
 
 
 class UnderTest(AbstractFamily):
-    """A machine on its test setup under given inputs, by the parameters at `paths`."""
+    """A machine on its test setup under given inputs, tables or signals, by the parameters at
+    `paths`.
+    """
 
     setup: Setup
     t: Numbers
@@ -46,10 +50,19 @@ class UnderTest(AbstractFamily):
         setup = self.with_values(x)
         t = jnp.asarray(self.t)
         acting = {
-            name: setup.inputs.at(name)(t, u, t[0], self._late("inputs", name))
+            name: u
+            if isinstance(u, AbstractSignal)
+            else setup.inputs.at(name)(t, u, t[0], self._late("inputs", name))
             for name, u in self.inputs.items()
         }
         return driven(setup.machine, self.t, acting, self.hold)
+
+    def staying(self, mode: Modes, args: PyTree) -> "UnderTest":
+        if any(path.startswith("inputs.") for path in self.paths):
+            return self  # what acts is to be differentiated by the parameters
+        system = self.system(self.values()).staying(mode, args)
+        acting = {name: signal_at(system, name) for name in self.inputs}
+        return dataclasses.replace(self, inputs=acting)
 
     def _late(self, kind: str, name: str) -> bool:
         return f"{kind}.{name}.delay" in self.paths
@@ -110,10 +123,10 @@ class Informed(AbstractHybridSystem):
     def flow(self, t: Number, y: State, mode: Modes, args: PyTree) -> State:
         sensitive, (own, _) = self.sensitive, self._own(mode)
         state = y[: sensitive.size]
-        return jnp.concatenate([sensitive.flow(t, state, own, args), self._gains(t, state, own)])
+        return jnp.concatenate([sensitive.flow(t, state, own, args), self.gains(t, state, own)])
 
-    def _gains(self, t: Number, state: State, own: Modes) -> Float[Array, " k"]:
-        """The rates of the lower triangle of F."""
+    def gains(self, t: Number, state: State, own: Modes) -> Float[Array, " k"]:
+        """The rates of the lower triangle of F, by the state and mode of the `sensitive` system."""
         sensitive = self.sensitive
         now, S = sensitive.parts(state)
         family, x = self._under_test, sensitive.x
@@ -175,11 +188,15 @@ class Informed(AbstractHybridSystem):
         """By a step of the motion, and what is told by its two ends."""
         size, own = self.sensitive.size, self._own(mode)[0]
         after = step(t0, t1, y0[:size], own, args)
-        told = self._gains(t0, y0[:size], own) + self._gains(t1, after, own)
+        told = self.gains(t0, y0[:size], own) + self.gains(t1, after, own)
         return jnp.concatenate([after, y0[size:] + 0.5 * (t1 - t0) * told])
 
     def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Number | None:
         return self.sensitive.longest_step(self._own(mode)[0], span, args)
+
+    def staying(self, mode: Modes, args: PyTree) -> "Informed":
+        sensitive = self.sensitive.staying(self._own(mode)[0], args)
+        return Informed(sensitive, self.weight, self.restarts)
 
     def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
         own, k = self._own(mode)

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from frictax.engine import OnSamples, Result, walk
 from frictax.fitting.problem.setup import contact_modes, variable_at
@@ -22,7 +22,7 @@ from .criteria import Criterion, criterion_of
 from .information import informed_of
 from .informed import Informed, UnderTest
 from .limits import Margins
-from .shapes import AbstractShape
+from .shapes import AbstractShape, namespace
 
 _UNKNOWN = 1e-4  # of information: nothing is known worse than by 100 times its size
 _LIMIT, _MARGIN = 20.0, 1.0  # weights beside the criterion, a logarithm
@@ -37,7 +37,7 @@ class Seen:
       the sum over the samples.
     - `asked` (k,): travel, speed, ... over their limits; `slip`: the shortest, in samples; `miss`:
       the nearest miss of an event.
-    - `result`, `events`: how the run ended, after how many.
+    - `well`: whether the run reached its end; `events`: after how many.
     """
 
     information: Float[Array, "p p"]
@@ -45,7 +45,7 @@ class Seen:
     asked: Float[Array, " k"]
     slip: Float[Array, ""]
     miss: Float[Array, ""]
-    result: Any
+    well: Bool[Array, ""]
     events: Array
 
 
@@ -103,12 +103,22 @@ class Plan:
     def t(self) -> np.ndarray:
         return np.asarray(self.under_test.t)
 
-    def excitation(self, c: Float[Numbers, " k"]) -> Float[Array, " n"]:
-        """The drive at its samples."""
-        raw = self.shape.curve(self.basis, jnp.asarray(c))
+    def excitation(self, c: Float[Numbers, " k"]) -> Float[Numbers, " n"]:
+        """The drive at its samples; in NumPy what is given in it."""
+        raw = self.shape.curve(self.basis, c)
         if self.bounded and not self.shape.bounded:
-            raw = jnp.tanh(raw)
+            raw = namespace(c).tanh(raw)
         return self.centre + self.scale * raw
+
+    @functools.cached_property
+    def made(self) -> Any:
+        """`excitation`, compiled."""
+        return jax.jit(self.excitation)
+
+    @functools.cached_property
+    def back(self) -> Any:
+        """From the slope of a cost by the drive to that by its numbers `c`, compiled."""
+        return jax.jit(lambda c, along: jax.vjp(self.excitation, c)[1](along)[0])
 
     def informed(self, u: Float[Array, " n"], x: Float[Array, " p"]) -> Informed:
         """The machine with values `x` under the excitation `u`."""
@@ -117,8 +127,8 @@ class Plan:
         )
         return informed_of(under_test, x, self.weight, self.restarts)
 
-    def run(self, u: Float[Array, " n"], x: Float[Array, " p"], full: bool = True) -> Seen:
-        """The experiment with the excitation `u`; `full`: with what no search asks for."""
+    def run(self, u: Float[Array, " n"], x: Float[Array, " p"]) -> Seen:
+        """The experiment with the excitation `u`."""
         informed, t = self.informed(u, x), jnp.asarray(self.t)
         path = walk(informed, *informed.start(t[0]), t, options=self.engine)
         sensitive = informed.sensitive
@@ -129,15 +139,13 @@ class Plan:
             lambda t, y, m: sensitive.guard(t, state(y), m, None)
         )(t, path.ys, modes)
         slip, miss = _edges(guards, own, path, count, t)
-        sampled = jnp.zeros_like(informed.matrix(path.ys[-1]))
-        if full:
-            rates = jax.vmap(lambda t, y, m: informed.flow(t, y, m, None)[sensitive.size :])(
-                t, path.ys, path.modes
-            )
-            step = self.t[1] - self.t[0]
-            sampled = informed.matrix(
-                jnp.concatenate([path.ys[0, : sensitive.size], step * jnp.sum(rates, axis=0)])
-            )
+        # no search asks for the derivative of this sum, and it would be wrong
+        still, ys = constant((informed, path.ys))
+        rates = jax.vmap(lambda t, y, m: still.gains(t, state(y), m))(t, ys, own)
+        step = self.t[1] - self.t[0]
+        sampled = informed.matrix(
+            jnp.concatenate([ys[0, : sensitive.size], step * jnp.sum(rates, axis=0)])
+        )
         system = sensitive.family.system(x)
         asked = [
             limit.of(
@@ -155,9 +163,14 @@ class Plan:
             jnp.stack(asked) if asked else jnp.zeros(0),
             slip,
             miss,
-            path.result,
+            path.result == Result.successful,
             path.count,
         )
+
+    def is_beyond(self, u: Float[np.ndarray, " n"]) -> bool:
+        """Whether the drive itself is over a limit, which no run need tell."""
+        most = [limit.limit for limit in self.limits if limit.variable == self.drive]
+        return bool(np.max(np.abs(u - self.centre)) > (1.0 + 1e-6) * min(most, default=np.inf))
 
     def covariance(self, information: Float[Array, "p p"]) -> Float[Array, "p p"]:
         """Of the relative errors of all parameters, with what is known already."""
@@ -165,22 +178,27 @@ class Plan:
         relative = information * jnp.outer(size, size) + self.known
         return jnp.linalg.inv(relative + _UNKNOWN * jnp.eye(size.size))
 
-    def merit(self, information: Float[Array, "p p"]) -> Float[Array, ""]:
+    def criterion_at(self, information: Float[Array, "p p"]) -> Float[Array, ""]:
         """The criterion of the parameters that are wanted: the smaller the better."""
         covariance = self.covariance(information)
         return criterion_of(self.criterion, covariance[np.ix_(self.wanted, self.wanted)])
 
+    @functools.cached_property
+    def merit(self) -> Any:
+        """`criterion_at`, compiled."""
+        return jax.jit(self.criterion_at)
+
     def cost(
-        self, c: Float[Array, " k"], x: Float[Array, " p"], strict: Any
+        self, u: Float[Array, " n"], x: Float[Array, " p"], strict: Any
     ) -> tuple[Float[Array, ""], tuple[Seen, Array]]:
         """What a search makes small, with what is seen and the part of limits and margins, which
         weigh `strict` times that.
         """
-        seen = self.run(self.excitation(c), x, full=False)
+        seen = self.run(u, x)
         over = jax.nn.relu(seen.asked / _WITHIN - 1.0)
         short = jax.nn.relu(1.0 - _WITHIN * seen.slip / max(self.margins.slip, 1e-9))
         near = jax.nn.relu(1.0 - _WITHIN * seen.miss / max(self.margins.miss, 1e-9))
-        cost = self.merit(seen.information)
+        cost = self.criterion_at(seen.information)
         beyond = _LIMIT * jnp.sum(over + over**2)
         if self.margins.slip > 0:
             beyond = beyond + _MARGIN * short**2
@@ -191,12 +209,16 @@ class Plan:
 
     @functools.cached_property
     def slope(self) -> Any:
-        """The cost, what is seen, and the gradient of the cost, compiled."""
+        """The cost, what is seen, and the gradient of the cost by the drive, compiled."""
         return jax.jit(jax.value_and_grad(self.cost, has_aux=True))
 
+    def seen(self, u: Float[Numbers, " n"], x: Float[Numbers, " p"]) -> Seen:
+        """`run` by the program of the search: compiling another takes longer than many a slope."""
+        return self.slope(u, x, 1.0)[0][1][0]
+
     @functools.cached_property
-    def seen(self) -> Any:
-        """`run`, compiled."""
+    def often(self) -> Any:
+        """`run` by a program of its own, for many runs."""
         return jax.jit(self.run)
 
     def _contact_modes(self, modes: int) -> int:
@@ -208,7 +230,7 @@ class Plan:
 
 def ended_well(seen: Seen) -> bool:
     """Whether the run reached its end."""
-    return bool(np.all(np.asarray(seen.result == Result.successful)))
+    return bool(np.all(np.asarray(seen.well)))
 
 
 def _value(system: Any, name: str, t: Array, y: Array, mode: Array) -> Array:

@@ -77,7 +77,7 @@ def _staircase(plan: Plan, body: str) -> Rival | None:
             shape, c = best[1], best[2] + 0.3 * draws.standard_normal(best[2].size)
         else:
             break
-        curve = np.asarray(shape.curve(shape.basis(plan.t, plan.band), jnp.asarray(c)))
+        curve = np.asarray(shape.curve(shape.basis(plan.t, plan.band), c))
         curve = curve / max(np.max(np.abs(curve)), 1e-9)
         found = largest(plan, lambda scale, x=curve: drive_of(scale * x))
         if found is not None and float(plan.merit(found[1].information)) < merit:
@@ -99,6 +99,8 @@ def _played(plan: Plan, body: str) -> Callable[[np.ndarray], np.ndarray | None] 
     drive, inertia = machine[plan.drive.partition(".")[0]], _inertia(machine, body)
     if travel is None or inertia is None or not isinstance(drive, Force | Torque):
         return None
+    if drive.body.partition(".")[0] != body:
+        return None  # a gear between them: what a controller on the drive holds is not the body
     kp, kv = 0.5 * np.pi * _STIFF, 2 * np.pi * _STIFF * inertia
     x0 = float(plan.under_test.system(plan.under_test.values()).start(jnp.zeros(()))[0][0])
 
@@ -130,7 +132,7 @@ def largest(
     for k in range(_HALVINGS):
         scale = 1.0 if k == 0 else 0.5 * (low + high)
         u = drive_of(scale)
-        seen = None if u is None else plan.seen(jnp.asarray(u), x)
+        seen = None if u is None or plan.is_beyond(u) else plan.seen(u, x)
         if seen is not None and ended_well(seen) and excess(seen) <= 1e-6:
             best, low = (np.asarray(u), seen), scale
             if scale == 1.0:

@@ -2,11 +2,13 @@
 
 import abc
 import dataclasses
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
+
+from frictax.parameters import Numbers
 
 Band = tuple[float, float]
 Times = Float[np.ndarray, " n"]
@@ -30,8 +32,11 @@ class AbstractShape(abc.ABC):
         """What is made once for all of them."""
 
     @abc.abstractmethod
-    def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
-        """The curve of the numbers `c`; of a range of about 1, and below it where it is bounded."""
+    def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
+        """The curve of the numbers `c`; of a range of about 1, and below it where it is bounded.
+
+        In NumPy where these are: compiling takes longer than many a curve.
+        """
 
     def resized(self, c: Float[np.ndarray, " c"], factor: float) -> Float[np.ndarray, " c"]:
         """The numbers of a curve that is so many times as large."""
@@ -64,8 +69,8 @@ class FourierSeries(AbstractShape):
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
         return 1.5 * draws.standard_normal(2 * _harmonics(t, band)[0].size)
 
-    def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
-        return jnp.asarray(basis) @ c
+    def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
+        return namespace(c).asarray(basis) @ c
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,11 +95,10 @@ class Multisine(AbstractShape):
     def resized(self, c: Float[np.ndarray, " c"], factor: float) -> Float[np.ndarray, " c"]:
         return np.append(c[:-1], c[-1] + np.log(factor))
 
-    def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
-        phases = c[:-1]
-        return jnp.exp(c[-1]) * (
-            jnp.asarray(basis) @ jnp.concatenate([jnp.cos(phases), jnp.sin(phases)])
-        )
+    def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
+        phases, xp = c[:-1], namespace(c)
+        waves = xp.concatenate([xp.cos(phases), xp.sin(phases)])
+        return xp.exp(c[-1]) * (xp.asarray(basis) @ waves)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,8 +120,8 @@ class CubicSpline(AbstractShape):
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
         return 1.2 * draws.standard_normal(_points(t, band) - 2)
 
-    def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
-        return jnp.asarray(basis) @ c
+    def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
+        return namespace(c).asarray(basis) @ c
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,10 +157,11 @@ class Staircase(AbstractShape):
     def resized(self, c: Float[np.ndarray, " c"], factor: float) -> Float[np.ndarray, " c"]:
         return _lowered(c, self.speeds, factor)
 
-    def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
-        lasts, widths = jax.nn.softmax(c[: self.speeds]), jnp.tanh(c[self.speeds :])
-        times = jnp.cumsum(jnp.repeat(lasts, 4)) / 4
-        heights = jnp.ravel(widths[:, None] * jnp.array([1.0, 0.0, -1.0, 0.0]))
+    def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
+        xp = namespace(c)
+        lasts, widths = _shares(c[: self.speeds]), xp.tanh(c[self.speeds :])
+        times = xp.cumsum(xp.repeat(lasts, 4)) / 4
+        heights = xp.ravel(widths[:, None] * np.array([1.0, 0.0, -1.0, 0.0]))
         return _joined(basis, times, heights)
 
     @property
@@ -191,10 +196,10 @@ class Ramps(AbstractShape):
     def resized(self, c: Float[np.ndarray, " c"], factor: float) -> Float[np.ndarray, " c"]:
         return _lowered(c, 2 * self.levels + 1, factor)
 
-    def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
-        count = 2 * self.levels + 1
-        times = jnp.cumsum(jnp.append(jax.nn.softmax(c[:count]), 0.0)[:-1])
-        heights = jnp.append(jnp.repeat(jnp.tanh(c[count:]), 2), 0.0)
+    def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
+        count, xp = 2 * self.levels + 1, namespace(c)
+        times = xp.cumsum(_shares(c[:count]))
+        heights = xp.append(xp.repeat(xp.tanh(c[count:]), 2), 0.0)
         return _joined(basis, times, heights)
 
     @property
@@ -221,8 +226,8 @@ class Chirp(AbstractShape):
     def draw(self, t: Times, band: Band, draws: np.random.Generator) -> Float[np.ndarray, " c"]:
         return draws.uniform(0.5, 2.0, 1)
 
-    def curve(self, basis: Basis, c: Float[Array, " c"]) -> Float[Array, " n"]:
-        return jnp.asarray(basis) @ c
+    def curve(self, basis: Basis, c: Float[Numbers, " c"]) -> Float[Numbers, " n"]:
+        return namespace(c).asarray(basis) @ c
 
 
 def _harmonics(t: Times, band: Band) -> tuple[np.ndarray, np.ndarray]:
@@ -259,13 +264,25 @@ def _smoothing(t: Times, corner: float) -> np.ndarray:
     return out
 
 
-def _joined(basis: Basis, times: Array, heights: Array) -> Array:
+def _joined(basis: Basis, times: Numbers, heights: Numbers) -> Numbers:
     """Straight from 0 over heights at shares of the time, within what is left after the rests."""
-    share = (basis[:, 0] - _REST) / (1.0 - 2.0 * _REST)
-    nought = jnp.zeros(1)
-    line = jnp.interp(share, jnp.append(nought, times), jnp.append(nought, heights))
+    share, xp = (basis[:, 0] - _REST) / (1.0 - 2.0 * _REST), namespace(times)
+    nought = np.zeros(1)
+    line = xp.interp(share, xp.append(nought, times), xp.append(nought, heights))
     kernel = basis[: int(np.flatnonzero(basis[:, 1])[-1]) + 2, 1]
-    return jnp.convolve(line, jnp.asarray(kernel), mode="same")
+    return xp.convolve(line, xp.asarray(kernel), mode="same")
+
+
+def _shares(logarithms: Numbers) -> Numbers:
+    """Numbers > 0 of these logarithms but for a factor, by which they sum to 1."""
+    xp = namespace(logarithms)
+    parts = xp.exp(logarithms - xp.max(logarithms))
+    return parts / xp.sum(parts)
+
+
+def namespace(x: Numbers) -> Any:
+    """The module of functions that take arrays such as `x`."""
+    return np if isinstance(x, np.ndarray) else jnp
 
 
 def _lowered(c: np.ndarray, first: int, factor: float) -> np.ndarray:

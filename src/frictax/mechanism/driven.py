@@ -99,6 +99,13 @@ class Driven(AbstractHybridSystem):
     def safe_step(self, t0: Number, t1: Number, y0: State, mode: Modes, args: PyTree) -> State:
         return self.system.safe_step(t0, t1, y0, self._own(mode), self._values(t1, mode))
 
+    def staying(self, mode: Modes, args: PyTree) -> "Driven":
+        signals = {
+            name: signal.staying(k)
+            for name, (signal, k) in zip(self.names, self._pieces(mode), strict=True)
+        }
+        return Driven(self.system.staying(self._own(mode), None), **signals)
+
     def tick(self, t: Number, mode: Modes, args: PyTree) -> Modes:
         after = [signal.passed(t, k) for signal, k in self._pieces(mode)]
         return jnp.concatenate([self._own(mode), jnp.stack(after).astype(jnp.int32)])

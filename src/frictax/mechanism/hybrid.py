@@ -142,6 +142,14 @@ class MechanicalSystem(AbstractHybridSystem):
                 place += contact.is_pressed
         return mode_vector(new)
 
+    def staying(self, mode: Modes, args: PyTree) -> "MechanicalSystem":
+        places, signals = self.layout.signals, self._signals(mode)
+        return eqx.tree_at(
+            lambda s: [signal_of(s.mechanism, place) for place in places],
+            self,
+            [signal.staying(k) for signal, k in signals],
+        )
+
     def is_smooth(self, args: PyTree) -> bool:
         lay, parts = self.layout, self.mechanism.parts
         by_elements = [c for c, n in zip(lay.bristles, lay.elements, strict=True) if n]

@@ -238,7 +238,7 @@ class DesignEntry(Strict):
     margins: MarginsEntry | None = None
     hold: bool = False
     starts: Annotated[int, Field(ge=1, le=1000)] = 8
-    steps: Annotated[int, Field(ge=1, le=100_000)] = 400
+    steps: Annotated[int, Field(ge=1, le=100_000)] = 600
     seed: Annotated[int, Field(ge=0)] = 0
 
 

@@ -4,17 +4,35 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from equinox.internal import nondifferentiable  # there is no public way to refuse a derivative
+from jaxtyping import Array, Bool
 
 from frictax.parameters import CheckedModule, Increasing, Number, Real, Vector, parameter
 from frictax.parameters.shapes import row_at
 
-from .signal import AbstractSignal, Piece
+from .signal import AbstractSignal, OnePiece, Piece
+from .step import Constant
 
 _HELD = (
     "A run on samples (`OnSamples`) has no derivative by the `times` of a `Sampled` drive with"
     " hold=True, at which the drive jumps. Take `Adaptive()`, or differentiate by everything else:"
     " by the drive's `values`, by the parameters, but not by the whole mechanism."
 )
+
+
+class _Line(OnePiece):
+    """Straight from the value `first` at the time `begin` to `second`, which comes `length` later;
+    not `inside`: the value `first`.
+    """
+
+    begin: Number
+    length: Number
+    first: Number
+    second: Number
+    inside: Bool[Array, ""]
+
+    def on_piece(self, t: Number, k: Piece) -> Number:
+        share = jnp.where(self.inside, t - self.begin, 0.0) / self.length
+        return self.first + share * (self.second - self.first)
 
 
 class Sampled(CheckedModule, AbstractSignal):
@@ -52,16 +70,18 @@ class Sampled(CheckedModule, AbstractSignal):
     # last sample.
 
     def on_piece(self, t: Number, k: Piece) -> Number:
+        return self.staying(k).on_piece(t, k)
+
+    def staying(self, k: Piece) -> AbstractSignal:
         n = self.times.shape[0]
         left, right = jnp.maximum(k - 1, 0), jnp.minimum(k, n - 1)
+        first = row_at(self.values, left)
         if self.hold:
-            return row_at(self.values, left) + 0.0 * t
-        begin, first = row_at(self.times, left), row_at(self.values, left)
+            return Constant(first)
+        begin = row_at(self.times, left)
         inside = left < right  # before the first sample and after the last, both ends are one
         length = jnp.where(inside, row_at(self.times, right) - begin, 1.0)
-        return first + jnp.where(inside, t - begin, 0.0) / length * (
-            row_at(self.values, right) - first
-        )
+        return _Line(begin, length, first, row_at(self.values, right), inside)
 
     def piece(self, t: Number) -> Piece:
         return jnp.searchsorted(self.times, t, side="right").astype(jnp.int32)

@@ -54,6 +54,12 @@ class AbstractSignal(eqx.Module):
         """
         return jnp.where(self.turns(k) & (self.end(k) <= t), jnp.maximum(k + 1, self.piece(t)), k)
 
+    def staying(self, k: Piece) -> "AbstractSignal":
+        """A signal that is this one as long as piece `k` lasts, whichever piece it is asked for: of
+        a table, with no more than what is read there.
+        """
+        return self
+
     def __call__(self, t: Values | float) -> Values:
         """The signal at time `t` [s]."""
         t = jnp.asarray(t, dtype=float)

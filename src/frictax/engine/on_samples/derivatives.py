@@ -11,11 +11,12 @@ from ..implicit.stiff import step
 from ..linear import linear, read_later, split
 from ..options import OnSamples
 from ..result import SECOND
-from ..reused import Reused
+from ..reused import Reused, staying
 from ..stepping import select
 from . import operation
 from .crossing import as_of, cross_inside
 from .grid import at_samples, fine_grid
+from .log import written
 from .search import Piece
 
 
@@ -65,10 +66,16 @@ def _pull(moved, rest, grid, slacks, record, options: OnSamples, starts_fixed: b
     ys, modes, log, count = record
     steps, trace = grid.shape[0] - 1, log.retrace
 
-    def complete(j, mode, moved, t, y) -> Any:
+    def amid(mode, moved) -> tuple[Any, Any]:
+        """The model as long as `mode` lasts: what is read for that, and the rest."""
+        model = eqx.combine(moved, rest)
+        own = {id(leaf) for leaf in jax.tree.leaves(model)}
+        is_read = lambda x: eqx.is_inexact_array(x) and id(x) not in own  # noqa: E731
+        return eqx.partition(staying(model, mode), is_read)
+
+    def complete(j, mode, moved, read, t, y) -> Any:
         """The last piece of step j, which no event ends."""
-        system = Reused(eqx.combine(moved, rest))
-        mode = system.tick(t + slacks[j], mode)
+        system = Reused(eqx.combine(read, amid(mode, moved)[1]))
         return step(system, options, mode, t, grid[j + 1], y)
 
     def over(e, j, moved, t, y) -> Any:
@@ -83,17 +90,24 @@ def _pull(moved, rest, grid, slacks, record, options: OnSamples, starts_fixed: b
         c_ys, c_times = cotangents
         c_all = jnp.zeros_like(ys).at[at_samples(options, c_ys.shape[0])].set(c_ys)
         nothing = jax.tree.map(jnp.zeros_like, moved)
+        # What steps read is put where it came from for all of them at once: in each of them it
+        # would be a table that is all 0 but for a few entries.
+        read = jax.eval_shape(lambda: amid(modes[0], moved)[0])
+        c_read = jax.tree.map(lambda x: jnp.zeros((steps, *x.shape), x.dtype), read)
         add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731
 
         def body(i, carry) -> Any:
-            _, c_y, c_moved, e = carry
+            _, c_y, c_moved, e, c_read, ticked = carry
             j = steps - 1 - i
             last = jnp.maximum(e, 0)
             here = (e >= 0) & (trace.step[last] == j)
             t, y = jnp.where(here, log.t1[last], grid[j]), jnp.where(here, trace.y1[last], ys[j])
             mode = jnp.where(here, log.after[last], modes[j])
-            _, back = jax.vjp(lambda *p: complete(j, mode, *p), moved, t, y)
-            d_moved, c_t, c_y = back(c_y)
+            mode = Reused(eqx.combine(moved, rest)).tick(t + slacks[j], mode)
+            at = moved, amid(mode, moved)[0], t, y
+            d_moved, d_read, c_t, c_y = jax.vjp(lambda *p: complete(j, mode, *p), *at)[1](c_y)
+            ticked = written(ticked, j, mode)
+            c_read = jax.tree.map(lambda rows, d: written(rows, j, d), c_read, d_read)
 
             def event(carry) -> Any:
                 c_t, c_y, c_moved, c_now, e, here = carry
@@ -116,10 +130,14 @@ def _pull(moved, rest, grid, slacks, record, options: OnSamples, starts_fixed: b
             c_t, c_y, c_moved, c_now, e, _ = jax.lax.while_loop(
                 lambda c: eqxi.unvmap_any(c[5]), event, first
             )
-            return c_t, c_y + c_now, c_moved, e
+            return c_t, c_y + c_now, c_moved, e, c_read, ticked
 
         first = (jnp.zeros_like(grid[0]), jnp.zeros_like(ys[0]), nothing, count - 1)
-        c_t, c_y, c_moved, _ = jax.lax.fori_loop(0, steps, body, first)
+        c_t, c_y, c_moved, _, c_read, ticked = jax.lax.fori_loop(
+            0, steps, body, (*first, c_read, modes[:steps])
+        )
+        whole = lambda moved: jax.vmap(lambda mode: amid(mode, moved)[0])(ticked)  # noqa: E731
+        c_moved = add(c_moved, jax.vjp(whole, moved)[1](c_read)[0])
         return c_moved, c_y, None if starts_fixed else c_t
 
     return pull

@@ -114,10 +114,16 @@ class Course(NamedTuple):
 
 
 def driven(
-    machine: Any, t: Float[Numbers, " n"], inputs: Mapping[str, Float[Numbers, " n"]], hold: bool
+    machine: Any,
+    t: Float[Numbers, " n"],
+    inputs: Mapping[str, Float[Numbers, " n"] | AbstractSignal],
+    hold: bool,
 ) -> AbstractHybridSystem:
-    """The machine as a hybrid system under `inputs`, given at the times `t`."""
-    signals = {name: Sampled(t, values, hold=hold) for name, values in inputs.items()}
+    """The machine as a hybrid system under `inputs`, given at the times `t`, or as signals."""
+    signals = {
+        name: given if isinstance(given, AbstractSignal) else Sampled(t, given, hold=hold)
+        for name, given in inputs.items()
+    }
     if isinstance(machine, Driven) and signals:  # in the place of its own, as in a `Mechanism`
         own = dict(zip(machine.names, machine.signals, strict=True))
         return Driven(machine.system, **own | signals)
@@ -129,6 +135,14 @@ def driven(
             lambda m, n=name, f=field: getattr(m[n.split(".")[0]], f), machine, signal
         )
     return MechanicalSystem(machine)
+
+
+def signal_at(system: AbstractHybridSystem, name: str) -> AbstractSignal:
+    """The signal in the place of the input `name` of a system by `driven`."""
+    if isinstance(system, Driven):
+        return system.signals[system.names.index(name)]
+    assert isinstance(system, MechanicalSystem)
+    return getattr(system.mechanism[name.split(".")[0]], signal_field(system.mechanism, name))
 
 
 def signal_field(machine: Mechanism, name: str) -> str:
