@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
+import frictax.fitting.many_search as many_search
 import frictax.programs.executables as programs
 from frictax.parameters import replace
 
@@ -60,6 +61,29 @@ def test_each_is_what_fit_finds_and_one_more_compiles_nothing(
     more = fx.fit_many(machine(0.9), more_records, free=LAW)
     off = np.abs(more.values[: len(records)] - many.values) / many.standard_errors
     assert np.max(off) < 1e-2  # from another start, to the tolerance
+
+
+def test_a_whole_exponent_is_no_power(
+    records: list[fx.Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a number of the program it was, and a fit took twice as long."""
+    law = fx.Stribeck(F_Coulomb=0.8, F_prop=0.2, F_Stribeck=0.2, fexp=5.0)
+    stribeck = fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=law),
+        drive=fx.Force("mass", 0.0),
+    )
+    seen: list[Any] = []
+    search = many_search._all
+
+    def shown(static: Any, *rest: Any) -> Any:
+        seen.append(static.setup.machine["friction"].f_pos.exponent)
+        return search(static, *rest)
+
+    monkeypatch.setattr(many_search, "_all", shown)
+    assert fx.fit_many(stribeck, records[1:3], free=["friction.f_pos.F_Coulomb"]).converged.all()
+    assert seen
+    assert all(type(exponent) is float for exponent in seen)
 
 
 @pytest.mark.parametrize(
