@@ -9,10 +9,10 @@ import time
 from typing import Any
 
 import jax
-import jax.experimental
 import pytest
 
 from frictax.interrupts import Keys, Workers, as_part, may_keep, results_of, waited
+from frictax.programs.executables import config_of
 
 # a shell's background job ignores it
 HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -206,13 +206,10 @@ def test_workers_return_in_order_as_many_at_a_time_as_asked() -> None:
 
 def test_workers_compute_under_the_settings_of_who_asks_them() -> None:
     def made() -> Any:
-        return jax.numpy.ones(1).dtype, jax.config.jax_default_device
+        return jax.numpy.ones(1).dtype, config_of("jax_default_device")
 
     device = jax.devices("cpu")[0]
-    without = (
-        jax.enable_x64(False) if hasattr(jax, "enable_x64") else jax.experimental.disable_x64()
-    )
-    with without, jax.default_device(device), Workers() as pool:
+    with jax.enable_x64(False), jax.default_device(device), Workers() as pool:
         assert pool.submit(made).result() == (jax.numpy.float32, device)
     with Workers() as pool:
         assert pool.submit(made).result() == (jax.numpy.float64, None)

@@ -127,7 +127,7 @@ def test_samples_that_nobody_asks_for_are_not_written() -> None:
         return fx.simulate(drawn(block(), p), SHORT, fx.OnSamples()).modes
 
     def program(f: Callable) -> str:
-        return jax.jit(jax.vmap(f)).lower(SCALES).compile().as_text()
+        return jax.jit(jax.vmap(f)).lower(SCALES).compile().as_text() or ""
 
     shape = jax.eval_shape(jax.vmap(outputs), SCALES).shape
     states, stuck = f"f64[{','.join(map(str, shape))}]", f"s32[{FEW},{shape[1]},"

@@ -282,7 +282,7 @@ def _least() -> float:
     return _WORTH
 
 
-def device() -> jax.Device:
+def device() -> Any:
     """On which programs run that are not told otherwise."""
     asked = config_of("jax_default_device")
     if asked is None or isinstance(asked, str):
