@@ -48,9 +48,11 @@ myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_block"]
 myst_heading_anchors = 4
 
 nb_execution_mode = os.environ.get("FRICTAX_DOCS_NOTEBOOKS", "force")
+if nb_execution_mode == "off":  # only a run says in which language the cells are
+    suppress_warnings = ["myst-nb.lexer"]
 # Stands with its stored figures; the tests run it and compare them (tests/experiments).
 nb_execution_excludepatterns = ["experiments/*.ipynb"]
-nb_execution_timeout = 120
+nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
