@@ -93,8 +93,8 @@ def test_derivatives_are_those_of_differences(name: str, engine: Any) -> None:
     forward, backward = jax.jacfwd(moved)(at), jax.jacrev(moved)(at)
     np.testing.assert_allclose(backward, forward, rtol=2e-6, atol=1e-12)
     for i in range(at.size):
-        # A run on coarse samples may jump: by 42 µm, where "lets go", at a normal force 1.1e-4 larger.
-        # Differences are not to reach so far.
+        # A run on coarse samples may jump: by 42 µm, where "lets go", at a normal force that is
+        # 1.1e-4 larger. Differences are not to reach so far.
         h = (1e-4 if engine is TIGHT else 1e-5) * float(at[i])
         sides = [moved(at.at[i].add(s * h)) for s in (-2, -1, 1, 2)]
         slope = (sides[0] - 8 * sides[1] + 8 * sides[2] - sides[3]) / (12 * h)
