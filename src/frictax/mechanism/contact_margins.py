@@ -8,8 +8,12 @@ from jaxtyping import Array
 
 from frictax.contacts.contact import ends
 from frictax.contacts.mode import BACKWARD, FORWARD, FREE, STUCK
+from frictax.parameters import Number
+from frictax.signals import Constant, Function
+from frictax.signals.function import longest_step
 
 from .layout import Contact, Layout, signal_of
+from .mechanism import Mechanism
 from .snapshot import Snapshot
 
 
@@ -115,3 +119,51 @@ def is_off(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array)
         | ((value <= zero) & (rate <= 0))
         | (mechanism.parts[contact.part].fn_max <= 0)
     )
+
+
+def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:
+    """How long a step [s] may be under each drive that varies by a formula, so that no reserve of a
+    stuck contact turns in it unseen; `span` [s]: of the whole run.
+    """
+    contacts = range(len(lay.contacts))
+    summed = {
+        j for c in contacts if _is_loaded_by_several(mechanism, lay, c) for j in _loads(lay, c)
+    }
+    bounds = (
+        longest_step(signal_of(mechanism, place), span, j in summed)
+        for j, place in enumerate(lay.signals)
+    )
+    return [bound for bound in bounds if bound is not None]
+
+
+def _is_loaded_by_several(mechanism: Mechanism, lay: Layout, c: int) -> bool:
+    """Whether the reserves of contact `c` may turn, while it is stuck, elsewhere than at the
+    extrema of one drive.
+
+    So they may under the sum of two drives, a user's function, a given motion, or the pull of
+    another body.
+    """
+    contact = lay.contacts[c]
+    by_state = any(c in node.contacts for node in lay.nodes) or (
+        contact.is_pressed and contact.signal is None
+    )
+    if not contact.alone or lay.motions or by_state:
+        return True
+    body = contact.flange.body
+    loads = [signal_of(mechanism, lay.signals[j]) for j in _loads(lay, c)]
+    joined = any(
+        body in (a.body, b.body) and None not in (a.body, b.body) for _, a, b in lay.compliants
+    )
+    varying = [signal for signal in loads if not isinstance(signal, Constant)]
+    return joined or len(varying) > 1 or any(isinstance(signal, Function) for signal in varying)
+
+
+def _loads(lay: Layout, c: int) -> list[int]:
+    """The signals that load contact `c` directly or press on it."""
+    contact = lay.contacts[c]
+    if not contact.alone or lay.motions:
+        return list(range(len(lay.signals)))
+    pressing = [] if contact.signal is None else [contact.signal]
+    return [
+        j for _, flange, j in lay.forces if flange.body == contact.flange.body and j is not None
+    ] + pressing

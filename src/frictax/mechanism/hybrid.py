@@ -12,15 +12,13 @@ from frictax.contacts.mode import FREE, STUCK, mode_vector
 from frictax.engine.system import DEADLINE, AbstractHybridSystem
 from frictax.parameters import Integer, Modes, Number, State
 from frictax.parameters.constant import constant
-from frictax.signals import Constant, Function
-from frictax.signals.function import longest_step
 from frictax.signals.signal import first_end, moved_on
 
 from . import dynamics
 from .bristles.elements import element_margins, joined, slipped
 from .bristles.passive import passive_step, within_limits
 from .bristles.pressing import begun_pressed, press_margins, pressed_anew
-from .contact_margins import all_margins, is_off, rounding
+from .contact_margins import all_margins, is_off, longest_steps, rounding
 from .elimination import product
 from .energy import heat_flows, powers, stored
 from .layout import Layout, layout, signal_of, state_names as state_names
@@ -179,18 +177,7 @@ class MechanicalSystem(AbstractHybridSystem):
         return passive_step(at, self._rates, t0, t1, y0)
 
     def longest_step(self, mode: Modes, span: Number, args: PyTree) -> Any:
-        lay = self.layout
-        summed = {
-            j
-            for c in range(len(lay.contacts))
-            if self._is_loaded_by_several(c)
-            for j in self._loads(c)
-        }
-        bounds = [
-            longest_step(signal_of(self.mechanism, place), span, j in summed)
-            for j, place in enumerate(lay.signals)
-        ]
-        bounds = [b for b in bounds if b is not None]
+        lay, bounds = self.layout, longest_steps(self.mechanism, self.layout, span)
         if not bounds or not (lay.contacts or lay.bristles):
             return None
         presses = any(c.is_pressed for c in (*lay.contacts, *lay.bristles))
@@ -378,40 +365,6 @@ class MechanicalSystem(AbstractHybridSystem):
     def _gap(self, k: int) -> Any:
         """The gap that compliant number k is."""
         return self.mechanism.parts[self.layout.compliants[k][0]]
-
-    def _is_loaded_by_several(self, c: int) -> bool:
-        """Whether the reserves of contact `c` may turn, while it is stuck, elsewhere than at the
-        extrema of one drive.
-
-        So they may under the sum of two drives, a user's function, a given motion, or the pull of
-        another body.
-        """
-        contact = self.layout.contacts[c]
-        by_state = any(c in node.contacts for node in self.layout.nodes) or (
-            contact.is_pressed and contact.signal is None
-        )
-        if not contact.alone or self.layout.motions or by_state:
-            return True
-        body = contact.flange.body
-        loads = [signal_of(self.mechanism, self.layout.signals[j]) for j in self._loads(c)]
-        joined = any(
-            body in (a.body, b.body) and None not in (a.body, b.body)
-            for _, a, b in self.layout.compliants
-        )
-        varying = [signal for signal in loads if not isinstance(signal, Constant)]
-        return joined or len(varying) > 1 or any(isinstance(signal, Function) for signal in varying)
-
-    def _loads(self, c: int) -> list[int]:
-        """The signals that load contact `c` directly or press on it."""
-        contact = self.layout.contacts[c]
-        if not contact.alone or self.layout.motions:
-            return list(range(len(self.layout.signals)))
-        pressing = [] if contact.signal is None else [contact.signal]
-        return [
-            j
-            for _, flange, j in self.layout.forces
-            if flange.body == contact.flange.body and j is not None
-        ] + pressing
 
     def snapshot(self, t: Array, y: Array, mode: Array) -> dynamics.MachineSnapshot:
         """All that is known of the mechanism at time `t`, in state `y` and `mode`."""
