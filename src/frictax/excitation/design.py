@@ -1,10 +1,11 @@
 """The experiment that tells most of a machine's parameters, within what the machine bears."""
 
+import dataclasses
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 
 from frictax.annotations import ArrayLike, Checked
@@ -14,17 +15,18 @@ from frictax.measurements import Record
 from frictax.mechanism import Machine
 from frictax.progress import Progress, watched
 
-from .ascent import climbed, excess
+from .ascent import climbed
 from .criteria import Criterion
-from .designed import Design
+from .designed import Design, kept_by
 from .limits import Limits, Margins
 from .machines import Over, machines_of
-from .plan import Plan, ended_well
+from .plan import Plan, Seen
 from .posed import posed
 from .rivals import Rival, largest, rivals
 from .shapes import AbstractShape
 
 _LOOKED, _KEEP = 200, 0.97  # machines by which limits are kept, and how many of them
+_TRIALS = 8  # of sizes
 
 
 def design(
@@ -87,7 +89,8 @@ def design(
       beside it.
     - `over`: for which machines, where values are not known: a relative scatter, one for each
       path, a fit with its covariance, or a `Posterior`. The criterion is then the mean over
-      `machines` that are drawn, and the excitation so small that limits are kept by 97 % of 200.
+      `machines` that are drawn, and the excitation so small that limits are kept by 97 % of 200;
+      so are the other experiments.
     - `after`: an earlier fit, whose information is added; `priors`: as for `fit`.
     - `beside`: a record at hand under the same drive, whose errors stand in the table.
     - `size`: name -> the error that counts as 1, its value unless given. `margins`: how far to stay
@@ -137,64 +140,70 @@ def design(
     ready = posed(machine, outputs, duration, rate, limits, **asked)
     plan = ready.plan
     how = over, plan.under_test, ready.names, ready.lower
-    served = machines_of(*how, machines, seed)
+    few = machines_of(*how, machines, seed)
     with watched(progress, "Designing") as work:
         parts = work.parts({"search": 8.0, "looking at it": 1.0})
-        best = climbed(plan, served, starts, steps, seed, parts["search"])
+        best = climbed(plan, few, starts, steps, seed, parts["search"])
         u = np.asarray(plan.made(best.c))
         many = machines_of(*how, _LOOKED, seed + 1)[1:] if over is not None else []
-        u, kept = _within(plan, u, many)
+        found = largest(plan, lambda scale: plan.centre + scale * (u - plan.centre))
+        u, served = _borne(plan, u if found is None else found[0], many)
         seen = plan.seen(u, plan.under_test.values())
         parts["looking at it"]("others", 0.5)
-        others = rivals(plan, ready.body)
+        others = [_borne_too(plan, rival, many) for rival in rivals(plan, ready.body)]
         if beside is not None:
-            others.append(_at_hand(plan, beside))
+            others.append(_at_hand(plan, beside, many))
     return Design(
         ready,
         u,
         seen,
         tuple(others),
-        kept,
         tuple(many),
+        served,
         {name: float(sd) for name, sd in outputs.items()},
         objective,
         time.perf_counter() - began,
     )
 
 
-def _within(plan: Plan, u: np.ndarray, many: Sequence[np.ndarray]) -> tuple[np.ndarray, float]:
-    """The excitation as large as the limits allow, of the machine as given and of nearly all that
-    were drawn; and the share of these that keep them.
+def _borne(
+    plan: Plan, u: np.ndarray, many: Sequence[np.ndarray]
+) -> tuple[np.ndarray, tuple[Seen, ...]]:
+    """The excitation made so small that nearly all of the machines `many` keep the limits; and what
+    is seen of each.
     """
-
-    def at(scale: float) -> np.ndarray:
-        return plan.centre + scale * (u - plan.centre)
-
-    found = largest(plan, at)
-    u = u if found is None else found[0]
-    if not many:
-        return u, 1.0
-    low, high, share = 0.0, 1.0, _kept(plan, u, many)
-    if share >= _KEEP:
-        return u, share
-    whole, best = u, (u, share)
-    for _ in range(7):
-        scale = 0.5 * (low + high)
-        now = plan.centre + scale * (whole - plan.centre)
-        share = _kept(plan, now, many)
-        if share >= _KEEP:
-            low, best = scale, (now, share)
-        else:
-            high = scale
-    return best
+    served = _looked(plan, u, many)
+    if kept_by(served) >= _KEEP:
+        return u, served
+    # What keeps the limits now does so when less is asked, or nearly: all are looked at in the end.
+    may = len(many) - round(_KEEP * len(many))
+    over = [x for x, seen in zip(many, served, strict=True) if not kept_by([seen])]
+    at = lambda scale: plan.centre + scale * (u - plan.centre)  # noqa: E731
+    low, high = 0.0, 1.0
+    for _ in range(_TRIALS):
+        middle = 0.5 * (low + high)
+        beyond = sum(not kept_by([seen]) for seen in _looked(plan, at(middle), over))
+        low, high = (middle, high) if beyond <= may else (low, middle)
+    for _ in range(_TRIALS):
+        served = _looked(plan, at(low), many)
+        if kept_by(served) >= _KEEP:
+            break
+        low *= 0.95
+    return at(low), served
 
 
-def _kept(plan: Plan, u: np.ndarray, many: Sequence[np.ndarray]) -> float:
-    looked = [plan.often(u, x) for x in many]
-    return float(np.mean([ended_well(s) and excess(s) <= 1e-6 for s in looked]))
+def _looked(plan: Plan, u: np.ndarray, many: Sequence[np.ndarray]) -> tuple[Seen, ...]:
+    return tuple(jax.device_get([plan.often(u, x) for x in many]))
 
 
-def _at_hand(plan: Plan, record: Record) -> Rival:
+def _borne_too(plan: Plan, rival: Rival, many: Sequence[np.ndarray]) -> Rival:
+    """`rival` within the limits of the machines, as an experiment on one of them has to be."""
+    u, served = _borne(plan, rival.u, many)
+    seen = rival.seen if u is rival.u else plan.seen(u, plan.under_test.values())
+    return dataclasses.replace(rival, u=u, seen=seen, served=served)
+
+
+def _at_hand(plan: Plan, record: Record, many: Sequence[np.ndarray]) -> Rival:
     """A record that there is, as an experiment."""
     if plan.drive not in record.inputs:
         raise ValueError(
@@ -202,5 +211,6 @@ def _at_hand(plan: Plan, record: Record) -> Rival:
             f" {', '.join(record.inputs) or 'none'}."
         )
     t = np.asarray(record.t, dtype=float)
-    u = jnp.asarray(np.interp(plan.t, t - t[0], record.inputs[plan.drive]))
-    return Rival(f"{record.name} (at hand)", np.asarray(u), plan.seen(u, plan.under_test.values()))
+    u = np.interp(plan.t, t - t[0], record.inputs[plan.drive])
+    seen, served = plan.seen(u, plan.under_test.values()), _looked(plan, u, many)
+    return Rival(f"{record.name} (at hand)", u, seen, served)

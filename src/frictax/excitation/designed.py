@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from frictax.parameters import replace
 from frictax.text import aligned, figures, shown
 from frictax.verbs import DesignVerbs
 
-from .plan import Seen
+from .ascent import excess
+from .plan import Seen, ended_well
 from .posed import Posed
 from .replayed import replayed
 from .rivals import Rival
@@ -33,8 +35,9 @@ class Design(DesignVerbs):
     - `names`, `units`, `values` (p,): what is to be found, and what it was taken to be;
       `errors` (p,): the standard errors that are to be expected; `relative` (p,): over the sizes.
     - `beside`: other experiments within the same limits -> their relative errors (p,).
-    - `asked`: what the run asks of the machine -> (amount, limit); `kept`: share of the drawn
-      machines that keep all limits, 1 where none were drawn; `events`: mode changes.
+    - `asked`: what the run asks of the machine -> (amount, limit); `events`: mode changes.
+    - `drawn` (k): machines of `over`, values (p,) of each; `kept`: share of them that keep all
+      limits, 1 where none were drawn.
     - `slip`, `miss`: the shortest slip [samples] and the nearest miss of an event.
 
     **Example:** at `design`.
@@ -44,8 +47,8 @@ class Design(DesignVerbs):
     excitation: Float[np.ndarray, " n"]
     seen: Seen
     rivals: tuple[Rival, ...]
-    kept: float
     drawn: tuple[np.ndarray, ...]
+    served: tuple[Seen, ...]
     outputs: dict[str, float]
     objective: AbstractObjective | None
     seconds: float
@@ -119,6 +122,22 @@ class Design(DesignVerbs):
         relative = self.relative if says is None else self.beside[says]
         return float(np.max(relative[self.posed.plan.wanted]))
 
+    def worst_of_drawn(self, says: str | None = None) -> Float[np.ndarray, " k"]:
+        """`worst` of each of the machines `drawn`, in their order; infinite where a run failed."""
+        others = {rival.says: rival.served for rival in self.rivals}
+        served = self.served if says is None else others[says]
+        wanted = self.posed.plan.wanted
+        return np.array(
+            [
+                np.max(self._relative(seen)[wanted]) if ended_well(seen) else np.inf
+                for seen in served
+            ]
+        )
+
+    @property
+    def kept(self) -> float:
+        return kept_by(self.served)
+
     def record(self, seed: int = 0, name: str = "designed") -> Record:
         """What would be recorded of the machine as given, with white noise."""
         plan = self.posed.plan
@@ -187,8 +206,12 @@ class Design(DesignVerbs):
         if self.beside:
             lines.append(f"beside it: {'; '.join(self.beside)}")
         if self.drawn:
+            of = [None, *self.beside]
+            most = [share(float(np.percentile(self.worst_of_drawn(says), 90))) for says in of]
+            beside = f" (beside it {'; '.join(most[1:])})" if most[1:] else ""
             lines.append(
-                f"limits are kept by {100 * self.kept:.0f} % of {len(self.drawn)} machines drawn"
+                f"limits are kept by {100 * self.kept:.0f} % of {len(self.drawn)} machines drawn;"
+                f" in 9 of 10 of them the worst error is at most {most[0]}{beside}"
             )
         return "\n".join([*lines, *(f"! {sentence}" for sentence in self.warnings)])
 
@@ -233,6 +256,11 @@ class Design(DesignVerbs):
         if x is None:
             return self.posed.machine
         return replace(self.posed.machine, dict(zip(self.names, x, strict=True)))
+
+
+def kept_by(served: Sequence[Seen]) -> float:
+    """How many machines keep all limits, as a share; 1 of none."""
+    return float(np.mean([ended_well(s) and excess(s) <= 1e-6 for s in served])) if served else 1.0
 
 
 def share(x: float) -> str:

@@ -25,11 +25,14 @@ _STIFF = 20.0  # Hz: of the controller that a staircase of speeds asks for
 
 @dataclasses.dataclass(frozen=True)
 class Rival:
-    """An experiment that was not designed: what it is, its drive, what it shows."""
+    """An experiment that was not designed: what it is, its drive, what it shows of the machine as
+    given, and of each that was drawn.
+    """
 
     says: str
     u: Float[np.ndarray, " n"]
     seen: Seen
+    served: tuple[Seen, ...] = ()
 
 
 def rivals(plan: Plan, body: str) -> list[Rival]:

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from frictax.excitation import Design
+from frictax.excitation.designed import share
 from frictax.text import figures
 
 from ..interactive.plotly_json import as_json, axis, figure, line, script, text as text_of, trace
@@ -192,6 +193,10 @@ def _limit_rows(design: Design) -> Rows:
     if design.drawn:
         kept = f"{100 * design.kept:.0f} % of {len(design.drawn)}"
         rows.append(("machines that keep all limits", kept, ""))
+        of = {"designed": None, **{says.partition(",")[0]: says for says in design.beside}}
+        for who, says in of.items():
+            most = float(np.percentile(design.worst_of_drawn(says), 90))
+            rows.append((f"worst error in 9 of 10 of them, {who}", share(most), ""))
     return Rows(("", "asked", "limit"), rows, ["keep", "n", "n"], named=True)
 
 
