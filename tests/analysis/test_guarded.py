@@ -7,6 +7,7 @@ import pytest
 from jaxtyping import Float
 from scipy.linalg import toeplitz
 from scipy.signal import lfilter
+from scipy.stats import f as F
 
 import frictax as fx
 from frictax.analysis.errors.autoregression import _lagged
@@ -72,11 +73,26 @@ def test_white_residuals_have_white_errors_and_remember_nothing(clean) -> None:
     assert list(u.ratio.values()) == pytest.approx([1.0] * 3, abs=0.06)
 
 
-def test_of_two_accounts_the_wider_interval_is_printed_number_by_number(clean) -> None:
+def test_the_guard_counts_where_its_error_is_larger_than_chance_makes_it(clean) -> None:
+    """Of records of which the other account is right it stands out in three of ten or fewer."""
+    counted = []
+    for seed in range(12):
+        found = fitted(clean + remembered(np.random.default_rng([2, seed]), 0.9))
+        usual, guard = (found.uncertainty(a) for a in (fx.Autoregression(), fx.Clustered(10)))
+        ratio = np.square(list(guard.standard_errors.values()))
+        ratio /= np.square(list(usual.standard_errors.values()))
+        free = [[e.dof for e in u.estimates] for u in (guard, usual)]
+        stands_out = ratio > F.ppf(0.7, *free)
+        half = np.where(stands_out, guard.half_widths, 0.0)
+        u = found.uncertainty()
+        assert u.half_widths == pytest.approx(np.maximum(usual.half_widths, half), rel=1e-9)
+        counted.append(stands_out)
+    assert 0.0 < np.mean(counted) < 0.35
+
+
+def test_the_account_of_each_number_is_printed(clean) -> None:
     found = fitted(clean + remembered(np.random.default_rng(2), 0.9))
-    half = [found.uncertainty(a).half_widths for a in (fx.Autoregression(), fx.Clustered(10))]
     u = found.uncertainty()
-    assert u.half_widths == pytest.approx(np.max(half, axis=0), rel=1e-12)
     assert u.estimates == found.estimates
     (line,) = [line for line in str(found).splitlines() if line.startswith("Intervals (Guarded)")]
     assert u.says in line

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import fdtri
 
 from frictax.arguments import whole
 from frictax.fitting import FitResult, InverseDynamics
@@ -24,6 +25,7 @@ from .sweeps import of_sweeps
 
 _TWICE = 2.0  # as much: more than ten blocks may say of the same by chance
 _TO_COMPARE = 2.0  # degrees of freedom of the guard, at least
+_BY_CHANCE = 0.7  # share of records, of which the account is right, whose guard says as little
 
 
 @pytree_dataclass
@@ -34,7 +36,10 @@ class Guarded(AbstractErrors):
 
     - what the record supports: `Clustered()` on `Windows`, and of a run `Autoregression()` (of
       `InverseDynamics`, whose residuals are filtered, the guard alone);
-    - the guard, `Clustered(10)`: what differs between ten blocks of time, whatever makes it differ;
+    - the guard, `Clustered(10)`: what differs between ten blocks of time, whatever makes it differ.
+      Beside another account it counts where its error is larger than of seven of ten records of
+      which that is right (F test): two accounts of one thing differ by chance, and the wider one is
+      too wide;
     - of a run whose misfit is above its sensors' noise, what the noise that is read from its inputs
       does to the estimates (`InputNoise`);
     - of a run whose sensors show their steps, what rounding to these does (`EncoderSteps`): alone
@@ -127,8 +132,8 @@ def _widest(
     @recalled
     def of_each(directions: np.ndarray, level: float) -> np.ndarray:
         speaks = ((directions != 0) @ where.T).T
-        if guard:  # of what one block tells alone it cannot say anything
-            speaks[guard] &= parts[guard].dof(directions) >= _TO_COMPARE
+        if guard:
+            speaks[guard] &= _stands_out(parts[0], parts[guard], directions)
         return np.where(speaks, [part.half_width(level, directions) for part in parts], 0.0)
 
     def dof(directions: np.ndarray) -> np.ndarray:
@@ -144,6 +149,19 @@ def _widest(
     covariance = parts[most].covariance * np.outer(scale, scale)
     says, more = _says(found, parts, wins), (n for part in parts for n in part.notices)
     return _Widest(covariance, recalled(dof), None, says, (*notices, *more), of_each=of_each)
+
+
+def _stands_out(usual: Spread, guard: Spread, directions: np.ndarray) -> np.ndarray:
+    """Of which directions (m, q) the guard's error is larger than chance makes it, and of more than
+    one block.
+    """
+    free = guard.dof(directions)
+    rounded = np.minimum(np.nan_to_num([free, usual.dof(directions)], nan=1.0), 1e6)
+    most = fdtri(*np.maximum(rounded, 1.0), _BY_CHANCE)  # of the ratio of squares
+    mine, theirs = (
+        np.einsum("mi,ij,mj->m", directions, part.covariance, directions) for part in (usual, guard)
+    )
+    return (free >= _TO_COMPARE) & (theirs > most * mine)
 
 
 def _says_all(found: FitResult, parts: list[Spread]) -> bool:
