@@ -22,7 +22,8 @@ def pushed(
     function: Callable[..., Any], at: tuple[Any, ...], along: tuple[Any, ...]
 ) -> tuple[Any, Any]:
     """`function` at the point `at`, and its derivatives in the directions `along`, which stand last
-    in these as in what is returned.
+    in these as in what is returned: the sensitivities of `linearize`, of `outlook` and of the
+    errors of a fit (of residuals by parameters), and of `information` and `design`.
     """
     one = lambda *along: jax.jvp(function, at, along)  # noqa: E731
     return jax.vmap(one, in_axes=-1, out_axes=(None, -1))(*along)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from frictax.engine.sensitive import pushed
 from frictax.laws import AbstractLaw
 from frictax.measurements import Sweep
 from frictax.mechanism import Mechanism
@@ -358,13 +359,7 @@ class Problem:
 @kept
 def residuals_and_jacobian(problem: Problem, x: Float[Numbers, " p"]) -> tuple[Array, Array]:
     """Plain residuals, no loss applied, and their Jacobian by the values."""
-
-    def twice(x: Array) -> tuple[Array, Array]:
-        r = problem.residuals(x)
-        return r, r
-
-    jacobian, r = jax.jacfwd(twice, has_aux=True)(x)
-    return r, jacobian
+    return pushed(problem.residuals, (x,), (jnp.eye(x.shape[0], dtype=x.dtype),))
 
 
 @jitted
