@@ -6,7 +6,8 @@ remembers its past. `frictax fleet` fits four parameters to each, with intervals
 account. Told are: seconds on the wall and of processors for the whole command, with an empty
 cache of programs and with the one that it leaves; the largest memory of all its processes together
 (proportional set size: what processes share counts once); whether a run that is killed at half and
-resumed gives the same table; how far rows are from `fx.fit`; how many intervals hold the truth.
+resumed gives the same table; how long as many workers of Dask take, waiting beside each other on
+this machine; how far rows are from `fx.fit`; how many intervals hold the truth.
 
     python experiments/benchmarks/fleet.py [--records 10000] [--jobs 2] [--csv FILE]
 """
@@ -58,8 +59,13 @@ free = ["friction.f_pos"]
 """
 
 
-def made(folder: Path, count: int) -> np.ndarray:
-    """The table, and the truth of each record (count, 4)."""
+def drawn(count: int, rng: np.random.Generator) -> np.ndarray:
+    """The truth of each record (count, 4)."""
+    return USUAL * np.exp(0.08 * rng.standard_normal((count, 4)))
+
+
+def made(folder: Path, truth: np.ndarray, rng: np.random.Generator) -> None:
+    """A long table of a record for each truth, and the problem file."""
     import jax
     import jax.numpy as jnp
     import pyarrow as pa
@@ -69,7 +75,7 @@ def made(folder: Path, count: int) -> np.ndarray:
     import frictax as fx
 
     jax.config.update("jax_enable_x64", True)
-    t, rng = np.linspace(0.0, 10.0, SAMPLES), np.random.default_rng(0)
+    t, count = np.linspace(0.0, 10.0, SAMPLES), len(truth)
     ts = jnp.asarray(t)
 
     def speed(p, u):
@@ -82,7 +88,6 @@ def made(folder: Path, count: int) -> np.ndarray:
         return fx.simulate(block, ts)["mass"].v
 
     speeds = jax.jit(jax.vmap(speed))
-    truth = USUAL * np.exp(0.08 * rng.standard_normal((count, 4)))
     (folder / "any.csv").write_text("t,F,v\n" + "".join(f"{x},0,{x}\n" for x in t[:30]))
     (folder / "problem.toml").write_text(PROBLEM)
     writer = None
@@ -100,7 +105,6 @@ def made(folder: Path, count: int) -> np.ndarray:
         writer.write_table(table, row_group_size=50 * SAMPLES)
     assert writer is not None
     writer.close()
-    return truth
 
 
 class Watch(threading.Thread):
@@ -125,15 +129,18 @@ class Watch(threading.Thread):
             time.sleep(0.2)
 
 
-def run(folder: Path, out: str, cache: Path, jobs: int, *more: str, until: str = "") -> Watch:
+def caching(cache: Path) -> dict[str, str]:
+    """The environment of a process that keeps its programs there."""
+    kept = {"FRICTAX_CACHE": str(cache), "JAX_COMPILATION_CACHE_DIR": str(cache / "jax")}
+    return os.environ | kept
+
+
+def run(folder: Path, out: str, cache: Path, *more: str, until: str = "") -> Watch:
     """A whole command; `until`: killed as soon as a part of that name is there."""
     words = [sys.executable, "-m", "frictax", "fleet", str(folder), str(folder / "records.parquet")]
-    words += ["--out", str(folder / out), "--jobs", str(jobs), *more]
-    environment = {**os.environ, "FRICTAX_CACHE": str(cache)}
-    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    environment["JAX_COMPILATION_CACHE_DIR"] = str(cache / "jax")
+    words += ["--out", str(folder / out), *more]
     began = time.perf_counter()
-    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(words, env=caching(cache), stdout=subprocess.DEVNULL)
     watch = Watch(process.pid)
     while process.poll() is None:
         if until and (folder / f"{out}.parts" / until).exists():
@@ -143,6 +150,33 @@ def run(folder: Path, out: str, cache: Path, jobs: int, *more: str, until: str =
     watch.join(5)
     assert until or process.returncode == 0, process.returncode
     return watch
+
+
+def by_dask(folder: Path, cache: Path, jobs: int) -> Watch:
+    """The same command by a scheduler and `jobs` worker processes of Dask on this machine."""
+    dask, quiet = (
+        [sys.executable, "-m"],
+        {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL},
+    )
+    at, address = folder / "scheduler.json", "tcp://127.0.0.1:8799"
+    words = ["distributed.cli.dask_scheduler", "--port", "8799", "--no-dashboard"]
+    started = [subprocess.Popen([*dask, *words, "--scheduler-file", str(at)], **quiet)]
+    try:
+        while not at.is_file():
+            time.sleep(0.1)
+        words = ["distributed.cli.dask_worker", address, "--no-dashboard", "--nthreads", "1"]
+        started += [
+            subprocess.Popen([*dask, *words], env=caching(cache), **quiet) for _ in range(jobs)
+        ]
+        from distributed import Client
+
+        with Client(address) as client:
+            client.wait_for_workers(jobs, timeout=120)
+        return run(folder, "dask.parquet", cache, "--cluster", address)
+    finally:
+        for process in started:
+            process.terminate()
+            process.wait()
 
 
 def worth(folder: Path, truth: np.ndarray) -> dict[str, float]:
@@ -183,17 +217,21 @@ def main() -> None:
     given = asked.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        truth = made(folder, given.records)
+        rng = np.random.default_rng(0)
+        truth = drawn(given.records, rng)
+        made(folder, truth, rng)
         cache = folder / "cache"
         rows: dict[str, float] = {"records": given.records, "jobs": given.jobs}
+        by = "--jobs", str(given.jobs)
         for name, out in (("empty cache", "fleet.parquet"), ("filled cache", "again.parquet")):
-            watch = run(folder, out, cache, given.jobs)
+            watch = run(folder, out, cache, *by)
             rows[f"{name}: seconds on the wall"] = watch.wall
             rows[f"{name}: seconds of processors"] = watch.seconds
             rows[f"{name}: memory, MB"] = watch.most
         half = f"{given.records // 128:06d}.parquet"
-        run(folder, "half.parquet", cache, given.jobs, until=half)
-        run(folder, "half.parquet", cache, given.jobs, "--resume")
+        run(folder, "half.parquet", cache, *by, until=half)
+        run(folder, "half.parquet", cache, *by, "--resume")
+        rows["workers of Dask: seconds on the wall"] = by_dask(folder, cache, given.jobs).wall
         import pandas as pd
 
         a, b = (pd.read_parquet(folder / n) for n in ("fleet.parquet", "half.parquet"))

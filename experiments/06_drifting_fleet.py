@@ -1,0 +1,120 @@
+"""Five hundred axes measured each month: what do ten thousand fits tell of which wears?
+
+Each record is 10 s of an axis under a force of its own, its speed seen with noise that remembers
+0.6 of the sample before. Axes differ by 8 % in each of four friction numbers. Their viscous
+friction falls by 1.5 % a kelvin, the hall by 10 K in winter; from record to record each number
+differs by 1 % more, a state of the lubricant that fades over some two months. Of 500 axes 25 wear:
+their Coulomb friction grows by 0.4 % a month. Five others were assembled with half as much more.
+
+Asked is: how many of the 40 000 intervals hold the truth; which axes `fx.drift` calls drifting, and
+how many of these are not; which `fx.population` finds odd.
+
+Run: python experiments/06_drifting_fleet.py [--axes 500] [--months 20] [--jobs 2]
+(some minutes, 700 MB of disk for a while; prints a table)
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).parent / "benchmarks"))
+
+from fleet import NAMES, drawn, made
+
+import frictax as fx
+
+WEARS, ODD = 0.004, 1.5  # a month; times
+SEASON, SCATTER, FADES = 10.0, 0.01, 2.0  # kelvin, share, months
+BY_HEAT = -0.015  # of viscous friction, a kelvin
+
+
+def fleet(axes: int, months: int, seed: int) -> tuple[np.ndarray, pd.DataFrame]:
+    """The truth of each record (axes*months, 4), and what is known of it."""
+    rng = np.random.default_rng(seed)
+    own = np.repeat(drawn(axes, rng), months, axis=0)
+    axis, month = np.repeat(np.arange(axes), months), np.tile(np.arange(months), axes)
+    heat = SEASON * np.sin(month / 12 * 2 * np.pi) + rng.standard_normal(axis.size)
+    keeps = np.exp(-1.0 / FADES)
+    state = rng.standard_normal((axes, months, 4))
+    for k in range(1, months):
+        state[:, k] = keeps * state[:, k - 1] + np.sqrt(1 - keeps**2) * state[:, k]
+    change = SCATTER * state.reshape(-1, 4)
+    change[:, NAMES.index("F_prop")] += BY_HEAT * heat
+    change[:, NAMES.index("F_Coulomb")] += np.where(wears(axis), WEARS * month, 0.0)
+    change[:, NAMES.index("F_Coulomb")] += np.where(is_odd(axis), np.log(ODD), 0.0)
+    known = pd.DataFrame(
+        {
+            "record": [f"r{i:05d}" for i in range(axis.size)],
+            "machine": [f"axis {i}" for i in axis],
+            "date": pd.Timestamp("2024-01-15") + pd.to_timedelta(30.4 * month, "D"),
+            "temperature": 24.0 + heat,
+        }
+    )
+    return own * np.exp(change), known
+
+
+def wears(axis: np.ndarray) -> np.ndarray:
+    """Of 20 axes one."""
+    return axis % 20 == 7
+
+
+def is_odd(axis: np.ndarray) -> np.ndarray:
+    """Of 100 axes one."""
+    return axis % 100 == 33
+
+
+def called(names: Sequence[str], right: np.ndarray) -> str:
+    """How many of the right axes are named, and how many others."""
+    named = {int(name.removeprefix("axis ")) for name in names}
+    hit = len(named & set(right.tolist()))
+    return f"{hit} of {right.size} that are, and {len(named) - hit} that are not"
+
+
+def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--axes", type=int, default=500)
+    parser.add_argument("--months", type=int, default=20)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(arguments)
+    truth, known = fleet(given.axes, given.months, given.seed)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        made(folder, truth, np.random.default_rng(given.seed + 1))
+        began = time.perf_counter()
+        done = fx.fleet(folder, folder / "records.parquet", jobs=given.jobs, about=known)
+        seconds = time.perf_counter() - began
+    table, out = done.table, {"records": float(len(truth)), "seconds": seconds}
+    print(f"{len(table)} records in {seconds:.0f} s, {np.mean(~table['converged']):.2%} not fitted")
+    for k, name in enumerate(NAMES):
+        path = f"friction.f_pos.{name}"
+        inside = (table[f"{path}.lower"] < truth[:, k]) & (truth[:, k] < table[f"{path}.upper"])
+        out[name] = float(np.mean(inside[table["converged"]]))
+        print(f"intervals of {name} hold the truth in {out[name]:.1%}")
+    axes = np.arange(given.axes)
+    path = "friction.f_pos.F_Coulomb"
+    drift = fx.drift(table, path, log=[path])
+    worn = axes[wears(axes)]
+    drifting = drift.drifting["machine"].tolist()
+    print(f"called drifting: {called(drifting, worn)}")
+    population = fx.population(table)
+    odd = axes[is_odd(axes)]
+    found = sorted(set(population.outliers["machine"]))
+    print(f"called odd: {called(found, odd)}")
+    out["drifting, right"] = len({f"axis {i}" for i in worn} & set(drifting)) / worn.size
+    out["drifting, wrong"] = len(set(drifting) - {f"axis {i}" for i in worn})
+    out["odd, right"] = len({f"axis {i}" for i in odd} & set(found)) / odd.size
+    out["odd, wrong"] = len(set(found) - {f"axis {i}" for i in odd})
+    print(drift)
+    print(population)
+    return out
+
+
+if __name__ == "__main__":
+    main()
