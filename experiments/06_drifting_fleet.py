@@ -10,7 +10,7 @@ Asked is: how many of the 40 000 intervals hold the truth; which axes `fx.drift`
 how many of these are not; which `fx.population` finds odd.
 
 Run: python experiments/06_drifting_fleet.py [--axes 500] [--months 20] [--jobs 2]
-(some minutes, 700 MB of disk for a while; prints a table)
+(some minutes, 400 MB of disk for a while; prints a table)
 """
 
 import argparse
