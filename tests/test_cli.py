@@ -370,7 +370,7 @@ def test_a_mistake_ends_in_one_sentence_with_the_remedy(
 ) -> None:
     (folder / "words.csv").write_text(LINE.replace("\n1,", "\nfast,"), encoding="utf-8")
     (folder / "empty.csv").write_text("", encoding="utf-8")
-    (folder / "binary.csv").write_bytes(b"\xff\xfe\x00\x01")
+    (folder / "binary.csv").write_bytes(b"\x00\x01\xff\xfe")
     (folder / "short.csv").write_text("omega,torque\n1,2\n2,2.5\n3,3\n", encoding="utf-8")
     before = {p.name: p.read_bytes() for p in folder.iterdir()}
     done = frictax(*arguments)

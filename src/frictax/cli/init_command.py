@@ -60,7 +60,9 @@ def init(
     torque_constant: Annotated[
         float | None,
         _number(
-            "Torque per current [N.m/A], or force [N/A].", "--torque-constant", "--force-constant"
+            "Torque [N.m/A], or force [N/A], per ampere, of a current in mA too.",
+            "--torque-constant",
+            "--force-constant",
         ),
     ] = None,
     ratio: Annotated[
