@@ -57,11 +57,11 @@ citation = "" # where the record is from
 def _channels(draft: Draft, made: Template) -> str:
     time, drive, output = draft.columns.get("time"), draft.drive, draft.output
     assert output is not None
-    lines = [
-        f"rate = {_number(draft.rate)} # Hz\n"
-        if time is None
-        else f"time = {_column(time, draft)}\n"
-    ]
+    if time is not None:
+        lines = [f"time = {_column(time, draft)}\n"]
+    else:
+        assert draft.rate is not None
+        lines = [f"rate = {_number(draft.rate)} # Hz\n"]
     if drive is not None:
         lines.append(f"inputs.{made.drive} = {_column(drive, draft)}\n")
     key = f'"{made.output}"' if "." in made.output else made.output
