@@ -293,8 +293,9 @@ def _told(draft: "Draft") -> str:
     """What each column is taken for."""
     import numpy as np
 
-    a = "an" if draft.machine == "axis" else "a"
-    lines = [f"{draft.file.name}, taken for {a} {draft.machine}:"]
+    from frictax.problems.starting import with_article
+
+    lines = [f"{draft.file.name}, taken for {with_article(draft.machine)}:"]
     if draft.rate is not None:
         lines.append(f"  {'rate':9}  {draft.rate:g} Hz")
     wide = max((len(c.shown) for c in draft.used), default=0)

@@ -157,8 +157,8 @@ class Draft:
         free = column.role in ("current", "force") and self.turns and self.machine != "sweep"
         return Missing(
             f"--{column.role}",
-            f"{column.label} of {self.file.name} {says}, which tells nothing of a {self.machine}:"
-            f" name another column as --{column.role}, or record a motion"
+            f"{column.label} of {self.file.name} {says}, which tells nothing of"
+            f" {with_article(self.machine)}: name another column as --{column.role}, or record a motion"
             f"{'; of an arm that swings freely, give --machine pendulum' if free else ''}.",
         )
 
@@ -170,7 +170,7 @@ class Draft:
                 Missing(
                     "--machine",
                     f"{self.file.name} does not tell which machine it is of: give --machine"
-                    f" {'|'.join(MACHINES)}, or --yes to take it for a {self.machine}.",
+                    f" {'|'.join(MACHINES)}, or --yes to take it for {with_article(self.machine)}.",
                 )
             )
         out += [*([lack] if (lack := self.lacking()) else [])]
@@ -253,9 +253,14 @@ def machine_of(columns: dict[str, Chosen]) -> tuple[str, bool]:
     return "rotor", turning
 
 
+def with_article(machine: str) -> str:
+    """A machine in a sentence."""
+    return f"an {machine}" if machine[0] in "ae" else f"a {machine}"
+
+
 def _no_column(role: str, machine: str, names: str) -> Missing:
     return Missing(
         f"--{role}",
-        f"A {machine} needs a column of its {role}, and none is told as such: give --{role} COLUMN."
-        f" There are: {names}.",
+        f"{with_article(machine).capitalize()} needs a column of its {role}, and none is told as"
+        f" such: give --{role} COLUMN. There are: {names}.",
     )
