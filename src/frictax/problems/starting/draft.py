@@ -158,8 +158,8 @@ class Draft:
         return Missing(
             f"--{column.role}",
             f"{column.label} of {self.file.name} {says}, which tells nothing of"
-            f" {with_article(self.machine)}: name another column as --{column.role}, or record a motion"
-            f"{'; of an arm that swings freely, give --machine pendulum' if free else ''}.",
+            f" {with_article(self.machine)}: name another column as --{column.role}, or record a"
+            f" motion{'; of an arm that swings freely, give --machine pendulum' if free else ''}.",
         )
 
     def undecided(self) -> list[Missing]:
