@@ -266,6 +266,15 @@ def test_numbers_are_written_with_all_the_figures_that_were_given(shapes: Path) 
         assert number in text
 
 
+def test_start_values_are_the_same_whatever_the_unit_of_the_current(shapes: Path) -> None:
+    machines = []
+    for name in ("unicode_text", "windows"):  # the same torque, in mN.m and by a current in mA
+        assert frictax("init", str(shapes / f"{name}.csv"), *FLAGS[name]).exit_code == 0
+        machines.append(read(shapes / name).machine)
+    first, second = (float(machine["rotor"].J) for machine in machines)
+    assert first == pytest.approx(second, rel=0.05)
+
+
 def test_a_problem_that_is_there_stays_unless_told(shapes: Path) -> None:
     assert frictax("init", str(shapes / "comma.csv")).exit_code == 0
     (shapes / "comma" / "problem.toml").write_text("mine")
