@@ -73,6 +73,11 @@ WORK = {
     ),
     "posterior": (FOUND, "found.posterior(draws=50_000, progress=told)"),
     "compare": ("", f"fx.compare(record, {STRUCTURES}, progress=told)"),
+    "design": (
+        "limits = fx.Limits(force=3.0, travel=0.2, band=(0.25, 3.0))\n",
+        "fx.design(block(), {'mass.v': 2e-3}, free=free, duration=4.0, rate=50.0, limits=limits,"
+        " progress=told)",
+    ),
 }
 
 

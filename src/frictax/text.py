@@ -187,8 +187,15 @@ def brief(value: Any, most: int = 60) -> str:
 
 
 def nearest(name: Any, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The one of the known names that is most like `name`, where one is."""
-    return next(iter(difflib.get_close_matches(str(name), list(known), n=1, cutoff=cutoff)), None)
+    """The one of the known names that is most like `name`, small and capital letters alike, where
+    one is.
+
+    >>> nearest("rotor.j", ["rotor.w", "rotor.J"])
+    'rotor.J'
+    """
+    spelt = {one.lower(): one for one in reversed(list(known))}
+    near = difflib.get_close_matches(str(name).lower(), spelt, n=1, cutoff=cutoff)
+    return spelt[near[0]] if near else None
 
 
 def suggestion(name: Any, known: Iterable[str], cutoff: float = 0.6) -> str:

@@ -38,9 +38,8 @@ def test_a_folder_becomes_a_table_and_a_broken_file_a_reason(
     folder: Path, records: list[fx.Record]
 ) -> None:
     (folder / "records" / "b3.csv").write_text("t,F,v\n0,1,2\n0.1,oops,3\n")
-    (folder / "about.csv").write_text(
-        "record,machine,date\n" + "".join(f"b{i}.csv,m{i},2026-03-{i:02d}\n" for i in range(1, 11))
-    )
+    rows = "".join(f"b{i}.csv,Prüfling {i},2026-03-{i:02d}\n" for i in range(1, 11))
+    (folder / "about.csv").write_bytes(f"record,machine,date\n{rows}".encode("cp1252"))
     out = folder / "fleet.parquet"
     asked = ("fleet", str(folder), str(folder / "records"), "--out", str(out), "--jobs", "1")
     result = frictax(*asked, "--about", str(folder / "about.csv"))
@@ -49,7 +48,7 @@ def test_a_folder_becomes_a_table_and_a_broken_file_a_reason(
     assert "oops" in result.output
     made = fx.Fleet.read(out)
     assert list(made.table["record"]) == [f"b{i}" for i in range(1, 11)]  # b10 is the last
-    assert list(made.table["machine"]) == [f"m{i}" for i in range(1, 11)]
+    assert list(made.table["machine"]) == [f"Prüfling {i}" for i in range(1, 11)]
     assert made.table["date"].iloc[8] == pd.Timestamp("2026-03-09")
     assert "b3.csv, line 3" in made.failed["reason"].iloc[0]
     e = fx.fit(block(), records[6], free=FREE)[NAME]

@@ -141,6 +141,33 @@ READ: dict[str, tuple[dict[str, Any], float, float]] = {
         1e-5,
         2e-6,
     ),
+    "windows": (  # a spreadsheet's CSV, in the code page of Windows
+        {
+            "delimiter": ";",
+            "decimal": ",",
+            "time": "t [µs]",
+            "inputs": one("Strom [mA]", unit="mA", gain=5e-5, to="N.m"),
+            "outputs": {PHI: "Winkel [°]"},
+        },
+        1e-6,
+        2e-6,
+    ),
+    "unicode_text": (  # a spreadsheet's, in UTF-16
+        {
+            "delimiter": "\t",
+            "decimal": ",",
+            "time": "Zeit [ms]",
+            "inputs": "Moment [mNm]",
+            "outputs": {PHI: "Winkel [°]"},
+        },
+        1e-6,
+        2e-6,
+    ),
+    "dated": (
+        {"rate": 200, "inputs": "torque [N.m]", "outputs": {PHI: "angle [rad]"}},
+        1e-5,
+        1e-5,
+    ),
 }
 
 
@@ -195,6 +222,9 @@ LAYOUTS: dict[str, tuple[str, str, int, bool, str, str]] = {
     "two_clocks": (",", ".", 0, True, "t_drive|torque|t_encoder [ms]|angle", "||ms|"),
     "gaps": (",", ".", 0, True, "t|torque|angle", "||"),
     "units_line": (";", ".", 3, False, "time|torque|angle", "ms|mN.m|deg"),
+    "windows": (";", ",", 0, True, "t [µs]|Strom [mA]|Winkel [°]", "us|mA|deg"),
+    "unicode_text": ("\t", ",", 0, True, "Zeit [ms]|Moment [mNm]|Winkel [°]", "ms|mN.m|deg"),
+    "dated": (",", ".", 0, True, "Timestamp|torque [N.m]|angle [rad]", "|N.m|rad"),
 }
 
 
@@ -208,7 +238,8 @@ def test_the_layout_of_a_file_is_told_from_its_lines(name: str) -> None:
     assert shape.names == tuple(names.split(sign))
     assert shape.units == tuple(unit or None for unit in units.split(sign))
     assert shape.values.shape[1] == len(shape.names)
-    assert np.isfinite(shape.values).mean() > (0.6 if name == "two_clocks" else 0.95)
+    assert np.isfinite(shape.values).mean() > (0.6 if name in ("two_clocks", "dated") else 0.95)
+    assert shape.dated == ((0,) if name == "dated" else ())
 
 
 @pytest.mark.parametrize("text", ["", "nothing but words\nand more\n", "1\n", "a,b\n1,x\n2,y\n"])
@@ -216,6 +247,32 @@ def test_a_file_without_lines_of_numbers_is_refused(text: str, tmp_path: Path) -
     (tmp_path / "f.csv").write_text(text)
     with pytest.raises(ValueError, match=r"f.csv holds no lines of numbers"):
         shape_of(tmp_path / "f.csv")
+
+
+NO_TEXT = {
+    b"PK\x03\x04\x14\x00": "f.csv is a workbook, not text. Save its sheet as CSV",
+    b"t,q\n0,1\n1,2\n\0\0\0": "line 4 holds the sign '.x00'. Delete what is no text",
+    b"t\0,\0q\0": "line 1 holds the sign",
+    b"\xff\xfet\0,\0q": "f.csv is not a text file that can be read",
+    b"\x81\x8d\x8f": "f.csv is not a text file that can be read",
+}
+
+
+@pytest.mark.parametrize("content", NO_TEXT)
+def test_what_is_no_text_is_refused_in_a_sentence(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=NO_TEXT[content]):
+        shape_of(tmp_path / "f.csv")
+    with pytest.raises(ValueError, match=NO_TEXT[content]):
+        fx.Record.from_csv(tmp_path / "f.csv", time="t", outputs={PHI: "q"})
+
+
+@pytest.mark.parametrize("code", ["utf-8-sig", "utf-16", "utf-32", "cp1252", "latin-1"])
+def test_the_same_columns_are_read_in_every_encoding(code: str, tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_bytes("t [µs],Weg Ä [°]\n0,1\n5,2\n9,3\n13,5\n".encode(code))
+    record = fx.Record.from_csv(tmp_path / "f.csv", time="t [µs]", outputs={PHI: "Weg Ä [°]"})
+    np.testing.assert_allclose(record.t, [0.0, 5e-6, 9e-6, 13e-6])
+    np.testing.assert_allclose(record.outputs[PHI], np.deg2rad([1.0, 2.0, 3.0, 5.0]))
 
 
 def wrong(name: str, **changed: Any) -> Callable[[], fx.Record]:

@@ -52,7 +52,7 @@ BAD = [
     (
         "not text",
         lambda p: (
-            (p / "s.csv").write_bytes(b"\xff\xfe\x00\x80"),
+            (p / "s.csv").write_bytes(b"\x00\x80\xff\xfe"),
             Sweep.from_csv(p / "s.csv", "a", "b"),
         ),
         ["UTF-8"],

@@ -57,6 +57,9 @@ FLAGS: dict[str, tuple[str, ...]] = {
     "two_clocks": ("--machine", "rotor", "--force", "torque[N.m]", "--position", "angle[rad]"),
     "gaps": ("--yes",),
     "units_line": (),
+    "windows": CURRENT,  # in mA, and its constant per ampere
+    "unicode_text": (),
+    "dated": ("--rate", "200"),
 }
 
 
@@ -127,6 +130,10 @@ def test_nothing_is_asked_where_nobody_can_answer_and_the_flag_is_named(shapes: 
     for name, sentence in (
         ("gaps", "gaps.csv does not tell which machine it is of: give --machine rotor|axis|"),
         ("rate", "rate.csv has no column of times that is told as such: give --rate HZ, or --time"),
+        (
+            "dated",
+            "Column 'Timestamp' of dated.csv holds dates or times of day, which are not read",
+        ),
         ("rpm", "The unit of t in rpm.csv is not told: give --time 't[s]' if that is right, or"),
     ):
         done = frictax("init", str(shapes / f"{name}.csv"))
@@ -137,7 +144,7 @@ def test_nothing_is_asked_where_nobody_can_answer_and_the_flag_is_named(shapes: 
 
 def test_a_guess_is_no_answer_where_there_is_none(shapes: Path) -> None:
     for name, sentence in (
-        ("rpm", "Torque (or force) per unit of iq_A [N.m/A]. Give --torque-constant NUMBER."),
+        ("rpm", "Torque (or force) per A of iq_A [N.m/A]. Give --torque-constant NUMBER."),
         ("counts", "How many counts of encoder make a turn is not told: give --position 'encoder["),
     ):
         done = frictax("init", str(shapes / f"{name}.csv"), "--yes")
@@ -166,7 +173,50 @@ WRONG: dict[str, tuple[tuple[str, ...], int, str]] = {
     ),
     "words": (("words.csv",), 1, "words.csv holds no lines of numbers"),
     "mat": (("run.mat",), 1, "run.mat is no text file, and init reads CSV only."),
+    "workbook": (("run.xlsx",), 1, "run.xlsx is a workbook, not text. Save its sheet as CSV"),
+    "this folder": ((".",), 1, ". is a folder, not a file: name the file. It holds comma.csv"),
+    "a velocity": (
+        ("comma.csv", "--position", "angle [rad][rpm]"),
+        1,
+        "got 'rpm'. A velocity is named by --velocity.",
+    ),
+    "one column twice": (
+        ("comma.csv", "--force", "torque [N.m]", "--position", "torque [N.m]"),
+        1,
+        "torque [N.m] is named both as --position and as --force. Leave out one of them.",
+    ),
+    "few rows": (("few.csv",), 1, "few.csv has 2 rows of numbers, and a record needs 4 at least."),
+    "no current": (
+        ("still.csv", "--torque-constant", "1"),
+        2,
+        "i [A] of still.csv is 0 in every row, which tells nothing of a rotor: name another column",
+    ),
+    "no numbers": (
+        ("empty_column.csv", "--torque-constant", "1"),
+        2,
+        "i [A] of empty_column.csv holds no number, which tells nothing of a rotor",
+    ),
+    "a clock that jumps": (
+        ("jumps.csv", "--torque-constant", "1"),
+        1,
+        "time must increase, got 8 s twice, the second time in line 11 of jumps.csv.",
+    ),
 }
+
+
+def made(folder: Path) -> None:
+    """Files of which no problem comes."""
+    (folder / "words.csv").write_text("nothing here\n")
+    (folder / "run.xlsx").write_bytes(b"PK\x03\x04" + bytes(100))
+    (folder / "few.csv").write_text("t [s],i [A],q [rad]\n0,1,2\n1,2,4\n")
+    rows = {
+        "still": [(k, 0, k**2) for k in range(20)],
+        "empty_column": [(k, "", k**2) for k in range(20)],
+        "jumps": [(k - (k > 8), k % 3, k**2) for k in range(20)],
+    }
+    for name, cells in rows.items():
+        text = "\n".join(["t [s],i [A],q [rad]", *(",".join(map(str, row)) for row in cells)])
+        (folder / f"{name}.csv").write_text(text)
 
 
 @pytest.mark.parametrize("what", WRONG)
@@ -174,13 +224,14 @@ def test_what_cannot_be_is_said_in_one_sentence_and_nothing_is_written(
     what: str, shapes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(shapes)
-    (shapes / "words.csv").write_text("nothing here\n")
+    made(shapes)
     before = sorted(shapes.rglob("*"))
     arguments, code, sentence = WRONG[what]
     done = frictax("init", *arguments)
     assert done.exit_code == code, done.output
     assert done.stderr.startswith("frictax: ")
     assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.output
     assert sorted(shapes.rglob("*")) == before
 
@@ -192,6 +243,36 @@ def test_a_column_that_never_changes_is_told_before_anything_is_written(tmp_path
     assert done.exit_code in (1, 2)
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "f").exists()
+
+
+def test_an_arm_that_swings_freely_needs_no_drive(tmp_path: Path) -> None:
+    rows = [f"{t:.4f},0,{60 * np.exp(-t) * np.cos(9 * t):.4f}" for t in np.arange(0, 2, 0.01)]
+    (tmp_path / "f.csv").write_text("\n".join(["t [s],i [A],angle [deg]", *rows]))
+    done = frictax("init", str(tmp_path / "f.csv"))
+    assert done.exit_code == 2
+    assert "of an arm that swings freely, give --machine pendulum." in done.stderr
+    done = frictax("init", str(tmp_path / "f.csv"), "--machine", "pendulum", "--mgl", "0.3")
+    assert done.exit_code == 0, done.output
+    assert "inputs" not in (tmp_path / "f" / "problem.toml").read_text(encoding="utf-8")
+
+
+def test_numbers_are_written_with_all_the_figures_that_were_given(shapes: Path) -> None:
+    told = ("--position", "encoder[counts/16777216]", "--current", "current[A]")
+    told += ("--torque-constant", "0.123456789", "--rate", "48828.125")
+    done = frictax("init", str(shapes / "counts.csv"), *told)
+    assert done.exit_code == 0, done.output
+    text = (shapes / "counts" / "problem.toml").read_text(encoding="utf-8")
+    for number in ("rate = 48828.125 ", "gain = 0.123456789,", "per_turn = 16777216 "):
+        assert number in text
+
+
+def test_start_values_are_the_same_whatever_the_unit_of_the_current(shapes: Path) -> None:
+    machines = []
+    for name in ("unicode_text", "windows"):  # the same torque, in mN.m and by a current in mA
+        assert frictax("init", str(shapes / f"{name}.csv"), *FLAGS[name]).exit_code == 0
+        machines.append(read(shapes / name).machine)
+    first, second = (float(machine["rotor"].J) for machine in machines)
+    assert first == pytest.approx(second, rel=0.05)
 
 
 def test_a_problem_that_is_there_stays_unless_told(shapes: Path) -> None:

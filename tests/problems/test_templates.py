@@ -2,6 +2,7 @@
 check to an identification that finds the truth.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -161,7 +162,7 @@ def begun(kind: str, tmp_path: Path) -> tuple[Path, dict[str, float]]:
     truth = make(tmp_path / "run.csv")
     done = frictax("init", str(tmp_path / "run.csv"), *flags)
     assert done.exit_code == 0, done.output
-    assert f"taken for a {kind.rpartition(' ')[2]}" in done.stdout
+    assert re.search(f"taken for an? {kind.rpartition(' ')[2]}:", done.stdout)
     return tmp_path / "run", truth
 
 

@@ -3,6 +3,7 @@
 None runs code, none writes.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,6 +50,11 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         '"mass.m",',
         '"mas.m",',
         ("fit.free", "'mas.m'", "Did you mean 'mass.m'"),
+    ),
+    "a small letter for a capital one": (
+        '"friction.f_pos.F_Coulomb"]',
+        '"friction.f_pos.f_coulomb"]',
+        ("fit.free", "Did you mean 'friction.f_pos.F_Coulomb'"),
     ),
     "bounds of what is not there": (
         "[uncertainty]",
@@ -438,6 +444,21 @@ def test_what_no_fit_could_be_made_of_is_told_before_any_is_begun(
     with pytest.raises(ProblemError) as error:
         check(asked)
     assert all(word in str(error.value) for word in words), error.value
+
+
+def test_what_is_no_problem_file_is_told_with_the_command_that_writes_one(
+    problem: Callable[..., Path],
+) -> None:
+    folder = problem()
+    (folder / "my run.CSV").write_text("t [s],i [A]\n0,1\n")
+    for named, error, words in (
+        (folder / "my run.CSV", ProblemError, "my run.CSV is a record, no problem file. Name a"),
+        (folder / "my run.CSV", ProblemError, f"`frictax init '{folder / 'my run.CSV'}'` writes."),
+        (folder / "nowhere", FileNotFoundError, "there is no such file. Name a folder with a"),
+        (folder.parent / "other", FileNotFoundError, "which `frictax init` writes for a record."),
+    ):
+        with pytest.raises(error, match=re.escape(words)):
+            read(named)
 
 
 def test_there_are_sixty_of_them() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.excitation.checked import Check
 from frictax.report.notebook.sparkline import curve, strip
 
 LARGEST = 30_000  # bytes
@@ -299,6 +300,36 @@ def test_structures_show_themselves_with_the_one_to_take_in_bold() -> None:
     assert compared.reason[:100] in page.text
     assert compared._ipython_key_completions_() == [HOSTILE, "b"]
     assert [look for look in page.looks if "bold" in look]
+
+
+def test_a_structure_says_its_parts_and_what_is_free() -> None:
+    assert repr(fx.Structure(machine(), FREE)) == (
+        f"Structure(Mechanism of mass, friction, drive; free: {', '.join(FREE)})"
+    )
+    assert repr(fx.Structure(machine())).endswith("; free: all)")
+    assert repr(fx.Structure(machine(), free="mass.m")).endswith("; free: mass.m)")
+
+
+def test_a_design_and_its_check_show_themselves() -> None:
+    made = fx.design(
+        machine(),
+        {"mass.v": 2e-3},
+        free=["mass.m", "friction.f_pos.F_Coulomb"],
+        duration=2.0,
+        rate=50.0,
+        limits=fx.Limits(force=3.0, band=(0.5, 3.0)),
+        starts=1,
+        steps=5,
+    )
+    page = shown(made)
+    for words in (made.title, "mass.m", "chirp", *made.lines, *made.warnings):
+        assert words in page.text
+    assert made._repr_html_().count("<svg") == 1
+    told = Check(("mass.m",), np.ones((12, 1)), np.ones(1), np.ones(1), np.ones(1), 1.0, 0.0)
+    page = shown(told)
+    assert "12 records fitted, 100 % of the searches ended" in page.text
+    assert "spread over predicted" in page.text
+    assert str(told).splitlines()[0] == told.title
 
 
 def test_names_in_brackets_are_completed(run: Any, comparison: Any, fitted: Any) -> None:

@@ -65,8 +65,11 @@ def test_what_is_no_fit_file_is_told(given: bytes, says: str, tmp_path: Path) ->
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="There is no file .*x.fit"):
         fx.load_fit(tmp_path / "x.fit")
-    with pytest.raises(IsADirectoryError, match="is a folder. Name the fit file in it."):
+    (tmp_path / "result.fit").write_bytes(b"")
+    with pytest.raises(ValueError, match="is a folder, not a file: name the file. It holds result"):
         fx.load_fit(tmp_path)
+    with pytest.raises(FileNotFoundError, match="Did you mean 'result.fit'?"):
+        fx.load_fit(tmp_path / "resul.fit")
 
 
 def refused(content: bytes, path: Path) -> str:

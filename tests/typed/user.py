@@ -145,3 +145,35 @@ fx.outlook(block, record, starts=3)  # wrong
 fx.outlook(fx.Coulomb, sweep, f_neg=fx.Coulomb, starts=3)
 fx.default_structures(block, "friction", record, nodes=6, cutoff=20.0)
 fx.default_structures(block, "friction", record, node=6)  # wrong
+
+# -- kept, many machines, designed
+
+found.save("motor.fit", overwrite=True)
+found.save("motor.fit", overwrit=True)  # wrong
+assert_type(fx.load_fit("motor.fit", known=[]), fx.FitResult)
+fx.load_fit("motor.fit", know=[])  # wrong
+fx.load_posterior("motor.draws", knwon=[])  # wrong
+found.derived(["breakaway"], levl=0.9)  # wrong
+found.missing(cutof=20.0)  # wrong
+table = fx.fleet(block, [record], free=["mass.m"], out="fleet.parquet", jobs=1, resume=True)
+assert_type(table, fx.Fleet)
+fx.fleet(block, [record], free=["mass.m"], job=1)  # wrong
+assert_type(fx.population(table, ["mass.m"], level=0.9), fx.Population)
+fx.population(table, ["mass.m"], levels=0.9)  # wrong
+assert_type(fx.drift(table, own_temperature=True), fx.Drift)
+fx.drift(table, own_temprature=True)  # wrong
+assert_type(fx.verdicts(table, {"mass.m": (None, 2.0)}), fx.Verdicts)
+fx.verdicts(table, limit={"mass.m": (None, 2.0)})  # wrong
+fx.write_fleet_report(table, "fleet.html", overwrit=False)  # wrong
+limits = fx.Limits(force=3.0, travel=0.2, band=(0.25, 3.0))
+fx.Limits(forces=3.0)  # wrong
+noise = {"mass.v": 2e-3}
+experiment = fx.design(block, noise, duration=4.0, rate=50.0, limits=limits, starts=1)
+assert_type(experiment, fx.Design)
+fx.design(block, noise, duration=4.0, rate=50.0, limits=limits, start=1)  # wrong
+experiment.check(100, seed=1)
+experiment.check(100, sed=1)  # wrong
+experiment.report("design.html", titel="Design")  # wrong
+fx.limit_cycle(block, perod=1.0)  # wrong
+fx.kalman_filter(block, record, start_sd={"mass.v": 0.1}, members=10)
+fx.kalman_filter(block, record, start_sd={"mass.v": 0.1}, member=10)  # wrong

@@ -60,7 +60,9 @@ def init(
     torque_constant: Annotated[
         float | None,
         _number(
-            "Torque per current [N.m/A], or force [N/A].", "--torque-constant", "--force-constant"
+            "Torque [N.m/A], or force [N/A], per ampere, of a current in mA too.",
+            "--torque-constant",
+            "--force-constant",
         ),
     ] = None,
     ratio: Annotated[
@@ -117,10 +119,9 @@ def init(
             simulated = "[sweep]" not in (folder / "problem.toml").read_text(encoding="utf-8")
         else:
             assert record is not None
-            folder = record.with_suffix("") if out is None else out
-            if not record.suffix and out is None:
-                folder = record.with_name(f"{record.name}-problem")
             draft = _decided(_drafted(record, given), yes)
+            name = record.stem if record.suffix else f"{record.name}-problem"
+            folder = record.with_name(name) if out is None else out
             written = write_problem(draft, folder, overwrite=overwrite)
             simulated = draft.machine != "sweep"
             typer.echo(_told(draft))
@@ -184,9 +185,13 @@ def _with(draft: "Draft", named: dict[str, str]) -> "Draft":
     """The draft with columns as the user names them; a column has one role."""
     from frictax.problems.starting import told
 
-    columns = dict(draft.columns)
+    columns, by = dict(draft.columns), dict[int, str]()
     for role, text in named.items():
         chosen = told(role, text, draft.shape, columns.get(role), draft.turns)
+        if (other := by.setdefault(chosen.number, role)) != role:
+            raise ValueError(
+                f"{chosen.label} is named both as --{other} and as --{role}. Leave out one of them."
+            )
         columns = {r: c for r, c in columns.items() if c.number != chosen.number or r in named}
         columns[role] = chosen
     if "force" in named and "current" not in named:
@@ -288,7 +293,9 @@ def _told(draft: "Draft") -> str:
     """What each column is taken for."""
     import numpy as np
 
-    lines = [f"{draft.file.name}, taken for a {draft.machine}:"]
+    from frictax.problems.starting import with_article
+
+    lines = [f"{draft.file.name}, taken for {with_article(draft.machine)}:"]
     if draft.rate is not None:
         lines.append(f"  {'rate':9}  {draft.rate:g} Hz")
     wide = max((len(c.shown) for c in draft.used), default=0)

@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from frictax.annotations import Checked
 from frictax.fitting import fit_many
+from frictax.handover import Verb
 from frictax.progress import Progress
 from frictax.text import aligned
 
@@ -51,16 +52,23 @@ class Check:
         told = f", {100 * self.astray:.2g} % in another minimum, as their misfit tells"
         return f"{100 * self.converged:.0f} % of the searches ended{told if self.astray else ''}"
 
-    def __str__(self) -> str:
+    @property
+    def title(self) -> str:
+        return f"{self.draws} records fitted, {self.ended}"
+
+    def rows(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The head of its table, and the table."""
         rows = [
             (name, f"{s:.2f}", f"{100 * c:.0f} %")
             for name, s, c in zip(self.names, self.spread, self.covered, strict=True)
         ]
-        title = f"{self.draws} records fitted, {self.ended}"
-        head = ("parameter", "spread over predicted", "intervals that hold")
-        return "\n".join([title, *aligned(head, rows)])
+        return ("parameter", "spread over predicted", "intervals that hold"), rows
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *aligned(*self.rows())])
 
     __repr__ = __str__
+    _repr_html_ = Verb("frictax.report.notebook.cards:check_html")
 
 
 def checked(

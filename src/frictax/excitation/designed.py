@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from frictax.fitting import AbstractObjective
+from frictax.handover import Verb
 from frictax.measurements import Record
 from frictax.parameters import replace
 from frictax.text import aligned, figures, shown
@@ -192,17 +193,23 @@ class Design(DesignVerbs):
             rows.append((name + mark, *cells, share(self.relative[i]), *shares))
         return head, rows
 
-    def __str__(self) -> str:
+    @property
+    def title(self) -> str:
+        """Which drive, for how long, with how many samples and events."""
         count, rate = self.t.size, 1.0 / (self.t[1] - self.t[0])
-        title = (
+        return (
             f"{self.drive} [{self.unit}] for {self.t[-1]:.4g} s at {rate:.4g} Hz, {count} samples,"
             f" {self.events} events"
         )
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What it asks of the machine, and what it is held beside."""
         asked = [
             f"{what} {figures(amount, 3)} of {figures(limit, 3)}"
             for what, (amount, limit) in self.asked.items()
         ]
-        lines = [title, *aligned(*self.rows()), f"asks for {', '.join(asked)}"]
+        lines = [f"asks for {', '.join(asked)}"]
         if self.beside:
             lines.append(f"beside it: {'; '.join(self.beside)}")
         if self.drawn:
@@ -213,9 +220,14 @@ class Design(DesignVerbs):
                 f"limits are kept by {100 * self.kept:.0f} % of {len(self.drawn)} machines drawn;"
                 f" in 9 of 10 of them the worst error is at most {most[0]}{beside}"
             )
-        return "\n".join([*lines, *(f"! {sentence}" for sentence in self.warnings)])
+        return tuple(lines)
+
+    def __str__(self) -> str:
+        told = [self.title, *aligned(*self.rows()), *self.lines]
+        return "\n".join([*told, *(f"! {sentence}" for sentence in self.warnings)])
 
     __repr__ = __str__
+    _repr_html_ = Verb("frictax.report.notebook.cards:design_html")
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from frictax.mechanism import MechanicalSystem, Mechanism, PositionController
 from frictax.parameters import Numbers
 from frictax.parameters.constant import constant
 from frictax.parameters.least import least
+from frictax.programs import jitted
 from frictax.pytree import pytree_dataclass
 
 from .criteria import Criterion, criterion_of
@@ -209,8 +210,11 @@ class Plan:
 
     @functools.cached_property
     def slope(self) -> Any:
-        """The cost, what is seen, and the gradient of the cost by the drive, compiled."""
-        return jax.jit(jax.value_and_grad(self.cost, has_aux=True))
+        """The cost, what is seen, and the gradient of the cost by the drive, compiled; a key stops
+        it at once.
+        """
+        program = jitted(jax.value_and_grad(self.cost, has_aux=True))
+        return lambda u, x, strict: program(u, x, jnp.asarray(strict))
 
     def seen(self, u: Float[Numbers, " n"], x: Float[Numbers, " p"]) -> Seen:
         """`run` by the program of the search: compiling another takes longer than many a slope."""
@@ -218,8 +222,8 @@ class Plan:
 
     @functools.cached_property
     def often(self) -> Any:
-        """`run` by a program of its own, for many runs."""
-        return jax.jit(self.run)
+        """`run` by a program of its own, for many runs; a key stops it at once."""
+        return jitted(lambda u, x: self.run(u, x))
 
     def _contact_modes(self, modes: int) -> int:
         machine = self.under_test.setup.machine

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from frictax.measurements import Record
+from frictax.measurements.columns import text_of
 from frictax.text import suggestion
 
 from .table import needs_pyarrow
@@ -271,7 +273,9 @@ def _read(path: Path) -> Any:
 
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}, which is to tell about the records.")
-    return pd.read_parquet(path) if path.suffix.lower() == ".parquet" else pd.read_csv(path)
+    if path.suffix.lower() == ".parquet":
+        return pd.read_parquet(path)
+    return pd.read_csv(io.StringIO(text_of(path)))
 
 
 def _rows_of(path: Path) -> int:

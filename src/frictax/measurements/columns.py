@@ -1,5 +1,7 @@
 """Columns of numbers from a text file, or one sentence on what is wrong with it."""
 
+import codecs
+import contextlib
 import csv
 import dataclasses
 import math
@@ -10,10 +12,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from frictax.text import nearest, suggestion
+from frictax.text import suggestion
 
 _ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")  # of spreadsheets
 _DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d|\d:\d\d")
+_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how .xlsx, .ods and .xls begin
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # before that of UTF-16, with which it begins
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_UNPRINTED = re.compile(r"[\0-\x08\x0e-\x19\x7f]")  # signs that no text has
 Decimal = Literal[".", ","]
 
 
@@ -144,6 +155,15 @@ def is_missing(cell: str) -> bool:
     return text.lower() in {"", "nan", "na", "n/a", "null", "none", "-"} or text.startswith(_ERRORS)
 
 
+def is_date(cell: str) -> bool:
+    """Whether a cell holds a date or a time of day.
+
+    >>> [is_date(cell) for cell in ("2024-01-31 10:00:00.005", "31.1.2024", "10:30", "0.5", "a:1")]
+    [True, True, True, False, False]
+    """
+    return not cell.strip("0123456789 -/.,:TZ+") and _DATE.search(cell) is not None
+
+
 def read_columns(
     path: str | Path,
     *,
@@ -168,10 +188,7 @@ def read_columns(
         )
     if decimal not in (".", ","):
         raise ValueError(f"`decimal` must be '.' or ',', got {decimal!r}. Leave it out for points.")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(f"{path.name} is not a UTF-8 text file. Save it as CSV (UTF-8).") from None
+    text = text_of(path)
     if not isinstance(skip, int) or isinstance(skip, bool) or skip < 0:
         raise ValueError(
             f"`skip` must be a number of lines, 0 or more, got {skip!r}. Count the lines before"
@@ -193,6 +210,30 @@ def read_columns(
         names, rows = [str(i + 1) for i in range(len(table[0]))], table
     _check_shape(path, names, rows, lines, delimiter, header)
     return Columns(path, names, rows, lines, decimal)
+
+
+def text_of(path: Path) -> str:
+    """The text of a file: in UTF-8, in UTF-16 or UTF-32 where its first bytes say so (as a
+    spreadsheet's "Unicode text"), else in the code page of Windows for western Europe (as its "CSV"
+    is there).
+
+    **Raises:** `ValueError` for what is no text.
+    """
+    raw = path.read_bytes()
+    if raw.startswith(_WORKBOOKS):
+        raise ValueError(f"{path.name} is a workbook, not text. Save its sheet as CSV (UTF-8).")
+    marked = next((code for mark, code in _MARKS.items() if raw.startswith(mark)), None)
+    for code in ("utf-8", "cp1252") if marked is None else (marked,):
+        with contextlib.suppress(UnicodeDecodeError):
+            text = raw.decode(code)
+            if odd := _UNPRINTED.search(text):
+                line = text.count("\n", 0, odd.start()) + 1
+                raise ValueError(
+                    f"{path.name} is not a text file: line {line} holds the sign {odd[0]!r}. Delete"
+                    " what is no text, or save it as CSV (UTF-8)."
+                )
+            return text
+    raise ValueError(f"{path.name} is not a text file that can be read. Save it as CSV (UTF-8).")
 
 
 def is_comment(line: str) -> bool:
@@ -231,9 +272,7 @@ def _exists(path: Path) -> bool:
 
 def missing_column(source: str, name: Any, role: str, header: Sequence[str]) -> ValueError:
     """The error for a column that `source` does not have: it names the nearest and all."""
-    by_lower = {known.lower(): known for known in header}
-    near = nearest(str(name).lower(), by_lower, 0.5)
-    hint = f" Did you mean {by_lower[near]!r}?" if near else ""
+    hint = suggestion(name, header, 0.5)
     return ValueError(
         f"{source} has no column {name!r} for {role}.{hint} It has: {', '.join(header)}."
     )

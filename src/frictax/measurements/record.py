@@ -124,7 +124,8 @@ class Record(RecordVerbs):
         lines stand before that of the column names; ``header=False`` where there is none, so that
         columns have numbers only; `delimiter`, ``" "`` for any number of spaces; `decimal`;
         ``drop_missing=True`` leaves out rows in which a number is missing. Lines that begin with
-        ``#`` are comments.
+        ``#`` are comments. Text may be in UTF-8, in UTF-16 with its mark, or in the code page of
+        Windows.
 
         **Raises:** `FileNotFoundError`, or `ValueError` naming file, line, column and remedy.
         """

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import hashlib
 import importlib.util
+import shlex
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -34,6 +35,7 @@ from .mistakes import sentence
 from .schema import AnyColumn, ColumnEntry, ProblemFile, RecordEntry, StructureEntry, SweepEntry
 
 NAME = "problem.toml"
+_RECORDS = (".csv", ".tsv", ".txt", ".dat", ".mat", ".parquet", ".xls", ".xlsx")
 _LARGEST = 1_000_000  # bytes of a file that a person wrote
 
 
@@ -120,8 +122,13 @@ def find(path: str | Path) -> Path:
     if not file.is_file():
         here = "this folder has none" if given.is_dir() else "there is no such file"
         raise FileNotFoundError(
-            f"{given} is no problem: {here}. Name a folder with a {NAME}, such as"
-            " identification/emps."
+            f"{given} is no problem: {here}. Name a folder with a {NAME}, which `frictax init`"
+            " writes for a record."
+        )
+    if file.suffix.lower() in _RECORDS:
+        raise ProblemError(
+            f"{file.name} is a record, no problem file. Name a folder with a {NAME}, which `frictax"
+            f" init {shlex.quote(str(given))}` writes."
         )
     return file
 

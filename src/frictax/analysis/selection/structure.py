@@ -63,6 +63,16 @@ class Structure:
                 f" {self.model!r}."
             )
 
+    def __repr__(self) -> str:
+        kind, free = type(self.model).__name__, self.free
+        if isinstance(self.model, Mechanism):
+            kind += f" of {', '.join(self.model.names)}"
+        if free is None:
+            free = "all"
+        elif isinstance(free, list | tuple):
+            free = ", ".join(free)
+        return f"Structure({kind}; free: {free})"
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ComparedStructure:

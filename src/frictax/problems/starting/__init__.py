@@ -5,6 +5,7 @@ from .draft import (
     MACHINES as MACHINES,
     Draft as Draft,
     first_draft as first_draft,
+    with_article as with_article,
 )
 from .examples import EXAMPLES as EXAMPLES, copy_example as copy_example
 from .roles import ROLES as ROLES, Chosen as Chosen, guessed as guessed, told as told

@@ -5,6 +5,10 @@ asked.
 import dataclasses
 from pathlib import Path
 
+import numpy as np
+
+from frictax.measurements.checks import FEWEST
+
 from .roles import COUNTS, Chosen, guessed, is_linear
 from .shape import Shape, shape_of
 
@@ -19,7 +23,10 @@ MACHINES = {
 }
 # What no record tells: flag, question, and for which machines it is always asked.
 CONSTANTS = {
-    "torque_constant": ("--torque-constant", "Torque (or force) per unit of {drive} [{to}/{unit}]"),
+    "torque_constant": (
+        "--torque-constant",
+        "Torque (or force) per {base} of {drive} [{to}/{base}]",
+    ),
     "ratio": ("--ratio", "Ratio of the gear, turns of the motor in a turn of the load"),
     "inertia": ("--inertia", "Moment of inertia of the {body} [kg.m2]"),
     "radius": ("--radius", "Mean radius of the brake's face, times the number of faces [m]"),
@@ -64,7 +71,15 @@ class Draft:
         """The column that drives the machine: a current before a force."""
         if self.machine in ("servo", "brake"):
             return self.columns.get("reference" if self.machine == "servo" else "pressing")
-        return self.columns.get("current") or self.columns.get("force")
+        drive = self.columns.get("current") or self.columns.get("force")
+        free = self.machine == "pendulum" and drive is not None and self._still(drive)
+        return None if free else drive
+
+    @property
+    def gain(self) -> float:
+        """Torque, or force, per unit of the drive's current as it was recorded."""
+        milli = self.drive is not None and self.drive.unit in ("mA", "mV")
+        return self.constants.get("torque_constant", 1.0) * (1e-3 if milli else 1.0)
 
     @property
     def output(self) -> Chosen | None:
@@ -94,7 +109,7 @@ class Draft:
         drive, turns = self.drive, self.turns
         return CONSTANTS[constant][1].format(
             drive="" if drive is None else drive.label,
-            unit="" if drive is None else drive.unit,
+            base="" if drive is None else drive.unit.removeprefix("m"),
             to="N.m" if turns else "N",
             body="rotor alone" if self.machine == "gear" else "wheel",
         )
@@ -116,12 +131,36 @@ class Draft:
         if machine in ("rotor", "axis", "gear") and self.drive is None:
             return _no_column("current" if self.turns else "force", machine, names)
         if machine != "sweep" and "time" not in have and self.rate is None:
-            return Missing(
-                "--rate",
-                f"{self.file.name} has no column of times that is told as such: give --rate HZ, or"
-                f" --time COLUMN. It has: {names}.",
+            return Missing("--rate", f"{self._no_times()} It has: {names}.")
+        return next(filter(None, map(self._still, self.used)), None)
+
+    def _no_times(self) -> str:
+        """That no column is a clock, and why not one that looks like it."""
+        for j in self.shape.dated:
+            return (
+                f"Column {self.shape.names[j] or j + 1!r} of {self.file.name} holds dates or times"
+                " of day, which are not read: give the samples in a second as --rate HZ, or write"
+                " the time in seconds."
             )
-        return None
+        return (
+            f"{self.file.name} has no column of times that is told as such: give --rate HZ, or"
+            " --time COLUMN."
+        )
+
+    def _still(self, column: Chosen) -> Missing | None:
+        """That a column tells nothing."""
+        x = self.shape.values[:, column.number - 1]
+        x = x[np.isfinite(x)]
+        if x.size and np.ptp(x) > 0:
+            return None
+        says = f"is {x[0]:g} in every row" if x.size else "holds no number"
+        free = column.role in ("current", "force") and self.turns and self.machine != "sweep"
+        return Missing(
+            f"--{column.role}",
+            f"{column.label} of {self.file.name} {says}, which tells nothing of"
+            f" {with_article(self.machine)}: name another column as --{column.role}, or record a"
+            f" motion{'; of an arm that swings freely, give --machine pendulum' if free else ''}.",
+        )
 
     def undecided(self) -> list[Missing]:
         """What was guessed or is not known, in the order in which it is asked."""
@@ -131,7 +170,7 @@ class Draft:
                 Missing(
                     "--machine",
                     f"{self.file.name} does not tell which machine it is of: give --machine"
-                    f" {'|'.join(MACHINES)}, or --yes to take it for a {self.machine}.",
+                    f" {'|'.join(MACHINES)}, or --yes to take it for {with_article(self.machine)}.",
                 )
             )
         out += [*([lack] if (lack := self.lacking()) else [])]
@@ -187,6 +226,11 @@ def first_draft(file: Path) -> Draft:
             " docs/problems.md shows a whole one, and records there may be of .mat and .parquet."
         )
     shape = shape_of(file)
+    if (rows := len(shape.values)) < FEWEST:
+        raise ValueError(
+            f"{file.name} has {rows} rows of numbers, and a record needs {FEWEST} at least. Check"
+            " how it was exported."
+        )
     columns = guessed(shape)
     machine, sure = machine_of(columns)
     return Draft(file, shape, machine, sure, columns, None, {})
@@ -209,9 +253,14 @@ def machine_of(columns: dict[str, Chosen]) -> tuple[str, bool]:
     return "rotor", turning
 
 
+def with_article(machine: str) -> str:
+    """A machine in a sentence."""
+    return f"an {machine}" if machine[0] in "ae" else f"a {machine}"
+
+
 def _no_column(role: str, machine: str, names: str) -> Missing:
     return Missing(
         f"--{role}",
-        f"A {machine} needs a column of its {role}, and none is told as such: give --{role} COLUMN."
-        f" There are: {names}.",
+        f"{with_article(machine).capitalize()} needs a column of its {role}, and none is told as"
+        f" such: give --{role} COLUMN. There are: {names}.",
     )

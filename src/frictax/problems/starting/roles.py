@@ -70,7 +70,7 @@ class Chosen:
         """The column as a user would name it: ``angle[deg]``, ``3[counts/4096]``."""
         if self.per_turn is None and named_in(self.name) == self.unit:
             return self.name
-        turn = "" if self.per_turn is None else f"/{self.per_turn:g}"
+        turn = "" if self.per_turn is None else f"/{self.per_turn:.15g}"
         return f"{self.name or self.number}[{self.unit}{turn}]"
 
 
@@ -82,6 +82,8 @@ def guessed(shape: Shape, linear: bool = False) -> dict[str, Chosen]:
     columns = range(shape.values.shape[1])
     said = {j: _role_of(shape, j) for j in columns}
     clocks = [j for j in columns if said[j] == "time" and _rises(shape.values[:, j])]
+    if not clocks:  # one that does not rise as it should, by its unit, so that this is told
+        clocks = [j for j in columns if said[j] == "time" and shape.units[j] in TIME][:1]
     if not clocks:
         clocks = [
             j
@@ -99,6 +101,11 @@ def guessed(shape: Shape, linear: bool = False) -> dict[str, Chosen]:
         for j in free
         if j not in roles.values() and said[j] in (None, "time") and not _is_counter(shape, j)
     ]
+    for likely in (("current", "force", "reference", "pressing"), ("position", "velocity")):
+        if not set(likely) & set(roles):  # then one that never changes, by its unit
+            for j in columns:
+                if (role := said[j]) in likely[:2] and shape.units[j] in _UNITS[role]:
+                    roles.setdefault(role, j)
     moving = {"position", "velocity"} & set(roles)
     if rest and not moving:  # what moves is smoother than what drives it
         smoothest = min(rest, key=lambda j: _roughness(shape.values[:, j]))
@@ -144,9 +151,10 @@ def told(role: str, text: str, shape: Shape, before: Chosen | None, turns: bool)
     plain, _, turn = unit.partition("/") if unit.startswith(COUNTS) else (unit, "", "")
     plain = spelled(plain)
     if plain not in _UNITS[role]:
+        of = next((other for other, known in _UNITS.items() if plain in known), None)
+        hint = f" A {of} is named by --{of}." if of else suggestion(plain, _UNITS[role], 0.5)
         raise ValueError(
-            f"The {role} must be in one of {', '.join(_UNITS[role])}, got {unit!r}."
-            f"{suggestion(plain, _UNITS[role], 0.5)}"
+            f"The {role} must be in one of {', '.join(_UNITS[role])}, got {unit!r}.{hint}"
         )
     if turn and not (turn.replace(".", "", 1).isdigit() and float(turn) > 0):
         raise ValueError(f"Counts in a turn must be a number > 0, got {turn!r}. Write counts/4096.")

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from frictax.measurements.columns import existing_file, is_comment, is_missing, read_columns
+from frictax.measurements.columns import (
+    existing_file,
+    is_comment,
+    is_date,
+    is_missing,
+    read_columns,
+    text_of,
+)
 from frictax.measurements.units import named_in, spelled
 
 _DELIMITERS = (",", ";", "\t", "|", " ")  # the likelier first
@@ -23,6 +30,7 @@ class Shape:
     - `delimiter`, `decimal`, `skip`, `header`: as `Record.from_csv` and `Sweep.from_csv` take them.
     - `names` of the columns, "" where the file does not tell; `units`, None where it does not.
     - `values` (rows, columns), NaN where a number is missing.
+    - `dated`: the columns, the first being 0, that hold dates or times of day, which are not read.
 
     With `header` False columns are read by number, and `names` may be told all the same: from a
     comment, or where a line of units follows that of the names.
@@ -35,6 +43,7 @@ class Shape:
     names: tuple[str, ...]
     units: tuple[str | None, ...]
     values: np.ndarray
+    dated: tuple[int, ...] = ()
 
 
 def shape_of(path: str | Path) -> Shape:
@@ -43,10 +52,7 @@ def shape_of(path: str | Path) -> Shape:
     **Raises:** `FileNotFoundError`, or `ValueError` where it holds no table of numbers.
     """
     path = existing_file(path, ".csv")
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise ValueError(f"{path.name} is not a UTF-8 text file. Save it as CSV (UTF-8).") from None
+    lines = text_of(path).splitlines()
     delimiter, decimal, width, first = _separated(path, lines)
     names, units, header, skip = _above(lines[:first], delimiter, width)
     skip = skip if header else _needed(lines, first)
@@ -57,7 +63,9 @@ def shape_of(path: str | Path) -> Shape:
         else np.full(len(table.rows), np.nan)
         for i in range(width)
     ]
-    return Shape(delimiter, decimal, skip, header, names, units, np.stack(columns, axis=1))
+    values = np.stack(columns, axis=1)
+    dated = tuple(i for i in range(width) if is_date(table.rows[0][i]))
+    return Shape(delimiter, decimal, skip, header, names, units, values, dated)
 
 
 def _all_missing(table, i: int) -> bool:
@@ -93,12 +101,12 @@ def _separated(path: Path, lines: list[str]) -> tuple[str, str, int, int]:
 
 
 def _numbers_in(line: str, delimiter: str, decimal: str) -> int:
-    """How many cells a line has if most hold numbers and none holds text; else 0."""
+    """How many cells a line has if some hold numbers and none holds text but dates; else 0."""
     if is_comment(line):
         return 0
     cells = _split(line, delimiter)
     numbers = sum(_is_number(cell, decimal) for cell in cells)
-    whole = numbers + sum(map(is_missing, cells)) == len(cells)
+    whole = numbers + sum(is_missing(cell) or is_date(cell) for cell in cells) == len(cells)
     return len(cells) if whole and numbers else 0
 
 

@@ -141,7 +141,7 @@ def _size(column: Chosen, draft: Draft) -> float:
     if column.per_turn is not None:
         return 2 * np.pi / column.per_turn
     if column.role == "current":
-        return draft.constants.get("torque_constant", 1.0)
+        return draft.gain
     return _KNOWN[column.unit].si if column.unit in _KNOWN else 1.0
 
 

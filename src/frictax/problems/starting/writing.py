@@ -57,9 +57,11 @@ citation = "" # where the record is from
 def _channels(draft: Draft, made: Template) -> str:
     time, drive, output = draft.columns.get("time"), draft.drive, draft.output
     assert output is not None
-    lines = [
-        f"rate = {draft.rate:g} # Hz\n" if time is None else f"time = {_column(time, draft)}\n"
-    ]
+    if time is not None:
+        lines = [f"time = {_column(time, draft)}\n"]
+    else:
+        assert draft.rate is not None
+        lines = [f"rate = {_number(draft.rate)} # Hz\n"]
     if drive is not None:
         lines.append(f"inputs.{made.drive} = {_column(drive, draft)}\n")
     key = f'"{made.output}"' if "." in made.output else made.output
@@ -113,10 +115,12 @@ def _column(column: Chosen, draft: Draft) -> str:
     parts = [f"column = {_quoted(name) if isinstance(name, str) else name}"]
     note = f" # {column.name}" if column.name and not draft.shape.header else ""
     if column.per_turn is not None:
-        parts.append(f'unit = "counts", per_turn = {column.per_turn:g}')
+        parts.append(f'unit = "counts", per_turn = {_number(column.per_turn)}')
     elif column.role == "current":
-        gain, to = draft.constants["torque_constant"], "N.m" if draft.turns else "N"
-        parts.append(f'unit = "{column.unit}", gain = {gain:g}, to = "{to}"')
+        to = "N.m" if draft.turns else "N"
+        parts.append(f'unit = "{column.unit}", gain = {_number(draft.gain)}, to = "{to}"')
+        if column.unit in ("mA", "mV"):
+            note += f" # {_number(draft.constants['torque_constant'])} {to}/{column.unit[1:]}"
     elif column.role == "pressing":
         parts.append(f'unit = "{column.unit}", gain = {PRESSING[column.unit]:g}, to = "1"')
     else:
@@ -156,6 +160,11 @@ def _both_directions(draft: Draft) -> bool:
     """Whether each direction has rows enough for a law of its own."""
     v = draft.shape.values[:, draft.columns["velocity"].number - 1]
     return bool(min((v > 0).sum(), (v < 0).sum()) >= 8)
+
+
+def _number(value: float) -> str:
+    """A number as it was given."""
+    return f"{value:.15g}"
 
 
 def _key(name: str) -> str:

@@ -23,6 +23,8 @@ from frictax.analysis import (
 from frictax.analysis.selection.structures_text import structures_rows, title as structures_title
 from frictax.contacts import AbstractContact
 from frictax.engine import Result
+from frictax.excitation import Design
+from frictax.excitation.checked import Check
 from frictax.fitting import FitResult
 from frictax.fitting.result.text import found_rows, quality, record_warnings
 from frictax.measurements import Record, Sweep
@@ -186,6 +188,19 @@ def missing_html(table: Missing) -> str:
     """The terms that a machine may lack."""
     title = "What the model lacks"
     return card(title, table.rows(), "lllllr", table.sentences)
+
+
+def design_html(made: Design) -> str:
+    """An experiment that was designed: its drive, and what it will tell beside others."""
+    head, rows = made.rows()
+    sides = "lrlr" + "r" * (len(head) - 4)
+    drive = curve(made.t, made.excitation, f"{made.drive} over time", size=(300, 50))
+    return card(made.title, (head, rows), sides, made.lines, made.warnings, picture=drive)
+
+
+def check_html(made: Check) -> str:
+    """What became of simulated records of a designed experiment."""
+    return card(made.title, made.rows(), "lrr")
 
 
 def card(

@@ -19,6 +19,7 @@ import numpy as np
 import frictax
 from frictax.analysis import Posterior
 from frictax.fitting import FitResult
+from frictax.measurements.columns import existing_file
 from frictax.parameters import check
 
 from ..files import check_target, write_whole
@@ -138,7 +139,7 @@ def _read(path: str | Path, known: Any, kind: type) -> Any:
             f"`{_READ_BY[kind.__name__]}` needs 64 bit numbers, got 32: the fit would not be the"
             ' same. Write jax.config.update("jax_enable_x64", True) before the first computation.'
         )
-    head, arrays = _opened(Path(path))
+    head, arrays = _opened(existing_file(path, ".fit"))
     if (is_a := head.get("kind")) != kind.__name__:
         if is_a not in _READ_BY:
             raise ValueError(f"{path} holds no fit, but a {is_a}. It was not written by `save`.")
@@ -177,10 +178,6 @@ def _read(path: str | Path, known: Any, kind: type) -> Any:
 
 def _opened(path: Path) -> tuple[dict[str, Any], Mapping[str, np.ndarray]]:
     """`fit.json` and the arrays, once the whole file has been seen to be as it was written."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder. Name the fit file in it.")
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file {path}. Write a fit to it by `found.save`.")
     body, again = path.read_bytes(), "Take the file again from where it came."
     end = _END.search(body[-120:])
     if end is None:
