@@ -26,7 +26,7 @@ from .criteria import criteria
 from .estimates import Estimate, Estimated, by_path, quantile
 from .identifiability import Identifiability, Knowledge, judge_columns
 from .notices import held_breakaways, standing_still, too_large
-from .presliding import presliding
+from .presliding import has_bristles, presliding
 from .spread import Spread
 from .steady_sentences import SteadyFit, doubtful_dips
 from .sweep_checks import sweep_checks
@@ -187,7 +187,8 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
             out = standing_still(problem, norms) + (out if norms.any() else [])
             out += [n for n in explained if norms.any() or n.code == "explains-nothing"]
             out += look() if norms.any() else ()
-            out += presliding(problem, self.model, self.records, self.x)
+            if has_bristles(self.start):
+                out += presliding(problem, self.model, self.records, self.x)
             if np.any(self.active) and known.condition > 100 and not known.null_directions:
                 out.append(Notice("ill-conditioned", "", {"condition": known.condition}))
         still = [n for n, norm in zip(self.names, norms[self.shown], strict=True) if norm == 0]

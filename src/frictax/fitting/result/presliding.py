@@ -48,14 +48,18 @@ class Rubbing(NamedTuple):
     mobility: float | None
 
 
+def has_bristles(machine: Any) -> bool:
+    """Whether a contact of a machine has one."""
+    parts = machine.named_parts() if isinstance(machine, Mechanism) else ()
+    return any(getattr(part, "bristle", None) is not None for _, part in parts)
+
+
 def presliding(
     problem: Problem, machine: Any, records: Mapping[str, Any], x: Float[np.ndarray, " q"]
 ) -> list[Notice]:
     """Notices of bristles some of whose numbers, or of whose law's, are fitted; `machine` as
     fitted.
     """
-    if not isinstance(machine, Mechanism) or not MechanicalSystem(machine).layout.bristles:
-        return []
     free = {u.path for u in problem.unknowns}
     out: list[Notice] = []
     for contact in _rubbing(machine):
