@@ -9,6 +9,7 @@ import csv
 import dataclasses
 import multiprocessing
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
@@ -140,22 +141,34 @@ def publish(cells: dict[tuple[str, str, str], Cell], readme: Path) -> None:
 
 
 def table(cells: dict[tuple[str, str, str], Cell]) -> list[str]:
-    """A row for each machine and term: of each noise, right / wrong in percent."""
+    """A row for each machine and term, and for each term over all machines: of each noise, right /
+    wrong in percent; how many records there are of each noise, at least.
+    """
     from six_machines import NOISES, RIGS, TERMS
 
     noises = (*NOISES, LARGE)
     lines = [
-        f"| machine | term | {' | '.join(noises)} | seeds |",
+        f"| machine | term | {' | '.join(noises)} | records |",
         f"|---|---|{'---|' * (len(noises) + 1)}",
     ]
-    for machine in RIGS:
+    for machine in (*RIGS, "**all**"):
+        of = RIGS if machine not in RIGS else (machine,)
         for term in (*TERMS, RIGHT, OTHER):
-            row = [cells.get((machine, term, noise)) for noise in noises]
+            row = [_together([cells.get((m, term, noise)) for m in of]) for noise in noises]
             if any(row):
                 shown = " | ".join("" if cell is None else _shown(cell) for cell in row)
                 seeds = min(cell.seeds for cell in row if cell is not None)
                 lines.append(f"| {machine} | {term} | {shown} | {seeds} |")
     return lines
+
+
+def _together(cells: Sequence[Cell | None]) -> Cell | None:
+    """What was counted in all of them."""
+    known = [cell for cell in cells if cell is not None]
+    if not known:
+        return None
+    counts = [f.name for f in dataclasses.fields(Cell)[3:]]
+    return dataclasses.replace(known[0], **{n: sum(getattr(c, n) for c in known) for n in counts})
 
 
 def _shown(cell: Cell) -> str:
