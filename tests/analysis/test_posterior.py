@@ -233,7 +233,7 @@ def test_through_stick_and_slip_it_is_skew_where_the_symmetric_interval_is_not()
     law = fx.Stribeck(F_Coulomb=0.8, F_prop=0.3, F_Stribeck=0.4, fexp=5.0)
     friction, drive = fx.SupportFriction("mass", f_pos=law), fx.Force("mass", fx.Sampled(t, push))
     truth = fx.Mechanism(mass=fx.Mass(m=1.0), friction=friction, drive=drive)
-    v = np.asarray(fx.simulate(truth, t, fx.OnSamples())["mass"].v) + 0.01 * np.random.default_rng(
+    v = np.asarray(fx.simulate(truth, t, fx.OnSamples())["mass"].v) + 0.02 * np.random.default_rng(
         0
     ).standard_normal(201)
     found = fx.fit(
