@@ -145,20 +145,20 @@ def design(
         parts = work.parts({"search": 8.0, "looking at it": 1.0})
         best = climbed(plan, few, starts, steps, seed, parts["search"])
         u = np.asarray(plan.made(best.c))
-        many = machines_of(*how, _LOOKED, seed + 1)[1:] if over is not None else []
+        drawn = machines_of(*how, _LOOKED, seed + 1)[1:] if over is not None else []
         found = largest(plan, lambda scale: plan.centre + scale * (u - plan.centre))
-        u, served = _borne(plan, u if found is None else found[0], many)
+        u, served = _reduced(plan, u if found is None else found[0], drawn)
         seen = plan.seen(u, plan.under_test.values())
         parts["looking at it"]("others", 0.5)
-        others = [_borne_too(plan, rival, many) for rival in rivals(plan, ready.body)]
+        others = [_rival_reduced(plan, rival, drawn) for rival in rivals(plan, ready.body)]
         if beside is not None:
-            others.append(_at_hand(plan, beside, many))
+            others.append(_at_hand(plan, beside, drawn))
     return Design(
         ready,
         u,
         seen,
         tuple(others),
-        tuple(many),
+        tuple(drawn),
         served,
         {name: float(sd) for name, sd in outputs.items()},
         objective,
@@ -166,44 +166,46 @@ def design(
     )
 
 
-def _borne(
-    plan: Plan, u: np.ndarray, many: Sequence[np.ndarray]
+def _reduced(
+    plan: Plan, u: np.ndarray, drawn: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, tuple[Seen, ...]]:
-    """The excitation made so small that nearly all of the machines `many` keep the limits; and what
-    is seen of each.
+    """The excitation made so small that nearly all of the machines `drawn` keep the limits, and
+    what it shows of each.
     """
-    served = _looked(plan, u, many)
+    served = _looked(plan, u, drawn)
     if kept_by(served) >= _KEEP:
         return u, served
     # What keeps the limits now does so when less is asked, or nearly: all are looked at in the end.
-    may = len(many) - round(_KEEP * len(many))
-    over = [x for x, seen in zip(many, served, strict=True) if not kept_by([seen])]
+    may = len(drawn) - round(_KEEP * len(drawn))
+    over = [x for x, seen in zip(drawn, served, strict=True) if not kept_by([seen])]
     at = lambda scale: plan.centre + scale * (u - plan.centre)  # noqa: E731
     low, high = 0.0, 1.0
     for _ in range(_TRIALS):
         middle = 0.5 * (low + high)
         beyond = sum(not kept_by([seen]) for seen in _looked(plan, at(middle), over))
         low, high = (middle, high) if beyond <= may else (low, middle)
+    served = _looked(plan, at(low), drawn)
     for _ in range(_TRIALS):
-        served = _looked(plan, at(low), many)
         if kept_by(served) >= _KEEP:
             break
         low *= 0.95
+        served = _looked(plan, at(low), drawn)
     return at(low), served
 
 
-def _looked(plan: Plan, u: np.ndarray, many: Sequence[np.ndarray]) -> tuple[Seen, ...]:
-    return tuple(jax.device_get([plan.often(u, x) for x in many]))
+def _looked(plan: Plan, u: np.ndarray, drawn: Sequence[np.ndarray]) -> tuple[Seen, ...]:
+    """What the excitation `u` shows of each of the machines."""
+    return tuple(jax.device_get([plan.often(u, x) for x in drawn]))
 
 
-def _borne_too(plan: Plan, rival: Rival, many: Sequence[np.ndarray]) -> Rival:
+def _rival_reduced(plan: Plan, rival: Rival, drawn: Sequence[np.ndarray]) -> Rival:
     """`rival` within the limits of the machines, as an experiment on one of them has to be."""
-    u, served = _borne(plan, rival.u, many)
+    u, served = _reduced(plan, rival.u, drawn)
     seen = rival.seen if u is rival.u else plan.seen(u, plan.under_test.values())
     return dataclasses.replace(rival, u=u, seen=seen, served=served)
 
 
-def _at_hand(plan: Plan, record: Record, many: Sequence[np.ndarray]) -> Rival:
+def _at_hand(plan: Plan, record: Record, drawn: Sequence[np.ndarray]) -> Rival:
     """A record that there is, as an experiment."""
     if plan.drive not in record.inputs:
         raise ValueError(
@@ -212,5 +214,5 @@ def _at_hand(plan: Plan, record: Record, many: Sequence[np.ndarray]) -> Rival:
         )
     t = np.asarray(record.t, dtype=float)
     u = np.interp(plan.t, t - t[0], record.inputs[plan.drive])
-    seen, served = plan.seen(u, plan.under_test.values()), _looked(plan, u, many)
+    seen, served = plan.seen(u, plan.under_test.values()), _looked(plan, u, drawn)
     return Rival(f"{record.name} (at hand)", u, seen, served)

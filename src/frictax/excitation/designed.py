@@ -37,8 +37,8 @@ class Design(DesignVerbs):
       `errors` (p,): the standard errors that are to be expected; `relative` (p,): over the sizes.
     - `beside`: other experiments within the same limits -> their relative errors (p,).
     - `asked`: what the run asks of the machine -> (amount, limit); `events`: mode changes.
-    - `drawn` (k): machines of `over`, values (p,) of each; `kept`: share of them that keep all
-      limits, 1 where none were drawn.
+    - `drawn` (k): machines of `over`, values (p,) of each; `served`: what the experiment shows of
+      them; `kept`: share of them that keep all limits, 1 where none were drawn.
     - `slip`, `miss`: the shortest slip [samples] and the nearest miss of an event.
 
     **Example:** at `design`.
@@ -124,7 +124,9 @@ class Design(DesignVerbs):
         return float(np.max(relative[self.posed.plan.wanted]))
 
     def worst_of_drawn(self, says: str | None = None) -> Float[np.ndarray, " k"]:
-        """`worst` of each of the machines `drawn`, in their order; infinite where a run failed."""
+        """`worst` of each of the machines `drawn` (k,), in their order; infinite where a run
+        failed.
+        """
         others = {rival.says: rival.served for rival in self.rivals}
         served = self.served if says is None else others[says]
         wanted = self.posed.plan.wanted
@@ -134,6 +136,10 @@ class Design(DesignVerbs):
                 for seen in served
             ]
         )
+
+    def worst_of_most(self, says: str | None = None) -> float:
+        """What the largest relative error is at most in 9 of 10 of the machines `drawn`."""
+        return float(np.percentile(self.worst_of_drawn(says), 90))
 
     @property
     def kept(self) -> float:
@@ -214,7 +220,7 @@ class Design(DesignVerbs):
             lines.append(f"beside it: {'; '.join(self.beside)}")
         if self.drawn:
             of = [None, *self.beside]
-            most = [share(float(np.percentile(self.worst_of_drawn(says), 90))) for says in of]
+            most = [share(self.worst_of_most(says)) for says in of]
             beside = f" (beside it {'; '.join(most[1:])})" if most[1:] else ""
             lines.append(
                 f"limits are kept by {100 * self.kept:.0f} % of {len(self.drawn)} machines drawn;"

@@ -23,7 +23,7 @@ from .losses import AbstractLoss
 from .objectives import AbstractObjective, AbstractSimulation, PreparedRecord, Steady
 from .priors import AbstractPrior
 from .setup import Course, Setup, contact_modes
-from .steady import SteadyFriction, as_steady
+from .steady import SteadyFriction, steady_friction
 from .ties import Tie, followed
 
 
@@ -391,14 +391,4 @@ def steady_plan(machine: Any, label: str, sweep: Sweep) -> PreparedSweep:
         sweep.breakaway,
         sweep.direction,
         contact,
-    )
-
-
-def steady_friction(machine: Any, contact: str | None) -> SteadyFriction:
-    """The friction that a sweep of `contact` measures; of a law without a machine, its own."""
-    if contact is None:
-        return as_steady(machine)
-    part = machine[contact]
-    return SteadyFriction(
-        part.law(1), None if part.law(-1) is part.law(1) else part.law(-1), part.breakaway(), None
     )

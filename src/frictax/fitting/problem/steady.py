@@ -68,3 +68,13 @@ class SteadyFriction(CheckedModule):
 def as_steady(model: Any) -> SteadyFriction:
     """A law as the steady friction of both directions; steady friction as it is."""
     return model if isinstance(model, SteadyFriction) else SteadyFriction(model)
+
+
+def steady_friction(machine: Any, contact: str | None) -> SteadyFriction:
+    """The friction that a sweep of `contact` measures; of a law without a machine, its own."""
+    if contact is None:
+        return as_steady(machine)
+    part = machine[contact]
+    return SteadyFriction(
+        part.law(1), None if part.law(-1) is part.law(1) else part.law(-1), part.breakaway(), None
+    )
