@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
 # A row of a matrix, or a vector, by the numbers of the entries that are not 0 by structure.
 Sparse = dict[int, Any]
 
@@ -50,3 +54,25 @@ def scaled(factor: Any, x: Any) -> Any:
         if isinstance(one, float) and abs(one) == 1.0:
             return other if one == 1.0 else -other
     return factor * x
+
+
+def spanned(
+    rows: dict[int, Sparse], right: dict[int, Array], span: dict[int, Sparse], zero: Array
+) -> dict[int, Array]:
+    """The solution x of `rows` x = `right` that is a sum of the columns of `span`, column d times
+    z_d, where the matrix of all z may be singular.
+    """
+    matrix = {c: {d: p for d in rows if (p := product(rows[c], span[d])) is not None} for c in rows}
+    # A little on the diagonal makes it regular. What that changes is taken back by repetition, with
+    # a matrix that has no derivative: that of the nearly singular elimination is worth nothing,
+    # while that of what remains is exact.
+    slack = jnp.finfo(zero.dtype).eps ** 0.75
+    regular = {
+        c: {d: jax.lax.stop_gradient(x + slack * x if c == d else x) for d, x in row.items()}
+        for c, row in matrix.items()
+    }
+    z = dict.fromkeys(rows, zero)
+    for _ in range(3):
+        remains = {c: right[c] - sum(x * z[d] for d, x in matrix[c].items()) for c in rows}
+        z = {c: z[c] + step for c, step in solved(regular, [remains])[0].items()}
+    return {c: sum((span[d][c] * z[d] for d in rows if c in span[d]), zero) for c in rows}

@@ -23,7 +23,7 @@ from .elimination import product
 from .energy import heat_flows, powers, stored
 from .layout import Layout, layout, signal_of, state_names as state_names
 from .mechanism import Mechanism
-from .mode_transition import at_rest, fallen, settled
+from .mode_transition import at_rest, fallen, settled, stopped
 from .snapshot import Snapshot
 from .unnamed import unnamed
 
@@ -319,7 +319,7 @@ class MechanicalSystem(AbstractHybridSystem):
             q[i] = jnp.where(events[c]["low"], low, jnp.where(events[c]["high"], high, q[i]))
             assert wall is not None
             new[wall] = jnp.where(events[c]["low"], -1, jnp.where(events[c]["high"], 1, mode[wall]))
-        u = before.stopped(hits)
+        u = stopped(before, hits)
         y = jnp.concatenate([jnp.stack(q + u), y[2 * n :]])
         if self.energy:
             y = y.at[-1].add(stored(before)[0] - stored(self.snapshot(t, y, mode))[0])
@@ -342,7 +342,7 @@ class MechanicalSystem(AbstractHybridSystem):
             locked = {
                 c: before | (now.v_rel[c] < -rounding(now, c)) for c, before in locked.items()
             }
-            u = now.stopped(locked)
+            u = stopped(now, locked)
             y = jnp.concatenate([y[:n], jnp.stack(u), y[2 * n :]])
             after = self.snapshot(t, y, mode)
             if counted:

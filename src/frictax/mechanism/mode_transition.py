@@ -18,7 +18,7 @@ from .contact_margins import (
     rounding,
     slides_in,
 )
-from .elimination import product
+from .elimination import Sparse, product, scaled
 from .layout import Layout
 from .snapshot import Snapshot
 from .stiction import AT_LIMIT, modes_at_rest
@@ -66,7 +66,7 @@ def settled(
             # Those that hold say how fast the others slide, a rounding before they turn as well.
             sticks = jnp.any(jnp.stack([new[c] == STUCK for c in group]))
             rests |= {c: rests[c] & (~sticks | (new[c] == STUCK)) for c in group}
-            u = now.stopped({c: rests[c] for c in group})
+            u = stopped(now, {c: rests[c] for c in group})
             change = {
                 i: after - before for i, (before, after) in enumerate(zip(now.u, u, strict=True))
             }
@@ -87,7 +87,37 @@ def settled(
 def at_rest(now: Snapshot, y: Array, rests: dict[int, Array]) -> Array:
     """The state `y` of `now` after the contacts that `rests` names were brought to rest at once."""
     n = len(now.q)
-    return jnp.concatenate([y[:n], jnp.stack(now.stopped(rests)), y[2 * n :]])
+    return jnp.concatenate([y[:n], jnp.stack(stopped(now, rests)), y[2 * n :]])
+
+
+def stopped(now: Snapshot, which: dict[int, Array]) -> list[Array]:
+    """The rates of the coordinates after the contacts that `which` names were brought to rest
+    at once, with no loss elsewhere.
+    """
+    u = dict(enumerate(now.u))
+    for group in now.layout.groups:
+        here = [which.get(c, jnp.array(False)) for c in group]
+        if not any(c in which for c in group):
+            continue
+        if now.contact(group[0]).alone:
+            (i,) = now.contact_jacobian[group[0]]
+            u[i] = jnp.where(
+                here[0],
+                now.u[i] - now.v_rel[group[0]]
+                if now.given_acceleration(group[0]) is not None
+                else 0.0,
+                u[i],
+            )
+            continue
+        zeros = [now.zero] * len(group)
+        impulses = now.contact_forces(group, here, [now.v_rel[c] for c in group], zeros)
+        along: Sparse = {}
+        for c, p in zip(group, impulses, strict=True):
+            for i, x in now.contact_jacobian[c].items():
+                along[i] = along[i] - scaled(x, p) if i in along else -scaled(x, p)
+        for i, change in now.accelerations_by(along).items():
+            u[i] = u[i] + change
+    return [u[i] for i in range(len(now.u))]
 
 
 def _settled_one(

@@ -3,14 +3,13 @@
 from functools import cached_property
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from frictax.contacts.contact import f0, law_value
 from frictax.contacts.mode import STUCK
 
-from .elimination import Sparse, product, scaled, solved
+from .elimination import Sparse, product, scaled, solved, spanned
 from .layout import Contact, Form, Layout
 
 _LEAST_SHARE = 1e-4  # of the greatest in its group
@@ -300,10 +299,8 @@ class Snapshot:
         # Of all solutions the one of least sum(force^2/share) of those that hold: their forces = W
         # G z, W = diag(share), G their delassus. What of z the singular G leaves open, G takes to
         # 0.
-        weighed, held = (
-            dict(zip(group, self.shares(group), strict=True)),
-            dict(zip(group, which, strict=True)),
-        )
+        weighed = dict(zip(group, self.shares(group), strict=True))
+        held = dict(zip(group, which, strict=True))
         slanted = {}
         for c in group:
             slanted[c] = {
@@ -312,25 +309,7 @@ class Snapshot:
                 )
                 for d, g in self.delassus[c].items()
             }
-        matrix = {
-            c: {d: p for d in group if (p := product(rows[c], slanted[d])) is not None}
-            for c in group
-        }
-        # A little on the diagonal makes it regular. What that changes is taken back by repetition,
-        # with a matrix that has no derivative: that of the nearly singular elimination is worth
-        # nothing, while that of what remains is exact.
-        slack = jnp.finfo(self.t.dtype).eps ** 0.75
-        regular = {
-            c: {d: jax.lax.stop_gradient(x + slack * x if c == d else x) for d, x in row.items()}
-            for c, row in matrix.items()
-        }
-        z = dict.fromkeys(group, self.zero)
-        for _ in range(3):
-            remains = {c: right[c] - sum(x * z[d] for d, x in matrix[c].items()) for c in group}
-            z = {c: z[c] + step for c, step in solved(regular, [remains])[0].items()}
-        return [
-            sum((slanted[d][c] * z[d] for d in group if c in slanted[d]), self.zero) for c in group
-        ]
+        return list(spanned(rows, right, slanted, self.zero).values())
 
     @cached_property
     def friction(self) -> list[Array]:
@@ -384,35 +363,6 @@ class Snapshot:
                 (i,), drift = self.contact_jacobian[c], self.given_acceleration(c)
                 a[i] = jnp.where(self.mode[c] == STUCK, 0.0 if drift is None else -drift, a[i])
         return [a[i] for i in range(len(self.q))]
-
-    def stopped(self, which: dict[int, Array]) -> list[Array]:
-        """The rates of the coordinates after the contacts that `which` names were brought to rest
-        at once, with no loss elsewhere.
-        """
-        u = dict(enumerate(self.u))
-        for group in self.layout.groups:
-            here = [which.get(c, jnp.array(False)) for c in group]
-            if not any(c in which for c in group):
-                continue
-            if self.contact(group[0]).alone:
-                (i,) = self.contact_jacobian[group[0]]
-                u[i] = jnp.where(
-                    here[0],
-                    self.u[i] - self.v_rel[group[0]]
-                    if self.given_acceleration(group[0]) is not None
-                    else 0.0,
-                    u[i],
-                )
-                continue
-            zeros = [self.zero] * len(group)
-            impulses = self.contact_forces(group, here, [self.v_rel[c] for c in group], zeros)
-            along: Sparse = {}
-            for c, p in zip(group, impulses, strict=True):
-                for i, x in self.contact_jacobian[c].items():
-                    along[i] = along[i] - scaled(x, p) if i in along else -scaled(x, p)
-            for i, change in self.accelerations_by(along).items():
-                u[i] = u[i] + change
-        return [u[i] for i in range(len(self.u))]
 
     @cached_property
     def accelerations(self) -> list[Array]:
