@@ -4,7 +4,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from identify import DRIFT, Spread, free_run, rms
+from free_runs import Spread, free_run, rms
+from identify import DRIFT
 
 import frictax as fx
 from frictax.measurements.filters import smooth

@@ -269,10 +269,10 @@ def test_the_picture_has_a_panel_a_finding_with_its_sentence_and_an_svg_of_it_is
 
 
 @pytest.fixture
-def identify(root: Path) -> Callable[..., Any]:
-    spec = importlib.util.spec_from_file_location(
-        "identify_emps", root / "identification" / "emps" / "identify.py"
-    )
+def identify(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    folder = root / "identification" / "emps"
+    monkeypatch.syspath_prepend(str(folder))
+    spec = importlib.util.spec_from_file_location("identify_emps", folder / "identify.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -8,8 +8,8 @@ import pytest
 
 import frictax as fx
 from frictax.analysis.errors.hac_covariance import long_run_covariance
-from frictax.analysis.errors.profiles import _end
 from frictax.analysis.errors.refits import Samples
+from frictax.analysis.interval_end import interval_end
 from rigs import NOISE, TRUE, TRUE_LAW, block, motion
 
 T = np.linspace(0.0, 10.0, 2001)
@@ -367,9 +367,11 @@ def test_an_end_that_is_not_there_is_said_to_be_open() -> None:
     def saturates(x: list[float]) -> float:
         return 3.0 * (1.0 - np.exp(-abs(x[0])))
 
-    assert _end(saturates, 0.0, 1.0, np.inf, 3.84) == np.inf
-    assert _end(saturates, 0.0, -1.0, -2.0, 3.84) == -2.0
-    assert saturates([_end(saturates, 0.0, 1.0, np.inf, 2.7)]) == pytest.approx(2.7, rel=3e-3)
+    assert interval_end(saturates, 0.0, 1.0, np.inf, 3.84) == np.inf
+    assert interval_end(saturates, 0.0, -1.0, -2.0, 3.84) == -2.0
+    assert saturates([interval_end(saturates, 0.0, 1.0, np.inf, 2.7)]) == pytest.approx(
+        2.7, rel=3e-3
+    )
 
 
 @pytest.mark.slow

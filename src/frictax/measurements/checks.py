@@ -1,5 +1,6 @@
 """What cannot be a motion record, each told in one sentence with its remedy."""
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -9,16 +10,6 @@ from frictax.text import brief, nearest, suggestion
 
 from . import units
 
-# What the variables are called elsewhere.
-_ELSEWHERE = {
-    **dict.fromkeys(("x", "q", "pos", "position", "displacement"), "s"),
-    **dict.fromkeys(("velocity", "speed", "vel", "qd", "dq"), "v"),
-    **dict.fromkeys(("acceleration", "acc", "qdd", "ddq"), "a"),
-    **dict.fromkeys(("force",), "f"),
-    **dict.fromkeys(("angle", "theta", "fi"), "phi"),
-    **dict.fromkeys(("omega", "angular_velocity"), "w"),
-    **dict.fromkeys(("torque", "moment"), "tau"),
-}
 FEWEST = 4  # samples of a motion: position, velocity, acceleration, and one to check them
 _MOST = 1e100  # SI: squares of more overflow
 
@@ -164,7 +155,7 @@ def variable(name: str) -> str:
             " ...}, say."
         )
     if last not in units.VARIABLES:
-        near = _ELSEWHERE.get(last.lower()) or nearest(last.lower(), units.VARIABLES)
+        near = units.ELSEWHERE.get(last.lower()) or nearest(last.lower(), units.VARIABLES)
         hint = f"Did you mean '{part}.{near}'?" if near else "A position is s, an angle phi."
         raise ValueError(
             f"`Record` output {name!r} must end in a variable ({', '.join(units.VARIABLES)}), got"
@@ -209,10 +200,8 @@ def _coarse(t) -> Iterator[str]:
     """A sentence on times whose type has too few digits for their steps."""
     kind = getattr(t, "dtype", None)
     if kind in (np.float32, np.float16):
-        step, digit = (
-            float(np.median(np.diff(np.asarray(t, dtype=float)))),
-            float(np.spacing(np.max(np.abs(np.asarray(t))))),
-        )
+        step = float(np.median(np.diff(np.asarray(t, dtype=float))))
+        digit = float(np.spacing(np.max(np.abs(np.asarray(t)))))
         if digit > 1e-2 * step:
             yield (
                 f"Time is given in {kind}, whose steps there are {digit:.2g}, for samples"
@@ -394,10 +383,9 @@ def locked(value: Any) -> Any:
 
 def apart(inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]) -> None:
     """What drives the machine is not what it answers."""
-    for drive, u in inputs.items():
-        for name, y in outputs.items():
-            if np.array_equal(u, y) and np.any(u != u[0]):
-                raise ValueError(
-                    f"`Record` input {drive!r} and output {name!r} must differ, got the same"
-                    " numbers in both. Check which column is which."
-                )
+    for (drive, u), (name, y) in itertools.product(inputs.items(), outputs.items()):
+        if np.array_equal(u, y) and np.any(u != u[0]):
+            raise ValueError(
+                f"`Record` input {drive!r} and output {name!r} must differ, got the same numbers in"
+                " both. Check which column is which."
+            )

@@ -101,6 +101,16 @@ VARIABLES = {
     "tau": ("N.m",),
     "lossPower": ("W",),
 }
+# What the variables are called elsewhere.
+ELSEWHERE = {
+    **dict.fromkeys(("x", "q", "pos", "position", "displacement"), "s"),
+    **dict.fromkeys(("velocity", "speed", "vel", "qd", "dq"), "v"),
+    **dict.fromkeys(("acceleration", "acc", "qdd", "ddq"), "a"),
+    **dict.fromkeys(("force",), "f"),
+    **dict.fromkeys(("angle", "theta", "fi"), "phi"),
+    **dict.fromkeys(("omega", "angular_velocity"), "w"),
+    **dict.fromkeys(("torque", "moment"), "tau"),
+}
 # The rate of a variable; of positions, of a translation and of a rotation, it is a velocity.
 VELOCITY_OF = {"s": "v", "phi": "w"}
 POSITION_OF = {v: s for s, v in VELOCITY_OF.items()}

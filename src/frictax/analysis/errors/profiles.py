@@ -3,7 +3,6 @@ elsewhere.
 """
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any, overload
 
 import numpy as np
@@ -18,14 +17,13 @@ from frictax.parameters import UnknownName
 from frictax.progress import SILENT, Progress, Work, watched
 from frictax.text import shown
 
+from ..interval_end import interval_end
 from .accounts import AbstractErrors, White
 from .guarded import Guarded
 from .refits import least_cost_with
 from .uncertainty import Uncertainty
 
-_NEAR = 1e-3  # of the threshold's root: where the search for an end of the interval stops
 _USUAL = 14  # points that a profile takes
-_FAR = 100  # standard errors: what does not end within these counts as open
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -213,11 +211,11 @@ def _profile(
     reaches = to_bound <= one_sided
     threshold = one_sided if reaches else two_sided
     to_most = at([most]) if np.isfinite(most) and most - best < 30 * step else np.inf
-    upper = most if to_most <= threshold else _end(at, best, step, most, threshold)
+    upper = most if to_most <= threshold else interval_end(at, best, step, most, threshold)
     lower = (
         bound
         if reaches
-        else _end(at, best, -step, bound, min(two_sided, max(to_bound - 1e-9, one_sided)))
+        else interval_end(at, best, -step, bound, min(two_sided, max(to_bound - 1e-9, one_sided)))
     )
     order = np.argsort([v for v, _, _ in at.seen])
     values, costs, others = (np.asarray([entry[k] for entry in at.seen])[order] for k in range(3))
@@ -333,43 +331,6 @@ class _Held:
         """Costs as likelihood ratios."""
         variance = 2.0 * self.least / self.found.dof if self.noise == 1.0 else self.noise**2
         return 2.0 * (costs - self.least) / variance / self.stretch
-
-
-def _end(
-    at: Callable[[list[float]], float], best: float, step: float, bound: float, threshold: float
-) -> float:
-    """Where the ratio reaches the threshold, from `best` on in the direction of `step`: its root is
-    nearly a straight line.
-    """
-    aim, inside, outside, reach = np.sqrt(threshold), (best, 0.0), None, step
-    x = best + step * aim
-    for _ in range(60):
-        if (step < 0 and x <= bound) or (step > 0 and x >= bound):
-            x = bound + 1e-3 * (inside[0] - bound)
-        root = float(np.sqrt(max(at([x]), 0.0)))
-        if abs(root - aim) <= _NEAR * aim:
-            return x
-        if root < aim:
-            inside = (x, root)
-            if outside is None:
-                reach = 1.5 * reach  # where it is no straight line, ever longer strides
-                x = x + reach * max(aim - root, 0.3 * aim)
-                if abs(x - best) > _FAR * abs(step):
-                    return bound
-                continue
-        else:
-            outside = (x, root)
-        # At a kink the root jumps: between regula falsi's point and the middle, whichever is nearer
-        # to the middle.
-        share = (
-            (aim - inside[1]) / max(outside[1] - inside[1], 1e-300)
-            if np.isfinite(outside[1])
-            else 0.5
-        )
-        x = inside[0] + (outside[0] - inside[0]) * float(np.clip(share, 0.1, 0.9))
-        if abs(outside[0] - inside[0]) <= 1e-3 * abs(step):
-            return outside[0]
-    return x if outside is not None else bound
 
 
 def _untold(name: str) -> ValueError:
