@@ -66,7 +66,7 @@ test-all: test test-slow docs
 NOTEBOOKS ?= force
 docs: $(VENV)/.installed-docs
 	rm -rf build/docs
-	FRICTAX_DOCS_NOTEBOOKS=$(NOTEBOOKS) $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --jobs 2 \
+	FRICTAX_DOCS_NOTEBOOKS=$(NOTEBOOKS) $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --jobs 4 \
 	  --conf-dir docs --doctree-dir build/docs-trees . build/docs
 	$(BIN)/python docs/extensions/check_site.py build/docs
 

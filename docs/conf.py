@@ -24,6 +24,7 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx_copybutton",
+    "dealt",
     "mathml",
     "reference",
     "study_pictures",

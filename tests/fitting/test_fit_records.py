@@ -1,14 +1,17 @@
 """Fits to synthetic records find what the records were made with."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.fitting.problem.problem import predictions
 from frictax.fitting.result.units import unit_of
 from frictax.fitting.search.levenberg_marquardt import begin, descend
 from frictax.parameters import parameters
+from frictax.programs import executables
 from rigs import AWAY_LAW, FINE, LAW, NOISE, TRUE, TRUE_LAW, T, U, assert_recovered, block, record
 
 
@@ -420,3 +423,18 @@ def test_units_of_what_acts_on_either_are_those_of_its_body() -> None:
     assert units["guide.slope"] == "N.m/rad"
     assert (units["drag.tau_nominal"], units["drag.w_nominal"]) == ("N.m", "rad/s")
     assert units["brake.fn_max"] == "N"
+
+
+def test_records_that_are_alike_are_predicted_by_one_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    records = [record(block(v=v)) for v in (0.0, 0.3, -0.2)]
+    runs = {f"run {k}": one for k, one in enumerate(records)}
+    found = fx.fit(block(), runs, free=LAW, own=["mass.v"])
+    x, directly = np.asarray(found.x), eqx.filter_jit(lambda p, x, i: p.predicted(x, i))
+    predictions(found.problem, x, 0)
+    monkeypatch.setattr(executables, "_lowered", lambda *_: pytest.fail("compiled"))
+    for i in range(3):
+        seen = np.asarray(predictions(found.problem, x, i))
+        assert np.all(seen == np.asarray(directly(found.problem, x, i)))
+        assert np.std(seen[:, 0] - records[i].outputs["mass.v"]) < 1.2 * NOISE

@@ -16,7 +16,7 @@ from frictax.laws import AbstractLaw
 from frictax.measurements import Sweep
 from frictax.mechanism import Mechanism
 from frictax.parameters import Declaration, Numbers, Real, replace
-from frictax.programs import jitted, kept
+from frictax.programs import kept
 from frictax.pytree import pytree_dataclass, static
 
 from .losses import AbstractLoss
@@ -29,9 +29,7 @@ from .ties import Tie, followed
 
 @dataclasses.dataclass(frozen=True)
 class Unknown:
-    """A parameter to be found: its path, the number of the record that it belongs to (None:
-    shared), its place among the coordinates.
-    """
+    """A parameter to be found: its path, the number of its record (None: shared), its place."""
 
     path: str
     record: int | None
@@ -51,9 +49,7 @@ class Unknown:
 
     @property
     def hidden(self) -> bool:
-        """Whether it is the starts of windows: needed by the search, and no parameter of the
-        machine.
-        """
+        """Whether it is the starts of windows: of the search, and no parameter of the machine."""
         return self.path.startswith("windows.")
 
     @property
@@ -135,8 +131,7 @@ class Problem:
     Coordinates `z` are unconstrained and 0 at the start `x0`; those of bounded values count in
     distances of their start from the bound, `size` from `origin`. `base`: `x0` in those units,
     mapped onto the whole real line. `noise_known`: whether the weights say how large the noise is,
-    and not only how the data compare. `ties`: what follows from the
-    values.
+    and not only how the data compare. `ties`: what follows from the values.
     """
 
     setup: Setup
@@ -362,9 +357,20 @@ def residuals_and_jacobian(problem: Problem, x: Float[Numbers, " p"]) -> tuple[A
     return pushed(problem.residuals, (x,), (jnp.eye(x.shape[0], dtype=x.dtype),))
 
 
-@jitted
-def predictions(problem: Problem, x: Array, i: int) -> Array:
-    return problem.predicted(x, i)
+def predictions(problem: Problem, x: Float[Numbers, " p"], i: int) -> Array:
+    """`Problem.predicted`, by one program for all records that are alike."""
+    mine, values = list[Unknown](), np.zeros(0)
+    for u in (u for u in problem.unknowns if u.record in (None, i)):
+        record = None if u.record is None else 0
+        mine.append(dataclasses.replace(u, record=record, label="", first=values.size))
+        values = np.append(values, np.asarray(x)[u.place])
+    alone = (problem.prepared[i],)
+    return _predicted(dataclasses.replace(problem, prepared=alone, unknowns=tuple(mine)), values)
+
+
+@kept
+def _predicted(problem: Problem, x: Array) -> Array:
+    return problem.predicted(x, 0)
 
 
 def steady_plan(machine: Any, label: str, sweep: Sweep) -> PreparedSweep:
