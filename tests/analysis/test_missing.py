@@ -336,6 +336,43 @@ def test_a_stiffness_in_series_is_found_by_the_machine_with_a_body_in_two() -> N
 
 
 @pytest.mark.slow
+def test_a_stiffness_behind_a_motor_with_noise_of_a_memory_is_named_on_windows() -> None:
+    """Windows name a ripple there: they start each half second where a filter saw the near body,
+    and what swings behind it remembers more.
+    """
+    t = np.arange(2000) / 200.0
+    rng = np.random.default_rng(10)
+    turn = rng.uniform(0.0, 2 * np.pi, FREQUENCY.size)
+    u = 0.06 * SIZE @ np.sin(2 * np.pi * FREQUENCY[:, None] * t + turn[:, None])
+
+    def motor(torque: Any, far: str = "rotor", J: float = 2e-3, **more: Any) -> fx.Mechanism:
+        law = fx.Coulomb(F_Coulomb=0.05, F_prop=0.01)
+        return fx.Mechanism(
+            rotor=fx.Inertia(J=J),
+            bearing=fx.BearingFriction(far, tau_pos=law),
+            drive=fx.Torque("rotor", torque),
+            **more,
+        )
+
+    shaft = fx.RotationalSpringDamper("rotor", "load", c=60.0, d=0.006)
+    more = {"load": fx.Inertia(J=1.2e-3), "shaft": shaft}
+    truth = motor(fx.Sampled(t, u), far="load", J=0.8e-3, **more)
+    run = fx.simulate(truth, jnp.asarray(t), fx.OnSamples(substeps=4))
+    draws = np.sqrt(1 - 0.9**2) * rng.standard_normal(t.size + 400)
+    noise = 1.5e-3 * np.asarray(lfilter([1.0], [1.0, -0.9], draws))[400:]
+    record = fx.Record(
+        t, {"drive": u}, {"rotor.phi": np.asarray(run["rotor"].phi) + noise}, name="run"
+    )
+    free = ["rotor.J", "bearing.tau_pos.F_Coulomb", "bearing.tau_pos.F_prop"]
+    found = fx.fit(motor(0.0, J=2.3e-3), record, free=free, objective=fx.Windows(0.5, cutoff=20.0))
+    table = found.missing()
+    assert table.found[0].name == "stiffness in series with rotor", str(table)
+    assert table.found[0].value == pytest.approx(60.0, rel=0.2)
+    assert len(table.found) == 1
+    assert "stiffness in series with rotor" in table.structures()
+
+
+@pytest.mark.slow
 def test_a_ripple_that_a_motor_with_noise_of_a_memory_has_is_named_on_windows() -> None:
     """Its period is no part of a turn."""
     t = np.arange(2000) / 200.0

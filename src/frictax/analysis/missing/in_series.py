@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.contacts import MassWithStopAndFriction
-from frictax.fitting import FitResult, FreeRun
+from frictax.fitting import FitResult, FreeRun, Windows
 from frictax.fitting.fit import fit
+from frictax.fitting.problem.readings import known_states
 from frictax.measurements.record import Record
 from frictax.mechanism import Mass, Mechanism, RotationalSpringDamper, SpringDamper
-from frictax.parameters import parameters
+from frictax.parameters import parameters, replace
 
 from .candidates import bodies, drives_of, instruments_of, motion_of, with_fields
 from .likelihood import autoregression
@@ -21,7 +22,7 @@ SERIES = "stiffness in series with "
 _FAR, _JOINT = "beyond_{}", "series_{}"
 _HALF = 0.5  # of a body's inertia on either side, to begin with
 _DAMPED = 0.3  # of the critical damping, to begin with: then the misfit is smooth
-_PERIODS = 8.0, 14.0, 24.0, 5.0  # samples in a period of its swing, to begin with
+_PERIODS = 8.0, 14.0, 24.0, 5.0, 3.5  # samples in a period of its swing, to begin with
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,17 +54,9 @@ def in_series(found: FitResult) -> Iterator[Sprung]:
     to it; of free runs of mechanisms.
     """
     machine, problem = found.model, found.problem
-    records = {n: r for n, r in found.records.items() if isinstance(r, Record)}
-    is_plain = not problem.priors and not problem.ties
-    is_plain &= all(u.record is None for u in problem.unknowns)
-    if (
-        not isinstance(machine, Mechanism)
-        or not isinstance(problem.objective, FreeRun)
-        or not is_plain
-        or len(records) < len(found.records)
-        or any(side in u.path for u in problem.unknowns for side in ("inputs.", "outputs."))
-    ):
+    if not isinstance(problem.objective, FreeRun) or not _is_plain(found):
         return
+    records: dict[str, Any] = dict(found.records)
     seen = {name for r in records.values() for name in r.outputs}
     step = float(np.median([np.median(np.diff(r.t)) for r in records.values()]))
     for body in bodies(machine):
@@ -81,6 +74,45 @@ def in_series(found: FitResult) -> Iterator[Sprung]:
                 break
         if best is not None:
             yield best
+
+
+def by_free_runs(found: FitResult) -> FitResult | None:
+    """A fit on windows, which need each body's motion to start from, once more by free runs: from
+    the machine's own start or, where that fits better, from that of its only record.
+    """
+    windows = found.problem.objective
+    if not isinstance(windows, Windows) or windows.free_starts or not _is_plain(found):
+        return None
+    problem, machines, fits = found.problem, [found.model], list[FitResult]()
+    if len(found.records) == 1:
+        (record,) = (r for r in found.records.values() if isinstance(r, Record))
+        known = known_states(found.model, record, windows.cutoff)
+        machines.append(replace(found.model, {name: x[0] for name, x in known.items()}))
+    for machine in machines:
+        try:
+            new = fit(
+                machine, found.records, free=[u.path for u in problem.unknowns], level=found.level,
+                engine=problem.engine, loss=problem.loss, instruments=instruments_of(found),
+            )  # fmt: skip
+        except ValueError:  # no run from there
+            continue
+        fits += [new] * new.converged
+    return min(fits, key=lambda new: np.sum(new.full_residuals**2), default=None)
+
+
+def _is_plain(found: FitResult) -> bool:
+    """Whether a mechanism was fitted to records, with nothing that belongs to one of them or to a
+    sensor.
+    """
+    problem = found.problem
+    return (
+        isinstance(found.model, Mechanism)
+        and all(isinstance(record, Record) for record in found.records.values())
+        and not problem.priors
+        and not problem.ties
+        and all(u.record is None for u in problem.unknowns)
+        and not any(side in u.path for u in problem.unknowns for side in ("inputs.", "outputs."))
+    )
 
 
 def _fitted(found: FitResult, records: dict[str, Record], body: str, w: float) -> Sprung:

@@ -1,6 +1,7 @@
 """Which term a fitted machine lacks, by a score test through the simulation."""
 
 import dataclasses
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,12 @@ import numpy as np
 from frictax.annotations import Checked
 from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import channel_unit
-from frictax.progress import Progress, Work, watched
+from frictax.progress import SILENT, Progress, Work, watched
 
 from .candidates import Candidate
 from .chances import chance_of
 from .columns import Columns
-from .in_series import SERIES, in_series
+from .in_series import SERIES, by_free_runs, in_series
 from .table import Missing, MissingTerm
 from .trials import Point, Seen, Trials
 from .verdict import OWN, SURE, UNTOLD, Projected, Told
@@ -96,10 +97,10 @@ class _Search(Trials):
 
     # -- all rounds
 
-    def run(self, work: Work) -> Missing:
+    def run(self, work: Work, most: int = _TERMS) -> Missing:
         taken, terms, untold, start = [], [], (), np.nan
         self.settle()
-        rounds = {f"round {k + 1}": 2.0**-k for k in range(_TERMS)}  # there may be one
+        rounds = {f"round {k + 1}": 2.0**-k for k in range(most)}  # there may be one
         for turn, tell in enumerate(work.parts(rounds).values()):
             tell(f"{len(self.tried)} candidates")
             self.choose_periods()
@@ -143,6 +144,12 @@ class _Search(Trials):
                 if sprung is not None:
                     taken = [sprung]
                     break
+                table = None if best is None else self.sprung_on_windows(refits)
+                if table is not None:
+                    terms.sort(key=lambda term: term.misfit)
+                    return dataclasses.replace(
+                        table, terms=tuple(terms), untold=untold, of=self.found
+                    )
             if best is None:
                 break
             _, self.point, chosen = refits[best]
@@ -193,6 +200,16 @@ class _Search(Trials):
         return MissingTerm(
             name, value, best.error, best.unit, None, rms, 1.0, chance, True, True, ()
         )
+
+    def sprung_on_windows(self, refits: Collection[int]) -> Missing | None:
+        """What free runs tell of a fit on windows, where they name a stiffness in series; looked at
+        where a compliance is among the best candidates, or none can be seen.
+        """
+        bends = {i for i, one in enumerate(self.tried) if one.kind == "compliance"}
+        free = None if bends and bends.isdisjoint(refits) else by_free_runs(self.found)
+        table = None if free is None else _Search(free).run(SILENT, most=1)
+        is_sprung = table is not None and table.found and table.found[0].name.startswith(SERIES)
+        return table if is_sprung else None
 
     def classes(self, rows: list[Told], plain: Projected) -> tuple[list[int], dict[int, list[str]]]:
         """The leaders of classes, best first, and the names of the others. Of those that explain as

@@ -65,7 +65,9 @@ class Missing(MissingVerbs):
     as even as white noise, and the first two are beyond all doubt. The best three by Schwarz's
     criterion are refitted; where one of them is sure, the best is taken into the model, or a
     plainer one that is nearly as good, and the rest is judged anew. Where none leaves white noise,
-    free runs are fitted with a body in two, too, and a spring between.
+    free runs are fitted with a body in two, too, and a spring between; of a fit on windows, whose
+    starts nobody measures beyond a spring, where a compliance is among the best: `misfit` and
+    `left` are those of the free runs then.
 
     **Source:** score test: C. R. Rao, Proceedings of the Cambridge Philosophical Society 44, 1948;
     as an index of what to free: D. Sörbom, Psychometrika 54, 1989.
