@@ -219,11 +219,11 @@ def test_half_of_a_symmetric_cycle_is_followed_and_has_the_derivatives_of_the_wh
     whole, there = one.follow(stronger), half.follow(stronger)
     inside = jax.jit(lambda: half.follow(stronger))()
     for numbers in (there, inside):
-        assert numbers.period == pytest.approx(whole.period, rel=1e-9)
+        assert numbers.period == pytest.approx(float(whole.period), rel=1e-9)
         np.testing.assert_allclose(numbers.amplitude, whole.amplitude, rtol=1e-9)
     by, halved = (c.derivatives(["ki", "leak"]) for c in (one, half))
     for path in by:
-        assert halved[path].period == pytest.approx(by[path].period, rel=1e-6)
+        assert halved[path].period == pytest.approx(float(by[path].period), rel=1e-6)
         np.testing.assert_allclose(halved[path].amplitude, by[path].amplitude, rtol=1e-6)
 
 

@@ -39,9 +39,12 @@ def followed(
     """As of `following`; numbers outside of other compiled code by the programs that found the
     cycle, for a program of their own takes longer to compile than hundreds of cycles.
     """
+    how = y, place, scale, engine, ends, phases
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, args))):
-        return _in_one(machine, args, y, place, scale, engine, ends, phases)
+        return _in_one(machine, args, *how)
     found = solved(machine, args, jnp.asarray(y), place, jnp.asarray(scale), engine)
+    if isinstance(found.y, Tracer):  # of a machine that other compiled code holds
+        return _in_one(machine, args, *how)
     path = walked(machine, args, np.asarray(found.y), place, engine)
     events, after = np.asarray(path.times)[:phases] - float(place.time), float(found.there.after)
     if not (float(found.residual) <= ENOUGH and abs(events[-1] - after) <= 1e-9 * after):
@@ -51,7 +54,7 @@ def followed(
     events = np.append(events, after + events) if place.symmetric else events
     at = jnp.asarray(events[np.asarray(ends)])
     low, high = extremes(machine, args, np.asarray(found.y), place, at, engine)
-    return CycleNumbers(jnp.asarray(period), low, high, found.y)
+    return CycleNumbers(jnp.asarray(period, found.y.dtype), low, high, found.y)
 
 
 @eqx.filter_jit
