@@ -6,6 +6,7 @@ import signal
 import sys
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -405,3 +406,12 @@ def test_without_blackjax_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "blackjax", None)
     with pytest.raises(ImportError, match=r"pip install 'frictax\[bayes\]'"):
         plain.found.posterior()
+
+
+def test_the_posterior_of_another_record_compiles_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    few: dict[str, Any] = {"draws": 100, "warmup": 100, "chains": 2, "samples": 401.0}
+    first, second = fitted(0), fitted(1)
+    first.posterior(**few)
+    with jax.log_compiles():
+        second.posterior(**few)
+    assert "Finished XLA compilation" not in caplog.text

@@ -193,6 +193,40 @@ def test_it_is_followed_inside_of_compiled_batched_and_differentiated_code() -> 
     assert np.isnan(values[2])  # there it comes to rest for good
 
 
+def test_numbers_are_followed_by_the_programs_that_found_the_cycle(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cycle = hunting()
+    stronger, weaker = (
+        fx.parameters.replace(cycle.machine, {"friction.peak": peak}) for peak in (1.6, 1.05)
+    )
+    again = fx.limit_cycle(stronger, 60.0, near=cycle)
+    with jax.log_compiles():
+        there, lost = cycle.follow(stronger), cycle.follow(weaker)
+    assert "compilation of jit(solved)" not in caplog.text
+    assert "compilation of jit(_followed)" not in caplog.text
+    assert there.period == pytest.approx(again.period, rel=1e-12)
+    np.testing.assert_allclose(there.amplitude, again.amplitude, rtol=1e-12)
+    np.testing.assert_allclose(there.start, again.start, rtol=1e-12)
+    assert np.isnan(lost.period)  # there it comes to rest for good
+    assert np.all(np.isnan(lost.amplitude))
+
+
+@pytest.mark.slow
+def test_half_of_a_symmetric_cycle_is_followed_and_has_the_derivatives_of_the_whole() -> None:
+    one, half = hunting(), fx.limit_cycle(servo(), 60.0, symmetric=True)
+    stronger = fx.parameters.replace(one.machine, {"friction.peak": 1.6})
+    whole, there = one.follow(stronger), half.follow(stronger)
+    inside = jax.jit(lambda: half.follow(stronger))()
+    for numbers in (there, inside):
+        assert numbers.period == pytest.approx(float(whole.period), rel=1e-9)
+        np.testing.assert_allclose(numbers.amplitude, whole.amplitude, rtol=1e-9)
+    by, halved = (c.derivatives(["ki", "leak"]) for c in (one, half))
+    for path in by:
+        assert halved[path].period == pytest.approx(float(by[path].period), rel=1e-6)
+        np.testing.assert_allclose(halved[path].amplitude, by[path].amplitude, rtol=1e-6)
+
+
 def test_a_cycle_is_printed_and_sampled() -> None:
     cycle = hunting()
     lines = str(cycle).splitlines()

@@ -80,6 +80,14 @@ def test_simulated_record_of_it_has_its_noise(experiment):
     np.testing.assert_array_equal(record.inputs["drive"], experiment.excitation)
 
 
+def test_what_it_shows_is_compiled_once(experiment, caplog):
+    experiment.clean()
+    with jax.log_compiles():
+        again = experiment.record(seed=2)
+    assert "Finished XLA compilation" not in caplog.text
+    assert again.outputs["mass.v"].shape == experiment.t.shape
+
+
 def test_what_cannot_be_designed_is_refused_in_a_sentence():
     wrong = [
         ({"outputs": {}}, r"`outputs` must be a dict of variable"),

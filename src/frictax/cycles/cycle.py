@@ -5,18 +5,17 @@ from collections.abc import Iterable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.engine import Adaptive, walk
 from frictax.mechanism import Machine
-from frictax.parameters import get, replace, select
+from frictax.parameters import get, select
 from frictax.text import aligned, figures
 
 from . import compiled
-from .following import CycleNumbers, followed
+from .following import CycleNumbers
 from .returns import Place, as_system
 
 
@@ -141,7 +140,7 @@ class LimitCycle:
         """
         names = [p.path for p in select(self.machine, paths)]
         values = {name: jnp.asarray(get(self.machine, name), float) for name in names}
-        return _derivatives(values, self.machine, self.args, self.start, *self._how)
+        return compiled.derivatives(values, self.machine, self.args, self.start, *self._how)
 
     def sampled(self, count: int = 401, periods: float = 1.0) -> tuple[Array, Array, Array]:
         """Times (count,) [s] from its start, states (count, n) and modes (count, m) there, evenly
@@ -176,16 +175,6 @@ def sizes(low: Any, high: Any) -> Float[np.ndarray, " n"]:
     """How large each state's motion is; 1 of what does not move."""
     half = 0.5 * (np.asarray(high) - np.asarray(low))
     return np.where(half > 0, half, 1.0)
-
-
-@eqx.filter_jit
-def _derivatives(values: dict[str, Array], machine: Any, *how: Any) -> dict[str, CycleNumbers]:
-    def at(values: dict[str, Array]) -> CycleNumbers:
-        return followed(replace(machine, values), *how)
-
-    by = jax.jacfwd(at)(values)
-    leaves, outer = [getattr(by, f.name) for f in dataclasses.fields(by)], values
-    return {path: CycleNumbers(*(leaf[path] for leaf in leaves)) for path in outer}
 
 
 @eqx.filter_jit

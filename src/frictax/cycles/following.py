@@ -5,11 +5,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import PyTree
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, PyTree
 
 from frictax.engine import Adaptive
 from frictax.mechanism import Machine
-from frictax.parameters import Values
+from frictax.parameters import Values, replace
 from frictax.parameters.constant import constant
 
 from .extremes import extremes
@@ -69,3 +70,44 @@ def followed(
     low, high = extremes(machine, args, y, place, events[jnp.asarray(ends)], engine)
     found = jnp.where((at.residual <= ENOUGH) & alike, 1.0, jnp.nan)
     return jax.tree.map(lambda x: x * found, CycleNumbers(period, low, high, y))
+
+
+def by_parameters(
+    values: dict[str, Array],
+    machine: Machine,
+    args: PyTree,
+    y: Any,
+    place: Place,
+    scale: Any,
+    engine: Adaptive,
+    ends: tuple[int, ...],
+    phases: int,
+) -> dict[str, CycleNumbers]:
+    """The derivatives of `followed` by the `values` of parameters, of a cycle whose start `y` is
+    known: nothing is solved for, and the return is run once for its derivatives by state and
+    parameters.
+    """
+    y, scale, n = jnp.asarray(y), jnp.asarray(scale), len(scale)
+    x, back = ravel_pytree(values)
+    at = lambda x: replace(machine, back(x))  # noqa: E731
+
+    def gone(both: Array) -> tuple[tuple[Array, Array, Array], Array]:
+        there = returned(at(both[n:]), args, both[:n], place, engine, phases)
+        events, after = there.events, there.after
+        if place.symmetric:
+            events, after = jnp.append(events, after + events), 2 * after
+        times = events[jnp.asarray(ends)]
+        return (there.y, after, times), times
+
+    slopes, times = jax.jacfwd(gone, has_aux=True)(jnp.append(y, x))
+    by_state, own = slopes[0][:, :n], slopes[0][:, n:]
+    matrix = jnp.eye(n) - by_state * scale / scale[:, None]
+    moved = scale[:, None] * jnp.linalg.solve(matrix, own / scale[:, None])
+    period, times_by = (of[..., :n] @ moved + of[..., n:] for of in slopes[1:])
+
+    def ranging(by: Array) -> tuple[Array, Array]:
+        return extremes(at(x + by), args, y + moved @ by, place, times + times_by @ by, engine)
+
+    low, high = jax.jacfwd(ranging)(jnp.zeros_like(x))
+    each = [jax.vmap(back)(jnp.atleast_2d(of)) for of in (period, low, high, moved)]
+    return {name: CycleNumbers(each[0][name][0], *(of[name] for of in each[1:])) for name in values}

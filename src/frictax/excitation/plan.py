@@ -121,12 +121,29 @@ class Plan:
         """From the slope of a cost by the drive to that by its numbers `c`, compiled."""
         return jax.jit(lambda c, along: jax.vjp(self.excitation, c)[1](along)[0])
 
+    @functools.cached_property
+    def shown(self) -> Any:
+        """Each output at each sample (n, c), without noise, under the excitation `u` of the machine
+        with values `x`, and whether the run reached its end, compiled.
+        """
+
+        def shown(u: Float[Array, " n"], x: Float[Array, " p"]) -> tuple[Array, Array]:
+            under_test, t = self.excited(u), jnp.asarray(self.t)
+            system = under_test.system(x)
+            path = walk(system, *system.start(t[0]), t, options=self.engine)
+            rows = jax.vmap(lambda t, y, mode: under_test.shown(x, t, y, mode))
+            return rows(t, path.ys, path.modes), path.result == Result.successful
+
+        return jax.jit(shown)
+
+    def excited(self, u: Float[Array, " n"]) -> UnderTest:
+        """The machine with its instruments under the excitation `u`."""
+        inputs = {**self.under_test.inputs, self.drive: u}
+        return dataclasses.replace(self.under_test, inputs=inputs)
+
     def informed(self, u: Float[Array, " n"], x: Float[Array, " p"]) -> Informed:
         """The machine with values `x` under the excitation `u`."""
-        under_test = dataclasses.replace(
-            self.under_test, inputs={**self.under_test.inputs, self.drive: u}
-        )
-        return informed_of(under_test, x, self.weight, self.restarts)
+        return informed_of(self.excited(u), x, self.weight, self.restarts)
 
     def run(self, u: Float[Array, " n"], x: Float[Array, " p"]) -> Seen:
         """The experiment with the excitation `u`."""

@@ -31,9 +31,11 @@ def of_draws(
     found = drawn.found
     record = None if label is None else found.number(label)
     of, names, units, scalar = asked_for(found, function, name, unit, record)
-    x = jnp.asarray(drawn.all_draws.reshape(-1, drawn.all_draws.shape[-1]))
+    # the fit among the draws, so that one program does
+    x = jnp.vstack([found.x, drawn.all_draws.reshape(-1, drawn.all_draws.shape[-1])])
     at = jax.jit(jax.vmap(lambda x: of(found.problem.setup_at(x, record))))
-    fitted, values = (np.asarray(at(x), float) for x in (jnp.asarray(found.x)[None], x))
+    made = np.asarray(at(x), float)
+    fitted, values = made[0], made[1:]
     tail = 0.5 * (1.0 - drawn.level)
     low, middle, high = np.quantile(values, (tail, 0.5, 1.0 - tail), axis=0)
     covariance = np.atleast_2d(np.cov(values, rowvar=False))
@@ -52,5 +54,5 @@ def of_draws(
         drawn.level,
         scalar,
         draws=values.reshape(*drawn.all_draws.shape[:-1], len(names)),
-        fitted=fitted[0],
+        fitted=fitted,
     )

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -181,8 +181,6 @@ def posterior(
     friction.f_pos.F_Coulomb  1.2...  N     0.000...   1.2... to 1.2... ...
     """
     _check(found, draws, warmup, chains, samples, level)
-    from blackjax.diagnostics import ess_bulk, rhat
-
     from . import nuts  # with blackjax
 
     level = found.level if level is None else level
@@ -200,9 +198,7 @@ def posterior(
         )
     x = drawn.x if samples is not None else _stretched(found, drawn.x, n)
     mine = x[..., found.shown]
-    # compiled in one: step by step it takes four times as long
-    agree = jax.jit(lambda x: (rhat(x), ess_bulk(x)))(jnp.asarray(mine))
-    r_hat, ess = (np.atleast_1d(np.asarray(x)) for x in agree)
+    r_hat, ess = (np.atleast_1d(np.asarray(x)) for x in _agreement()(jnp.asarray(mine)))
     flat = mine.reshape(-1, mine.shape[-1])
     low, middle, high = np.quantile(flat, _ends(level), axis=0)
     sd = flat.std(axis=0, ddof=1)
@@ -246,6 +242,16 @@ def posterior(
         ", and draws are as wide as the errors of the fit" if samples is None else "",
         drawn.stats,
     )
+
+
+@functools.cache
+def _agreement() -> Callable[[Any], Any]:
+    """R-hat and the number of independent draws, by a program for all posteriors: step by step they
+    take four times as long.
+    """
+    from blackjax.diagnostics import ess_bulk, rhat
+
+    return jax.jit(lambda x: (rhat(x), ess_bulk(x)))
 
 
 def worth(found: FitResult) -> float:
