@@ -1,5 +1,5 @@
 """How the site's notebooks are run: each in a folder of its own beside the shipped data, as by a
-reader who stands in the clone.
+reader who stands in the clone. What they compile is kept for the next build, outside of the tree.
 """
 
 import os
@@ -31,4 +31,7 @@ def prepare(root: Path) -> None:
     )
     (profile / "ipython_kernel_config.py").write_text(CONFIG, encoding="utf-8")
     os.environ["IPYTHONDIR"] = str(home)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "frictax-docs"
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
     os.environ.pop("MPLBACKEND", None)  # figures go into the page
