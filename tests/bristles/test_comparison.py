@@ -41,7 +41,7 @@ def along(truth: MaxwellSlip, **bristles: MaxwellSlip) -> fx.StructureComparison
     return fx.compare(record, structures, objective=fx.FreeRun(), repeats=2, bands=2)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 3])
 def test_one_spring_and_one_slider_say_all_where_they_are_all_that_there_is(n: int) -> None:
     made = along(springs(n), one=springs(1), three=springs(3))

@@ -188,6 +188,7 @@ def test_a_measured_start_leaves_the_bristle_as_the_machine_has_it() -> None:
     assert np.max(np.abs(residuals(problem))) < 2e-6
 
 
+@pytest.mark.slow
 def test_an_outlook_expects_of_a_stiffness_what_differences_say() -> None:
     t = np.arange(200) * 1e-3
     u = 0.5 * np.sin(50.0 * t)

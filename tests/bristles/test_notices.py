@@ -45,6 +45,7 @@ def test_a_record_that_tells_a_bristle_has_none_of_these() -> None:
     assert not ALL & set(codes(pushed(1.4, 1.0), step=2e-7))
 
 
+@pytest.mark.slow
 def test_fewer_than_twenty_steps_of_the_sensor_make_the_stiffness_a_guess() -> None:
     told = codes(pushed(1.4, 1.0), step=2e-6)["presliding-coarse"]
     assert told.subject == SIGMA_0
@@ -62,6 +63,7 @@ def test_samples_that_do_not_resolve_a_swing_do_not_tell_the_damping() -> None:
     assert told.numbers["rate"] == pytest.approx(125.0)
 
 
+@pytest.mark.slow
 def test_a_breakaway_that_no_load_reaches_is_told() -> None:
     told = codes(pushed(1.1))["breakaway-unseen"]
     assert told.subject == F_S

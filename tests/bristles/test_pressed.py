@@ -52,7 +52,7 @@ def test_pressed_on_evenly_it_is_a_guide_with_all_of_that_times_the_normal_force
     np.testing.assert_allclose(pressed["rail"].fn, 2.0)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(PRESSES))
 def test_what_presses_does_work_on_bristles_and_the_balance_closes(name: str) -> None:
     ts = np.linspace(0.0, 1.5, 301)

@@ -127,6 +127,7 @@ def test_multipliers_are_those_of_differences_of_the_return_map() -> None:
     assert cycle.multipliers[1] == 0.0
 
 
+@pytest.mark.slow
 def test_the_monodromy_matrix_has_the_multipliers_and_1_along_the_cycle() -> None:
     cycle = hunting()
     flow = np.array([0.0, 0.0, -cycle.start[0] - 0.5 * cycle.start[2]])

@@ -100,6 +100,7 @@ def test_the_floor_and_frictax_find_the_optimum_of_p4(benchmark) -> None:
         assert p4.error(contestant) < 1e-5
 
 
+@pytest.mark.slow
 def test_scipy_with_default_differences_does_not_leave_the_start_of_p4(benchmark) -> None:
     p4 = benchmark("p4")
     answer = {c.name: c.answer for c in p4.scipy()}

@@ -308,6 +308,7 @@ def test_windows_that_go_on_are_the_free_run_to_rounding_with_its_derivatives(
         assert np.abs(one - far).max() > 1e-3 * np.abs(far).max()
 
 
+@pytest.mark.slow
 def test_a_closed_loop_finds_mass_and_law_under_its_known_controller() -> None:
     controller = fx.PositionController("mass", s_ref=0.0, kp=8.0, kv=20.0)
     reference = 0.3 * np.sin(2 * np.pi * 0.5 * T) + 0.2 * np.sin(2 * np.pi * 0.37 * T)

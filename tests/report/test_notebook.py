@@ -310,6 +310,7 @@ def test_a_structure_says_its_parts_and_what_is_free() -> None:
     assert repr(fx.Structure(machine(), free="mass.m")).endswith("; free: mass.m)")
 
 
+@pytest.mark.slow
 def test_a_design_and_its_check_show_themselves() -> None:
     made = fx.design(
         machine(),

@@ -87,7 +87,8 @@ def by_free_runs(found: FitResult) -> FitResult | None:
     if len(found.records) == 1:
         (record,) = (r for r in found.records.values() if isinstance(r, Record))
         known = known_states(found.model, record, windows.cutoff)
-        machines.append(replace(found.model, {name: x[0] for name, x in known.items()}))
+        begun = {name: x[0] for name, x in known.items() if _has(found.model, name)}
+        machines.append(replace(found.model, begun))
     for machine in machines:
         try:
             new = fit(
