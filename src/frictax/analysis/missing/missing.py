@@ -139,6 +139,7 @@ class _Search(Trials):
                     for i in order
                 ]
             if turn == 0 and not leaves_white:
+                tell("a body in two, with a spring between")
                 cost = self.cost(here.columns)
                 sprung = self.sprung(cost, min(rms for rms, _, _ in refits.values()), len(order))
                 if sprung is not None:
