@@ -141,7 +141,9 @@ class _Search(Trials):
             if turn == 0 and not leaves_white:
                 tell("a body in two, with a spring between")
                 cost = self.cost(here.columns)
-                sprung = self.sprung(cost, min(rms for rms, _, _ in refits.values()), len(order))
+                sprung = self.sprung(
+                    cost, {i: rms for i, (rms, _, _) in refits.items()}, len(order)
+                )
                 if sprung is not None:
                     taken = [sprung]
                     break
@@ -179,9 +181,9 @@ class _Search(Trials):
         best = min(near, key=lambda i: (self.tried[i].rank, worth[i]))
         return best, [i for i in near if i != best]
 
-    def sprung(self, cost: float, least: float, count: int) -> MissingTerm | None:
+    def sprung(self, cost: float, refits: dict[int, float], count: int) -> MissingTerm | None:
         """A stiffness in series with a body, where that explains clearly more than the best of
-        `count` candidates, which leaves `least`, and than chance.
+        `count` candidates, of which the best leave `refits`, and than chance.
         """
         n, best = int(np.sum(self.judge.counted)), None
         for one in in_series(self.found):
@@ -190,10 +192,13 @@ class _Search(Trials):
         if best is None:
             return None
         independent = max(1.0 / self.judge.share_remembered(best.found.full_residuals[:n]), 8.0)
-        k, dof = best.numbers, independent - len(best.found.x)
-        gain = independent * np.log(n * least**2 / best.cost) - k * np.log(independent)
+        k, dof, each = best.numbers, independent - len(best.found.x), np.log(independent)
+        rivals = [
+            independent * np.log(n * rms**2 / best.cost) + self.tried[i].numbers * each
+            for i, rms in refits.items()
+        ]
         chance = chance_of((cost - best.cost) / best.cost * dof / k, k, dof) if dof > 0 else 1.0
-        if gain < _NEARLY or (count + 1) * chance >= SURE:
+        if min(rivals) - k * each < _NEARLY or (count + 1) * chance >= SURE:
             return None
         rms = self.in_units(float(np.sqrt(best.cost / n)))
         name, value = f"{SERIES}{best.body}", best.stiffness
