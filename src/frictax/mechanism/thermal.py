@@ -4,8 +4,10 @@ import dataclasses
 from typing import Any
 
 import equinox as eqx
+from jaxtyping import Array, Float
 
 from frictax.parameters import AtLeast, CheckedModule, Positive, Scalar, parameter
+from frictax.pytree import pytree_dataclass
 
 from .attachments import misfit
 
@@ -126,3 +128,17 @@ def thermal_nodes(
                     )
             conductors.append((i, numbers[part.a], None if part.b is None else numbers[part.b]))
     return tuple(nodes), tuple(conductors)
+
+
+@pytree_dataclass
+class HeatCapacitorVariables:
+    """Temperature `T` [K]."""
+
+    T: Float[Array, "..."]
+
+
+@pytree_dataclass
+class ThermalConductorVariables:
+    """The heat that flows from a to b, `Q_flow` [W]."""
+
+    Q_flow: Float[Array, "..."]

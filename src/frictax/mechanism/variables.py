@@ -22,7 +22,12 @@ from .layout import Layout
 from .lossy_gear import LossyGear
 from .snapshot import Snapshot
 from .state_forces import QuadraticSpeedDependentTorque
-from .thermal import HeatCapacitor, ThermalConductor
+from .thermal import (
+    HeatCapacitor,
+    HeatCapacitorVariables,
+    ThermalConductor,
+    ThermalConductorVariables,
+)
 
 # Over whatever a run is asked at: scalars at one moment, a row over time.
 Values = Float[Array, "..."]
@@ -260,20 +265,6 @@ class FixedVariables:
     """Position `s` [m]."""
 
     s: Values
-
-
-@pytree_dataclass
-class HeatCapacitorVariables:
-    """Temperature `T` [K]."""
-
-    T: Values
-
-
-@pytree_dataclass
-class ThermalConductorVariables:
-    """The heat that flows from a to b, `Q_flow` [W]."""
-
-    Q_flow: Values
 
 
 def variables_at(now: Snapshot, part: int) -> Any:

@@ -5,7 +5,8 @@ from .checking import check as check
 from .designing import designed as designed
 from .identification import Identification as Identification, identify as identify
 from .overview import overview as overview, write_overview as write_overview
-from .reading import Problem as Problem, read as read
+from .problem import Problem as Problem
+from .reading import read as read
 from .results import (
     check_results as check_results,
     claimed as claimed,

@@ -21,7 +21,7 @@ from frictax.text import suggestion
 
 from .building import LAWS, Place, build, computed
 from .deriving import check_derived
-from .reading import Problem, paths_of
+from .problem import Problem, paths_of
 from .schema import LawEntry
 
 

@@ -6,7 +6,7 @@ import frictax as fx
 from frictax.progress import Progress
 
 from .building import build, computed, each_built
-from .reading import Problem
+from .problem import Problem
 
 SHAPES = ["FourierSeries", "Multisine", "CubicSpline", "Staircase", "Ramps", "Chirp"]
 _OBJECTIVES = ["FreeRun", "Windows", "ClosedLoop"]

@@ -21,7 +21,8 @@ from frictax.progress import Progress, Work, watched
 from .building import LAWS, build, checked, computed
 from .checking import check, kind_of_law, laws_asked, shared_settings
 from .deriving import derive
-from .reading import Problem, read
+from .problem import Problem
+from .reading import read
 
 _WEIGHTS = {"fit": 6.0, "errors": 1.0, "profile": 1.0, "rest": 4.0}  # of long work, about
 

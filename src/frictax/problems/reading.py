@@ -2,117 +2,27 @@
 computed.
 """
 
-import contextlib
-import dataclasses
 import hashlib
-import importlib.util
 import shlex
-import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pydantic
 
 import frictax as fx
-from frictax.parameters import parameters
 from frictax.text import brief, suggestion
 
-from .building import (
-    ERRORS,
-    LOSSES,
-    OBJECTIVES,
-    PRIORS,
-    Place,
-    ProblemError,
-    build,
-    checked,
-    each_built,
-    machine,
-)
+from .building import PRIORS, Place, ProblemError, checked, each_built, machine
 from .mistakes import sentence
+from .own_code import imported, own_modules
+from .problem import Problem, check_names, instruments_of, is_below
 from .schema import AnyColumn, ColumnEntry, ProblemFile, RecordEntry, StructureEntry, SweepEntry
 
 NAME = "problem.toml"
 _RECORDS = (".csv", ".tsv", ".txt", ".dat", ".mat", ".parquet", ".xls", ".xlsx")
 _LARGEST = 1_000_000  # bytes of a file that a person wrote
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Problem:
-    """What is to be identified, from which data, and how it is judged.
-
-    - `file`: where it stands; `content`: what it says; `sha256` of its text.
-    - `machine`: with start values, None for a sweep; `structures`: by name, other machines with
-      what is free in them.
-    - `data`: label -> `Record`, in the order written, or the `Sweep`; `sources`: file -> its
-      SHA-256.
-    """
-
-    file: Path
-    content: ProblemFile
-    sha256: str
-    machine: Any
-    structures: Mapping[str, fx.Structure]
-    data: Mapping[str, fx.Record] | fx.Sweep
-    sources: Mapping[str, str]
-
-    @property
-    def place(self) -> Place:
-        return Place(self.file.name)
-
-    @property
-    def fitted(self) -> dict[str, fx.Record]:
-        """The records that are fitted: those named, else all that do not serve validation only."""
-        assert isinstance(self.data, Mapping)
-        named = self.content.fit.records
-        if named is None:
-            named = [label for label in self.data if label not in self.content.validation.records]
-        return {label: self.data[label] for label in named}
-
-    def settings(self) -> dict[str, Any]:
-        """The options of `fit` for records that the file gives."""
-        fit, place = self.content.fit, self.place.below("fit")
-        out: dict[str, Any] = {"free": fit.free, "own": fit.own, "bounds": fit.bounds}
-        out |= {"tied": fit.tied, "log_scale": fit.log_scale}
-        out |= {"starts": fit.starts, "spread": fit.spread, "seed": fit.seed, "level": fit.level}
-        out["objective"] = build(fit.objective, OBJECTIVES, place.below("objective"))
-        out["start"] = (
-            None if fit.start is None else build(fit.start, OBJECTIVES, place.below("start"))
-        )
-        out["priors"] = each_built(fit.priors, PRIORS, place.below("priors"))
-        out["loss"] = build(fit.loss, LOSSES, place.below("loss"))
-        out["instruments"] = instruments_of(fit.instruments, place.below("instruments"))
-        return out
-
-    def criterion(self) -> dict[str, Any]:
-        """The options of `compare` for structures."""
-        entry, settings = self.content.compare, self.settings()
-        out = {key: settings[key] for key in ("objective", "start")}
-        out |= {"repeats": entry.repeats, "bands": entry.bands}
-        cutoff = getattr(out["objective"], "cutoff", None)
-        return out if cutoff is None else out | {"cutoff": cutoff}
-
-    def errors(self) -> Any:
-        """The account of the residuals by which errors are stated; None where the file leaves it
-        open.
-        """
-        asked, place = self.content.uncertainty.errors, self.place.below("uncertainty", "errors")
-        return None if asked is None else build(asked, ERRORS, place)
-
-    def scores(self) -> list[Any]:
-        """The objectives by which validation records are judged."""
-        place = self.place.below("validation", "scores")
-        return each_built(self.content.validation.scores, OBJECTIVES, place)
-
-
-def instruments_of(entries: Mapping[str, Any], place: Place) -> dict[str, Any]:
-    """The sensors and drives that a file describes, by channel."""
-    return {
-        c: build({"kind": "Instrument", **values}, ["Instrument"], place.below(c))
-        for c, values in entries.items()
-    }
 
 
 def find(path: str | Path) -> Path:
@@ -158,7 +68,7 @@ def read(path: str | Path, *, allow_code: bool = False) -> Problem:
     sha256 = hashlib.sha256(raw).hexdigest()
     problem = Problem(file, content, sha256, made, structures, data, reader.sources)
     if not content.sweep:
-        _check_names(problem)
+        check_names(problem)
     return problem
 
 
@@ -239,7 +149,7 @@ class Reader:
         priors = each_built(entry.priors, PRIORS, place.below("priors"))
         # Its sensors are those of the machine as given, and so are limits of what it fits.
         instruments = instruments_of(fit.instruments, self.place.below("fit", "instruments"))
-        is_fitted = lambda path: free is None or any(_is_below(path, p) for p in [*free, *each])  # noqa: E731
+        is_fitted = lambda path: free is None or any(is_below(path, p) for p in [*free, *each])  # noqa: E731
         limits = {path: pair for path, pair in fit.bounds.items() if is_fitted(path)}
         return fx.Structure(
             built, free=free, own=each, priors=priors, instruments=instruments, bounds=limits,
@@ -343,8 +253,8 @@ class Reader:
                 " Write arguments = { name = value }."
             )
         try:
-            with _own_modules(self.file.parent) as used:
-                found = getattr(_module(path), function, None)
+            with own_modules(self.file.parent) as used:
+                found = getattr(imported(path), function, None)
                 if callable(found):
                     result = found(**arguments)
             self.sources |= used
@@ -356,44 +266,6 @@ class Reader:
         return result
 
 
-@contextlib.contextmanager
-def _own_modules(folder: Path) -> Iterator[dict[str, str]]:
-    """Let modules import their neighbours in `folder`, and forget them all afterwards: another
-    problem may have others of these names.
-
-    Yields the checksums of those that were used, file -> SHA-256, filled at the end.
-    """
-    used: dict[str, str] = {}
-    home, mine = str(folder.resolve()), {path.stem for path in folder.glob("*.py")}
-    before = {name: sys.modules.pop(name) for name in mine if name in sys.modules}
-    sys.path.insert(0, home)
-    # No bytecode: Python takes it for that of a file of the same size and second, so that a number
-    # changed just now would not count.
-    wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        yield used
-    finally:
-        sys.dont_write_bytecode = wrote
-        sys.path.remove(home)
-        # the same order in each process: results are compared
-        for name in sorted(mine & set(sys.modules)):
-            file = Path(getattr(sys.modules.pop(name), "__file__", None) or "")
-            if file.parent == folder.resolve():
-                used[file.name] = hashlib.sha256(file.read_bytes()).hexdigest()
-        sys.modules.update(before)
-
-
-def _module(path: Path) -> Any:
-    """The module at `path`, made anew."""
-    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def _column(entry: AnyColumn, place: Place) -> Any:
     if not isinstance(entry, ColumnEntry):
         return entry
@@ -401,77 +273,3 @@ def _column(entry: AnyColumn, place: Place) -> Any:
     if entry.time is not None:
         given["time"] = _column(entry.time, place.below("time"))
     return checked(lambda: fx.Column(given.pop("column"), **given), place)
-
-
-def _check_names(problem: Problem) -> None:
-    """Labels and paths that the file names exist, its kinds can be made, and nothing validates what
-    was fitted.
-    """
-    content, place = problem.content, problem.place
-    for section, labels in (
-        ("fit", content.fit.records or []),
-        ("validation", content.validation.records),
-    ):
-        here = place.below(section, "records")
-        for label in labels:
-            if label not in content.records:
-                known = ", ".join(content.records)
-                raise here.error(
-                    f"names {label!r}, and there is no such"
-                    f" record.{suggestion(label, content.records)} There are: {known}."
-                )
-    if content.compare.given in content.structures:
-        raise place.below("compare", "given").error(
-            f"names {content.compare.given!r}, as a structure does. Give it another name."
-        )
-    both = [label for label in content.validation.records if label in problem.fitted]
-    if both:
-        here = place.below("validation", "records")
-        raise here.error(
-            f"names {both[0]!r}, which is fitted: a record validates only what it did not make."
-            " Name it in one of the two."
-        )
-    if not problem.fitted:
-        raise place.below("fit").error(
-            "has no record to fit: all of them serve validation, or fit.records is empty. Name one."
-        )
-    settings = problem.settings()
-    problem.errors()
-    problem.scores()
-    problem.criterion()
-    known = paths_of(
-        checked(
-            lambda: settings["objective"].machine(problem.machine),
-            place.below("fit", "objective"),
-        ),
-        problem.fitted,
-    )
-    for key, paths in (
-        ("free", content.fit.free or []),
-        ("own", list(content.fit.own)),
-        ("bounds", list(content.fit.bounds)),
-        ("tied", list(content.fit.tied)),
-        ("log_scale", content.fit.log_scale),
-    ):
-        for path in paths:
-            if not any(_is_below(p, path) for p in known):
-                raise place.below("fit", key).error(
-                    f"names {path!r}, which the machine does not have.{suggestion(path, known)}"
-                )
-
-
-def _is_below(path: str, other: str) -> bool:
-    return path == other or path.startswith(f"{other}.")
-
-
-def paths_of(model: Any, records: Mapping[str, fx.Record]) -> list[str]:
-    """All that a fit may move: the machine's parameters, and those of its sensors and drives."""
-    channels = dict.fromkeys(
-        f"{kind}.{name}"
-        for kind in ("inputs", "outputs")
-        for r in records.values()
-        for name in getattr(r, kind)
-    )
-    own = parameters(fx.Instrument())
-    instruments = [f"{channel}.{p.path}" for channel in channels for p in own]
-    return [p.path for p in parameters(model)] + instruments

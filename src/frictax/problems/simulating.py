@@ -6,7 +6,7 @@ import frictax as fx
 from frictax.analysis.replay.preview import Preview, preview
 
 from .building import computed
-from .reading import Problem
+from .problem import Problem
 
 
 def simulate(problem: Problem) -> list[Preview]:

@@ -6,7 +6,8 @@ from typing import Any
 
 import frictax as fx
 
-from .reading import Problem, Reader
+from .problem import Problem
+from .reading import Reader
 
 
 def template_of(problem: Problem) -> str:
