@@ -14,7 +14,7 @@ from frictax.engine.options import ForwardAlone
 from frictax.mechanism import Machine
 
 from .extremes import extremes as _extremes, sampled as _sampled
-from .following import CycleNumbers, by_parameters, followed as _followed
+from .following import Around, CycleNumbers, by_parameters, followed as _followed
 from .newton import ENOUGH, solved as _solved
 from .returns import Place, as_system, walked as _walked
 
@@ -26,33 +26,28 @@ derivatives = eqx.filter_jit(by_parameters)
 _in_one = eqx.filter_jit(_followed)
 
 
-def followed(
-    machine: Machine,
-    args: PyTree,
-    y: Any,
-    place: Place,
-    scale: Any,
-    engine: Adaptive,
-    ends: tuple[int, ...],
-    phases: int,
-) -> CycleNumbers:
+def followed(machine: Machine, args: PyTree, around: Around) -> CycleNumbers:
     """As of `following`; numbers outside of other compiled code by the programs that found the
     cycle, for a program of their own takes longer to compile than hundreds of cycles.
     """
-    how = y, place, scale, engine, ends, phases
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, args))):
-        return _in_one(machine, args, *how)
-    found = solved(machine, args, jnp.asarray(y), place, jnp.asarray(scale), engine)
+        return _in_one(machine, args, around)
+    place, engine = around.place, around.engine
+    near, scale = jnp.asarray(around.y), jnp.asarray(around.scale)
+    found = solved(machine, args, near, place, scale, engine)
     if isinstance(found.y, Tracer):  # of a machine that other compiled code holds
-        return _in_one(machine, args, *how)
+        return _in_one(machine, args, around)
     path = walked(machine, args, np.asarray(found.y), place, engine)
-    events, after = np.asarray(path.times)[:phases] - float(place.time), float(found.there.after)
+    events, after = (
+        np.asarray(path.times)[: around.phases] - float(place.time),
+        float(found.there.after),
+    )
     if not (float(found.residual) <= ENOUGH and abs(events[-1] - after) <= 1e-9 * after):
         lost = jnp.full_like(found.y, jnp.nan)
         return CycleNumbers(lost[0], lost, lost, lost)
     period = 2 * after if place.symmetric else after
     events = np.append(events, after + events) if place.symmetric else events
-    at = jnp.asarray(events[np.asarray(ends)])
+    at = jnp.asarray(events[np.asarray(around.ends)])
     low, high = extremes(machine, args, np.asarray(found.y), place, at, engine)
     return CycleNumbers(jnp.asarray(period, found.y.dtype), low, high, found.y)
 

@@ -15,7 +15,7 @@ from frictax.parameters import get, select
 from frictax.text import aligned, figures
 
 from . import compiled
-from .following import CycleNumbers
+from .following import Around, CycleNumbers
 from .returns import Place, as_system
 
 
@@ -125,11 +125,11 @@ class LimitCycle:
         **Returns:** `CycleNumbers`; NaN where no such cycle is found and where its events are
         others.
         """
-        return compiled.followed(machine, self.args, self.start, *self._how)
+        return compiled.followed(machine, self.args, self._around)
 
     @property
-    def _how(self) -> tuple[Any, ...]:
-        return self.place, self.scale, self.engine, self.ends, self.phases
+    def _around(self) -> Around:
+        return Around(self.start, self.place, self.scale, self.engine, self.ends, self.phases)
 
     def derivatives(self, paths: str | Iterable[str]) -> dict[str, CycleNumbers]:
         """The derivatives of period, amplitude and start by the parameters at `paths`, exact
@@ -140,7 +140,7 @@ class LimitCycle:
         """
         names = [p.path for p in select(self.machine, paths)]
         values = {name: jnp.asarray(get(self.machine, name), float) for name in names}
-        return compiled.derivatives(values, self.machine, self.args, self.start, *self._how)
+        return compiled.derivatives(values, self.machine, self.args, self._around)
 
     def sampled(self, count: int = 401, periods: float = 1.0) -> tuple[Array, Array, Array]:
         """Times (count,) [s] from its start, states (count, n) and modes (count, m) there, evenly

@@ -14,7 +14,7 @@ from frictax.parameters import Values, replace
 from frictax.parameters.constant import constant
 
 from .extremes import extremes
-from .newton import ENOUGH, solved
+from .newton import ENOUGH, solved, towards
 from .returns import Place, returned
 
 
@@ -38,71 +38,65 @@ class CycleNumbers(eqx.Module):
         return 0.5 * (self.high - self.low)
 
 
-def followed(
-    machine: Machine,
-    args: PyTree,
-    y: Any,
-    place: Place,
-    scale: Any,
-    engine: Adaptive,
-    ends: tuple[int, ...],
-    phases: int,
-) -> CycleNumbers:
+class Around(eqx.Module):
+    """Where a cycle is looked for, and how: near the start `y` (n,) at `place`, with the sizes
+    `scale` (n,) of the states; `phases`: how many phases a return has; `ends`: which of the
+    cycle's last, and so are looked at.
+    """
+
+    y: Any
+    place: Place
+    scale: Any
+    engine: Adaptive
+    ends: tuple[int, ...]
+    phases: int
+
+
+def followed(machine: Machine, args: PyTree, around: Around) -> CycleNumbers:
     """The cycle of `machine` near the start `y`; NaN where there is none, or one of other events.
 
     Derivatives are those of the implicit function theorem: the solution is a constant, and one more
     step of Newton's method, of length 0, carries them. So nothing is differentiated twice.
-
-    **Arguments:** `phases`: how many phases a return has; `ends`: which of the cycle's last, and so
-    are looked at.
     """
-    y, scale = jnp.asarray(y), jnp.asarray(scale)
+    y, scale = jnp.asarray(around.y), jnp.asarray(around.scale)
+    place, engine, phases = around.place, around.engine, around.phases
     at = constant(solved(constant(machine), args, y, place, scale, engine, phases))
     there = returned(machine, args, at.y, place, engine, phases)
-    matrix = jnp.eye(len(scale)) - at.slopes.y * scale / scale[:, None]
-    moved = scale * jnp.linalg.solve(matrix, (there.y - at.y) / scale)
+    moved = towards(at.slopes.y, there.y - at.y, scale)
     y, after = at.y + moved, there.after + at.slopes.after @ moved
     events = there.events + at.slopes.events @ moved
     alike = jnp.abs(there.events[-1] - there.after) <= 1e-9 * there.after
     period = after
     if place.symmetric:
         events, period = jnp.append(events, after + events), 2 * after
-    low, high = extremes(machine, args, y, place, events[jnp.asarray(ends)], engine)
+    low, high = extremes(machine, args, y, place, events[jnp.asarray(around.ends)], engine)
     found = jnp.where((at.residual <= ENOUGH) & alike, 1.0, jnp.nan)
     return jax.tree.map(lambda x: x * found, CycleNumbers(period, low, high, y))
 
 
 def by_parameters(
-    values: dict[str, Array],
-    machine: Machine,
-    args: PyTree,
-    y: Any,
-    place: Place,
-    scale: Any,
-    engine: Adaptive,
-    ends: tuple[int, ...],
-    phases: int,
+    values: dict[str, Array], machine: Machine, args: PyTree, around: Around
 ) -> dict[str, CycleNumbers]:
-    """The derivatives of `followed` by the `values` of parameters, of a cycle whose start `y` is
+    """The derivatives of `followed` by the `values` of parameters, of a cycle whose start is
     known: nothing is solved for, and the return is run once for its derivatives by state and
     parameters.
     """
-    y, scale, n = jnp.asarray(y), jnp.asarray(scale), len(scale)
+    y, scale, n = jnp.asarray(around.y), jnp.asarray(around.scale), len(around.scale)
+    place, engine = around.place, around.engine
     x, back = ravel_pytree(values)
     at = lambda x: replace(machine, back(x))  # noqa: E731
 
     def gone(both: Array) -> tuple[tuple[Array, Array, Array], Array]:
-        there = returned(at(both[n:]), args, both[:n], place, engine, phases)
+        there = returned(at(both[n:]), args, both[:n], place, engine, around.phases)
         events, after = there.events, there.after
         if place.symmetric:
             events, after = jnp.append(events, after + events), 2 * after
-        times = events[jnp.asarray(ends)]
+        times = events[jnp.asarray(around.ends)]
         return (there.y, after, times), times
 
     slopes, times = jax.jacfwd(gone, has_aux=True)(jnp.append(y, x))
     by_state, own = slopes[0][:, :n], slopes[0][:, n:]
-    matrix = jnp.eye(n) - by_state * scale / scale[:, None]
-    moved = scale[:, None] * jnp.linalg.solve(matrix, own / scale[:, None])
+    moved = towards(by_state, own, scale)
     period, times_by = (of[..., :n] @ moved + of[..., n:] for of in slopes[1:])
 
     def ranging(by: Array) -> tuple[Array, Array]:

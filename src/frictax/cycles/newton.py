@@ -72,7 +72,8 @@ def solved(
         share = jnp.where(better, jnp.minimum(1.0, 4 * share), 0.25 * share)
         # What every return sets to the same, such as the speed at rest, is that from now on.
         set_by_event = jnp.all(best.slopes.y == 0, axis=1)
-        trial = jnp.where(set_by_event, best.there.y, best.y + share * towards(best, scale))
+        move = share * towards(best.slopes.y, best.there.y - best.y, scale)
+        trial = jnp.where(set_by_event, best.there.y, best.y + move)
         return best, share, trial
 
     shapes = jax.eval_shape(look, y, jnp.array(0))
@@ -81,7 +82,9 @@ def solved(
     return jax.lax.while_loop(goes_on, step, (nothing, jnp.ones_like(nothing.residual), y))[0]
 
 
-def towards(at: Solution, scale: Any) -> Array:
-    """Newton's step from `at`."""
-    matrix = jnp.eye(at.y.shape[0]) - at.slopes.y * scale / scale[:, None]
-    return scale * jnp.linalg.solve(matrix, (at.there.y - at.y) / scale)
+def towards(by_state: Array, missed: Array, scale: Any) -> Array:
+    """Newton's step of a return map whose derivative is `by_state` (n, n), where it misses by
+    `missed` (n,) or, of several, (n, k); solved in units of `scale` (n,) of the states.
+    """
+    matrix = jnp.eye(len(scale)) - by_state * scale / scale[:, None]
+    return (scale * jnp.linalg.solve(matrix, (missed.T / scale).T).T).T
