@@ -3,7 +3,6 @@
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,8 +13,6 @@ from frictax.analysis.missing import first_look
 from frictax.analysis.missing.candidates import catalogue
 from frictax.analysis.missing.chances import is_even
 from frictax.analysis.missing.columns import columns, ranges_of
-from frictax.analysis.missing.in_series import divided
-from frictax.analysis.missing.table import Missing, MissingTerm
 from frictax.analysis.missing.terms import (
     WIDTHS,
     MoreFriction,
@@ -24,73 +21,8 @@ from frictax.analysis.missing.terms import (
     push,
     rubbed_mass,
 )
-from frictax.laws import AbstractLaw
-from frictax.parameters import Positive, Scalar, get, parameter
-
-T = np.arange(2000) / 200.0
-FREE = ["mass.m", "spring.c", "friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"]
-FREQUENCY = np.array([0.3, 0.55, 0.9, 1.3, 1.9, 2.6])
-SIZE = np.array([2.5, 2.2, 1.8, 1.5, 1.2, 1.0])
-RIGHT = fx.Coulomb(F_Coulomb=1.0, F_prop=0.5)
-LAWS = {
-    "drag": WithTerms(RIGHT, jnp.array([0.1]), jnp.array(1.0), ("drag",), 1),
-    "Stribeck": fx.Stribeck(F_Coulomb=1.0, F_prop=0.5, F_Stribeck=0.06, fexp=10.0),
-}
-
-
-def sled(law: AbstractLaw, u: np.ndarray | None = None, **more: object) -> fx.Mechanism:
-    """1 kg on a spring, with friction and a drive."""
-    values = {"m": 1.0, "c": 20.0, "f_neg": None, **more}
-    m, c, f_neg = (values.pop(name) for name in ("m", "c", "f_neg"))
-    return fx.Mechanism(
-        mass=fx.Mass(m=m),
-        wall=fx.Fixed(),
-        spring=fx.Spring("wall", "mass", c=c),
-        friction=fx.SupportFriction("mass", f_pos=law, f_neg=f_neg),
-        drive=fx.Force("mass", 0.0 if u is None else fx.Sampled(T, u)),
-        **values,
-    )
-
-
-def fitted(lacking: str, noise: str, seed: int, objective: Any = None) -> fx.FitResult:
-    """A fit of the plain sled to a record of one that has more."""
-    rng = np.random.default_rng(seed)
-    turn = rng.uniform(0.0, 2 * np.pi, FREQUENCY.size)
-    given = SIZE @ np.sin(2 * np.pi * FREQUENCY[:, None] * T + turn[:, None])
-    acting, more = given, {}
-    if lacking == "offset":
-        acting = given + 0.01
-    if lacking == "delay":
-        acting = np.interp(T - 5e-4, T, given)
-    if lacking == "other way":
-        more["f_neg"] = fx.Coulomb(F_Coulomb=0.98, F_prop=0.5)
-    if lacking == "ripple":
-        zero, one = jnp.zeros(()), jnp.ones(())
-        wave = jnp.array([0.1, 0.0])
-        more["ripple"] = push(
-            "mass", False, Shapes(jnp.zeros(0), wave, 0.05 * one, zero, zero, one, ())
-        )
-    truth = sled(LAWS.get(lacking, RIGHT), acting, **more)
-    s = np.asarray(fx.simulate(truth, ts=jnp.asarray(T), engine=fx.OnSamples())["mass"].s)
-    if noise == "steps":
-        s = 1e-3 * np.round((s + 5e-5 * rng.standard_normal(T.size)) / 1e-3)
-    else:
-        phi = {"white": 0.0, "AR": 0.95}[noise]
-        draws = np.sqrt(1 - phi**2) * rng.standard_normal(T.size + 400)
-        s = s + 5e-4 * np.asarray(lfilter([1.0], [1.0, -phi], draws))[400:]
-    record = fx.Record(T, {"drive": given}, {"mass.s": s}, name="run")
-    guess = sled(fx.Coulomb(F_Coulomb=0.9, F_prop=0.6), m=1.1, c=18.0)
-    return fx.fit(guess, record, free=FREE, objective=objective or fx.FreeRun())
-
-
-NAMES = {
-    "drag": "drag over v^2",
-    "offset": "constant force",
-    "ripple": "ripple",
-    "delay": "delay of input drive",
-    "other way": "differs by direction",
-    "Stribeck": "Stribeck",
-}
+from frictax.parameters import Positive, Scalar, parameter
+from lacking import FREQUENCY, NAMES, SIZE, fitted
 
 
 @pytest.mark.slow
@@ -291,87 +223,6 @@ def test_friction_of_a_mass_between_stops_is_added_to_its_law() -> None:
     assert float(law(1).f0) == pytest.approx(1.2)
 
 
-def carriage(soft: bool, u: np.ndarray | None = None) -> fx.Mechanism:
-    """On a spring, driven and seen at one end of a belt."""
-    far = "far" if soft else "mass"
-    belt = {"far": fx.Mass(m=0.6), "belt": fx.SpringDamper("mass", "far", c=3000.0, d=0.7)}
-    return fx.Mechanism(
-        mass=fx.Mass(m=0.4 if soft else 1.1),
-        wall=fx.Fixed(),
-        spring=fx.Spring("wall", far, c=20.0),
-        friction=fx.SupportFriction(far, f_pos=RIGHT),
-        drive=fx.Force("mass", 0.0 if u is None else fx.Sampled(T, u)),
-        **(belt if soft else {}),
-    )
-
-
-def test_a_body_in_two_keeps_its_drive_and_its_sensor() -> None:
-    machine = divided(carriage(False), "mass", 3000.0)
-    assert machine["friction"].body == machine["spring"].b == "beyond_mass"
-    assert machine["drive"].body == "mass"
-    assert float(machine["mass"].m) + float(machine["beyond_mass"].m) == pytest.approx(1.1)
-    swing = 2 * np.pi * 0.5
-    still = carriage(False, 2.0 * np.sin(swing * T))
-    rigid, soft = (
-        np.asarray(fx.simulate(m, jnp.asarray(T), fx.OnSamples())["mass"].s)
-        for m in (still, divided(still, "mass", 3000.0))
-    )
-    assert 1e-4 < np.max(np.abs(rigid - soft)) < 3e-3  # 2 N over the stiffness
-
-
-@pytest.mark.slow
-def test_a_stiffness_in_series_is_found_by_the_machine_with_a_body_in_two() -> None:
-    rng = np.random.default_rng(5)
-    turn = rng.uniform(0.0, 2 * np.pi, FREQUENCY.size)
-    given = SIZE @ np.sin(2 * np.pi * FREQUENCY[:, None] * T + turn[:, None])
-    s = np.asarray(
-        fx.simulate(carriage(True, given), jnp.asarray(T), fx.OnSamples(substeps=4))["mass"].s
-    )
-    s = s + 5e-4 * rng.standard_normal(T.size)
-    record = fx.Record(T, {"drive": given}, {"mass.s": s}, name="run")
-    table = fx.fit(carriage(False), record, free=FREE, objective=fx.FreeRun()).missing()
-    assert table.found[0].name == "stiffness in series with mass", str(table)
-    assert table.found[0].value == pytest.approx(3000.0, rel=0.4)
-    assert table.left < 0.75 * table.misfit
-
-
-@pytest.mark.slow
-def test_a_stiffness_behind_a_motor_with_noise_of_a_memory_is_named_on_windows() -> None:
-    """Windows name a ripple there: they start each half second where a filter saw the near body,
-    and what swings behind it remembers more.
-    """
-    t = np.arange(2000) / 200.0
-    rng = np.random.default_rng(10)
-    turn = rng.uniform(0.0, 2 * np.pi, FREQUENCY.size)
-    u = 0.06 * SIZE @ np.sin(2 * np.pi * FREQUENCY[:, None] * t + turn[:, None])
-
-    def motor(torque: Any, far: str = "rotor", J: float = 2e-3, **more: Any) -> fx.Mechanism:
-        law = fx.Coulomb(F_Coulomb=0.05, F_prop=0.01)
-        return fx.Mechanism(
-            rotor=fx.Inertia(J=J),
-            bearing=fx.BearingFriction(far, tau_pos=law),
-            drive=fx.Torque("rotor", torque),
-            **more,
-        )
-
-    shaft = fx.RotationalSpringDamper("rotor", "load", c=60.0, d=0.006)
-    more = {"load": fx.Inertia(J=1.2e-3), "shaft": shaft}
-    truth = motor(fx.Sampled(t, u), far="load", J=0.8e-3, **more)
-    run = fx.simulate(truth, jnp.asarray(t), fx.OnSamples(substeps=4))
-    draws = np.sqrt(1 - 0.9**2) * rng.standard_normal(t.size + 400)
-    noise = 1.5e-3 * np.asarray(lfilter([1.0], [1.0, -0.9], draws))[400:]
-    record = fx.Record(
-        t, {"drive": u}, {"rotor.phi": np.asarray(run["rotor"].phi) + noise}, name="run"
-    )
-    free = ["rotor.J", "bearing.tau_pos.F_Coulomb", "bearing.tau_pos.F_prop"]
-    found = fx.fit(motor(0.0, J=2.3e-3), record, free=free, objective=fx.Windows(0.5, cutoff=20.0))
-    table = found.missing()
-    assert table.found[0].name == "stiffness in series with rotor", str(table)
-    assert table.found[0].value == pytest.approx(60.0, rel=0.2)
-    assert len(table.found) == 1
-    assert "stiffness in series with rotor" in table.structures()
-
-
 @pytest.mark.slow
 def test_a_ripple_that_a_motor_with_noise_of_a_memory_has_is_named_on_windows() -> None:
     """Its period is no part of a turn."""
@@ -416,101 +267,3 @@ def test_even_noise_is_told_from_noise_that_is_not(memory: float, is_one: bool) 
     assert share > 0.98 if is_one else share < 0.2
     louder = np.where(block < 4, 2.0, 1.0)
     assert not is_even(louder * rng.standard_normal(2000), block)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("lacking", "freed_too", "part"),
-    [
-        ("Stribeck", "friction.f_pos.fexp", fx.Stribeck),
-        ("other way", "friction.f_neg.F_Coulomb", fx.Coulomb),
-    ],
-)
-def test_a_law_that_is_missing_becomes_a_structure(
-    lacking: str, freed_too: str, part: type
-) -> None:
-    structures = fitted(lacking, "white", 41).missing().structures()
-    assert list(structures["as fitted"].free or ()) == FREE
-    (made,) = [made for name, made in structures.items() if NAMES[lacking] in name]
-    assert freed_too in (made.free or ())
-    assert isinstance(get(made.model, freed_too.rpartition(".")[0]), part)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("lacking", "freed_too", "part"),
-    [
-        ("drag", "drag.f_nominal", fx.QuadraticSpeedDependentForce),
-        ("ripple", "ripple.period", fx.PeriodicPositionDependentForce),
-    ],
-)
-def test_compare_takes_what_is_missing_as_structures(
-    lacking: str, freed_too: str, part: type
-) -> None:
-    found = fitted(lacking, "white", 41)
-    structures = found.missing().structures()
-    assert list(structures["as fitted"].free or ()) == FREE
-    (name,) = [n for n in structures if NAMES[lacking] in n]
-    made = structures[name]
-    assert freed_too in (made.free or ())
-    assert isinstance(get(made.model, freed_too.rpartition(".")[0]), part)
-    few = {n: structures[n] for n in ("as fitted", name)}
-    compared = fx.compare(found.records, few, objective=fx.FreeRun())
-    assert compared.best.name == name
-    assert compared[name].mean_square < 0.9 * compared["as fitted"].mean_square
-    intervals = compared.best.found.intervals
-    if lacking == "drag":
-        low, high = intervals["drag.f_nominal"]
-        assert low < -0.1 < high < -0.08
-    if lacking == "ripple":
-        low, high = intervals["ripple.period"]
-        assert low < 0.05 < high < 0.051
-        turn = 2 * np.pi * float(get(made.model, "ripple.s0")) / 0.05
-        for path, true in (("f_cos", 0.1 * np.cos(turn)), ("f_sin", -0.1 * np.sin(turn))):
-            low, high = intervals[f"ripple.{path}"]
-            assert low < true < high, path
-            assert high - low < 0.02
-
-
-def test_drag_ripple_and_spring_become_parts_of_the_size_that_was_found() -> None:
-    found = fitted("nothing", "white", 7)
-    names = "drag over v^2 of friction", "ripple on mass", "spring on mass"
-    sized = (names[0], 0.3, None, None), (names[1], 0.2, 0.05, 1.9), (names[2], 4.0, None, None)
-    terms = [
-        MissingTerm(name, value, 0.1, "N", period, 1.0, 1.0, 0.0, True, True, (), phase)
-        for name, value, period, phase in sized
-    ]
-    made = Missing(tuple(terms), (), 1.0, 1.0, "", (), found).structures()
-    assert list(made) == ["as fitted", *names]
-    models: dict[str, Any] = {name: made[name].model for name in names}
-    parts = {name: dict(model.named_parts()) for name, model in models.items()}
-    drag, ripple = parts[names[0]]["drag"], parts[names[1]]["ripple"]
-    assert float(drag.driven(None, jnp.zeros(()), jnp.array(-2.0))) == pytest.approx(0.3 * 4.0)
-    s = jnp.linspace(-0.1, 0.1, 50)
-    assert np.allclose(
-        jax.vmap(ripple.elastic)(s), 0.2 * np.cos(2 * np.pi * s / 0.05 - 1.9), atol=1e-12
-    )
-    assert float(parts[names[2]]["guide"].slope) == -4.0
-    fields = ["drag.f_nominal"], ["ripple.f_cos", "ripple.f_sin", "ripple.period"], ["guide.slope"]
-    for name, more in zip(names, fields, strict=True):
-        assert list(made[name].free or ()) == [*FREE, *more]
-        # the law keeps its numbers
-        assert isinstance(parts[name]["friction"].f_pos, fx.Coulomb)
-
-
-def test_a_number_that_was_held_and_a_stiffness_become_structures() -> None:
-    found = fitted("nothing", "white", 7)
-    held = [one for one in catalogue(found) if one.name == "offset of sensor mass.s"]
-    mass = [one for one in catalogue(found) if one.of == "mass.m"]
-    assert not mass  # it is fitted
-    terms = [
-        MissingTerm(name, value, 0.1, "", None, 1.0, 1.0, 0.0, True, True, ())
-        for name, value in ((held[0].name, 0.01), ("stiffness in series with mass", 4000.0))
-    ]
-    table = Missing(tuple(terms), (), 1.0, 1.0, "", (), found)
-    made = table.structures()
-    assert list(made) == ["as fitted", *(term.name for term in terms)]
-    assert list(made[terms[0].name].free or ()) == [*FREE, "outputs.mass.s.offset"]
-    beyond: Any = made[terms[1].name].model
-    assert beyond.names[:2] == ("mass", "beyond_mass")
-    assert {"series_mass.c", "beyond_mass.m"} < set(made[terms[1].name].free or ())

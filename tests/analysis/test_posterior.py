@@ -1,9 +1,6 @@
 """Draws from the posterior density, against closed forms."""
 
-import os
 import re
-import signal
-import sys
 from typing import Any
 
 import jax
@@ -13,47 +10,7 @@ import pytest
 from scipy import stats
 
 import frictax as fx
-
-T = np.linspace(0.0, 4.0, 401)
-V = 0.6 * np.sin(3.0 * T) + 0.4 * np.sin(7.1 * T)
-A = 1.8 * np.cos(3.0 * T) + 2.84 * np.cos(7.1 * T)
-S = -0.2 * np.cos(3.0 * T) - 0.4 / 7.1 * np.cos(7.1 * T)
-SETTINGS: dict[str, Any] = {"draws": 1000, "warmup": 400, "chains": 2}
-SLIDING = ["mass.m", "friction.f_pos"]
-
-
-def block(
-    F_Coulomb: float = 0.5, F_prop: float = 0.4, m: float = 1.0, peak: float = 1.0
-) -> fx.Mechanism:
-    friction = fx.SupportFriction(
-        "mass", f_pos=fx.Coulomb(F_Coulomb=F_Coulomb, F_prop=F_prop), peak=peak
-    )
-    return fx.Mechanism(mass=fx.Mass(m=m), friction=friction, drive=fx.Force("mass", 0.0))
-
-
-def pushed(seed: int, F_Coulomb: float = 0.5, noise: float = 0.2) -> fx.Record:
-    """A record of a force that is known with white noise only, of a motion without any: what
-    inverse dynamics fits is linear.
-    """
-    force = (
-        A
-        + 0.4 * V
-        + F_Coulomb * np.sign(V)
-        + noise * np.random.default_rng(seed).standard_normal(T.size)
-    )
-    return fx.Record(T, {"drive": force}, {"mass.s": S}, name="push")
-
-
-def fitted(
-    seed: int = 0, F_Coulomb: float = 0.5, free: Any = SLIDING, **options: Any
-) -> fx.FoundMachine:
-    return fx.fit(
-        block(),
-        pushed(seed, F_Coulomb),
-        free=free,
-        objective=fx.InverseDynamics(40.0, v_min=0.05),
-        **options,
-    )
+from pushed_block import SETTINGS, SLIDING, S, T, block, fitted, pushed
 
 
 def students(found: fx.FoundMachine, samples: float, count: int = 400_000) -> np.ndarray:
@@ -310,69 +267,6 @@ def test_draws_are_the_same_to_the_last_bit_however_they_are_told_and_cut(
     assert len(shares) - half == 2 * (75 + 75 + 110)  # whole blocks of 25 in the warm-up
 
 
-def test_a_key_stops_it_and_what_was_drawn_is_kept() -> None:
-    sent = []
-
-    def tell(line: str) -> None:
-        if line.startswith("chain 1: 400 of"):  # once: none is lost
-            sent.append(line)
-            os.kill(os.getpid(), signal.SIGINT)
-
-    # a shell's background job ignores it
-    found, before = fitted(), signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        drawn = found.posterior(samples=30, draws=100_000, warmup=100, chains=2, progress=tell)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert len(sent) == 1
-    assert 100 <= drawn.draws.shape[1] < 50_000
-    assert drawn.warnings[0].startswith("Interrupted: ")
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"draws": 10}, "`draws` must be a whole number >= 100, got 10"),
-        ({"warmup": 0.5}, "`warmup` must be a whole number >= 100, got 0.5"),
-        ({"chains": 1}, "`chains` must be a whole number >= 2, got 1"),
-        ({"samples": 3}, "`samples` must be more than the 3 fitted numbers, got 3"),
-        ({"samples": float("nan")}, "`samples` must be more than the 3 fitted numbers, got nan"),
-        ({"level": 95}, "`level` must lie between 0.5 and 1, got 95"),
-    ],
-)
-def test_wrong_settings_are_told(options: dict[str, Any], says: str, plain: fx.Posterior) -> None:
-    with pytest.raises(ValueError, match=says):
-        plain.found.posterior(**options)
-
-
-def test_what_has_no_end_is_refused() -> None:
-    found = fx.fit(
-        block(peak=1.4),
-        pushed(0),
-        free=["mass.m", "friction.peak"],
-        objective=fx.InverseDynamics(40.0, v_min=0.05),
-    )
-    with pytest.raises(
-        ValueError,
-        match=(
-            r"neither data nor priors tell friction\.peak, .* as fx\.Normal\(\"friction\.peak\","
-            r" mean, sd\)"
-        ),
-    ):
-        found.posterior(samples=100)
-
-
-def test_more_numbers_than_the_residuals_are_worth_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("frictax.analysis.errors.posterior.worth", lambda found: 2.5)
-    with pytest.raises(
-        ValueError,
-        match=r"worth 2\.5 independent samples, no more than the 3 numbers that were fitted",
-    ):
-        fitted().posterior()
-
-
 @pytest.mark.slow
 def test_of_records_with_values_of_their_own_the_friction_is_that_of_one() -> None:
     records = {"one": pushed(0), "two": pushed(1, F_Coulomb=1.0)}
@@ -393,19 +287,6 @@ def test_of_records_with_values_of_their_own_the_friction_is_that_of_one() -> No
         drawn.friction("friction", 0.1)
     with pytest.raises(KeyError, match="There is no record 'three'"):
         drawn.friction("friction", 0.1, "three")
-
-
-def test_a_robust_loss_is_no_likelihood() -> None:
-    with pytest.raises(ValueError, match="needs a likelihood, and Huber is none"):
-        fitted(loss=fx.Huber()).posterior()
-
-
-def test_without_blackjax_the_extra_is_named(
-    monkeypatch: pytest.MonkeyPatch, plain: fx.Posterior
-) -> None:
-    monkeypatch.setitem(sys.modules, "blackjax", None)
-    with pytest.raises(ImportError, match=r"pip install 'frictax\[bayes\]'"):
-        plain.found.posterior()
 
 
 def test_the_posterior_of_another_record_compiles_nothing(caplog: pytest.LogCaptureFixture) -> None:
