@@ -77,9 +77,10 @@ def followed(machine: Machine, args: PyTree, around: Around) -> CycleNumbers:
 def by_parameters(
     values: dict[str, Array], machine: Machine, args: PyTree, around: Around
 ) -> dict[str, CycleNumbers]:
-    """The derivatives of `followed` by the `values` of parameters, of a cycle whose start is
-    known: nothing is solved for, and the return is run once for its derivatives by state and
-    parameters.
+    """The derivatives of `followed` by the `values` of parameters, path -> value, at a cycle whose
+    start is known: nothing is solved for, and the return is run once for its derivatives by state
+    and parameters. Gives `CycleNumbers` of derivatives by path, each with the shape of its value
+    behind its own.
     """
     y, scale, n = jnp.asarray(around.y), jnp.asarray(around.scale), len(around.scale)
     place, engine = around.place, around.engine

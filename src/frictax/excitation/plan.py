@@ -127,14 +127,14 @@ class Plan:
         with values `x`, and whether the run reached its end, compiled.
         """
 
-        def shown(u: Float[Array, " n"], x: Float[Array, " p"]) -> tuple[Array, Array]:
+        def played(u: Float[Array, " n"], x: Float[Array, " p"]) -> tuple[Array, Array]:
             under_test, t = self.excited(u), jnp.asarray(self.t)
             system = under_test.system(x)
             path = walk(system, *system.start(t[0]), t, options=self.engine)
             rows = jax.vmap(lambda t, y, mode: under_test.shown(x, t, y, mode))
             return rows(t, path.ys, path.modes), path.result == Result.successful
 
-        return jax.jit(shown)
+        return jax.jit(played)
 
     def excited(self, u: Float[Array, " n"]) -> UnderTest:
         """The machine with its instruments under the excitation `u`."""

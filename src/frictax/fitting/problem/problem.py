@@ -358,7 +358,7 @@ def residuals_and_jacobian(problem: Problem, x: Float[Numbers, " p"]) -> tuple[A
 
 
 def predictions(problem: Problem, x: Float[Numbers, " p"], i: int) -> Array:
-    """`Problem.predicted`, by one program for all records that are alike."""
+    """`Problem.predicted` of prepared `i`, by one program for all that are alike."""
     mine, values = list[Unknown](), np.zeros(0)
     for u in (u for u in problem.unknowns if u.record in (None, i)):
         record = None if u.record is None else 0

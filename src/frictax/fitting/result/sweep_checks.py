@@ -65,7 +65,7 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
         np.add.at(sums, group, r)
         between = np.sum(sums**2 / counts[:, None], axis=0)
         tests["scatter between speeds over that within"] = between
-    # of each test and column: how many columns have as much, of rounding errors alone too
+    # the share of columns that have as much, for each column; what rounding alone parts is equal
     chances = {n: rankdata(-np.round(x, 12), "max") / x.size for n, x in tests.items()}
     test = min(reversed(chances), key=lambda name: chances[name][0])  # of equals the replicates
     least = np.min(list(chances.values()), axis=0)
