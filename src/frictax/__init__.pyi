@@ -112,8 +112,8 @@ from frictax.fleets import (
     fleet as fleet,
     population as population,
     verdicts as verdicts,
-    write_fleet_report as write_fleet_report,
 )
+from frictax.fleets.page.report import write_fleet_report as write_fleet_report
 from frictax.laws import (
     AbstractLaw as AbstractLaw,
     Coulomb as Coulomb,

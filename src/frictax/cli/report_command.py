@@ -22,7 +22,8 @@ def report(
     """
     with plain_errors(options=False), progress() as doing:
         doing("Reading")
-        from frictax.fleets import Fleet, write_fleet_report
+        from frictax.fleets import Fleet
+        from frictax.fleets.page.report import write_fleet_report
         from frictax.report import check_report
         from frictax.report.saving import load_fit
 

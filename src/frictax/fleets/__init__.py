@@ -9,7 +9,6 @@ population, drift, end-of-line verdicts) and `page` (their report).
 
 from .chunk import fitted_chunk as fitted_chunk
 from .fleet import chunks_of as chunks_of, fleet as fleet
-from .page.report import write_fleet_report as write_fleet_report
 from .result import Fleet as Fleet
 from .statistics.drift import drift as drift
 from .statistics.drift_result import Drift as Drift

@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from frictax.report.files import write_whole
-from frictax.report.page import check_report
-
-from .page.report import fleet_report_text
 from .plan import Plan
 from .table import joined
 
@@ -35,6 +32,8 @@ class LiveReport:
         *,
         replace: bool,
     ) -> None:
+        from frictax.report.page import check_report
+
         check_report(path, overwrite=replace)
         self.path, self.plan, self.title, self.limits = path, plan, title, limits
         self.next = 0.0
@@ -57,6 +56,8 @@ class LiveReport:
     def _write(self, table: Any, notes: list[str], change: Callable[[str], str]) -> None:
         if not table.attrs["frictax"]["names"]:  # no record was fitted yet
             return
+        from .page.report import fleet_report_text  # a worker has no need of matplotlib
+
         limits = self.limits
         text = fleet_report_text(table, limits=limits, title=self.title, notes=notes)
         write_whole(self.path, change(text), replace=True)

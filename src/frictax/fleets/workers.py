@@ -22,7 +22,7 @@ _ALONE = {  # linear algebra on one processor; memory that is free goes back
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "MALLOC_ARENA_MAX": "1",
-    "MALLOC_TRIM_THRESHOLD_": "131072",
+    "MALLOC_TRIM_THRESHOLD_": "33554432",  # less, and each array is asked for anew
 }
 
 

@@ -151,7 +151,7 @@ def _at_speed(x: np.ndarray, width: int, typical: float) -> bool:
 
 def quantum(x: np.ndarray) -> float:
     """The smallest step between two values that rounding errors do not make."""
-    levels = np.unique(x)
+    levels = np.sort(x)
     step = np.diff(levels)
     step = step[step > 1e-9 * max(abs(levels[0]), abs(levels[-1]), levels[-1] - levels[0])]
     return float(step.min()) if step.size else 0.0

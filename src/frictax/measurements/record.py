@@ -235,7 +235,8 @@ class Record(RecordVerbs):
     def uniform(self) -> bool:
         """Whether every step is the median one to a thousandth of it."""
         step = np.diff(self.t)
-        return bool(np.max(np.abs(step - np.median(step))) <= 1e-3 * np.median(step))
+        usual = np.median(step)
+        return bool(np.max(np.abs(step - usual)) <= 1e-3 * usual)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import rankdata
 
 from frictax.measurements.sweep import Sweep
 from frictax.notice import Notice
@@ -66,7 +65,7 @@ def _lacking(sweep: Sweep, r: Float[np.ndarray, "n k"]) -> list[Notice]:
         between = np.sum(sums**2 / counts[:, None], axis=0)
         tests["scatter between speeds over that within"] = between
     # the share of columns that have as much, for each column; what rounding alone parts is equal
-    chances = {n: rankdata(-np.round(x, 12), "max") / x.size for n, x in tests.items()}
+    chances = {name: _share_as_large(np.round(x, 12)) for name, x in tests.items()}
     test = min(reversed(chances), key=lambda name: chances[name][0])  # of equals the replicates
     least = np.min(list(chances.values()), axis=0)
     chance = float(np.mean(least <= least[0]))
@@ -87,6 +86,11 @@ def _waves(r: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:
     order = np.arange(1, min(_WAVES, n // 2) + 1)
     at = np.cos(np.pi * np.outer(order, (np.arange(n) + 0.5) / n))
     return np.sum((at @ r) ** 2, axis=0) * 2 / n
+
+
+def _share_as_large(x: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+    """Of each number, the share of all that are no less."""
+    return (x.size - np.searchsorted(np.sort(x), x)) / x.size
 
 
 def _outlying(
