@@ -7,7 +7,8 @@ account. Told are: seconds on the wall and of processors for the whole command, 
 cache of programs and with the one that it leaves; the largest memory of all its processes together
 (proportional set size: what processes share counts once); whether a run that is killed at half and
 resumed gives the same table; how long as many workers of Dask take, waiting beside each other on
-this machine; how far rows are from `fx.fit`; how many intervals hold the truth.
+this machine, with Dask's own profile of them and without; how far rows are from `fx.fit`; how many
+intervals hold the truth.
 
     python experiments/benchmarks/fleet.py [--records 10000] [--jobs 2] [--csv FILE]
 """
@@ -152,8 +153,11 @@ def run(folder: Path, out: str, cache: Path, *more: str, until: str = "") -> Wat
     return watch
 
 
-def by_dask(folder: Path, cache: Path, jobs: int) -> Watch:
-    """The same command by a scheduler and `jobs` worker processes of Dask on this machine."""
+def by_dask(folder: Path, cache: Path, jobs: int, *, profiled: bool) -> Watch:
+    """The same command by a scheduler and `jobs` worker processes of Dask on this machine;
+    `profiled`: whether Dask looks at what they do a hundred times a second, as it usually does.
+    """
+    profiles = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": str(profiled)}
     dask, quiet = (
         [sys.executable, "-m"],
         {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL},
@@ -166,13 +170,14 @@ def by_dask(folder: Path, cache: Path, jobs: int) -> Watch:
             time.sleep(0.1)
         words = ["distributed.cli.dask_worker", address, "--no-dashboard", "--nthreads", "1"]
         started += [
-            subprocess.Popen([*dask, *words], env=caching(cache), **quiet) for _ in range(jobs)
+            subprocess.Popen([*dask, *words], env=caching(cache) | profiles, **quiet)
+            for _ in range(jobs)
         ]
         from distributed import Client
 
         with Client(address) as client:
             client.wait_for_workers(jobs, timeout=120)
-        return run(folder, "dask.parquet", cache, "--cluster", address)
+        return run(folder, f"dask{profiled:d}.parquet", cache, "--cluster", address)
     finally:
         for process in started:
             process.terminate()
@@ -231,7 +236,9 @@ def main() -> None:
         half = f"{given.records // 128:06d}.parquet"
         run(folder, "half.parquet", cache, *by, until=half)
         run(folder, "half.parquet", cache, *by, "--resume")
-        rows["workers of Dask: seconds on the wall"] = by_dask(folder, cache, given.jobs).wall
+        for name, profiled in (("", False), (", profiled", True)):
+            watch = by_dask(folder, cache, given.jobs, profiled=profiled)
+            rows[f"workers of Dask{name}: seconds on the wall"] = watch.wall
         import pandas as pd
 
         a, b = (pd.read_parquet(folder / n) for n in ("fleet.parquet", "half.parquet"))

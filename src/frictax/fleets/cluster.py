@@ -7,7 +7,7 @@ from typing import Any
 
 from .chunk import fitted_chunk
 from .task import Chunk, Task
-from .workers import lost
+from .workers import keep_freed_memory, lost
 
 _RETRIES = 3  # of a chunk whose worker is lost
 _AHEAD = 3  # chunks for each thread of a worker that are with the scheduler
@@ -70,4 +70,5 @@ def _by_worker(task: Task, chunk: Chunk) -> Any:
     if not has_started():
         fast_loops()
     jax.config.update("jax_enable_x64", True)
+    keep_freed_memory()
     return fitted_chunk(task, chunk)

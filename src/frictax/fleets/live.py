@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from frictax.report.files import write_whole
+
 from .plan import Plan
 from .table import joined
 
