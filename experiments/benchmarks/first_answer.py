@@ -4,7 +4,7 @@ Whole processes that do what the README begins with, under `fx.fast_loops()`: a 
 and its speed, modes and events are printed; the final position is differentiated by the breakaway
 factor, by `jax.jacfwd` and by `jax.grad`. In the first process every program has to be made, with
 an empty folder; each further one finds what frictax kept. All take turns with `import jax` alone,
-round after round; medians. Beside the clock stands the time of the processors, user's and system's,
+and with derivatives of a product of two numbers without frictax, round after round; medians. Beside the clock stands the time of the processors, user's and system's,
 which says more where others use them too.
 
     python experiments/benchmarks/first_answer.py [--rounds 9] [--csv FILE]
@@ -48,6 +48,27 @@ def final_position(peak):
     return fx.simulate(changed, ts=jnp.array([0.0, 8.0]))["mass"].s[-1]
 """
 
+# What JAX and equinox take by themselves: the same words around a product of two numbers.
+PRODUCT = """
+import jax
+import jax.numpy as jnp
+import equinox as eqx
+
+jax.config.update("jax_enable_x64", True)
+
+
+class Factor(eqx.Module):
+    peak: float
+
+
+factor = Factor(1.0)
+
+
+def product(peak):
+    changed = eqx.tree_at(lambda f: f.peak, factor, peak)
+    return (changed.peak * jnp.array([0.0, 8.0]))[-1]
+"""
+
 SCRIPTS = {
     "import jax": "import jax",
     "simulate": f"""{BLOCK}
@@ -56,7 +77,10 @@ print(run["mass"].v[-1], run["friction"].mode[::100], run.events.time[: run.even
 """,
     "jacfwd": f"{BLOCK}{DERIVED}\nprint(jax.jacfwd(final_position)(1.1))\n",
     "grad": f"{BLOCK}{DERIVED}\nprint(jax.grad(final_position)(1.1))\n",
+    "jacfwd of a product": f"{PRODUCT}\nprint(jax.jacfwd(product)(1.1))\n",
+    "grad of a product": f"{PRODUCT}\nprint(jax.grad(product)(1.1))\n",
 }
+FLOOR = ("import jax", "jacfwd of a product", "grad of a product")  # nothing of frictax
 
 
 def process(script: str, folder: Path) -> tuple[float, float]:
@@ -87,7 +111,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for i in range(chosen.rounds + 1):
             for name, script in SCRIPTS.items():
-                kind = "any" if name == "import jax" else "second" if i else "first"
+                kind = "any" if name in FLOOR else "second" if i else "first"
                 taken.setdefault((name, kind), []).append(process(script, Path(folder) / name))
     alone = [statistics.median(column) for column in zip(*taken["import jax", "any"], strict=True)]
     rows = []
