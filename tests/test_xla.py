@@ -1,6 +1,7 @@
 """`fast_loops`, each time in a process of its own."""
 
 import os
+import platform
 import subprocess
 import sys
 
@@ -105,6 +106,17 @@ def test_it_makes_the_garbage_collection_rarer_and_leaves_what_is_off_or_rarer(
         f"import gc, frictax as fx; {before} fx.fast_loops(); print(gc.get_threshold()[0])"
     )
     assert done.stdout.strip() == after, done.stderr
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is about glibc's memory")
+def test_it_lets_a_large_result_take_the_memory_of_the_last_where_it_is_asked_to() -> None:
+    code = (
+        "import resource, numpy as np, frictax as fx; fx.fast_loops(keep_memory={});"
+        "faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt; np.ones(2 * 10**7);"
+        "before = faults(); np.ones(2 * 10**7); print(faults() - before)"
+    )
+    asked_anew, kept = (int(_python(code.format(k)).stdout) for k in (False, True))
+    assert 10 * kept < asked_anew
 
 
 def test_it_is_refused_when_jax_has_computed_already() -> None:

@@ -4,8 +4,9 @@ Whole processes that do what the README begins with, under `fx.fast_loops()`: a 
 and its speed, modes and events are printed; the final position is differentiated by the breakaway
 factor, by `jax.jacfwd` and by `jax.grad`. In the first process every program has to be made, with
 an empty folder; each further one finds what frictax kept. All take turns with `import jax` alone,
-and with derivatives of a product of two numbers without frictax, round after round; medians. Beside the clock stands the time of the processors, user's and system's,
-which says more where others use them too.
+and with derivatives of a product of two numbers without frictax, round after round; medians. Beside
+the clock stands the time of the processors, user's and system's, which says more where others use
+them too.
 
     python experiments/benchmarks/first_answer.py [--rounds 9] [--csv FILE]
 """

@@ -19,7 +19,7 @@ from sampled_problem import PARAMETERS, Floor, outputs_of_frictax, refined, time
 
 from frictax import fast_loops
 
-fast_loops()  # before jax computes anything
+fast_loops(keep_memory=True)  # before jax computes anything
 
 BLOCKS = 1024
 TIMES = times(1999)

@@ -7,7 +7,7 @@ from typing import Any
 
 from .chunk import fitted_chunk
 from .task import Chunk, Task
-from .workers import keep_freed_memory, lost
+from .workers import lost
 
 _RETRIES = 3  # of a chunk whose worker is lost
 _AHEAD = 3  # chunks for each thread of a worker that are with the scheduler
@@ -65,7 +65,7 @@ def _by_worker(task: Task, chunk: Chunk) -> Any:
     """In a worker's thread: its process may have been started by anybody."""
     import jax
 
-    from frictax.xla import fast_loops, has_started
+    from frictax.xla import fast_loops, has_started, keep_freed_memory
 
     if not has_started():
         fast_loops()

@@ -1,7 +1,6 @@
 """Chunks on the processors of one machine: a process each."""
 
 import contextlib
-import ctypes
 import itertools
 import multiprocessing
 import os
@@ -24,7 +23,6 @@ _ALONE = {  # linear algebra on one processor, memory from one allocator
     "MKL_NUM_THREADS": "1",
     "MALLOC_ARENA_MAX": "1",
 }
-_TRIM, _FREE = -1, 32 * 2**20  # of glibc's mallopt: what is free at the top, and may stay [bytes]
 
 
 def processors() -> int:
@@ -130,8 +128,9 @@ def _threads_of_one() -> Iterator[None]:
 def begun(places: Any = None) -> None:
     """In a process of its own, once: fast loops, wide numbers, one processor."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a key ends the process that asks
+    from frictax.xla import fast_loops, has_started, keep_freed_memory
+
     keep_freed_memory()
-    from frictax.xla import fast_loops, has_started
 
     if not has_started():
         fast_loops()
@@ -144,14 +143,6 @@ def begun(places: Any = None) -> None:
 
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-
-
-def keep_freed_memory() -> None:
-    """Let glibc keep 32 MB of what is freed. With less, as its default or Dask's are, each array
-    of a fit is asked of the system anew, a fifth of the time of a fit.
-    """
-    with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library
-        ctypes.CDLL(None).mallopt(_TRIM, _FREE)
 
 
 def _end_with_parent() -> None:
