@@ -1,7 +1,7 @@
 """Whether a law follows its sweep over speed, and which rows lie off."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Real
 
 from frictax.measurements.sweep import Sweep
 from frictax.notice import Notice
@@ -88,7 +88,7 @@ def _waves(r: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:
     return np.sum((at @ r) ** 2, axis=0) * 2 / n
 
 
-def _share_as_large(x: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+def _share_as_large(x: Real[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
     """Of each number, the share of all that are no less."""
     return (x.size - np.searchsorted(np.sort(x), x)) / x.size
 
