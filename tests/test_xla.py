@@ -33,17 +33,17 @@ SHOW = "import os, frictax as fx; fx.fast_loops(); fx.fast_loops(); print(os.env
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (None, f"--xla_backend_extra_options={OPTION}=1000000{QUICKER}"),
+        (None, f"--xla_backend_extra_options={OPTION}=1000000000{QUICKER}"),
         (
             "--xla_force_host_platform_device_count=2",
             (
                 "--xla_force_host_platform_device_count=2"
-                f" --xla_backend_extra_options={OPTION}=1000000{QUICKER}"
+                f" --xla_backend_extra_options={OPTION}=1000000000{QUICKER}"
             ),
         ),
         (
             "--xla_disable_hlo_passes=dce",
-            f"--xla_disable_hlo_passes=dce --xla_backend_extra_options={OPTION}=1000000{EMITTERS}",
+            f"--xla_disable_hlo_passes=dce --xla_backend_extra_options={OPTION}=1000000000{EMITTERS}",
         ),
         (f"--xla_backend_extra_options={OPTION}=5", f"--xla_backend_extra_options={OPTION}=5"),
     ],
@@ -64,7 +64,7 @@ def test_once_leaves_llvm_s_optimisation_out_unless_a_level_is_asked_for(
         before,
     )
     first = "" if before is None else before + " "
-    flags = f"{first}--xla_backend_extra_options={OPTION}=1000000{after}"
+    flags = f"{first}--xla_backend_extra_options={OPTION}=1000000000{after}"
     assert done.stdout.strip() == flags, done.stderr
 
 

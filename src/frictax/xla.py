@@ -7,6 +7,9 @@ import os
 import sys
 
 _OPTION = "xla_cpu_small_while_loop_byte_threshold"
+# Bytes that a loop may read: drives of many lanes count as a whole in each round. Loops over large
+# matrices and large vectors are as fast as before.
+_LARGE = 10**9
 _DISABLED = "--xla_disable_hlo_passes"
 # Each compiles a simulation in about two thirds of the time, and leaves it as fast but for a few
 # per cent. XLA ends a process that asks for a flag that it does not know, so they are asked for
@@ -49,7 +52,7 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
       it changes nothing.
 
     Call it before jax computes anything. It adds to the environment variable `XLA_FLAGS`
-    ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000``,
+    ``--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000``,
     ``--xla_cpu_use_fusion_emitters=false`` and
     ``--xla_disable_hlo_passes=while-loop-invariant-code-motion``, and keeps what stands there, also
     other values of these. Processes started from this one inherit it. Importing frictax changes
@@ -85,7 +88,7 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
     wanted = (*(_QUICKER if known else ()), *((_UNOPTIMISED,) if once else ()))
     quicker = [flag for flag in wanted if flag.partition("=")[0] not in set_already]
     os.environ["XLA_FLAGS"] = " ".join(
-        [*flags, f"--xla_backend_extra_options={_OPTION}=1000000", *quicker]
+        [*flags, f"--xla_backend_extra_options={_OPTION}={_LARGE}", *quicker]
     )
 
 

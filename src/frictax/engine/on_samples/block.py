@@ -21,11 +21,16 @@ from .plan import Made, Plan
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """One block, with what moves of the model and the rest, each with lanes (last) and without."""
+    """One block, with what moves of the model and the rest, each with lanes (last) and without.
+
+    - `of_each`: the rest with lanes first, so that the tables of one lane lie together: an event
+      asks for them.
+    """
 
     plan: Plan
     moved: Any
     rest: Any
+    of_each: Any
     slacks: Array
 
     def run(self, y0, d_y0, mode0, grid, d_grid, d_moved, first, made: Made) -> Made:
@@ -144,8 +149,9 @@ class Block:
                     lambda a: jax.lax.dynamic_index_in_dim(
                         a, i, -1, keepdims=False, allow_negative_indices=False
                     ),
-                    (across, more),
+                    across,
                 )
+                own = own, at(self.of_each)
                 y_now, mode_now, y1, mode1, log, count1, result1 = eventful_step(
                     _system(own, (same, rest)),
                     options,
