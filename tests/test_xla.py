@@ -43,7 +43,8 @@ SHOW = "import os, frictax as fx; fx.fast_loops(); fx.fast_loops(); print(os.env
         ),
         (
             "--xla_disable_hlo_passes=dce",
-            f"--xla_disable_hlo_passes=dce --xla_backend_extra_options={OPTION}=1000000000{EMITTERS}",
+            "--xla_disable_hlo_passes=dce"
+            f" --xla_backend_extra_options={OPTION}=1000000000{EMITTERS}",
         ),
         (f"--xla_backend_extra_options={OPTION}=5", f"--xla_backend_extra_options={OPTION}=5"),
     ],

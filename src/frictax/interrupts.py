@@ -185,6 +185,13 @@ def may_keep() -> bool:
     return _depth.get() <= 1
 
 
+def processors() -> int:
+    """How many this process may use."""
+    with contextlib.suppress(AttributeError):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class Workers:
     """Threads, one a processor unless said: most of the time goes into compiling and running, which
     leaves Python to others.
@@ -194,7 +201,7 @@ class Workers:
     """
 
     def __init__(self, most: int | None = None) -> None:
-        self.most = os.cpu_count() or 1 if most is None else most
+        self.most = processors() if most is None else most
         self.stop, self.keys, self.lock, self.running = _Stop(), Keys(), threading.Lock(), 0
         self.jobs: list[Future] = []
         self.waiting: deque[tuple[Future, Callable[[], Any]]] = deque()

@@ -11,7 +11,7 @@ from frictax.arguments import whole
 from frictax.fitting import AbstractLoss, AbstractMethod, AbstractObjective, Instrument
 from frictax.fitting.many_data import values_of_each
 from frictax.fitting.problem.ties import Tied
-from frictax.interrupts import Keys
+from frictax.interrupts import Keys, processors
 from frictax.measurements import Record
 from frictax.mechanism import Machine
 from frictax.progress import Progress, Work, watched
@@ -24,7 +24,7 @@ from .result import Fleet
 from .sources import Source, about_each, in_folder, in_memory, in_table
 from .table import joined
 from .task import Chunk, Task
-from .workers import here, in_processes, processors
+from .workers import here, in_processes
 
 Limits = Mapping[str, tuple[float | None, float | None]] | None
 NAMES = {

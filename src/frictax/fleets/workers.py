@@ -25,13 +25,6 @@ _ALONE = {  # linear algebra on one processor, memory from one allocator
 }
 
 
-def processors() -> int:
-    """How many this process may use."""
-    with contextlib.suppress(AttributeError):  # not on macOS and Windows
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def here(task: Task, chunks: Sequence[Chunk]) -> Iterator[tuple[Chunk, Any]]:
     """The chunks and their rows, one after the other in this process."""
     for chunk in chunks:

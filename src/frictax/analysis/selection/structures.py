@@ -1,7 +1,6 @@
 """Which machine records ask for."""
 
 import dataclasses
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,7 +24,7 @@ from frictax.fitting.limits import shared_limits
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.setup import state_names
 from frictax.fitting.problem.simulations import in_turn
-from frictax.interrupts import Workers
+from frictax.interrupts import Workers, processors
 from frictax.measurements import Record
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.progress import Progress, Work, watched
@@ -131,7 +130,7 @@ def compare_structures(
         return made
 
     # Most of the time goes into compiling, which leaves Python to others.
-    most = min(len(structures), 2 * (os.cpu_count() or 1))
+    most = min(len(structures), 2 * processors())
     with watched(progress, "Comparing structures") as work, Workers(most) as pool:
         parts = work.parts(dict.fromkeys(structures, 1.0))
         both = dict(zip(structures, pool.map(fitted, structures), strict=True))
