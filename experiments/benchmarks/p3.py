@@ -49,26 +49,40 @@ def c_floor(name: str, *options: str) -> list[Contestant]:
 
 
 def frictax() -> list[Contestant]:
-    """The public interface, compiled from the parameters of all blocks to all outputs."""
+    """The public interface, compiled from the parameters of all blocks to all outputs.
+
+    "A force each": each block has a table of its own, of the same numbers, that the program does
+    not know.
+    """
     import jax
     import jax.numpy as jnp
 
     jax.config.update("jax_enable_x64", True)
     outputs = outputs_of_frictax(FORCE)
 
-    def contestant(name: str, task: str, f) -> Contestant:
-        p = jnp.asarray(DRAWN)
+    def contestant(name: str, task: str, f, *more) -> Contestant:
+        at = jnp.asarray(DRAWN), *more
         return Contestant(
             name,
             task,
-            lambda: np.asarray(f(p)),
-            lambda: timed(lambda i: f(p).block_until_ready(), 1),
+            lambda: np.asarray(f(*at)),
+            lambda: timed(lambda i: f(*at).block_until_ready(), 1),
         )
 
-    jacobian = jax.jacfwd(outputs)
+    def of_own(p, force) -> jax.Array:
+        return outputs_of_frictax(force)(p)
+
+    jacobian, forces = jax.jacfwd(outputs), jnp.tile(FORCE, (len(DRAWN), 1))
     return [
         contestant("frictax, vmap", "forward", jax.jit(jax.vmap(outputs))),
         contestant("frictax, vmap", "jacobian", jax.jit(jax.vmap(jacobian))),
+        contestant("frictax, vmap, a force each", "forward", jax.jit(jax.vmap(of_own)), forces),
+        contestant(
+            "frictax, vmap, a force each",
+            "jacobian",
+            jax.jit(jax.vmap(jax.jacfwd(of_own))),
+            forces,
+        ),
         contestant("frictax, lax.map", "forward", jax.jit(lambda p: jax.lax.map(outputs, p))),
         contestant("frictax, lax.map", "jacobian", jax.jit(lambda p: jax.lax.map(jacobian, p))),
     ]
