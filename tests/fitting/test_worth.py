@@ -96,6 +96,16 @@ def test_windows_are_set_against_a_line_in_each(length: float) -> None:
         assert any(n.code in ALARMS for n in found.notices) is told
 
 
+def test_windows_that_leave_more_than_their_means_do_explain_nothing() -> None:
+    motions = motion(block())["mass"]
+    inputs = {"drive": record(block()).inputs["drive"]}
+    for y, free in ((motions.v, LAW), (np.roll(motions.s, 150), [*LAW, "mass.m"])):
+        y = np.asarray(y) + 1e-4 * RNG(0).standard_normal(T.size)
+        run = fx.Record(T, inputs, {"mass.s": y}, name="run")
+        found = fx.fit(block(), run, free=free, objective=fx.Windows(length=0.5))
+        assert any(n.code == "explains-nothing" for n in found.notices_at_hand)
+
+
 def test_inverse_dynamics_are_set_against_the_forces_that_are_known() -> None:
     s = np.asarray(motion(block())["mass"].s)
     inputs = {"drive": record(block()).inputs["drive"]}

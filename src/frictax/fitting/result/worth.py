@@ -73,7 +73,8 @@ def worth(
     = (gain / numbers fitted) / (rest / effective samples) is above 4, and a misfit where it is
     above three times the noise: that given by `sd`, else that read from the record (`noise_of`). Of
     windows, whose starts are read from the record, what a straight line in each leaves (of speeds,
-    what its mean leaves) of the record is set against what it leaves of the misfit.
+    what its mean leaves) of the record is set against what it leaves of the misfit; and the misfit
+    as it is, where it is no less than what the mean of each leaves.
     """
     told: dict[tuple[str, str], tuple[float, Notice]] = {}
     said = ("record", "unit", "misfit", "spread", "line", "still", "noise", "beside")
@@ -141,8 +142,12 @@ def _motion(
     still, beside = y - (y + left)[..., :1], "its spread about its mean"
     if isinstance(problem.objective, Windows):
         order = 0 if name.rpartition(".")[2] in POSITION_OF else 1
-        level, left = line if order else level, _without_line(t, left, weight, order)
-        beside = f"what {'a straight line' if order else 'the mean'} leaves of each window"
+        # errors of the starts that were read grow as lines, but to no more than the motion
+        if _rms(left, weight) ** 2 > (1.0 - _NOTHING) * _rms(level, weight) ** 2:
+            order = -1
+        if order >= 0:
+            level, left = line if order else level, _without_line(t, left, weight, order)
+        beside = f"what {'a straight line' if order == 1 else 'the mean'} leaves of each window"
     misfit, spread, lined, rest = (_rms(a, weight) for a in (left, level, line, still))
     if not spread > 0:
         return
