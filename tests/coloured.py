@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import frictax as fx
-from rigs import NOISE, motion
+from rigs import NOISE, block, motion
 
 T = np.linspace(0.0, 10.0, 2001)
 # problem P4 of the benchmarks
@@ -50,3 +50,15 @@ def resting(values: list[np.ndarray], *more: str) -> fx.FoundMachine:
 
 
 X = coloured(np.random.default_rng(3), 1200, 0.8, 1.0)
+
+
+def white_fit() -> fx.FoundMachine:
+    """A fit to a block that sticks and slides, under white noise."""
+    v = clean(STICKING, block())
+    record = fx.Record(
+        T,
+        {"drive": STICKING},
+        {"mass.v": v + NOISE * np.random.default_rng(5).standard_normal(T.size)},
+        name="run",
+    )
+    return fx.fit(block(peak=1.1), record, free=[*LAW, "friction.peak"])

@@ -109,7 +109,9 @@ def test_it_makes_the_garbage_collection_rarer_and_leaves_what_is_off_or_rarer(
     assert done.stdout.strip() == after, done.stderr
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is about glibc's memory")
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="keep_memory acts on Linux with glibc alone"
+)
 def test_it_lets_a_large_result_take_the_memory_of_the_last_where_it_is_asked_to() -> None:
     code = (
         "import resource, numpy as np, frictax as fx; fx.fast_loops(keep_memory={});"

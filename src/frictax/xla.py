@@ -21,10 +21,10 @@ _UNOPTIMISED = "--xla_backend_optimization_level=0"
 # and their derivatives, need it: they compute more than is asked for.)
 _IDLE_IN_FITS = "simplify-while-loops"
 _OBJECTS = 100_000
-# Of glibc's mallopt: free memory that may stay at the end, pieces of memory apart from it, and
-# allocators beside each other; bytes that may stay.
-_TRIM, _MAPS, _ARENAS = -1, -4, -8
-_FREE, _FREE_OF_ARRAYS = 32 * 2**20, 256 * 2**20
+# Of glibc's mallopt (malloc.h): free bytes that may stay at the end of its memory, how many large
+# pieces may lie apart from that, and how many threads may have memory of their own.
+_TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
+_FREE, _FREE_OF_ARRAYS = 32 * 2**20, 256 * 2**20  # bytes
 
 
 def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
@@ -93,18 +93,18 @@ def fast_loops(once: bool = False, *, keep_memory: bool = False) -> None:
 
 
 def keep_freed_memory(size: int = _FREE, *, of_arrays: bool = False) -> None:
-    """Let glibc keep so many bytes of what is freed, at least; `of_arrays`: large ones too, which
-    it asks of the system one by one.
+    """Let glibc keep up to `size` bytes of what is freed at the end of its memory; `of_arrays`: of
+    large arrays, too, which lie apart otherwise and go back to the system one by one.
 
     With less, as its default or Dask's are, each array of a fit is asked of the system anew: a
-    fifth of the time of a fit.
+    fifth of the time of a fit. Another C library stays as it is.
     """
     with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_TRIM, size)
+        mallopt(_TRIM_THRESHOLD, size)
         if of_arrays:
-            mallopt(_MAPS, 0)
-            mallopt(_ARENAS, 1)
+            mallopt(_MMAP_MAX, 0)
+            mallopt(_ARENA_MAX, 1)
 
 
 def options_of_fits() -> dict[str, str] | None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from coloured import LAW, STICKING, T, X, clean, coloured, resting
+from coloured import STICKING, T, X, clean, coloured, resting, white_fit
 from frictax.analysis.interval_end import interval_end
 from rigs import NOISE, block
 
@@ -74,14 +74,7 @@ def test_at_a_bound_the_profile_is_one_sided_and_holds_it_in_87_per_cent_of_80_r
 
 @pytest.fixture(scope="module")
 def sticking() -> fx.FoundMachine:
-    v = clean(STICKING, block())
-    record = fx.Record(
-        T,
-        {"drive": STICKING},
-        {"mass.v": v + NOISE * np.random.default_rng(5).standard_normal(T.size)},
-        name="run",
-    )
-    return fx.fit(block(peak=1.1), record, free=[*LAW, "friction.peak"])
+    return white_fit()
 
 
 @pytest.mark.slow

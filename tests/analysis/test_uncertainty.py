@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
-from coloured import LAW, SLIDING, STICKING, T, X, clean, coloured, holds, resting
+from coloured import LAW, SLIDING, STICKING, T, X, clean, coloured, holds, resting, white_fit
 from frictax.analysis.errors.hac_covariance import long_run_covariance
 from frictax.analysis.errors.refits import Samples
 from rigs import NOISE, TRUE, TRUE_LAW, block, motion
@@ -135,14 +135,7 @@ def test_coloured_residuals_block_bootstrap_holds_the_truth_as_well() -> None:
 
 @pytest.fixture(scope="module")
 def sticking() -> fx.FoundMachine:
-    v = clean(STICKING, block())
-    record = fx.Record(
-        T,
-        {"drive": STICKING},
-        {"mass.v": v + NOISE * np.random.default_rng(5).standard_normal(T.size)},
-        name="run",
-    )
-    return fx.fit(block(peak=1.1), record, free=[*LAW, "friction.peak"])
+    return white_fit()
 
 
 def test_bands_of_friction_and_motion_are_the_delta_method(sticking: fx.FoundMachine) -> None:

@@ -23,14 +23,15 @@ from .plan import Made, Plan
 class Block:
     """One block, with what moves of the model and the rest, each with lanes (last) and without.
 
-    - `of_each`: the rest with lanes first, so that the tables of one lane lie together: an event
-      asks for them.
+    - `rest_by_lane`: what of the rest has lanes, (lanes, ...), so that a table of one lane lies
+      together: an event reads it as a whole.
+    - `slacks` [s] (steps,) or (steps, lanes), see `fine_grid`.
     """
 
     plan: Plan
     moved: Any
     rest: Any
-    of_each: Any
+    rest_by_lane: Any
     slacks: Array
 
     def run(self, y0, d_y0, mode0, grid, d_grid, d_moved, first, made: Made) -> Made:
@@ -151,7 +152,7 @@ class Block:
                     ),
                     across,
                 )
-                own = own, at(self.of_each)
+                own = own, at(self.rest_by_lane)
                 y_now, mode_now, y1, mode1, log, count1, result1 = eventful_step(
                     _system(own, (same, rest)),
                     options,

@@ -81,7 +81,7 @@ def march_lanes(
             tree,
         )
         (moved, rest, y0, mode0, clock), (d_moved, d_y0, d_clock) = take(apart, 0), take(d_apart, 1)
-        of_each = rest
+        rest_by_lane = rest
         # Of what is a row of numbers for each lane, a step reads one number a lane: these lie
         # together.
         (moved, rest, clock), (d_moved, d_clock) = (
@@ -91,7 +91,7 @@ def march_lanes(
         times, slack = (grid, slacks) if clock is None else clock
         d_times = d_grid if d_clock is None else d_clock
         slack = _longer(plan.beyond, slack, 0)
-        now = Block(plan, (moved, same_moved), (rest, same_rest), of_each, slack)
+        now = Block(plan, (moved, same_moved), (rest, same_rest), rest_by_lane, slack)
         return now.run(
             y0,
             d_y0,

@@ -141,13 +141,13 @@ def _motion(
     level, line = (_without_line(t, y, weight, order) for order in (0, 1))
     still, beside = y - (y + left)[..., :1], "its spread about its mean"
     if isinstance(problem.objective, Windows):
-        order = 0 if name.rpartition(".")[2] in POSITION_OF else 1
+        beside = "what the mean leaves of each window"
         # errors of the starts that were read grow as lines, but to no more than the motion
-        if _rms(left, weight) ** 2 > (1.0 - _NOTHING) * _rms(level, weight) ** 2:
-            order = -1
-        if order >= 0:
-            level, left = line if order else level, _without_line(t, left, weight, order)
-        beside = f"what {'a straight line' if order == 1 else 'the mean'} leaves of each window"
+        if _rms(left, weight) ** 2 <= (1.0 - _NOTHING) * _rms(level, weight) ** 2:
+            is_speed = name.rpartition(".")[2] in POSITION_OF
+            left = _without_line(t, left, weight, 0 if is_speed else 1)
+            if not is_speed:
+                level, beside = line, "what a straight line leaves of each window"
     misfit, spread, lined, rest = (_rms(a, weight) for a in (left, level, line, still))
     if not spread > 0:
         return
