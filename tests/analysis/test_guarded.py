@@ -10,8 +10,8 @@ from scipy.signal import lfilter
 from scipy.stats import f as F
 
 import frictax as fx
-from frictax.analysis.errors.autoregression import _lagged
 from frictax.analysis.errors.homogeneity import spread_between, welch
+from frictax.analysis.errors.memory.series import lagged
 from frictax.fitting.result.spread import recalled
 from frictax.measurements.noise import noise_of
 
@@ -105,7 +105,7 @@ def test_the_account_of_each_number_is_printed(clean) -> None:
 def test_products_of_lagged_columns_sum_up_as_written_out() -> None:
     z = 3.0 + np.random.default_rng(0).standard_normal((30, 2))
     back = np.stack([z[4 - i : 30 - i] for i in range(5)])
-    assert _lagged(z, 4) == pytest.approx(np.einsum("ita,jtb->ijab", back, back), rel=1e-13)
+    assert lagged(z, 4) == pytest.approx(np.einsum("ita,jtb->ijab", back, back), rel=1e-13)
 
 
 def test_what_was_found_of_the_same_directions_is_not_found_again() -> None:

@@ -5,10 +5,10 @@ could tell), `replay` (runs beside the record).
 
 from .derived.derived import Derived as Derived
 from .errors.accounts import White as White
-from .errors.autoregression import Autoregression as Autoregression
 from .errors.clusters import Clustered as Clustered
 from .errors.guarded import Guarded as Guarded
 from .errors.hac_covariance import HAC as HAC
+from .errors.memory.autoregression import Autoregression as Autoregression
 from .errors.posterior import Posterior as Posterior
 from .errors.profiles import Profile as Profile, ProfilePair as ProfilePair
 from .errors.resampling import BlockBootstrap as BlockBootstrap, Jackknife as Jackknife

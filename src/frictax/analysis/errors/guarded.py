@@ -16,10 +16,10 @@ from frictax.notice import Notice
 from frictax.pytree import pytree_dataclass, static
 
 from .accounts import AbstractErrors, White
-from .autoregression import Autoregression
 from .clusters import Clustered, has_windows
 from .homogeneity import by_record, differences
 from .linearized import AbstractLinearErrors, lifted, linearized
+from .memory.autoregression import Autoregression
 from .recorded_noise import EncoderSteps, InputNoise, are_rounded, inputs_err
 from .sweeps import of_sweeps
 

@@ -9,9 +9,9 @@ from scipy.special import fdtrc
 
 from frictax.measurements import Sweep
 
-from .autoregression import Autoregression
 from .clusters import of_clusters
 from .linearized import Linearized, LinearSpread
+from .memory.autoregression import Autoregression
 
 _DRAWS = 199
 _SHORTEST = 6  # rows more than numbers: of fewer no memory can be told

@@ -1,0 +1,1 @@
+"""How well the numbers of a fit are known."""
