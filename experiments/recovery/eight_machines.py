@@ -81,10 +81,12 @@ class Axis(fx.AbstractAxis):
         return self.begin(t, [0.0, 0.0])
 
 
-def sines(first: tuple[float, float], second: tuple[float, float], turn: np.ndarray) -> np.ndarray:
+def sines(
+    first: tuple[float, float], second: tuple[float, float], turn: np.ndarray, t: np.ndarray = T
+) -> np.ndarray:
     """Two sines, each of an amplitude and a frequency [Hz]."""
     both = zip((first, second), turn, strict=True)
-    return np.sum([a * np.sin(2 * np.pi * f * T + p) for (a, f), p in both], axis=0)
+    return np.sum([a * np.sin(2 * np.pi * f * t + p) for (a, f), p in both], axis=0)
 
 
 class Drag(fx.AbstractLaw):
@@ -301,17 +303,18 @@ def servo() -> Case:
         return {"table": fx.Mass(m=far), "belt": spring}
 
     def taken(kind: str, turn: np.ndarray) -> Taken:
-        reference = sines((0.25, 0.31), (0.08, 0.83), turn)
-        reference = (reference - reference[0]) * np.minimum(T, 1.0)  # begins at rest
+        often = np.linspace(0.0, T[-1], 4 * T.size - 3)  # smooth: no corner at each sample
+        reference = sines((0.25, 0.31), (0.08, 0.83), turn, often)
+        reference = (reference - reference[0]) * np.minimum(often, 1.0)  # begins at rest
         far = 0.6 * (kind == "wrong")  # mass behind an elastic belt
         axis = fx.Mechanism(
             mass=fx.Mass(m=2.0 - far),
             friction=fx.SupportFriction("mass", f_pos=laws[kind]),
-            drive=fx.PositionController("mass", fx.Sampled(T, reference), kp=kp, kv=kv),
+            drive=fx.PositionController("mass", fx.Sampled(often, reference), kp=kp, kv=kv),
             **(belt(far) if far else {}),
         )
         moved = run(axis, ("mass.s", "mass.v"))
-        force = kv * (kp * (reference - moved["mass.s"]) - moved["mass.v"])
+        force = kv * (kp * (reference[::4] - moved["mass.s"]) - moved["mass.v"])
         return Taken(T, {"drive": force}, {"mass.s": moved["mass.s"]})
 
     return Case(

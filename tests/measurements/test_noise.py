@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from frictax.measurements.noise import noise_of, white_noise_of
+from frictax.measurements.noise import cutoff_of, noise_of, white_noise_of
 
 T = np.arange(4000) / 200.0
 MOTION = np.sin(2 * np.pi * 0.7 * T)
@@ -29,3 +29,34 @@ def test_an_encoder_s_steps_are_worth_a_twelfth_of_their_square() -> None:
 
 def test_of_few_samples_there_is_no_telling() -> None:
     assert np.isnan(white_noise_of(MOTION[:19]))
+
+
+def test_a_filter_ends_where_a_motion_sinks_into_its_noise() -> None:
+    """The spectrum of a motion whose acceleration jumps falls by 1/f^6: ten thousand times the
+    noise's power are worth a factor of 4.6.
+    """
+    motion = np.abs(MOTION) * MOTION
+    random = np.random.default_rng(3).standard_normal(T.size)
+    fine, coarse = (cutoff_of(T, motion + sd * random, 1) for sd in (1e-5, 1e-3))
+    assert 3.0 < coarse < 15.0
+    assert fine / coarse == pytest.approx(4.6, rel=0.4)
+
+
+def test_a_tone_above_a_gap_in_the_spectrum_is_motion() -> None:
+    random = np.random.default_rng(4).standard_normal(T.size)
+    motion = MOTION + 0.02 * np.sin(2 * np.pi * 23.0 * T)
+    assert 23.0 < cutoff_of(T, motion + 0.003 * random, 1) < 25.0
+
+
+def test_where_there_is_no_noise_no_filter_is_needed_and_noise_alone_leaves_four_periods() -> None:
+    assert cutoff_of(T, np.zeros(T.size), 1) == np.inf
+    random = np.random.default_rng(5).standard_normal(T.size)
+    assert cutoff_of(T, random, 1) == pytest.approx(4.0 / T[-1], rel=0.2)
+
+
+def test_times_that_are_not_even_and_a_gap_are_no_noise() -> None:
+    random = np.random.default_rng(6)
+    t = np.cumsum(np.clip(1 + 0.25 * random.standard_normal(T.size), 0.4, 1.8)) / 200.0
+    t = t[(t < 7.0) | (t > 7.4)]
+    x = np.sin(2 * np.pi * 0.7 * t) + 1e-3 * random.standard_normal(t.size)
+    assert 0.7 < cutoff_of(t, x, 1) < 10.0

@@ -10,6 +10,8 @@ from .diagnostics import quantum
 _WIDTHS = (5, 9, 17, 33, 65)  # samples of a stretch
 _MOTION = 2.5  # times as much over a stretch twice as wide: motion, for no noise grows so fast
 _STRETCHES = 200  # of each width; more tell no more of a median
+_WORTH = 3.0  # times the noise: motion that a filter takes can be put back (`without_rounding`)
+_PERIODS = 4.0  # in a record, at least, of what is left of it
 
 
 def noise_of(x: Float[np.ndarray, " n"], enough: float = np.inf) -> float:
@@ -50,6 +52,32 @@ def white_noise_of(x: Float[np.ndarray, " n"]) -> float:
     if x.size < 20:
         return float("nan")
     return max(_beside_cubics(x, _WIDTHS[0], x.size), quantum(x) / np.sqrt(12.0))
+
+
+def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative: int) -> float:
+    """The frequency above which `x` is noise more than motion [Hz], of which a filter leaves the
+    best `derivative`; infinite where there is no noise.
+
+    Up to a frequency f a filter lets noise through, and from there on it takes motion away: their
+    squares are sums over the spectrum of x, weighed by f**2 for each derivative. Least together,
+    motion counting a third, they are at f; the noise's own spectrum is taken as flat.
+
+    >>> t = np.linspace(0.0, 4.0, 2001)
+    >>> noise = 0.01 * np.random.default_rng(0).standard_normal(2001)
+    >>> 3.0 < cutoff_of(t, np.sin(20.0 * t) + noise, 1) < 6.0  # a sine of 3.2 Hz
+    True
+    """
+    n, span = x.size, float(t[-1] - t[0])
+    noise = white_noise_of(x)
+    if not noise > 0:
+        return np.inf
+    even = np.interp(np.linspace(t[0], t[-1], n), t, x)
+    even -= np.linspace(even[0], even[-1], n)  # a jump from end to beginning is no motion
+    window = np.hanning(n)
+    power = np.abs(np.fft.rfft((even - even.mean()) * window)) ** 2 / np.sum(window**2)
+    f = np.arange(power.size) * (n - 1) / (n * span)
+    gain = np.cumsum(((1.0 + _WORTH) * noise**2 - power) * f ** (2 * derivative))
+    return float(max(f[int(np.argmin(gain))], _PERIODS / span))
 
 
 def _beside_cubics(x: Float[np.ndarray, " n"], width: int, most: int) -> float:

@@ -20,7 +20,7 @@ from .clusters import Clustered, has_windows
 from .homogeneity import by_record, differences
 from .linearized import AbstractLinearErrors, lifted, linearized
 from .memory.autoregression import Autoregression
-from .recorded_noise import EncoderSteps, InputNoise, are_rounded, inputs_err
+from .recorded_noise import EncoderSteps, InputNoise, are_rounded, between_samples, inputs_err
 from .sweeps import of_sweeps
 
 _TWICE = 2.0  # as much: more than ten blocks may say of the same by chance
@@ -44,6 +44,9 @@ class Guarded(AbstractErrors):
       does to the estimates (`InputNoise`);
     - of a run whose sensors show their steps, what rounding to these does (`EncoderSteps`): alone
       where each does and no other account says of any number more than twice as much.
+
+    What inputs may have done between their samples, on straight lines or on smooth curves, is added
+    to each where it matters.
 
     Where several records differ in a number by more than their errors (Welch's test), its interval
     is that of the mean of such records: whole records are compared, and a notice says so.
@@ -87,6 +90,11 @@ class Guarded(AbstractErrors):
         differ, notices = differences(linear, first)
         if differ.any():
             made.append(by_record(linear))
+        bends = between_samples(linear)
+        made = [
+            dataclasses.replace(one, covariance=one.covariance + np.outer(bends, bends))
+            for one in made
+        ]
         parts = [lifted(found, follow, one) for one in made]
         if all(steps) and not differ.any() and _says_all(found, parts):
             return dataclasses.replace(parts[-1], notices=notices)

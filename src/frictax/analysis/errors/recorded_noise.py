@@ -1,5 +1,5 @@
 """Errors that what is known of the recorded channels makes: noise of inputs, by which the machine
-was not driven, and the steps of an encoder.
+was not driven, how they went between samples, and the steps of an encoder.
 """
 
 import dataclasses
@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from frictax.fitting import FitResult
 from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import predictions
+from frictax.fitting.result.step_error import by_bends
 from frictax.measurements import Record
 from frictax.measurements.diagnostics import quantum
 from frictax.measurements.noise import noise_of
@@ -71,6 +72,13 @@ class InputNoise(AbstractLinearErrors):
         covariance = size.T @ size / count * min(1.0, _MOST * shown)
         says = f"noise of the inputs, led through the machine {len(moved)} times"
         return LinearSpread(covariance, lambda directions: np.full(len(directions), count), says)
+
+
+def between_samples(linear: Linearized) -> Float[np.ndarray, " p"]:
+    """How far estimates may be off for inputs that went between samples on curves as smooth as
+    samples allow, and not on straight lines; 0 where that is little.
+    """
+    return np.array(list(by_bends(linear.found).values()) or np.zeros(linear.jacobian.shape[1]))
 
 
 @pytree_dataclass

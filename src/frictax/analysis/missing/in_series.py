@@ -10,7 +10,7 @@ import numpy as np
 from frictax.contacts import MassWithStopAndFriction
 from frictax.fitting import FitResult, FreeRun, Windows
 from frictax.fitting.fit import fit
-from frictax.fitting.problem.readings import known_states
+from frictax.fitting.problem.readings import cutoffs_of, known_states
 from frictax.measurements.record import Record
 from frictax.mechanism import Mass, Mechanism, RotationalSpringDamper, SpringDamper
 from frictax.parameters import parameters, replace
@@ -86,7 +86,7 @@ def by_free_runs(found: FitResult) -> FitResult | None:
     problem, machines, fits = found.problem, [found.model], list[FitResult]()
     if len(found.records) == 1:
         (record,) = (r for r in found.records.values() if isinstance(r, Record))
-        known = known_states(found.model, record, windows.cutoff)
+        known = known_states(found.model, record, cutoffs_of(record, windows.cutoff))
         begun = {name: x[0] for name, x in known.items() if _has(found.model, name)}
         machines.append(replace(found.model, begun))
     for machine in machines:

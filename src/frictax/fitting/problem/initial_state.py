@@ -13,16 +13,16 @@ from frictax.parameters import Parameter, get, replace
 
 from .objectives import AbstractObjective
 from .problem import Problem
-from .readings import seen_in, smoothed_state
+from .readings import cutoffs_of, seen_in, smoothed_state
 from .setup import Setup, state_names
 from .simulations import FreeRun
 
 
-def starting_state(machine: Any, record: Record, name: str, cutoff: float = 50.0) -> float | None:
+def starting_state(machine: Any, record: Record, name: str) -> float | None:
     """The state `name` at the start of the record, where the record measures it or its position."""
     if name not in state_names(machine):
         return None
-    found = smoothed_state(record, name, cutoff)
+    found = smoothed_state(record, name, cutoffs_of(record, None))
     return None if found is None else float(found[0])
 
 

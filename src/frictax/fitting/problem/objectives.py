@@ -1,6 +1,7 @@
 """What a fit compares with a record, and by which rule."""
 
 import abc
+import dataclasses
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -35,6 +36,7 @@ class PreparedRecord:
       there.
     - `goes_on` (w,): whether a window begins where the one before has ended, instead.
     - `finer`: of a run in one piece, how its steps are divided over gaps.
+    - `cutoffs`: where the filter of each output ended [Hz].
     """
 
     t: Float[Numbers, " n"]
@@ -48,6 +50,7 @@ class PreparedRecord:
     names: tuple[str, ...] = static()
     hold: bool = static()
     finer: tuple[tuple[int, int], ...] = static()
+    cutoffs: dict[str, Numbers] = dataclasses.field(default_factory=dict)
 
     def predicted(
         self,
@@ -170,3 +173,9 @@ def check_positive(objective: Any, field: str, unit: str) -> None:
         raise ValueError(
             f"`{type(objective).__name__}.{field}` must be a number > 0 [{unit}], got {value!r}."
         )
+
+
+def check_cutoff(objective: Any) -> None:
+    """Raise `ValueError` unless its `cutoff` is a frequency, or left to the record."""
+    if objective.cutoff is not None:
+        check_positive(objective, "cutoff", "Hz")

@@ -14,7 +14,7 @@ from frictax.programs import kept
 
 from .objectives import PreparedRecord
 from .problem import Problem
-from .readings import LARGEST_CUTOFF, measured_starts, seen_in, sibling
+from .readings import measured_starts, seen_in, sibling
 from .sensors import perfect
 from .setup import Named, state_names
 from .simulations import Windows
@@ -67,12 +67,10 @@ def _corrected(
     x: Float[np.ndarray, " p"],
     i: int,
 ) -> PreparedRecord:
-    setup, rows, objective = problem.setup_at(jnp.asarray(x), i), prepared.rows, problem.objective
+    setup, rows = problem.setup_at(jnp.asarray(x), i), prepared.rows
     assert rows is not None
-    assert isinstance(objective, Windows)
     names, known = state_names(setup.machine), dict(prepared.known)
     t = np.asarray(prepared.t)[: int(rows[-1, -1]) + 1]
-    cutoff = min(objective.cutoff, LARGEST_CUTOFF / float(np.median(np.diff(prepared.t))))
     for name in names:
         of, order = seen_in(name, prepared.names)
         if order < 0 or of not in names:
@@ -81,7 +79,7 @@ def _corrected(
         value = states[..., names.index(of)]
         slope = states[..., names.index(rate)] if rate in names else np.zeros_like(value)
         value, slope = _joined(np.asarray(prepared.t)[rows], value, slope)
-        read = smooth(t, value, cutoff)
+        read = smooth(t, value, float(prepared.cutoffs[of]))
         bias = read.v - slope if order else read.x - value
         if f"outputs.{of}" in problem.delayed:
             bias = np.interp(t - float(setup.outputs.at(of).delay), t, bias)

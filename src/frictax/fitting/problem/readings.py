@@ -16,6 +16,7 @@ from frictax.engine import OnSamples
 from frictax.engine.options import Engine
 from frictax.measurements import Record
 from frictax.measurements.filters import smooth
+from frictax.measurements.noise import cutoff_of
 from frictax.measurements.units import POSITION_OF, VELOCITY_OF
 from frictax.mechanism import Mechanism
 from frictax.mechanism.mechanism import Machine
@@ -143,6 +144,7 @@ def prepared_record(
     rows: Any = None,
     known: Any = None,
     names: Any = None,
+    cutoffs: Mapping[str, float] | None = None,
 ) -> PreparedRecord:
     array = lambda x: np.asarray(x, dtype=float)  # noqa: E731
     inputs: dict[str, Numbers] = {name: array(x) for name, x in record.inputs.items()}
@@ -163,6 +165,7 @@ def prepared_record(
         names,
         record.hold,
         finer,
+        {name: array(f) for name, f in (cutoffs or {}).items()},
     )
 
 
@@ -180,16 +183,30 @@ def channels(record: Record) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def smoothed_state(record: Record, name: str, cutoff: float) -> Any:
+def cutoffs_of(record: Record, cutoff: float | None) -> dict[str, float]:
+    """Where the filter of each output ends [Hz]: at `cutoff`, or where there is less motion than
+    noise; of a position, in its velocity.
+    """
+    return {
+        name: min(
+            cutoff or cutoff_of(record.t, x, int(sibling(name, VELOCITY_OF) is not None)),
+            LARGEST_CUTOFF * record.rate,
+        )
+        for name, x in record.outputs.items()
+    }
+
+
+def smoothed_state(record: Record, name: str, cutoffs: Mapping[str, float]) -> Any:
     """The state `name` over the record, (n,), where that measures it or its position; else None."""
-    cutoff = min(cutoff, LARGEST_CUTOFF * record.rate)
     for of, order in ((name, "x"), (sibling(name, POSITION_OF), "v")):
         if of in record.outputs:
-            return getattr(smooth(record.t, record.outputs[of], cutoff), order)
+            return getattr(smooth(record.t, record.outputs[of], cutoffs[of]), order)
     return None
 
 
-def known_states(machine: Machine, record: Record, cutoff: float) -> dict[str, np.ndarray]:
+def known_states(
+    machine: Machine, record: Record, cutoffs: Mapping[str, float]
+) -> dict[str, np.ndarray]:
     """The states of the machine over the record, from the smoothed measurement; but for the forces
     in bristles, which nobody measures and which begin as the machine says.
     """
@@ -198,11 +215,11 @@ def known_states(machine: Machine, record: Record, cutoff: float) -> dict[str, n
         if isinstance(machine, Mechanism) and _BENT.search(name):
             continue
         of, rate = sibling(name, POSITION_OF), sibling(name, VELOCITY_OF)
-        found = smoothed_state(record, name, cutoff)
+        found = smoothed_state(record, name, cutoffs)
         if found is not None:
             out[name] = found
         elif rate in record.outputs and isinstance(machine, Mechanism):
-            out[name] = integral(record.t, smoothed_state(record, rate, cutoff))
+            out[name] = integral(record.t, smoothed_state(record, rate, cutoffs))
         else:
             other = f" or {of or rate!r}" if of or rate else ""
             raise ValueError(

@@ -17,10 +17,18 @@ from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers
 from frictax.pytree import pytree_dataclass, static
 
-from .objectives import AbstractSimulation, Model, PreparedRecord, check_bool, check_positive
+from .objectives import (
+    AbstractSimulation,
+    Model,
+    PreparedRecord,
+    check_bool,
+    check_cutoff,
+    check_positive,
+)
 from .readings import (
     acting,
     channels,
+    cutoffs_of,
     dividing,
     known_states,
     measured_starts,
@@ -39,8 +47,8 @@ class FreeRun(AbstractSimulation):
     score.
 
     **Arguments:** `measured_start`: whether bodies start where the record says, after smoothing at
-    `cutoff` [Hz]; else, as the model says (then positions and speeds at the start can be fitted:
-    ``free=["mass.s", "mass.v"]``).
+    `cutoff` [Hz] (left out: of each output where it is noise more than motion); else, as the model
+    says (then positions and speeds at the start can be fitted: ``free=["mass.s", "mass.v"]``).
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -61,17 +69,23 @@ class FreeRun(AbstractSimulation):
     """
 
     measured_start: bool = static(default=False)
-    cutoff: float = static(default=50.0)
+    cutoff: float | None = static(default=None)
 
     def __post_init__(self) -> None:
-        check_positive(self, "cutoff", "Hz")
+        check_cutoff(self)
         check_bool(self, "measured_start")
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
         measured, weight = channels(record)
-        known = known_states(machine, record, self.cutoff) if self.measured_start else {}
+        cutoffs = cutoffs_of(record, self.cutoff) if self.measured_start else {}
+        known = known_states(machine, record, cutoffs) if self.measured_start else {}
         return prepared_record(
-            record, measured, weight, {name: x[0] for name, x in known.items()}, known=known
+            record,
+            measured,
+            weight,
+            {name: x[0] for name, x in known.items()},
+            known=known,
+            cutoffs=cutoffs,
         )
 
     def runs(
@@ -132,10 +146,10 @@ class ClosedLoop(AbstractSimulation):
 
     controllers: dict[str, PositionController]
     measured_start: bool = static(default=True)
-    cutoff: float = static(default=50.0)
+    cutoff: float | None = static(default=None)
 
     def __post_init__(self) -> None:
-        check_positive(self, "cutoff", "Hz")
+        check_cutoff(self)
         check_bool(self, "measured_start")
         if not isinstance(self.controllers, Mapping):
             raise ValueError(
@@ -194,8 +208,10 @@ class Windows(AbstractSimulation):
     error of a start lasts for its window.
 
     **Arguments:** `length` of a window [s]; `cutoff` [Hz] of the zero-phase filter that the starts
-    are read from; `free_starts`: whether the starts are found with the parameters, each from its
-    own window, instead of being trusted. Then the first samples count too.
+    are read from (left out: of each output where it is noise more than motion, so that starts are
+    off least by noise and by the filter together); `free_starts`: whether the starts are found with
+    the parameters, each from its own window, instead of being trusted. Then the first samples count
+    too.
 
     **Source:** H. G. Bock, "Recent advances in parameter identification techniques for O.D.E.",
     1983 (multiple shooting).
@@ -220,12 +236,12 @@ class Windows(AbstractSimulation):
     """
 
     length: float = static(default=0.5)
-    cutoff: float = static(default=50.0)
+    cutoff: float | None = static(default=None)
     free_starts: bool = static(default=False)
 
     def __post_init__(self) -> None:
         check_positive(self, "length", "s")
-        check_positive(self, "cutoff", "Hz")
+        check_cutoff(self)
         check_bool(self, "free_starts")
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
@@ -247,7 +263,8 @@ class Windows(AbstractSimulation):
         for i, _ in OnSamples().over_gaps(record.t).finer:
             after |= (rows > i) & (rows[:, :1] <= i)
         weight[after] = 0.0
-        known = known_states(machine, record, self.cutoff)
+        cutoffs = cutoffs_of(record, self.cutoff)
+        known = known_states(machine, record, cutoffs)
         return prepared_record(
             record,
             measured,
@@ -255,6 +272,7 @@ class Windows(AbstractSimulation):
             {name: x[rows[:, 0]] for name, x in known.items()},
             rows,
             known,
+            cutoffs=cutoffs,
         )
 
     def runs(

@@ -100,14 +100,27 @@ def long_steps(found: FitResult) -> list[Notice]:
 
 def between_samples(found: FitResult) -> list[Notice]:
     """A notice where an estimate would move if inputs that are not held went between samples on
-    smooth curves, and not straight: which they do, samples do not tell.
+    smooth curves, and not straight.
+    """
+    moved = by_bends(found)
+    far = _farthest(found, moved, _CURVED) if moved else None
+    if far is None:
+        return []
+    errors, e = far
+    numbers = {"moved": moved[e.name], "unit": e.unit, "errors": errors}
+    return [Notice("bent-between-samples", e.name, numbers)]
+
+
+def by_bends(found: FitResult) -> dict[str, float]:
+    """How far each estimate would move if inputs that are not held went between samples on smooth
+    curves, and not straight, which samples do not tell [SI]; nothing where that is little.
 
     Straight lines through u - u''/12, with u'' the second differences, have the integral of such
     curves through u. Records are simulated once more only where inputs are bent enough.
     """
     problem, prepared, most = found.problem, list(found.problem.prepared), 0.0
     if not problem.objective.in_units_of_outputs():
-        return []
+        return {}
     for i, (record, one) in enumerate(zip(found.records.values(), prepared, strict=True)):
         if not isinstance(record, Record) or record.hold or not record.uniform:
             continue
@@ -122,14 +135,8 @@ def between_samples(found: FitResult) -> list[Notice]:
         prepared[i] = dataclasses.replace(one, inputs=inputs)
     least = np.sqrt(np.diag(found.full_covariance))  # were residuals white, and found at once
     if not np.any((most * np.abs(found.x) > _CURVED * least)[found.shown & (least > 0)]):
-        return []
-    moved = _moved(found, dataclasses.replace(problem, prepared=tuple(prepared)))
-    far = _farthest(found, moved, _CURVED)
-    if far is None:
-        return []
-    errors, e = far
-    numbers = {"moved": moved[e.name], "unit": e.unit, "errors": errors}
-    return [Notice("bent-between-samples", e.name, numbers)]
+        return {}
+    return _moved(found, dataclasses.replace(problem, prepared=tuple(prepared)))
 
 
 def _farthest(

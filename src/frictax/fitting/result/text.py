@@ -67,9 +67,9 @@ def quality(found: FitResult) -> list[str]:
             f"{found.dof} degrees of freedom, AICc {found.aicc:.1f}, BIC {found.bic:.1f}",
             *found.intervals_in_words(),
         ]
-    for label in found.rms:
-        left = (f"rms {name} {text}" for name, text in found.rms_in_words(label).items())
-        lines.append(f"{label}: {', '.join(left)}")
+    for label, prepared in zip(found.rms, found.problem.prepared, strict=True):
+        left = [f"rms {name} {text}" for name, text in found.rms_in_words(label).items()]
+        lines.append(f"{label}: {', '.join([*left, *_cutoffs(found, prepared)])}")
     return [
         *lines,
         (
@@ -78,6 +78,17 @@ def quality(found: FitResult) -> list[str]:
         ),
         *found.intervals_in_words(),
     ]
+
+
+def _cutoffs(found: FitResult, prepared: Any) -> list[str]:
+    """Where the filters ended that the starts of runs were read by, where the record tells it."""
+    cutoffs = getattr(prepared, "cutoffs", {})
+    if not cutoffs or getattr(found.problem.objective, "cutoff", None) is not None:
+        return []
+    each = [f"{float(f):.2g} Hz" for f in cutoffs.values()]
+    if len(set(each)) > 1:
+        each = [f"{f} ({name})" for name, f in zip(cutoffs, each, strict=True)]
+    return [f"starts read below {', '.join(dict.fromkeys(each))}"]
 
 
 def _correlations(found: FitResult) -> list[str]:

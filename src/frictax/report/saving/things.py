@@ -214,11 +214,12 @@ class Unpacked:
         thing = object.__new__(cls)
         for field in dataclasses.fields(cls):
             if field.name not in has:
-                if field.default is dataclasses.MISSING:
+                made = field.default_factory
+                if field.default is made is dataclasses.MISSING:
                     raise ValueError(
                         f"Its {cls.__name__} lacks {field.name}, which the class here has."
                     )
-                has[field.name] = field.default
+                has[field.name] = field.default if made is dataclasses.MISSING else made()
             object.__setattr__(thing, field.name, has[field.name])
         for name, answer in packed.get("found", {}).items():
             if cls is FitResult and name in _ANSWERS:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from .series import Model, Series, chosen, lagged
 
 _WAVES = 32  # of a walk, the slowest: the others are small
-_SIZES = np.geomspace(0.02, 100.0, 34)  # of a walk at the end, in units of the residuals
+_SIZES = np.geomspace(0.02, 5.0, 24)  # of a walk at the end, in units of the residuals
 _FEWEST = 16  # rows
 _ROUNDS = 3
 _SMOOTH = 0.01  # of their squares is new in each row: then
