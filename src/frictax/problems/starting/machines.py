@@ -33,7 +33,7 @@ def _windows(found: Sizes, first: bool = True) -> str:
     )
     return f"""\
 {start if first else ""}\
-objective = {{ kind = "Windows", length = {found.window!r}, cutoff = {found.cutoff!r} }} # s, Hz
+objective = {{ kind = "Windows", length = {found.window!r} }} # s
 """
 
 
