@@ -142,7 +142,7 @@ def publish(cells: dict[tuple[str, str, str], Cell], readme: Path) -> None:
 
 def table(cells: dict[tuple[str, str, str], Cell]) -> list[str]:
     """A row for each machine and term, and for each term over all machines: of each noise, right /
-    wrong in percent; how many records there are of each noise, at least.
+    wrong in percent; how many records there are of each noise, at least and at most.
     """
     from six_machines import NOISES, RIGS, TERMS
 
@@ -157,8 +157,9 @@ def table(cells: dict[tuple[str, str, str], Cell]) -> list[str]:
             row = [_together([cells.get((m, term, noise)) for m in of]) for noise in noises]
             if any(row):
                 shown = " | ".join("" if cell is None else _shown(cell) for cell in row)
-                seeds = min(cell.seeds for cell in row if cell is not None)
-                lines.append(f"| {machine} | {term} | {shown} | {seeds} |")
+                seeds = sorted({cell.seeds for cell in row if cell is not None})
+                records = " to ".join(str(n) for n in dict.fromkeys((seeds[0], seeds[-1])))
+                lines.append(f"| {machine} | {term} | {shown} | {records} |")
     return lines
 
 

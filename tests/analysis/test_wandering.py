@@ -89,6 +89,27 @@ def test_the_restricted_likelihood_of_a_walk_is_that_of_matrices_of_n_by_n(phi) 
     assert beside.score == pytest.approx(expected, abs=0.3)
 
 
+@pytest.mark.parametrize("phi", [[], [0.5]], ids=["white", "one"])
+def test_what_is_left_beside_a_walk_is_the_noise(phi) -> None:
+    random, n = np.random.default_rng(7), 2000
+    e, walk = random.standard_normal(n), 0.1 * np.cumsum(random.standard_normal(n))
+    e = np.asarray(lfilter([1.0], [1.0, *-np.array(phi)], e))
+    one = series(e + walk, random.standard_normal((n, 1)) / np.sqrt(n))
+    assert one.each == 1
+    about = _About(one, np.zeros(1), np.eye(1))
+    rest = _Beside(about, Model(np.array(phi), 1.0, np.eye(len(phi)))).rest
+    assert np.std(rest - e) < 0.25 * np.std(walk)
+
+
+def test_of_stretches_too_short_for_lags_the_noise_is_white() -> None:
+    random = np.random.default_rng(8)
+    rows = [np.arange(5 * k, 5 * k + 5) for k in range(8)]
+    one = Series(random.standard_normal(40), np.ones((40, 1)), np.eye(1), 0, 0.01, rows)
+    about = _About(one, np.zeros(1), np.eye(1))
+    about.most = 9
+    assert not about.of(random.standard_normal(40)).phi.size
+
+
 def test_a_walk_moves_estimates_as_its_covariance_says() -> None:
     x = np.random.default_rng(1).standard_normal((50, 2))
     size, (slope,), _ = Walk(0.3, 0.1).covariances(series(np.zeros(50), x))

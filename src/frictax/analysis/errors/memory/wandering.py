@@ -9,13 +9,14 @@ from jaxtyping import Float
 from .series import Model, Series, chosen, lagged
 
 _WAVES = 32  # of a walk, the slowest: the others are small
-_SIZES = np.geomspace(0.02, 5.0, 24)  # of a walk at the end, in units of the residuals
+# Of a walk at the end, in units of the residuals: much larger ones would show in these.
+_SIZES = np.geomspace(0.02, 5.0, 24)
 _FEWEST = 16  # rows
 _ROUNDS = 3
-_SMOOTH = 0.01  # of their squares is new in each row: then
-_FLOOR = 1e-6  # of white noise, for what tames smooth residuals must not be taken for a walk
-# Akaike's criterion of a variance that may be 0: of half a number
-_COSTS = 1.0
+# Where less than this share of the squares is new in each row, white noise of that much is put in
+# instead of the usual: what tames smooth residuals must not be taken for a walk.
+_SMOOTH, _FLOOR = 0.01, 1e-6
+_COSTS = 1.0  # by Akaike's criterion: a variance that may be 0 counts as half a number
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,8 +96,10 @@ class _About:
         self.steps = self.square / len(y) * _SIZES**2
 
     def of(self, rest: Float[np.ndarray, " n"]) -> Model:
-        """The autoregression of `rest`."""
+        """The autoregression of `rest`; none where no stretch is long enough."""
         long = [rest[p] for p in self.parts if p.stop - p.start > self.most + 1]
+        if not long:
+            return self.white
         sums = sum(lagged(one[:, None], self.most)[..., 0, 0] for one in long)
         return chosen(np.asarray(sums), sum(len(one) - self.most for one in long), _FLOOR)
 
@@ -165,7 +168,8 @@ class _Beside:
         about, phi, noise = self.about, self.model.phi, self.model.noise
         waves = about.waves
         if not phi.size:
-            return waves.sines.T @ both, np.diag(np.sqrt(noise / waves.size)), waves.size / noise
+            same = np.sqrt(noise) * np.eye(waves.size.size)
+            return waves.sines.T @ both, same, waves.size / noise
         # of a sine an autoregression makes another, and a cosine
         lags = np.arange(phi.size + 1)[:, None] * waves.phase
         lead = np.sqrt(waves.size / noise)
