@@ -23,6 +23,7 @@ _DRAWS = 40  # as many degrees of freedom
 _SHARE = 0.1  # of the noise is drawn, and what it does is taken as many times: tangents are local
 _ABOVE = 3.0  # times the noise of an output: a misfit that is not of the sensor
 _CLEAN = 1e-3  # of the spread of an input: less noise is none
+_APART = 0.6  # of how far two answers lie apart, of which either may be right
 _WAVES = 64  # of the saw that rounding makes of a position
 _DITHERED = 0.4  # of a step: noise that makes of rounding errors noise of its own
 _ON_GRID = 1e-3  # of a step: how far a value is off its multiples
@@ -75,10 +76,12 @@ class InputNoise(AbstractLinearErrors):
 
 
 def between_samples(linear: Linearized) -> Float[np.ndarray, " p"]:
-    """How far estimates may be off for inputs that went between samples on curves as smooth as
-    samples allow, and not on straight lines; 0 where that is little.
+    """What estimates are off by for inputs that went between samples on curves as smooth as samples
+    allow, or on straight lines: as a standard deviation, with which intervals of 95 % reach from
+    one to the other, and a little further; 0 where that is little.
     """
-    return np.array(list(by_bends(linear.found).values()) or np.zeros(linear.jacobian.shape[1]))
+    apart = list(by_bends(linear.found).values())
+    return _APART * np.array(apart or np.zeros(linear.jacobian.shape[1]))
 
 
 @pytree_dataclass
