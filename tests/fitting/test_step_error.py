@@ -123,3 +123,12 @@ def test_what_a_smooth_input_moves_is_told_where_it_is_taken_as_straight_and_onl
         # what the straight lines have done is what the curves would undo
         off = found.values["mass.m"] - 1.0
         assert notice.numbers["moved"] == pytest.approx(-off, rel=0.15)
+    # intervals reach as far as that, and those of residuals alone do not
+    held = [low < 1.0 < high for low, high in _of_mass(found, fx.Guarded(), fx.Autoregression())]
+    assert held == ([True, True] if hold else [True, False])
+
+
+def _of_mass(
+    found: fx.FitResult, *accounts: fx.Guarded | fx.Autoregression
+) -> list[tuple[float, float]]:
+    return [found.uncertainty(a).intervals["mass.m"] for a in accounts]
