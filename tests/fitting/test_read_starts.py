@@ -106,6 +106,16 @@ def test_sensors_have_cutoffs_of_their_own() -> None:
     assert f"starts read below {fine:.2g} Hz (rotor.phi), {coarse:.2g} Hz (rotor.w)" in str(found)
 
 
+@pytest.mark.parametrize(("cutoff", "sd", "told"), [(50.0, 1e-3, False), (None, 1e-4, True)])
+def test_what_noise_makes_of_starts_is_not_put_down_to_the_machine(cutoff, sd, told) -> None:
+    phi = measured(T, DRIVE) + 1e-3 * np.random.default_rng(6).standard_normal(T.size)
+    of = fx.Record(T, {"drive": DRIVE}, {"rotor.phi": phi}, sd={"rotor.phi": sd}, hold=False)
+    windows = fx.Windows(0.5, cutoff=cutoff)
+    found = fx.fit(rotor(2.3e-3, 0.057, 0.0115), of, free=list(TRUE), objective=windows)
+    assert found.noise_scale > 8.0
+    assert told == any(n.code == "residuals-too-large" for n in found.notices_at_hand)
+
+
 def test_a_cutoff_is_a_frequency_or_left_out() -> None:
     assert fx.Windows(0.5).cutoff is None
     for objective in (fx.Windows, fx.FreeRun):

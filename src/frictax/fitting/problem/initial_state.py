@@ -17,12 +17,14 @@ from .readings import cutoffs_of, seen_in, smoothed_state
 from .setup import Setup, state_names
 from .simulations import FreeRun
 
+_CUTOFF = 50.0  # Hz; a filter that ends lower knows the beginning of a record less well
+
 
 def starting_state(machine: Any, record: Record, name: str) -> float | None:
     """The state `name` at the start of the record, where the record measures it or its position."""
     if name not in state_names(machine):
         return None
-    found = smoothed_state(record, name, cutoffs_of(record, None))
+    found = smoothed_state(record, name, cutoffs_of(record, _CUTOFF))
     return None if found is None else float(found[0])
 
 

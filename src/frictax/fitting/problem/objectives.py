@@ -173,9 +173,3 @@ def check_positive(objective: Any, field: str, unit: str) -> None:
         raise ValueError(
             f"`{type(objective).__name__}.{field}` must be a number > 0 [{unit}], got {value!r}."
         )
-
-
-def check_cutoff(objective: Any) -> None:
-    """Raise `ValueError` unless its `cutoff` is a frequency, or left to the record."""
-    if objective.cutoff is not None:
-        check_positive(objective, "cutoff", "Hz")

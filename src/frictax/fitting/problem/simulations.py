@@ -22,7 +22,6 @@ from .objectives import (
     Model,
     PreparedRecord,
     check_bool,
-    check_cutoff,
     check_positive,
 )
 from .readings import (
@@ -47,8 +46,8 @@ class FreeRun(AbstractSimulation):
     score.
 
     **Arguments:** `measured_start`: whether bodies start where the record says, after smoothing at
-    `cutoff` [Hz] (left out: of each output where it is noise more than motion); else, as the model
-    says (then positions and speeds at the start can be fitted: ``free=["mass.s", "mass.v"]``).
+    `cutoff` [Hz]; else, as the model says (then positions and speeds at the start can be fitted:
+    ``free=["mass.s", "mass.v"]``).
 
     >>> import frictax as fx, numpy as np
     >>> t = np.linspace(0.0, 2.0, 401)
@@ -69,10 +68,10 @@ class FreeRun(AbstractSimulation):
     """
 
     measured_start: bool = static(default=False)
-    cutoff: float | None = static(default=None)
+    cutoff: float = static(default=50.0)
 
     def __post_init__(self) -> None:
-        check_cutoff(self)
+        check_positive(self, "cutoff", "Hz")
         check_bool(self, "measured_start")
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:
@@ -146,10 +145,10 @@ class ClosedLoop(AbstractSimulation):
 
     controllers: dict[str, PositionController]
     measured_start: bool = static(default=True)
-    cutoff: float | None = static(default=None)
+    cutoff: float = static(default=50.0)
 
     def __post_init__(self) -> None:
-        check_cutoff(self)
+        check_positive(self, "cutoff", "Hz")
         check_bool(self, "measured_start")
         if not isinstance(self.controllers, Mapping):
             raise ValueError(
@@ -241,7 +240,8 @@ class Windows(AbstractSimulation):
 
     def __post_init__(self) -> None:
         check_positive(self, "length", "s")
-        check_cutoff(self)
+        if self.cutoff is not None:
+            check_positive(self, "cutoff", "Hz")
         check_bool(self, "free_starts")
 
     def prepare(self, machine: Machine, record: Record) -> PreparedRecord:

@@ -177,7 +177,7 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
     def _noticed(self, look: Callable[[], tuple[Notice, ...]]) -> tuple[Notice, ...]:
         known, norms = self.identifiability, np.linalg.norm(self.full_jacobian, axis=0)
         problem, out = self.problem, []
-        out += too_large(problem.objective, self.records, self.noise_scale)
+        out += too_large(problem, self.records, self.noise_scale)
         if self.of_sweep and self.loss.rounds == 1 and not problem.priors:
             names = [n for n, active in zip(self.names, self.active, strict=True) if active]
             columns = self.full_jacobian[:, self.active]

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frictax.measurements.record import Record
+from frictax.measurements.units import VELOCITY_OF
 from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice
 from frictax.parameters import get
@@ -19,7 +20,7 @@ from ..problem.initial_state import beginning
 from ..problem.inverse_dynamics import InverseDynamics
 from ..problem.objectives import AbstractObjective
 from ..problem.problem import Problem
-from ..problem.readings import LARGEST_CUTOFF, seen_in
+from ..problem.readings import LARGEST_CUTOFF, seen_in, sibling
 from ..problem.setup import state_names
 from ..problem.simulations import ClosedLoop, FreeRun, Windows
 from ..search.levenberg_marquardt import Descent
@@ -36,21 +37,40 @@ def not_settled(method: AbstractMethod, state: Descent, objective: AbstractObjec
     return Notice("search-unfinished", "", {"method": type(method).__name__, "steps": steps})
 
 
-def too_large(
-    objective: AbstractObjective, records: Mapping[str, Any], scale: float
-) -> list[Notice]:
-    """A notice where residuals are far larger than what was measured is said to be uncertain."""
+def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> list[Notice]:
+    """A notice where residuals are far larger than what was measured is said to be uncertain, and
+    than that makes of the starts of windows.
+    """
+    objective = problem.objective
     deviations = [
         r.sd.get(name) for r in records.values() if isinstance(r, Record) for name in r.outputs
     ]
     if (
-        scale < _LARGE
+        scale < _LARGE * _with_starts(problem, records)
         or not deviations
         or any(sd is None for sd in deviations)
         or not objective.in_units_of_outputs()
     ):
         return []
     return [Notice("residuals-too-large", "", {"ratio": scale})]
+
+
+def _with_starts(problem: Problem, records: Mapping[str, Any]) -> float:
+    """How many times the noise of sensors windows leave, whose starts are read through it.
+
+    White noise of positions below a cutoff f has speeds of the variance 8 pi**2 f**3 / (3 rate)
+    times its own, and these are off for as long as a window lasts.
+    """
+    windows = problem.objective
+    if not isinstance(windows, Windows) or windows.free_starts:
+        return 1.0
+    squares = []
+    for r, one in zip(records.values(), problem.prepared, strict=True):
+        for name, f in getattr(one, "cutoffs", {}).items():
+            speed = 8.0 * np.pi**2 * float(f) ** 3 / (3.0 * r.rate)
+            is_position = sibling(name, VELOCITY_OF) is not None
+            squares.append(1.0 + is_position * speed * windows.length**2 / 3.0)
+    return float(np.sqrt(np.mean(squares or [1.0])))
 
 
 def standing_still(problem: Problem, norms: np.ndarray) -> list[Notice]:
