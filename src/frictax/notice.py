@@ -76,7 +76,7 @@ steps-too-long
 bent-between-samples
     Inputs are taken as straight between samples. Were they smooth curves, {subject} would move by
     {moved:.2g} {unit} or {errors:.2g} standard errors, and samples do not tell which they are: its
-    interval leaves that out. Record faster, or fit by `ClosedLoop` what a controller drives.
+    interval reaches that far. Record faster, or fit by `ClosedLoop` what a controller drives.
 
 residuals-too-large
     What is left is {ratio:.3g} times as large as the standard deviations given: the machine lacks

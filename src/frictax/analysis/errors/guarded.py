@@ -91,10 +91,15 @@ class Guarded(AbstractErrors):
         if differ.any():
             made.append(by_record(linear))
         bends = between_samples(linear)
-        made = [
-            dataclasses.replace(one, covariance=one.covariance + np.outer(bends, bends))
-            for one in made
-        ]
+        if bends.any():
+            made = [
+                dataclasses.replace(
+                    one,
+                    covariance=one.covariance + np.outer(bends, bends),
+                    says=f"{one.says} and inputs between samples",
+                )
+                for one in made
+            ]
         parts = [lifted(found, follow, one) for one in made]
         if all(steps) and not differ.any() and _says_all(found, parts):
             return dataclasses.replace(parts[-1], notices=notices)

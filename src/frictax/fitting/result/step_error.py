@@ -21,6 +21,7 @@ from .fit_result import FitResult
 _TOLD = 0.3  # standard errors that an estimate would move: more is told
 _AIM = 0.1  # standard errors that are left with as many substeps as are recommended
 _SMALL = 2e-4  # of a value: less is no matter, however exact the record is
+_GAP = 2.5  # median steps
 _CURVED = 0.5  # standard errors that another course of the inputs would move: more is told
 
 
@@ -115,20 +116,24 @@ def by_bends(found: FitResult) -> dict[str, float]:
     """How far each estimate would move if inputs that are not held went between samples on smooth
     curves, and not straight, which samples do not tell [SI]; nothing where that is little.
 
-    Straight lines through u - u''/12, with u'' the second differences, have the integral of such
-    curves through u. Records are simulated once more only where inputs are bent enough.
+    Straight lines through u - u''*(h1**2 + h2**2)/24, with the curvature u'' and the steps h before
+    and after each sample, have the integral of such curves through u; across a gap nothing is
+    smooth. Records are simulated once more only where inputs are bent enough.
     """
     problem, prepared, most = found.problem, list(found.problem.prepared), 0.0
     if not problem.objective.in_units_of_outputs():
         return {}
     for i, (record, one) in enumerate(zip(found.records.values(), prepared, strict=True)):
-        if not isinstance(record, Record) or record.hold or not record.uniform:
+        if not isinstance(record, Record) or record.hold:
             continue
         assert isinstance(one, PreparedRecord)
-        inputs = {}
+        h, inputs = np.diff(record.t), {}
+        before, after = h[:-1], h[1:]
+        size = (before**2 + after**2) / (before + after) / 12.0
+        size *= np.maximum(before, after) < _GAP * np.median(h)
         for name, u in one.inputs.items():
             u, bend = np.asarray(u), np.zeros(len(u))
-            bend[1:-1] = np.diff(u, 2) / 12
+            bend[1:-1] = size * np.diff(np.diff(u) / h)
             inputs[name] = u - bend
             spread = 12 * np.sum((u - np.mean(u)) ** 2)
             most = max(most, np.sum(np.diff(u) ** 2) / spread if spread > 0 else 0.0)
