@@ -18,6 +18,7 @@ from frictax.parameters import Positive, Real, Scalar, parameter
 T = np.linspace(0.0, 25.0, 2501)
 FINE = fx.OnSamples(substeps=4)  # truths are run four times as finely as they are fitted
 ROWS = 200  # of the sweep
+Tone = tuple[float, float]  # its amplitude and its frequency [Hz]
 KINDS = ("exact", "missing", "wrong")  # how the truth departs from what it is taken for
 
 
@@ -81,9 +82,7 @@ class Axis(fx.AbstractAxis):
         return self.begin(t, [0.0, 0.0])
 
 
-def sines(
-    first: tuple[float, float], second: tuple[float, float], turn: np.ndarray, t: np.ndarray = T
-) -> np.ndarray:
+def sines(first: Tone, second: Tone, turn: np.ndarray, t: np.ndarray = T) -> np.ndarray:
     """Two sines, each of an amplitude and a frequency [Hz]."""
     both = zip((first, second), turn, strict=True)
     return np.sum([a * np.sin(2 * np.pi * f * t + p) for (a, f), p in both], axis=0)
@@ -299,8 +298,7 @@ def servo() -> Case:
     }
 
     def belt(far: float) -> dict[str, Any]:
-        spring = fx.SpringDamper("mass", "table", c=300.0, d=0.5)
-        return {"table": fx.Mass(m=far), "belt": spring}
+        return {"table": fx.Mass(m=far), "belt": fx.SpringDamper("mass", "table", c=300.0, d=0.5)}
 
     def taken(kind: str, turn: np.ndarray) -> Taken:
         often = np.linspace(0.0, T[-1], 4 * T.size - 3)  # smooth: no corner at each sample

@@ -60,7 +60,8 @@ def cutoff_of(t: Float[np.ndarray, " n"], x: Float[np.ndarray, " n"], derivative
 
     Up to a frequency f a filter lets noise through, and from there on it takes motion away: their
     squares are sums over the spectrum of x, weighed by f**2 for each derivative. Least together,
-    motion counting a third, they are at f; the noise's own spectrum is taken as flat.
+    motion counting a third, they are at f; the noise's own spectrum is taken as flat. `t` [s],
+    increasing; `x` in any unit.
 
     >>> t = np.linspace(0.0, 4.0, 2001)
     >>> noise = 0.01 * np.random.default_rng(0).standard_normal(2001)

@@ -77,7 +77,7 @@ class InputNoise(AbstractLinearErrors):
 
 def between_samples(linear: Linearized) -> Float[np.ndarray, " p"]:
     """What estimates are off by for inputs that went between samples on curves as smooth as samples
-    allow, or on straight lines: as a standard deviation, with which intervals of 95 % reach from
+    allow, or on straight lines: standard deviations [SI], with which intervals of 95 % reach from
     one to the other, and a little further; 0 where that is little.
     """
     apart = list(by_bends(linear.found).values())

@@ -17,13 +17,7 @@ from frictax.mechanism.mechanism import Machine
 from frictax.parameters import Numbers
 from frictax.pytree import pytree_dataclass, static
 
-from .objectives import (
-    AbstractSimulation,
-    Model,
-    PreparedRecord,
-    check_bool,
-    check_positive,
-)
+from .objectives import AbstractSimulation, Model, PreparedRecord, check_bool, check_positive
 from .readings import (
     acting,
     channels,

@@ -38,8 +38,8 @@ def not_settled(method: AbstractMethod, state: Descent, objective: AbstractObjec
 
 
 def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> list[Notice]:
-    """A notice where residuals are far larger than what was measured is said to be uncertain, and
-    than that makes of the starts of windows.
+    """A notice where residuals are far larger than the standard deviations given, and than what
+    these make of starts of windows, which are read from the same record.
     """
     objective = problem.objective
     deviations = [
@@ -56,10 +56,11 @@ def too_large(problem: Problem, records: Mapping[str, Any], scale: float) -> lis
 
 
 def _with_starts(problem: Problem, records: Mapping[str, Any]) -> float:
-    """How many times the noise of sensors windows leave, whose starts are read through it.
+    """How many times as large as the sensors' noise the residuals are that it leaves on windows,
+    through the starts that are read from the record; 1 for other objectives.
 
-    White noise of positions below a cutoff f has speeds of the variance 8 pi**2 f**3 / (3 rate)
-    times its own, and these are off for as long as a window lasts.
+    Below a cutoff f [Hz], white noise of positions makes speeds that are off by 8 pi**2 f**3 /
+    (3 rate) times its variance [1/s2], for as long as a window lasts.
     """
     windows = problem.objective
     if not isinstance(windows, Windows) or windows.free_starts:

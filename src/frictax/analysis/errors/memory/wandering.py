@@ -21,8 +21,8 @@ _COSTS = 1.0  # by Akaike's criterion: a variance that may be 0 counts as half a
 
 @dataclasses.dataclass(frozen=True)
 class Walk:
-    """The variance of one `step` of a random walk beside noise, and the standard deviation of what
-    is known of it.
+    """The variance of one `step` of a random walk beside noise, from row to row of a series, and
+    the standard deviation of what is known of it, both in squares of weighted residuals.
     """
 
     step: float
