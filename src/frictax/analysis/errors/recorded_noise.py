@@ -11,7 +11,6 @@ from jaxtyping import Float, Int
 from frictax.fitting import FitResult
 from frictax.fitting.problem.objectives import PreparedRecord
 from frictax.fitting.problem.problem import predictions
-from frictax.fitting.result.step_error import by_bends
 from frictax.measurements import Record
 from frictax.measurements.diagnostics import quantum
 from frictax.measurements.noise import noise_of
@@ -23,7 +22,6 @@ _DRAWS = 40  # as many degrees of freedom
 _SHARE = 0.1  # of the noise is drawn, and what it does is taken as many times: tangents are local
 _ABOVE = 3.0  # times the noise of an output: a misfit that is not of the sensor
 _CLEAN = 1e-3  # of the spread of an input: less noise is none
-_APART = 0.6  # of how far two answers lie apart, of which either may be right
 _WAVES = 64  # of the saw that rounding makes of a position
 _DITHERED = 0.4  # of a step: noise that makes of rounding errors noise of its own
 _ON_GRID = 1e-3  # of a step: how far a value is off its multiples
@@ -77,11 +75,12 @@ class InputNoise(AbstractLinearErrors):
 
 def between_samples(linear: Linearized) -> Float[np.ndarray, " p"]:
     """What estimates are off by for inputs that went between samples on curves as smooth as samples
-    allow, or on straight lines: standard deviations [SI], with which intervals of 95 % reach from
-    one to the other, and a little further; 0 where that is little.
+    allow, or on straight lines: standard deviations [SI]; 0 where that is little.
     """
-    apart = list(by_bends(linear.found).values())
-    return _APART * np.array(apart or np.zeros(linear.jacobian.shape[1]))
+    bends = linear.found.bends
+    if bends is None:
+        return np.zeros(linear.jacobian.shape[1])
+    return bends.spread * np.array(list(bends.moved.values()))
 
 
 @pytree_dataclass

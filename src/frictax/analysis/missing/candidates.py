@@ -54,6 +54,8 @@ _BEARING = ("viscous", "drag")  # of a body without friction of its own
 _GENERIC = ("bend", "friction drifts", "friction over position", "friction over distance")
 _OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # in the order of plainness
 _OF_STOPS = "law"  # of a mass between stops
+_SMOOTHEST = 1.5  # times what cubics through three samples bend
+SMOOTH = "smooth course of the inputs between their samples"
 _OFF_AXIS = "axis"  # what a machine of one's own pushes itself by
 
 
@@ -61,7 +63,8 @@ _OFF_AXIS = "axis"  # what a machine of one's own pushes itself by
 class Candidate:
     """A term that may be missing.
 
-    - `name`: what it is called; `kind`: "law", "force", "wave", "held" or "compliance"; `of`: the
+    - `name`: what it is called; `kind`: "law", "force", "wave", "held", "compliance" or "bends" (of
+      the inputs between samples); `of`: the
       path of the law, body, parameter or channel; `term`: which of the kind's; `unit` of its
       coefficient; `size`: how many columns it has; `least`, `most`: how far its coefficient may
       go.
@@ -111,6 +114,8 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
     """What is tried on the machine of a fit."""
     machine, problem = found.model, found.problem
     out: list[Candidate] = []
+    if found.bends is not None and not any(r.hold for r in found.records.values()):
+        out.append(Candidate(SMOOTH, "bends", "inputs", "bends", "1", 1, 0.0, _SMOOTHEST))
     for path, rotational in laws(machine).items():
         unit = "1" if _is_pressed(machine, path) else "N.m" if rotational else "N"
         out += [_of_law(term, path, unit, rotational) for term in _OF_LAW]

@@ -17,6 +17,7 @@ from frictax.fitting.problem.readings import measured_starts
 from frictax.fitting.problem.sensors import perfect
 from frictax.fitting.problem.setup import Named, Setup
 from frictax.fitting.problem.simulations import Windows
+from frictax.fitting.result.step_error import bend_of
 from frictax.programs import kept
 
 from .candidates import (
@@ -129,6 +130,10 @@ def _residuals(
             start[name] = start[name] + begin[k] + (0.0 if moved is None else moved[:, k])
         prepared = eqx.tree_at(lambda p: p.start, prepared, start)
         objective = dataclasses.replace(objective, free_starts=True)
+    for one, at in zip(tried, starts_of(tried), strict=True):
+        if one.kind == "bends":
+            bent = {n: u - c[at] * bend_of(jnp, prepared.t, u) for n, u in prepared.inputs.items()}
+            prepared = dataclasses.replace(prepared, inputs=bent)
     setup = augmented(setup, tried, c, periods, ranges)
     if wave is not None:
         only = (Candidate("", "wave", wave[0], "ripple", "", 2),)

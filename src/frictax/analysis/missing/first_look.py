@@ -12,15 +12,16 @@ from frictax.fitting import FitResult, LevenbergMarquardt, Windows
 from frictax.fitting.problem.objectives import AbstractSimulation, PreparedRecord
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.readings import integral
+from frictax.fitting.result.step_error import with_smooth_inputs
 from frictax.fitting.search.run import advanced, begun
 from frictax.measurements.units import POSITION_OF, VELOCITY_OF
 from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice
 
-from .candidates import bodies, named
+from .candidates import SMOOTH, bodies, named
 from .columns import Columns
 from .terms import LAW_TERMS, OF_FORCE, force_of
-from .verdict import SURE, Judge
+from .verdict import AS_MUCH, SURE, Judge
 
 _STEP = 1e-4  # of the drive: the size of a force that is tried
 _ROUNDING = 1e-9  # of the measured values: what is left of records without noise
@@ -78,6 +79,9 @@ def first_look(found: FitResult) -> tuple[Notice, ...]:
         for name, column in _tried(found, drive, moved)
         if np.all(np.isfinite(column))
     }
+    smooth = f"a {SMOOTH}"
+    if found.bends is not None:
+        tried[smooth] = moved(with_smooth_inputs(problem, found.records), 1.0)
     names, share = list(tried), verdicts.share_remembered()
     if names:
         verdicts = judge.at(dataclasses.replace(seen, tried=np.column_stack(list(tried.values()))))
@@ -89,6 +93,8 @@ def first_look(found: FitResult) -> tuple[Notice, ...]:
     sure = np.flatnonzero(chances < SURE).tolist()
     if sure:
         best = max(sure, key=lambda k: rows[k].fall)
+        near = (k for k in sure if names[k] == smooth and rows[k].fall > AS_MUCH * rows[best].fall)
+        best = next(near, best)
         numbers = {"percent": 100 * rows[best].fall, "chance": max(float(chances[best]), 1e-9)}
         return (Notice("term-missing", names[best], numbers),)
     if has_windows or share < _LONG:

@@ -17,12 +17,11 @@ from .columns import Columns
 from .in_series import SERIES, by_free_runs, in_series
 from .table import Missing, MissingTerm
 from .trials import Point, Seen, Trials
-from .verdict import OWN, SURE, UNTOLD, Projected, Told
+from .verdict import AS_MUCH, OWN, SURE, UNTOLD, Projected, Told
 
 _ALIKE = 0.99  # of the cosine of two columns, which a record cannot tell apart
 _REFITTED, _TERMS = 3, 3
 _AT_BOUND = 1e-9
-_AS_MUCH = 0.95  # of the best of a class
 _NEARLY = 10.0  # below which Kass, Raftery, JASA 90 (1995), call evidence less than very strong
 
 
@@ -234,7 +233,7 @@ class _Search(Trials):
                 group.append(i)
         alike = {}
         for group in groups:
-            near = [i for i in group if rows[i].fall > _AS_MUCH * rows[group[0]].fall]
+            near = [i for i in group if rows[i].fall > AS_MUCH * rows[group[0]].fall]
             leader = min(near, key=lambda i: (self.tried[i].rank, i))
             alike[leader] = [self.tried[i].name for i in group if i != leader]
         return list(alike), alike

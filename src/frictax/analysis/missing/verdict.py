@@ -19,6 +19,7 @@ from .columns import Columns
 from .likelihood import Likelihood, Stretches, autoregression
 
 OWN = 1e-5  # of a column's square, which the fitted numbers cannot imitate: less is not told
+AS_MUCH = 0.95  # of what the best explains: as good, where it is plainer
 _BLOCKS = 16
 _DOUBT = 10.0  # of what blocks say where noise of an input takes the machine elsewhere
 _ABOVE_NOISE, _MOST = 1.1, 0.7  # times its mean square; of what is left above it
@@ -235,7 +236,10 @@ class Verdicts:
         # steps of encoders are not even noise, though they may pass for it
         if is_noise or self.leaves_even(at, self.white, self.rows):
             by = self.plain if is_white else self.white
-            even = max(min(first, told(by, by, at, False).chances[0]), refitted.chance)
+            # beside a zero that wanders nothing is as white noise alone
+            wanders = not self.judge.has_windows and self.likelihood.wanders
+            even = first if wanders else min(first, told(by, by, at, False).chances[0])
+            even = max(even, refitted.chance)
             after = told(self.plain, self.white, at, False).chances[1]
             if even < _BEYOND_DOUBT and after < _FAR_AFTER:
                 return dataclasses.replace(this, chances=(even, after, 0.0))

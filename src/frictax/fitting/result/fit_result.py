@@ -108,6 +108,11 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
         return self._usual_spread()
 
     @functools.cached_property
+    def bends(self) -> Any:
+        """What inputs between their samples may do: `by_bends`."""
+        return self._by_bends()
+
+    @functools.cached_property
     def estimates(self) -> tuple[Estimate, ...]:
         return self.uncertainty().estimates
 
@@ -369,6 +374,7 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
 
     _repr_html_ = Verb("frictax.report.notebook.cards:fit_html")
     _tied = Verb("frictax.analysis.derived.derived:tied")
+    _by_bends = Verb("frictax.fitting.result.step_error:by_bends")
     _usual_spread = Verb("frictax.analysis.errors.uncertainty:usual_spread")
     _first_look = Verb("frictax.analysis.missing.first_look:first_look")
     _text = Verb("frictax.fitting.result.text:fit_text")

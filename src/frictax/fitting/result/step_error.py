@@ -4,12 +4,16 @@ found.
 
 import dataclasses
 import math
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from frictax.engine import OnSamples
 from frictax.measurements import Record
+from frictax.measurements.noise import memory
 from frictax.notice import Notice
 
 from ..problem.objectives import PreparedRecord
@@ -22,6 +26,8 @@ _TOLD = 0.3  # standard errors that an estimate would move: more is told
 _AIM = 0.1  # standard errors that are left with as many substeps as are recommended
 _SMALL = 2e-4  # of a value: less is no matter, however exact the record is
 _GAP = 2.5  # median steps
+_STRAIGHT = 0.25  # of how far smooth curves bend: as good as straight lines
+_SHARPEST = 0.01  # of how far they bend: no better are smooth curves known
 _CURVED = 0.5  # standard errors that another course of the inputs would move: more is told
 
 
@@ -60,20 +66,24 @@ def step_error(found: FitResult) -> dict[str, float]:
             " controls its own error."
         )
     finer = dataclasses.replace(engine, substeps=2 * engine.substeps)
-    return _moved(found, dataclasses.replace(problem, engine=finer))
+    return _moved(found, dataclasses.replace(problem, engine=finer))[0]
 
 
-def _moved(found: FitResult, problem: Problem) -> dict[str, float]:
-    """How far each estimate would move if its records were predicted as `problem` does."""
+def _moved(found: FitResult, problem: Problem) -> tuple[dict[str, float], Float[np.ndarray, " n"]]:
+    """How far each estimate would move if its records were predicted as `problem` does, and how far
+    the residuals would then.
+    """
     left = []
     for i, prepared in enumerate(problem.prepared):
         weight, measured = (np.asarray(x) for x in (prepared.weight, prepared.measured))
         after = np.asarray(predictions(problem, jnp.asarray(found.x), i))
         left.append(np.ravel(weight * np.where(weight > 0, after - measured, 0.0)))
-    r, jacobian = np.concatenate(left) - found.full_residuals, found.full_jacobian
+    r, jacobian = np.concatenate(left), found.full_jacobian
+    r = r - found.full_residuals[: r.size]
     gram = inverse_gram(jacobian, np.linalg.norm(jacobian, axis=0), found.active)
     step = -gram @ (jacobian[: r.size].T @ r)
-    return dict(zip(found.names, step[found.shown].tolist(), strict=True))
+    moved = dict(zip(found.names, step[found.shown].tolist(), strict=True))
+    return moved, r + jacobian[: r.size] @ step
 
 
 def long_steps(found: FitResult) -> list[Notice]:
@@ -101,47 +111,102 @@ def long_steps(found: FitResult) -> list[Notice]:
 
 def between_samples(found: FitResult) -> list[Notice]:
     """A notice where an estimate would move if inputs that are not held went between samples on
-    smooth curves, and not straight.
+    smooth curves, and not straight, and the record does not tell that they are straight.
     """
-    moved = by_bends(found)
-    far = _farthest(found, moved, _CURVED) if moved else None
+    bends = found.bends
+    if bends is None or bends.most < _STRAIGHT:
+        return []
+    far = _farthest(found, bends.moved, _CURVED)
     if far is None:
         return []
     errors, e = far
-    numbers = {"moved": moved[e.name], "unit": e.unit, "errors": errors}
+    numbers = {"moved": bends.moved[e.name], "unit": e.unit, "errors": errors}
     return [Notice("bent-between-samples", e.name, numbers)]
 
 
-def by_bends(found: FitResult) -> dict[str, float]:
-    """How far each estimate would move if inputs that are not held went between samples on smooth
-    curves, and not straight, which samples do not tell [SI]; nothing where that is little.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Bends:
+    """What smooth curves between the samples of the inputs would do, instead of straight lines.
 
-    Straight lines through u - u''*(h1**2 + h2**2)/24, with the curvature u'' and the steps h before
-    and after each sample, have the integral of such curves through u; across a gap nothing is
-    smooth. Records are simulated once more only where inputs are bent enough.
+    - `moved`: how far each estimate would move [SI].
+    - `share`: how far the inputs went from straight lines (0) to smooth curves (1), as the
+      residuals tell; `error`: the standard deviation of that.
     """
-    problem, prepared, most = found.problem, list(found.problem.prepared), 0.0
-    if not problem.objective.in_units_of_outputs():
-        return {}
-    for i, (record, one) in enumerate(zip(found.records.values(), prepared, strict=True)):
-        if not isinstance(record, Record) or record.hold:
-            continue
-        assert isinstance(one, PreparedRecord)
-        h, inputs = np.diff(record.t), {}
-        before, after = h[:-1], h[1:]
-        size = (before**2 + after**2) / (before + after) / 12.0
-        size *= np.maximum(before, after) < _GAP * np.median(h)
-        for name, u in one.inputs.items():
-            u, bend = np.asarray(u), np.zeros(len(u))
-            bend[1:-1] = size * np.diff(np.diff(u) / h)
-            inputs[name] = u - bend
-            spread = 12 * np.sum((u - np.mean(u)) ** 2)
-            most = max(most, np.sum(np.diff(u) ** 2) / spread if spread > 0 else 0.0)
+
+    moved: dict[str, float]
+    share: float
+    error: float
+
+    @property
+    def most(self) -> float:
+        """How far they may have gone."""
+        return abs(self.share) + 2.0 * self.error
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of how far they went from straight lines, anything up to smooth
+        curves being as likely before the residuals tell.
+        """
+        far = np.linspace(0.0, 1.0, 201)
+        off = ((far - self.share) / self.error) ** 2 if self.error < np.inf else 0.0 * far
+        likely = np.exp(-0.5 * (off - np.min(off)))
+        return float(np.sqrt(likely @ far**2 / np.sum(likely)))
+
+
+def bend_of(xp: Any, t: Any, u: Any) -> Any:
+    """What to take from the samples `u` of an input at `t` so that straight lines through them have
+    the integral of smooth curves through u: u''*(h1**2 + h2**2)/24, with the curvature u'' and the
+    steps h before and after each sample; across a gap nothing is smooth. By the functions of JAX or
+    of numpy.
+    """
+    h = xp.diff(t)
+    before, after = h[:-1], h[1:]
+    size = (before**2 + after**2) / (before + after) / 12.0
+    size = size * (xp.maximum(before, after) < _GAP * xp.median(h))
+    return xp.pad(size * xp.diff(xp.diff(u) / h), 1)
+
+
+def _not_held(problem: Problem, records: Mapping[str, Any]) -> Iterator[tuple[int, PreparedRecord]]:
+    for i, (record, one) in enumerate(zip(records.values(), problem.prepared, strict=True)):
+        if isinstance(record, Record) and isinstance(one, PreparedRecord) and not record.hold:
+            yield i, one
+
+
+def with_smooth_inputs(problem: Problem, records: Mapping[str, Any]) -> Problem:
+    """`problem` with inputs that go on smooth curves between samples, where they are not held."""
+    prepared = list(problem.prepared)
+    for i, one in _not_held(problem, records):
+        inputs = {n: np.asarray(u) for n, u in one.inputs.items()}
+        inputs = {n: u - bend_of(np, np.asarray(one.t), u) for n, u in inputs.items()}
         prepared[i] = dataclasses.replace(one, inputs=inputs)
+    return dataclasses.replace(problem, prepared=tuple(prepared))
+
+
+def by_bends(found: FitResult) -> Bends | None:
+    """What smooth curves between samples of inputs that are not held would do to a fit; None where
+    that is little. Records are simulated once more only where inputs are bent enough.
+    """
+    problem = found.problem
+    if not problem.objective.in_units_of_outputs():
+        return None
+    bent = [
+        np.sum(np.diff(u) ** 2) / (12 * np.sum((u - np.mean(u)) ** 2))
+        for _, one in _not_held(problem, found.records)
+        for u in map(np.asarray, one.inputs.values())
+        if np.ptp(u) > 0
+    ]
     least = np.sqrt(np.diag(found.full_covariance))  # were residuals white, and found at once
-    if not np.any((most * np.abs(found.x) > _CURVED * least)[found.shown & (least > 0)]):
-        return {}
-    return _moved(found, dataclasses.replace(problem, prepared=tuple(prepared)))
+    far = max(bent, default=0.0) * np.abs(found.x) > _CURVED * least
+    if not np.any(far[found.shown & (least > 0)]):
+        return None
+    moved, left = _moved(found, with_smooth_inputs(problem, found.records))
+    r, square = found.full_residuals[: left.size], float(left @ left)
+    if not square > 0:
+        return Bends(moved, 0.0, np.inf)
+    share = -float(left @ r) / square
+    rest = r + share * left
+    variance = float(rest @ rest) / max(found.dof - 1, 1) * memory(rest)
+    return Bends(moved, share, max(float(np.sqrt(variance / square)), _SHARPEST))
 
 
 def _farthest(

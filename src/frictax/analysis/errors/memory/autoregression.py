@@ -13,7 +13,7 @@ from frictax.notice import Notice
 from frictax.pytree import pytree_dataclass
 
 from ..clusters import has_windows
-from ..linearized import AbstractLinearErrors, Linearized, LinearSpread
+from ..linearized import AbstractLinearErrors, Linearized, LinearSpread, axes
 from .series import Series
 from .wandering import Walk, wandering
 
@@ -139,6 +139,24 @@ def _fit(series: list[Series], information: np.ndarray, *, wander: bool) -> list
         return [None] * len(series)
     return [
         wandering(one, moved, taken, told - mine) for one, mine in zip(series, each, strict=True)
+    ]
+
+
+def walks(
+    residuals: Float[np.ndarray, " n"],
+    jacobian: Float[np.ndarray, "n p"],
+    channels: list[list[np.ndarray]],
+) -> list[Walk | None]:
+    """Of each channel (the numbers of its residuals in the order of time, in stretches) the walk
+    from residual to residual beside its noise, or `None`; of a fit with this jacobian.
+    """
+    root, _ = axes(jacobian, jacobian[:0])
+    columns = jacobian @ root
+    series = [Series(residuals, columns, root, 0, 1.0, channel) for channel in channels]
+    found = _fit(series, _UNTOLD * np.eye(root.shape[1]), wander=True)
+    return [
+        walk and dataclasses.replace(walk, step=walk.step / one.each)
+        for one, walk in zip(series, found, strict=True)
     ]
 
 

@@ -123,21 +123,21 @@ class Series:
             return noise * self.each**2 * size, [], rows
         longest = max((len(y) for y, _ in self.parts), default=1)
         size = _PADDED << (longest - 1).bit_length()
-        seen = [np.fft.rfft(x * self.each, size, axis=0) for _, x in self.parts]
-        weight = np.full(size // 2 + 1, 2.0 / size)
+        weight = np.full(size // 2 + 1, 2.0 * noise / size)
         weight[[0, -1]] /= 2.0
-
-        def at(phi: np.ndarray) -> np.ndarray:
-            shape = np.abs(np.fft.rfft(np.concatenate([[1.0], -phi]), size)) ** 2
-            w = (noise * weight / np.maximum(shape, 1e-10))[:, None]
-            return sum((np.real(s.conj().T @ (w * s)) for s in seen), np.zeros((self.columns,) * 2))
+        columns = (np.ascontiguousarray(x.T) * self.each for _, x in self.parts)
+        seen = [np.fft.rfft(x, size).view(float) for x in columns]
 
         values, vectors = np.linalg.eigh(noise * np.linalg.inv(self.model.told))
-        slopes = []
-        for value, vector in zip(values, vectors.T, strict=True):
-            step = 0.05 * np.sqrt(max(value, 0.0)) * vector
-            slopes.append((at(phi + step) - at(phi - step)) / 0.1)
-        return at(phi), slopes, rows
+        steps = (0.05 * np.sqrt(np.maximum(values, 0.0)) * vectors).T
+        phis = np.concatenate([phi[None], phi + steps, phi - steps])
+        shapes = np.abs(np.fft.rfft(np.column_stack([np.ones(len(phis)), -phis]), size)) ** 2
+        sums = np.zeros((len(phis), self.columns, self.columns))
+        for out, w in zip(sums, np.repeat(weight / np.maximum(shapes, 1e-10), 2, 1), strict=True):
+            for s in seen:  # real and imaginary parts in turns
+                out += (s * w) @ s.T
+        ups, downs = np.split(sums[1:], 2)
+        return sums[0], list((ups - downs) / 0.1), rows
 
     @property
     def memory(self) -> float:

@@ -10,7 +10,7 @@ from .series import Model, Series, chosen, lagged
 
 _WAVES = 32  # of a walk, the slowest: the others are small
 # Of a walk at the end, in units of the residuals: much larger ones would show in these.
-_SIZES = np.geomspace(0.02, 5.0, 24)
+SIZES = np.geomspace(0.02, 5.0, 24)
 _FEWEST = 16  # rows
 _ROUNDS = 3
 # Where less than this share of the squares is new in each row, white noise of that much is put in
@@ -93,7 +93,7 @@ class _About:
         self.waves = _waves(len(y))
         self.square = max(float(np.mean(self.both[:, 0] ** 2)), 1e-200)
         self.white = Model(np.zeros(0), self.square, np.zeros((0, 0)))
-        self.steps = self.square / len(y) * _SIZES**2
+        self.steps = self.square / len(y) * SIZES**2
 
     def of(self, rest: Float[np.ndarray, " n"]) -> Model:
         """The autoregression of `rest`; none where no stretch is long enough."""
@@ -120,7 +120,7 @@ class _Beside:
         self._steps = np.concatenate([[0.0], about.steps])
         ratio = self._steps[:, None] * size
         share = ratio / (1.0 + ratio)  # of each wave that is the walk's
-        gram = told - np.einsum("sk,ki,kj->sij", share, of_x, of_x)
+        gram = told - np.tensordot(share, of_x[:, :, None] * of_x[:, None, :], 1)
         pull = x.T @ y - share @ (of_x * of_y[:, None])
         moved = np.linalg.solve(gram, pull[..., None])[..., 0]
         rest = y @ y - share @ of_y**2 - np.sum(pull * moved, axis=1)
@@ -131,7 +131,7 @@ class _Beside:
         self.alone, self.score = float(value[0]), float(value[self._k])
         self.noise = float(rest[self._k] / n)
         self._moved = moved[self._k]
-        self._amount = turn @ (share[self._k] * (of_y - of_x @ self._moved))
+        self._turn, self._taken = turn, share[self._k] * (of_y - of_x @ self._moved)
 
     @property
     def walk(self) -> Walk:
@@ -145,7 +145,7 @@ class _Beside:
     def rest(self) -> Float[np.ndarray, " n"]:
         """The series without its estimates and its walk."""
         both, waves = self.about.both, self.about.waves
-        return both[:, 0] - both[:, 1:] @ self._moved - waves.sines @ self._amount
+        return both[:, 0] - both[:, 1:] @ self._moved - waves.sines @ (self._turn @ self._taken)
 
     def _whitened(self) -> tuple[np.ndarray, float]:
         """Residuals and columns whitened, and the log of the determinant of the noise."""
@@ -209,6 +209,12 @@ class _Waves:
     ss: Float[np.ndarray, "w w"]
     sc: Float[np.ndarray, "w w"]
     cc: Float[np.ndarray, "w w"]
+
+
+def slowest_waves(n: int) -> Float[np.ndarray, "n w"]:
+    """The slowest waves of a random walk of so many steps of variance 1, each with its size."""
+    waves = _waves(n)
+    return waves.sines * np.sqrt(waves.size)
 
 
 @functools.lru_cache(maxsize=8)
