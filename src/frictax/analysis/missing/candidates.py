@@ -13,6 +13,7 @@ from frictax.contacts import MassWithStopAndFriction
 from frictax.contacts.contact import AbstractByLaws
 from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import Setup
+from frictax.measurements import Record
 from frictax.mechanism import Mechanism
 from frictax.mechanism.attachments import BODIES, coordinates_of
 from frictax.mechanism.axis import AbstractAxis
@@ -54,9 +55,9 @@ _BEARING = ("viscous", "drag")  # of a body without friction of its own
 _GENERIC = ("bend", "friction drifts", "friction over position", "friction over distance")
 _OF_LAW = ("viscous", "drag", "Stribeck", "bend", OTHER_WAY)  # in the order of plainness
 _OF_STOPS = "law"  # of a mass between stops
-_SMOOTHEST = 1.5  # times what cubics through three samples bend
-SMOOTH = "smooth course of the inputs between their samples"
 _OFF_AXIS = "axis"  # what a machine of one's own pushes itself by
+SMOOTH = "smooth course of the inputs between their samples"
+_SMOOTHEST = 1.5  # times what `bend_of` bends them: three samples tell a curve's bend roughly
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,10 +65,9 @@ class Candidate:
     """A term that may be missing.
 
     - `name`: what it is called; `kind`: "law", "force", "wave", "held", "compliance" or "bends" (of
-      the inputs between samples); `of`: the
-      path of the law, body, parameter or channel; `term`: which of the kind's; `unit` of its
-      coefficient; `size`: how many columns it has; `least`, `most`: how far its coefficient may
-      go.
+      the inputs between samples); `of`: the path of the law, body, parameter or channel; `term`:
+      which of the kind's; `unit` of its coefficient; `size`: how many columns it has; `least`,
+      `most`: how far its coefficient may go.
     """
 
     name: str
@@ -114,7 +114,8 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
     """What is tried on the machine of a fit."""
     machine, problem = found.model, found.problem
     out: list[Candidate] = []
-    if found.bends is not None and not any(r.hold for r in found.records.values()):
+    held = any(isinstance(r, Record) and r.hold for r in found.records.values())
+    if found.bends is not None and not held:
         out.append(Candidate(SMOOTH, "bends", "inputs", "bends", "1", 1, 0.0, _SMOOTHEST))
     for path, rotational in laws(machine).items():
         unit = "1" if _is_pressed(machine, path) else "N.m" if rotational else "N"

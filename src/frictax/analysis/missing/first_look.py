@@ -73,15 +73,11 @@ def first_look(found: FitResult) -> tuple[Notice, ...]:
     verdicts = judge.at(seen)
     if verdicts.is_white:
         return ()
-    tried = {
-        name: column
-        for drive in _drives(problem)
-        for name, column in _tried(found, drive, moved)
-        if np.all(np.isfinite(column))
-    }
     smooth = f"a {SMOOTH}"
+    tried = dict(pair for drive in _drives(problem) for pair in _tried(found, drive, moved))
     if found.bends is not None:
         tried[smooth] = moved(with_smooth_inputs(problem, found.records), 1.0)
+    tried = {name: column for name, column in tried.items() if np.all(np.isfinite(column))}
     names, share = list(tried), verdicts.share_remembered()
     if names:
         verdicts = judge.at(dataclasses.replace(seen, tried=np.column_stack(list(tried.values()))))
