@@ -109,7 +109,9 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
 
     @functools.cached_property
     def bends(self) -> Any:
-        """What inputs between their samples may do: `by_bends`."""
+        """What inputs would do to the estimates that went between samples on smooth curves, and not
+        straight: `Bends` of step_error.py; None where that is little.
+        """
         return self._by_bends()
 
     @functools.cached_property

@@ -156,8 +156,9 @@ class Bends:
 def bend_of(xp: Any, t: Any, u: Any) -> Any:
     """What to take from the samples `u` of an input at `t` so that straight lines through them have
     the integral of smooth curves through u: u''*(h1**2 + h2**2)/24, with the curvature u'' and the
-    steps h before and after each sample; across a gap nothing is smooth. By the functions of JAX or
-    of numpy.
+    steps h before and after each sample; across a gap nothing is smooth. `t` (n,) [s], increasing;
+    `u` (n,) in any unit, which that of the answer (n,) is, too. By the functions `xp` of JAX or of
+    numpy.
     """
     h = xp.diff(t)
     before, after = h[:-1], h[1:]
