@@ -23,6 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import hypothesis
 import jax
+import jaxtyping
 import pytest
 from jaxtyping import install_import_hook
 
@@ -184,3 +185,11 @@ def truth() -> Stribeck:
     return Stribeck(
         F_prop=4.87e-5, F_Coulomb=2.148e-3, F_Stribeck=6.01e-4, fexp=0.222, exponent=2.0
     )
+
+
+@pytest.fixture
+def as_a_user_runs_it() -> Iterator[None]:
+    """Without the tests' own checks of types, which would speak first."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -2,18 +2,19 @@
 two.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 
 import frictax as fx
+
+pytestmark = pytest.mark.usefixtures("as_a_user_runs_it")
 
 NAN = float("nan")
 STRIBECK: dict[str, Any] = {"F_prop": 0.1, "F_Coulomb": 1.0, "F_Stribeck": 0.5, "fexp": 1.0}
@@ -501,14 +502,6 @@ CASES: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ["energy accounts", "`simulate(..., energy=True)`"],
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def as_a_user_runs_it() -> Iterator[None]:
-    """Without the tests' own checks of types, which would speak first."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -13,11 +13,7 @@ from frictax.export.modelica_elements import LIBRARY, elements, with_all_that_th
 from frictax.export.modelica_machine import machine_text, write_machine
 from frictax.export.modelica_words import identifier, law_table
 from frictax.parameters import parameters
-
-rumoca = pytest.importorskip(
-    "rumoca",
-    reason="rumoca, the Modelica compiler of the extra `test`, has no wheel for this platform",
-)
+from modelica_compiler import compiled, rumoca
 
 STATES = ("s", "v", "phi", "w", "T")
 BODIES = (fx.Mass, fx.Inertia, fx.MassWithStopAndFriction, fx.HeatCapacitor)
@@ -165,10 +161,6 @@ def bristled() -> fx.Mechanism:
         ),
         disc=fx.HeatCapacitor(("guide", "bearing"), C=3.0, T=300.0),
     )
-
-
-def compiled(text: str) -> Any:
-    return rumoca.Session().loads(text, model="Machine")
 
 
 @pytest.mark.slow_after(1)
@@ -394,58 +386,3 @@ def test_lossy_gears_are_the_librarys() -> None:
         "Components.LossyGear gear(ratio=2.0, lossTable=[0.0, 0.5, 0.5, 0.0, 0.0]);"
         in machine_text(machines.lossy_gear())
     )
-
-
-@pytest.fixture(scope="module")
-def found() -> fx.FoundMachine:
-    t = np.linspace(0.0, 2.0, 401)
-    block = fx.Mechanism(
-        mass=fx.Mass(m=1.0),
-        friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0)),
-        drive=fx.Force("mass", 0.0),
-    )
-    record = fx.Record(
-        t + 1,
-        {"drive": 2.0 + 0 * t},
-        {"mass.v": 0.75 * t + 0.01 * np.sin(40 * t)},
-        name="pull",
-        citation="A. Nobody",
-    )
-    return fx.fit(block, record, free=["friction.f_pos.F_Coulomb"])
-
-
-def test_the_identified_machine_runs_under_its_record_and_carries_its_numbers(
-    found: fx.FoundMachine,
-) -> None:
-    text = found.to_modelica(self_contained=True)
-    (estimate,) = found.estimates
-    assert f"friction.f_pos.F_Coulomb = {estimate.value:.10g} N" in text
-    assert "A. Nobody" in text
-    assert "StartTime=1.0, StopTime=3.0" in text
-    run = compiled(text).simulate(t=(1.0, 3.0), dt=0.1)
-    # 2 N on 1 kg for 2 s
-    np.testing.assert_allclose(run["mass.v"][-1], (2.0 - estimate.value) * 2.0, rtol=1e-5)
-    with pytest.raises(KeyError, match="push"):
-        found.to_modelica("push")
-
-
-def test_modifiers_are_those_of_the_fitted_parts_alone(
-    found: fx.FoundMachine, tmp_path: Any
-) -> None:
-    text = found.to_modelica_modifiers()
-    assert "friction(f_pos=" in text
-    assert "mass(" not in text
-    assert [p.name for p in found.write_modelica(tmp_path)] == ["Machine.mo", "Machine_tables.txt"]
-
-
-def test_a_machine_found_by_inverse_dynamics_starts_where_the_record_does() -> None:
-    t = np.linspace(0.0, 2.0, 201)
-    block = fx.Mechanism(
-        mass=fx.Mass(m=1.0), friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=1.0))
-    )
-    record = fx.Record(t, outputs={"mass.s": 0.4 + 2.0 * t - 0.3 * t**2})
-    found = fx.fit(block, record, free=["friction.f_pos.F_Coulomb"], objective=fx.InverseDynamics())
-    s, v = re.search(
-        r"s\(start=(\S+), fixed=true\), v\(start=(\S+), fixed", found.to_modelica()
-    ).groups()  # type: ignore[union-attr]
-    assert (float(s), float(v)) == (pytest.approx(0.4, abs=1e-3), pytest.approx(2.0, abs=0.05))

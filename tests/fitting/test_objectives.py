@@ -1,6 +1,5 @@
 """Objectives, priors and methods of fits to records."""
 
-import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -11,8 +10,7 @@ import optax
 import pytest
 
 import frictax as fx
-from frictax.fitting.problem import simulations
-from rigs import AWAY_LAW, FINE, LAW, TRUE, T, U, assert_recovered, block, record
+from rigs import AWAY_LAW, FINE, LAW, TRUE, T, assert_recovered, block, record
 
 FREE = ["mass.m", "friction.f_pos"]
 BOTH = {**TRUE, "mass.m": 1.0}
@@ -36,34 +34,6 @@ def test_inverse_dynamics_finds_mass_and_level_to_two_per_cent_from_a_start_twic
     assert found.values["mass.m"] == pytest.approx(1.0, rel=0.02)
     assert found.values["friction.f_pos.F_Coulomb"] == pytest.approx(1.0, rel=0.02)
     assert list(found.rms["run"]) == ["force on mass"]
-
-
-@pytest.mark.slow
-def test_windows_from_measured_starts_find_mass_and_law_to_a_few_per_cent(seen) -> None:
-    """It may end at a kink, where a window's start goes over from stuck to sliding."""
-    found = fx.fit(
-        block(m=1.2, **AWAY_LAW), seen, free=FREE, objective=fx.Windows(0.7, cutoff=15.0)
-    )
-    assert found.converged or "search-kink" in {n.code for n in found.notices}
-    for path, true in BOTH.items():
-        assert found.values[path] == pytest.approx(
-            true, rel=0.25 if path.endswith("fexp") else 0.05
-        ), found
-    assert found.predicted("run").shape == (8, 71, 1)
-
-
-@pytest.mark.slow
-def test_windows_with_free_starts_find_them_within_their_errors(seen) -> None:
-    """It may end at a kink, where a window's start goes over from stuck to sliding."""
-    found = fx.fit(
-        block(m=1.2, **AWAY_LAW),
-        seen,
-        free=FREE,
-        objective=fx.Windows(0.7, cutoff=15.0, free_starts=True),
-    )
-    for path, true in BOTH.items():
-        assert abs(found.values[path] - true) < 4 * found.standard_errors[path], found
-    assert found.rms["run"]["mass.s"] == pytest.approx(1e-4, rel=0.15)
 
 
 SPRUNG = ("mass.m", "friction.f_pos.F_Coulomb", "friction.f_pos.F_prop", "spring.c")
@@ -252,62 +222,6 @@ def test_residuals_far_beyond_the_deviations_given_are_told() -> None:
     assert not any("standard deviations given" in w for w in good.warnings)
 
 
-def _left(found: Any, objective: Any, goes_on: bool = False) -> Any:
-    """What is left of a record, a row a sample without the first, as a function of the values."""
-    problem = found.problem
-    prepared = objective.prepare(problem.setup.machine, found.records["run"])
-    size = None if prepared.rows is None else prepared.rows.shape[1]
-    if goes_on:
-        prepared = dataclasses.replace(prepared, goes_on=np.arange(prepared.measured.shape[0]) > 0)
-    prepared = jax.tree_util.tree_map(jnp.asarray, prepared)  # as where it is compiled
-    problem = dataclasses.replace(
-        problem, prepared=(prepared,), objective=objective, engine=fx.OnSamples()
-    )
-
-    def left(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        r = problem.residuals(x)
-        r = jnp.ravel(r[1:] if size is None else jnp.reshape(r, (-1, size))[:, 1:])[:560]
-        return r, r
-
-    return left
-
-
-def _and_derivatives(
-    found: Any, objective: Any, goes_on: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    slope, value = jax.jit(jax.jacfwd(_left(found, objective, goes_on), has_aux=True))(
-        jnp.asarray(found.x)
-    )
-    return np.asarray(value), np.asarray(slope)
-
-
-@pytest.mark.slow
-def test_windows_that_go_on_are_the_free_run_to_rounding_with_its_derivatives(
-    seen, monkeypatch
-) -> None:
-    start = fx.fit(
-        block(m=1.2),
-        seen,
-        free=FREE,
-        objective=fx.FreeRun(True, 15.0),
-        method=fx.LevenbergMarquardt(max_steps=1),
-    )
-    windows, run = fx.Windows(0.7, cutoff=15.0), fx.FreeRun(measured_start=True, cutoff=15.0)
-    joined, whole = _and_derivatives(start, windows, goes_on=True), _and_derivatives(start, run)
-    for one, other in zip(joined, whole, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-8 * np.abs(other).max())
-    weights = np.sin(np.arange(560.0))
-    left = _left(start, windows, goes_on=True)
-    back = jax.jit(jax.grad(lambda x: weights @ left(x)[0]))(jnp.asarray(start.x))
-    np.testing.assert_allclose(back, weights @ joined[1], rtol=1e-8)
-    # One after the other is side by side, and not the run in one piece.
-    in_turn = _and_derivatives(start, windows)
-    monkeypatch.setattr(simulations, "in_turn", lambda: False)
-    for one, other, far in zip(in_turn, _and_derivatives(start, windows), joined, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12 * np.abs(other).max())
-        assert np.abs(one - far).max() > 1e-3 * np.abs(far).max()
-
-
 @pytest.mark.slow
 def test_a_closed_loop_finds_mass_and_law_under_its_known_controller() -> None:
     controller = fx.PositionController("mass", s_ref=0.0, kp=8.0, kv=20.0)
@@ -372,29 +286,6 @@ def test_inverse_dynamics_leaves_samples_at_hard_stops_out() -> None:
         fx.fit(rest, run, free=["mass.m"], objective=fx.InverseDynamics(30.0))
 
 
-@pytest.mark.slow
-def test_windows_say_how_much_of_a_record_with_gaps_they_leave_out() -> None:
-    keep = np.ones(T.size, bool)
-    keep[[100, 101, 300, 301, 450, 451]] = False
-    whole = record(block(), {"mass.s": 1e-4})
-    seen = fx.Record(
-        T[keep],
-        {"drive": U[keep]},
-        {"mass.s": whole.outputs["mass.s"][keep]},
-        {"mass.s": 1e-4},
-        name="run",
-    )
-    told = fx.fit(block(), seen, free=["mass.m"], objective=fx.Windows(2.0)).warnings
-    assert any(
-        "% of the samples of record 'run' do not count" in w and "Shorter windows" in w
-        for w in told
-    ), told
-    assert not any(
-        "do not count" in w
-        for w in fx.fit(block(), whole, free=["mass.m"], objective=fx.Windows(2.0)).warnings
-    )
-
-
 class Pendulum(fx.AbstractAxis):
     """A driven pendulum with dry friction in its hinge, which is no part of the library."""
 
@@ -435,49 +326,6 @@ def test_a_pendulum_of_the_users_own_gives_back_its_friction_and_inertia() -> No
 
 
 @pytest.mark.slow
-def test_a_smooth_prior_keeps_a_table_from_storing_the_speeds_at_which_the_record_dwells() -> None:
-    speeds = 0.9 * np.sin(2 * np.pi * T / 6.0) * (1 + 0.2 * np.sin(2 * np.pi * 3.1 * T))
-    force = np.interp(np.abs(speeds), [0, 1.2], [1.0, 1.6]) * np.sign(speeds)
-    s = np.concatenate([[0.0], np.cumsum(0.5 * (speeds[1:] + speeds[:-1]) * np.diff(T))])
-    u = force + np.gradient(speeds, T) + 0.2 * np.random.default_rng(0).standard_normal(T.size)
-    run = fx.Record(T, {"drive": u}, {"mass.s": s}, name="run")
-    nodes = np.linspace(0, 1.2, 13)
-    rough = fx.Mechanism(
-        mass=fx.Mass(m=1.0),
-        friction=fx.SupportFriction("mass", f_pos=np.stack([nodes, np.full(13, 1.3)], axis=1)),
-        drive=fx.Force("mass", 0.0),
-    )
-    free, objective = ["friction.f_pos"], fx.InverseDynamics(20.0)
-    found = [
-        fx.fit(rough, run, free=free, objective=objective, priors=priors)
-        for priors in ([], [fx.Smooth("friction.f_pos.f", sd=0.002)])
-    ]
-    error = [
-        np.max(np.abs(f.values["friction.f_pos.f"] - np.interp(nodes, [0, 1.2], [1.0, 1.6])))
-        for f in found
-    ]
-    assert error[1] < 0.01
-    assert error[0] > 0.1
-
-
-@pytest.mark.slow
-def test_a_normal_prior_gives_the_weighted_mean_of_prior_and_data() -> None:
-    clean = np.asarray(record(block(), {"mass.v": 1e-300}).outputs["mass.v"])
-    noisy = clean + 0.05 + 0.02 * np.random.default_rng(0).standard_normal(T.size)
-    run = fx.Record(T, {"drive": U}, {"mass.v": noisy}, name="run")
-    prior, path = fx.Normal("outputs.mass.v.offset", mean=0.048, sd=1e-3), "outputs.mass.v.offset"
-    plain, found = (
-        fx.fit(block(), run, free=[path]),
-        fx.fit(block(), run, free=[path], priors=[prior]),
-    )
-    white = plain.uncertainty(fx.White())
-    of_data, of_prior = white.standard_errors[path] ** -2, prior.sd**-2
-    expected = (plain.values[path] * of_data + prior.mean * of_prior) / (of_data + of_prior)
-    assert found.values[path] == pytest.approx(expected, rel=1e-5)
-    assert found.standard_errors[path] == pytest.approx((of_data + of_prior) ** -0.5, rel=1e-2)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "rule", [None, optax.adam(optax.cosine_decay_schedule(0.3, 3000))], ids=["lbfgs", "adam"]
 )
@@ -512,21 +360,3 @@ def test_a_compiled_search_calls_back_to_no_host(seen) -> None:
         problem, state, jnp.asarray(5), one, 1e-4, one, one
     )
     assert "callback" not in lowered.as_text()
-
-
-@pytest.mark.slow
-def test_a_start_whose_windows_fail_is_refused_with_the_reason_though_a_free_run_would_not_fail():
-    """From the model's own start the spring is relaxed and nothing moves; from the measured starts
-    it swings.
-    """
-    parts = {"wall": fx.Fixed(), "spring": fx.Spring("wall", "mass", c=400.0)}
-    quiet = np.zeros_like(T)
-    seen = record(block(s=0.1, parts=parts), {"mass.s": 1e-5}, u=quiet)
-    with pytest.raises(ValueError, match="`fit` cannot start: .* record 'run' fails.*max_events"):
-        fx.fit(
-            block(parts=parts),
-            seen,
-            free=["friction.f_pos"],
-            objective=fx.Windows(2.0),
-            engine=fx.OnSamples(max_events=1),
-        )

@@ -1,10 +1,9 @@
 """What a record cannot tell, what a user is told on the way, and what one may get wrong."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -15,14 +14,6 @@ from rigs import AWAY_LAW, LAW, NOISE, T, U, block, motion, record
 @pytest.fixture(scope="module")
 def run() -> fx.Record:
     return record(block())
-
-
-@pytest.fixture
-def as_a_user_runs_it() -> Iterator[None]:
-    """Without the tests' own checks of types, which would speak first."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.mark.slow

@@ -1,0 +1,50 @@
+"""What is known beforehand of numbers that are fitted to records."""
+
+import numpy as np
+import pytest
+
+import frictax as fx
+from rigs import T, U, block, record
+
+
+@pytest.mark.slow
+def test_a_smooth_prior_keeps_a_table_from_storing_the_speeds_at_which_the_record_dwells() -> None:
+    speeds = 0.9 * np.sin(2 * np.pi * T / 6.0) * (1 + 0.2 * np.sin(2 * np.pi * 3.1 * T))
+    force = np.interp(np.abs(speeds), [0, 1.2], [1.0, 1.6]) * np.sign(speeds)
+    s = np.concatenate([[0.0], np.cumsum(0.5 * (speeds[1:] + speeds[:-1]) * np.diff(T))])
+    u = force + np.gradient(speeds, T) + 0.2 * np.random.default_rng(0).standard_normal(T.size)
+    run = fx.Record(T, {"drive": u}, {"mass.s": s}, name="run")
+    nodes = np.linspace(0, 1.2, 13)
+    rough = fx.Mechanism(
+        mass=fx.Mass(m=1.0),
+        friction=fx.SupportFriction("mass", f_pos=np.stack([nodes, np.full(13, 1.3)], axis=1)),
+        drive=fx.Force("mass", 0.0),
+    )
+    free, objective = ["friction.f_pos"], fx.InverseDynamics(20.0)
+    found = [
+        fx.fit(rough, run, free=free, objective=objective, priors=priors)
+        for priors in ([], [fx.Smooth("friction.f_pos.f", sd=0.002)])
+    ]
+    error = [
+        np.max(np.abs(f.values["friction.f_pos.f"] - np.interp(nodes, [0, 1.2], [1.0, 1.6])))
+        for f in found
+    ]
+    assert error[1] < 0.01
+    assert error[0] > 0.1
+
+
+@pytest.mark.slow
+def test_a_normal_prior_gives_the_weighted_mean_of_prior_and_data() -> None:
+    clean = np.asarray(record(block(), {"mass.v": 1e-300}).outputs["mass.v"])
+    noisy = clean + 0.05 + 0.02 * np.random.default_rng(0).standard_normal(T.size)
+    run = fx.Record(T, {"drive": U}, {"mass.v": noisy}, name="run")
+    prior, path = fx.Normal("outputs.mass.v.offset", mean=0.048, sd=1e-3), "outputs.mass.v.offset"
+    plain, found = (
+        fx.fit(block(), run, free=[path]),
+        fx.fit(block(), run, free=[path], priors=[prior]),
+    )
+    white = plain.uncertainty(fx.White())
+    of_data, of_prior = white.standard_errors[path] ** -2, prior.sd**-2
+    expected = (plain.values[path] * of_data + prior.mean * of_prior) / (of_data + of_prior)
+    assert found.values[path] == pytest.approx(expected, rel=1e-5)
+    assert found.standard_errors[path] == pytest.approx((of_data + of_prior) ** -0.5, rel=1e-2)
