@@ -1,6 +1,7 @@
 """The searches of many fits of one kind, some at a time in a compiled call."""
 
 import dataclasses
+import functools
 import itertools
 import threading
 from collections.abc import Callable, Sequence
@@ -8,9 +9,8 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from frictax.interrupts import Workers
 from frictax.notice import Notice
@@ -25,7 +25,7 @@ from .search.compiled import in_turned_coordinates
 from .search.levenberg_marquardt import Descent, descend
 from .search.methods import LevenbergMarquardt
 from .search.multistart import carried_on
-from .search.run import begun
+from .search.run import Run, begun
 from .search.strayed import BACK, put_back
 
 _TOGETHER = 32  # fits of one call
@@ -69,7 +69,7 @@ def searched(
 
         def on(problem: Problem, end: Descent) -> tuple[Descent, list[Notice]]:
             dof = max(int(np.sum(problem.weights() > 0)) - problem.x0.size, 1)
-            made = carried_on(problem, method, end, dof)
+            made = carried_on(_OneOfMany(problem, method, dof, 1e-300), end)
             parts[" edges"].count(next(done), len(problems), "fits looked at")
             return made
 
@@ -174,9 +174,6 @@ def _of_a_kind(
     """Of problems that differ in numbers alone, which stand among their `leaves`, from the
     coordinates `begin`.
     """
-    numbers, static = eqx.partition(problems[0], _is_array)
-    of_numbers = jax.tree.structure(numbers)
-    which = [k for k, x in enumerate(leaves[0]) if _is_array(x)]
     count, first = len(problems), problems[0]
     weights, measured = (
         [np.ravel(np.asarray(getattr(p.prepared[0], name))) for p in problems]
@@ -185,18 +182,16 @@ def _of_a_kind(
     rows = np.asarray([np.sum(w > 0) for w in weights])
     squares = [np.sum((w * y) ** 2) for w, y in zip(weights, measured, strict=True)]
     floors = 1e-20 * np.asarray(squares) + 1e-300
-    structure = jax.tree.structure(begun(first, np.zeros(first.x0.size)))
+    dof = np.maximum(rows - first.x0.size, 1.0)
 
     def fitted(starts: Float[np.ndarray, "k p"], tell: Callable[[int], None]) -> Descent:
         def some(at: int) -> Descent:
-            # As many in each call, so that one program does for all; those beyond do not begin.
-            mine = np.arange(at, at + _TOGETHER)
-            live, mine = mine < count, np.minimum(mine, count - 1)
-            stacked = [np.stack([leaves[i][k] for i in mine]) for k in which]
-            stacked = jax.tree.unflatten(of_numbers, stacked)
-            end = _all(static, method, stacked, rows[mine], floors[mine], starts[mine], live)
-            tell(int(np.sum(live)))
-            return jax.tree.unflatten(structure, [np.asarray(x)[live] for x in end])
+            mine = slice(at, at + _TOGETHER)
+            states = [begun(first, start) for start in starts[mine]]
+            how = states, method.max_steps, dof[mine], floors[mine]
+            end = _called(first, leaves[mine], method, *how)
+            tell(len(states))
+            return end
 
         with Workers() as pool:
             ends = pool.map(some, range(0, count, _TOGETHER))
@@ -234,32 +229,69 @@ def _of(ends: Descent, i: int) -> Descent:
     return jax.tree.map(lambda a: a[i], ends)
 
 
+class _OneOfMany(Run):
+    """A search of one of many problems, by the program of them all."""
+
+    def advanced(self, state: Descent, until: int, noise: Any) -> Descent:
+        assert noise == 1.0  # as of them all
+        leaves, dof, floor = jax.tree.leaves(self.problem), self.dof, self.floor
+        how = [state], until, np.array([dof]), np.array([floor])
+        return _of(_called(self.problem, [leaves], self.method, *how), 0)
+
+
+def _called(
+    first: Problem,
+    leaves: Sequence[list[Any]],
+    method: LevenbergMarquardt,
+    states: Sequence[Descent],
+    until: int,
+    dof: Float[np.ndarray, " k"],
+    floors: Float[np.ndarray, " k"],
+) -> Descent:
+    """Searches from `states` to step `until`, of `_TOGETHER` problems at most that differ from the
+    `first` in the numbers among their `leaves` alone, by one program for any number of them.
+    """
+    count = len(states)
+    mine = np.minimum(np.arange(_TOGETHER), count - 1)  # those beyond the last one do not begin
+    numbers, static = eqx.partition(first, _is_array)
+    stacked = [
+        np.stack([leaves[i][k] for i in mine]) for k, x in enumerate(leaves[0]) if _is_array(x)
+    ]
+    arrays = jax.tree.unflatten(jax.tree.structure(numbers), stacked)
+    begin = jax.tree.map(lambda *x: np.stack([x[i] for i in mine]), *states)
+    limits = np.where(np.arange(_TOGETHER) < count, np.int32(until), np.int32(0))
+    tolerance = np.float64(method.tolerance)
+    whole = method if first.is_steady else None
+    ends = _all(static, whole, tolerance, arrays, begin, limits, dof[mine], floors[mine])
+    return jax.tree.unflatten(jax.tree.structure(begin), [np.asarray(x)[:count] for x in ends])
+
+
 @kept
 def _all(
-    static, method: LevenbergMarquardt, arrays, rows, floors, starts, live
+    static,
+    method: LevenbergMarquardt | None,
+    tolerance: Float[Array, ""],
+    arrays,
+    states: Descent,
+    limits: Int[Array, " k"],
+    dof: Float[Array, " k"],
+    floors: Float[Array, " k"],
 ) -> tuple[Array, ...]:
-    """The leaves of the ends, from `starts`, of those that are `live`.
+    """The leaves of where searches from `states` are at step `limits`; of laws, whose search is one
+    call, the ends by a `method` where the limit is not 0.
 
     One after the other: in step, all would take the most steps of any.
     """
 
     def one(at) -> Descent:
-        arrays, rows, floor, start, live = at
+        arrays, state, limit, dof, floor = at
         problem = eqx.combine(arrays, static)
-        expected = jnp.maximum(rows - start.size, 1)
-        if problem.is_steady:
-            end = in_turned_coordinates(problem, start, 1.0, method, expected, floor)
+        if method is not None:
+            end = in_turned_coordinates(problem, state.z, 1.0, method, dof, floor)
         else:
-            end = descend(
-                lambda z: problem.evaluate_with_kind(z, 1.0),
-                begun(problem, start),
-                jnp.where(live, method.max_steps, 0),
-                method.tolerance,
-                expected,
-                floor,
-            )
+            evaluate = functools.partial(problem.evaluate_with_kind, noise=1.0)
+            end = descend(evaluate, state, limit, tolerance, dof, floor)
         x, slope = problem.physical(end.z), problem.values_and_slopes(end.seen)[1]
         return dataclasses.replace(end, x=x, slope=slope)
 
-    ends = jax.lax.map(one, (arrays, rows, floors, starts, live))
-    return tuple(jax.tree.leaves(ends))
+    return tuple(jax.tree.leaves(jax.lax.map(one, (arrays, states, limits, dof, floors))))

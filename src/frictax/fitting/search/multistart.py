@@ -97,13 +97,10 @@ def search(
     return Searched(state, costs, noise, run.interrupted, tuple(run.told))
 
 
-def carried_on(
-    problem: Problem, method: Any, state: Descent, dof: Any
-) -> tuple[Descent, list[Notice]]:
+def carried_on(run: Run, state: Descent) -> tuple[Descent, list[Notice]]:
     """The better of the end `state` of a search and of those by stages and from beyond the edges
-    about it; what is to be said of the way.
+    about it, at noise 1; what is to be said of the way.
     """
-    run = Run(problem, method, dof, 1e-300)
     return _over_edges(run, by_stages(run, state, 1.0), 1.0), run.told
 
 

@@ -48,7 +48,7 @@ def by_stages(run: Run, state: Descent, noise: float) -> Descent:
         ]
         seen = eqx.tree_at(lambda q: [p.weight for p in q.prepared], problem, weights)
         dof = max(sum(np.sum(w > 0) for w in weights) - z.size, 1)
-        stage = Run(seen, near, dof, 0.0)
+        stage = type(run)(seen, near, dof, 0.0)
         end = stage.advanced(begun(seen, z), _STAGE, noise)
         z, parts = np.asarray(end.z), [2.0 * part for part in parts]
         run.steps += int(end.steps)
