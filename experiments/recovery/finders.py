@@ -26,7 +26,7 @@ DOUBTS = frozenset({
     "null-direction", "null-direction-always", "few-windows", "few-windows-tell", "records-differ",
     "memory-long", "memory-as-long", "doubtful-dip", "weight-or-friction", "explains-nothing",
     "no-better-than-line", "misfit-above-noise", "tells-next-to-nothing", "lack-of-fit",
-    "row-lies-off", "term-missing", "remembers", "bent-between-samples",
+    "row-lies-off", "term-missing", "remembers", "bent-between-samples", "zero-wanders",
 })  # fmt: skip
 
 

@@ -221,6 +221,10 @@ memory-as-long
     Nothing can be said of the errors of {names}, but that they are no less than printed: the
     residuals remember {memory:.2g} {unit} and a {of} lasts {length:.3g} {unit}. {remedy}.
 
+zero-wanders
+    The zero of a sensor seems to wander, slowly, and a {of} of {length:.3g} {unit} shows little of
+    how: intervals of {names} are an order of magnitude. {remedy}.
+
 few-windows-tell
     Few windows tell {names}: such an interval is an order of magnitude. Record longer.
 

@@ -163,6 +163,19 @@ def test_a_fit_says_that_a_zero_wanders(clean) -> None:
     assert "times the noise at the end)" in line
 
 
+@pytest.mark.parametrize(("walk", "least", "most"), [(0.0, 0, 2), (0.7, 4, 16)])
+def test_that_little_is_known_of_a_walk_is_said_where_there_surely_is_one(
+    clean, walk: float, least: int, most: int
+) -> None:
+    """One white record in six has one by chance, of which nothing can be known."""
+    codes = [
+        {n.code for n in fitted(clean + noise(np.random.default_rng([7, i]), walk)).notices}
+        for i in range(16)
+    ]
+    assert least <= sum("zero-wanders" in said for said in codes) <= most
+    assert not any("memory-as-long" in said for said in codes)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("walk", "least"), [(0.5, 0.8), (1.0, 0.88), (2.0, 0.88)])
 def test_intervals_hold_the_truth_where_a_zero_wanders(clean, walk: float, least: float) -> None:

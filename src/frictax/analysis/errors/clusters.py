@@ -17,7 +17,7 @@ from .linearized import AbstractLinearErrors, Linearized, LinearSpread, axes
 
 _ALONE = 1 - 1e-6  # of what is known of a direction: more, and one cluster tells it alone
 _FEW, _ENOUGH = 6, 12  # windows
-_ROUGH = 4  # degrees of freedom: with fewer, an interval is an order of magnitude
+_ROUGH = 2.5  # degrees of freedom: with fewer, an interval is an order of magnitude
 
 
 @pytree_dataclass

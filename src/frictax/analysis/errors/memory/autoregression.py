@@ -22,6 +22,7 @@ _ROUNDS, _SETTLED = 12, 3e-3
 _IN_TIME = ("s", "record", "Record longer, or repeat the run and take Jackknife")
 _IN_ROWS = ("rows", "sweep", "Measure the sweep again, its speeds in another order")
 _ROUGH, _WORTHLESS = (10.0, 4.0), (3.0, 2.0)  # memories in a record, and degrees of freedom
+_SURE = 4.0  # better by that much: of 20 records without a walk one
 
 
 @pytree_dataclass
@@ -93,7 +94,7 @@ class Autoregression(AbstractLinearErrors):
             return np.where(np.isfinite(nu), np.minimum(nu, 1e9), 1e9)
 
         remembers = any(one.model.phi.size for one in series) or any(walks)
-        doubts = _doubts(linear, series, dof)
+        doubts = _doubts(linear, series, dof, walks)
         return LinearSpread(covariance, dof, _says(linear, series, walks), doubts, remembers)
 
 
@@ -200,7 +201,10 @@ def _says(linear: Linearized, series: list[Series], walks: list[Walk | None]) ->
 
 
 def _doubts(
-    linear: Linearized, series: list[Series], dof: Callable[[np.ndarray], np.ndarray]
+    linear: Linearized,
+    series: list[Series],
+    dof: Callable[[np.ndarray], np.ndarray],
+    walks: list[Walk | None],
 ) -> tuple[Notice, ...]:
     """Notices where the record is too short for what its residuals remember."""
     if not series:
@@ -217,5 +221,9 @@ def _doubts(
     def of(which: np.ndarray) -> dict[str, float | str]:
         return {**numbers, "names": listed([names[i] for i in np.flatnonzero(which)])}
 
+    gains = [walk.gain for walk in walks if walk]
+    if gains and times >= _ROUGH[0]:  # it is the walk of which little is known
+        known = max(gains) < _SURE or not (nothing | rough).any()
+        return () if known else (Notice("zero-wanders", "", of(nothing | rough)),)
     out = [Notice("memory-as-long", "", of(nothing))] if nothing.any() else []
     return (*out, *([Notice("memory-long", "", of(rough))] if rough.any() else []))

@@ -22,11 +22,13 @@ _COSTS = 1.0  # by Akaike's criterion: a variance that may be 0 counts as half a
 @dataclasses.dataclass(frozen=True)
 class Walk:
     """The variance of one `step` of a random walk beside noise, from row to row of a series, and
-    the standard deviation of what is known of it, both in squares of weighted residuals.
+    the standard deviation of what is known of it, both in squares of weighted residuals; `gain`: by
+    how much -2 log likelihood is better with it.
     """
 
     step: float
     spread: float
+    gain: float = np.inf
 
     def covariances(self, series: Series) -> tuple[np.ndarray, list[np.ndarray], float]:
         """What the walk does to the estimates, as of `Series`."""
@@ -77,7 +79,7 @@ def wandering(
             break
         best = other
     series.model = dataclasses.replace(best.model, noise=best.model.noise * best.noise)
-    return best.walk
+    return best.walk(alone)
 
 
 class _About:
@@ -133,13 +135,13 @@ class _Beside:
         self._moved = moved[self._k]
         self._turn, self._taken = turn, share[self._k] * (of_y - of_x @ self._moved)
 
-    @property
-    def walk(self) -> Walk:
+    def walk(self, alone: float) -> Walk:
+        """The best one, beside a score of `alone` without."""
         likely = np.exp(-0.5 * (self._value - self.score))[1:]
         steps = (self._steps * self._rest)[1:]
         mean = likely @ steps / np.sum(likely)
         spread = np.sqrt(likely @ (steps - mean) ** 2 / np.sum(likely))
-        return Walk(float(steps[self._k - 1]), float(spread))
+        return Walk(float(steps[self._k - 1]), float(spread), alone - self.score)
 
     @property
     def rest(self) -> Float[np.ndarray, " n"]:
