@@ -89,6 +89,12 @@ explains-nothing
     column, then compare other starts, starts=16 say, and a fit on `Windows` first; else the machine
     lacks what moves it.
 
+force-unexplained
+    The fit leaves {percent:.0f} % of the largest force that is known as {subject} of record
+    {record!r}, {misfit:.3g} {unit}, and the noise of the measured motion makes less than a tenth of
+    that. Look at the signs, units and columns of motion and forces; else the machine lacks a term:
+    print found.missing().
+
 no-better-than-line
     A straight line through {subject} of record {record!r} leaves {line:.3g} {unit}, the fit leaves
     {misfit:.3g} {unit}. Look at its unit and at where the run begins, then compare other starts,

@@ -115,6 +115,30 @@ def test_inverse_dynamics_are_set_against_the_forces_that_are_known() -> None:
         assert any(n.code == "explains-nothing" for n in found.notices) is told
 
 
+def test_inverse_dynamics_that_explain_a_part_of_the_forces_are_told_by_the_noise() -> None:
+    """A mass that is free makes something of a speed that is called a position."""
+    motions = motion(block())["mass"]
+    inputs = {"drive": record(block()).inputs["drive"]}
+    for y, told in ((motions.s, False), (motions.v, True)):
+        y = np.asarray(y) + 1e-4 * RNG(0).standard_normal(T.size)
+        run = fx.Record(T, inputs, {"mass.s": y}, name="run")
+        free = [*LAW, "mass.m"]
+        found = fx.fit(block(), run, free=free, objective=fx.InverseDynamics(cutoff=10.0))
+        said = [n for n in found.notices if n.code == "force-unexplained"]
+        assert bool(said) is told
+    assert said[0].subject == "force on mass"
+    with pytest.raises(ValueError, match="lie on their bounds held"):  # it has no mass now
+        found.missing()
+
+
+def test_that_all_forces_vanish_is_not_missing_where_they_are_balanced() -> None:
+    inputs = {"drive": record(block()).inputs["drive"]}
+    s = np.asarray(motion(block())["mass"].s) + 1e-5 * RNG(0).standard_normal(T.size)
+    run = fx.Record(T, inputs, {"mass.s": s}, name="run")
+    found = fx.fit(block(), run, free=[*LAW, "mass.m"], objective=fx.InverseDynamics(cutoff=10.0))
+    assert "gain of input" not in str(found.missing())
+
+
 def test_the_judgement_costs_little() -> None:
     found = fx.fit(block(), record(block()), free=LAW)
     least = np.inf

@@ -137,6 +137,10 @@ def catalogue(found: FitResult) -> tuple[Candidate, ...]:
             continue
         if p.path in laws_viscous:
             continue
+        # where forces are balanced, and all of them are fitted, none at all would leave nothing
+        is_gain = p.path.startswith("inputs.") and p.path.endswith(".gain")
+        if is_gain and not problem.objective.in_units_of_outputs():
+            continue
         out.append(_held(p.path, float(p.value), p.declaration, unit_of(p)))
     if isinstance(machine, Mechanism) and problem.objective.in_units_of_outputs():
         for name in _positions(machine, found):

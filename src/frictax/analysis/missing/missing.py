@@ -105,6 +105,12 @@ class _Search(Trials):
             self.choose_periods()
             here = self.at_values(self.point)
             before = self.with_accepted(here)
+            if not np.all(np.isfinite(before.residuals)):
+                raise ValueError(
+                    "`missing` asks what the misfit at the fitted values would become, and there is"
+                    " none: what is predicted there is not finite. Fit anew with the numbers that"
+                    " lie on their bounds held, or from another start."
+                )
             rows, plain, self.independent = self.table(before)
             count = len(plain.residuals)
             order, alike = self.classes(rows, plain)

@@ -313,7 +313,7 @@ def told(plain: Projected, white: Projected, at: list[int], before: bool) -> Tol
     u = _basis(g)
     square = float(r @ r)
     fall = float(np.sum((u.T @ r) ** 2)) / square if square > 0 else 0.0
-    rms = np.sqrt(square * (1.0 - fall) / len(r))
+    rms = np.sqrt(square * max(1.0 - fall, 0.0) / len(r))
 
     r, g = white.residuals, white.tried[:, at]
     u, n = _basis(g), len(r)

@@ -30,13 +30,14 @@ _LITTLE = 0.2  # of them: no gain unless it is sure
 _SURE = 4.0  # F of a gain that is
 _SMALL = 1e-3  # of the spread: a misfit that is no matter
 _ROUGH = 0.1  # of it on windows, whose starts are read from a filter
+_FORCE = 0.2  # of the largest force that is known: what no balance of forces may leave
 
 
 @dataclasses.dataclass(frozen=True)
 class _Channel:
     """What a fit leaves of one channel beside what there was to explain, root mean squares;
-    `judged`: whether
-    its misfit is by its noise, which was read from it.
+    `judged`: whether its misfit is by its noise, which was read from it; `is_force`: it is what a
+    body's forces leave, and has no line.
     """
 
     name: str
@@ -52,6 +53,7 @@ class _Channel:
     sure: bool
     beside: str
     small: float = _SMALL
+    is_force: bool = False
 
     @property
     def above(self) -> float:
@@ -83,6 +85,10 @@ def worth(
         ratio, notice, numbers = 1.0 - c.share, None, {n: getattr(c, n) for n in said}
         if c.unexplained and not c.above < _MISFIT:
             notice = Notice("explains-nothing", c.name, numbers)
+        elif c.is_force:
+            if c.above > _READ and c.misfit > _FORCE * c.spread:
+                numbers["percent"] = 100.0 * c.misfit / c.spread
+                notice = Notice("force-unexplained", c.name, numbers)
         elif c.misfit > c.line and c.above > _MISFIT and c.misfit > c.small * c.spread:
             notice = Notice("no-better-than-line", c.name, numbers)
         elif c.judged and c.above > _READ and c.misfit > c.small * c.spread:
@@ -193,11 +199,29 @@ def _forces(
             continue
         share = 1.0 - (misfit / spread) ** 2
         sure = share > 0 and _f(share, left, free) > _SURE
+        noise = _of_acceleration(record, body, problem.objective.cutoff)
         unit = "N.m" if hasattr(part, "J") else "N"
         yield _Channel(
-            name, label, unit, misfit, spread, np.inf, spread, 0.0, False, share, bool(sure),
-            "the largest force that is known",
+            name, label, unit, misfit, spread, np.inf, spread, float(inertia) * noise, True, share,
+            bool(sure), "the largest force that is known", is_force=True,
         )  # fmt: skip
+
+
+def _of_acceleration(record: Record, body: str, cutoff: float) -> float:
+    """The noise of a body's acceleration, as that of its motion leaves it below `cutoff` [Hz], were
+    it white.
+    """
+    names = [n for n in record.outputs if n.rpartition(".")[0] == body]
+    order, name = max((1 if n.rpartition(".")[2] in POSITION_OF else 2, n) for n in names)
+    given = record.sd.get(name)
+    noise = (
+        noise_of(record.outputs[name])
+        if given is None
+        else float(np.sqrt(np.mean(np.square(given))))
+    )
+    f = min(cutoff, 0.5 * record.rate)
+    share = 2.0 * f / record.rate / (2 * order + 1)  # of a spectrum that rises by f**(2 order)
+    return float(noise * (2 * np.pi * f) ** order * np.sqrt(share))
 
 
 def _rms(x: np.ndarray, weight: np.ndarray) -> float:
