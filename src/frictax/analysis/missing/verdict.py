@@ -24,6 +24,8 @@ _BLOCKS = 16
 _DOUBT = 10.0  # of what blocks say where noise of an input takes the machine elsewhere
 _ABOVE_NOISE, _MOST = 1.1, 0.7  # times its mean square; of what is left above it
 _BEYOND_DOUBT, _FAR_AFTER = 1e-10, 1e-6  # of white noise; by the spread of the score
+# on windows: no noise does so much alike in all of them, whatever the spread of a few scores says
+_PLAIN, _HALF = 1e-40, 0.5
 _COSINES = 0.41  # times n^(2/3), of Lazarus, Lewis, Stock, Watson, JBES 36 (2018)
 SURE, _SURE_AFTER = 0.01, 0.001  # by an autoregression; by the spread of the score
 
@@ -243,6 +245,8 @@ class Verdicts:
             after = told(self.plain, self.white, at, False).chances[1]
             if even < _BEYOND_DOUBT and after < _FAR_AFTER:
                 return dataclasses.replace(this, chances=(even, after, 0.0))
+        if self.judge.has_windows and first < _PLAIN and this.fall > _HALF:
+            return dataclasses.replace(this, chances=(first, first, 0.0))
         chances = first, second, self.judge.doubt * _by_blocks(self.plain, at, self.judge.block)
         return dataclasses.replace(this, chances=chances)
 
