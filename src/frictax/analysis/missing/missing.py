@@ -15,9 +15,10 @@ from .candidates import Candidate
 from .chances import chance_of
 from .columns import Columns
 from .in_series import SERIES, by_free_runs, in_series
+from .projected import Projected
 from .table import Missing, MissingTerm
 from .trials import Point, Seen, Trials
-from .verdict import AS_MUCH, OWN, SURE, UNTOLD, Projected, Told
+from .verdict import AS_MUCH, OWN, SURE, UNTOLD, Told
 
 _ALIKE = 0.99  # of the cosine of two columns, which a record cannot tell apart
 _REFITTED, _TERMS = 3, 3

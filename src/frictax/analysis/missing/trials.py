@@ -11,7 +11,8 @@ from frictax.fitting.problem.problem import bounds, upper_bounds
 
 from .candidates import bodies, catalogue, starts_of
 from .columns import Columns, bank, columns, ranges_of, states_of_windows
-from .verdict import OWN, Judge, projected, without_starts
+from .projected import projected, without_starts
+from .verdict import OWN, Judge
 
 _PERIODS = 45
 _WAVES, _APART = 3, 1.2  # periods that a refit tries, which differ by so many waves of the travel

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from frictax.fitting import FitResult
 from frictax.fitting.problem.objectives import PreparedRecord
@@ -17,6 +17,7 @@ from ..errors.recorded_noise import inputs_err
 from .chances import chance_of, holm, is_even
 from .columns import Columns
 from .likelihood import Likelihood, Stretches, autoregression
+from .projected import Projected, basis, beside, of_left, projected, whitened
 
 OWN = 1e-5  # of a column's square, which the fitted numbers cannot imitate: less is not told
 AS_MUCH = 0.95  # of what the best explains: as good, where it is plainer
@@ -53,43 +54,6 @@ class Told:
 
 
 UNTOLD = Told(0.0, np.nan, np.zeros(1), np.full((1, 1), np.inf), 0.0, (1.0, 1.0, 1.0))
-
-
-class Projected:
-    """Residuals and columns without what starts of windows and fitted numbers could explain.
-
-    `residuals` (m,), `tried` (m, k), and `own` (k,): of each column the share that is left;
-    `base`: of the columns that were taken out, an orthonormal basis; `rows` (m,): the numbers of
-    these residuals among all.
-    """
-
-    def __init__(
-        self,
-        residuals: np.ndarray,
-        fitted: np.ndarray,
-        tried: np.ndarray,
-        starts: np.ndarray,
-        window: np.ndarray,
-        rows: Int[np.ndarray, " m"],
-    ) -> None:
-        self.rows = rows
-        before = np.sum(tried**2, axis=0)
-        all_of = np.column_stack([residuals, fitted, tried])
-        if starts.shape[1]:
-            all_of = without_starts(all_of, starts, window)
-        p = fitted.shape[1]
-        self.base = _basis(all_of[:, 1 : p + 1])
-        rest = all_of[:, [0, *range(p + 1, all_of.shape[1])]]
-        rest = rest - self.base @ (self.base.T @ rest)
-        self.residuals, self.tried = rest[:, 0], rest[:, 1:]
-        after = np.sum(self.tried**2, axis=0)
-        self.own = np.divide(after, before, out=np.zeros_like(after), where=before > 0)
-        self.taken = self.base.shape[1] + starts.shape[1] * len(np.unique(window[window >= 0]))
-
-    def without(self, at: list[int]) -> Float[np.ndarray, " m"]:
-        """The residuals less what the columns `at` explain."""
-        u = _basis(self.tried[:, at])
-        return self.residuals - u @ (u.T @ self.residuals)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +111,8 @@ class Judge:
         size, noise = (float(x @ x) for x in (was.residuals, left))
         floor = self.noise * (len(then.residuals) - then.taken)
         reaches = size > _ABOVE_NOISE * floor and size - noise > _MOST * (size - floor)
-        was, then = (whitened(x, self.stretches, left)[0] for x in (before, after))
+        memory = beside(after) if self.has_windows else of_left(left)
+        was, then = (whitened(x, self.stretches, memory)[0] for x in (before, after))
         k = then.tried.shape[1]
         rest = then.without(list(range(k)))
         noise, dof = float(rest @ rest), float(max(len(rest) - then.taken - k, 1))
@@ -180,7 +145,7 @@ class Verdicts:
         self.plain = projected(seen, judge.counted)
         self.left = np.zeros(len(seen.residuals))
         self.left[judge.counted] = self.plain.residuals
-        self.white, self.rows = whitened(seen, judge.stretches, self.left)
+        self.white, self.rows = whitened(seen, judge.stretches, of_left(self.left))
 
     @property
     def is_white(self) -> bool:
@@ -223,24 +188,36 @@ class Verdicts:
         """Of the candidate with the columns `at`, by the whitened columns alone."""
         return told(self.plain, self.white, at, self.judge.has_windows)
 
+    def _first(self, at: list[int], glimpsed: float) -> float:
+        """The first of the chances of the columns `at`: by likelihood, both with their own memory;
+        on windows, where `glimpsed` is small, by the memory beside them.
+        """
+        if not self.judge.has_windows:
+            return self.likelihood.chance(at)
+        if glimpsed > SURE:
+            return glimpsed
+        seen = dataclasses.replace(self.seen, tried=self.seen.tried[:, at])
+        white, _ = whitened(seen, self.judge.stretches, beside(seen))
+        plain = projected(seen, self.judge.counted)
+        return max(glimpsed, told(plain, white, list(range(len(at))), True).chances[0])
+
     def judged(self, at: list[int], refitted: Refitted = Refitted()) -> Told:
         """Of the candidate with the columns `at`, by all tests, and by what a refit gained."""
         this = self.glimpse(at)
         if this.own == 0:
             return this
         first, second, _ = this.chances
-        if not self.judge.has_windows:
-            first = self.likelihood.chance(at)
-        first = max(first, refitted.chance)
+        first = max(self._first(at, first), refitted.chance)
         is_white = self.leaves_even(at, self.plain, self.judge.stretches)
         this = dataclasses.replace(this, is_white=is_white)
         is_noise = is_white or refitted.reaches_noise
         # steps of encoders are not even noise, though they may pass for it
         if is_noise or self.leaves_even(at, self.white, self.rows):
             by = self.plain if is_white else self.white
-            # beside a zero that wanders nothing is as white noise alone
-            wanders = not self.judge.has_windows and self.likelihood.wanders
-            even = first if wanders else min(first, told(by, by, at, False).chances[0])
+            # beside a zero that wanders nothing is as white noise alone; nor, on windows, whose
+            # starts take what is slow, is what is not white
+            alike = is_white if self.judge.has_windows else not self.likelihood.wanders
+            even = first if not alike else min(first, told(by, by, at, False).chances[0])
             even = max(even, refitted.chance)
             after = told(self.plain, self.white, at, False).chances[1]
             if even < _BEYOND_DOUBT and after < _FAR_AFTER:
@@ -269,43 +246,6 @@ def _noise(found: FitResult) -> float:
     return float(np.mean(np.concatenate(squares)))
 
 
-def projected(columns: Columns, counted: Bool[np.ndarray, " n"]) -> Projected:
-    """Of the residuals that count."""
-    return Projected(
-        *(
-            getattr(columns, n)[counted]
-            for n in ("residuals", "fitted", "tried", "starts", "window")
-        ),
-        rows=np.flatnonzero(counted),
-    )
-
-
-def whitened(
-    columns: Columns, stretches: Stretches, left: Float[np.ndarray, " n"]
-) -> tuple[Projected, Stretches]:
-    """All through the autoregression that fits the residuals `left`, one for each channel (its
-    order by Schwarz's criterion), in units of what it leaves; and which are left of each stretch.
-    """
-    table = np.column_stack([columns.residuals, columns.fitted, columns.tried, columns.starts])
-    rows, kept = [], []
-    for channel in stretches:
-        phi, noise = autoregression([left[s] for s in channel])
-        q = phi.size
-        kept.append([])
-        for s in channel:
-            if len(s) <= 2 * q:
-                continue
-            of = table[s]
-            now = of[q:] - sum((phi[j] * of[q - 1 - j : len(s) - 1 - j] for j in range(q)), 0.0)
-            rows.append(now / noise)
-            kept[-1].append(s[q:])
-    made = np.concatenate(rows)
-    p, k = columns.fitted.shape[1], columns.tried.shape[1]
-    parts = made[:, 0], made[:, 1 : p + 1], made[:, p + 1 : p + k + 1], made[:, p + k + 1 :]
-    at = np.concatenate([s for channel in kept for s in channel])
-    return Projected(*parts, columns.window[at], at), kept
-
-
 def told(plain: Projected, white: Projected, at: list[int], before: bool) -> Told:
     """What the columns `at` would do; `before`: whether the spread of the score is that of the
     residuals before the candidate, and not after it.
@@ -314,13 +254,13 @@ def told(plain: Projected, white: Projected, at: list[int], before: bool) -> Tol
     if not (own > OWN and np.all(np.isfinite(plain.tried[:, at]))):
         return UNTOLD
     r, g = plain.residuals, plain.tried[:, at]
-    u = _basis(g)
+    u = basis(g)
     square = float(r @ r)
     fall = float(np.sum((u.T @ r) ** 2)) / square if square > 0 else 0.0
     rms = np.sqrt(square * max(1.0 - fall, 0.0) / len(r))
 
     r, g = white.residuals, white.tried[:, at]
-    u, n = _basis(g), len(r)
+    u, n = basis(g), len(r)
     k = u.shape[1]
     if not k:
         return UNTOLD
@@ -345,7 +285,7 @@ def _by_blocks(plain: Projected, at: list[int], block: Int[np.ndarray, " m"]) ->
     """That the columns `at` are worth as much by what differs between blocks of time, whatever
     makes them differ (`Clustered`), with them in the model.
     """
-    own = _basis(plain.tried[:, at])
+    own = basis(plain.tried[:, at])
     c = own.T @ plain.residuals
     columns = np.column_stack([plain.base, own])
     covariance, dof = bias_reduced(columns, plain.residuals - own @ c, block)
@@ -359,23 +299,3 @@ def _by_blocks(plain: Projected, at: list[int], block: Int[np.ndarray, " m"]) ->
 def _cosines(n: int, m: int) -> np.ndarray:
     at = (np.arange(n) + 0.5) / n
     return np.sqrt(2.0 / n) * np.cos(np.pi * np.outer(at, np.arange(1, m + 1)))
-
-
-def _basis(columns: np.ndarray) -> np.ndarray:
-    """Orthonormal, of what the columns span."""
-    norms = np.linalg.norm(columns, axis=0)
-    columns = columns[:, norms > 0] / norms[norms > 0]
-    if not columns.size:
-        return columns[:, :0]
-    u, d, _ = np.linalg.svd(columns, full_matrices=False)
-    return u[:, d > 1e-8 * d[0]]
-
-
-def without_starts(table: np.ndarray, starts: np.ndarray, window: np.ndarray) -> np.ndarray:
-    """`table` (n, m) without what the starts of each window could explain of its rows."""
-    out = table.copy()
-    for w in np.unique(window[window >= 0]):
-        mine = window == w
-        u = _basis(starts[mine])
-        out[mine] -= u @ (u.T @ out[mine])
-    return out

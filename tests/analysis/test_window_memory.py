@@ -1,0 +1,46 @@
+"""The memory of residuals on windows, of which each has a start of its own."""
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from frictax.analysis.missing.columns import Columns
+from frictax.analysis.missing.likelihood import autoregression
+from frictax.analysis.missing.window_memory import memory_of
+
+COUNT, LONG = 15, 50  # windows, and samples of each
+
+
+def left(rho: float, seed: int) -> tuple[Columns, list[np.ndarray]]:
+    """Noise less what a start and a slope of each window and one number of all take from it."""
+    random, n = np.random.default_rng(seed), COUNT * LONG
+    e = np.asarray(lfilter([1.0], [1.0, -rho], random.standard_normal(n + 500)))[500:]
+    line = np.tile(np.linspace(-1.0, 1.0, LONG), COUNT)
+    starts, window = np.column_stack([np.ones(n), line]), np.repeat(np.arange(COUNT), LONG)
+    fitted = line[:, None] * np.sin(np.arange(n) / 20.0)[:, None]
+    own = (window[:, None, None] == np.arange(COUNT)[:, None]) * starts[:, None]
+    both = np.column_stack([own.reshape(n, -1), fitted])
+    r = e - both @ np.linalg.lstsq(both, e, rcond=None)[0]
+    stretches = [np.arange(LONG * k, LONG * (k + 1)) for k in range(COUNT)]
+    return Columns(r, fitted, np.zeros((n, 0)), starts, window), stretches
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 0.95])
+def test_what_starts_took_from_a_memory_is_put_back(rho: float) -> None:
+    found, variance, plain = [], [], []
+    for seed in range(12):
+        columns, stretches = left(rho, seed)
+        model = memory_of(columns, stretches)
+        found.append(model.phi.sum())
+        variance.append(model.noise)
+        plain.append(autoregression([columns.residuals[s] for s in stretches])[0].sum())
+    assert np.mean(found) == pytest.approx(rho, abs=0.04)
+    assert np.mean(variance) == pytest.approx(1.0, rel=0.05)
+    if rho >= 0.9:  # without, half of the memory is gone
+        assert np.mean(plain) < rho - 0.08
+
+
+def test_stretches_too_short_for_a_memory_have_none() -> None:
+    columns, _ = left(0.9, 0)
+    stretches = [np.arange(LONG * k, LONG * k + 5) for k in range(COUNT)]
+    assert not memory_of(columns, stretches).phi.size
