@@ -9,6 +9,7 @@ import pytest
 import frictax as fx
 import frictax.fitting.many_search as many_search
 import frictax.programs.executables as programs
+from frictax.fitting.fit_each import fit_each
 from frictax.parameters import replace
 
 LAW = ["friction.f_pos"]
@@ -159,3 +160,19 @@ def test_wrong_values_are_told(records: list[fx.Record], own, words: list[str]) 
         fx.fit_many(machine(), records[1:3], values=own, free=LAW)
     for word in words:
         assert word in str(error.value)
+
+
+def test_first_steps_are_as_long_as_the_values_of_each_start(records: list[fx.Record]) -> None:
+    """Of a number that may be negative; longer ones lead elsewhere, or take longer."""
+
+    def tilted(k: float) -> fx.Mechanism:
+        parts = {name: machine()[name] for name in ("mass", "friction", "drive")}
+        return fx.Mechanism(**parts, tilt=fx.Force("mass", k))
+
+    models, asked = [tilted(0.02), tilted(-1.5)], {"free": [*LAW, "tilt.f.k"]}
+    alike = [records[0], records[3]]
+    for model, one, found in zip(models, alike, fit_each(models, alike, asked), strict=True):
+        assert isinstance(found, fx.FitResult)
+        alone = fx.fit(model, one, **asked)
+        assert found.iterations == alone.iterations
+        assert np.allclose(found.x, alone.x, rtol=1e-12)

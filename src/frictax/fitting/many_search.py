@@ -187,7 +187,7 @@ def _of_a_kind(
     def fitted(starts: Float[np.ndarray, "k p"], tell: Callable[[int], None]) -> Descent:
         def some(at: int) -> Descent:
             mine = slice(at, at + _TOGETHER)
-            states = [begun(first, start) for start in starts[mine]]
+            states = [begun(*one) for one in zip(problems[mine], starts[mine], strict=True)]
             how = states, method.max_steps, dof[mine], floors[mine]
             end = _called(first, leaves[mine], method, *how)
             tell(len(states))
@@ -278,7 +278,7 @@ def _all(
     floors: Float[Array, " k"],
 ) -> tuple[Array, ...]:
     """The leaves of where searches from `states` are at step `limits`; of laws, whose search is one
-    call, the ends by a `method` where the limit is not 0.
+    call, those of their ends by a `method`.
 
     One after the other: in step, all would take the most steps of any.
     """
