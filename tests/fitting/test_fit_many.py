@@ -169,10 +169,11 @@ def test_first_steps_are_as_long_as_the_values_of_each_start(records: list[fx.Re
         parts = {name: machine()[name] for name in ("mass", "friction", "drive")}
         return fx.Mechanism(**parts, tilt=fx.Force("mass", k))
 
-    models, asked = [tilted(0.02), tilted(-1.5)], {"free": [*LAW, "tilt.f.k"]}
+    models, free = [tilted(0.02), tilted(-1.5)], [*LAW, "tilt.f.k"]
     alike = [records[0], records[3]]
-    for model, one, found in zip(models, alike, fit_each(models, alike, asked), strict=True):
+    many = fit_each(models, alike, {"free": free})
+    for model, one, found in zip(models, alike, many, strict=True):
         assert isinstance(found, fx.FitResult)
-        alone = fx.fit(model, one, **asked)
+        alone = fx.fit(model, one, free=free)
         assert found.iterations == alone.iterations
         assert np.allclose(found.x, alone.x, rtol=1e-12)
