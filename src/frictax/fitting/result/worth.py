@@ -179,6 +179,7 @@ def _forces(
     machine = setup.machine
     assert isinstance(prepared, PreparedRecord)
     assert isinstance(machine, Mechanism)
+    assert isinstance(problem.objective, InverseDynamics)
     given = acting(setup, jax.tree.map(jnp.asarray, prepared), problem.delayed)
     driving = [
         np.asarray(u)
