@@ -106,7 +106,7 @@ def test_a_ripple_between_stops_is_named_under_an_encoder_s_steps(module) -> Non
     # blocks of time had no power where few reversals tell: 3 of 8
     machines = module("six_machines")
     rig = machines.stops()
-    record = machines.recorded(rig, "ripple", "steps", 3)
-    found = machines.fitted(rig, record).missing().found
-    assert found
-    assert "ripple" in found[0].name
+    records = [machines.recorded(rig, "ripple", "steps", seed) for seed in (3, 4, 5)]
+    found = [machines.fitted(rig, record).missing().found for record in records]
+    assert sum(bool(terms) for terms in found) >= 2  # the first one's chance is 1.3 %
+    assert all("ripple" in terms[0].name for terms in found if terms)
