@@ -213,12 +213,16 @@ def _share(phi: np.ndarray, noise: float, variance: float) -> float:
     return float(np.clip(variance * np.min(shape) / noise, 0.0, 1.0))
 
 
+def highest_order(stretches: list[np.ndarray]) -> int:
+    """Of the autoregressions that are tried on these."""
+    return min(_ORDER, max(len(s) for s in stretches) // 8)
+
+
 def autoregression(stretches: list[np.ndarray]) -> tuple[np.ndarray, float]:
     """Coefficients, the order by Schwarz's criterion, and the standard deviation of what is
     left.
     """
-    longest = max(len(s) for s in stretches)
-    most = max(min(_ORDER, longest // 8), 0)
+    most = highest_order(stretches)
     gram, n = np.zeros((most + 1, most + 1)), 0
     for s in stretches:
         if len(s) > 2 * most:

@@ -61,12 +61,12 @@ def projected(columns: Columns, counted: Bool[np.ndarray, " n"]) -> Projected:
     )
 
 
-def of_left(left: Float[np.ndarray, " n"]) -> Callable[[list[np.ndarray]], Memory]:
+def memory_of_left(left: Float[np.ndarray, " n"]) -> Callable[[list[np.ndarray]], Memory]:
     """The memory of a channel of the residuals `left`; its order by Schwarz's criterion."""
     return lambda channel: autoregression([left[s] for s in channel])
 
 
-def beside(columns: Columns) -> Callable[[list[np.ndarray]], Memory]:
+def memory_beside(columns: Columns) -> Callable[[list[np.ndarray]], Memory]:
     """The memory of residuals on windows beside all columns."""
     whole = dataclasses.replace(columns, fitted=np.column_stack([columns.fitted, columns.tried]))
 

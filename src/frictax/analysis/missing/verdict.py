@@ -17,7 +17,7 @@ from ..errors.recorded_noise import inputs_err
 from .chances import chance_of, holm, is_even
 from .columns import Columns
 from .likelihood import Likelihood, Stretches, autoregression
-from .projected import Projected, basis, beside, of_left, projected, whitened
+from .projected import Projected, basis, memory_beside, memory_of_left, projected, whitened
 
 OWN = 1e-5  # of a column's square, which the fitted numbers cannot imitate: less is not told
 AS_MUCH = 0.95  # of what the best explains: as good, where it is plainer
@@ -111,7 +111,7 @@ class Judge:
         size, noise = (float(x @ x) for x in (was.residuals, left))
         floor = self.noise * (len(then.residuals) - then.taken)
         reaches = size > _ABOVE_NOISE * floor and size - noise > _MOST * (size - floor)
-        memory = beside(after) if self.has_windows else of_left(left)
+        memory = memory_beside(after) if self.has_windows else memory_of_left(left)
         was, then = (whitened(x, self.stretches, memory)[0] for x in (before, after))
         k = then.tried.shape[1]
         rest = then.without(list(range(k)))
@@ -145,7 +145,7 @@ class Verdicts:
         self.plain = projected(seen, judge.counted)
         self.left = np.zeros(len(seen.residuals))
         self.left[judge.counted] = self.plain.residuals
-        self.white, self.rows = whitened(seen, judge.stretches, of_left(self.left))
+        self.white, self.rows = whitened(seen, judge.stretches, memory_of_left(self.left))
 
     @property
     def is_white(self) -> bool:
@@ -197,7 +197,7 @@ class Verdicts:
         if glimpsed > SURE:
             return glimpsed
         seen = dataclasses.replace(self.seen, tried=self.seen.tried[:, at])
-        white, _ = whitened(seen, self.judge.stretches, beside(seen))
+        white, _ = whitened(seen, self.judge.stretches, memory_beside(seen))
         plain = projected(seen, self.judge.counted)
         return max(glimpsed, told(plain, white, list(range(len(at))), True).chances[0])
 

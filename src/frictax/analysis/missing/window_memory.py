@@ -5,8 +5,8 @@ from jaxtyping import Int
 
 from ..errors.memory.series import Model, chosen, lagged
 from .columns import Columns
+from .likelihood import highest_order
 
-_ORDER = 12  # of the autoregression, at most
 _ROUNDS, _SETTLED = 15, 1e-3
 _FLOOR = 1e-8  # of white noise, which tames residuals that are smooth
 _UNTOLD = 1e-9  # of what tells most of an estimate: what is taken as known of any
@@ -19,9 +19,14 @@ def memory_of(columns: Columns, stretches: list[Int[np.ndarray, " _"]]) -> Model
     A start takes the slowest waves of its window: beside noise that remembers half a window, what
     it leaves seems to remember hardly anything, and what is slow would pass for sure.
 
+    **Arguments:** `columns`, of which those that are tried are left aside; `stretches`: the numbers
+    of the rows of each, which lies in one window.
+
+    **Returns:** a `Model`, its `noise` in squares of weighted residuals.
+
     **Source:** D. A. Harville, Journal of the American Statistical Association 72 (1977).
     """
-    most = max(min(_ORDER, max(len(s) for s in stretches) // 8), 0)
+    most = highest_order(stretches)
     mine = [s for s in stretches if len(s) > 2 * most]
     if not most:
         square = float(np.mean(columns.residuals[np.concatenate(mine)] ** 2))
@@ -58,7 +63,8 @@ def memory_of(columns: Columns, stretches: list[Int[np.ndarray, " _"]]) -> Model
         for at, one in zip(places, through, strict=True):
             told[np.ix_(at, at)] += one[1:, 1:]
             pull[at] += one[1:, 0]
-        unit = np.sqrt(np.maximum(np.diag(told), 1e-200))
+        square = np.diag(told)
+        unit = np.sqrt(np.where(square > 0, square, 1.0))
         inverse = np.linalg.inv(told / np.outer(unit, unit) + _UNTOLD * np.eye(size))
         taken = inverse / np.outer(unit, unit)
         moved = taken @ pull

@@ -209,8 +209,8 @@ def _forces(
 
 
 def _of_acceleration(record: Record, body: str, cutoff: float) -> float:
-    """The noise of a body's acceleration, as that of its motion leaves it below `cutoff` [Hz], were
-    it white.
+    """The noise of a body's acceleration [m/s2, rad/s2] that the noise of its measured motion makes
+    below `cutoff` [Hz], were it white: a standard deviation.
     """
     names = [n for n in record.outputs if n.rpartition(".")[0] == body]
     order, name = max((1 if n.rpartition(".")[2] in POSITION_OF else 2, n) for n in names)

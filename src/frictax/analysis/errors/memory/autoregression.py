@@ -223,7 +223,8 @@ def _doubts(
 
     gains = [walk.gain for walk in walks if walk]
     if gains and times >= _ROUGH[0]:  # it is the walk of which little is known
-        known = max(gains) < _SURE or not (nothing | rough).any()
-        return () if known else (Notice("zero-wanders", "", of(nothing | rough)),)
+        little = nothing | rough
+        is_said = max(gains) >= _SURE and little.any()
+        return (Notice("zero-wanders", "", of(little)),) if is_said else ()
     out = [Notice("memory-as-long", "", of(nothing))] if nothing.any() else []
     return (*out, *([Notice("memory-long", "", of(rough))] if rough.any() else []))
