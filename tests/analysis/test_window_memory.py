@@ -26,11 +26,12 @@ def left(rho: float, seed: int) -> tuple[Columns, list[np.ndarray]]:
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 0.95])
-def test_what_starts_took_from_a_memory_is_put_back(rho: float) -> None:
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_what_starts_took_from_a_memory_is_put_back(rho: float, goes_on: bool) -> None:
     found, variance, plain = [], [], []
     for seed in range(12):
         columns, stretches = left(rho, seed)
-        model = memory_of(columns, stretches)
+        model = memory_of(columns, [np.concatenate(stretches)] if goes_on else stretches)
         found.append(model.phi.sum())
         variance.append(model.noise)
         plain.append(autoregression([columns.residuals[s] for s in stretches])[0].sum())

@@ -20,12 +20,14 @@ def memory_of(columns: Columns, stretches: list[Int[np.ndarray, " _"]]) -> Model
     it leaves seems to remember hardly anything, and what is slow would pass for sure.
 
     **Arguments:** `columns`, of which those that are tried are left aside; `stretches`: the numbers
-    of the rows of each, which lies in one window.
+    of the rows of each, which may go on from window to window.
 
     **Returns:** a `Model`, its `noise` in squares of weighted residuals.
 
     **Source:** D. A. Harville, Journal of the American Statistical Association 72 (1977).
     """
+    cuts = [np.flatnonzero(np.diff(columns.window[s])) + 1 for s in stretches]
+    stretches = [x for s, cut in zip(stretches, cuts, strict=True) for x in np.split(s, cut)]
     most = highest_order(stretches)
     mine = [s for s in stretches if len(s) > 2 * most]
     if not most:
