@@ -1,5 +1,7 @@
 """The memory of residuals on windows, of which each has a start of its own."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.signal import lfilter
@@ -39,6 +41,21 @@ def test_what_starts_took_from_a_memory_is_put_back(rho: float, goes_on: bool) -
     assert np.mean(variance) == pytest.approx(1.0, rel=0.05)
     if rho >= 0.9:  # without, half of the memory is gone
         assert np.mean(plain) < rho - 0.08
+
+
+def test_numbers_that_are_alike_and_residuals_that_are_smooth_have_a_memory_too() -> None:
+    """As of a number that acts like the starts, and of noise in a narrow band."""
+    columns, stretches = left(0.9, 1)
+    n = columns.residuals.size
+    for k in range(20):
+        random = np.random.default_rng([3, k])
+        alike = (
+            columns.starts @ random.standard_normal((2, 3)) * (1.0 + 1e-9 * random.random((n, 3)))
+        )
+        smooth = np.asarray(lfilter([1.0], [1.0, -1.99, 0.9902], random.standard_normal(n)))
+        model = memory_of(dataclasses.replace(columns, residuals=smooth, fitted=alike), stretches)
+        assert 0 < model.noise < np.inf
+        assert np.all(np.isfinite(model.phi))
 
 
 def test_stretches_too_short_for_a_memory_have_none() -> None:

@@ -8,8 +8,8 @@ from .columns import Columns
 from .likelihood import highest_order
 
 _ROUNDS, _SETTLED = 15, 1e-3
-_FLOOR = 1e-8  # of white noise, which tames residuals that are smooth
-_UNTOLD = 1e-9  # of what tells most of an estimate: what is taken as known of any
+_FLOOR = 1e-6  # of white noise, which tames residuals that are smooth
+_UNTOLD = 1e-7  # of the largest eigenvalue: a direction of which no more is told took nothing
 
 
 def memory_of(columns: Columns, stretches: list[Int[np.ndarray, " _"]]) -> Model:
@@ -67,7 +67,7 @@ def memory_of(columns: Columns, stretches: list[Int[np.ndarray, " _"]]) -> Model
             pull[at] += one[1:, 0]
         square = np.diag(told)
         unit = np.sqrt(np.where(square > 0, square, 1.0))
-        inverse = np.linalg.inv(told / np.outer(unit, unit) + _UNTOLD * np.eye(size))
-        taken = inverse / np.outer(unit, unit)
+        scale = np.outer(unit, unit)
+        taken = np.linalg.pinv(told / scale, rcond=_UNTOLD, hermitian=True) / scale
         moved = taken @ pull
     return model
