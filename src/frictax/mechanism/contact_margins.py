@@ -75,7 +75,8 @@ def margins(now: Snapshot, c: int) -> dict[str, Array]:
             if now.contact(c).face is not None
             else jnp.where(m == FREE, -now.normal[c], now.normal[c])
         )
-        margin = up + eps * part.fn_max
+        is_given = now.contact(c).signal is not None
+        margin = up + part.fn_max * (_rounding_of_signal(now, c) if is_given else eps)
         never = part.fn_max <= 0  # nothing presses it on, ever
         if part.blocks_backward:  # stuck, it holds either way
             never = never | (m == STUCK)
@@ -110,15 +111,34 @@ def slides_in(m: Array) -> Array:
 
 def is_off(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array) -> Array:
     """Whether piece `k` of its signal presses a contact on no more, from time `t` on."""
-    assert contact.signal is not None
-    signal = signal_of(mechanism, layout.signals[contact.signal])
-    value, rate = jax.jvp(lambda t: signal.on_piece(t, k), (t,), (jnp.ones_like(t),))
-    zero = 500 * jnp.finfo(t.dtype).eps  # a switch to 0 may be a rounding off
+    value, rate = _pressing(mechanism, layout, t, contact, k)
+    zero = _rounding_at(t, rate)  # a switch to 0 may be a rounding off
     return (
         (value < -zero)
         | ((value <= zero) & (rate <= 0))
         | (mechanism.parts[contact.part].fn_max <= 0)
     )
+
+
+def _rounding_of_signal(now: Snapshot, c: int) -> Array:
+    """That of the signal which presses contact `c` on, at the time of `now`."""
+    contact = now.contact(c)
+    k = now.mode[now.layout.first_signal + contact.signal]
+    _, rate = _pressing(now.mechanism, now.layout, now.t, contact, k)
+    return jax.lax.stop_gradient(_rounding_at(now.t, rate))
+
+
+def _pressing(
+    mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array
+) -> tuple[Array, Array]:
+    """The value and the rate of the signal that presses a contact on, on its piece `k`."""
+    signal = signal_of(mechanism, layout.signals[contact.signal])
+    return jax.jvp(lambda t: signal.on_piece(t, k), (t,), (jnp.ones_like(t),))
+
+
+def _rounding_at(t: Array, rate: Array) -> Array:
+    """Of the value of a signal at the rounded time `t`: where it crosses 0 fast, that is far."""
+    return 500 * jnp.finfo(t.dtype).eps * (1.0 + jnp.abs(rate * t))
 
 
 def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:

@@ -20,6 +20,7 @@ from .linearized import AbstractLinearErrors, Linearized, LinearSpread
 
 _DRAWS = 40  # as many degrees of freedom
 _SHARE = 0.1  # of the noise is drawn, and what it does is taken as many times: tangents are local
+_LEVELS = 32  # of a sensor with steps, at least
 _ABOVE = 3.0  # times the noise of an output: a misfit that is not of the sensor
 _CLEAN = 1e-3  # of the spread of an input: less noise is none
 _WAVES = 64  # of the saw that rounding makes of a position
@@ -41,36 +42,40 @@ class InputNoise(AbstractLinearErrors):
     """
 
     def of(self, linear: Linearized) -> LinearSpread:
-        found, rng = linear.found, np.random.default_rng(0)
-        problem, noise, base = found.problem, _noises(found), None
         root, _ = linear.axes
-        moved, left = [], []
-        for k in range(_DRAWS + 1):  # the first without noise
-            rows = []
-            for i, one in enumerate(problem.prepared):
-                if isinstance(one, PreparedRecord):
-                    inputs = {
-                        name: np.asarray(u)
-                        + (k > 0) * _SHARE * sd * rng.standard_normal(np.shape(u))
-                        for (name, u), sd in zip(one.inputs.items(), noise[i], strict=True)
-                    }
-                    one = dataclasses.replace(one, inputs=inputs)
-                prepared = (*problem.prepared[:i], one, *problem.prepared[i + 1 :])
-                mine = dataclasses.replace(problem, prepared=prepared)
-                weight = np.asarray(one.weight)
-                after = np.asarray(predictions(mine, jnp.asarray(found.x), i))
-                rows.append(np.ravel(weight * np.where(weight > 0, after, 0.0)))
-            r = np.concatenate(rows)
-            base = r if base is None else base
-            if k and np.isfinite(r).all():
-                change = (r - base) / _SHARE
-                moved.append(root @ (root.T @ (linear.jacobian.T @ change)))
-                left.append(np.sum((change - linear.jacobian @ moved[-1]) ** 2))
-        size, count = np.reshape(moved, (-1, len(root))), max(len(moved), 1)
-        shown = np.sum(linear.residuals**2) / max(float(np.mean(left or [0.0])), 1e-300)
-        covariance = size.T @ size / count * min(1.0, _MOST * shown)
-        says = f"noise of the inputs, led through the machine {len(moved)} times"
+        changes = led_noise(linear.found)
+        moved = changes @ linear.jacobian @ root @ root.T
+        left, count = changes - moved @ linear.jacobian.T, max(len(changes), 1)
+        most = np.sum(left**2) / count
+        shown = np.sum(linear.residuals**2) / max(float(most), 1e-300)
+        covariance = moved.T @ moved / count * min(1.0, _MOST * shown)
+        says = f"noise of the inputs, led through the machine {len(changes)} times"
         return LinearSpread(covariance, lambda directions: np.full(len(directions), count), says)
+
+
+def led_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
+    """What each of many draws of the noise of the inputs changes of the weighted residuals."""
+    problem, noise, rng = found.problem, _noises(found), np.random.default_rng(0)
+    base, changes = None, []
+    for k in range(_DRAWS + 1):  # the first without noise
+        rows = []
+        for i, one in enumerate(problem.prepared):
+            if isinstance(one, PreparedRecord):
+                inputs = {
+                    name: np.asarray(u) + (k > 0) * _SHARE * sd * rng.standard_normal(np.shape(u))
+                    for (name, u), sd in zip(one.inputs.items(), noise[i], strict=True)
+                }
+                one = dataclasses.replace(one, inputs=inputs)
+            prepared = (*problem.prepared[:i], one, *problem.prepared[i + 1 :])
+            mine = dataclasses.replace(problem, prepared=prepared)
+            weight = np.asarray(one.weight)
+            after = np.asarray(predictions(mine, jnp.asarray(found.x), i))
+            rows.append(np.ravel(weight * np.where(weight > 0, after, 0.0)))
+        r = np.concatenate(rows)
+        base = r if base is None else base
+        if k and np.isfinite(r).all():
+            changes.append((r - base) / _SHARE)
+    return np.reshape(changes, (-1, base.size))
 
 
 def between_samples(linear: Linearized) -> Float[np.ndarray, " p"]:
@@ -176,15 +181,27 @@ def inputs_err(found: FitResult) -> bool:
             least = misfit / _ABOVE
             y = record.outputs[name]
             if least > (noise_of(y, enough=least) if sd is None else np.sqrt(np.mean(sd**2))):
-                return any(sd > 0 for each in _noises(found) for sd in each)
+                return has_noisy_inputs(found)
     return False
+
+
+def has_noisy_inputs(found: FitResult) -> bool:
+    """Whether an input of a record shows noise."""
+    return any(sd > 0 for each in _noises(found) for sd in each)
 
 
 def _noises(found: FitResult) -> list[Float[np.ndarray, " _"]]:
     """The standard deviation of the noise of each input of each record, 0 where there is none."""
-    out = []
-    for prepared in found.problem.prepared:
-        inputs = prepared.inputs.values() if isinstance(prepared, PreparedRecord) else ()
-        sizes = [(noise_of(np.asarray(u)), float(np.std(u))) for u in inputs]
-        out.append(np.array([sd if sd > _CLEAN * spread else 0.0 for sd, spread in sizes]))
-    return out
+    return [
+        np.array([_noise_of_input(np.asarray(u)) for u in prepared.inputs.values()])
+        if isinstance(prepared, PreparedRecord)
+        else np.zeros(0)
+        for prepared in found.problem.prepared
+    ]
+
+
+def _noise_of_input(u: Float[np.ndarray, " n"]) -> float:
+    """That of one; pulses and stairs of a few levels are meant so, and no steps of a sensor."""
+    sd, step = noise_of(u), quantum(u)
+    few = sd <= step / np.sqrt(12.0) and np.ptp(u) < _LEVELS * step
+    return sd if sd > _CLEAN * float(np.std(u)) and not few else 0.0

@@ -15,7 +15,7 @@ from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import Setup
 from frictax.measurements import Record
 from frictax.mechanism import Mechanism
-from frictax.mechanism.attachments import BODIES, coordinates_of
+from frictax.mechanism.attachments import BODIES, coordinates_of, turns_about
 from frictax.mechanism.axis import AbstractAxis
 from frictax.mechanism.forces import AbstractSource
 from frictax.parameters import get, parameters, replace
@@ -166,7 +166,7 @@ def laws(machine: Any) -> dict[str, bool]:
     """The paths of the laws of motion forward, and whether it turns."""
     if isinstance(machine, Mechanism):
         return {
-            f"{name}.{getattr(part, 'forward', _OF_STOPS)}": bool(part.rotational)
+            f"{name}.{getattr(part, 'forward', _OF_STOPS)}": bool(turns_about(machine, name))
             for name, part in machine.named_parts()
             if isinstance(part, AbstractByLaws | MassWithStopAndFriction)
         }
@@ -290,7 +290,8 @@ def named(term: str, of: str) -> str:
 
 def _of_law(term: str, path: str, unit: str, rotational: bool) -> Candidate:
     speed = "rad" if rotational else "m"
-    units = {"viscous": f"{unit}.s/{speed}", "drag": f"{unit}.s2/{speed}2"}
+    of = "" if unit == "1" else f"{unit}."
+    units = {"viscous": f"{of}s/{speed}", "drag": f"{of}s2/{speed}2"}
     name, size = named(term, path.partition(".")[0]), len(DIP) if term == "Stribeck" else 1
     return Candidate(name, "law", path, term, units.get(term, unit), size)
 

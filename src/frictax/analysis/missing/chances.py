@@ -6,6 +6,8 @@ from scipy.special import chdtrc, fdtrc
 
 _LOWEST = 8, 32, 128  # frequencies
 _UNEVEN = 0.001
+_BANDS = 1, 4, 16  # frequencies beside each other
+_PEAK = 0.003  # of white noise, of each
 
 
 def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool:
@@ -25,6 +27,21 @@ def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool
     size = float(np.sum(dof) * np.log(pooled) - np.sum(dof * np.log(variance)))
     fix = 1.0 + (np.sum(1.0 / dof) - 1.0 / np.sum(dof)) / (3.0 * (len(groups) - 1))
     return bool(chdtrc(len(groups) - 1, size / fix) >= _UNEVEN)
+
+
+def has_peak(left: Float[np.ndarray, " n"]) -> bool:
+    """Whether a few frequencies beside each other have more than white noise gives to any: what a
+    term does that shakes a machine by less than the noise, which its memory does not show.
+
+    **Source:** R. A. Fisher, "Tests of significance in harmonic analysis", Proc. R. Soc. A 125
+    (1929), by its bound.
+    """
+    power = np.abs(np.fft.rfft(left - left.mean())) ** 2
+    power = power[1:] / max(float(np.mean(power[1:])), 1e-300)
+    sums = np.append(0.0, np.cumsum(power))
+    bands = (m for m in _BANDS if 4 * m < len(power))
+    most = ((m, float(np.max(sums[m:] - sums[:-m]))) for m in bands)
+    return any(len(power) * chdtrc(2 * m, 2.0 * x) < _PEAK for m, x in most)
 
 
 def holm(chances: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np.ndarray:

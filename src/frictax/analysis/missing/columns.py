@@ -188,6 +188,34 @@ def _of_record(
     return r, jacobian
 
 
+def residuals_with(
+    problem: Problem,
+    tried: tuple[Candidate, ...],
+    x: Float[np.ndarray, " p"],
+    c: Float[np.ndarray, " k"],
+    ranges: Ranges,
+) -> Float[np.ndarray, " n"]:
+    """The weighted residuals alone, with the coefficients `c` of candidates that are no waves."""
+    periods = {body: jnp.ones(()) for body in ranges.centre}
+    at = jnp.asarray(x), jnp.asarray(c), periods, ranges
+    each = (_alone(problem, tried, *at, i)[0] for i in range(len(problem.prepared)))
+    return np.concatenate([np.asarray(r) for r in each])
+
+
+@kept
+def _alone(
+    problem: Problem,
+    tried: tuple[Candidate, ...],
+    x: Array,
+    c: Array,
+    periods: Any,
+    ranges: Ranges,
+    i: int,
+) -> tuple[Array]:
+    begin = jnp.zeros(_windows(problem, i))
+    return (_residuals(problem, tried, x, c, None, begin, periods, ranges, i),)
+
+
 @kept
 def bank(
     problem: Problem,

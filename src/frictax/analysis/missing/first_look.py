@@ -1,4 +1,4 @@
-"""Whether a fit lacks a force where its drives act, without compiling anything: what it prints."""
+"""Whether a fit lacks a force where its drives act, or without a drive anywhere: what it prints."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -18,8 +18,8 @@ from frictax.measurements.units import POSITION_OF, VELOCITY_OF
 from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice
 
-from .candidates import SMOOTH, bodies, named
-from .columns import Columns
+from .candidates import SMOOTH, bodies, catalogue, named, starts_of
+from .columns import Columns, ranges_of, residuals_with
 from .terms import LAW_TERMS, OF_FORCE, force_of
 from .verdict import AS_MUCH, SURE, Judge
 
@@ -48,8 +48,9 @@ def first_look(found: FitResult) -> tuple[Notice, ...]:
 
     A force that follows the motion does to first order what the same force does along the motion
     without it. So it is added to the record's input, and simulated by the program that was compiled
-    for the fit: some 15 simulations, and nothing to compile. `Missing` tries more, also where no
-    drive acts, and refits.
+    for the fit: some 15 simulations, and nothing to compile. Of machines that no force drives,
+    which are left alone or moved by what holds them, the motion is simulated with the terms
+    themselves. `Missing` tries more, also where no drive acts, and refits.
     """
     problem, has_windows = found.problem, isinstance(found.problem.objective, Windows)
     if (
@@ -71,10 +72,13 @@ def first_look(found: FitResult) -> tuple[Notice, ...]:
     seen = Columns(r, fitted, np.zeros((found.n, 0)), *_starts(found, moved))
     judge = Judge(found, has_windows)
     verdicts = judge.at(seen)
-    if verdicts.is_white:
+    if verdicts.is_white and not verdicts.wavers:
         return ()
     smooth = f"a {SMOOTH}"
-    tried = dict(pair for drive in _drives(problem) for pair in _tried(found, drive, moved))
+    drives = _drives(problem)
+    tried = dict(pair for drive in drives for pair in _tried(found, drive, moved))
+    if not drives:
+        tried = dict(_without_drive(found))
     if found.bends is not None:
         tried[smooth] = moved(with_smooth_inputs(problem, found.records), 1.0)
     tried = {name: column for name, column in tried.items() if np.all(np.isfinite(column))}
@@ -109,6 +113,21 @@ def _tried(
             by = _STEP * float(usual / size)
             more = [a + by * b for a, b in zip(u, forces, strict=True)]
             yield name, moved(_driven(found.problem, drive, more), by)
+
+
+def _without_drive(found: FitResult) -> Iterator[tuple[str, Float[np.ndarray, " n"]]]:
+    """The derivatives of the residuals by each force of friction and each on a body."""
+    problem, x = found.problem, np.asarray(found.x)
+    tried = tuple(one for one in catalogue(found) if one.kind in ("law", "force"))
+    if not tried:
+        return
+    ranges, _ = ranges_of(problem, x)
+    size = sum(one.size for one in tried)
+    for one, at in zip(tried, starts_of(tried), strict=True):
+        c = np.zeros(size)
+        c[at : at + one.size] = _STEP
+        there, back = (residuals_with(problem, tried, x, k * c, ranges) for k in (1.0, -1.0))
+        yield f"a {one.name}", (there - back) / (2.0 * _STEP)
 
 
 def _is_exact(found: FitResult) -> bool:

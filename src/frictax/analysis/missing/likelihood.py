@@ -3,6 +3,7 @@ maximum likelihood, without a candidate and with it.
 """
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -15,6 +16,7 @@ from .columns import Columns
 _ROUNDS = 6
 _ORDER = 12  # of the autoregression, at most
 _RIDGE = 1e-13
+DRAWN = np.geomspace(0.1, 1.5, 10)  # times the noise that is read from inputs
 _SEEN = 1e-12  # of the largest eigenvalue of sums of lagged products
 
 # For each channel of a record, the numbers of its residuals in the order of time, in stretches.
@@ -46,25 +48,35 @@ class Fitted:
 
 class Likelihood:
     """Residuals of each channel as an autoregression of fixed order, about linear columns, and
-    where they wander beside a random walk (`walks`).
+    where they wander beside a random walk (`walks`), or else beside what `draws` (k, n) of noise of
+    the inputs would do, as much of it as is likeliest.
 
     Conditional on the first samples of each stretch, so that sums of products of lagged columns are
     all that is needed: they are formed once for all candidates.
     """
 
     def __init__(
-        self, columns: Columns, stretches: Stretches, left: Float[np.ndarray, " n"]
+        self,
+        columns: Columns,
+        stretches: Stretches,
+        left: Float[np.ndarray, " n"],
+        draws: Float[np.ndarray, "k n"] | None = None,
     ) -> None:
-        self.p = columns.fitted.shape[1]
+        self.p, self.of_draws = columns.fitted.shape[1], draws is not None
         table = np.column_stack([columns.residuals, columns.fitted, columns.tried])
         norms = np.linalg.norm(table, axis=0)
         table = table / np.where(norms > 0, norms, 1.0)
         table = np.where(np.isfinite(table), table, 0.0)
         size = norms[0] if norms[0] > 0 else 1.0
-        found = walks(left, columns.fitted, stretches)
         made = (
-            _Channel(table, channel, left / size, 0.0 if walk is None else walk.step / size**2)
-            for channel, walk in zip(stretches, found, strict=True)
+            _Channel(table, channel, left / size, *waves)
+            for channel, waves in zip(
+                stretches,
+                _of_walks(left / size, columns.fitted, stretches)
+                if draws is None
+                else (_of_draws(draws[:, np.concatenate(c)] / size) for c in stretches),
+                strict=True,
+            )
         )
         self.channels = [one for one in made if one.count > 3 * one.order + 3]
         self.before: Fitted | None = None
@@ -79,7 +91,7 @@ class Likelihood:
 
         Where there is a walk the lesser of two, times 2: beside as much of it as without them, and
         beside what is left of it, which is then known from as many numbers as it has waves above
-        the noise.
+        the noise. How large the noise of inputs is has been read from them: of that the first.
         """
         if not self.channels:
             return 1.0
@@ -88,9 +100,12 @@ class Likelihood:
         after = self.fitted([1 + self.p + j for j in at])
         if not self.wanders:
             return self._chance(after, len(at), np.inf)
-        of_walk = self._chance(after, len(at), sum(s.above for s in self.before.states))
         same = self.fitted([1 + self.p + j for j in at], self.before.states)
-        return min(2.0 * min(of_walk, self._chance(same, len(at), np.inf)), 1.0)
+        chance = self._chance(same, len(at), np.inf)
+        if self.of_draws:
+            return chance
+        of_walk = self._chance(after, len(at), sum(s.above for s in self.before.states))
+        return min(2.0 * min(of_walk, chance), 1.0)
 
     def _chance(self, after: Fitted, k: int, most: float) -> float:
         """Likewise, with at most so many degrees of freedom."""
@@ -128,18 +143,20 @@ class _Channel:
     """The sums of products of the lagged columns of one channel, and of the waves of its walk."""
 
     def __init__(
-        self, table: np.ndarray, stretches: list[np.ndarray], left: np.ndarray, step: float
+        self,
+        table: np.ndarray,
+        stretches: list[np.ndarray],
+        left: np.ndarray,
+        waves: np.ndarray,
+        step: float,
+        steps: np.ndarray,
     ) -> None:
-        rows = np.concatenate(stretches)
-        waves = slowest_waves(len(rows)) if step > 0 else np.zeros((len(rows), 0))
-        rest = left[rows]
-        ratio = 0.0
+        rest, ratio, self.steps = left[np.concatenate(stretches)], 0.0, steps
         if step > 0:  # the order is that of what the walk leaves
             square = float(np.mean(rest**2))
             ratio = step / max(float(np.var(np.diff(rest))) / 2.0, _RIDGE * square)
             gram = waves.T @ waves + np.eye(waves.shape[1]) / ratio
             rest = rest - waves @ np.linalg.solve(gram, waves.T @ rest)
-            self.steps = square / len(rows) * SIZES**2
         cuts = np.cumsum([len(s) for s in stretches])[:-1]
         self.order = q = autoregression(np.split(rest, cuts))[0].size
         self.begin = _State(np.zeros(q), 1.0, ratio)
@@ -203,6 +220,24 @@ class _Channel:
         filt, use, k = np.concatenate([[1.0], -phi]), [*whole, *self.waves], len(whole)
         a = np.einsum("i,iajb,j->ab", filt, self.gram[:, use][:, :, :, use], filt)
         return a[:k, :k], a[:k, k:], a[k:, k:]
+
+
+def _of_walks(
+    left: np.ndarray, fitted: np.ndarray, stretches: Stretches
+) -> Iterator[tuple[np.ndarray, float, np.ndarray]]:
+    """For each channel the waves of its walk, the variance of a step, and those that are tried."""
+    for channel, walk in zip(stretches, walks(left, fitted, stretches), strict=True):
+        n = sum(len(s) for s in channel)
+        if walk is None:
+            yield np.zeros((n, 0)), 0.0, np.zeros(0)
+        else:
+            square = float(np.mean(left[np.concatenate(channel)] ** 2))
+            yield slowest_waves(n), walk.step, square / n * SIZES**2
+
+
+def _of_draws(draws: Float[np.ndarray, "k n"]) -> tuple[np.ndarray, float, np.ndarray]:
+    """Likewise of noise of the inputs, of which draws have the variance 1."""
+    return draws.T / np.sqrt(max(len(draws), 1)), 1.0, DRAWN**2
 
 
 def _share(phi: np.ndarray, noise: float, variance: float) -> float:

@@ -156,4 +156,4 @@ def _valued(term: MissingTerm) -> str:
     if not np.isfinite(term.standard_error):
         return f"about {amount(term.value, term.unit)}"
     row = shown(term.value, term.standard_error, term.unit)
-    return f"{row.value} +- {row.error} {row.unit}"
+    return f"{row.value} +- {row.error} {row.unit}".removesuffix(" 1")

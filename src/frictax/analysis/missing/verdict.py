@@ -13,8 +13,8 @@ from frictax.measurements.record import Record
 
 from ..errors.clusters import bias_reduced, blocks
 from ..errors.linearized import linearized
-from ..errors.recorded_noise import inputs_err
-from .chances import chance_of, holm, is_even
+from ..errors.recorded_noise import has_noisy_inputs, inputs_err, led_noise
+from .chances import chance_of, has_peak, holm, is_even
 from .columns import Columns
 from .likelihood import Likelihood, Stretches, autoregression
 from .projected import Projected, basis, memory_beside, memory_of_left, projected, whitened
@@ -27,6 +27,9 @@ _ABOVE_NOISE, _MOST = 1.1, 0.7  # times its mean square; of what is left above i
 _BEYOND_DOUBT, _FAR_AFTER = 1e-10, 1e-6  # of white noise; by the spread of the score
 # on windows: no noise does so much alike in all of them, whatever the spread of a few scores says
 _PLAIN, _HALF = 1e-40, 0.5
+# of a run, whatever blocks of time say
+_MUCH, _FAR, _FAR_BY_SCORE = 0.4, 1e-25, 1e-10
+_SLOW, _WAVERS = 4, 0.001  # waves over the record, half a period each; chance
 _COSINES = 0.41  # times n^(2/3), of Lazarus, Lewis, Stock, Watson, JBES 36 (2018)
 SURE, _SURE_AFTER = 0.01, 0.001  # by an autoregression; by the spread of the score
 
@@ -82,8 +85,11 @@ class Judge:
         linear, _ = linearized(found)
         self.has_windows, self.counted = has_windows, linear.counted
         self.limit = 1.0 if has_windows else _SURE_AFTER / SURE
-        self.doubt = _DOUBT if inputs_err(found) else 1.0
+        self.has_noisy_inputs = has_noisy_inputs(found)
+        of_run = self.has_noisy_inputs and not has_windows
+        self.doubt = _DOUBT if of_run or inputs_err(found) else 1.0
         self.noise = _noise(found)
+        self._found = found
         self.stretches: Stretches = [stretches for _, _, stretches in linear.series]
         self.block = blocks(linear, _BLOCKS)[0][linear.counted]
         alone = linear.counted.copy()
@@ -91,6 +97,11 @@ class Judge:
             alone[np.concatenate(channel)] = False
         if alone.any():  # rows of sweeps
             self.stretches.append(np.split(np.flatnonzero(alone), int(alone.sum())))
+
+    @functools.cached_property
+    def led_noise(self) -> Float[np.ndarray, "k n"]:
+        """What draws of the noise of the inputs do to the residuals (`led_noise`)."""
+        return led_noise(self._found)
 
     def share_remembered(self, left: Float[np.ndarray, " n"]) -> float:
         """The longest memory of a channel of residuals, over how many of them there are."""
@@ -149,11 +160,32 @@ class Verdicts:
 
     @property
     def is_white(self) -> bool:
-        """Whether nothing of the residuals remembers the ones before."""
+        """Whether nothing of the residuals remembers the ones before, nor swings among them."""
         left = self.left
         return not any(
-            autoregression([left[s] for s in channel])[0].size for channel in self.judge.stretches
+            autoregression([left[s] for s in channel])[0].size
+            or has_peak(left[np.concatenate(channel)])
+            for channel in self.judge.stretches
         )
+
+    @property
+    def wavers(self) -> bool:
+        """Whether a fitted number that changes slowly over the record would explain more than white
+        noise does: what a term does that a free decay passes on its way.
+
+        **Source:** by scores as of J. Nyblom, "Testing for the constancy of parameters over time",
+        JASA 84 (1989).
+        """
+        seen, n = self.seen, len(self.seen.residuals)
+        slow = np.cos(np.pi * np.outer((np.arange(n) + 0.5) / n, np.arange(1, _SLOW + 1)))
+        more = np.reshape(seen.fitted[:, :, None] * slow[:, None, :], (n, -1))
+        made = projected(dataclasses.replace(seen, tried=more), self.judge.counted)
+        u, r = basis(made.tried[:, made.own > OWN]), made.residuals
+        k, dof = u.shape[1], float(len(r) - made.taken - u.shape[1])
+        if not k or dof < 1:
+            return False
+        gain = float(np.sum((u.T @ r) ** 2))
+        return chance_of(gain / max(float(r @ r) - gain, 1e-300) * dof / k, k, dof) < _WAVERS
 
     def leaves_even(self, at: list[int], seen: Projected, rows: Stretches) -> bool:
         """Whether the residuals of `seen`, which stand at `rows` of all, are as white noise less
@@ -184,16 +216,30 @@ class Verdicts:
     def likelihood(self) -> Likelihood:
         return Likelihood(self.seen, self.judge.stretches, self.left)
 
+    @functools.cached_property
+    def beside_inputs(self) -> Likelihood:
+        """With the noise of the inputs led through the machine."""
+        return Likelihood(self.seen, self.judge.stretches, self.left, self.judge.led_noise)
+
+    @property
+    def wanders(self) -> bool:
+        """Whether something slow is beside the noise of the residuals of a run."""
+        return self.judge.has_noisy_inputs or self.likelihood.wanders
+
     def glimpse(self, at: list[int]) -> Told:
         """Of the candidate with the columns `at`, by the whitened columns alone."""
         return told(self.plain, self.white, at, self.judge.has_windows)
 
     def _first(self, at: list[int], glimpsed: float) -> float:
-        """The first of the chances of the columns `at`: by likelihood, both with their own memory;
-        on windows, where `glimpsed` is small, by the memory beside them.
+        """The first of the chances of the columns `at`: by likelihood, both with their own memory,
+        beside a walk and beside what the noise of the inputs would do; on windows, where `glimpsed`
+        is small, by the memory beside them.
         """
         if not self.judge.has_windows:
-            return self.likelihood.chance(at)
+            chance = self.likelihood.chance(at)
+            if chance < SURE and self.judge.has_noisy_inputs:
+                chance = max(chance, self.beside_inputs.chance(at))
+            return chance
         if glimpsed > SURE:
             return glimpsed
         seen = dataclasses.replace(self.seen, tried=self.seen.tried[:, at])
@@ -216,7 +262,7 @@ class Verdicts:
             by = self.plain if is_white else self.white
             # beside a zero that wanders nothing is as white noise alone; nor, on windows, whose
             # starts take what is slow, is what is not white
-            alike = is_white if self.judge.has_windows else not self.likelihood.wanders
+            alike = is_white if self.judge.has_windows else not self.wanders
             even = first if not alike else min(first, told(by, by, at, False).chances[0])
             even = max(even, refitted.chance)
             after = told(self.plain, self.white, at, False).chances[1]
@@ -224,6 +270,9 @@ class Verdicts:
                 return dataclasses.replace(this, chances=(even, after, 0.0))
         if self.judge.has_windows and first < _PLAIN and this.fall > _HALF:
             return dataclasses.replace(this, chances=(first, first, 0.0))
+        by_run = not self.judge.has_windows and this.fall > _MUCH
+        if by_run and first < _FAR and second < _FAR_BY_SCORE:  # a decay may fill few blocks
+            return dataclasses.replace(this, chances=(first, second, 0.0))
         chances = first, second, self.judge.doubt * _by_blocks(self.plain, at, self.judge.block)
         return dataclasses.replace(this, chances=chances)
 
