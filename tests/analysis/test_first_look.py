@@ -83,7 +83,7 @@ def turned(seed: int, late: float = 0.0) -> fx.FitResult:
     f, phase = np.array([0.13, 0.47, 1.2]), rng.uniform(0.0, 2.0 * np.pi, 3)
     u = 1.6 + np.array([4.0, 3.0, 2.0]) @ np.sin(2 * np.pi * f[:, None] * RUN + phase[:, None])
     acting = np.interp(RUN - late, RUN, u)
-    machine = wheel(*OF_WHEEL.values(), fx.Sampled(RUN, acting))
+    machine = wheel(*OF_WHEEL.values(), torque=fx.Sampled(RUN, acting))
     w = np.asarray(fx.simulate(machine, RUN, FINE)["wheel"].w)
     w = w + 0.15 * rng.standard_normal(w.size)
     noisy = u + 0.05 * np.sqrt(np.mean(u**2)) * rng.standard_normal(u.size)

@@ -49,6 +49,32 @@ def test_a_run_that_begins_at_another_speed_than_its_position_shows_is_told() ->
 
 
 @pytest.mark.slow
+def test_a_block_that_its_belt_takes_along_within_a_few_samples_begins_at_rest() -> None:
+    t = np.arange(2001) / 200.0
+
+    def on_belt(dry: float, x: object = 0.0) -> fx.Mechanism:
+        return fx.Mechanism(
+            belt=fx.Mass(m=1.0),
+            mass=fx.Mass(m=1.0),
+            wall=fx.Fixed(),
+            spring=fx.SpringDamper("wall", "mass", c=50.0, d=0.3),
+            go=fx.Position("belt", x),
+            friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=dry), support="belt"),
+        )
+
+    x = 0.1 * t
+    s = np.asarray(fx.simulate(on_belt(4.0, fx.Sampled(t, x)), t, FINE)["mass"].s)
+    s = s + 3e-4 * np.random.default_rng(0).standard_normal(t.size)
+    found = fx.fit(
+        on_belt(4.4),
+        fx.Record(t, {"go": x}, {"mass.s": s}, name="run"),
+        free=["friction.f_pos.F_Coulomb"],
+    )
+    assert any(n.code == "starts-at-another-speed" for n in found.notes)  # before the fit
+    assert not any("at about" in w for w in found.warnings)
+
+
+@pytest.mark.slow
 def test_a_start_that_is_fitted_begins_where_the_record_does_unless_the_machine_says_otherwise():
     """From rest the run would begin stuck, where a little speed does nothing."""
     seen = record(block(s=0.3, v=0.8), {"mass.s": 1e-4})

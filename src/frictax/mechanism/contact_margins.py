@@ -123,6 +123,7 @@ def is_off(mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array)
 def _rounding_of_signal(now: Snapshot, c: int) -> Array:
     """That of the signal which presses contact `c` on, at the time of `now`."""
     contact = now.contact(c)
+    assert contact.signal is not None
     k = now.mode[now.layout.first_signal + contact.signal]
     _, rate = _pressing(now.mechanism, now.layout, now.t, contact, k)
     return jax.lax.stop_gradient(_rounding_at(now.t, rate))
@@ -132,6 +133,7 @@ def _pressing(
     mechanism: Any, layout: Layout, t: Array, contact: Contact, k: Array
 ) -> tuple[Array, Array]:
     """The value and the rate of the signal that presses a contact on, on its piece `k`."""
+    assert contact.signal is not None
     signal = signal_of(mechanism, layout.signals[contact.signal])
     return jax.jvp(lambda t: signal.on_piece(t, k), (t,), (jnp.ones_like(t),))
 

@@ -12,7 +12,7 @@ from frictax.fitting import FitResult, LevenbergMarquardt, Windows
 from frictax.fitting.problem.objectives import AbstractSimulation, PreparedRecord
 from frictax.fitting.problem.problem import Problem
 from frictax.fitting.problem.readings import integral
-from frictax.fitting.result.step_error import with_smooth_inputs
+from frictax.fitting.result.step_error import long_steps, with_smooth_inputs
 from frictax.fitting.search.run import advanced, begun
 from frictax.measurements.units import POSITION_OF, VELOCITY_OF
 from frictax.mechanism import Force, Mechanism, Torque
@@ -73,6 +73,8 @@ def first_look(found: FitResult) -> tuple[Notice, ...]:
     judge = Judge(found, has_windows)
     verdicts = judge.at(seen)
     if verdicts.is_white and not verdicts.wavers:
+        return ()
+    if long_steps(found):  # which is said, and leaves what no term of the machine does
         return ()
     smooth = f"a {SMOOTH}"
     drives = _drives(problem)

@@ -9,6 +9,7 @@ import numpy as np
 from frictax.annotations import Checked
 from frictax.fitting import FitResult
 from frictax.fitting.problem.setup import channel_unit
+from frictax.fitting.result.step_error import long_steps
 from frictax.progress import SILENT, Progress, Work, watched
 
 from .candidates import Candidate
@@ -58,7 +59,17 @@ def missing(found: FitResult, *, progress: Checked[bool | Progress] = False) -> 
             " sweep. Its `notices` say lack of fit; compare laws by `fx.compare(sweep)`."
         )
     with watched(progress, "Looking for what is missing") as work:
-        return _Search(found).run(work)
+        return _Search(_in_short_steps(found)).run(work)
+
+
+def _in_short_steps(found: FitResult) -> FitResult:
+    """`found` with as many substeps as its notice asks for: what long steps do to a simulation is
+    no term of the machine.
+    """
+    engine = found.problem.engine
+    for notice in long_steps(found):
+        engine = dataclasses.replace(engine, substeps=int(notice.numbers["substeps"]))
+    return dataclasses.replace(found, problem=dataclasses.replace(found.problem, engine=engine))
 
 
 class _Search(Trials):

@@ -94,6 +94,11 @@ def shared_start(
     return np.asarray(measured) if abs(first) > error or abs(measured) > 0.05 * usual else value
 
 
+def first_samples(n: int) -> int:
+    """How many of n samples tell how a record begins."""
+    return min(int(np.clip(0.02 * n, 8, 40)), n)
+
+
 def beginning(
     t: np.ndarray, x: np.ndarray
 ) -> tuple[tuple[float, float], tuple[float, float], float]:
@@ -104,7 +109,7 @@ def beginning(
     cubic says otherwise, and by what steps of the sensor's resolution add up to at worst: these are
     no noise, and of a slow motion all first samples may share one.
     """
-    k = min(int(np.clip(0.02 * t.size, 8, 40)), t.size)
+    k = first_samples(t.size)
     s, reach = (t[:k] - t[0]) / (t[k - 1] - t[0]), float(t[k - 1] - t[0])
     powers = s[:, None] ** np.arange(4)
     weights = np.linalg.pinv(powers[:, :3])

@@ -25,7 +25,7 @@ from .covariance import inverse_gram
 from .criteria import criteria
 from .estimates import Estimate, Estimated, by_path, quantile
 from .identifiability import Identifiability, Knowledge, judge_columns
-from .notices import held_breakaways, standing_still, too_large
+from .notices import begins_well, held_breakaways, standing_still, too_large
 from .presliding import has_bristles, presliding
 from .spread import Spread
 from .steady_sentences import SteadyFit, doubtful_dips
@@ -201,7 +201,15 @@ class FitResult(Estimated, FitResultVerbs, Generic[Model]):
         still = [n for n, norm in zip(self.names, norms[self.shown], strict=True) if norm == 0]
         said = held_breakaways(known.notices, still, self.records)
         of_search = [n for n in self.notes if n.code.startswith("search-")]
-        rest = [n for n in self.notes if n not in of_search]
+        rest = [
+            n
+            for n in self.notes
+            if n not in of_search
+            and not (
+                n.code == "starts-at-another-speed"
+                and begins_well(n, problem, self.records, self.full_residuals)
+            )
+        ]
         return (*of_search, *out, *said, *self.spread.notices, *rest)
 
     @functools.cached_property

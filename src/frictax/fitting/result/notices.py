@@ -8,7 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
+from frictax.measurements.noise import white_noise_of
 from frictax.measurements.record import Record
 from frictax.measurements.units import VELOCITY_OF
 from frictax.mechanism import Force, Mechanism, Torque
@@ -16,9 +18,9 @@ from frictax.notice import Notice
 from frictax.parameters import get
 from frictax.signals import Constant
 
-from ..problem.initial_state import beginning
+from ..problem.initial_state import beginning, first_samples
 from ..problem.inverse_dynamics import InverseDynamics
-from ..problem.objectives import AbstractObjective
+from ..problem.objectives import AbstractObjective, PreparedRecord
 from ..problem.problem import Problem
 from ..problem.readings import LARGEST_CUTOFF, seen_in, sibling
 from ..problem.setup import state_names
@@ -26,6 +28,7 @@ from ..problem.simulations import ClosedLoop, FreeRun, Windows
 from ..search.levenberg_marquardt import Descent
 from ..search.methods import AbstractMethod, LevenbergMarquardt
 
+_NOISE = 1.5  # times that of the first samples: no more is left of them
 _LARGE = 3.0  # times the standard deviations given: residuals that noise does not explain
 
 
@@ -204,3 +207,26 @@ def far_starts(
                 numbers = {"start": start[n], "measured": first, "channel": of}
                 out.append(Notice("starts-at-another-speed", n, numbers | where))
     return out
+
+
+def begins_well(
+    notice: Notice,
+    problem: Problem,
+    records: Mapping[str, Any],
+    residuals: Float[np.ndarray, " n"],
+) -> bool:
+    """Whether a run that `starts-at-another-speed` than its record seems to was found to leave no
+    more of its first samples than their noise: it moved off within these.
+    """
+    label, channel = (str(notice.numbers[n]) for n in ("record", "channel"))
+    i = list(records).index(label)
+    one, y = problem.prepared[i], records[label].outputs[channel]
+    assert isinstance(one, PreparedRecord)
+    first = sum(np.size(other.weight) for other in problem.prepared[:i])
+    weight = np.asarray(one.weight)
+    left = residuals[first : first + weight.size].reshape(weight.shape)
+    begun = first_samples(len(y)), one.names.index(channel)
+    size = np.mean(weight[: begun[0], begun[1]])
+    return bool(
+        np.sqrt(np.mean(left[: begun[0], begun[1]] ** 2)) <= _NOISE * size * white_noise_of(y)
+    )
