@@ -26,6 +26,7 @@ from .verdict import AS_MUCH, SURE, Judge
 _STEP = 1e-4  # of the drive: the size of a force that is tried
 _ROUNDING = 1e-9  # of the measured values: what is left of records without noise
 _AT_REST = 1e-6  # of the highest speed
+_WAVERS = 0.001
 _LONG = 1 / 60  # of a run: a memory that errors of sensors seldom have
 
 # Derivatives of the residuals by what was changed by so much.
@@ -72,7 +73,7 @@ def first_look(found: FitResult) -> tuple[Notice, ...]:
     seen = Columns(r, fitted, np.zeros((found.n, 0)), *_starts(found, moved))
     judge = Judge(found, has_windows)
     verdicts = judge.at(seen)
-    if verdicts.is_white and not verdicts.wavers:
+    if verdicts.is_white and verdicts.chance_of_waver > _WAVERS:
         return ()
     if long_steps(found):  # which is said, and leaves what no term of the machine does
         return ()
