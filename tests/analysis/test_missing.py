@@ -1,5 +1,6 @@
 """Which term a machine lacks is named, and none of a right one."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -9,7 +10,7 @@ import pytest
 from scipy.signal import lfilter
 
 import frictax as fx
-from frictax.analysis.missing import first_look
+from frictax.analysis.missing import first_look, trials
 from frictax.analysis.missing.candidates import catalogue
 from frictax.analysis.missing.chances import is_even
 from frictax.analysis.missing.columns import columns, ranges_of
@@ -267,3 +268,22 @@ def test_even_noise_is_told_from_noise_that_is_not(memory: float, is_one: bool) 
     assert share > 0.98 if is_one else share < 0.2
     louder = np.where(block < 4, 2.0, 1.0)
     assert not is_even(louder * rng.standard_normal(2000), block)
+
+
+def test_a_ripple_whose_period_cannot_be_moved_is_fitted_with_it_held(monkeypatch) -> None:
+    """A run that comes to no end with another period has no derivative by that."""
+    found = fitted("nothing", "white", 7)
+    search = trials.Trials(found)
+    wave = next(i for i, one in enumerate(search.tried) if one.kind == "wave")
+    at = dataclasses.replace(search.point, periods={"mass": 0.05})
+    real = trials.columns
+
+    def ends(*args: Any) -> Any:
+        made = real(*args)
+        moved = args[5]["mass"] != 0.05
+        return dataclasses.replace(made, residuals=made.residuals * (np.nan if moved else 1.0))
+
+    monkeypatch.setattr(trials, "columns", ends)
+    seen = search.at_values(at, wave)
+    assert np.all(seen.by_wave == 0.0)
+    assert np.all(np.isfinite(search.with_accepted(seen).fitted))

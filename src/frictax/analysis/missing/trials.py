@@ -87,7 +87,9 @@ class Trials:
         for body in waves:  # the derivative by the number of waves over the travel
             change = {body: 1.0 / (1.0 / at.periods[body] + _NUDGE / self.travel[body])}
             then = at_periods({**at.periods, **change})
-            by_wave.append((then.residuals - seen.residuals) / _NUDGE)
+            slope = (then.residuals - seen.residuals) / _NUDGE
+            # a run that comes to no end there says nothing of the period
+            by_wave.append(slope if np.all(np.isfinite(slope)) else np.zeros_like(slope))
         return Seen(seen, np.reshape(by_wave, (len(waves), len(seen.residuals))).T, waves)
 
     def places(self, which: int) -> list[int]:
@@ -210,7 +212,8 @@ class Trials:
             new = Point(x, c, moved, periods)
             then = self.at_values(new, which)
             now = self.cost(then.columns)
-            if np.isfinite(now) and now < cost:
+            told = (then.columns.fitted, then.columns.tried[:, own], then.by_wave)
+            if now < cost and all(np.all(np.isfinite(x)) for x in told):
                 done = cost - now < _FLAT * cost and (turn > 0 or not seen.waves)
                 at, seen, cost = new, then, now
                 damping /= _CAREFUL
