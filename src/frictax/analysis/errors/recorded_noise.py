@@ -75,6 +75,7 @@ def led_noise(found: FitResult) -> Float[np.ndarray, "k n"]:
         base = r if base is None else base
         if k and np.isfinite(r).all():
             changes.append((r - base) / _SHARE)
+    assert base is not None
     return np.reshape(changes, (-1, base.size))
 
 

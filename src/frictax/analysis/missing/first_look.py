@@ -1,4 +1,4 @@
-"""Whether a fit lacks a force where its drives act, or without a drive anywhere: what it prints."""
+"""Whether a fit lacks a force where its drives act, or anywhere if it has none: what it prints."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
