@@ -140,7 +140,7 @@ def _pressing(
 
 def _rounding_at(t: Array, rate: Array) -> Array:
     """Of the value of a signal at the rounded time `t`: where it crosses 0 fast, that is far."""
-    return 500 * jnp.finfo(t.dtype).eps * (1.0 + jnp.abs(rate * t))
+    return jnp.finfo(t.dtype).eps * (500.0 + 50.0 * jnp.abs(rate * t))
 
 
 def longest_steps(mechanism: Mechanism, lay: Layout, span: Number) -> list[Any]:

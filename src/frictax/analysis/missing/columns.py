@@ -188,32 +188,38 @@ def _of_record(
     return r, jacobian
 
 
-def residuals_with(
+def column_of(
     problem: Problem,
     tried: tuple[Candidate, ...],
     x: Float[np.ndarray, " p"],
-    c: Float[np.ndarray, " k"],
+    way: Float[np.ndarray, " k"],
     ranges: Ranges,
 ) -> Float[np.ndarray, " n"]:
-    """The weighted residuals alone, with the coefficients `c` of candidates that are no waves."""
+    """The derivative of the weighted residuals along `way` by the coefficients of candidates that
+    are no waves, at 0: one run and its tangent, where `columns` has those of all.
+    """
     periods = {body: jnp.ones(()) for body in ranges.centre}
-    at = jnp.asarray(x), jnp.asarray(c), periods, ranges
-    each = (_alone(problem, tried, *at, i)[0] for i in range(len(problem.prepared)))
+    at = jnp.asarray(x), jnp.asarray(way), periods, ranges
+    each = (_along(problem, tried, *at, i)[0] for i in range(len(problem.prepared)))
     return np.concatenate([np.asarray(r) for r in each])
 
 
 @kept
-def _alone(
+def _along(
     problem: Problem,
     tried: tuple[Candidate, ...],
     x: Array,
-    c: Array,
+    way: Array,
     periods: Any,
     ranges: Ranges,
     i: int,
 ) -> tuple[Array]:
     begin = jnp.zeros(_windows(problem, i))
-    return (_residuals(problem, tried, x, c, None, begin, periods, ranges, i),)
+
+    def r(c: Array) -> Array:
+        return _residuals(problem, tried, x, c, None, begin, periods, ranges, i)
+
+    return (jax.jvp(r, (jnp.zeros_like(way),), (way,))[1],)
 
 
 @kept

@@ -85,9 +85,6 @@ class Judge:
         linear, _ = linearized(found)
         self.has_windows, self.counted = has_windows, linear.counted
         self.limit = 1.0 if has_windows else _SURE_AFTER / SURE
-        self.has_noisy_inputs = has_noisy_inputs(found)
-        of_run = self.has_noisy_inputs and not has_windows
-        self.doubt = _DOUBT if of_run or inputs_err(found) else 1.0
         self.noise = _noise(found)
         self._found = found
         self.stretches: Stretches = [stretches for _, _, stretches in linear.series]
@@ -97,6 +94,16 @@ class Judge:
             alone[np.concatenate(channel)] = False
         if alone.any():  # rows of sweeps
             self.stretches.append(np.split(np.flatnonzero(alone), int(alone.sum())))
+
+    @functools.cached_property
+    def has_noisy_inputs(self) -> bool:
+        """Whether inputs show noise, which takes a run elsewhere."""
+        return not self.has_windows and has_noisy_inputs(self._found)
+
+    @functools.cached_property
+    def doubt(self) -> float:
+        """What blocks say is multiplied by."""
+        return _DOUBT if self.has_noisy_inputs or inputs_err(self._found) else 1.0
 
     @functools.cached_property
     def led_noise(self) -> Float[np.ndarray, "k n"]:
