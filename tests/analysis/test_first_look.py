@@ -7,7 +7,7 @@ import pytest
 
 import frictax as fx
 from frictax.analysis.missing.candidates import catalogue
-from frictax.analysis.missing.chances import has_peak
+from frictax.analysis.missing.chances import chance_of_waver, has_peak
 from rigs import FINE
 
 # -- a spring that is let go: no drive acts
@@ -59,6 +59,18 @@ def test_white_noise_has_peaks_as_seldom_as_said_and_a_faint_swing_is_one() -> N
     assert sum(has_peak(rng.standard_normal(500)) for _ in range(count)) < 20
     swing = 0.3 * np.sin(0.37 * np.arange(2000))  # 4 % of the squares
     assert all(has_peak(swing + rng.standard_normal(2000)) for _ in range(20))
+
+
+def test_numbers_that_waver_are_as_seldom_as_said_in_white_noise() -> None:
+    t = np.linspace(0.0, 1.0, 400)
+    fitted = np.column_stack([np.exp(-3.0 * t) * np.sin(60.0 * t), t, t**2, 1e3 * t**2])
+    rng = np.random.default_rng(0)
+    chances = [chance_of_waver(rng.standard_normal(t.size), fitted) for _ in range(400)]
+    assert 2 <= sum(x < 0.02 for x in chances) <= 20
+    drifts = np.sin(60.0 * t) * t * np.exp(-3.0 * t)
+    noise = rng.standard_normal(t.size)
+    assert chance_of_waver(10.0 * drifts + noise, fitted) < 1e-6
+    assert chance_of_waver(10.0 * fitted[:, 0] + noise, fitted) > 1e-3
 
 
 # -- a torque that is recorded with noise, which a flywheel adds up, and nothing for 1.5 s

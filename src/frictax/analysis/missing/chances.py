@@ -8,6 +8,8 @@ _LOWEST = 8, 32, 128  # frequencies
 _UNEVEN = 0.001
 _BANDS = 1, 4, 16  # frequencies beside each other
 _PEAK = 0.003  # of white noise, of each
+_SLOW = 4  # waves over the record, half a period each
+_TOLD = 1e-8  # of products of columns, each of which has the norm 1
 
 
 def is_even(left: Float[np.ndarray, " n"], block: Int[np.ndarray, " n"]) -> bool:
@@ -42,6 +44,29 @@ def has_peak(left: Float[np.ndarray, " n"]) -> bool:
     bands = (m for m in _BANDS if 4 * m < len(power))
     most = ((m, float(np.max(sums[m:] - sums[:-m]))) for m in bands)
     return any(len(power) * chdtrc(2 * m, 2.0 * x) < _PEAK for m, x in most)
+
+
+def chance_of_waver(left: Float[np.ndarray, " n"], fitted: Float[np.ndarray, "n p"]) -> float:
+    """That numbers with the columns `fitted` which change slowly over a run would explain as much
+    of white noise: what a term does that a free decay passes on its way, or a sensor that drifts.
+
+    **Source:** by scores as of J. Nyblom, "Testing for the constancy of parameters over time", JASA
+    84 (1989).
+    """
+    n, p = fitted.shape
+    slow = np.cos(np.pi * np.outer((np.arange(n) + 0.5) / n, np.arange(1, _SLOW + 1)))
+    more = np.reshape(fitted[:, :, None] * slow[:, None, :], (n, -1))
+    table = np.column_stack([fitted, left, more])
+    table = table / np.maximum(np.linalg.norm(table, axis=0), 1e-300)
+    gram = table.T @ table
+    gram = gram - gram[:, :p] @ np.linalg.pinv(gram[:p, :p], _TOLD, hermitian=True) @ gram[:p]
+    size, turn = np.linalg.eigh(gram[p + 1 :, p + 1 :])
+    told = size > _TOLD
+    k, dof = int(np.sum(told)), float(n - p - np.sum(told))
+    if not k or dof < 1:
+        return 1.0
+    gain = float(np.sum((turn[:, told].T @ gram[p + 1 :, p]) ** 2 / size[told]))
+    return chance_of(gain / max(float(gram[p, p]) - gain, 1e-300) * dof / k, k, dof)
 
 
 def holm(chances: Float[np.ndarray, " m"], tries: Float[np.ndarray, " m"]) -> np.ndarray:

@@ -19,6 +19,7 @@ from frictax.mechanism import Force, Mechanism, Torque
 from frictax.notice import Notice
 
 from .candidates import SMOOTH, bodies, catalogue, named, starts_of
+from .chances import chance_of_waver
 from .columns import Columns, column_of, ranges_of
 from .terms import LAW_TERMS, OF_FORCE, force_of
 from .verdict import AS_MUCH, SURE, Judge
@@ -73,8 +74,10 @@ def first_look(found: FitResult) -> tuple[Notice, ...]:
     seen = Columns(r, fitted, np.zeros((found.n, 0)), *_starts(found, moved))
     judge = Judge(found, has_windows)
     verdicts = judge.at(seen)
-    if verdicts.is_white and verdicts.chance_of_waver > _WAVERS:
-        return ()
+    if verdicts.is_white:
+        counted = judge.counted
+        if has_windows or chance_of_waver(r[counted], fitted[counted]) > _WAVERS:
+            return ()
     if long_steps(found):  # which is said, and leaves what no term of the machine does
         return ()
     smooth = f"a {SMOOTH}"

@@ -29,7 +29,6 @@ _BEYOND_DOUBT, _FAR_AFTER = 1e-10, 1e-6  # of white noise; by the spread of the 
 _PLAIN, _HALF = 1e-40, 0.5
 # of a run, whatever blocks of time say
 _MUCH, _FAR, _FAR_BY_SCORE = 0.4, 1e-25, 1e-10
-_SLOW = 4  # waves over the record, half a period each
 _COSINES = 0.41  # times n^(2/3), of Lazarus, Lewis, Stock, Watson, JBES 36 (2018)
 SURE, _SURE_AFTER = 0.01, 0.001  # by an autoregression; by the spread of the score
 
@@ -174,25 +173,6 @@ class Verdicts:
             or has_peak(left[np.concatenate(channel)])
             for channel in self.judge.stretches
         )
-
-    @functools.cached_property
-    def chance_of_waver(self) -> float:
-        """That fitted numbers which change slowly over the record would explain as much of white
-        noise: what a term does that a free decay passes on its way, or a sensor that drifts.
-
-        **Source:** by scores as of J. Nyblom, "Testing for the constancy of parameters over time",
-        JASA 84 (1989).
-        """
-        seen, n = self.seen, len(self.seen.residuals)
-        slow = np.cos(np.pi * np.outer((np.arange(n) + 0.5) / n, np.arange(1, _SLOW + 1)))
-        more = np.reshape(seen.fitted[:, :, None] * slow[:, None, :], (n, -1))
-        made = projected(dataclasses.replace(seen, tried=more), self.judge.counted)
-        u, r = basis(made.tried[:, made.own > OWN]), made.residuals
-        k, dof = u.shape[1], float(len(r) - made.taken - u.shape[1])
-        if not k or dof < 1:
-            return 1.0
-        gain = float(np.sum((u.T @ r) ** 2))
-        return chance_of(gain / max(float(r @ r) - gain, 1e-300) * dof / k, k, dof)
 
     def leaves_even(self, at: list[int], seen: Projected, rows: Stretches) -> bool:
         """Whether the residuals of `seen`, which stand at `rows` of all, are as white noise less
