@@ -68,15 +68,13 @@ class Likelihood:
         table = table / np.where(norms > 0, norms, 1.0)
         table = np.where(np.isfinite(table), table, 0.0)
         size = norms[0] if norms[0] > 0 else 1.0
+        if draws is None:
+            waves = _of_walks(left / size, columns.fitted, stretches)
+        else:
+            waves = (_of_draws(draws[:, np.concatenate(s)] / size) for s in stretches)
         made = (
-            _Channel(table, channel, left / size, *waves)
-            for channel, waves in zip(
-                stretches,
-                _of_walks(left / size, columns.fitted, stretches)
-                if draws is None
-                else (_of_draws(draws[:, np.concatenate(c)] / size) for c in stretches),
-                strict=True,
-            )
+            _Channel(table, channel, left / size, *of)
+            for channel, of in zip(stretches, waves, strict=True)
         )
         self.channels = [one for one in made if one.count > 3 * one.order + 3]
         self.before: Fitted | None = None

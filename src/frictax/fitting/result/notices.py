@@ -225,8 +225,6 @@ def begins_well(
     first = sum(np.size(other.weight) for other in problem.prepared[:i])
     weight = np.asarray(one.weight)
     left = residuals[first : first + weight.size].reshape(weight.shape)
-    begun = first_samples(len(y)), one.names.index(channel)
-    size = np.mean(weight[: begun[0], begun[1]])
-    return bool(
-        np.sqrt(np.mean(left[: begun[0], begun[1]] ** 2)) <= _NOISE * size * white_noise_of(y)
-    )
+    k, c = first_samples(len(y)), one.names.index(channel)
+    noise = np.mean(weight[:k, c]) * white_noise_of(y)
+    return bool(np.sqrt(np.mean(left[:k, c] ** 2)) <= _NOISE * noise)
