@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ import jax
 import jaxtyping
 import pytest
 from jaxtyping import install_import_hook
+
 
 jax.config.update("jax_enable_x64", True)
 _kept = os.environ.get("FRICTAX_TEST_CACHE", "")
@@ -193,3 +195,14 @@ def as_a_user_runs_it() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, with the shipped sweep and a straight line."""
+    from commands import LINE
+
+    shutil.copy(root / "data" / "screw_drives" / "sweep.csv", tmp_path / "sweep.csv")
+    (tmp_path / "line.csv").write_text(LINE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
