@@ -28,7 +28,6 @@ import jaxtyping
 import pytest
 from jaxtyping import install_import_hook
 
-
 jax.config.update("jax_enable_x64", True)
 _kept = os.environ.get("FRICTAX_TEST_CACHE", "")
 _MOST = 500e6  # bytes of it
