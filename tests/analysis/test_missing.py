@@ -270,6 +270,7 @@ def test_even_noise_is_told_from_noise_that_is_not(memory: float, is_one: bool) 
     assert not is_even(louder * rng.standard_normal(2000), block)
 
 
+@pytest.mark.slow
 def test_a_ripple_whose_period_cannot_be_moved_is_fitted_with_it_held(monkeypatch) -> None:
     """A run that comes to no end with another period has no derivative by that."""
     found = fitted("nothing", "white", 7)
