@@ -5,6 +5,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -178,8 +179,8 @@ _GAP = 2.5  # usual steps of a record
 
 
 class OnSamples(eqx.Module):
-    """One step from each sample of a record to the next, events located inside the step: for
-    measured drives.
+    """One step from each sample of a record to the next, or several where the motion is fast, with
+    events located inside the step: for measured drives.
 
     The record's grid is that of `ts`, which may be uneven; drives change their formula there
     (`Sampled` with the same times, straight between samples or held), and smooth ones may go on in
@@ -191,10 +192,12 @@ class OnSamples(eqx.Module):
     - `solver`: any explicit diffrax Runge-Kutta solver; None for the steps of `diffrax.Bosh3()`,
       the cheapest whose error on a record at 2.5 kHz stays below 1e-9
       (experiments/benchmarks/p2.py), and for linearly implicit steps of order 2 where a part has a
-      bristle. Its error estimate is not used: `FitResult.step_error` tells what the steps cost a
-      fit.
-    - `substeps`: steps from one sample to the next, for records whose sampling is slow beside the
-      machine's motion.
+      bristle. The steps of a named solver have no error control: `run.error` is NaN.
+    - `tolerance`: the largest estimated error of a step, relative to the range of each state so
+      far. A step whose error is larger is divided into 2, 4, 8, ... up to 4096 parts. None for
+      steps without error control. In 32 bits at least 1.2e-5.
+    - `substeps`: the least number of steps from one sample to the next.
+    - `max_steps`: how many parts a run may take, in the steps that are divided.
     - `max_events`: how many mode changes, and switches of drives between samples, a run may have;
       as for `Adaptive` unless given.
     - `adjoint`: None for derivatives in forward and reverse mode; `diffrax.ForwardMode()` for
@@ -220,8 +223,10 @@ class OnSamples(eqx.Module):
     """
 
     solver: Solver | None = None
+    tolerance: ScalarLike | None = 1e-7
     substeps: int = eqx.field(static=True, default=1)
     max_events: int | None = eqx.field(static=True, default=None)
+    max_steps: int = eqx.field(static=True, default=100_000)
     adjoint: Adjoint | None = None
     finer: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
 
@@ -244,6 +249,12 @@ class OnSamples(eqx.Module):
             )
         return self if finer == self.finer else dataclasses.replace(self, finer=finer)
 
+    def with_numbers(self, dtype: DTypeLike) -> "OnSamples":
+        """These options with the tolerance as an array: another value needs no other program."""
+        if self.tolerance is None or isinstance(self.tolerance, jax.Array):
+            return self
+        return dataclasses.replace(self, tolerance=jnp.asarray(self.tolerance, dtype))
+
     def steps(self, samples: int) -> np.ndarray:
         """How many steps lie between each of `samples` samples and the next."""
         steps = np.full(max(samples - 1, 0), self.substeps)
@@ -252,7 +263,23 @@ class OnSamples(eqx.Module):
         return steps
 
     def __check_init__(self) -> None:
-        for name, value in (("substeps", self.substeps), ("max_events", room(self))):
+        tolerance = self.tolerance
+        if isinstance(tolerance, int | float) and not (np.isfinite(tolerance) and tolerance > 0):
+            raise ValueError(
+                f"`OnSamples.tolerance` must be > 0, got {tolerance}. Leave it out for 1e-7, or"
+                " write None for steps without error control."
+            )
+        if tolerance is not None and np.shape(tolerance) != ():
+            raise ValueError(
+                f"`OnSamples.tolerance` must be one number, got an array of shape"
+                f" {np.shape(tolerance)}. Leave it out for 1e-7."
+            )
+        counts = (
+            ("substeps", self.substeps),
+            ("max_events", room(self)),
+            ("max_steps", self.max_steps),
+        )
+        for name, value in counts:
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ValueError(
                     f"`OnSamples.{name}` must be a whole number >= 1, got {value!r}. Leave it out"

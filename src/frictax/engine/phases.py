@@ -301,5 +301,15 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         reached = jnp.arange(size) < end.sample
         ys = jnp.concatenate([jnp.where(reached[:, None], ys[:size], jnp.nan), last[None]])
         modes = jnp.concatenate([starts.mode[owner[:size]], end.mode[None]])
-    whole = (modes, stops.fired, starts.mode, after, count, result, steps)
+    whole = (
+        modes,
+        stops.fired,
+        starts.mode,
+        after,
+        count,
+        result,
+        steps,
+        jnp.full((), jnp.nan, dtype),
+        jnp.ones_like(count),
+    )
     return (ys, times), whole, _Record(starts, stops, count)

@@ -46,9 +46,9 @@ class Result(eqx.Enumeration):
         " that suffices."
     )
     max_steps_reached = (
-        "The run needs more solver steps than `Adaptive(max_steps=...)` allows. Raise it, loosen"
-        " `rtol` and `atol`, or, if the machine is stiff, give an implicit solver such as"
-        " `Adaptive(solver=diffrax.Kvaerno5())`."
+        "The run needs more solver steps than `max_steps=...` of `Adaptive` or `OnSamples` allows."
+        " Raise it, loosen the tolerances, or, if the machine is stiff, give an implicit solver"
+        " such as `Adaptive(solver=diffrax.Kvaerno5())`."
     )
     chatter = (
         "Modes change again and again at one instant without time passing. Two events feed each"
@@ -62,4 +62,8 @@ class Result(eqx.Enumeration):
     inconsistent = (
         "No mode is consistent with the forces at an event. Look at the last entry of `run.events`"
         " and the forces there."
+    )
+    inaccurate = (
+        "The run reached its end, but the error of a state is above 1e-3 of its range: 4096 parts"
+        " of a step between two samples were too few. Give `ts` more samples, or use `Adaptive()`."
     )

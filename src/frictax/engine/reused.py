@@ -65,6 +65,10 @@ class Reused(eqx.Module):
         system, args, _ = _put_together(self.static, self.arrays)
         return system.is_stiff(args)
 
+    def judged_states(self) -> int | None:
+        system, args, _ = _put_together(self.static, self.arrays)
+        return system.judged_states(args)
+
     def swings(self) -> bool:
         system, args, _ = _put_together(self.static, self.arrays)
         return system.swings(args)

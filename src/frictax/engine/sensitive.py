@@ -130,6 +130,9 @@ class Sensitive(AbstractHybridSystem):
     def is_smooth(self, args: PyTree) -> bool:
         return self._now.is_smooth(args)
 
+    def judged_states(self, args: PyTree) -> int | None:
+        return self.n
+
     def staying(self, mode: Modes, args: PyTree) -> "Sensitive":
         return Sensitive(self.family.staying(mode, args), self.x, self.n)
 

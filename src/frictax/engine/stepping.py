@@ -44,7 +44,18 @@ def advance(
     return _stages(table.c, table.a_lower, table.b_sol, flow, t0, t1, y0, rate)
 
 
+def bosh3(flow: Callable, t0: Number, t1: Number, y0: Any, rate: Any) -> tuple[Any, list[Any]]:
+    """What `advance` returns without a solver, and the rates of the three stages."""
+    h, rates = _rates(*_BOSH3, flow, t0, t1, y0, rate)
+    return y0 + h * _weighted(_BOSH3[2], rates), rates
+
+
 def _stages(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> Any:
+    h, rates = _rates(c, a_lower, b_sol, flow, t0, t1, y0, rate)
+    return y0 + h * _weighted(b_sol[: len(rates)], rates)
+
+
+def _rates(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> tuple[Any, list[Any]]:
     h = t1 - t0
     used = max(i for i, b in enumerate(b_sol) if b != 0) + 1  # the stages after are for the error
     rates = [flow(t0, y0) if rate is None else rate]
@@ -52,7 +63,7 @@ def _stages(c, a_lower, b_sol, flow: Callable, t0, t1, y0, rate) -> Any:
         rates.append(
             flow(t1 if share == 1 else t0 + float(share) * h, y0 + h * _weighted(row, rates))
         )
-    return y0 + h * _weighted(b_sol[:used], rates)
+    return h, rates
 
 
 def entries(x: Array) -> list[Array]:

@@ -82,6 +82,10 @@ class AbstractHybridSystem(eqx.Module):
         """
         return self
 
+    def judged_states(self, args: PyTree) -> int | None:
+        """How many of the first states the error control of `OnSamples` judges; None for all."""
+        return None
+
     # What a motion says that is stiff: it has rates far above all that is looked at.
 
     def is_stiff(self, args: PyTree) -> bool:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.annotations import ArrayLike
-from frictax.parameters import Integer
+from frictax.parameters import Integer, Number
 
 from .options import Adaptive, Engine, OnSamples
 from .reused import model_of
@@ -20,6 +20,9 @@ class Path(eqx.Module):
     - `times`, `fired`, `before`, `after`: end, cause and modes of each phase; `count` of them are
       used, the rest is padding (inf).
     - `result`: a `Result`; `steps`: solver steps taken.
+    - `error`: an upper estimate of the error of the integration, relative to the range of each
+      state, the largest of all states; NaN for steps without error control.
+    - `finest`: the most parts that a step between two samples was divided into; 1 for `Adaptive`.
     """
 
     ys: Float[Array, "T n"]
@@ -31,6 +34,8 @@ class Path(eqx.Module):
     count: Integer
     result: PyTree
     steps: Integer
+    error: Number
+    finest: Integer
 
 
 def walk(
@@ -87,9 +92,10 @@ def walk(
     mode0 = jnp.asarray(mode0, dtype=jnp.int32)
     # Where the program is kept neither is needed.
     if isinstance(options, OnSamples):
+        options = options.with_numbers(ts.dtype)
         from .on_samples import run_samples as run
     else:
         from .phases import run_phases as run
     floats, whole = run(model_of(system, args), ts[0], ts[-1], y0, mode0, ts, options)
-    (ys, times), (modes, fired, before, after, count, result, steps) = floats, whole
-    return Path(ys, modes, times, fired, before, after, count, result, jnp.asarray(steps))
+    (ys, times), (modes, fired, before, after, count, result, steps, error, finest) = floats, whole
+    return Path(ys, modes, times, fired, before, after, count, result, steps, error, finest)

@@ -287,6 +287,10 @@ class MechanicalSystem(AbstractHybridSystem):
         """How many accounts of energy stand at the end of the state vector."""
         return (6 if self.layout.nodes else 4) if self.energy else 0
 
+    def judged_states(self, args: PyTree) -> int | None:
+        # Accounts of energy have no part in the motion, so they change no step.
+        return -self.accounts or None
+
     # -- what happens at an event, in its order
 
     def _switched(self, t: Array, mode: Array, fired: Array) -> list[Array]:

@@ -88,6 +88,15 @@ def _stages(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array, Any]:
     return k1, solve(flow(t1, y0 + h * k1) - drift - 2 * k1), solve
 
 
+def embedded_difference(system: Reused, mode, t0, t1, y0) -> tuple[Array, Array]:
+    """The difference between a step of `rosenbrock2` and one of order 1 by the same matrix, and the
+    way that the latter goes.
+    """
+    k1, k2, _ = _stages(system, mode, t0, t1, y0)
+    h = t1 - t0
+    return h * (0.5 * (k1 + k2)), h * k1
+
+
 def _end(t0, t1, y0, k1, k2) -> Array:
     return y0 + (t1 - t0) * (1.5 * k1 + 0.5 * k2)
 

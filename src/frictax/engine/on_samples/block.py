@@ -9,13 +9,25 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from frictax.parameters.constant import constant
 from frictax.parameters.shapes import row_at
 
 from ..result import Result
 from ..reused import Reused
 from ..stepping import entries, together
+from .control import PARTS, judged_states
 from .log import placed, written
-from .march import eventful_step, quiet_step
+from .march import (
+    Progress,
+    Rows,
+    divided_step,
+    emptied,
+    end_of_run,
+    start_of_run,
+    sums_of,
+    whole_step,
+    with_sums,
+)
 from .plan import Made, Plan
 
 
@@ -37,9 +49,8 @@ class Block:
     def run(self, y0, d_y0, mode0, grid, d_grid, d_moved, first, made: Made) -> Made:
         """The whole run, written to `made` from the lane `first` on."""
         plan, seeds = self.plan, self.plan.seeds
-        log = jax.tree.map(lambda a: jnp.tile(a, (plan.lanes,) + (1,) * (a.ndim - 1)), plan.log())
-        nobody = jnp.zeros(plan.lanes, jnp.int32)
-        well = jax.tree.map(lambda a: jnp.full(plan.lanes, a), Result.successful)
+        whole, start = self.begin(y0, mode0)
+        log = whole.log
         floats = _entries(y0), log.t1
         along = None
         if seeds is not None:
@@ -51,7 +62,7 @@ class Block:
             cut = lambda a, axis=0: jax.lax.dynamic_slice_in_dim(  # noqa: E731
                 a, begin, plan.tile + 1, axis, allow_negative_indices=False
             )
-            over = functools.partial(self.over, begin, whole)
+            over = functools.partial(self.over, begin, whole, start)
             nought = jnp.zeros((), plan.y.dtype)
             y, t1 = floats
             at = self.moved, y, t1, nought, cut(grid)
@@ -73,32 +84,69 @@ class Block:
             )
             return tuple(floats), None if along is None else tuple(along), whole, made
 
-        carry = floats, along, (_entries(mode0), log, nobody, well), made
-        (_, t1), along, (_, log, count, result), made = jax.lax.fori_loop(
-            0, plan.tiles, tile, carry
-        )
-        log = eqx.tree_at(lambda log: log.t1, log, t1)
+        carry = floats, along, whole, made
+        (y, t1), along, whole, made = jax.lax.fori_loop(0, plan.tiles, tile, carry)
+        log = eqx.tree_at(lambda log: log.t1, whole.log, t1)
         lane = lambda a: a.reshape(plan.lanes, plan.rows, *a.shape[1:])[:, :-1]  # noqa: E731
+        log = jax.tree.map(lane, log)
+        if whole.control is not None:
+            log = jax.vmap(emptied)(log, whole.count)
 
         def put(old, new) -> Any:
             return jax.tree.map(lambda a, b: placed(a, b, (first,)), old, new)
 
+        ends = jax.vmap(lambda now, y: end_of_run(now, y, plan.steps, plan.y.dtype), in_axes=(0, 0))
+        brief = dataclasses.replace(whole, log=None, parts=None, mode=None)
+        parts = whole.parts
+        if parts is not None:
+            parts = jax.tree.map(lambda a: a.reshape(plan.lanes, -1), parts)
         made = dataclasses.replace(
             made,
-            log=put(made.log, jax.tree.map(lane, log)),
-            count=put(made.count, count),
-            result=put(made.result, result),
+            log=put(made.log, log),
+            count=put(made.count, whole.count),
+            parts=put(made.parts, parts),
+            end=put(made.end, ends(brief, self.judged(y))),
         )
         if along is not None:
             d_t1 = jax.vmap(lane)(along[1])
             made = dataclasses.replace(made, d_t1=put(made.d_t1, jnp.moveaxis(d_t1, 0, -1)))
         return made
 
-    def over(self, begin, whole, moved, y, t1, nought, grid) -> Any:
+    def begin(self, y0, mode0) -> tuple[Progress, Any]:
+        """The lanes before their first step, without their states; and the states of the start."""
+        plan = self.plan
+        now = start_of_run(
+            self.first_system(), plan.options, plan.y, plan.mode, plan.steps, plan.keeps
+        )
+        each = lambda a: jnp.tile(a, (plan.lanes,) + (1,) * a.ndim)  # noqa: E731
+        rows = lambda a: jnp.tile(a, (plan.lanes,) + (1,) * (a.ndim - 1))  # noqa: E731
+        control, count, result = jax.tree.map(each, (now.control, now.count, now.result))
+        log, parts = jax.tree.map(rows, (now.log, now.parts))
+        return Progress(None, _entries(mode0), count, result, control, log, parts), constant(
+            _entries(y0)
+        )
+
+    def first_system(self) -> Reused:
+        """The system of the first lane."""
+        (across, same), (_, rest) = self.moved, self.rest
+        own = (
+            jax.tree.map(lambda a: a[..., 0], across),
+            jax.tree.map(lambda a: a[0], self.rest_by_lane),
+        )
+        return _system(own, (same, rest))
+
+    def judged(self, y: list[Array]) -> list[Array]:
+        """Of states entry by entry, with a first axis of lanes, those whose error counts."""
+        count = self.first_system().judged_states()
+        y = constant(y)
+        if len(y) == 1 and y[0].ndim > 1:
+            return [y[0][:, :count]]
+        return y[:count]
+
+    def over(self, begin, whole: Progress, start, moved, y, t1, nought, grid) -> Any:
         """The steps of a tile, from the step `begin` on; `nought` as of `march`."""
         plan, options, lanes = self.plan, self.plan.options, self.plan.lanes
-        mode, log, count, result = whole
-        log = eqx.tree_at(lambda log: log.t1, log, t1)
+        log = eqx.tree_at(lambda log: log.t1, whole.log, t1)
         timed = grid.ndim > 1
         size = jnp.minimum(plan.tile, plan.steps - begin)
         ys = jnp.zeros((plan.tile, *plan.y.shape, lanes), plan.y.dtype) + nought
@@ -109,41 +157,47 @@ class Block:
         def step_at(j) -> Any:
             return row_at(grid, j), row_at(grid, j + 1), row_at(self.slacks, begin + j)
 
-        def one(own, same, y, mode, step) -> Any:
+        def one(own, same, y, mode, sums, start, step) -> Any:
             system = _system(own, same)
-            y, mode, calm = quiet_step(
-                system, options, step, together(y, plan.y), together(mode, plan.mode)
+            start = judged_states(system, together(start, plan.y))
+            y, mode, calm, good, sums = whole_step(
+                system, options, step, together(y, plan.y), together(mode, plan.mode), sums, start
             )
-            return entries(y), entries(mode), calm
+            return (entries(y), entries(mode), sums), calm, good
 
         (across, same), (more, rest) = moved, self.rest
-        all_lanes = jax.vmap(one, in_axes=(-1, None, 0, 0, 0 if timed else None))
+        in_axes = (-1, None, 0, 0, 0, 0, 0 if timed else None)
+        all_lanes = jax.vmap(one, in_axes=in_axes)
 
         def quiet(carry) -> Any:
-            j, y, mode, _, alive, ys, modes = carry
-            y1, mode1, calm = all_lanes((across, more), (same, rest), y, mode, step_at(j))
+            j, now, _, (alive, whole_steps, _), ys, modes = carry
+            y, mode, _ = now
+            new, calm, good = all_lanes((across, more), (same, rest), *now, start, step_at(j))
             ys = written(ys, j, stacked(y, plan.y, lanes))
             if modes is not None:
-                modes = written(modes, j, stacked(mode1, plan.mode, lanes))
-            todo = alive & ~calm
-            y, mode = jax.tree.map(
-                lambda a, b: jnp.where(_first(todo, a), a, b), (y, mode), (y1, mode1)
-            )
-            return jnp.where(jnp.any(todo), j, j + 1), y, mode, todo, alive, ys, modes
+                modes = written(modes, j, stacked(new[1], plan.mode, lanes))
+            todo = alive & ~(calm & good & whole_steps)
+            has_event = alive & good & ~calm & whole_steps
+            now = jax.tree.map(lambda a, b: jnp.where(_first(todo, a), a, b), now, new)
+            j = jnp.where(jnp.any(todo), j, j + 1)
+            return j, now, todo, (alive, whole_steps, has_event), ys, modes
 
         def body(carry) -> Any:
-            j, y, mode, ys, modes, log, count, result = carry
-            alive = result == Result.successful
-            j, y, mode, todo, _, ys, modes = jax.lax.while_loop(
-                lambda c: (c[0] < size) & ~jnp.any(c[3]),
+            j, now, ys, modes = carry
+            alive, nobody = now.result == Result.successful, jnp.zeros(lanes, bool)
+            whole_steps = ~nobody if now.control is None else now.control.width == PARTS
+            sums = sums_of(now.control, self.judged(now.y))
+            j, (y, mode, sums), todo, (*_, has_event), ys, modes = jax.lax.while_loop(
+                lambda c: (c[0] < size) & ~jnp.any(c[2]),
                 quiet,
-                (j, y, mode, jnp.zeros(lanes, bool), alive, ys, modes),
+                (j, (now.y, now.mode, sums), nobody, (alive, whole_steps, nobody), ys, modes),
             )
+            now = with_sums(now, y, mode, sums)
             here = jnp.minimum(j, plan.tile - 1)
             step = step_at(here)
 
             def event(carry) -> Any:
-                todo, y, mode, ys, modes, log, count, result = carry
+                todo, now, ys, modes = carry
                 i = jnp.argmax(todo).astype(jnp.int32)
                 at = lambda tree: jax.tree.map(lambda a: row_at(a, i), tree)  # noqa: E731
                 own = jax.tree.map(
@@ -152,19 +206,27 @@ class Block:
                     ),
                     across,
                 )
-                own = own, at(self.rest_by_lane)
-                y_now, mode_now, y1, mode1, log, count1, result1 = eventful_step(
-                    _system(own, (same, rest)),
+                system = _system((own, at(self.rest_by_lane)), (same, rest))
+                lane = Progress(
+                    together(at(now.y), plan.y),
+                    together(at(now.mode), plan.mode),
+                    *at((now.count, now.result, now.control)),
+                    now.log,
+                    now.parts,
+                )
+                rows = Rows(
+                    i * plan.rows,
+                    i * (plan.steps + 1),
+                    0 if now.parts is None else i * (now.parts.ends.shape[0] // lanes),
+                )
+                (y_now, mode_now), lane = divided_step(
+                    system,
                     options,
                     (*(at(step) if timed else step), begin + here),
-                    jnp.array(True),
-                    nought,
-                    i * plan.rows,
-                    together(at(y), plan.y),
-                    together(at(mode), plan.mode),
-                    log,
-                    row_at(count, i),
-                    at(result),
+                    (jnp.array(True), row_at(has_event, i)),
+                    (nought, judged_states(system, together(at(start), plan.y))),
+                    rows,
+                    lane,
                 )
 
                 def put(old, new) -> Any:
@@ -173,28 +235,29 @@ class Block:
                 def show(rows, new) -> Any:
                     return None if rows is None else placed(rows, new[None, :, None], (here, 0, i))
 
-                return (
-                    written(todo, i, jnp.array(False)),
-                    put(y, entries(y1)),
-                    put(mode, entries(mode1)),
-                    show(ys, y_now),
-                    show(modes, mode_now),
-                    log,
-                    written(count, i, count1),
-                    put(result, result1),
+                now = Progress(
+                    put(now.y, entries(lane.y)),
+                    put(now.mode, entries(lane.mode)),
+                    *put(
+                        (now.count, now.result, now.control),
+                        (lane.count, lane.result, lane.control),
+                    ),
+                    lane.log,
+                    lane.parts,
                 )
+                todo = written(todo, i, jnp.array(False))
+                return todo, now, show(ys, y_now), show(modes, mode_now)
 
             stopped = jnp.any(todo)
-            _, *after = jax.lax.while_loop(
-                lambda c: jnp.any(c[0]), event, (todo, y, mode, ys, modes, log, count, result)
+            _, now, ys, modes = jax.lax.while_loop(
+                lambda c: jnp.any(c[0]), event, (todo, now, ys, modes)
             )
-            return jnp.where(stopped, j + 1, j), *after
+            return jnp.where(stopped, j + 1, j), now, ys, modes
 
-        first = (jnp.array(0, jnp.int32), y, mode, ys, modes, log, count, result)
-        _, y, mode, ys, modes, log, count, result = jax.lax.while_loop(
-            lambda c: c[0] < size, body, first
-        )
-        return (y, log.t1, ys), ((mode, log, count, result), modes)
+        now = dataclasses.replace(whole, y=y, log=log)
+        first = (jnp.array(0, jnp.int32), now, ys, modes)
+        _, now, ys, modes = jax.lax.while_loop(lambda c: c[0] < size, body, first)
+        return (now.y, now.log.t1, ys), (dataclasses.replace(now, y=None), modes)
 
 
 def _system(own, same) -> Reused:

@@ -7,13 +7,15 @@ import equinox.internal as eqxi  # nondifferentiable: there is no public way to 
 import jax
 import jax.numpy as jnp
 
+from frictax.parameters.shapes import row_at
+
 from ..implicit.stiff import step
 from ..linear import linear, read_later, split
 from ..options import OnSamples
 from ..result import SECOND
 from ..reused import Reused, staying
-from ..stepping import select
 from . import operation
+from .control import PARTS, begin_and_end, is_controlled
 from .crossing import as_of, cross_inside
 from .grid import at_samples, fine_grid
 from .log import written
@@ -52,19 +54,25 @@ def _run_samples_jvp(primals, tangents) -> Any:
     # Forward mode goes the whole way once more instead of along the log: where the values are not
     # asked for, this is all that is done.
     push = lambda along: operation.push_alone(*at, along)  # noqa: E731
-    pull = _pull(moved, rest, *fine_grid(t0_, ts_, options), record, options, d_t0 is None)
+    pull = _pull(moved, rest, (t0_, ts_), record, options, d_t0 is None)
     d_ys, d_times = linear(push, pull, along, nothing)
     d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
     return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
 
 
-def _pull(moved, rest, grid, slacks, record, options: OnSamples, starts_fixed: bool) -> Any:
-    """Cotangents of the inputs from cotangents of all outputs: over the steps from last to first.
+def _pull(moved, rest, times, record, options: OnSamples, starts_fixed: bool) -> Any:
+    """Cotangents of the inputs from cotangents of all outputs: over the steps from last to first,
+    in each over its parts, and in each of these over the pieces between its events.
 
     No time of the start's where it is fixed.
     """
-    ys, modes, log, count = record
-    steps, trace = grid.shape[0] - 1, log.retrace
+    ys, modes, log, count, parts = record
+    (t0, ts), trace = times, log.retrace
+    grid, slacks = fine_grid(t0, ts, options)
+    steps = grid.shape[0] - 1
+    # how the times of the steps move with the start
+    along = (jnp.ones_like(grid[0]),)
+    by_start = jax.jvp(lambda t0: fine_grid(t0, ts, options)[0], (grid[0],), along)[1]
 
     def amid(mode, moved) -> tuple[Any, Any]:
         """The model as long as `mode` lasts: what is read for that, and the rest."""
@@ -73,18 +81,69 @@ def _pull(moved, rest, grid, slacks, record, options: OnSamples, starts_fixed: b
         is_read = lambda x: eqx.is_inexact_array(x) and id(x) not in own  # noqa: E731
         return eqx.partition(staying(model, mode), is_read)
 
-    def complete(j, mode, moved, read, t, y) -> Any:
-        """The last piece of step j, which no event ends."""
-        system = Reused(eqx.combine(read, amid(mode, moved)[1]))
-        return step(system, options, mode, t, grid[j + 1], y)
+    def tick(t, mode) -> Any:
+        return Reused(eqx.combine(moved, rest)).tick(t, mode)
 
-    def over(e, j, moved, t, y) -> Any:
-        """The piece that event e ends, and the state after it at the sample that it may lie at."""
+    def complete(mode, moved, read, t, y, end) -> Any:
+        """The last piece of a part, which no event ends."""
+        system = Reused(eqx.combine(read, amid(mode, moved)[1]))
+        return step(system, options, mode, t, end, y)
+
+    def over(e, times, moved, t, y) -> Any:
+        """The piece that event e ends in a part of those times, and the state after it at the
+        sample that it may lie at.
+        """
+        _, end, slack = times
         system, piece = Reused(eqx.combine(moved, rest)), Piece(t, y, log.before[e])
-        time, state = cross_inside(
-            system, options, piece, trace.found[e], None, log.fired[e], grid[j + 1]
-        )[:2]
-        return time, state, as_of(system, time, state, system.tick(time + slacks[j], log.after[e]))
+        time, state = cross_inside(system, options, piece, trace.found[e], None, log.fired[e], end)[
+            :2
+        ]
+        return time, state, as_of(system, time, state, system.tick(time + slack, log.after[e]))
+
+    def is_in(e, j, u) -> Any:
+        """Whether event e, if there is one, lies in the part of step j that begins at u."""
+        last = jnp.clip(e, 0, log.t1.shape[0] - 1)
+        return (e >= 0) & (e < count) & (trace.step[last] == j) & (trace.u[last] == u)
+
+    def times_of(j, u, width) -> tuple[Any, Any, Any]:
+        return begin_and_end((grid[j], grid[j + 1], slacks[j]), u, width)
+
+    def piece_from(e, j, u, width, y, mode) -> tuple[Any, Any, Any]:
+        """Time, state and mode at the start of the last piece of a part; e is its last event, if
+        it has one.
+        """
+        begin, _, slack = times_of(j, u, width)
+        here, last = is_in(e, j, u), jnp.maximum(e, 0)
+        t = jnp.where(here, log.t1[last], begin)
+        y = jnp.where(here, trace.y1[last], y)
+        return t, y, tick(t + slack, jnp.where(here, log.after[last], mode))
+
+    def extent(j, p, k) -> tuple[Any, Any]:
+        """Where part k of step j begins, and its width; p is the row of its first part."""
+        ends = parts.ends.astype(jnp.int32)
+        u = jnp.where(k > 0, ends[jnp.maximum(p + k - 1, 0)], 0)
+        return u, jnp.where(parts.count[j] > 0, ends[p + k] - u, PARTS)
+
+    def starts(j, p, e, places) -> tuple[Any, Any]:
+        """States and modes at the starts of the parts of step j, written to `places`. The parts'
+        rows end before p + the number of parts, the step's events with e.
+        """
+        first = jax.lax.while_loop(
+            lambda e: (e >= 0) & (trace.step[jnp.maximum(e, 0)] == j), lambda e: e - 1, e
+        )
+
+        def forward(k, carry) -> Any:
+            e, y, mode, (all_y, all_modes) = carry
+            places = written(all_y, k, y), written(all_modes, k, mode)
+            u, width = extent(j, p, k)
+            e = jax.lax.while_loop(lambda e: is_in(e + 1, j, u), lambda e: e + 1, e)
+            t, y, mode = piece_from(e, j, u, width, y, mode)
+            y = complete(mode, moved, amid(mode, moved)[0], t, y, times_of(j, u, width)[1])
+            return e, y, mode, places
+
+        most = jnp.where(parts.count[j] > 1, parts.count[j], 0)  # a whole step starts at its sample
+        places = written(places[0], 0, ys[j]), written(places[1], 0, modes[j])
+        return jax.lax.fori_loop(0, most, forward, (first, ys[j], modes[j], places))[3]
 
     def pull(cotangents) -> Any:
         c_ys, c_times = cotangents
@@ -95,49 +154,83 @@ def _pull(moved, rest, grid, slacks, record, options: OnSamples, starts_fixed: b
         read = jax.eval_shape(lambda: amid(modes[0], moved)[0])
         c_read = jax.tree.map(lambda x: jnp.zeros((steps, *x.shape), x.dtype), read)
         add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731
+        most = PARTS if is_controlled(options) else 1
+        places = tuple(jnp.zeros((most, *x.shape), x.dtype) for x in (ys[0], modes[0]))
 
         def body(i, carry) -> Any:
-            _, c_y, c_moved, e, c_read, ticked = carry
+            c_y, c_t0, c_moved, e, p, c_read, ticked, places = carry
             j = steps - 1 - i
-            last = jnp.maximum(e, 0)
-            here = (e >= 0) & (trace.step[last] == j)
-            t, y = jnp.where(here, log.t1[last], grid[j]), jnp.where(here, trace.y1[last], ys[j])
-            mode = jnp.where(here, log.after[last], modes[j])
-            mode = Reused(eqx.combine(moved, rest)).tick(t + slacks[j], mode)
-            at = moved, amid(mode, moved)[0], t, y
-            d_moved, d_read, c_t, c_y = jax.vjp(lambda *p: complete(j, mode, *p), *at)[1](c_y)
-            ticked = written(ticked, j, mode)
-            c_read = jax.tree.map(lambda rows, d: written(rows, j, d), c_read, d_read)
+            p = p - parts.count[j]
+            places = starts(j, p, e, places)
 
-            def event(carry) -> Any:
-                c_t, c_y, c_moved, c_now, e, here = carry
-                last = jnp.maximum(e, 0)
-                _, back = jax.vjp(
-                    lambda *p: over(last, j, *p), moved, trace.t0[last], trace.y0[last]
+            def part(carry) -> Any:
+                k, c_y, c_t0, c_moved, c_now, e, c_read, ticked = carry
+                u, width = extent(j, p, k)
+                times = begin, end, slack = times_of(j, u, width)
+                shift_begin, shift_end, _ = begin_and_end(
+                    (by_start[j], by_start[j + 1], slack), u, width
                 )
-                # The sample shows the state after the last event at it.
-                at_sample = log.t1[last] <= grid[j] + slacks[j]
-                d_moved, d_t, d_y = back(
-                    (c_t + c_times[last], c_y, jnp.where(at_sample, c_now, 0.0))
+                y0, mode0 = row_at(places[0], k), row_at(places[1], k)
+                t, y, mode = piece_from(e, j, u, width, y0, mode0)
+                at = moved, amid(mode, moved)[0], t, y
+                if starts_fixed:
+                    d_moved, d_read, c_t, c_y = jax.vjp(lambda *at: complete(mode, *at, end), *at)[
+                        1
+                    ](c_y)
+                else:
+                    d_moved, d_read, c_t, c_y, c_end = jax.vjp(
+                        lambda *at: complete(mode, *at), *at, end
+                    )[1](c_y)
+                    c_t0 = c_t0 + shift_end * c_end
+                is_last = k + 1 >= parts.count[j]
+                ticked = written(ticked, j, jnp.where(is_last, mode, ticked[j]))
+                # An earlier part of another mode reads other entries.
+                same = jnp.all(mode == ticked[j])
+                c_read = jax.tree.map(
+                    lambda rows, d: written(rows, j, rows[j] + jnp.where(same, d, 0.0)),
+                    c_read,
+                    d_read,
                 )
-                c_after = jnp.where(at_sample, 0.0, c_now)
-                new, old = (d_t, d_y, add(c_moved, d_moved), c_after), (c_t, c_y, c_moved, c_now)
-                kept = select(here, new, old)
-                e = jnp.where(here, e - 1, e)
-                return *kept, e, (e >= 0) & (trace.step[jnp.maximum(e, 0)] == j)
+                c_moved = jax.lax.cond(
+                    same,
+                    lambda c_moved: c_moved,
+                    lambda c_moved: add(
+                        c_moved, jax.vjp(lambda moved: amid(mode, moved)[0], moved)[1](d_read)[0]
+                    ),
+                    add(c_moved, d_moved),
+                )
 
-            first = (c_t, c_y, add(c_moved, d_moved), c_all[j], e, here)
-            c_t, c_y, c_moved, c_now, e, _ = jax.lax.while_loop(
-                lambda c: eqxi.unvmap_any(c[5]), event, first
+                def event(carry) -> Any:
+                    c_t, c_y, c_moved, c_now, e = carry
+                    _, back = jax.vjp(
+                        lambda *at: over(e, times, *at), moved, trace.t0[e], trace.y0[e]
+                    )
+                    # The sample shows the state after the last event at it.
+                    at_sample = (u == 0) & (log.t1[e] <= begin + slack)
+                    d_moved, c_t, c_y = back(
+                        (c_t + c_times[e], c_y, jnp.where(at_sample, c_now, 0.0))
+                    )
+                    return c_t, c_y, add(c_moved, d_moved), jnp.where(at_sample, 0.0, c_now), e - 1
+
+                c_t, c_y, c_moved, c_now, e = jax.lax.while_loop(
+                    lambda c: is_in(c[-1], j, u), event, (c_t, c_y, c_moved, c_now, e)
+                )
+                return k - 1, c_y, c_t0 + shift_begin * c_t, c_moved, c_now, e, c_read, ticked
+
+            last = jnp.maximum(parts.count[j] - 1, 0)
+            first = (last, c_y, c_t0, c_moved, c_all[j], e, c_read, ticked)
+            _, c_y, c_t0, c_moved, c_now, e, c_read, ticked = jax.lax.while_loop(
+                lambda c: c[0] >= 0, part, first
             )
-            return c_t, c_y + c_now, c_moved, e, c_read, ticked
+            return c_y + c_now, c_t0, c_moved, e, p, c_read, ticked, places
 
-        first = (jnp.zeros_like(grid[0]), jnp.zeros_like(ys[0]), nothing, count - 1)
-        c_t, c_y, c_moved, _, c_read, ticked = jax.lax.fori_loop(
-            0, steps, body, (*first, c_read, modes[:steps])
+        total = jnp.sum(parts.count)
+        first = (jnp.zeros_like(ys[0]), jnp.zeros_like(grid[0]), nothing, count - 1, total)
+        c_y, c_t0, c_moved, _, _, c_read, ticked, _ = jax.lax.fori_loop(
+            0, steps, body, (*first, c_read, modes[:steps], places)
         )
         whole = lambda moved: jax.vmap(lambda mode: amid(mode, moved)[0])(ticked)  # noqa: E731
         c_moved = add(c_moved, jax.vjp(whole, moved)[1](c_read)[0])
-        return c_moved, c_y, None if starts_fixed else c_t
+        return c_moved, c_y, None if starts_fixed else c_t0
 
     return pull

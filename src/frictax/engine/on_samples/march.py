@@ -1,12 +1,16 @@
-"""The loop over the samples of a record."""
+"""The loop over the samples of a record, and the division of steps whose error is too large."""
 
-from typing import Any
+import dataclasses
+from typing import Any, NamedTuple
+
+import equinox as eqx
 
 # unvmap_any: a loop must go on while any lane of a vmap needs it, and its counter stays one number
 import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 
+from frictax.parameters import Integer, Modes, State
 from frictax.parameters.constant import constant
 from frictax.parameters.shapes import row_at
 
@@ -16,10 +20,44 @@ from ..result import CHATTER, NONFINITE, Result
 from ..reused import Reused
 from ..stepping import entries, every, select, together
 from ..system import END
+from .control import (
+    PARTS,
+    Control,
+    Judgement,
+    PartLog,
+    after_part,
+    begin_and_end,
+    differences_of_piece,
+    inverse_scales,
+    is_controlled,
+    judged_states,
+    judgement,
+    scales_of_part,
+    step_with_differences,
+    tolerance_for,
+    wider,
+)
 from .crossing import as_of, cross_inside, to_the_end
 from .grid import at_samples, fine_grid
 from .log import Log, Retrace, empty_log, written
 from .search import Piece, search_end, stays_up
+
+
+class Progress(eqx.Module):
+    """How far a run has come.
+
+    - `y`, `mode`: state and mode; `count`: events so far, in the `log`; `result`: a `Result`.
+    - `control`: see there, None for a run without error control; `parts`: the divided steps, None
+      where reverse mode is not asked for.
+    """
+
+    y: State
+    mode: Modes
+    count: Integer
+    result: Any
+    control: Control | None
+    log: Log
+    parts: PartLog | None
 
 
 def march(
@@ -32,7 +70,8 @@ def march(
     spares JAX tracing each loop until it has found out.
 
     All lanes of a `jax.vmap` march together from sample to sample. A step without event is a few
-    lines of one tight loop; the first lane with an event takes all of them through `eventful_step`.
+    lines of one tight loop. The first lane that has an event, or whose error is too large, takes
+    all of them through `divided_step`.
     """
     system = Reused(model)
     grid, slacks = fine_grid(t0, ts, options)
@@ -42,109 +81,328 @@ def march(
     # less than reading what stands there.
     ys = jnp.concatenate([y0[None], jnp.zeros((steps + 1, n), y0.dtype) + nought])
     modes = jnp.concatenate([mode0[None], jnp.zeros((steps + 1, m), jnp.int32)])
-    log = jax.tree.map(
-        lambda a: a + nought if jnp.issubdtype(a.dtype, jnp.floating) else a,
-        empty_log(options, y0, mode0, keeps),
-    )
+    begin = start_of_run(system, options, y0, mode0, steps, keeps)
+    moving = lambda a: a + nought if jnp.issubdtype(a.dtype, jnp.floating) else a  # noqa: E731
+    begin = dataclasses.replace(begin, log=jax.tree.map(moving, begin.log))
+    start = judged_states(system, y0)
 
     def quiet(carry) -> Any:
         # Entry by entry: XLA sees through a stack that is taken apart again, and not through
         # arithmetic with it or a loop around it.
-        j, y_entries, mode_entries, _, alive, ys, modes = carry
+        j, y_entries, mode_entries, sums, _, (alive, _), ys, modes = carry
         y, mode = together(y_entries, y0), together(mode_entries, mode0)
-        y1, mode1, calm = quiet_step(
-            system, options, (row_at(grid, j), row_at(grid, j + 1), row_at(slacks, j)), y, mode
+        y1, mode1, calm, good, sums1 = whole_step(
+            system,
+            options,
+            (row_at(grid, j), row_at(grid, j + 1), row_at(slacks, j)),
+            y,
+            mode,
+            sums,
+            start,
         )
-        stop = eqxi.unvmap_any(alive & ~calm)
+        stop = eqxi.unvmap_any(alive & ~(calm & good))
         ys, modes = written(ys, j + 1, y1), written(modes, j, mode1)
 
         def goes_on(olds, news):
-            return [jnp.where(stop, a, b) for a, b in zip(olds, entries(news), strict=True)]
+            return [jnp.where(stop, a, b) for a, b in zip(olds, news, strict=True)]
 
-        y_entries, mode_entries = goes_on(y_entries, y1), goes_on(mode_entries, mode1)
-        return jnp.where(stop, j, j + 1), y_entries, mode_entries, stop, alive, ys, modes
+        y_entries, mode_entries, sums = (
+            goes_on(y_entries, entries(y1)),
+            goes_on(mode_entries, entries(mode1)),
+            [goes_on(*both) for both in zip(sums, sums1, strict=True)],
+        )
+        has_event = alive & good & ~calm
+        j = jnp.where(stop, j, j + 1)
+        return j, y_entries, mode_entries, sums, stop, (alive, has_event), ys, modes
 
     def body(carry) -> Any:
-        j, y, mode, alive, ys, modes, log, count, result = carry
-        first = (j, entries(y), entries(mode), jnp.array(False), alive, ys, modes)
-        j, y, mode, stop, _, ys, modes = jax.lax.while_loop(
-            lambda c: (c[0] < steps) & ~c[3], quiet, first
+        j, now, ys, modes = carry
+        alive = now.result == Result.successful
+        divides = now.control is not None and eqxi.unvmap_any(alive & (now.control.width < PARTS))
+        first = (
+            j,
+            entries(now.y),
+            entries(now.mode),
+            sums_of(now.control, judged_states(system, now.y)),
+            jnp.asarray(divides),
+            (alive, jnp.zeros_like(alive)),
+            ys,
+            modes,
         )
-        y, mode = together(y, y0), together(mode, mode0)
+        j, y, mode, sums, stop, (_, has_event), ys, modes = jax.lax.while_loop(
+            lambda c: (c[0] < steps) & ~c[4], quiet, first
+        )
+        now = with_sums(now, together(y, y0), together(mode, mode0), sums)
 
-        def eventful(state) -> Any:
+        def divided(now: Progress) -> Any:
             step = grid[j], grid[j + 1], slacks[j], j
-            return eventful_step(system, options, step, alive, nought, 0, *state[2:])
+            rows = Rows(0, 0, 0)
+            return divided_step(
+                system, options, step, (alive, has_event), (nought, start), rows, now
+            )
 
-        now = (y, mode, y, mode, log, count, result)
-        y_now, mode_now, y, mode, log, count, result = jax.lax.cond(
-            stop, eventful, lambda state: state, now
+        (y_now, mode_now), now = jax.lax.cond(
+            stop, divided, lambda now: ((now.y, now.mode), now), now
         )
         # at the end of the run nothing has stopped it
         here, there = (jnp.where(stop, i, steps + 1) for i in (j, j + 1))
-        ys, modes = written(written(ys, here, y_now), there, y), written(modes, here, mode_now)
-        return (
-            jnp.where(stop, j + 1, j),
-            y,
-            mode,
-            result == Result.successful,
-            ys,
-            modes,
-            log,
-            count,
-            result,
-        )
+        ys = written(written(ys, here, y_now), there, now.y)
+        return jnp.where(stop, j + 1, j), now, ys, written(modes, here, mode_now)
 
-    zero = jnp.array(0, jnp.int32)
-    carry = (zero, y0, mode0, jnp.array(True), ys, modes, log, zero, Result.successful)
-    _, _, _, _, ys, modes, log, count, result = jax.lax.while_loop(
-        lambda c: c[0] < steps, body, carry
-    )
+    carry = (jnp.array(0, jnp.int32), begin, ys, modes)
+    _, now, ys, modes = jax.lax.while_loop(lambda c: c[0] < steps, body, carry)
     kept = at_samples(options, ts.shape[0])
-    log = jax.tree.map(lambda rows: rows[:-1], log)
-    whole = (modes[kept], log.fired, log.before, log.after, count, result, 0 * count + (steps - 1))
-    return (ys[kept], log.t1), whole, (ys, modes, log, count) if keeps else None
+    log = jax.tree.map(lambda rows: rows[:-1], now.log)
+    if now.control is not None:
+        log = emptied(log, now.count)
+    end = end_of_run(now, judged_states(system, now.y), steps, y0.dtype)
+    whole = (modes[kept], log.fired, log.before, log.after, now.count, *end)
+    return (ys[kept], log.t1), whole, (ys, modes, log, now.count, now.parts) if keeps else None
 
 
-def quiet_step(system: Reused, options: OnSamples, step, y, mode) -> tuple[Any, Any, Any]:
-    """The step from a sample to the next as if nothing happened in it: state and mode after it, and
-    whether nothing did.
+def start_of_run(
+    system: Reused, options: OnSamples, y0, mode0, steps: int, keeps: bool
+) -> Progress:
+    """The progress of a run that has not begun."""
+    control = Control.start(judged_states(system, y0)) if is_controlled(options) else None
+    return Progress(
+        y0,
+        mode0,
+        jnp.array(0, jnp.int32),
+        Result.successful,
+        control,
+        empty_log(options, y0, mode0, keeps),
+        PartLog.empty(options, steps) if keeps else None,
+    )
+
+
+def end_of_run(now: Progress, y: list[Any], steps: int, dtype: Any) -> tuple[Any, Any, Any, Any]:
+    """How a run of that many steps between samples ended at the judged states `y`, how many parts
+    it took, its estimated error, and the most parts of a step.
+    """
+    taken = 0 * now.count + (steps - 1)
+    if now.control is None:
+        return now.result, taken, jnp.full((), jnp.nan, dtype), jnp.ones_like(now.count)
+    error, is_inaccurate, finest = now.control.accuracy(y)
+    result = Result.where(
+        is_inaccurate & (now.result == Result.successful), Result.inaccurate, now.result
+    )
+    return result, taken + now.control.extra, constant(error), finest
+
+
+def emptied(log: Log, count) -> Log:
+    """The log without entries beyond `count`: parts that were refused may have left some."""
+    is_used = jnp.arange(log.t1.shape[0]) < count
+    return eqx.tree_at(
+        lambda log: (log.t1, log.fired, log.before, log.after),
+        log,
+        (
+            jnp.where(is_used, log.t1, jnp.inf),
+            jnp.where(is_used, log.fired, 0),
+            jnp.where(is_used[:, None], log.before, 0),
+            jnp.where(is_used[:, None], log.after, 0),
+        ),
+    )
+
+
+def sums_of(control: Control | None, y: list[Any]) -> list[list[Any]]:
+    """What of a control changes in the tight loop: errors, ranges, and 1 over the scales."""
+    if control is None:
+        return []
+    return [control.errors, control.ranges, inverse_scales(control.ranges, y)]
+
+
+def with_sums(now: Progress, y, mode, sums: list[list[Any]]) -> Progress:
+    """`now` after whole steps."""
+    control = now.control
+    if control is not None:
+        errors, ranges, _ = sums
+        control = dataclasses.replace(control, errors=errors, ranges=ranges)
+    return dataclasses.replace(now, y=y, mode=mode, control=control)
+
+
+def whole_step(
+    system: Reused, options: OnSamples, step, y, mode, sums, start
+) -> tuple[Any, Any, Any, Any, list[list[Any]]]:
+    """The step from a sample to the next in one part: state and mode after it, whether nothing
+    happened in it, whether its error is small enough, and the `sums_of` the control after it.
+    """
+    y1, mode1, calm, differences = quiet_step(system, options, step, y, mode)
+    if not sums:
+        return y1, mode1, calm, jnp.array(True), sums
+    errors, ranges, inverse = sums
+    part = judgement(differences, inverse)
+    after = judged_states(system, y1)
+    ranges = wider(ranges, after, start)
+    sums = [
+        [a + b for a, b in zip(errors, part.errors, strict=True)],
+        ranges,
+        inverse_scales(ranges, after),
+    ]
+    return y1, mode1, calm, part.error <= tolerance_for(options, y.dtype), sums
+
+
+def quiet_step(system: Reused, options: OnSamples, step, y, mode) -> tuple[Any, Any, Any, Any]:
+    """A step as if nothing happened in it: state and mode after it, whether nothing did, and the
+    differences that its error is estimated from (None without error control).
     """
     t, end, slack = step
     h, still = end - t, constant(system)
     mode1 = system.tick(t + slack, mode)
     rate = system.flow(t, y, mode1)
-    y1 = stepped(system, options, mode1, t, end, y, rate, sound=True)
+    if is_controlled(options):
+        y1, differences = step_with_differences(system, options, mode1, t, end, y, rate)
+    else:
+        y1 = stepped(system, options, mode1, t, end, y, rate, sound=True)
+        differences = None
     guard = lambda *at: still.guard(*constant(at), mode1)  # noqa: E731
     calm = every(jnp.isfinite(y1)) & stays_up(
         guard(t, y), guard(t + 0.5 * h, y + 0.5 * h * rate), guard(end, y1)
     )
     if (kept := keeps_bounds(system, options, mode1, t, end, y, y1)) is not None:
         calm = calm & kept
-    return y1, mode1, calm & (system.deadline(mode1) >= end - slack)
+    return y1, mode1, calm & (system.deadline(mode1) >= end - slack), differences
 
 
-def eventful_step(
-    system: Reused,
-    options: OnSamples,
-    step,
-    alive,
-    nought,
-    first_row,
-    y,
-    mode,
-    log: Log,
-    count,
-    result,
-) -> Any:
-    """The step from a sample to the next, piece by piece between its events: state and mode after
-    those at the sample, and at the end.
+class Rows(NamedTuple):
+    """The first rows of a run in the log of events, and in the counts and the ends of its parts."""
 
-    The events' entries stand in the `log` from `first_row` on.
+    events: Any
+    counts: Any
+    ends: Any
+
+
+class _InStep(eqx.Module):
+    """How far a step from a sample to the next has come.
+
+    - `u`: where the next part begins, in units of 1/`PARTS`; `now`: the run there.
+    - `shown`: state and mode after the events at the sample itself.
+    - `active`: whether the step goes on; `has_event`: whether something happens in the next part.
     """
-    t, end, slack, j = step
-    begin = t
-    size, m = room(options), mode.shape[0]
+
+    u: Integer
+    now: Progress
+    shown: tuple[State, Modes]
+    active: Any
+    has_event: Any
+
+
+def divided_step(
+    system: Reused, options: OnSamples, step, lane, origin, rows: Rows, now: Progress
+) -> tuple[tuple[Any, Any], Progress]:
+    """The step from a sample to the next, part by part, and piece by piece between the events of a
+    part: state and mode after the events at the sample, and the run at the step's end.
+
+    A part whose error is above the tolerance is refused, and the next one is half as long. `lane`:
+    whether the run is alive, and whether the whole step is known to have an event and a small
+    error. `origin`: 0 with some derivative, as in `march`, and the judged states of the start.
+    """
+    t, end, _, j = step
+    (alive, known), (nought, start) = lane, origin
+    is_judged = now.control is not None
+    tol = tolerance_for(options, now.y.dtype) if is_judged else 0.0
+    if is_judged:
+        # The last step of a run has no length.
+        width = jnp.where(constant(end - t) > 0, now.control.width, PARTS)
+        now = dataclasses.replace(now, control=dataclasses.replace(now.control, width=width))
+    begun = now.control
+
+    def part_of(c: _InStep) -> tuple[Any, Any, Any]:
+        if c.now.control is None:
+            return step[:3]
+        return begin_and_end(step[:3], c.u, c.now.control.width)
+
+    def is_small(now: Progress, part: Judgement) -> Any:
+        return (part.error <= tol) | (now.control.width <= 1)
+
+    def after(c: _InStep, new: Progress, shown, accepted, refused, part: Judgement) -> _InStep:
+        """`c` after a part that leads to `new` if it is accepted."""
+        old, control, parts = c.now, c.now.control, c.now.parts
+        take = lambda name: select(accepted, getattr(new, name), getattr(old, name))  # noqa: E731
+        result, u = take("result"), jnp.where(accepted, PARTS, c.u)
+        if is_judged:
+            u = jnp.where(accepted, c.u + control.width, c.u)
+            if parts is not None:
+                is_kept = accepted & (control.width < PARTS)
+                row = rows.ends + jnp.where(is_kept, control.divided, options.max_steps)
+                ends = written(parts.ends, row, u.astype(parts.ends.dtype))
+                parts = dataclasses.replace(parts, ends=ends)
+            control = after_part(control, c.u, accepted, refused, part, tol)
+            is_out = accepted & (control.divided > options.max_steps)
+            is_out = is_out & (result == Result.successful)
+            result = Result.where(is_out, Result.max_steps_reached, result)
+        return _InStep(
+            u,
+            Progress(take("y"), take("mode"), take("count"), result, control, new.log, parts),
+            select(accepted, shown, c.shown),
+            c.active & (u < PARTS) & (result == Result.successful),
+            c.has_event & ~accepted & ~refused,
+        )
+
+    def quiet(c: _InStep) -> _InStep:
+        """The next part, where nothing happens in it."""
+        now = c.now
+        y1, mode1, calm, differences = quiet_step(system, options, part_of(c), now.y, now.mode)
+        at, to = judged_states(system, now.y), judged_states(system, y1)
+        part = judgement(differences, scales_of_part(now.control, at, to, start))
+        good = is_small(now, part)
+        new = dataclasses.replace(now, y=y1, mode=mode1)
+        shown = c.shown[0], jnp.where(c.u == 0, mode1, c.shown[1])
+        runs = c.active & ~c.has_event
+        done = after(c, new, shown, runs & good & calm, runs & ~good, part)
+        return dataclasses.replace(done, has_event=c.has_event | (runs & good & ~calm))
+
+    def eventful(c: _InStep) -> _InStep:
+        """The next part, where something happens in it."""
+        runs = c.active & c.has_event
+        new, shown, part = eventful_part(
+            system, options, (*part_of(c), j, c.u), runs, (nought, start), rows.events, c
+        )
+        good = is_small(c.now, part) if is_judged else jnp.array(True)
+        return after(c, new, shown, runs & good, runs & ~good, part)
+
+    def next_parts(c: _InStep) -> _InStep:
+        if not is_judged:
+            return eventful(c)
+        log = c.now.log  # it does not change where nothing happens
+        c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=None))
+        c = jax.lax.while_loop(lambda c: eqxi.unvmap_any(c.active & ~c.has_event), quiet, c)
+        c = eqx.tree_at(lambda c: c.now, c, dataclasses.replace(c.now, log=log))
+        return jax.lax.cond(eqxi.unvmap_any(c.active & c.has_event), eventful, lambda c: c, c)
+
+    # Without error control nothing is known of the step but that something may happen in it.
+    first = _InStep(
+        jnp.array(0, jnp.int32),
+        now,
+        (now.y, now.mode),
+        alive,
+        alive & known & (now.control.width == PARTS) if is_judged else alive,
+    )
+    last = jax.lax.while_loop(lambda c: eqxi.unvmap_any(c.active), next_parts, first)
+    now = last.now
+    # a factor, so that the derivative is NaN, too
+    y = now.y * jnp.where(now.result == Result.successful, 1.0, jnp.nan).astype(now.y.dtype)
+    control, parts = now.control, now.parts
+    if is_judged:
+        ranges = wider(control.ranges, judged_states(system, now.y), start)
+        control = dataclasses.replace(control, ranges=ranges)
+        if parts is not None:
+            count = written(parts.count, rows.counts + j, control.divided - begun.divided)
+            parts = dataclasses.replace(parts, count=count)
+    return last.shown, dataclasses.replace(now, y=y, control=control, parts=parts)
+
+
+def eventful_part(
+    system: Reused, options: OnSamples, part, alive, origin, first_row, c: _InStep
+) -> tuple[Progress, Any, Judgement]:
+    """A part of a step, piece by piece between its events: the run after it, state and mode after
+    those at the sample, and its error.
+
+    The events' entries stand in the log from `first_row` on.
+    """
+    begin, end, slack, j, u = part
+    (nought, start), now = origin, c.now
+    size, m = room(options), now.mode.shape[0]
 
     def over(now: Piece, found, cause, active) -> tuple[Any, ...]:
         *at, after, fired, status = cross_inside(
@@ -152,11 +410,25 @@ def eventful_step(
         )
         return *at, after, fired.astype(cause.dtype), status.astype(jnp.int32)
 
+    def with_error(of: Judgement, t, t1, y, mode, active) -> Judgement:
+        """The error of the part with that of a piece."""
+        if now.control is None:
+            return of
+        y_end, differences = differences_of_piece(constant(system), mode, *constant((t, t1, y)))
+        at, to = judged_states(system, y), judged_states(system, y_end)
+        piece = judgement(differences, scales_of_part(now.control, at, to, start))
+        whole = Judgement(
+            jnp.maximum(of.error, piece.error),
+            [a + b for a, b in zip(of.errors, piece.errors, strict=True)],
+        )
+        return select(active, whole, of)
+
     def body(carry) -> Any:
-        piece, (y_now, mode_now), active, idle, log, count, result = carry
+        piece, (y_now, mode_now), active, idle, log, count, result, error = carry
         t, y = piece.t, piece.y
         mode = system.tick(t + slack, piece.mode)
-        mode_now = jnp.where(active & (constant(t) <= begin + slack), mode, mode_now)
+        is_first = (u == 0) & (constant(t) <= begin + slack)
+        mode_now = jnp.where(active & is_first, mode, mode_now)
         now = Piece(t, y, mode)
         found, cause = search_end(system, options, now, end, slack, active)
         t1, y1, after, fired, status = jax.lax.cond(
@@ -164,6 +436,7 @@ def eventful_step(
             lambda: to_the_end(system, options, now, end, cause),
             lambda: over(now, found, cause, active),
         )
+        error = with_error(error, t, t1, y, mode, active)
         done = fired == END
         following = Piece(t1, y1, jnp.where(done, mode, after))
         idle = jnp.where(constant(t1 - t) <= slack, idle + 1, 0)
@@ -175,38 +448,34 @@ def eventful_step(
         ):
             result = Result.where(active & failed & (result == Result.successful), how, result)
         entry = Log(
-            t1, fired, mode, after, None if log.retrace is None else Retrace(t, y, found, y1, j)
+            t1, fired, mode, after, None if log.retrace is None else Retrace(t, y, found, y1, j, u)
         )
         told = active & ~done & (result == Result.successful)
         row = first_row + jnp.where(told, count, size)
         log = jax.tree.map(lambda rows, new: written(rows, row, new.astype(rows.dtype)), log, entry)
         count = jnp.where(told, count + 1, count)
-        at_sample = active & ~done & (constant(t1) <= begin + slack) & (result == Result.successful)
+        at_sample = (u == 0) & (constant(t1) <= begin + slack) & told
         y_now = jnp.where(at_sample, as_of(system, t1, y1, system.tick(t1 + slack, after)), y_now)
         piece = select(active, following, piece)
-        return (
-            piece,
-            (y_now, mode_now),
-            active & ~done & (result == Result.successful),
-            idle,
-            log,
-            count,
-            result,
-        )
+        goes_on = active & ~done & (result == Result.successful)
+        return piece, (y_now, mode_now), goes_on, idle, log, count, result, error
 
-    first = (Piece(t + nought, y, mode), (y, mode), alive, jnp.array(0), log, count, result)
-    piece, now, _, _, log, count, result = jax.lax.while_loop(
+    nothing = jnp.zeros((), now.y.dtype)
+    error = Judgement(nothing, [jnp.zeros_like(x) for x in start])
+    first = (
+        Piece(begin + nought, now.y, now.mode),
+        c.shown,
+        alive,
+        jnp.array(0),
+        now.log,
+        now.count,
+        now.result,
+        error,
+    )
+    piece, shown, _, _, log, count, result, error = jax.lax.while_loop(
         lambda c: eqxi.unvmap_any(c[2]), body, first
     )
-    return (
-        *now,
-        # whose derivative is NaN, too
-        piece.y * jnp.where(result == Result.successful, 1.0, jnp.nan).astype(piece.y.dtype),
-        piece.mode,
-        log,
-        count,
-        result,
-    )
+    return Progress(piece.y, piece.mode, count, result, now.control, log, now.parts), shown, error
 
 
 def shapes_of(options: OnSamples, y0, mode0, ts, *, record: bool) -> Any:
@@ -220,8 +489,12 @@ def shapes_of(options: OnSamples, y0, mode0, ts, *, record: bool) -> Any:
         log = jax.tree.map(lambda rows: rows[:-1], empty_log(options, y0, mode0, record))
         rows = lambda k, like: jnp.zeros((k, *like.shape), like.dtype)  # noqa: E731
         one = jnp.array(0, jnp.int32)
-        told = log.fired, log.before, log.after, one, Result.successful, one
-        kept = (rows(steps + 3, y0), rows(steps + 3, mode0), log, one) if record else None
+        end = Result.successful, one, jnp.zeros((), y0.dtype), one
+        told = log.fired, log.before, log.after, one, *end
+        kept = None
+        if record:
+            parts = PartLog.empty(options, steps + 1)
+            kept = (rows(steps + 3, y0), rows(steps + 3, mode0), log, one, parts)
         return (rows(samples, y0), log.t1), (rows(samples, mode0), *told), kept
 
     return jax.eval_shape(blank, y0, mode0)

@@ -10,6 +10,7 @@ from jaxtyping import Array
 
 from ..options import OnSamples, room
 from ..result import Result
+from .control import PartLog
 from .grid import at_samples
 from .log import Log, empty_log
 
@@ -27,7 +28,8 @@ class Made(eqx.Module):
     log: Log
     d_t1: Array | None
     count: Array
-    result: Any
+    parts: PartLog | None  # where reverse mode is asked for
+    end: Any  # how runs ended, steps, errors, most parts of a step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,8 +83,17 @@ class Plan:
             log,
             None if self.seeds is None else nothing(log.t1),
             jnp.zeros(lanes, jnp.int32),
-            jax.tree.map(lambda a: jnp.full(lanes, a), Result.successful),
+            jax.tree.map(of, self.part_log()) if self.keeps else None,
+            (
+                jax.tree.map(lambda a: jnp.full(lanes, a), Result.successful),
+                jnp.zeros(lanes, jnp.int32),
+                jnp.zeros(lanes, self.y.dtype),
+                jnp.zeros(lanes, jnp.int32),
+            ),
         )
+
+    def part_log(self) -> PartLog:
+        return PartLog.empty(self.options, self.steps)
 
     def log(self) -> Log:
         return empty_log(self.options, self.y, self.mode, self.keeps)
@@ -90,10 +101,9 @@ class Plan:
     def returned(self, made: Made, lanes: int, samples: int) -> Any:
         made = jax.tree.map(lambda a: a[:lanes], made)
         kept = at_samples(self.options, samples)
-        ended = jnp.full(lanes, self.steps - 1, made.count.dtype)
         log = made.log
         ys, modes = (None if a is None else a[:, kept] for a in (made.ys, made.modes))
-        whole = (modes, log.fired, log.before, log.after, made.count, made.result, ended)
+        whole = (modes, log.fired, log.before, log.after, made.count, *made.end)
         floats = ys, log.t1
         if self.seeds is not None:
             assert made.d_ys is not None
@@ -102,7 +112,7 @@ class Plan:
             return floats, whole, None
         # as many rows as `march` has
         full = lambda a: _filled(a[:, : self.steps], self.steps + 2)  # noqa: E731
-        return floats, whole, (full(made.ys), full(made.modes), log, made.count)
+        return floats, whole, (full(made.ys), full(made.modes), log, made.count, made.parts)
 
 
 def _filled(a: Array, rows: int) -> Array:

@@ -1,0 +1,220 @@
+"""Error control of a run on samples: the error of a step, and into how many parts it is divided.
+
+A step from a sample to the next is divided into parts where its estimated error is too large.
+Positions inside a step and widths of parts are whole numbers, in units of 1/`PARTS` of the step.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from frictax.parameters import Integer, Number, State
+from frictax.parameters.constant import constant
+
+from ..implicit.stiff import embedded_difference, step as stepped
+from ..options import OnSamples
+from ..reused import Reused
+from ..stepping import bosh3, entries
+
+PARTS = 4096  # the most parts of a step: a step of 1 s is divided into parts of 0.24 ms at most
+# A part becomes twice as long if its error is this many times below the tolerance. The error of a
+# third-order step grows by 16.
+_MARGIN_TO_WIDEN = 24.0
+# [unit of a state] A state that has moved less than this has no range yet. The smallest scale of
+# errors is this plus `_RELATIVE_FLOOR` of the state.
+_ABSOLUTE_FLOOR = 1e-12
+_RELATIVE_FLOOR = 1e-8
+_INACCURATE = 1e-3  # of a range: parts of the least width may miss the tolerance by this much
+_ROUNDINGS = 100.0  # the smallest tolerance, in units of the rounding error of 1
+
+
+class Control(eqx.Module):
+    """State of the error control of a run.
+
+    - `width`: length of the next part, in units of 1/`PARTS` of a step.
+    - `ranges`: largest distance of each state from its start value.
+    - `errors`: sum of the estimated errors of each state.
+    - `unmet`: the same sum over the parts of width 1 that missed the tolerance.
+    - `divided`: accepted parts of steps that were divided; `extra`: parts beyond one a step.
+    - `finest`: the smallest width of an accepted part.
+    """
+
+    width: Int[Array, "..."]
+    ranges: list[Array]
+    errors: list[Array]
+    unmet: list[Array]
+    divided: Int[Array, "..."]
+    extra: Int[Array, "..."]
+    finest: Int[Array, "..."]
+
+    @classmethod
+    def start(cls, judged: list[Array]) -> "Control":
+        nothing = [jnp.zeros_like(x) for x in judged]
+        count = jnp.array(0, jnp.int32)
+        whole = jnp.array(PARTS, jnp.int32)
+        return cls(whole, nothing, nothing, nothing, count, count, whole)
+
+    def accuracy(self, y: list[Array]) -> tuple[Number, Bool[Array, ""], Integer]:
+        """Twice the sum of the estimated errors over the range, the largest of all states; whether
+        the parts of width 1 that missed the tolerance matter; and the most parts of a step.
+        """
+        scales = [1 / x for x in inverse_scales(self.ranges, y)]
+        worst = jnp.zeros((), scales[0].dtype) if scales else jnp.zeros(())
+        unmet = worst
+        for total, missed, scale in zip(self.errors, self.unmet, scales, strict=True):
+            worst = jnp.maximum(worst, jnp.max(total / scale))
+            unmet = jnp.maximum(unmet, jnp.max(missed / scale))
+        return 2 * worst, unmet > _INACCURATE, PARTS // self.finest
+
+
+class Judgement(eqx.Module):
+    """The judgement of a part: its error relative to the ranges, and its absolute errors."""
+
+    error: Number
+    errors: list[Array]
+
+
+def is_controlled(options: OnSamples) -> bool:
+    """Whether the steps of a run are divided where their error is too large."""
+    return options.tolerance is not None and options.solver is None
+
+
+def judged_states(system: Reused, y: State) -> list[Array]:
+    """The entries of `y` whose error counts, as constants."""
+    return entries(constant(y)[: system.judged_states()])
+
+
+def tolerance_for(options: OnSamples, dtype: Any) -> Any:
+    """The tolerance of a part, not below what numbers of type `dtype` can meet."""
+    least = _ROUNDINGS * float(jnp.finfo(dtype).eps)
+    return jnp.maximum(jnp.asarray(options.tolerance, dtype), jnp.asarray(least, dtype))
+
+
+def step_with_differences(
+    system: Reused, options: OnSamples, mode: Any, t: Any, end: Any, y: Any, rate: Any
+) -> tuple[Any, Any]:
+    """Return the state after one step, and the two differences that `Judge.judge` needs.
+
+    They are the difference between the results of the step's order p and of order p - 1, and
+    ``h (k2 - k1)``, the difference between the results of order 2 and of order 1 up to a factor.
+    They are constants to differentiation.
+    """
+    if not system.is_stiff():
+        y1, (k1, k2, k3) = bosh3(lambda t, y: system.flow(t, y, mode), t, end, y, rate)
+        k1, k2, k3, h = constant((k1, k2, k3, end - t))
+        return y1, ((2 / 9 * h) * (k1 - 3 * k2 + 2 * k3), h * (k2 - k1))
+    y1 = stepped(system, options, mode, t, end, y, rate, sound=True)
+    at = constant((t, end, y))
+    return y1, embedded_difference(constant(system), mode, *at)
+
+
+def differences_of_piece(system: Reused, mode: Any, t: Any, end: Any, y: Any) -> tuple[Any, Any]:
+    """Return what `step_with_differences` returns, with every argument a constant."""
+    if system.is_stiff():
+        differences = embedded_difference(system, mode, t, end, y)
+        return y + differences[1], differences
+    flow = lambda t, y: system.flow(t, y, mode)  # noqa: E731
+    y1, (k1, k2, k3) = bosh3(flow, t, end, y, flow(t, y))
+    h = end - t
+    return y1, ((2 / 9 * h) * (k1 - 3 * k2 + 2 * k3), h * (k2 - k1))
+
+
+def inverse_scales(ranges: list[Array], y: list[Array]) -> list[Array]:
+    """1 over the scales of the errors, which are the ranges where these are not tiny."""
+    return [
+        1.0 / jnp.maximum(r, _RELATIVE_FLOOR * jnp.abs(x) + _ABSOLUTE_FLOOR)
+        for r, x in zip(ranges, y, strict=True)
+    ]
+
+
+def wider(ranges: list[Array], y: list[Array], start: list[Array]) -> list[Array]:
+    """The ranges after the state has come to `y`."""
+    return [jnp.maximum(r, jnp.abs(x - b)) for r, x, b in zip(ranges, y, start, strict=True)]
+
+
+def judgement(differences: Any, inverse: list[Array]) -> Judgement:
+    """Return the error of a part whose two `differences` have the scales 1/`inverse`.
+
+    With E the larger difference and D the other one, both relative to the scales,
+    ``E min(1, 3/4 E/D)`` estimates the error of the step's own order, to leading order exactly so
+    for ``y' = a y``. An error that is NaN stays NaN.
+    """
+    pairs = [entries(x[: _length(inverse, x)]) for x in differences]
+    big = far = jnp.zeros((), differences[0].dtype)
+    for e, d, i in zip(*pairs, inverse, strict=True):
+        big = jnp.maximum(big, jnp.max(jnp.abs(e) * i))
+        far = jnp.maximum(far, jnp.max(jnp.abs(d) * i))
+    share = jnp.minimum(1.0, 0.75 * big / (far + jnp.finfo(big.dtype).tiny))
+    return Judgement(share * big, [share * jnp.abs(e) for e in pairs[0]])
+
+
+def _length(inverse: list[Array], x: Array) -> int:
+    """How many entries of a state vector are judged."""
+    if len(inverse) == 1 and inverse[0].ndim:
+        return inverse[0].shape[0]
+    return len(inverse)
+
+
+def scales_of_part(control: Control, y: list[Array], y1: list[Array], start: list[Array]) -> Any:
+    """1 over the scales of the errors of a part from `y` to `y1`.
+
+    A state without a range gets the distance that it would go in the whole step at this rate.
+    """
+    parts = (PARTS // control.width).astype(jnp.result_type(float))
+    scales = [
+        jnp.where(r < _ABSOLUTE_FLOOR, parts.astype(a.dtype) * jnp.abs(b - a), r)
+        for r, a, b in zip(control.ranges, y, y1, strict=True)
+    ]
+    return inverse_scales(wider(scales, y1, start), y)
+
+
+def after_part(control: Control, u: Any, accepted: Any, refused: Any, part: Judgement, tol) -> Any:
+    """The control after a part that began at `u`, accepted or refused (or neither)."""
+    width = control.width
+    missed = accepted & ~(part.error <= tol)
+    add = lambda totals, where: [  # noqa: E731
+        jnp.where(where, a + b, a) for a, b in zip(totals, part.errors, strict=True)
+    ]
+    is_divided = accepted & (width < PARTS)
+    fits = ((u + width) % (2 * width) == 0) & (width < PARTS)
+    widens = accepted & fits & (part.error * _MARGIN_TO_WIDEN < tol)
+    halved = jnp.where(refused, width // 2, width)
+    return Control(
+        jnp.where(widens, 2 * width, halved),
+        control.ranges,
+        add(control.errors, accepted),
+        add(control.unmet, missed),
+        control.divided + is_divided,
+        control.extra + (is_divided & (u > 0)),
+        jnp.where(accepted, jnp.minimum(control.finest, width), control.finest),
+    )
+
+
+class PartLog(eqx.Module):
+    """The parts of all divided steps, from which reverse mode builds each step again.
+
+    - `count` (steps,): how many parts each step has, 0 for a step that is not divided.
+    - `ends` (rows,): where each of these parts ends, in units of 1/`PARTS`, one after another.
+    """
+
+    count: Int[Array, "..."]
+    ends: Int[Array, "..."]
+
+    @classmethod
+    def empty(cls, options: OnSamples, steps: int) -> "PartLog":
+        rows = options.max_steps + 1 if is_controlled(options) else 1
+        return cls(jnp.zeros(steps + 1, jnp.int32), jnp.zeros(rows, jnp.int16))
+
+
+def begin_and_end(step: Any, u: Any, width: Any) -> tuple[Any, Any, Any]:
+    """The times [s] at which the part of a step at `u` begins and ends, and its slack [s]."""
+    t, end, slack = step
+    h = end - t
+    at = lambda u: h * (u.astype(h.dtype) / PARTS)  # noqa: E731
+    begin = jnp.where(u == 0, t, t + at(u))
+    stop = jnp.where(u + width == PARTS, end, t + at(u + width))
+    short = jnp.minimum(slack, 0.1 * jax.lax.stop_gradient(stop - begin))
+    return begin, stop, jnp.where(width == PARTS, slack, short)
