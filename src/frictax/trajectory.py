@@ -15,7 +15,7 @@ from frictax.mechanism import MechanicalSystem
 from frictax.mechanism.contact_margins import rounding, slides_in
 from frictax.mechanism.energy import stored
 from frictax.mechanism.variables import structure_of_variables, variables_at
-from frictax.parameters import Integer, is_traced
+from frictax.parameters import Integer, Number, is_traced
 from frictax.programs import kept_call
 from frictax.verbs import TrajectoryVerbs
 
@@ -85,6 +85,9 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
       `MechanicalSystem`); at the time of an event, those after it; NaN where the run did not get
       to.
     - `result`: a `Result`, how the run ended; `steps`: solver steps taken.
+    - `error`: an upper estimate of the error of the integration, relative to the range of each
+      state, the largest of all states; NaN where the solver has no error control.
+    - `finest`: the most parts that a step between two samples was divided into; 1 for `Adaptive`.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(
@@ -123,6 +126,14 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
     @property
     def steps(self) -> Integer:
         return self.path.steps
+
+    @property
+    def error(self) -> Number:
+        return self.path.error
+
+    @property
+    def finest(self) -> Integer:
+        return self.path.finest
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -51,12 +51,32 @@ class Stop(eqx.Module):
 
 class _Walked(NamedTuple):
     """The state of `_Steps`: that of the controller that it wraps; time and state reached; margins,
-    rates there and the tries of `_dip`.
+    rates there and the tries of `_dip`; and the `Sums` so far.
     """
 
     inner: Any
     reached: tuple[Any, Any]
     watch: Any
+    sums: Any
+
+
+class Sums(eqx.Module):
+    """The estimated errors of all steps so far, and the largest distance of each state from its
+    `origin`.
+    """
+
+    errors: Float[Array, "... n"]
+    ranges: Float[Array, "... n"]
+    origin: Float[Array, "... n"]
+
+    @classmethod
+    def start(cls, y: Array) -> "Sums":
+        return cls(jnp.zeros_like(y), jnp.zeros_like(y), y)
+
+    def after(self, y: Array, error: Array) -> "Sums":
+        """The sums after a step to `y`."""
+        ranges = jnp.maximum(self.ranges, jnp.abs(y - self.origin))
+        return Sums(self.errors + jnp.abs(error), ranges, self.origin)
 
 
 class _Begun(diffrax.AbstractStepSizeController):
@@ -82,7 +102,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
     where it got to.
 
     `slope`: margins and their rates at a time and state; None where no dip is looked for. `first`:
-    those at the start.
+    those at the start. `sums`: the `Sums` before the phase, None where they are not asked for.
     """
 
     rtol: Any
@@ -90,14 +110,15 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
     norm: Any
     slope: Any
     first: Any
+    sums: Any
 
     def init(self, terms, t0, t1, y0, dt0, *rest) -> Any:
         t1, state = super().init(terms, t0, t1, y0, dt0, *rest)
         watch = None if self.slope is None else (self.first, jnp.array(0))
-        return t1, _Walked(state, (t0, y0), watch)
+        return t1, _Walked(state, (t0, y0), watch, self.sums)
 
     def adapt_step_size(self, t0, t1, y0, y1, args: PyTree, error, order, state) -> Any:
-        inner, reached, watch = state
+        inner, reached, watch, sums = state
         if isinstance(error, tuple):  # of `_with_speed`; the shortest steps are not cut again
             short = t1 - t0 <= 1e3 * jnp.finfo(t1.dtype).eps * jnp.abs(t1)
             error = (error[0], jnp.where(short, 0.0, _STRICTER) * error[1])
@@ -112,7 +133,7 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
                 next_t0,
                 next_t1,
                 jumped,
-                _Walked(after, select(keep, (t1, y1), reached), None),
+                _Walked(after, select(keep, (t1, y1), reached), None, sums),
                 result,
             )
         before, tries = watch
@@ -126,12 +147,14 @@ class _Steps(_Begun, diffrax.AbstractAdaptiveStepSizeController):
         after = select(again, inner, after)
         moves = keep & ~again
         reached, before = select(moves, ((t1, y1), here), (reached, before))
+        if sums is not None:
+            sums = select(moves, sums.after(y1, error), sums)
         return (
             moves,
             next_t0,
             next_t1,
             jumped,
-            _Walked(after, reached, (before, jnp.where(again, tries + 1, 0))),
+            _Walked(after, reached, (before, jnp.where(again, tries + 1, 0)), sums),
             result,
         )
 
@@ -191,13 +214,14 @@ def _solve(
     margins=None,
     first=None,
     with_speed: bool = False,
+    sums: Any = None,
     **kwargs,
 ) -> Any:
     controller = options.controller(start.y.dtype, system.longest_step(start.mode, span))
     begun = _Begun(controller, start.dt)
     if isinstance(controller, diffrax.AbstractAdaptiveStepSizeController):
         tolerances = controller.rtol, controller.atol, controller.norm
-        begun = _Steps(controller, start.dt, *tolerances, margins, first)
+        begun = _Steps(controller, start.dt, *tolerances, margins, first, sums)
     flow, y0 = (lambda t, y, system: system.flow(t, y, start.mode)), start.y
     if with_speed:
         flow, y0 = _with_speed(system, start)
@@ -240,12 +264,12 @@ def _read(solution, start: Start, ts, end, speed=None) -> Any:
     return states + late[:, None] * speed
 
 
-def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span) -> Any:
+def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span, sums: Sums) -> Any:
     """Integrate until the first guard falls, the deadline comes, the run ends or the buffers are
     full.
 
-    Returns the `Stop` found, the state there, its `Slope`, the samples on the way, and the numbers
-    of steps taken and accepted.
+    Returns the `Stop` found, the state there, its `Slope`, the samples on the way, the numbers of
+    steps taken and accepted, and the `Sums` after it (NaN without error control).
     """
     dtype = start.y.dtype
     deadline = system.deadline(start.mode).astype(dtype)
@@ -278,6 +302,7 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span) -> Any
         ts is not None,
         margins,
         first,
+        sums=sums,
         event=event,
         adjoint=diffrax.ForwardMode(),
         max_steps=STEPS if ts is None else STEPS_DENSE,
@@ -290,6 +315,9 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span) -> Any
         # Cut short by the number of steps, a run under vmap beside one that met an event ends with
         # its last attempt by diffrax 0.7, also where that was rejected.
         t, y = select(fell | whole, (t, y), solution.controller_state.reached)
+        sums = solution.controller_state.sums
+    else:
+        sums = jax.tree.map(lambda a: jnp.full_like(a, jnp.nan), sums)
     kind = jnp.where(
         ~whole, CUT, jnp.where(until >= deadline, DEADLINE, jnp.where(until >= t1, END, CUT))
     )
@@ -297,7 +325,7 @@ def locate(system: Reused, options: Adaptive, start: Start, t1, ts, span) -> Any
     stop = Stop(t, jnp.where(fell, first_to_fall(slope, expired), kind))
     taken, accepted = solution.stats["num_steps"], solution.stats["num_accepted_steps"]
     accepted = jnp.where(solution.result == _REFUSED, 0, accepted)
-    return stop, y, slope, _read(solution, start, ts, t, slope.speed), taken, accepted
+    return stop, y, slope, _read(solution, start, ts, t, slope.speed), (taken, accepted), sums
 
 
 def cross(

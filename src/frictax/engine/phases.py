@@ -14,10 +14,10 @@ from frictax.parameters import Integer
 from .in_turn import in_turn
 from .linear import linear, read_later, split
 from .options import Adaptive, room
-from .phase import STEPS, STEPS_DENSE, WINDOW, Start, Stop, cross, locate, transport
+from .phase import STEPS, STEPS_DENSE, WINDOW, Start, Stop, Sums, cross, locate, transport
 from .result import CHATTER, SECOND, Result
 from .reused import Reused
-from .stepping import select
+from .stepping import entries, relative_error, select
 from .system import CUT, END
 
 
@@ -219,6 +219,7 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         counters,
         jnp.array(True),
         Result.successful,
+        Sums.start(y0),
     )
 
     def body(carry) -> Any:
@@ -232,8 +233,11 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
             (k, events, steps, parts, idle),
             _,
             _,
+            sums,
         ) = carry
-        stop, y, slope, window, taken, accepted = locate(system, options, start, t1, samples, span)
+        stop, y, slope, window, (taken, accepted), sums = locate(
+            system, options, start, t1, samples, span, sums
+        )
         t, y, mode, status = cross(system, start, stop, y, slope, t1, start.t)
         # The next phase, and this one when it is gone over again, begins with about the steps that
         # this one took. Several events at one time make phases of a rounding; from those nothing is
@@ -287,9 +291,20 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         goes_on = (stop.fired == CUT) & (parts < STEPS) & (samples is None)
         origin = select(goes_on, origin, following)
         counters = (jnp.where(goes_on, k, k + 1), events, steps, jnp.where(goes_on, parts, 0), idle)
-        return following, origin, (starts, stops), ends, ys, owner, counters, running, result
+        return (
+            following,
+            origin,
+            (starts, stops),
+            ends,
+            ys,
+            owner,
+            counters,
+            running,
+            result,
+            sums,
+        )
 
-    end, _, (starts, stops), (times, after), ys, owner, (count, _, steps, _, _), _, result = (
+    end, _, (starts, stops), (times, after), ys, owner, (count, _, steps, _, _), _, result, sums = (
         jax.lax.while_loop(lambda c: c[7], body, carry)
     )
     last = jnp.where(result == Result.successful, end.y, jnp.nan)
@@ -301,6 +316,8 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         reached = jnp.arange(size) < end.sample
         ys = jnp.concatenate([jnp.where(reached[:, None], ys[:size], jnp.nan), last[None]])
         modes = jnp.concatenate([starts.mode[owner[:size]], end.mode[None]])
+    judged = slice(system.judged_states())
+    error = relative_error(*(entries(x[judged]) for x in (sums.errors, sums.ranges, end.y)))
     whole = (
         modes,
         stops.fired,
@@ -309,7 +326,7 @@ def _walked(system: Reused, t0, t1, y0, mode0, ts, numbers, rest) -> Any:
         count,
         result,
         steps,
-        jnp.full((), jnp.nan, dtype),
+        error.astype(dtype),
         jnp.ones_like(count),
     )
     return (ys, times), whole, _Record(starts, stops, count)

@@ -12,6 +12,10 @@ from jaxtyping import Array, Bool, Float
 from frictax.parameters import Number
 
 _FEW = 32  # entries: more stay in an array
+# [unit of a state] A state that has moved less than this has no range yet. The smallest scale of
+# errors is this plus `_RELATIVE_FLOOR` of the state.
+ABSOLUTE_FLOOR = 1e-12
+_RELATIVE_FLOOR = 1e-8
 # P. Bogacki, L. F. Shampine, Applied Mathematics Letters 2(4), 1989: times of the later stages,
 # their weights, those of the step.
 _BOSH3 = (1 / 2, 3 / 4), ((1 / 2,), (0.0, 3 / 4)), (2 / 9, 1 / 3, 4 / 9)
@@ -76,6 +80,22 @@ def together(parts: Sequence[Array], like: Array) -> Array:
     if like.shape[0] == 0:
         return like
     return jnp.stack(parts) if like.shape[0] <= _FEW else parts[0]
+
+
+def inverse_scales(ranges: list[Array], y: list[Array]) -> list[Array]:
+    """1 over the scales of the errors, which are the ranges where these are not tiny."""
+    return [
+        1.0 / jnp.maximum(r, _RELATIVE_FLOOR * jnp.abs(x) + ABSOLUTE_FLOOR)
+        for r, x in zip(ranges, y, strict=True)
+    ]
+
+
+def relative_error(errors: list[Array], ranges: list[Array], y: list[Array]) -> Number:
+    """Twice the sum of the estimated `errors` over the scale, the largest of all states."""
+    worst = jnp.zeros(())
+    for error, inverse in zip(errors, inverse_scales(ranges, y), strict=True):
+        worst = jnp.maximum(worst, jnp.max(error * inverse))
+    return 2 * worst
 
 
 def every(x: Bool[Array, " n"]) -> Bool[Array, ""]:

@@ -17,16 +17,12 @@ from frictax.parameters.constant import constant
 from ..implicit.stiff import embedded_difference, step as stepped
 from ..options import OnSamples
 from ..reused import Reused
-from ..stepping import bosh3, entries
+from ..stepping import ABSOLUTE_FLOOR, bosh3, entries, inverse_scales, relative_error
 
 PARTS = 4096  # the most parts of a step: a step of 1 s is divided into parts of 0.24 ms at most
 # A part becomes twice as long if its error is this many times below the tolerance. The error of a
 # third-order step grows by 16.
 _MARGIN_TO_WIDEN = 24.0
-# [unit of a state] A state that has moved less than this has no range yet. The smallest scale of
-# errors is this plus `_RELATIVE_FLOOR` of the state.
-_ABSOLUTE_FLOOR = 1e-12
-_RELATIVE_FLOOR = 1e-8
 _INACCURATE = 1e-3  # of a range: parts of the least width may miss the tolerance by this much
 _ROUNDINGS = 100.0  # the smallest tolerance, in units of the rounding error of 1
 
@@ -61,13 +57,9 @@ class Control(eqx.Module):
         """Twice the sum of the estimated errors over the range, the largest of all states; whether
         the parts of width 1 that missed the tolerance matter; and the most parts of a step.
         """
-        scales = [1 / x for x in inverse_scales(self.ranges, y)]
-        worst = jnp.zeros((), scales[0].dtype) if scales else jnp.zeros(())
-        unmet = worst
-        for total, missed, scale in zip(self.errors, self.unmet, scales, strict=True):
-            worst = jnp.maximum(worst, jnp.max(total / scale))
-            unmet = jnp.maximum(unmet, jnp.max(missed / scale))
-        return 2 * worst, unmet > _INACCURATE, PARTS // self.finest
+        unmet = relative_error(self.unmet, self.ranges, y)
+        finest = PARTS // self.finest
+        return relative_error(self.errors, self.ranges, y), unmet > 2 * _INACCURATE, finest
 
 
 class Judgement(eqx.Module):
@@ -122,14 +114,6 @@ def differences_of_piece(system: Reused, mode: Any, t: Any, end: Any, y: Any) ->
     return y1, ((2 / 9 * h) * (k1 - 3 * k2 + 2 * k3), h * (k2 - k1))
 
 
-def inverse_scales(ranges: list[Array], y: list[Array]) -> list[Array]:
-    """1 over the scales of the errors, which are the ranges where these are not tiny."""
-    return [
-        1.0 / jnp.maximum(r, _RELATIVE_FLOOR * jnp.abs(x) + _ABSOLUTE_FLOOR)
-        for r, x in zip(ranges, y, strict=True)
-    ]
-
-
 def wider(ranges: list[Array], y: list[Array], start: list[Array]) -> list[Array]:
     """The ranges after the state has come to `y`."""
     return [jnp.maximum(r, jnp.abs(x - b)) for r, x, b in zip(ranges, y, start, strict=True)]
@@ -165,7 +149,7 @@ def scales_of_part(control: Control, y: list[Array], y1: list[Array], start: lis
     """
     parts = (PARTS // control.width).astype(jnp.result_type(float))
     scales = [
-        jnp.where(r < _ABSOLUTE_FLOOR, parts.astype(a.dtype) * jnp.abs(b - a), r)
+        jnp.where(r < ABSOLUTE_FLOOR, parts.astype(a.dtype) * jnp.abs(b - a), r)
         for r, a, b in zip(control.ranges, y, y1, strict=True)
     ]
     return inverse_scales(wider(scales, y1, start), y)

@@ -9,6 +9,7 @@ import equinox as eqx
 import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Int
 
 from frictax.parameters import Integer, Modes, State
 from frictax.parameters.constant import constant
@@ -18,7 +19,7 @@ from ..implicit.stiff import keeps_bounds, step as stepped
 from ..options import OnSamples, room
 from ..result import CHATTER, NONFINITE, Result
 from ..reused import Reused
-from ..stepping import entries, every, select, together
+from ..stepping import entries, every, inverse_scales, select, together
 from ..system import END
 from .control import (
     PARTS,
@@ -28,7 +29,6 @@ from .control import (
     after_part,
     begin_and_end,
     differences_of_piece,
-    inverse_scales,
     is_controlled,
     judged_states,
     judgement,
@@ -46,17 +46,18 @@ from .search import Piece, search_end, stays_up
 class Progress(eqx.Module):
     """How far a run has come.
 
-    - `y`, `mode`: state and mode; `count`: events so far, in the `log`; `result`: a `Result`.
+    - `y`, `mode`: state and mode, of many lanes entry by entry; `count`: events so far, in the
+      `log`; `result`: a `Result`.
     - `control`: see there, None for a run without error control; `parts`: the divided steps, None
       where reverse mode is not asked for.
     """
 
-    y: State
-    mode: Modes
-    count: Integer
+    y: Any
+    mode: Any
+    count: Int[Array, "..."]
     result: Any
     control: Control | None
-    log: Log
+    log: Log | None
     parts: PartLog | None
 
 
