@@ -8,9 +8,17 @@ import jax
 import jax.numpy as jnp
 
 from ..implicit.stiff import step
-from ..linear import linear, read_later, split
+from ..linear import (
+    linear,
+    nan_where,
+    pull_known,
+    read_later,
+    split,
+    unknown_after_cut,
+    zero_if_unused,
+)
 from ..options import OnSamples
-from ..result import SECOND
+from ..result import SECOND, Result
 from ..reused import Reused, staying
 from ..stepping import select
 from . import operation
@@ -42,8 +50,9 @@ def _run_samples_jvp(primals, tangents) -> Any:
     along = d_moved, d_y0, d_t0
     if options.adjoint is not None:
         floats, d_floats, whole = operation.push(*at, along)
-        d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_floats[0], slice(1, None))
-        return (floats, whole), ((d_ys, d_floats[1]), jax.tree.map(lambda _: None, whole))
+        d_ys, d_times = _with_unknown_times(d_floats, *whole[4:6])
+        d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
+        return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
     floats, whole, record = operation.value(*at, keeps=True)
     # Transposition asks that every entry depend linearly on some tangent, also the zeros.
     nought = 0.0 * jnp.sum(jax.tree.leaves((d_model, d_t0, d_y0, d_ts))[0])
@@ -51,11 +60,30 @@ def _run_samples_jvp(primals, tangents) -> Any:
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x) + nought, floats)
     # Forward mode goes the whole way once more instead of along the log: where the values are not
     # asked for, this is all that is done.
-    push = lambda along: operation.push_alone(*at, along)  # noqa: E731
-    pull = _pull(moved, rest, *fine_grid(t0_, ts_, options), record, options, d_t0 is None)
+    push = lambda along: _with_unknown_times(*operation.push_alone(*at, along))  # noqa: E731
+    back = _pull(moved, rest, *fine_grid(t0_, ts_, options), record, options, d_t0 is None)
+
+    def pull(cotangents) -> Any:
+        unknown = unknown_after_cut(*floats, _used(floats[1], *whole[4:6]))
+        return pull_known(back, unknown, cotangents)
+
     d_ys, d_times = linear(push, pull, along, nothing)
     d_ys = read_later(model_, ts_, d_ts, floats[0], whole[0], d_ys, slice(1, None))
     return (floats, whole), ((d_ys, d_times), jax.tree.map(lambda _: None, whole))
+
+
+def _used(times, count, result) -> Any:
+    """How many of the event times have a derivative: of a run that was cut short, no padding."""
+    return jnp.where(result == Result.successful, times.shape[0], count)
+
+
+def _with_unknown_times(d_floats, count, result) -> Any:
+    """Tangents of states and event times. Those of unknown states are NaN by themselves, for
+    `march` gives the states after a cut the factor NaN.
+    """
+    d_ys, d_times = d_floats
+    unknown = jnp.arange(d_times.shape[0]) >= _used(d_times, count, result)
+    return d_ys, nan_where(unknown, d_times)
 
 
 def _pull(moved, rest, grid, slacks, record, options: OnSamples, starts_fixed: bool) -> Any:
@@ -105,7 +133,9 @@ def _pull(moved, rest, grid, slacks, record, options: OnSamples, starts_fixed: b
             mode = jnp.where(here, log.after[last], modes[j])
             mode = Reused(eqx.combine(moved, rest)).tick(t + slacks[j], mode)
             at = moved, amid(mode, moved)[0], t, y
-            d_moved, d_read, c_t, c_y = jax.vjp(lambda *p: complete(j, mode, *p), *at)[1](c_y)
+            back = jax.vjp(lambda *p: complete(j, mode, *p), *at)[1]
+            # Nobody uses the states after a cut, which are NaN.
+            d_moved, d_read, c_t, c_y = zero_if_unused(c_y, back(c_y))
             ticked = written(ticked, j, mode)
             c_read = jax.tree.map(lambda rows, d: written(rows, j, d), c_read, d_read)
 
@@ -117,9 +147,8 @@ def _pull(moved, rest, grid, slacks, record, options: OnSamples, starts_fixed: b
                 )
                 # The sample shows the state after the last event at it.
                 at_sample = log.t1[last] <= grid[j] + slacks[j]
-                d_moved, d_t, d_y = back(
-                    (c_t + c_times[last], c_y, jnp.where(at_sample, c_now, 0.0))
-                )
+                given = c_t + c_times[last], c_y, jnp.where(at_sample, c_now, 0.0)
+                d_moved, d_t, d_y = zero_if_unused(given, back(given))
                 c_after = jnp.where(at_sample, 0.0, c_now)
                 new, old = (d_t, d_y, add(c_moved, d_moved), c_after), (c_t, c_y, c_moved, c_now)
                 kept = select(here, new, old)

@@ -198,10 +198,15 @@ def eventful_step(
     piece, now, _, _, log, count, result = jax.lax.while_loop(
         lambda c: eqxi.unvmap_any(c[2]), body, first
     )
+    # a factor whose derivative is NaN, too
+    reached = jnp.where(result == Result.successful, 1.0, jnp.nan).astype(piece.y.dtype)
+    y_now, mode_now = now
+    # The last step has no length: its sample is the run's end.
+    y_now = y_now * jnp.where(end > begin, 1.0, reached)
     return (
-        *now,
-        # whose derivative is NaN, too
-        piece.y * jnp.where(result == Result.successful, 1.0, jnp.nan).astype(piece.y.dtype),
+        y_now,
+        mode_now,
+        piece.y * reached,
         piece.mode,
         log,
         count,
