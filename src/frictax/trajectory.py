@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from frictax.contacts.mode import STUCK, UNKNOWN
 from frictax.engine import Path, Result
+from frictax.engine.cut_short import as_derived, over_samples
 from frictax.engine.result import SECOND
 from frictax.handover import Verb
 from frictax.mechanism import MechanicalSystem
@@ -173,9 +174,8 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
     SECOND, lambda system, part, *_: structure_of_variables(system.mechanism, system.layout, part)
 )
 def _variables(system: MechanicalSystem, part: int, ts: Array, ys: Array, modes: Array) -> Any:
-    return jax.vmap(lambda t, y, mode: variables_at(system.snapshot(t, y, mode), part))(
-        ts, ys, modes
-    )
+    at = lambda t, y, mode: variables_at(system.snapshot(t, y, mode), part)  # noqa: E731
+    return over_samples(at, ts, ys, modes)
 
 
 @kept_call(SECOND, jax.tree.structure((0,) * 5))
@@ -204,8 +204,10 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
 
     parts = jnp.broadcast_to(jnp.arange(n), before.shape)
     times = jnp.broadcast_to(times[:, None], before.shape)
+    # After a cut the next event is unknown: its time has no derivative.
+    unknown = as_derived(path.ys[-1:], jnp.full(1, jnp.inf))[0]
     return (
-        rows(times, jnp.inf),
+        rows(times, unknown),
         rows(parts, -1),
         rows(before, UNKNOWN),
         rows(after, UNKNOWN),
@@ -215,9 +217,8 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
 
 @kept_call(SECOND, jax.tree.structure((0,) * 9))
 def _energy(system: MechanicalSystem, ts: Array, ys: Array, modes: Array) -> tuple[Array, ...]:
-    kinetic, elastic = jax.vmap(lambda t, y, mode: stored(system.snapshot(t, y, mode)))(
-        ts, ys, modes
-    )
+    at = lambda t, y, mode: stored(system.snapshot(t, y, mode))  # noqa: E731
+    kinetic, elastic = over_samples(at, ts, ys, modes)
     drive, friction, damper, impact = ys[:, -4:].T
     nodes, nothing = system.layout.nodes, jnp.zeros_like(drive)
     heated, cooled = ys[:, -6:-4].T if nodes else (nothing, nothing)

@@ -1,16 +1,10 @@
-"""Linear maps that JAX may transpose, given as two programs; among them those of runs that were cut
-short.
-"""
+"""A linear map that JAX may transpose, given as two programs."""
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-
-from .stepping import select
 
 
 def linear(push, pull, inputs, nothing) -> Any:
@@ -29,55 +23,6 @@ def linear(push, pull, inputs, nothing) -> Any:
 
     # The operator itself would be needed for second derivatives only, which are refused.
     return jax.lax.custom_linear_solve(lambda x: x, (inputs, nothing), solve, transpose)[1]
-
-
-def unknown_after_cut(ys, times, used) -> tuple[Any, Any]:
-    """Which states and event times a run does not know: those that are not finite, and event times
-    beyond the first `used` (None: of a run that reached its end).
-    """
-    return ~jnp.isfinite(ys), jnp.isnan(times) | (jnp.arange(times.shape[0]) >= used)
-
-
-def nan_where(unknown, tangents) -> Any:
-    """The tangents, NaN where the value is `unknown`."""
-    return jax.tree.map(lambda lost, d: jnp.where(lost, jnp.nan, d), unknown, tangents)
-
-
-def pull_known(pull: Callable, unknown, cotangents) -> Any:
-    """`pull` of the cotangents of all outputs that are known. If a cotangent of an `unknown` output
-    is not 0, somebody uses this output, and all cotangents of the inputs are NaN.
-    """
-    used = jax.tree.map(lambda lost, c: jnp.any(lost & (c != 0)), unknown, cotangents)
-    known = jax.tree.map(lambda lost, c: jnp.where(lost, 0.0, c), unknown, cotangents)
-    spoilt = functools.reduce(jnp.logical_or, jax.tree.leaves(used))
-    return jax.tree.map(lambda c: jnp.where(spoilt, jnp.nan, c), pull(known))
-
-
-def zero_if_unused(cotangents, pulled) -> Any:
-    """What was `pulled` from the cotangents, or zeros if these are all 0: 0 times a derivative that
-    is not finite would be NaN.
-    """
-    used = [jnp.any(c != 0) for c in jax.tree.leaves(cotangents)]
-    nothing = jax.tree.map(jnp.zeros_like, pulled)
-    return select(functools.reduce(jnp.logical_or, used), pulled, nothing)
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def reverse_if_used(function: Callable, *at) -> Any:
-    """function(*at), for reverse mode: see `zero_if_unused`."""
-    return function(*at)
-
-
-def _reverse_there(function: Callable, *at) -> Any:
-    floats, rest = eqx.partition(at, eqx.is_inexact_array)
-    return jax.vjp(lambda floats: function(*eqx.combine(floats, rest)), floats)
-
-
-def _reverse_back(_, back, cotangents) -> Any:
-    return zero_if_unused(cotangents, back(cotangents)[0])
-
-
-reverse_if_used.defvjp(_reverse_there, _reverse_back)
 
 
 def _is_none(x) -> bool:

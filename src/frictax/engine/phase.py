@@ -13,8 +13,8 @@ from jaxtyping import Array, Float, Int, PyTree
 from frictax.parameters import Values
 from frictax.parameters.constant import constant
 
+from .cut_short import reverse_if_used
 from .implicit.rodas import Rodas4
-from .linear import reverse_if_used
 from .margins import Slope, first_to_fall, slope_of
 from .options import Adaptive
 from .reused import Reused

@@ -11,16 +11,9 @@ import jax.numpy as jnp
 
 from frictax.parameters import Integer
 
+from .cut_short import nan_where, pull_known, unknown_after_cut, zero_if_unused
 from .in_turn import in_turn
-from .linear import (
-    linear,
-    nan_where,
-    pull_known,
-    read_later,
-    split,
-    unknown_after_cut,
-    zero_if_unused,
-)
+from .linear import linear, read_later, split
 from .options import Adaptive, room
 from .phase import STEPS, STEPS_DENSE, WINDOW, Start, Stop, cross, locate, transport
 from .result import CHATTER, SECOND, Result

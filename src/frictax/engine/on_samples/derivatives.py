@@ -7,16 +7,9 @@ import equinox.internal as eqxi  # nondifferentiable: there is no public way to 
 import jax
 import jax.numpy as jnp
 
+from ..cut_short import nan_where, pull_known, unknown_after_cut, zero_if_unused
 from ..implicit.stiff import step
-from ..linear import (
-    linear,
-    nan_where,
-    pull_known,
-    read_later,
-    split,
-    unknown_after_cut,
-    zero_if_unused,
-)
+from ..linear import linear, read_later, split
 from ..options import OnSamples
 from ..result import SECOND, Result
 from ..reused import Reused, staying
