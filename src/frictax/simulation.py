@@ -8,8 +8,9 @@ from jaxtyping import Array, PyTree
 
 from frictax.annotations import ArrayLike
 from frictax.engine import Adaptive, Engine, OnSamples, Path, Result, walk
-from frictax.engine.options import EVENTS
+from frictax.engine.options import EVENTS, room as events_room
 from frictax.engine.result import SECOND
+from frictax.engine.walk import with_room
 from frictax.mechanism import MechanicalSystem, Mechanism
 from frictax.mechanism.unnamed import unnamed
 from frictax.parameters import check, is_traced
@@ -97,10 +98,11 @@ def simulate(
         )
     if isinstance(engine, Adaptive):
         engine.tolerances(ts.dtype)
-    run, room = _simulate(mechanism, ts, engine, energy), EVENTS
+    run = _simulate(mechanism, ts, engine, energy)
     if any(is_traced(leaf) for leaf in jax.tree.leaves(run.result)):
         return run  # in a derivative that is not compiled, how the run ended is known
-    growing = engine.max_events is None
+    growing = engine.max_events is None and _is(run, Result.too_many_events)
+    room = events_room(with_room(engine, run.system)) if growing else 0
     while growing and room < _MOST_EVENTS and _is(run, Result.too_many_events):
         # Twice the room, or up to 16 times by how far it lasted: each size is a program of its own.
         reached, t0, t1 = _reached(run)

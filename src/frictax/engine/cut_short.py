@@ -1,8 +1,8 @@
 """Values and derivatives of a run that was cut short: NaN in forward and in reverse mode where the
 run does not know the value, and those of a whole run where it does.
 
-In reverse mode 0 times NaN is NaN. So a cotangent of an unknown value that is 0, because nobody uses
-the value, must be kept from the derivatives there.
+In reverse mode 0 times NaN is NaN. So a cotangent of an unknown value must be kept from the
+derivatives there if it is 0, because nobody uses the value.
 """
 
 import functools
