@@ -70,7 +70,7 @@ def simulate(
 
     **Raises:** `ValueError` for parameters outside their domain and for times that do not increase;
     `SimulationError` when the run does not reach its end. Under `jit` and `vmap` nothing can be
-    raised: look at `run.result`.
+    raised: look at `run.result`. What the run did not reach is NaN, with its derivatives.
 
     >>> import frictax as fx, jax.numpy as jnp
     >>> block = fx.Mechanism(

@@ -83,8 +83,8 @@ class Trajectory(TrajectoryVerbs, eqx.Module):
     ``run.plot()``.
 
     - `ts`: the asked times [s]; `ys`, `modes`: state vector and mode vector there (see
-      `MechanicalSystem`); at the time of an event, those after it; NaN where the run did not get
-      to.
+      `MechanicalSystem`); at the time of an event, those after it; states that the run did not
+      reach are NaN, as are their derivatives and the variables of all parts there.
     - `result`: a `Result`, how the run ended; `steps`: solver steps taken.
 
     >>> import frictax as fx, jax.numpy as jnp

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import frictax as fx
+from frictax.engine.cut_short import over_samples
 
 TS = jnp.linspace(0.0, 1.0, 9)
 X = jnp.array([0.9, 0.05])
@@ -102,3 +103,108 @@ def test_derivatives_after_every_kind_of_cut_are_nan_in_both_modes_and_right_bef
             assert np.all(np.isnan(slopes[1:3]) == cut), ends
             # Many events fill the log, so that its last entry is one.
             assert np.all(np.isnan(slopes[4]) == (cut and way != MANY)), ends
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(ENGINES))
+def test_lanes_that_are_cut_short_leave_the_derivatives_of_others_as_they_are(name: str) -> None:
+    engine = ENGINES[name]
+    ways = jnp.array([WHOLE, CHATTERS, NO_MODE, JUMPS_TO_NAN, WHOLE, RATE_NAN, MANY, WHOLE])
+    speeds = 0.9 + 0.01 * jnp.arange(8)
+
+    def last(p: Any, way: Any) -> Any:
+        return path(jnp.stack([p, 0.05]), way, engine).ys[-1, 0]
+
+    forward = jax.jit(jax.vmap(jax.jacfwd(last)))(speeds, ways)
+    reverse = jax.jit(jax.vmap(jax.grad(last)))(speeds, ways)
+    whole = np.asarray(ways) == WHOLE
+    for slopes in map(np.asarray, (forward, reverse)):
+        assert np.isnan(slopes).tolist() == (~whole).tolist()
+        assert np.max(np.abs(slopes[whole] - 2.0)) <= 1e-7
+    # One gradient of a sum over all lanes is that of the lanes, so one cut spoils what all share.
+    shared = jax.jit(jax.grad(lambda p: jnp.sum(jax.vmap(last, (None, 0))(p, ways))))
+    assert jnp.isnan(shared(0.9))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(ENGINES))
+def test_the_derivative_by_the_sample_times_is_nan_after_the_cut_alone(name: str) -> None:
+    def sampled(ts: Any) -> Any:
+        return path(X, jnp.array(NO_MODE), ENGINES[name], ts).ys[:, 0]
+
+    forward = np.asarray(jax.jit(jax.jacfwd(sampled))(TS))
+    back = jax.jit(lambda c: jax.vjp(sampled, TS)[1](c)[0])
+    reverse = np.stack([back(c) for c in jnp.eye(TS.size)])
+    # The machine is at 0.6 after 0.444 s.
+    assert np.all(np.isnan(forward[4:]))
+    assert np.all(np.any(np.isnan(reverse[4:]), axis=1))
+    speeds = np.diag([0.9, 0.9, 0.9, 1.8])[1:, 1:]
+    for slopes in (forward, reverse):
+        assert np.max(np.abs(slopes[1:4, 1:4] - speeds)) <= 1e-7
+
+
+def test_a_variable_at_samples_that_a_run_did_not_reach_is_unknown_though_no_state_is_in_it() -> (
+    None
+):
+    ts = jnp.arange(4.0)
+    ys = jnp.array([[1.0], [2.0], [jnp.nan], [jnp.nan]])
+    modes = jnp.zeros((4, 1), jnp.int32)
+
+    def shown(p: Any, ys: Any) -> Any:
+        return over_samples(lambda t, y, mode: (p * y[0] ** 2, p + t), ts, ys, modes)
+
+    for value in shown(3.0, ys):
+        assert jnp.isnan(value).tolist() == [False, False, True, True]
+    pull = jax.vjp(shown, 3.0, ys)[1]
+    for row, finite in enumerate((True, True, False, False)):
+        one = jnp.zeros(4).at[row].set(1.0)
+        for c in ((one, jnp.zeros(4)), (jnp.zeros(4), one)):
+            d_p, d_ys = pull(c)
+            assert jnp.isfinite(d_p)
+            # The run makes NaN of a cotangent of a state that it does not know.
+            assert jnp.any(d_ys[2:] != 0) == (not finite)
+    d_p, d_ys = pull((jnp.array([1.0, 1.0, 0.0, 0.0]), jnp.zeros(4)))
+    assert (float(d_p), d_ys[:, 0].tolist()) == (5.0, [6.0, 12.0, 0.0, 0.0])
+    # In forward mode the tangent of a state that is unknown is NaN.
+    _, along = jax.jvp(shown, (3.0, ys), (1.0, jnp.where(jnp.isnan(ys), jnp.nan, 0.0)))
+    for slopes in along:
+        assert jnp.isnan(slopes).tolist() == [False, False, True, True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(ENGINES))
+def test_variables_energies_and_event_times_of_a_run_that_is_cut_short_agree_in_both_modes(
+    name: str,
+) -> None:
+    ts = jnp.linspace(0.0, 3.0, 16)
+    engine = (fx.Adaptive if name == "adaptive" else fx.OnSamples)(max_events=4)
+
+    def shown(F: Any) -> Any:
+        machine = fx.Mechanism(
+            wall=fx.Fixed(),
+            mass=fx.Mass(m=1.0, v=0.2),
+            spring=fx.Spring("wall", "mass", c=20.0),
+            friction=fx.SupportFriction("mass", f_pos=fx.Coulomb(F_Coulomb=F), peak=1.1),
+            drive=fx.Force("mass", fx.Sine(amplitude=5.0, f=1.3)),
+        )
+        run = fx.simulate(machine, ts, engine, energy=True)
+        energy, friction = run.energy, run["friction"]
+        rows = [run["mass"].a, friction.f, friction.lossPower, run["drive"].f]
+        return jnp.stack([*rows, energy.kinetic, energy.friction, energy.balance]), run.events.time
+
+    rows, times = jax.jit(shown)(1.0)
+    cut = np.isnan(np.asarray(rows))
+    assert 0 < np.sum(cut[0]) < ts.size
+    assert np.all(cut == cut[0])
+    along, along_times = jax.jit(jax.jacfwd(shown))(1.0)
+    back = jax.jit(jax.vmap(lambda *c: jax.vjp(shown, 1.0)[1](c)[0]))
+    units = jnp.eye(rows.size).reshape(rows.size, *rows.shape)
+    reverse = np.asarray(back(units, jnp.zeros((rows.size, *times.shape)))).reshape(rows.shape)
+    assert np.all(np.isnan(along) == cut)
+    assert np.all(np.isnan(reverse) == cut)
+    assert np.max(np.abs(reverse - along)[~cut]) <= 1e-9
+    none = jnp.zeros((times.size, *rows.shape))
+    of_times = np.asarray(back(none, jnp.eye(times.size)))
+    padding = np.isinf(np.asarray(times))
+    for slopes in map(np.asarray, (along_times, of_times)):
+        assert np.all(np.isnan(slopes) == padding)

@@ -66,7 +66,8 @@ def walk(
       start, the last the end.
     - `args`: what flow, guard and jump are handed on. `options`: an `Adaptive` or an `OnSamples`.
 
-    **Returns:** a `Path`. Nothing is raised for a run that ends early: look at its `result`.
+    **Returns:** a `Path`. Nothing is raised for a run that ends early: look at its `result`. The
+    states that it did not reach are NaN, with their derivatives.
 
     **Raises:** `ValueError` for options in the place of `args`.
 
