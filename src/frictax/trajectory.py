@@ -205,7 +205,7 @@ def _events(system: MechanicalSystem, ts: Array, path: Path) -> tuple[Array, ...
     parts = jnp.broadcast_to(jnp.arange(n), before.shape)
     times = jnp.broadcast_to(times[:, None], before.shape)
     # After a cut the next event is unknown: its time has no derivative.
-    unknown = as_derived(path.ys[-1:], jnp.full(1, jnp.inf))[0]
+    unknown = as_derived(path.ys[-1:], jnp.full(1, jnp.inf, times.dtype))[0]
     return (
         rows(times, unknown),
         rows(parts, -1),

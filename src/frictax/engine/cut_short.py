@@ -19,19 +19,19 @@ from .stepping import select
 
 
 def unknown_after_cut(ys, times, used) -> tuple[Any, Any]:
-    """Which states and event times a run does not know: those that are not finite, and event times
-    beyond the first `used` (None: of a run that reached its end).
+    """Return which states and event times a run does not know: states that are not finite, and
+    event times beyond the first `used`.
     """
     return ~jnp.isfinite(ys), jnp.isnan(times) | (jnp.arange(times.shape[0]) >= used)
 
 
 def nan_where(unknown, tangents) -> Any:
-    """The tangents, NaN where the value is `unknown`."""
+    """Replace tangents by NaN where the value is `unknown`."""
     return jax.tree.map(lambda lost, d: jnp.where(lost, jnp.nan, d), unknown, tangents)
 
 
 def pull_known(pull: Callable, unknown, cotangents) -> Any:
-    """`pull` of the cotangents of all outputs that are known. If a cotangent of an `unknown` output
+    """Pull back the cotangents of all outputs that are known. If a cotangent of an `unknown` output
     is not 0, somebody uses this output, and all cotangents of the inputs are NaN.
     """
     used = jax.tree.map(lambda lost, c: jnp.any(lost & (c != 0)), unknown, cotangents)
@@ -41,8 +41,8 @@ def pull_known(pull: Callable, unknown, cotangents) -> Any:
 
 
 def zero_if_unused(cotangents, pulled) -> Any:
-    """What was `pulled` from the cotangents, or zeros if these are all 0: 0 times a derivative that
-    is not finite would be NaN.
+    """Return what was `pulled` from the cotangents, or zeros if all cotangents are 0: 0 times a
+    derivative that is not finite would be NaN.
     """
     used = [jnp.any(c != 0) for c in jax.tree.leaves(cotangents)]
     nothing = jax.tree.map(jnp.zeros_like, pulled)
@@ -51,7 +51,7 @@ def zero_if_unused(cotangents, pulled) -> Any:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def reverse_if_used(function: Callable, *at) -> Any:
-    """function(*at), for reverse mode: see `zero_if_unused`."""
+    """Call function(*at); its reverse mode is that of `zero_if_unused`."""
     return function(*at)
 
 
@@ -68,21 +68,21 @@ reverse_if_used.defvjp(_reverse_there, _reverse_back)
 
 
 def over_samples(function: Callable, ts: Array, ys: Array, modes: Array) -> Any:
-    """function(t, y, mode) at all samples. Its numbers are NaN where the state is unknown, also a
-    number that does not depend on the state.
+    """Evaluate function(t, y, mode) at all samples. Its numbers are NaN where the state is unknown,
+    also a number that does not depend on the state.
     """
     known = jnp.all(jnp.isfinite(ys), axis=1)
     # At unknown samples the function is evaluated at the start.
     t, mode = jnp.where(known, ts, ts[:1]), jnp.where(known[:, None], modes, modes[:1])
     values = jax.vmap(function)(t, _start_if_unknown(ys, known), mode)
-    missing = as_derived(ys, jnp.where(known, 0.0, jnp.nan))
+    missing = as_derived(ys, jnp.where(known, 0.0, jnp.nan).astype(ys.dtype))
     is_number = lambda x: jnp.issubdtype(x.dtype, jnp.floating)  # noqa: E731
     return jax.tree.map(lambda x: x + missing if is_number(x) else x, values)
 
 
 @jax.custom_jvp
 def as_derived(ys: Array, values: Array) -> Array:
-    """The numbers `values`, one for each row of `ys`: constants, whose derivatives are NaN where
+    """Return the constants `values`, one for each row of `ys`, with derivatives that are NaN where
     the row is unknown.
     """
     return values

@@ -66,13 +66,13 @@ def _run_samples_jvp(primals, tangents) -> Any:
 
 
 def _used(times, count, result) -> Any:
-    """How many of the event times have a derivative: of a run that was cut short, no padding."""
+    """Return how many of the event times have a derivative: after a cut, padding does not."""
     return jnp.where(result == Result.successful, times.shape[0], count)
 
 
 def _with_unknown_times(d_floats, count, result) -> Any:
-    """Tangents of states and event times. Those of unknown states are NaN by themselves, for
-    `march` gives the states after a cut the factor NaN.
+    """Return the tangents of states and event times, with NaN for unknown event times. Tangents of
+    unknown states are NaN already, because `march` multiplies these states by NaN.
     """
     d_ys, d_times = d_floats
     unknown = jnp.arange(d_times.shape[0]) >= _used(d_times, count, result)
