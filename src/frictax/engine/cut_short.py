@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from frictax.parameters import Numbers
+
 from .linear import linear
 from .stepping import select
 
@@ -67,7 +69,7 @@ def _reverse_back(_, back, cotangents) -> Any:
 reverse_if_used.defvjp(_reverse_there, _reverse_back)
 
 
-def over_samples(function: Callable, ts: Array, ys: Array, modes: Array) -> Any:
+def over_samples(function: Callable, ts: Numbers, ys: Array, modes: Array) -> Any:
     """Evaluate function(t, y, mode) at all samples. Its numbers are NaN where the state is unknown,
     also a number that does not depend on the state.
     """

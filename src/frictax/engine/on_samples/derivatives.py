@@ -57,7 +57,8 @@ def _run_samples_jvp(primals, tangents) -> Any:
     back = _pull(moved, rest, *fine_grid(t0_, ts_, options), record, options, d_t0 is None)
 
     def pull(cotangents) -> Any:
-        unknown = unknown_after_cut(*floats, _used(floats[1], *whole[4:6]))
+        ys, times = floats
+        unknown = unknown_after_cut(ys, times, _used(times, *whole[4:6]))
         return pull_known(back, unknown, cotangents)
 
     d_ys, d_times = linear(push, pull, along, nothing)
